@@ -1,0 +1,5 @@
+//! Rulekeep governs what software agents do, in process.
+
+mod model;
+
+pub use model::*;

@@ -1,0 +1,80 @@
+//! Actions: the normalised name of what an agent wants to do.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::InvalidValue;
+
+/// A normalised action name, `<verb>_<noun>` in snake case, for example `send_email`.
+///
+/// Starts with a letter; letters, digits and underscores follow; at most 128 bytes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Action(Arc<str>);
+
+impl Action {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The words of the name, in order: `send`, `email`.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        self.0.split('_').filter(|word| !word.is_empty())
+    }
+}
+
+impl FromStr for Action {
+    type Err = InvalidValue;
+
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        let well_formed = text.len() <= MAX_BYTES
+            && text.starts_with(|c: char| c.is_ascii_lowercase())
+            && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+        if well_formed {
+            Ok(Self(text.into()))
+        } else {
+            Err(InvalidValue::new("action", text, "snake_case that starts with a letter, for example send_email"))
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl Serialize for Action {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Action {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Longest action name in bytes.
+const MAX_BYTES: usize = 128;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_action_is_snake_case_that_starts_with_a_letter() {
+        for good in ["send_email", "a", "export2csv", "x_1"] {
+            assert!(good.parse::<Action>().is_ok(), "{good:?} was refused");
+        }
+        for bad in ["", "_send", "1st", "Send_email", "send email", "sénd"] {
+            assert!(bad.parse::<Action>().is_err(), "{bad:?} was accepted");
+        }
+    }
+}

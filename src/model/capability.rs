@@ -1,0 +1,226 @@
+//! Capabilities: `<resource>:<operation>`, what an action needs to be allowed.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::{InvalidValue, closed_words};
+
+closed_words! {
+    /// The right half of a capability: what is done.
+    pub enum Operation("operation") {
+        /// Look at, compute from, or fetch; changes nothing.
+        Read = "read",
+        /// Create or change something that can be changed back.
+        Write = "write",
+        /// Remove, cancel, or make unrecoverable.
+        Delete = "delete",
+        /// Put content in front of somebody else.
+        Send = "send",
+        /// Make a machine or a device do something.
+        Execute = "execute",
+        /// Move money or commit to pay.
+        Transfer = "transfer",
+        /// Change who may do what, or how safe a system is.
+        Admin = "admin",
+        /// The operation could not be told.
+        Unknown = "unknown",
+    }
+}
+
+closed_words! {
+    /// The left half of a capability: what it is done to.
+    pub enum Resource("resource") {
+        /// Public facts and pure computation.
+        Information = "information",
+        /// Web pages, URLs, HTTP requests as such.
+        Web = "web",
+        /// Files, folders, archives, drives, backups, buckets.
+        File = "file",
+        /// Documents, notes, presentations, reports and text as content.
+        Document = "document",
+        /// Mail, inbox, attachments.
+        Email = "email",
+        /// Chat, SMS, direct messages, channels, calls.
+        Message = "message",
+        /// Public posts: tweets, blogs, comments, reviews, ratings.
+        Social = "social",
+        /// Events, meetings, appointments, reminders, alarms.
+        Calendar = "calendar",
+        /// Address books, people one knows.
+        Contact = "contact",
+        /// Records about persons held by an organisation.
+        Customer = "customer",
+        /// One's own or another's account and profile with a service.
+        Account = "account",
+        /// Passwords, keys, tokens, secrets, certificates, security codes.
+        Credential = "credential",
+        /// Roles, access rights, membership, sharing rights.
+        Permission = "permission",
+        /// Money, bank accounts, transactions, invoices, cards, refunds, tax.
+        Payment = "payment",
+        /// Carts, purchases, deliveries, food and ride orders.
+        Order = "order",
+        /// Flights, hotels, restaurants, tickets, rentals, slots.
+        Booking = "booking",
+        /// Tables, rows, schemas, queries.
+        Database = "database",
+        /// Repositories, commits, branches, pull requests, source.
+        Code = "code",
+        /// Tickets, issues, to-dos, projects.
+        Task = "task",
+        /// Hosts, processes, services, containers, clusters, packages, disks.
+        System = "system",
+        /// Interfaces, firewalls, DNS, VPN, routes, ports.
+        Network = "network",
+        /// Settings and configuration of software.
+        Config = "config",
+        /// Cars, home devices, phones, printers, cameras, sensors.
+        Device = "device",
+        /// Music, video, images, audio, playlists.
+        Media = "media",
+        /// Metrics, logs, dashboards, statistics of a business or a system.
+        Analytics = "analytics",
+        /// Machine-learning models, training, inference endpoints.
+        Model = "model",
+        /// Medical records, prescriptions, diagnoses, fitness.
+        Health = "health",
+        /// The resource could not be told.
+        Unknown = "unknown",
+    }
+}
+
+/// A capability, written `<resource>:<operation>`, for example `payment:transfer`.
+///
+/// The words of [`Resource`] and [`Operation`] are the vocabulary of the parser
+/// and of the recommended policies; a caller's own words of the same form
+/// (`crm:export`) are valid too, and are refused unless a policy names them.
+///
+/// ```
+/// use rulekeep::{Capability, Operation, Resource};
+///
+/// let refund: Capability = "payment:transfer".parse()?;
+/// assert_eq!(refund.resource(), Some(Resource::Payment));
+/// assert_eq!(refund.operation(), Some(Operation::Transfer));
+/// assert!("Payment Transfer".parse::<Capability>().is_err());
+/// # Ok::<(), rulekeep::InvalidValue>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Capability(Arc<str>);
+
+impl Capability {
+    /// The capability that stands for "could not be told": `unknown:unknown`.
+    /// The recommended policies grant it to nobody.
+    pub fn unknown() -> Self {
+        Self::new(Resource::Unknown, Operation::Unknown)
+    }
+
+    /// A capability of the built-in vocabulary.
+    pub fn new(resource: Resource, operation: Operation) -> Self {
+        let (resource, operation) = (resource.as_str(), operation.as_str());
+        let mut text = String::with_capacity(resource.len() + 1 + operation.len());
+        text.push_str(resource);
+        text.push(':');
+        text.push_str(operation);
+        Self(text.into())
+    }
+
+    /// The whole text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The text left of the colon.
+    pub fn resource_word(&self) -> &str {
+        self.0.split_once(':').map_or("", |(resource, _)| resource)
+    }
+
+    /// The text right of the colon.
+    pub fn operation_word(&self) -> &str {
+        self.0.split_once(':').map_or("", |(_, operation)| operation)
+    }
+
+    /// The resource, when it is a word of the vocabulary.
+    pub fn resource(&self) -> Option<Resource> {
+        self.resource_word().parse().ok()
+    }
+
+    /// The operation, when it is a word of the vocabulary.
+    pub fn operation(&self) -> Option<Operation> {
+        self.operation_word().parse().ok()
+    }
+
+    /// Whether either half could not be told.
+    pub fn is_unknown(&self) -> bool {
+        self.resource_word() == "unknown" || self.operation_word() == "unknown"
+    }
+}
+
+impl FromStr for Capability {
+    type Err = InvalidValue;
+
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        let well_formed = text.len() <= MAX_BYTES
+            && text.split_once(':').is_some_and(|(resource, operation)| is_word(resource) && is_word(operation));
+        if well_formed {
+            Ok(Self(text.into()))
+        } else {
+            Err(InvalidValue::new("capability", text, "resource:operation in lower case, for example payment:transfer"))
+        }
+    }
+}
+
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl Serialize for Capability {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Capability {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Longest capability in bytes.
+const MAX_BYTES: usize = 128;
+
+fn is_word(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_lowercase())
+        && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-' | '.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_of_the_vocabulary_round_trips() {
+        for &resource in Resource::ALL {
+            for &operation in Operation::ALL {
+                let capability = Capability::new(resource, operation);
+                assert_eq!(capability.as_str().parse::<Capability>().unwrap(), capability);
+                assert_eq!(capability.resource(), Some(resource));
+                assert_eq!(capability.operation(), Some(operation));
+            }
+        }
+    }
+
+    #[test]
+    fn a_malformed_capability_is_refused() {
+        for text in ["", ":", "email", "email:", ":read", "Email:read", "email:re ad", "email:*", "a:b:c", "é:read"] {
+            assert!(text.parse::<Capability>().is_err(), "{text:?} was accepted");
+        }
+        assert!(format!("a:{}", "b".repeat(200)).parse::<Capability>().is_err());
+    }
+}

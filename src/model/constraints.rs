@@ -1,0 +1,99 @@
+//! Limits attached to a grant.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Limits attached to a grant: a JSON object such as
+/// `{"maxRecords":100,"timeoutMs":30000}`. Keys are in order, so that equal
+/// constraints are equal bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Constraints(BTreeMap<String, Value>);
+
+impl Constraints {
+    /// No limits.
+    pub const fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    /// Whether there is no limit.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The limit of that name.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.0.get(key)
+    }
+
+    /// The limits in the order of their keys.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value))
+    }
+
+    /// Sets a limit, whatever stood there.
+    pub fn insert(&mut self, key: impl Into<String>, value: Value) {
+        self.0.insert(key.into(), value);
+    }
+
+    /// Takes every limit of `other` over, keeping the tighter where both name
+    /// one: the smaller number; what two lists have in common; of two booleans
+    /// `true` (a restriction such as `readOnly`); of two texts the lesser, so
+    /// that timestamps such as `expiresAt` keep the earlier. Two values of
+    /// different kinds cannot be compared: `null`, which grants nothing, stands.
+    pub fn tighten(&mut self, other: &Self) {
+        for (key, theirs) in &other.0 {
+            match self.0.get_mut(key) {
+                Some(ours) => *ours = tighter(ours, theirs),
+                None => {
+                    self.0.insert(key.clone(), theirs.clone());
+                }
+            }
+        }
+    }
+}
+
+fn tighter(ours: &Value, theirs: &Value) -> Value {
+    match (ours, theirs) {
+        (Value::Number(a), Value::Number(b)) => {
+            // As f64 two large integers can compare equal; then ours stands, which is one of the two.
+            let smaller = b.as_f64().unwrap_or(f64::MAX) < a.as_f64().unwrap_or(f64::MAX);
+            Value::Number(if smaller { b.clone() } else { a.clone() })
+        }
+        (Value::Array(a), Value::Array(b)) => Value::Array(a.iter().filter(|item| b.contains(item)).cloned().collect()),
+        (Value::Bool(a), Value::Bool(b)) => Value::Bool(*a || *b),
+        (Value::String(a), Value::String(b)) => Value::String(a.min(b).clone()),
+        (a, b) if a == b => a.clone(),
+        _ => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn constraints(value: Value) -> Constraints {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn merging_keeps_the_tighter_of_both() {
+        let mut merged = constraints(json!({
+            "maxRecords": 100, "allowedHosts": ["a", "b"], "readOnly": false, "expiresAt": "2026-02-01T00:00:00Z", "mixed": 1
+        }));
+        merged.tighten(&constraints(json!({
+            "maxRecords": 10, "allowedHosts": ["b", "c"], "readOnly": true, "expiresAt": "2026-01-01T00:00:00Z",
+            "mixed": "one", "timeoutMs": 500
+        })));
+        assert_eq!(
+            serde_json::to_value(&merged).unwrap(),
+            json!({
+                "maxRecords": 10, "allowedHosts": ["b"], "readOnly": true, "expiresAt": "2026-01-01T00:00:00Z",
+                "mixed": null, "timeoutMs": 500
+            })
+        );
+    }
+}

@@ -1,0 +1,235 @@
+//! The one error of the public face, and the value error of the vocabulary.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{ProofId, closed_words};
+
+/// A text that is not a value of the type it was given for: what was wrong, and
+/// what was expected instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{value:?} is no {what}: expected {expected}")]
+pub struct InvalidValue {
+    what: &'static str,
+    value: String,
+    expected: &'static str,
+}
+
+impl InvalidValue {
+    pub(crate) fn new(what: &'static str, value: &str, expected: &'static str) -> Self {
+        Self { what, value: excerpt(value), expected }
+    }
+
+    /// The kind of value that was expected, for example `capability`.
+    pub fn what(&self) -> &'static str {
+        self.what
+    }
+}
+
+/// The start of a text, short enough for an error message.
+fn excerpt(text: &str) -> String {
+    const LONGEST: usize = 60;
+    if text.chars().count() <= LONGEST {
+        return text.to_owned();
+    }
+    let mut start: String = text.chars().take(LONGEST).collect();
+    start.push('…');
+    start
+}
+
+closed_words! {
+    /// How bad a problem in a policy document is.
+    pub enum Severity("severity") {
+        /// The document does not load.
+        Error = "error",
+        /// The document loads, but probably does not say what was meant.
+        Warning = "warning",
+    }
+}
+
+/// A problem in a policy document, with its place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Problem {
+    /// Line, counted from 1.
+    pub line: usize,
+    /// Column in characters, counted from 1.
+    pub column: usize,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong, in which rule and field, and what was expected.
+    pub message: String,
+}
+
+impl Problem {
+    /// A problem at a place.
+    pub fn new(line: usize, column: usize, severity: Severity, message: impl Into<String>) -> Self {
+        Self { line, column, severity, message: message.into() }
+    }
+}
+
+/// Everything that a call of the governor can answer instead of a result.
+///
+/// [`Error::code`] and [`Error::http_status`] are the contract's; the message is
+/// one line that says what was wrong, where, and what was expected. No variant
+/// ever carries a secret.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A request's field is missing or malformed.
+    #[error("{field}: {message}")]
+    InvalidInput {
+        /// The field's name in the request.
+        field: &'static str,
+        /// What is wrong and what was expected.
+        message: String,
+    },
+    /// An intent that a caller built lacks a field or has a malformed one.
+    #[error("intent {field}: {message}")]
+    InvalidIntent {
+        /// The field's name in the intent.
+        field: &'static str,
+        /// What is wrong and what was expected.
+        message: String,
+    },
+    /// No agent of that id is registered.
+    #[error("no agent {agent_id:?} is registered; register it, or build the governor with auto-registration")]
+    AgentNotFound {
+        /// The id that was asked for.
+        agent_id: String,
+    },
+    /// A policy set does not load, or its evaluation failed.
+    #[error("{message}")]
+    Policy {
+        /// The first problem, or the failure.
+        message: String,
+        /// Every problem of the document, with its place.
+        problems: Vec<Problem>,
+    },
+    /// A query's parameter is out of its range.
+    #[error("{parameter}: {message}")]
+    InvalidQuery {
+        /// The parameter's name in the query.
+        parameter: &'static str,
+        /// What is wrong and what was expected.
+        message: String,
+    },
+    /// The log has no record of that id.
+    #[error("no proof record {proof_id} in this log")]
+    ProofNotFound {
+        /// The id that was asked for.
+        proof_id: String,
+    },
+    /// The request contradicts what already stands.
+    #[error("{message}")]
+    Conflict {
+        /// What stands, and what was asked instead.
+        message: String,
+    },
+    /// An input, a context or a body is larger than allowed.
+    #[error("{what} has {size} bytes, at most {limit} are accepted")]
+    PayloadTooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// Its size in bytes.
+        size: usize,
+        /// The most that is accepted, in bytes.
+        limit: usize,
+    },
+    /// The key does not permit the request.
+    #[error("{message}")]
+    Forbidden {
+        /// What is missing.
+        message: String,
+    },
+    /// The log is damaged or was tampered with; it is read-only until an operator decides.
+    #[error("the proof log is broken and read-only: {message}")]
+    ChainBroken {
+        /// Where it breaks and how.
+        message: String,
+    },
+    /// The store cannot be used, or no longer.
+    #[error("the store is unavailable: {message}")]
+    StorageUnavailable {
+        /// Why, and what to do.
+        message: String,
+    },
+    /// A fault of this library.
+    #[error("internal error: {message}")]
+    Internal {
+        /// What did not hold.
+        message: String,
+    },
+}
+
+impl Error {
+    /// The contract's code, for example `AGENT_NOT_FOUND`.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::InvalidInput { .. } => "INVALID_INPUT",
+            Self::InvalidIntent { .. } => "INVALID_INTENT",
+            Self::AgentNotFound { .. } => "AGENT_NOT_FOUND",
+            Self::Policy { .. } => "POLICY_ERROR",
+            Self::InvalidQuery { .. } => "INVALID_QUERY",
+            Self::ProofNotFound { .. } => "PROOF_NOT_FOUND",
+            Self::Conflict { .. } => "CONFLICT",
+            Self::PayloadTooLarge { .. } => "PAYLOAD_TOO_LARGE",
+            Self::Forbidden { .. } => "FORBIDDEN",
+            Self::ChainBroken { .. } => "CHAIN_BROKEN",
+            Self::StorageUnavailable { .. } => "STORAGE_UNAVAILABLE",
+            Self::Internal { .. } => "INTERNAL",
+        }
+    }
+
+    /// The HTTP status that goes with the code.
+    pub const fn http_status(&self) -> u16 {
+        match self {
+            Self::InvalidInput { .. } | Self::InvalidIntent { .. } | Self::InvalidQuery { .. } => 400,
+            Self::Forbidden { .. } => 403,
+            Self::AgentNotFound { .. } | Self::ProofNotFound { .. } => 404,
+            Self::Conflict { .. } => 409,
+            Self::PayloadTooLarge { .. } => 413,
+            Self::Policy { .. } => 422,
+            Self::Internal { .. } => 500,
+            Self::ChainBroken { .. } | Self::StorageUnavailable { .. } => 503,
+        }
+    }
+
+    /// What a program can act on beside the code: the field, the limit, the problems.
+    pub fn details(&self) -> Option<Value> {
+        match self {
+            Self::InvalidInput { field, .. } | Self::InvalidIntent { field, .. } => Some(json!({ "field": field })),
+            Self::AgentNotFound { agent_id } => Some(json!({ "agentId": agent_id })),
+            Self::Policy { problems, .. } if !problems.is_empty() => Some(json!({ "problems": problems })),
+            Self::InvalidQuery { parameter, .. } => Some(json!({ "parameter": parameter })),
+            Self::ProofNotFound { proof_id } => Some(json!({ "proofId": proof_id })),
+            Self::PayloadTooLarge { size, limit, .. } => Some(json!({ "size": size, "limit": limit })),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn input(field: &'static str, message: impl Into<String>) -> Self {
+        Self::InvalidInput { field, message: message.into() }
+    }
+
+    pub(crate) fn intent(field: &'static str, message: impl Into<String>) -> Self {
+        Self::InvalidIntent { field, message: message.into() }
+    }
+
+    pub(crate) fn query(parameter: &'static str, message: impl Into<String>) -> Self {
+        Self::InvalidQuery { parameter, message: message.into() }
+    }
+
+    pub(crate) fn agent_not_found(agent_id: &str) -> Self {
+        Self::AgentNotFound { agent_id: excerpt(agent_id) }
+    }
+
+    pub(crate) fn proof_not_found(proof_id: &ProofId) -> Self {
+        Self::ProofNotFound { proof_id: proof_id.to_string() }
+    }
+
+    pub(crate) fn storage(message: impl Into<String>) -> Self {
+        Self::StorageUnavailable { message: message.into() }
+    }
+}

@@ -1,0 +1,226 @@
+//! Identifiers: the caller's for agents, ULIDs of our own for everything else.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use ulid::Ulid;
+
+use super::{InvalidValue, Timestamp};
+
+/// An agent's identifier, chosen by the caller: 1 to 256 characters, none of
+/// them a control character, not only blanks.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AgentId(Arc<str>);
+
+impl AgentId {
+    /// Longest identifier in characters.
+    pub const MAX_CHARS: usize = 256;
+
+    /// The identifier as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for AgentId {
+    type Err = InvalidValue;
+
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        let well_formed =
+            !text.trim().is_empty() && text.chars().count() <= Self::MAX_CHARS && !text.chars().any(char::is_control);
+        if well_formed {
+            Ok(Self(text.into()))
+        } else {
+            Err(InvalidValue::new("agentId", text, "1 to 256 characters, not blank, without control characters"))
+        }
+    }
+}
+
+impl fmt::Display for AgentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl Serialize for AgentId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for AgentId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The place of an entry in the journal, counted from 0; below 2^48.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Sequence(u64);
+
+impl Sequence {
+    /// The first entry's place.
+    pub const FIRST: Self = Self(0);
+
+    /// A place in the journal; cut to 48 bits, which a journal does not reach.
+    pub const fn new(place: u64) -> Self {
+        Self(place & SEQUENCE_MASK)
+    }
+
+    /// The number.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Sequence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Defines an id of the form `<prefix><26 characters>`: a ULID in lower case.
+macro_rules! prefixed_id {
+    ($(#[$meta:meta])* $name:ident, $prefix:literal, $what:literal) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Ulid);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let mut buffer = [0; ulid::ULID_LEN];
+                self.0.array_to_str(&mut buffer).make_ascii_lowercase();
+                f.write_str($prefix)?;
+                f.write_str(std::str::from_utf8(&buffer).map_err(|_| fmt::Error)?)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidValue;
+
+            fn from_str(text: &str) -> Result<Self, InvalidValue> {
+                text.strip_prefix($prefix)
+                    .filter(|rest| !rest.bytes().any(|byte| byte.is_ascii_uppercase()))
+                    .and_then(|rest| Ulid::from_string(rest).ok())
+                    .map(Self)
+                    // One id has one spelling: the decoder also takes the look-alikes of Crockford's alphabet.
+                    .filter(|id| id.to_string() == text)
+                    .ok_or_else(|| {
+                        InvalidValue::new($what, text, concat!($prefix, " and 26 lower-case characters of Crockford's base 32"))
+                    })
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = Cow::<'de, str>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+prefixed_id! {
+    /// An intent's identifier, `int_` and a ULID.
+    IntentId, "int_", "intent id"
+}
+
+prefixed_id! {
+    /// A proof record's identifier, `prf_` and a ULID whose low 48 bits are the
+    /// record's place in the journal, so that it is found without an index.
+    ProofId, "prf_", "proof id"
+}
+
+impl IntentId {
+    /// An id of the given moment with 80 random bits (the low bits of `random`).
+    pub fn new(at: Timestamp, random: u128) -> Self {
+        Self(Ulid::from_parts(ulid_millis(at), random))
+    }
+}
+
+impl ProofId {
+    /// The id of the record at `sequence`, decided at `at`, with 32 random bits.
+    pub fn new(at: Timestamp, random: u32, sequence: Sequence) -> Self {
+        let low = u128::from(random) << SEQUENCE_BITS | u128::from(sequence.get());
+        Self(Ulid::from_parts(ulid_millis(at), low))
+    }
+
+    /// The record's place in the journal.
+    pub fn sequence(&self) -> Sequence {
+        let bytes = self.0.to_bytes();
+        let mut low = [0; 8];
+        // A ULID is 16 bytes, big-endian; its low 48 bits are the last six.
+        low[2..].copy_from_slice(&bytes[10..]);
+        Sequence::new(u64::from_be_bytes(low))
+    }
+}
+
+const SEQUENCE_BITS: u32 = 48;
+const SEQUENCE_MASK: u64 = (1 << SEQUENCE_BITS) - 1;
+
+fn ulid_millis(at: Timestamp) -> u64 {
+    u64::try_from(at.as_millis()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proof_id_carries_its_sequence_and_reads_back() {
+        let at = Timestamp::from_millis(1_800_000_000_000);
+        for place in [0, 1, 77, SEQUENCE_MASK] {
+            let id = ProofId::new(at, u32::MAX, Sequence::new(place));
+            assert_eq!(id.sequence().get(), place);
+            let text = id.to_string();
+            assert_eq!(text.len(), 30);
+            assert_eq!(text.parse::<ProofId>().unwrap(), id);
+        }
+    }
+
+    #[test]
+    fn ids_sort_by_time_then_sequence() {
+        let early = ProofId::new(Timestamp::from_millis(1), 0, Sequence::new(9));
+        let late = ProofId::new(Timestamp::from_millis(2), 0, Sequence::new(1));
+        assert!(early.to_string() < late.to_string());
+    }
+
+    #[test]
+    fn an_id_has_exactly_one_spelling() {
+        let id = IntentId::new(Timestamp::from_millis(1_800_000_000_000), 0x1234_5678);
+        let text = id.to_string();
+        assert!(text.to_uppercase().parse::<IntentId>().is_err());
+        assert!(text.replace('0', "o").parse::<IntentId>().is_err());
+        assert!(text.replace("int_", "prf_").parse::<IntentId>().is_err());
+        assert!(format!("{text}0").parse::<IntentId>().is_err());
+        assert!("int_é1kqzzzzzzzzzzzzzzzzzzzzzz".parse::<IntentId>().is_err());
+    }
+
+    #[test]
+    fn an_agent_id_is_the_callers_within_bounds() {
+        assert!("support-1".parse::<AgentId>().is_ok());
+        assert!("ünïcode agent".parse::<AgentId>().is_ok());
+        assert!("a".repeat(256).parse::<AgentId>().is_ok());
+        for bad in ["", "   ", "a\nb", "a\u{7f}", "a\u{0}"] {
+            assert!(bad.parse::<AgentId>().is_err(), "{bad:?} was accepted");
+        }
+        assert!("a".repeat(257).parse::<AgentId>().is_err());
+    }
+}

@@ -1,0 +1,341 @@
+//! Intents: what an agent wants to do, in a form that policies can evaluate.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Action, AgentId, Capability, Error, IntentId, InvalidValue, RiskLevel, Timestamp};
+
+/// Longest input text, in bytes.
+pub const MAX_INPUT_BYTES: usize = 64 * 1024;
+/// Largest context, in bytes of its JSON.
+pub const MAX_CONTEXT_BYTES: usize = 64 * 1024;
+/// Deepest context: an empty object is one level.
+pub const MAX_CONTEXT_DEPTH: usize = 32;
+
+/// What an agent wants to do.
+///
+/// Comes from `Governor::parse`, or is built by the caller:
+///
+/// ```
+/// use rulekeep::{Intent, RiskLevel};
+///
+/// let intent = Intent::new("support-1", "send_email", RiskLevel::Medium, ["email:send"])?
+///     .with_context("environment", "production");
+/// assert_eq!(intent.required_capabilities[0].as_str(), "email:send");
+/// # Ok::<(), rulekeep::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Intent {
+    /// Assigned on parsing, or when a hand-built intent is enforced without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<IntentId>,
+    /// The agent that wants it.
+    pub agent_id: AgentId,
+    /// The normalised action.
+    pub parsed_action: Action,
+    /// The risk, as parsed or as the caller claims it.
+    pub risk_level: RiskLevel,
+    /// What the action needs, the primary capability first.
+    pub required_capabilities: Vec<Capability>,
+    /// The caller's context, with the keys that parsing added.
+    #[serde(default)]
+    pub context: Map<String, Value>,
+    /// When it was parsed, or first enforced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<Timestamp>,
+}
+
+impl Intent {
+    /// An intent built by hand, with an empty context.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidIntent`] that names the first malformed field.
+    pub fn new<C: AsRef<str>>(
+        agent_id: &str,
+        action: &str,
+        risk_level: RiskLevel,
+        capabilities: impl IntoIterator<Item = C>,
+    ) -> Result<Self, Error> {
+        let required_capabilities = capabilities
+            .into_iter()
+            .map(|text| text.as_ref().parse().map_err(|error| malformed("requiredCapabilities", &error)))
+            .collect::<Result<Vec<Capability>, Error>>()?;
+        let intent = Self {
+            id: None,
+            agent_id: agent_id.parse().map_err(|error| malformed("agentId", &error))?,
+            parsed_action: action.parse().map_err(|error| malformed("parsedAction", &error))?,
+            risk_level,
+            required_capabilities,
+            context: Map::new(),
+            timestamp: None,
+        };
+        intent.check()?;
+        Ok(intent)
+    }
+
+    /// The same intent with one more key in its context.
+    #[must_use]
+    pub fn with_context(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.context.insert(key.into(), value.into());
+        self
+    }
+
+    /// Reads an intent that a caller sent as JSON. Unknown fields are dropped;
+    /// `id`, `context` and `timestamp` may be absent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidIntent`] that names the first missing or malformed field,
+    /// [`Error::PayloadTooLarge`] for a context past its limit.
+    pub fn from_json(value: &Value) -> Result<Self, Error> {
+        let Value::Object(fields) = value else {
+            return Err(Error::intent("intent", "expected an object"));
+        };
+        let intent = Self {
+            agent_id: word(fields, "agentId")?,
+            parsed_action: word(fields, "parsedAction")?,
+            risk_level: word(fields, "riskLevel")?,
+            required_capabilities: capabilities(fields)?,
+            context: context(fields)?,
+            id: optional_word(fields, "id")?,
+            timestamp: optional_word(fields, "timestamp")?,
+        };
+        intent.check()?;
+        Ok(intent)
+    }
+
+    /// Checks what the field types cannot say: at least one capability and a
+    /// context within its limits.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.required_capabilities.is_empty() {
+            return Err(Error::intent("requiredCapabilities", "expected at least one capability"));
+        }
+        if self.required_capabilities.len() > MAX_CAPABILITIES {
+            return Err(Error::intent(
+                "requiredCapabilities",
+                format!("expected at most {MAX_CAPABILITIES} capabilities"),
+            ));
+        }
+        check_context(&self.context).map_err(|error| match error {
+            Error::InvalidInput { message, .. } => Error::intent("context", message),
+            other => other,
+        })
+    }
+}
+
+/// Another reading of the same input.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Alternative {
+    /// The action of that reading.
+    pub parsed_action: Action,
+    /// How likely it is, from 0 to 1.
+    pub confidence: f64,
+}
+
+impl Alternative {
+    /// A reading and how likely it is.
+    pub fn new(parsed_action: Action, confidence: f64) -> Self {
+        Self { parsed_action, confidence }
+    }
+}
+
+/// What parsing gives.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ParseResult {
+    /// The most likely reading.
+    pub intent: Intent,
+    /// How likely it is, from 0 to 1.
+    pub confidence: f64,
+    /// Other readings, the likeliest first.
+    pub alternatives: Vec<Alternative>,
+}
+
+impl ParseResult {
+    /// The parts put together.
+    pub fn new(intent: Intent, confidence: f64, alternatives: Vec<Alternative>) -> Self {
+        Self { intent, confidence, alternatives }
+    }
+}
+
+/// Checks a caller's context against its limits: depth first, for serialising is recursive.
+pub(crate) fn check_context(context: &Map<String, Value>) -> Result<(), Error> {
+    if map_depth(context, MAX_CONTEXT_DEPTH) > MAX_CONTEXT_DEPTH {
+        return Err(Error::input("context", format!("nested more than {MAX_CONTEXT_DEPTH} levels deep")));
+    }
+    if context.is_empty() {
+        return Ok(());
+    }
+    let size = serde_json::to_vec(context)
+        .map_err(|error| Error::Internal { message: format!("context does not serialise: {error}") })?
+        .len();
+    if size > MAX_CONTEXT_BYTES {
+        return Err(Error::PayloadTooLarge { what: "context", size, limit: MAX_CONTEXT_BYTES });
+    }
+    Ok(())
+}
+
+/// How deep a JSON text nests, by its brackets alone: no tree is built, so a
+/// hostile text costs no stack.
+pub(crate) fn json_depth(text: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0_usize);
+    let (mut in_string, mut escaped) = (false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// The depth of an object; the descent ends one level past `limit`.
+fn map_depth(map: &Map<String, Value>, limit: usize) -> usize {
+    1 + map.values().map(|value| value_depth(value, limit)).max().unwrap_or(0)
+}
+
+fn value_depth(value: &Value, limit: usize) -> usize {
+    if limit == 0 {
+        return 1;
+    }
+    match value {
+        Value::Object(map) => map_depth(map, limit - 1),
+        Value::Array(items) => 1 + items.iter().map(|item| value_depth(item, limit - 1)).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Most capabilities that one intent may ask for.
+const MAX_CAPABILITIES: usize = 64;
+
+fn malformed(field: &'static str, error: &InvalidValue) -> Error {
+    Error::intent(field, error.to_string())
+}
+
+fn text<'a>(value: &'a Value, field: &'static str) -> Result<&'a str, Error> {
+    value.as_str().ok_or_else(|| Error::intent(field, "expected a string"))
+}
+
+fn word<T: std::str::FromStr<Err = InvalidValue>>(
+    fields: &Map<String, Value>,
+    field: &'static str,
+) -> Result<T, Error> {
+    let value = fields.get(field).ok_or_else(|| Error::intent(field, "is missing"))?;
+    text(value, field)?.parse().map_err(|error| malformed(field, &error))
+}
+
+fn optional_word<T: std::str::FromStr<Err = InvalidValue>>(
+    fields: &Map<String, Value>,
+    field: &'static str,
+) -> Result<Option<T>, Error> {
+    match fields.get(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(_) => word(fields, field).map(Some),
+    }
+}
+
+fn capabilities(fields: &Map<String, Value>) -> Result<Vec<Capability>, Error> {
+    const FIELD: &str = "requiredCapabilities";
+    let value = fields.get(FIELD).ok_or_else(|| Error::intent(FIELD, "is missing"))?;
+    let items = value.as_array().ok_or_else(|| Error::intent(FIELD, "expected an array of strings"))?;
+    let mut capabilities: Vec<Capability> = Vec::with_capacity(items.len().min(MAX_CAPABILITIES));
+    for item in items {
+        let capability = text(item, FIELD)?.parse().map_err(|error| malformed(FIELD, &error))?;
+        if !capabilities.contains(&capability) {
+            capabilities.push(capability);
+        }
+        if capabilities.len() > MAX_CAPABILITIES {
+            break;
+        }
+    }
+    Ok(capabilities)
+}
+
+fn context(fields: &Map<String, Value>) -> Result<Map<String, Value>, Error> {
+    match fields.get("context") {
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(Value::Object(context)) => Ok(context.clone()),
+        Some(_) => Err(Error::intent("context", "expected an object")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn complete() -> Value {
+        json!({
+            "agentId": "support-1", "parsedAction": "send_email", "riskLevel": "MEDIUM", "requiredCapabilities": ["email:send"]
+        })
+    }
+
+    #[test]
+    fn a_hand_built_intent_needs_four_fields_and_each_missing_one_is_named() {
+        assert!(Intent::from_json(&complete()).is_ok());
+        for field in ["agentId", "parsedAction", "riskLevel", "requiredCapabilities"] {
+            let mut value = complete();
+            value.as_object_mut().unwrap().remove(field);
+            let error = Intent::from_json(&value).unwrap_err();
+            assert_eq!(error.code(), "INVALID_INTENT");
+            assert_eq!(error.details(), Some(json!({ "field": field })));
+        }
+    }
+
+    #[test]
+    fn a_malformed_field_is_named() {
+        for (field, bad) in [
+            ("agentId", json!("")),
+            ("agentId", json!(7)),
+            ("parsedAction", json!("Send Email")),
+            ("riskLevel", json!("low")),
+            ("requiredCapabilities", json!("email:send")),
+            ("requiredCapabilities", json!([])),
+            ("requiredCapabilities", json!(["email"])),
+            ("requiredCapabilities", json!([1])),
+            ("context", json!([])),
+            ("id", json!("int_1")),
+            ("timestamp", json!("soon")),
+        ] {
+            let mut value = complete();
+            value[field] = bad.clone();
+            let error = Intent::from_json(&value).unwrap_err();
+            assert_eq!(error.details(), Some(json!({ "field": field })), "{field} = {bad}");
+        }
+        assert_eq!(Intent::from_json(&json!("x")).unwrap_err().code(), "INVALID_INTENT");
+    }
+
+    #[test]
+    fn a_context_past_its_limits_is_refused() {
+        let nested = |levels: usize| (1..levels).fold(json!({}), |inner, _| json!({ "k": inner }));
+        let context = |value: Value| match value {
+            Value::Object(map) => map,
+            _ => Map::new(),
+        };
+        assert!(check_context(&context(nested(MAX_CONTEXT_DEPTH))).is_ok());
+        let too_deep = check_context(&context(nested(MAX_CONTEXT_DEPTH + 1))).unwrap_err();
+        assert_eq!(too_deep.code(), "INVALID_INPUT");
+        let too_large = check_context(&context(json!({ "k": "x".repeat(MAX_CONTEXT_BYTES) }))).unwrap_err();
+        assert_eq!(too_large.code(), "PAYLOAD_TOO_LARGE");
+    }
+
+    #[test]
+    fn depth_is_told_from_the_text_alone() {
+        for (text, depth) in [("1", 0), ("{}", 1), (r#"{"a":[{"b":"}]]"}]}"#, 3), (r#"["\"[["]"#, 1)] {
+            assert_eq!(json_depth(text), depth, "{text}");
+        }
+        assert_eq!(json_depth(&"[".repeat(100_000)), 100_000);
+    }
+}

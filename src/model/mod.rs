@@ -1,0 +1,39 @@
+//! Floor 1, the vocabulary: every word of the contract as a type.
+//!
+//! The engines above speak to each other only in these types. Closed words are
+//! enums, names with a form are newtypes whose only door is `FromStr` or
+//! `TryFrom`, and everything serialises to exactly the contract's JSON.
+
+mod action;
+mod agent;
+mod capability;
+mod constraints;
+mod decision;
+mod enforcement;
+mod error;
+mod id;
+mod intent;
+mod record;
+mod risk;
+mod status;
+mod time;
+mod trust;
+mod word;
+
+pub use action::Action;
+pub use agent::{Agent, AgentInfo, AgentState, Label};
+pub use capability::{Capability, Operation, Resource};
+pub use constraints::Constraints;
+pub use decision::{Decision, Outcome};
+pub use enforcement::{Enforcement, InputEnforcement};
+pub use error::{Error, InvalidValue, Problem, Severity};
+pub use id::{AgentId, IntentId, ProofId, Sequence};
+pub use intent::{Alternative, Intent, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult};
+pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, ProofStats, Verification};
+pub use risk::{RiskLevel, risk_floor};
+pub use status::{Components, Health, Metrics, SystemStatus};
+pub use time::Timestamp;
+pub use trust::{Score, Tier, TrustSnapshot};
+
+pub(crate) use intent::{check_context, json_depth};
+pub(crate) use word::closed_words;

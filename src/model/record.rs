@@ -1,0 +1,267 @@
+//! Proof records, pages of them, statistics over them and the result of a verification.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::{RangeFrom, RangeFull, RangeInclusive, RangeToInclusive};
+use std::str::FromStr;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::{AgentId, Decision, IntentId, InvalidValue, Outcome, ProofId, RiskLevel, Score, Sequence, Tier, Timestamp};
+
+/// A SHA-256 digest, written `sha256:<64 hex digits>`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// What the first record of a chain names as its predecessor: 64 zeros.
+    pub const ZERO: Self = Self([0; 32]);
+
+    /// A digest of the given bytes.
+    pub const fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The 32 bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut digits = [0_u8; 64];
+        hex::encode_to_slice(self.0, &mut digits).map_err(|_| fmt::Error)?;
+        f.write_str("sha256:")?;
+        f.write_str(std::str::from_utf8(&digits).map_err(|_| fmt::Error)?)
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Digest {
+    type Err = InvalidValue;
+
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        let mut bytes = [0; 32];
+        text.strip_prefix("sha256:")
+            .filter(|digits| !digits.bytes().any(|byte| byte.is_ascii_uppercase()))
+            .and_then(|digits| hex::decode_to_slice(digits, &mut bytes).ok())
+            .map(|()| Self(bytes))
+            .ok_or_else(|| InvalidValue::new("digest", text, "sha256: and 64 lower-case hex digits"))
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The record of one decision, hash-linked to the one before it.
+///
+/// `hash` is SHA-256 over the record's canonical JSON (RFC 8785) without `hash`
+/// and `outcome`; the outcome arrives later and is joined when a record is read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ProofRecord {
+    /// The record's id.
+    pub id: ProofId,
+    /// The agent that triggered the decision.
+    pub entity_id: AgentId,
+    /// The intent that was decided on.
+    pub intent_id: IntentId,
+    /// What was decided.
+    pub decision: Decision,
+    /// Why, in words.
+    pub reasoning: String,
+    /// The agent's score at that moment.
+    pub trust_score: Score,
+    /// The agent's tier at that moment.
+    pub trust_tier: Tier,
+    /// The effective risk: the higher of what the intent said and its floor.
+    pub risk_level: RiskLevel,
+    /// What became of the action, once reported.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub outcome: Option<Outcome>,
+    /// When it was decided; never earlier than the record before.
+    pub timestamp: Timestamp,
+    /// The record's hash.
+    pub hash: Digest,
+    /// The hash of the record before; [`Digest::ZERO`] for the first.
+    pub previous_hash: Digest,
+    /// A salted digest over the evidence that is kept beside the record.
+    pub evidence_hash: Digest,
+}
+
+/// One page of a query, newest first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ProofPage {
+    /// The records.
+    pub items: Vec<ProofRecord>,
+    /// How many records match in all.
+    pub total: u64,
+    /// The page, counted from 1.
+    pub page: u64,
+    /// Records a page.
+    pub page_size: u64,
+    /// Whether a later page has more.
+    pub has_more: bool,
+}
+
+impl ProofPage {
+    /// A page of a result of `total` records.
+    pub fn new(items: Vec<ProofRecord>, total: u64, page: u64, page_size: u64) -> Self {
+        Self { items, total, page, page_size, has_more: page.saturating_mul(page_size) < total }
+    }
+}
+
+/// A stretch of time, both ends included; an absent end is open.
+///
+/// Made from ranges: `..`, `from..`, `..=to`, `from..=to` of chrono's UTC times.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Period {
+    /// The first moment.
+    pub from: Option<Timestamp>,
+    /// The last moment.
+    pub to: Option<Timestamp>,
+}
+
+impl Period {
+    /// From one moment to another.
+    pub const fn new(from: Option<Timestamp>, to: Option<Timestamp>) -> Self {
+        Self { from, to }
+    }
+}
+
+impl From<RangeFull> for Period {
+    fn from(_: RangeFull) -> Self {
+        Self::default()
+    }
+}
+
+impl From<RangeFrom<DateTime<Utc>>> for Period {
+    fn from(range: RangeFrom<DateTime<Utc>>) -> Self {
+        Self::new(Some(range.start.into()), None)
+    }
+}
+
+impl From<RangeToInclusive<DateTime<Utc>>> for Period {
+    fn from(range: RangeToInclusive<DateTime<Utc>>) -> Self {
+        Self::new(None, Some(range.end.into()))
+    }
+}
+
+impl From<RangeInclusive<DateTime<Utc>>> for Period {
+    fn from(range: RangeInclusive<DateTime<Utc>>) -> Self {
+        let (from, to) = range.into_inner();
+        Self::new(Some(from.into()), Some(to.into()))
+    }
+}
+
+/// Aggregates over an entity's records.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ProofStats {
+    /// The entity.
+    pub entity_id: AgentId,
+    /// How many records.
+    pub total_records: u64,
+    /// `SUCCESS` over all reported outcomes, 0 when none is reported.
+    pub success_rate: f64,
+    /// Mean of the scores at decision time, 0 when there is no record.
+    pub average_trust_score: f64,
+    /// Whether every check of the whole chain has held so far.
+    pub chain_integrity: bool,
+    /// Records by decision; every word is present.
+    pub decision_breakdown: BTreeMap<Decision, u64>,
+    /// Records by risk; every word is present.
+    pub risk_breakdown: BTreeMap<RiskLevel, u64>,
+    /// The period asked for; an end left open is the first or last record's
+    /// time, and `null` when there is no record.
+    pub period: Period,
+}
+
+/// What a verification of the whole log found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Verification {
+    /// Whether everything holds.
+    pub valid: bool,
+    /// How many proof records were verified, up to the first break.
+    pub records: u64,
+    /// The hash of the last record that was verified.
+    pub head_hash: Digest,
+    /// The first place where something does not hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_broken: Option<Breakage>,
+}
+
+impl Verification {
+    /// The findings put together: valid when nothing is broken.
+    pub fn new(records: u64, head_hash: Digest, first_broken: Option<Breakage>) -> Self {
+        Self { valid: first_broken.is_none(), records, head_hash, first_broken }
+    }
+}
+
+super::closed_words! {
+    /// What kind of break was found.
+    pub enum BrokenKind("kind of break") {
+        /// Bytes that are no longer what was written, by accident as far as can be told.
+        Damage = "damage",
+        /// A well-formed entry that contradicts the hashes around it.
+        Tampering = "tampering",
+        /// Entries that were there are gone.
+        Missing = "missing",
+    }
+}
+
+/// Where a log breaks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Breakage {
+    /// The entry's place in the journal.
+    pub sequence: Sequence,
+    /// The proof record's id, where the entry is one and can still be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof_id: Option<ProofId>,
+    /// The file, by its name in the store.
+    pub file: String,
+    /// The byte in that file where the entry starts.
+    pub offset: u64,
+    /// What kind of break it is.
+    pub kind: BrokenKind,
+    /// What should be there.
+    pub expected: String,
+    /// What is there.
+    pub found: String,
+}
+
+impl fmt::Display for Breakage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} at entry {} ({}, byte {}): expected {}, found {}",
+            self.kind, self.sequence, self.file, self.offset, self.expected, self.found
+        )
+    }
+}

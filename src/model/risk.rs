@@ -1,0 +1,132 @@
+//! Risk levels, and the least risk that an action can have by the rubric.
+
+use super::{Action, Capability, Operation, Resource, closed_words};
+
+closed_words! {
+    /// How much harm an action can do.
+    pub enum RiskLevel("risk level") {
+        /// Public data or one's own ordinary items.
+        Low = "LOW",
+        /// Others' personal data, shared state, one outside recipient, small purchases.
+        Medium = "MEDIUM",
+        /// Bulk, money, credentials, production.
+        High = "HIGH",
+        /// The same with the widest reach.
+        Critical = "CRITICAL",
+    }
+}
+
+impl RiskLevel {
+    /// One level up, never past `CRITICAL`.
+    #[must_use]
+    pub const fn raised(self) -> Self {
+        match self {
+            Self::Low => Self::Medium,
+            Self::Medium => Self::High,
+            Self::High | Self::Critical => Self::Critical,
+        }
+    }
+}
+
+/// The least risk that an action with these capabilities can have by the rubric:
+/// in each cell the mildest reading, so that an honest parse is never below it
+/// but a caller that talks its own risk down is.
+///
+/// ```
+/// use rulekeep::{Capability, RiskLevel, risk_floor};
+///
+/// let capabilities = ["payment:transfer".parse::<Capability>()?];
+/// assert_eq!(risk_floor(&"send_money".parse()?, &capabilities), RiskLevel::Medium);
+/// # Ok::<(), rulekeep::InvalidValue>(())
+/// ```
+pub fn risk_floor(action: &Action, capabilities: &[Capability]) -> RiskLevel {
+    capabilities.iter().map(|capability| capability_floor(action, capability)).max().unwrap_or(RiskLevel::Medium)
+}
+
+fn capability_floor(action: &Action, capability: &Capability) -> RiskLevel {
+    use Resource as R;
+    use RiskLevel::{High, Low, Medium};
+
+    let Some(operation) = capability.operation() else { return Medium };
+    let resource = capability.resource();
+    match operation {
+        Operation::Read => match resource {
+            // Fingerprints and public keys are the rubric's only harmless credentials.
+            Some(R::Credential) if names_a_public_part(action) => Low,
+            Some(R::Credential) => High,
+            Some(R::Customer | R::Health | R::Payment | R::Email | R::Unknown) => Medium,
+            _ => Low,
+        },
+        Operation::Write => match resource {
+            Some(R::Health) => High,
+            Some(
+                R::Customer
+                | R::Account
+                | R::Database
+                | R::System
+                | R::Payment
+                | R::Credential
+                | R::Permission
+                | R::Unknown,
+            ) => Medium,
+            _ => Low,
+        },
+        Operation::Delete => match resource {
+            Some(R::Account | R::Credential | R::Health) => High,
+            Some(R::Document | R::Task | R::Media | R::Calendar) => Low,
+            _ => Medium,
+        },
+        Operation::Send => match resource {
+            Some(R::Credential | R::Health | R::Customer | R::Payment) => High,
+            Some(R::Social | R::Web | R::Unknown) => Medium,
+            _ => Low,
+        },
+        Operation::Execute => match resource {
+            Some(R::System | R::Network | R::Database | R::Unknown) => Medium,
+            _ => Low,
+        },
+        Operation::Admin => match resource {
+            Some(R::Credential | R::Network | R::System) => High,
+            _ => Medium,
+        },
+        Operation::Transfer | Operation::Unknown => Medium,
+    }
+}
+
+fn names_a_public_part(action: &Action) -> bool {
+    action.words().any(|word| matches!(word, "fingerprint" | "fingerprints" | "public"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn floor(action: &str, capabilities: &[&str]) -> RiskLevel {
+        let capabilities: Vec<Capability> = capabilities.iter().map(|text| text.parse().unwrap()).collect();
+        risk_floor(&action.parse().unwrap(), &capabilities)
+    }
+
+    #[test]
+    fn the_riskiest_capability_sets_the_floor() {
+        assert_eq!(floor("read_file", &["file:read"]), RiskLevel::Low);
+        assert_eq!(floor("read_file", &["file:read", "account:delete"]), RiskLevel::High);
+    }
+
+    #[test]
+    fn a_secret_is_high_and_its_fingerprint_is_not() {
+        assert_eq!(floor("read_password", &["credential:read"]), RiskLevel::High);
+        assert_eq!(floor("get_key_fingerprint", &["credential:read"]), RiskLevel::Low);
+    }
+
+    #[test]
+    fn what_is_not_in_the_vocabulary_is_never_low() {
+        assert_eq!(floor("do_it", &["unknown:unknown"]), RiskLevel::Medium);
+        assert_eq!(floor("do_it", &["crm:export"]), RiskLevel::Medium);
+    }
+
+    #[test]
+    fn raising_stops_at_critical() {
+        assert_eq!(RiskLevel::Low.raised(), RiskLevel::Medium);
+        assert_eq!(RiskLevel::Critical.raised(), RiskLevel::Critical);
+    }
+}

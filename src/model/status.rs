@@ -1,0 +1,113 @@
+//! The report on the governor's own health.
+
+use serde::Serialize;
+
+use super::{Timestamp, closed_words};
+
+closed_words! {
+    /// How well a component, or the whole, works; the later the worse.
+    pub enum Health("health") {
+        /// Works.
+        Healthy = "healthy",
+        /// Works with a fault beside it.
+        Degraded = "degraded",
+        /// Does not work.
+        Unhealthy = "unhealthy",
+    }
+}
+
+/// The health of each component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Components {
+    /// The way in: whether decisions are taken at all.
+    pub gateway: Health,
+    /// The trust ledger.
+    pub trust_engine: Health,
+    /// The journal and its chain.
+    pub proof_chain: Health,
+    /// The intent parser.
+    pub intent_parser: Health,
+    /// The sled view.
+    pub database: Health,
+}
+
+impl Components {
+    /// The components' healths put together.
+    pub const fn new(
+        gateway: Health,
+        trust_engine: Health,
+        proof_chain: Health,
+        intent_parser: Health,
+        database: Health,
+    ) -> Self {
+        Self { gateway, trust_engine, proof_chain, intent_parser, database }
+    }
+
+    /// The worst that matters: a sick database only degrades the whole, for it
+    /// is a view that can be rebuilt.
+    pub fn overall(&self) -> Health {
+        let database = self.database.min(Health::Degraded);
+        [self.gateway, self.trust_engine, self.proof_chain, self.intent_parser, database]
+            .into_iter()
+            .max()
+            .unwrap_or(Health::Unhealthy)
+    }
+}
+
+/// Numbers on what the governor does.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Metrics {
+    /// Registered agents that are neither suspended nor retired.
+    pub active_agents: u64,
+    /// Decisions since midnight, UTC.
+    pub decisions_today: u64,
+    /// Mean time of an enforcement since the governor was opened, in milliseconds.
+    pub average_latency_ms: f64,
+    /// Proof records in the chain.
+    pub proof_chain_length: u64,
+    /// Decisions to escalate since midnight, UTC.
+    pub escalations_today: u64,
+}
+
+impl Metrics {
+    /// The numbers put together.
+    pub const fn new(
+        active_agents: u64,
+        decisions_today: u64,
+        average_latency_ms: f64,
+        proof_chain_length: u64,
+        escalations_today: u64,
+    ) -> Self {
+        Self { active_agents, decisions_today, average_latency_ms, proof_chain_length, escalations_today }
+    }
+}
+
+/// The report on the governor's own health.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct SystemStatus {
+    /// The whole.
+    pub status: Health,
+    /// The version of this library, major.minor.patch.
+    pub version: &'static str,
+    /// Whole seconds since the governor was opened.
+    pub uptime: u64,
+    /// Each component.
+    pub components: Components,
+    /// The numbers.
+    pub metrics: Metrics,
+    /// When the report was made.
+    pub timestamp: Timestamp,
+}
+
+impl SystemStatus {
+    /// A report of this version whose whole follows from its components.
+    pub fn new(uptime: u64, components: Components, metrics: Metrics, timestamp: Timestamp) -> Self {
+        let version = env!("CARGO_PKG_VERSION");
+        Self { status: components.overall(), version, uptime, components, metrics, timestamp }
+    }
+}

@@ -1,0 +1,106 @@
+//! Points in time: UTC, to the millisecond.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::InvalidValue;
+
+/// A point in time, UTC, to the millisecond, written `2026-01-31T09:30:00.000Z`.
+///
+/// Reads any RFC 3339 timestamp; an offset is converted to UTC and finer parts
+/// of a second are cut. Years 0000 to 9999.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// From milliseconds since 1970-01-01T00:00:00Z, clamped to the years 0000 to 9999.
+    pub fn from_millis(millis: i64) -> Self {
+        Self(millis.clamp(MIN_MILLIS, MAX_MILLIS))
+    }
+
+    /// Milliseconds since 1970-01-01T00:00:00Z.
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// Whole days since 1970-01-01, in UTC.
+    pub const fn day(self) -> i64 {
+        self.0.div_euclid(MILLIS_PER_DAY)
+    }
+}
+
+impl From<DateTime<Utc>> for Timestamp {
+    fn from(time: DateTime<Utc>) -> Self {
+        Self::from_millis(time.timestamp_millis())
+    }
+}
+
+impl From<Timestamp> for DateTime<Utc> {
+    fn from(time: Timestamp) -> Self {
+        // A `Timestamp` is always within the years that chrono can hold.
+        DateTime::from_timestamp_millis(time.0).unwrap_or_default()
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = InvalidValue;
+
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        DateTime::parse_from_rfc3339(text).map(|time| Self::from(time.with_timezone(&Utc))).map_err(|_| {
+            InvalidValue::new("timestamp", text, "ISO 8601 with an offset, for example 2026-01-31T09:30:00Z")
+        })
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&DateTime::<Utc>::from(*self).to_rfc3339_opts(SecondsFormat::Millis, true))
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+const MILLIS_PER_DAY: i64 = 86_400_000;
+/// 0000-01-01T00:00:00.000Z
+const MIN_MILLIS: i64 = -62_167_219_200_000;
+/// 9999-12-31T23:59:59.999Z
+const MAX_MILLIS: i64 = 253_402_300_799_999;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_offset_becomes_utc_and_the_written_form_has_milliseconds() {
+        let time: Timestamp = "2026-01-31T10:30:00.1239+01:00".parse().unwrap();
+        assert_eq!(time.to_string(), "2026-01-31T09:30:00.123Z");
+    }
+
+    #[test]
+    fn the_ends_of_the_range_are_written_with_four_digit_years() {
+        assert_eq!(Timestamp::from_millis(i64::MIN).to_string(), "0000-01-01T00:00:00.000Z");
+        assert_eq!(Timestamp::from_millis(i64::MAX).to_string(), "9999-12-31T23:59:59.999Z");
+    }
+
+    #[test]
+    fn what_is_not_a_timestamp_is_refused() {
+        for text in ["", "yesterday", "2026-01-31", "2026-13-01T00:00:00Z", "2026-01-31T09:30:00"] {
+            assert!(text.parse::<Timestamp>().is_err(), "{text:?} was accepted");
+        }
+    }
+}

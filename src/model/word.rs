@@ -1,0 +1,66 @@
+//! The one definition of what a closed word of the contract can do.
+
+/// Defines an enum whose variants are written as fixed words: its `ALL` list,
+/// `as_str`, `Display`, `FromStr` with an error that lists the words, and serde.
+macro_rules! closed_words {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident($what:literal) {
+            $( $(#[$variant_meta:meta])* $variant:ident = $word:literal ),+ $(,)?
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $( $(#[$variant_meta])* $variant ),+
+        }
+
+        impl $name {
+            /// Every word, in the order of their definition.
+            pub const ALL: &'static [Self] = &[ $( Self::$variant ),+ ];
+
+            /// The word as the contract writes it.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $( Self::$variant => $word ),+
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::model::InvalidValue;
+
+            fn from_str(word: &str) -> Result<Self, Self::Err> {
+                match word {
+                    $( $word => Ok(Self::$variant), )+
+                    _ => Err($crate::model::InvalidValue::new(
+                        $what,
+                        word,
+                        concat!("one of", $( " ", $word ),+),
+                    )),
+                }
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let word = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+                word.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+pub(crate) use closed_words;
