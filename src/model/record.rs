@@ -199,6 +199,32 @@ pub struct ProofStats {
     pub period: Period,
 }
 
+impl ProofStats {
+    /// The aggregates put together.
+    #[allow(clippy::too_many_arguments)] // one for each field of the contract
+    pub fn new(
+        entity_id: AgentId,
+        total_records: u64,
+        success_rate: f64,
+        average_trust_score: f64,
+        chain_integrity: bool,
+        decision_breakdown: BTreeMap<Decision, u64>,
+        risk_breakdown: BTreeMap<RiskLevel, u64>,
+        period: Period,
+    ) -> Self {
+        Self {
+            entity_id,
+            total_records,
+            success_rate,
+            average_trust_score,
+            chain_integrity,
+            decision_breakdown,
+            risk_breakdown,
+            period,
+        }
+    }
+}
+
 /// What a verification of the whole log found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]

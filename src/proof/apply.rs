@@ -1,0 +1,175 @@
+//! Reading the journal from front to back: what stands in each entry is
+//! checked, and what is new to the index goes into it.
+
+use crate::model::{BrokenKind, Digest, ProofId, Sequence};
+use crate::store::{Finding, Frame, Kind, Position, ViewError, Visitor};
+
+use super::entry::{OutcomeEntry, RecoveryEntry, StateEntry, StoreEntry};
+use super::evidence;
+use super::index::{Index, RecordFacts};
+use super::record::StoredRecord;
+
+/// A reading of the journal.
+pub(super) struct Reading<'a> {
+    index: Option<&'a mut Index>,
+    /// Why the index takes in nothing more.
+    pub(super) view_error: Option<ViewError>,
+    chain: Chain,
+    /// The chain as it was at the first break.
+    before_break: Option<Chain>,
+}
+
+/// The chain of proof records so far.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Chain {
+    pub(super) records: u64,
+    pub(super) head_hash: Digest,
+    last_time: i64,
+}
+
+impl<'a> Reading<'a> {
+    /// A reading that brings what the index lacks into it.
+    pub(super) fn into_index(index: &'a mut Index) -> Self {
+        Self::new(Some(index))
+    }
+
+    /// A reading that only checks.
+    pub(super) fn checking() -> Self {
+        Self::new(None)
+    }
+
+    /// The records that were checked, up to the first break.
+    pub(super) fn verified(&self) -> Chain {
+        self.before_break.unwrap_or(self.chain)
+    }
+
+    fn new(index: Option<&'a mut Index>) -> Self {
+        let chain = Chain { records: 0, head_hash: Digest::ZERO, last_time: i64::MIN };
+        Self { index, view_error: None, chain, before_break: None }
+    }
+
+    /// Calls the index, unless it has the entry or has failed.
+    fn feed(&mut self, sequence: Sequence, feed: impl FnOnce(&mut Index) -> Result<(), ViewError>) {
+        let Some(index) = self.index.as_mut().filter(|index| !index.has_applied(sequence)) else { return };
+        if self.view_error.is_none()
+            && let Err(error) = feed(index)
+        {
+            self.view_error = Some(error);
+        }
+    }
+
+    fn decision(&mut self, frame: &Frame<'_>) -> Option<Finding> {
+        let Some(stored) = StoredRecord::split(frame.body) else { return Some(unreadable("a proof record")) };
+        let Ok(fields) = stored.fields() else { return Some(unreadable("a proof record")) };
+        let computed = stored.computed_hash();
+        let finding =
+            |kind, expected: String, found: String| Some(Finding { proof_id: Some(fields.id), kind, expected, found });
+        let found = if computed != stored.hash {
+            finding(BrokenKind::Tampering, format!("hash {computed}"), format!("hash {}", stored.hash))
+        } else if fields.previous_hash != self.chain.head_hash {
+            let expected = format!("previousHash {}", self.chain.head_hash);
+            finding(BrokenKind::Tampering, expected, format!("previousHash {}", fields.previous_hash))
+        } else if fields.id.sequence() != frame.sequence {
+            let found = format!("the id of entry {}", fields.id.sequence());
+            finding(BrokenKind::Tampering, format!("an id of entry {}", frame.sequence), found)
+        } else if fields.timestamp.as_millis() < self.chain.last_time {
+            finding(
+                BrokenKind::Tampering,
+                "a time not before the last record's".to_owned(),
+                fields.timestamp.to_string(),
+            )
+        } else {
+            check_evidence(fields.id, &fields.evidence_hash, frame.evidence)
+        };
+        self.chain = Chain {
+            records: self.chain.records + 1,
+            head_hash: stored.hash,
+            last_time: fields.timestamp.as_millis().max(self.chain.last_time),
+        };
+        self.feed(frame.sequence, |index| {
+            index.add_record(
+                frame.sequence,
+                &RecordFacts {
+                    entity: &fields.entity_id,
+                    time: fields.timestamp,
+                    decision: fields.decision,
+                    risk: fields.risk_level,
+                    score: fields.trust_score,
+                    hash: stored.hash,
+                },
+            )
+        });
+        found
+    }
+
+    fn outcome(&mut self, frame: &Frame<'_>) -> Option<Finding> {
+        let Ok(entry) = serde_json::from_slice::<OutcomeEntry<'_>>(frame.body) else {
+            return Some(unreadable("an outcome"));
+        };
+        self.feed(frame.sequence, |index| {
+            if let Some(state) = &entry.state {
+                index.set_state(&state.key, state.value.get().as_bytes());
+            }
+            index.add_outcome(&entry.entity_id, entry.proof_id.sequence(), entry.outcome, entry.timestamp)
+        });
+        None
+    }
+
+    fn state(&mut self, frame: &Frame<'_>) -> Option<Finding> {
+        let Ok(entry) = serde_json::from_slice::<StateEntry<'_>>(frame.body) else {
+            return Some(unreadable("a state"));
+        };
+        self.feed(frame.sequence, |index| {
+            index.set_state(&entry.state.key, entry.state.value.get().as_bytes());
+            index.see_time(entry.timestamp);
+            Ok(())
+        });
+        None
+    }
+}
+
+impl Visitor for Reading<'_> {
+    fn visit(&mut self, frame: &Frame<'_>) -> Option<Finding> {
+        let finding = match frame.kind {
+            Kind::Decision => self.decision(frame),
+            Kind::Outcome => self.outcome(frame),
+            Kind::State => self.state(frame),
+            Kind::Store => {
+                serde_json::from_slice::<StoreEntry>(frame.body).err().map(|_| unreadable("the store's entry"))
+            }
+            Kind::Recovery => {
+                serde_json::from_slice::<RecoveryEntry>(frame.body).err().map(|_| unreadable("a recovery"))
+            }
+        };
+        let position = Position { entries: frame.sequence.get() + 1, link: frame.link };
+        self.feed(frame.sequence, |index| {
+            index.advance(position);
+            Ok(())
+        });
+        finding
+    }
+
+    fn broken(&mut self) {
+        self.before_break.get_or_insert(self.chain);
+    }
+}
+
+fn check_evidence(proof_id: ProofId, expected: &Digest, bytes: &[u8]) -> Option<Finding> {
+    let found = evidence::digest(bytes);
+    if found == *expected {
+        return None;
+    }
+    // Bytes that still read as evidence were more likely written than decayed.
+    let kind = if evidence::decode(bytes).is_some() { BrokenKind::Tampering } else { BrokenKind::Damage };
+    let (expected, found) = (format!("evidenceHash {expected}"), format!("evidence of hash {found}"));
+    Some(Finding { proof_id: Some(proof_id), kind, expected, found })
+}
+
+fn unreadable(what: &str) -> Finding {
+    Finding {
+        proof_id: None,
+        kind: BrokenKind::Tampering,
+        expected: what.to_owned(),
+        found: "a body that cannot be read".to_owned(),
+    }
+}

@@ -1,0 +1,63 @@
+//! The bodies of the entries that are not decisions: JSON objects.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::model::{AgentId, Outcome, ProofId, Timestamp};
+
+/// The first entry: the store itself.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct StoreEntry {
+    pub(super) format: u32,
+    pub(super) store: String,
+    pub(super) timestamp: Timestamp,
+    /// The version of the library that made it.
+    pub(super) made_by: String,
+}
+
+/// What became of an action. A change of state that follows from it stands in
+/// the same entry, so that neither can be there without the other.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct OutcomeEntry<'a> {
+    pub(super) proof_id: ProofId,
+    pub(super) entity_id: AgentId,
+    pub(super) outcome: Outcome,
+    #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
+    pub(super) note: Option<Cow<'a, str>>,
+    pub(super) timestamp: Timestamp,
+    #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
+    pub(super) state: Option<NewState<'a>>,
+}
+
+/// The new state of something, by its key.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct NewState<'a> {
+    #[serde(borrow)]
+    pub(super) key: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) value: &'a RawValue,
+}
+
+/// A change of state that an operator made, and why.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct StateEntry<'a> {
+    #[serde(flatten, borrow)]
+    pub(super) state: NewState<'a>,
+    #[serde(borrow)]
+    pub(super) cause: Cow<'a, str>,
+    pub(super) timestamp: Timestamp,
+}
+
+/// What was set aside when the store was opened.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct RecoveryEntry {
+    pub(super) copy: String,
+    pub(super) bytes: usize,
+    pub(super) segment: String,
+    pub(super) offset: u64,
+    pub(super) timestamp: Timestamp,
+}

@@ -1,0 +1,90 @@
+//! Evidence: everything that a decision depended on, kept beside its record.
+//!
+//! The record carries `evidenceHash`, SHA-256 over the exact bytes that are
+//! stored: 16 random bytes of salt, then each part behind its length in four
+//! little-endian bytes. The salt keeps a digest from being guessed back into
+//! what it covers. Nothing is brought into a canonical form first: RFC 8785
+//! folds integers beyond 2^53, so two account numbers could hash the same.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::model::Digest;
+
+/// The evidence of one decision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Evidence {
+    /// The intent as it was evaluated.
+    pub intent: Value,
+    /// Granted and denied capabilities, constraints, the policy set's digest,
+    /// the rules that decided, the trust snapshot and the agent's labels.
+    pub detail: Value,
+}
+
+/// The bytes that are stored for two parts of JSON.
+pub(crate) fn encode(salt: u128, intent: &impl Serialize, detail: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(1024);
+    bytes.extend_from_slice(&salt.to_le_bytes());
+    push_part(&mut bytes, intent)?;
+    push_part(&mut bytes, detail)?;
+    Ok(bytes)
+}
+
+/// The digest that goes into the record.
+pub(super) fn digest(bytes: &[u8]) -> Digest {
+    Digest::new(Sha256::digest(bytes).into())
+}
+
+/// Reads stored evidence back; `None` when the bytes are none.
+pub(super) fn decode(bytes: &[u8]) -> Option<Evidence> {
+    let (_salt, rest) = bytes.split_first_chunk::<SALT_BYTES>()?;
+    let (intent, rest) = split_part(rest)?;
+    let (detail, rest) = split_part(rest)?;
+    rest.is_empty().then_some(Evidence { intent, detail })
+}
+
+const SALT_BYTES: usize = 16;
+
+fn push_part(bytes: &mut Vec<u8>, part: &impl Serialize) -> serde_json::Result<()> {
+    let length_at = bytes.len();
+    bytes.extend_from_slice(&[0; 4]);
+    let start = bytes.len();
+    serde_json::to_writer(&mut *bytes, part)?;
+    let length = u32::try_from(bytes.len() - start).unwrap_or(u32::MAX);
+    if let Some(place) = bytes.get_mut(length_at..start) {
+        place.copy_from_slice(&length.to_le_bytes());
+    }
+    Ok(())
+}
+
+fn split_part(bytes: &[u8]) -> Option<(Value, &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    let (part, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    Some((serde_json::from_slice(part).ok()?, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn evidence_reads_back_and_the_salt_changes_its_digest() {
+        let (intent, detail) = (json!({"account": 9_007_199_254_740_993_u64}), json!({"rules": []}));
+        let bytes = encode(1, &intent, &detail).unwrap();
+        assert_eq!(decode(&bytes), Some(Evidence { intent: intent.clone(), detail: detail.clone() }));
+        assert_ne!(digest(&bytes), digest(&encode(2, &intent, &detail).unwrap()));
+        let neighbour = json!({"account": 9_007_199_254_740_992_u64});
+        assert_ne!(digest(&bytes), digest(&encode(1, &neighbour, &detail).unwrap()));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_decoding_panic(bytes in proptest::collection::vec(any::<u8>(), 0..128)) {
+            let _ = decode(&bytes);
+        }
+    }
+}

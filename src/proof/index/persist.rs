@@ -1,0 +1,189 @@
+//! Bringing the index to the view and back.
+//!
+//! | key | value |
+//! |---|---|
+//! | `m` | the mark: which store, which entries are applied, the totals |
+//! | `n` + entity | the entity's id |
+//! | `s` + entity + chunk | 256 summaries of 108 bytes |
+//! | `b` + entity + block | up to 512 postings of 16 bytes |
+//! | `k` + key | the state under that key |
+//!
+//! Entity, chunk and block are big-endian numbers of four bytes. All that
+//! changed is written in one batch with the mark.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::posting::{Block, Summary};
+use super::{Entity, Index, Totals};
+use crate::model::{AgentId, Digest};
+use crate::store::{BlockBatch, Blocks, Position, StoreId, ViewError};
+
+/// What the view says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) store: StoreId,
+    pub(crate) totals: Totals,
+}
+
+impl Index {
+    /// Loads the index from the view; `None` when the view is empty.
+    pub(crate) fn load(blocks: Blocks) -> Result<(Self, Option<Mark>), ViewError> {
+        let Some(mark) = blocks.get(MARK)? else { return Ok((Self::new(Some(blocks)), None)) };
+        let mark = Mark::decode(&mark).ok_or(ViewError::Disagrees("its mark cannot be read"))?;
+        let entities = load_entities(&blocks)?;
+        let records: u64 = entities.iter().flat_map(|entity| &entity.summaries).map(|block| block.tally.total()).sum();
+        if records != mark.totals.records {
+            return Err(ViewError::Disagrees("its summaries do not add up to its records"));
+        }
+        let numbers: HashMap<AgentId, u32> =
+            (0_u32..).zip(&entities).map(|(number, entity)| (entity.id.clone(), number)).collect();
+        let mut index = Self::new(Some(blocks));
+        index.entities = entities;
+        index.numbers = numbers;
+        index.totals = mark.totals;
+        Ok((index, Some(mark)))
+    }
+
+    /// Every state by its key, those that are not persisted yet included.
+    pub(crate) fn states(&self) -> Result<BTreeMap<String, Vec<u8>>, ViewError> {
+        let mut states = BTreeMap::new();
+        for (key, value) in self.blocks.as_ref().map(|blocks| blocks.scan(STATE)).transpose()?.unwrap_or_default() {
+            let key = key.strip_prefix(STATE).and_then(|key| String::from_utf8(key.to_vec()).ok());
+            states.insert(key.ok_or(ViewError::Disagrees("a state's key is no text"))?, value);
+        }
+        states.extend(self.dirty_states.clone());
+        Ok(states)
+    }
+
+    /// Entries applied since the index was last persisted.
+    pub(crate) fn unpersisted(&self) -> u64 {
+        self.unpersisted
+    }
+
+    /// Writes everything that changed to the view.
+    pub(crate) fn persist(&mut self, store: StoreId) -> Result<(), ViewError> {
+        let Some(blocks) = self.blocks.as_ref().filter(|_| self.unpersisted > 0) else { return Ok(()) };
+        let mut batch = BlockBatch::default();
+        for ((entity, number), block) in &self.dirty {
+            batch.put(&key(BLOCK, *entity, Some(*number)), &block.encode());
+        }
+        for number in &self.dirty_entities {
+            if let Some(entity) = self.entities.get(*number as usize) {
+                put_entity(&mut batch, *number, entity);
+            }
+        }
+        for (state, value) in &self.dirty_states {
+            batch.put(&[STATE, state.as_bytes()].concat(), value);
+        }
+        batch.put(MARK, &Mark { store, totals: self.totals }.encode());
+        blocks.apply(batch)?;
+        self.dirty.clear();
+        self.dirty_entities.clear();
+        self.dirty_states.clear();
+        self.unpersisted = 0;
+        Ok(())
+    }
+
+    /// A block as the view has it, checked against its summary.
+    pub(super) fn fetch(&self, entity: u32, number: u32) -> Result<Block, ViewError> {
+        let missing = ViewError::Disagrees("a block is missing");
+        let blocks = self.blocks.as_ref().ok_or_else(|| missing.clone())?;
+        let bytes = blocks.get(&key(BLOCK, entity, Some(number)))?.ok_or(missing)?;
+        let block = Block::decode(&bytes).ok_or(ViewError::Disagrees("a block cannot be read"))?;
+        let entity = self.entities.get(entity as usize);
+        let summary = entity.and_then(|entity| entity.summaries.get(number as usize));
+        let mut tally = super::Tally::default();
+        block.postings().iter().for_each(|posting| tally.add_posting(*posting));
+        if summary.is_some_and(|summary| summary.tally == tally) {
+            Ok(block)
+        } else {
+            Err(ViewError::Disagrees("a block does not add up to its summary"))
+        }
+    }
+}
+
+fn load_entities(blocks: &Blocks) -> Result<Vec<Entity>, ViewError> {
+    let mut entities = Vec::new();
+    for (place, (_, name)) in blocks.scan(NAME)?.into_iter().enumerate() {
+        let id = String::from_utf8(name).ok().and_then(|name| name.parse().ok());
+        let id = id.ok_or(ViewError::Disagrees("an entity's id cannot be read"))?;
+        let number = u32::try_from(place).map_err(|_| ViewError::Disagrees("too many entities"))?;
+        let mut summaries = Vec::new();
+        for (_, chunk) in blocks.scan(&key(SUMMARIES, number, None))? {
+            let (whole, rest) = chunk.as_chunks::<{ Summary::BYTES }>();
+            if !rest.is_empty() {
+                return Err(ViewError::Disagrees("a chunk of summaries cannot be read"));
+            }
+            summaries.extend(whole.iter().map(Summary::decode));
+        }
+        entities.push(Entity { id, summaries });
+    }
+    Ok(entities)
+}
+
+/// An entity's id, and the chunks of its summaries that can have changed: an
+/// outcome may reach any of them, so all are written; there is one for each
+/// 131,072 records.
+fn put_entity(batch: &mut BlockBatch, number: u32, entity: &Entity) {
+    batch.put(&key(NAME, number, None), entity.id.as_str().as_bytes());
+    for (chunk, summaries) in (0_u32..).zip(entity.summaries.chunks(CHUNK)) {
+        let mut bytes = Vec::with_capacity(summaries.len() * Summary::BYTES);
+        summaries.iter().for_each(|summary| summary.encode(&mut bytes));
+        batch.put(&key(SUMMARIES, number, Some(chunk)), &bytes);
+    }
+}
+
+impl Mark {
+    fn encode(&self) -> Vec<u8> {
+        let Totals { applied, records, head_hash, last_time, day, decisions_that_day, escalations_that_day } =
+            self.totals;
+        let mut bytes = vec![VERSION];
+        bytes.extend_from_slice(&self.store.0);
+        bytes.extend_from_slice(applied.link.as_bytes());
+        bytes.extend_from_slice(head_hash.as_bytes());
+        for number in [applied.entries, records, decisions_that_day, escalations_that_day] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        for number in [last_time, day] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (version, bytes) = bytes.split_first()?;
+        let (store, bytes) = bytes.split_first_chunk::<16>()?;
+        let (link, bytes) = bytes.split_first_chunk::<32>()?;
+        let (head_hash, bytes) = bytes.split_first_chunk::<32>()?;
+        let (words, rest) = bytes.as_chunks::<8>();
+        let [entries, records, decisions, escalations, last_time, day] = words.try_into().ok()?;
+        if *version != VERSION || !rest.is_empty() {
+            return None;
+        }
+        let totals = Totals {
+            applied: Position { entries: u64::from_le_bytes(entries), link: Digest::new(*link) },
+            records: u64::from_le_bytes(records),
+            head_hash: Digest::new(*head_hash),
+            last_time: i64::from_le_bytes(last_time),
+            day: i64::from_le_bytes(day),
+            decisions_that_day: u64::from_le_bytes(decisions),
+            escalations_that_day: u64::from_le_bytes(escalations),
+        };
+        Some(Self { store: StoreId(*store), totals })
+    }
+}
+
+const VERSION: u8 = 1;
+const MARK: &[u8] = b"m";
+const NAME: &[u8] = b"n";
+const SUMMARIES: &[u8] = b"s";
+const BLOCK: &[u8] = b"b";
+const STATE: &[u8] = b"k";
+const CHUNK: usize = 256;
+
+fn key(kind: &[u8], entity: u32, number: Option<u32>) -> Vec<u8> {
+    let mut key = kind.to_vec();
+    key.extend_from_slice(&entity.to_be_bytes());
+    key.extend(number.iter().flat_map(|number| number.to_be_bytes()));
+    key
+}

@@ -1,0 +1,39 @@
+//! The proof engine: an append-only, hash-linked log of decisions, their
+//! outcomes, and every state that must last.
+//!
+//! It takes in drafts from any thread, puts them in one order, and hands back
+//! proof ids; one writer thread turns drafts into entries of the journal and
+//! then into the index. It answers queries and statistics from the index and
+//! reads records from the journal. It knows nothing of policies or trust.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `record.rs` | a record's canonical form and its hash |
+//! | `evidence.rs` | what is kept beside a record, and its salted digest |
+//! | `entry.rs` | the bodies of the journal's other entries |
+//! | `intake.rs` | the order of entries: drafts in, sequence and time out |
+//! | `writer.rs` | the thread that writes: journal first, then index |
+//! | `apply.rs` | reading the journal: checking entries and feeding the index |
+//! | `index/` | which records match, and what they add up to |
+//! | `query.rs` | the query and its checks |
+//! | `log.rs` | the door: open, append, wait, read, verify, close |
+
+mod apply;
+mod entry;
+mod evidence;
+mod index;
+mod intake;
+mod log;
+mod query;
+mod record;
+mod writer;
+
+pub use intake::Durability;
+pub use query::ProofQuery;
+
+pub(crate) use evidence::{Evidence, encode as encode_evidence};
+pub(crate) use intake::{DecisionDraft, OutcomeDraft, StateDraft};
+pub(crate) use log::{Committed, DecisionFacts, LogOptions, LogState, OpenLogError, Place, ProofLog, Startup};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,228 @@
+//! The writer: one thread that turns drafts into entries of the journal, makes
+//! them last, tells who waits, and then brings them to the index.
+
+use std::borrow::Cow;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+
+use super::entry::{NewState, OutcomeEntry, StateEntry};
+use super::evidence;
+use super::index::{Index, RecordFacts};
+use super::intake::{DecisionDraft, Draft, OutcomeDraft, Pending, Refusal, StateDraft};
+use super::log::Shared;
+use super::record::CanonicalRecord;
+use crate::model::{Digest, ProofId, Timestamp};
+use crate::store::{FrameDraft, Journal, Kind, Position, ViewError};
+
+/// How the writer paces itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    /// How long it gathers drafts before it flushes, when nobody waits.
+    pub(super) gather: Duration,
+    /// How long nothing happens before it persists the index and notes the head.
+    pub(super) idle: Duration,
+    /// How many entries may be applied before the index is persisted.
+    pub(super) persist_every: u64,
+}
+
+/// The writer's own state.
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    journal: Journal,
+    pace: Pace,
+    /// The hash of the last proof record.
+    head_hash: Digest,
+    body: Vec<u8>,
+    /// The journal has grown since the head was noted.
+    head_is_old: bool,
+}
+
+/// An entry that is staged: its place, and the hash when it is a record.
+struct Staged {
+    position: Position,
+    hash: Option<Digest>,
+}
+
+impl Writer {
+    pub(super) fn new(shared: Arc<Shared>, journal: Journal, pace: Pace, head_hash: Digest) -> Self {
+        Self { shared, journal, pace, head_hash, body: Vec::new(), head_is_old: true }
+    }
+
+    /// Works until the intake is closed or a write fails.
+    pub(super) fn run(mut self) {
+        loop {
+            let batch = self.shared.intake.take(self.pace.gather, self.pace.idle);
+            let step = if !batch.drafts.is_empty() {
+                self.write(&batch.drafts)
+            } else if batch.last {
+                break;
+            } else {
+                self.rest()
+            };
+            if let Err(error) = step {
+                return self.fail(&error.to_string());
+            }
+        }
+        self.persist();
+        if let Err(error) = self.journal.close() {
+            self.fail(&error.to_string());
+        }
+    }
+
+    fn write(&mut self, drafts: &[Pending]) -> std::io::Result<()> {
+        let mut staged = Vec::with_capacity(drafts.len());
+        for pending in drafts {
+            staged.push(self.stage(pending)?);
+            if self.journal.staged_bytes() >= MOST_STAGED {
+                self.journal.write()?;
+            }
+        }
+        self.journal.write()?;
+        let durable = self.journal.sync()?;
+        self.head_is_old = true;
+        self.shared.progress.durable(durable);
+
+        self.apply(drafts, &staged);
+        self.shared.intake.applied(drafts);
+        self.shared.progress.applied(durable);
+        Ok(())
+    }
+
+    fn stage(&mut self, pending: &Pending) -> std::io::Result<Staged> {
+        let at = pending.at;
+        let mut evidence: &[u8] = &[];
+        let mut hash = None;
+        let kind = match &pending.draft {
+            Draft::Decision { id, draft } => {
+                let record = canonical(*id, at, draft, self.head_hash);
+                let record_hash = record.encode(&mut self.body)?;
+                self.head_hash = record_hash;
+                hash = Some(record_hash);
+                evidence = &draft.evidence;
+                Kind::Decision
+            }
+            Draft::Outcome(draft) => {
+                write_json(&mut self.body, &outcome_entry(at, draft)?)?;
+                Kind::Outcome
+            }
+            Draft::State { state, cause } => {
+                let entry = StateEntry { state: new_state(state)?, cause: Cow::Borrowed(cause), timestamp: at };
+                write_json(&mut self.body, &entry)?;
+                Kind::State
+            }
+            Draft::Plain { kind, body } => {
+                self.body.clone_from(body);
+                *kind
+            }
+        };
+        let position = self.journal.stage(&FrameDraft { kind, body: &self.body, evidence })?;
+        Ok(Staged { position, hash })
+    }
+
+    /// Brings a batch to the index, which is rebuilt if that fails.
+    fn apply(&self, drafts: &[Pending], staged: &[Staged]) {
+        let mut index = self.shared.index.write().unwrap_or_else(PoisonError::into_inner);
+        for (pending, staged) in drafts.iter().zip(staged) {
+            if index.has_applied(pending.sequence) {
+                continue;
+            }
+            if let Err(error) = apply_one(&mut index, pending, staged.hash) {
+                self.shared.rebuild(&mut index, &error);
+                return;
+            }
+            index.advance(staged.position);
+        }
+        if index.unpersisted() >= self.pace.persist_every {
+            self.shared.persist(&mut index);
+        }
+    }
+
+    /// Uses a quiet moment.
+    fn rest(&mut self) -> std::io::Result<()> {
+        self.persist();
+        if self.head_is_old {
+            self.journal.note_head()?;
+            self.head_is_old = false;
+        }
+        Ok(())
+    }
+
+    fn persist(&self) {
+        let mut index = self.shared.index.write().unwrap_or_else(PoisonError::into_inner);
+        self.shared.persist(&mut index);
+    }
+
+    fn fail(self, message: &str) {
+        self.shared.intake.refuse(Refusal::Failed(message.to_owned()));
+        self.shared.progress.failed();
+    }
+}
+
+/// Staged bytes at which a batch is written in parts.
+const MOST_STAGED: usize = 4 << 20;
+
+fn apply_one(index: &mut Index, pending: &Pending, hash: Option<Digest>) -> Result<(), ViewError> {
+    match &pending.draft {
+        Draft::Decision { draft, .. } => index.add_record(
+            pending.sequence,
+            &RecordFacts {
+                entity: &draft.entity,
+                time: pending.at,
+                decision: draft.decision,
+                risk: draft.risk,
+                score: draft.trust.score,
+                hash: hash.unwrap_or(Digest::ZERO),
+            },
+        ),
+        Draft::Outcome(draft) => {
+            if let Some(state) = &draft.state {
+                index.set_state(&state.key, state.value.as_bytes());
+            }
+            index.add_outcome(&draft.entity, draft.proof_id.sequence(), draft.outcome, pending.at)
+        }
+        Draft::State { state, .. } => {
+            index.set_state(&state.key, state.value.as_bytes());
+            index.see_time(pending.at);
+            Ok(())
+        }
+        Draft::Plain { .. } => Ok(()),
+    }
+}
+
+fn canonical<'a>(id: ProofId, at: Timestamp, draft: &'a DecisionDraft, previous_hash: Digest) -> CanonicalRecord<'a> {
+    CanonicalRecord {
+        decision: draft.decision,
+        entity_id: draft.entity.clone(),
+        evidence_hash: evidence::digest(&draft.evidence),
+        id,
+        intent_id: draft.intent,
+        previous_hash,
+        reasoning: Cow::Borrowed(&draft.reasoning),
+        risk_level: draft.risk,
+        timestamp: at,
+        trust_score: draft.trust.score,
+        trust_tier: draft.trust.tier,
+    }
+}
+
+fn outcome_entry(at: Timestamp, draft: &OutcomeDraft) -> serde_json::Result<OutcomeEntry<'_>> {
+    Ok(OutcomeEntry {
+        proof_id: draft.proof_id,
+        entity_id: draft.entity.clone(),
+        outcome: draft.outcome,
+        note: draft.note.as_deref().map(Cow::Borrowed),
+        timestamp: at,
+        state: draft.state.as_ref().map(new_state).transpose()?,
+    })
+}
+
+fn new_state(draft: &StateDraft) -> serde_json::Result<NewState<'_>> {
+    Ok(NewState { key: Cow::Borrowed(&draft.key), value: serde_json::from_str::<&RawValue>(&draft.value)? })
+}
+
+fn write_json(body: &mut Vec<u8>, entry: &impl serde::Serialize) -> serde_json::Result<()> {
+    body.clear();
+    serde_json::to_writer(body, entry)
+}

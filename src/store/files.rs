@@ -1,0 +1,289 @@
+//! The seam through which all file access of the journal goes.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Whether opening may create the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OpenMode {
+    /// The file must exist; it is only read.
+    Read,
+    /// The file must exist.
+    Write,
+    /// The file must not exist.
+    Create,
+}
+
+/// A folder tree. Paths are relative to the store's folder.
+pub(crate) trait Files: Send + Sync {
+    /// Makes a folder and what is missing above it.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
+    /// Opens a file.
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn StoreFile>>;
+    /// The names in a folder, sorted; a missing folder has none.
+    fn list(&self, path: &Path) -> io::Result<Vec<String>>;
+    /// Puts a file in another's place, atomically.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Makes names in a folder last.
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+}
+
+/// One open file, read and written at offsets.
+pub(crate) trait StoreFile: Send + Sync {
+    /// Reads up to `buffer.len()` bytes; fewer only at the end of the file.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Writes all bytes.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+    /// Makes what was written last, with the size where it changed.
+    fn sync_data(&self) -> io::Result<()>;
+    /// The size in bytes.
+    fn len(&self) -> io::Result<u64>;
+    /// Cuts or extends the file.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+}
+
+impl dyn StoreFile {
+    /// The whole content.
+    pub(crate) fn read_all(&self) -> io::Result<Vec<u8>> {
+        let len = usize::try_from(self.len()?).map_err(io::Error::other)?;
+        let mut content = vec![0; len];
+        let read = self.read_at(&mut content, 0)?;
+        content.truncate(read);
+        Ok(content)
+    }
+}
+
+/// The file system, below one folder.
+pub(crate) struct RealFiles {
+    root: PathBuf,
+}
+
+impl RealFiles {
+    /// The files below `root`.
+    pub(crate) fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+}
+
+impl Files for RealFiles {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir_all(self.root.join(path))
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn StoreFile>> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(mode != OpenMode::Read).create_new(mode == OpenMode::Create);
+        Ok(Arc::new(RealFile(options.open(self.root.join(path))?)))
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(self.root.join(path)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut names = entries
+            .map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()))
+            .collect::<io::Result<Vec<String>>>()?;
+        names.sort();
+        Ok(names)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(self.root.join(from), self.root.join(to))
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        // Elsewhere a folder cannot be opened to be synced; there the file system's own order has to do.
+        if cfg!(unix) { File::open(self.root.join(path))?.sync_all() } else { Ok(()) }
+    }
+}
+
+struct RealFile(File);
+
+impl StoreFile for RealFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut filled = 0;
+        while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match positioned::read(&self.0, rest, offset + filled as u64) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut written = 0;
+        while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
+            match positioned::write(&self.0, rest, offset + written as u64) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => written += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.0.metadata().map(|metadata| metadata.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+}
+
+#[cfg(unix)]
+mod positioned {
+    use std::fs::File;
+    use std::io;
+    use std::os::unix::fs::FileExt;
+
+    pub(super) fn read(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        file.read_at(buffer, offset)
+    }
+
+    pub(super) fn write(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        file.write_at(bytes, offset)
+    }
+}
+
+#[cfg(windows)]
+mod positioned {
+    use std::fs::File;
+    use std::io;
+    use std::os::windows::fs::FileExt;
+
+    pub(super) fn read(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        file.seek_read(buffer, offset)
+    }
+
+    pub(super) fn write(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        file.seek_write(bytes, offset)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod faulty {
+    //! A file system that fails on demand, for fault tests.
+
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use super::*;
+
+    /// What happens when the countdown of calls reaches zero.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum Fault {
+        /// That one call fails.
+        Once,
+        /// That call and every later one fails.
+        Forever,
+        /// That write puts half of its bytes down, and it and every later call fails.
+        Torn,
+    }
+
+    /// Passes every call on, until the chosen one; calls that only look are not counted.
+    pub(crate) struct FaultyFiles<F> {
+        inner: F,
+        plan: Arc<Plan>,
+    }
+
+    struct Plan {
+        fault: Fault,
+        /// Changing calls that still succeed.
+        left: AtomicI64,
+    }
+
+    impl Plan {
+        /// `Ok` to go on, or the error of the fault.
+        fn step(&self) -> io::Result<()> {
+            let left = self.left.fetch_sub(1, Ordering::SeqCst);
+            let fails = if self.fault == Fault::Once { left == 0 } else { left <= 0 };
+            if fails { Err(io::Error::new(io::ErrorKind::StorageFull, "injected fault")) } else { Ok(()) }
+        }
+    }
+
+    impl<F: Files> FaultyFiles<F> {
+        pub(crate) fn new(inner: F, fault: Fault, after: i64) -> Self {
+            Self { inner, plan: Arc::new(Plan { fault, left: AtomicI64::new(after) }) }
+        }
+
+        /// Whether the chosen call was reached.
+        pub(crate) fn struck(&self) -> bool {
+            self.plan.left.load(Ordering::SeqCst) < 0
+        }
+    }
+
+    impl<F: Files> Files for FaultyFiles<F> {
+        fn create_dir(&self, path: &Path) -> io::Result<()> {
+            self.plan.step()?;
+            self.inner.create_dir(path)
+        }
+
+        fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn StoreFile>> {
+            if mode == OpenMode::Create {
+                self.plan.step()?;
+            }
+            let file = self.inner.open(path, mode)?;
+            Ok(Arc::new(FaultyFile { inner: file, plan: Arc::clone(&self.plan) }))
+        }
+
+        fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+            self.inner.list(path)
+        }
+
+        fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+            self.plan.step()?;
+            self.inner.rename(from, to)
+        }
+
+        fn sync_dir(&self, path: &Path) -> io::Result<()> {
+            self.plan.step()?;
+            self.inner.sync_dir(path)
+        }
+    }
+
+    struct FaultyFile {
+        inner: Arc<dyn StoreFile>,
+        plan: Arc<Plan>,
+    }
+
+    impl StoreFile for FaultyFile {
+        fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+            self.inner.read_at(buffer, offset)
+        }
+
+        fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+            let step = self.plan.step();
+            if step.is_err() && self.plan.fault == Fault::Torn && self.plan.left.load(Ordering::SeqCst) == -1 {
+                self.inner.write_at(&bytes[..bytes.len() / 2], offset)?;
+            }
+            step?;
+            self.inner.write_at(bytes, offset)
+        }
+
+        fn sync_data(&self) -> io::Result<()> {
+            self.plan.step()?;
+            self.inner.sync_data()
+        }
+
+        fn len(&self) -> io::Result<u64> {
+            self.inner.len()
+        }
+
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.plan.step()?;
+            self.inner.set_len(len)
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! One entry of the journal as bytes.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..4 | `RKf1` |
+//! | 4 | kind |
+//! | 5..8 | zero |
+//! | 8..16 | sequence, counted from 0 |
+//! | 16..20 | how many entries before this one were not known to be on disk when it was written |
+//! | 20..24 | length of the body |
+//! | 24..28 | length of the evidence |
+//! | 28..32 | CRC-32 over bytes 0..28, 32..64 and the body |
+//! | 32..64 | link: SHA-256 over the link of the entry before, bytes 0..28, and the body |
+//! | 64.. | body, then evidence |
+//!
+//! Numbers are little-endian. The link leaves the evidence out: it is committed
+//! to by a digest inside the body, so that it can be erased and the journal
+//! still verifies. No frame ends in a zero byte, so a write that was cut short
+//! shows against the zeros that were there before.
+
+use sha2::{Digest as _, Sha256};
+
+use crate::model::{Digest, Sequence, closed_words};
+
+closed_words! {
+    /// What an entry is.
+    pub enum Kind("entry kind") {
+        /// The store itself: written once, first.
+        Store = "store",
+        /// A decision: a proof record and its evidence.
+        Decision = "decision",
+        /// The outcome of a decision.
+        Outcome = "outcome",
+        /// The new state of something by its key: an agent, the policies in force.
+        State = "state",
+        /// What was set aside when the store was opened after a crash.
+        Recovery = "recovery",
+    }
+}
+
+impl Kind {
+    const fn code(self) -> u8 {
+        match self {
+            Self::Store => 1,
+            Self::Decision => 2,
+            Self::Outcome => 3,
+            Self::State => 4,
+            Self::Recovery => 5,
+        }
+    }
+
+    fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.code() == code)
+    }
+}
+
+/// What is to be written as one entry.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FrameDraft<'a> {
+    pub(crate) kind: Kind,
+    /// Not empty, and its last byte is not zero.
+    pub(crate) body: &'a [u8],
+    /// Empty, or its last byte is not zero.
+    pub(crate) evidence: &'a [u8],
+}
+
+impl FrameDraft<'_> {
+    /// Appends the frame's bytes to `out` and returns its link. `behind` is how
+    /// many entries before this one are not known to be on disk.
+    pub(crate) fn encode(
+        &self,
+        sequence: Sequence,
+        behind: u32,
+        previous: &Digest,
+        out: &mut Vec<u8>,
+    ) -> Option<Digest> {
+        let mut header = [0_u8; LINK_AT];
+        header[..4].copy_from_slice(&MAGIC);
+        header[4] = self.kind.code();
+        header[8..16].copy_from_slice(&sequence.get().to_le_bytes());
+        header[16..20].copy_from_slice(&behind.to_le_bytes());
+        header[20..24].copy_from_slice(&u32::try_from(self.body.len()).ok()?.to_le_bytes());
+        header[24..28].copy_from_slice(&u32::try_from(self.evidence.len()).ok()?.to_le_bytes());
+        let link = link(previous, &header[..CRC_AT], self.body);
+        let crc = checksum(&header[..CRC_AT], link.as_bytes(), self.body);
+        header[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
+        out.extend_from_slice(&header);
+        out.extend_from_slice(link.as_bytes());
+        out.extend_from_slice(self.body);
+        out.extend_from_slice(self.evidence);
+        Some(link)
+    }
+
+    /// The size of the frame in bytes.
+    pub(crate) fn size(&self) -> usize {
+        HEADER_BYTES + self.body.len() + self.evidence.len()
+    }
+}
+
+/// An entry as it stands in the journal, its checksum verified.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) sequence: Sequence,
+    pub(crate) behind: u32,
+    pub(crate) link: Digest,
+    pub(crate) body: &'a [u8],
+    pub(crate) evidence: &'a [u8],
+    header: &'a [u8],
+}
+
+/// Why no frame could be read at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FrameError {
+    #[error("no entry starts here")]
+    NoMagic,
+    #[error("an entry that does not end within the file")]
+    Cut,
+    #[error("an entry of an unknown kind")]
+    UnknownKind,
+    #[error("an entry whose checksum does not hold")]
+    Checksum,
+}
+
+impl<'a> Frame<'a> {
+    /// Reads the frame that starts at the front of `bytes`.
+    pub(crate) fn decode(bytes: &'a [u8]) -> Result<Self, FrameError> {
+        if !bytes.starts_with(&MAGIC) {
+            return Err(FrameError::NoMagic);
+        }
+        let header = bytes.get(..HEADER_BYTES).ok_or(FrameError::Cut)?;
+        let body_len = u32_at(header, 20) as usize;
+        let evidence_len = u32_at(header, 24) as usize;
+        let body_end = HEADER_BYTES.checked_add(body_len).ok_or(FrameError::Cut)?;
+        let end = body_end.checked_add(evidence_len).ok_or(FrameError::Cut)?;
+        let body = bytes.get(HEADER_BYTES..body_end).ok_or(FrameError::Cut)?;
+        let evidence = bytes.get(body_end..end).ok_or(FrameError::Cut)?;
+        let mut link = [0; 32];
+        link.copy_from_slice(&header[LINK_AT..]);
+        if checksum(&header[..CRC_AT], &link, body) != u32_at(header, CRC_AT) {
+            return Err(FrameError::Checksum);
+        }
+        let kind = Kind::from_code(header[4]).ok_or(FrameError::UnknownKind)?;
+        let mut sequence = [0; 8];
+        sequence.copy_from_slice(&header[8..16]);
+        Ok(Self {
+            kind,
+            sequence: Sequence::new(u64::from_le_bytes(sequence)),
+            behind: u32_at(header, 16),
+            link: Digest::new(link),
+            body,
+            evidence,
+            header: &header[..CRC_AT],
+        })
+    }
+
+    /// The frame's size in bytes.
+    pub(crate) fn size(&self) -> usize {
+        HEADER_BYTES + self.body.len() + self.evidence.len()
+    }
+
+    /// The link that this frame must carry after `previous`.
+    pub(crate) fn expected_link(&self, previous: &Digest) -> Digest {
+        link(previous, self.header, self.body)
+    }
+
+    /// How many entries were certainly on disk when this one was written.
+    pub(crate) fn durable_before(&self) -> u64 {
+        self.sequence.get().saturating_sub(u64::from(self.behind))
+    }
+}
+
+/// The size that the frame at the front of `bytes` claims, read from its header alone.
+pub(crate) fn claimed_size(bytes: &[u8]) -> Option<usize> {
+    let header = bytes.get(..HEADER_BYTES).filter(|header| header.starts_with(&MAGIC))?;
+    HEADER_BYTES.checked_add(u32_at(header, 20) as usize)?.checked_add(u32_at(header, 24) as usize)
+}
+
+/// The size of a frame before its body.
+pub(crate) const HEADER_BYTES: usize = 64;
+/// What a frame starts with.
+pub(crate) const MAGIC: [u8; 4] = *b"RKf1";
+const CRC_AT: usize = 28;
+const LINK_AT: usize = 32;
+
+fn u32_at(header: &[u8], at: usize) -> u32 {
+    let mut bytes = [0; 4];
+    if let Some(place) = header.get(at..at + 4) {
+        bytes.copy_from_slice(place);
+    }
+    u32::from_le_bytes(bytes)
+}
+
+fn checksum(header: &[u8], link: &[u8], body: &[u8]) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(header);
+    crc.update(link);
+    crc.update(body);
+    crc.finalize()
+}
+
+fn link(previous: &Digest, header: &[u8], body: &[u8]) -> Digest {
+    let mut hash = Sha256::new();
+    hash.update(previous.as_bytes());
+    hash.update(header);
+    hash.update(body);
+    Digest::new(hash.finalize().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn encoded(body: &[u8], evidence: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let draft = FrameDraft { kind: Kind::Decision, body, evidence };
+        draft.encode(Sequence::new(7), 2, &Digest::ZERO, &mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn a_frame_reads_back_as_written() {
+        let bytes = encoded(b"body", b"evidence");
+        let frame = Frame::decode(&bytes).unwrap();
+        assert_eq!((frame.kind, frame.sequence.get(), frame.durable_before()), (Kind::Decision, 7, 5));
+        assert_eq!((frame.body, frame.evidence), (&b"body"[..], &b"evidence"[..]));
+        assert_eq!(frame.link, frame.expected_link(&Digest::ZERO));
+        assert_eq!(frame.size(), bytes.len());
+        assert_eq!(claimed_size(&bytes), Some(bytes.len()));
+    }
+
+    #[test]
+    fn any_changed_bit_outside_the_evidence_is_noticed() {
+        let bytes = encoded(b"body", b"evidence");
+        for at in 0..bytes.len() - b"evidence".len() {
+            for bit in 0..8 {
+                let mut changed = bytes.clone();
+                changed[at] ^= 1 << bit;
+                assert!(Frame::decode(&changed).is_err(), "bit {bit} of byte {at}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_decoding_panic(bytes in proptest::collection::vec(any::<u8>(), 0..256), tail in any::<bool>()) {
+            let mut input = if tail { MAGIC.to_vec() } else { Vec::new() };
+            input.extend_from_slice(&bytes);
+            let _ = Frame::decode(&input);
+            let _ = claimed_size(&input);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! `HEAD`: what the journal must contain, at the least.
+//!
+//! It is written when the store is made, when a segment is sealed, when the
+//! writer falls idle, and at a clean close; always as a new file put in the old
+//! one's place. A journal that lacks what `HEAD` names has lost it.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::files::{Files, OpenMode};
+use crate::model::Digest;
+
+/// What the journal must contain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Head {
+    /// Version of the store's format.
+    pub(crate) format: u32,
+    /// The store's id in hex.
+    pub(crate) store: String,
+    /// How many entries.
+    pub(crate) entries: u64,
+    /// The link of the last of them.
+    pub(crate) link: Digest,
+}
+
+/// Version of the store's format that this library writes.
+pub(crate) const FORMAT: u32 = 1;
+/// The file's name in the store.
+pub(crate) const NAME: &str = "HEAD";
+const NEXT: &str = "HEAD.next";
+
+/// Why there is no `HEAD` to go by.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HeadError {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("its content does not hold")]
+    Malformed,
+    #[error("its format {0} is newer than this library's {FORMAT}")]
+    Newer(u32),
+}
+
+impl Head {
+    /// Reads the file; `None` when there is none.
+    pub(crate) fn read(files: &dyn Files) -> Result<Option<Self>, HeadError> {
+        let file = match files.open(Path::new(NAME), OpenMode::Read) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let content = file.read_all()?;
+        // One line of JSON and one of its CRC-32.
+        let text = std::str::from_utf8(&content).map_err(|_| HeadError::Malformed)?;
+        let (json, crc) = text.split_once('\n').ok_or(HeadError::Malformed)?;
+        if crc != checksum_line(json) {
+            return Err(HeadError::Malformed);
+        }
+        let head: Self = serde_json::from_str(json).map_err(|_| HeadError::Malformed)?;
+        if head.format > FORMAT { Err(HeadError::Newer(head.format)) } else { Ok(Some(head)) }
+    }
+
+    /// Puts this in the file's place and makes it last.
+    pub(crate) fn write(&self, files: &dyn Files) -> io::Result<()> {
+        let json = serde_json::to_string(self).map_err(io::Error::other)?;
+        let content = format!("{json}\n{}", checksum_line(&json));
+        let file = match files.open(Path::new(NEXT), OpenMode::Write) {
+            Ok(left_over) => Arc::clone(&left_over),
+            Err(_) => files.open(Path::new(NEXT), OpenMode::Create)?,
+        };
+        file.set_len(0)?;
+        file.write_at(content.as_bytes(), 0)?;
+        file.sync_data()?;
+        files.rename(Path::new(NEXT), Path::new(NAME))?;
+        files.sync_dir(Path::new(""))
+    }
+}
+
+fn checksum_line(json: &str) -> String {
+    format!("crc32:{:08x}\n", crc32fast::hash(json.as_bytes()))
+}

@@ -1,0 +1,262 @@
+//! The segments together: append in one order, read by sequence, seal.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::files::{Files, OpenMode, StoreFile};
+use super::frame::FrameDraft;
+use super::head::{FORMAT, Head};
+use super::segment::{self, Offsets, Segment, SegmentHeader, StoreId};
+use super::walk::{Visitor, Walk};
+use crate::model::{Breakage, BrokenKind, Digest, Sequence};
+
+/// A place in the journal: so many entries, and the link of the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) entries: u64,
+    pub(crate) link: Digest,
+}
+
+/// The journal's writing end. There is one, and one thread owns it.
+pub(crate) struct Journal {
+    files: Arc<dyn Files>,
+    reader: Reader,
+    store: StoreId,
+    active: Arc<Segment>,
+    /// Where the next batch goes in the active segment.
+    end: u64,
+    /// How far the active segment's file is filled with zeros.
+    allocated: u64,
+    /// Behind the last staged entry.
+    staged: Position,
+    /// Behind the last entry in the file.
+    written: Position,
+    /// Entries that are on disk for certain.
+    durable: u64,
+    buffer: Vec<u8>,
+    sizes: Vec<usize>,
+}
+
+impl Journal {
+    /// Makes an empty journal.
+    pub(crate) fn create(files: Arc<dyn Files>, store: StoreId) -> io::Result<Self> {
+        files.create_dir(Path::new(segment::FOLDER))?;
+        let start = Position { entries: 0, link: Digest::ZERO };
+        let active = Arc::new(new_segment(
+            &*files,
+            SegmentHeader { number: 0, first: Sequence::FIRST, store, link: start.link },
+        )?);
+        files.sync_dir(Path::new(""))?;
+        let reader = Reader::new(vec![Arc::clone(&active)]);
+        Ok(Self::resume(files, reader, store, active, start, segment::HEADER_BYTES as u64))
+    }
+
+    /// Goes on behind the last entry of `active`.
+    pub(crate) fn resume(
+        files: Arc<dyn Files>,
+        reader: Reader,
+        store: StoreId,
+        active: Arc<Segment>,
+        at: Position,
+        allocated: u64,
+    ) -> Self {
+        let end = active.end();
+        Self {
+            files,
+            reader,
+            store,
+            active,
+            end,
+            allocated,
+            staged: at,
+            written: at,
+            durable: at.entries,
+            buffer: Vec::new(),
+            sizes: Vec::new(),
+        }
+    }
+
+    /// The reading end; any number of clones.
+    pub(crate) fn reader(&self) -> Reader {
+        self.reader.clone()
+    }
+
+    /// Behind the last staged entry.
+    pub(crate) fn position(&self) -> Position {
+        self.staged
+    }
+
+    /// Adds an entry to the batch; it is in no file yet.
+    pub(crate) fn stage(&mut self, draft: &FrameDraft<'_>) -> io::Result<Position> {
+        let sequence = Sequence::new(self.staged.entries);
+        let behind = u32::try_from(self.staged.entries - self.durable).map_err(io::Error::other)?;
+        let link = draft
+            .encode(sequence, behind, &self.staged.link, &mut self.buffer)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "an entry of more than 4 GiB"))?;
+        self.sizes.push(draft.size());
+        self.staged = Position { entries: self.staged.entries + 1, link };
+        Ok(self.staged)
+    }
+
+    /// How many bytes are staged.
+    pub(crate) fn staged_bytes(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Puts the batch into the file, in one write.
+    pub(crate) fn write(&mut self) -> io::Result<()> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let size = self.buffer.len() as u64;
+        if self.end + size > SEGMENT_BYTES && self.active.count() > 0 {
+            self.roll()?;
+        }
+        self.make_room(size)?;
+        self.active.file.write_at(&self.buffer, self.end)?;
+        self.active.extend(&self.sizes).ok_or_else(|| io::Error::other("a segment of more than 4 GiB"))?;
+        self.end += size;
+        self.written = self.staged;
+        self.buffer.clear();
+        self.sizes.clear();
+        Ok(())
+    }
+
+    /// Makes all that was written last; returns how many entries that are.
+    pub(crate) fn sync(&mut self) -> io::Result<u64> {
+        if self.durable != self.written.entries {
+            self.active.file.sync_data()?;
+            self.durable = self.written.entries;
+        }
+        Ok(self.durable)
+    }
+
+    /// Notes in `HEAD` what is on disk.
+    pub(crate) fn note_head(&mut self) -> io::Result<()> {
+        self.sync()?;
+        let Position { entries, link } = self.written;
+        Head { format: FORMAT, store: self.store.to_string(), entries, link }.write(&*self.files)
+    }
+
+    /// Gives the space ahead back and notes the end.
+    pub(crate) fn close(&mut self) -> io::Result<()> {
+        self.write()?;
+        self.trim()?;
+        self.note_head()
+    }
+
+    /// Seals the active segment and starts the next.
+    fn roll(&mut self) -> io::Result<()> {
+        self.trim()?;
+        self.note_head()?;
+        let header = SegmentHeader {
+            number: self.active.header.number + 1,
+            first: Sequence::new(self.written.entries),
+            store: self.store,
+            link: self.written.link,
+        };
+        let next = Arc::new(new_segment(&*self.files, header)?);
+        self.reader.push(Arc::clone(&next));
+        self.active = next;
+        self.end = segment::HEADER_BYTES as u64;
+        self.allocated = self.end;
+        Ok(())
+    }
+
+    fn trim(&mut self) -> io::Result<()> {
+        self.active.file.set_len(self.end)?;
+        self.active.file.sync_data()?;
+        self.allocated = self.end;
+        self.durable = self.written.entries;
+        Ok(())
+    }
+
+    /// Fills the file with zeros ahead of `size` more bytes, and syncs them: a
+    /// sync that also grows the file costs many times one that does not, and an
+    /// entry that was cut short must show against zeros.
+    fn make_room(&mut self, size: u64) -> io::Result<()> {
+        let needed = self.end + size;
+        if needed <= self.allocated {
+            return Ok(());
+        }
+        let ahead = self.end.clamp(LEAST_AHEAD, MOST_AHEAD);
+        let until = (needed + ahead).next_multiple_of(PAGE);
+        let zeros = vec![0; ZEROS_AT_ONCE];
+        let mut at = self.allocated;
+        while at < until {
+            let count = usize::try_from(until - at).unwrap_or(ZEROS_AT_ONCE).min(ZEROS_AT_ONCE);
+            self.active.file.write_at(zeros.get(..count).unwrap_or_default(), at)?;
+            at += count as u64;
+        }
+        self.active.file.sync_data()?;
+        self.allocated = until;
+        Ok(())
+    }
+}
+
+/// The journal's reading end.
+#[derive(Clone)]
+pub(crate) struct Reader {
+    // Pushed to by the writer when it starts a segment, read by everybody; held to clone an `Arc`.
+    segments: Arc<RwLock<Vec<Arc<Segment>>>>,
+}
+
+impl Reader {
+    pub(crate) fn new(segments: Vec<Arc<Segment>>) -> Self {
+        Self { segments: Arc::new(RwLock::new(segments)) }
+    }
+
+    /// The bytes of the entry at `sequence`, a whole frame; `None` when there is none.
+    pub(crate) fn read(&self, sequence: Sequence) -> io::Result<Option<Vec<u8>>> {
+        let segment = {
+            let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
+            let behind = segments.partition_point(|segment| segment.header.first <= sequence);
+            behind.checked_sub(1).and_then(|index| segments.get(index).cloned())
+        };
+        match segment {
+            Some(segment) => segment.read(sequence),
+            None => Ok(None),
+        }
+    }
+
+    /// Walks over everything that is in the files by now, checking it against
+    /// `until`, and returns the first break.
+    pub(crate) fn verify(&self, visitor: &mut dyn Visitor, until: Position) -> io::Result<Option<Breakage>> {
+        let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut walk = Walk::new(visitor, until.entries, &[until.entries]);
+        for segment in segments {
+            let mut bytes = segment.file.read_all()?;
+            // The end in memory lies at or behind `until`, and always between two entries.
+            bytes.truncate(usize::try_from(segment.end()).map_err(io::Error::other)?);
+            walk.segment(segment.header.number, &bytes, false);
+        }
+        if walk.breakage().is_none() && walk.link_after(until.entries) != Some(until.link) {
+            let expected = format!("{} entries that end in link {}", until.entries, until.link);
+            let found = format!("{} entries", walk.entries());
+            walk.broken(segment::FOLDER, BrokenKind::Missing, &expected, &found);
+        }
+        Ok(walk.breakage().cloned())
+    }
+
+    fn push(&self, segment: Arc<Segment>) {
+        self.segments.write().unwrap_or_else(PoisonError::into_inner).push(segment);
+    }
+}
+
+fn new_segment(files: &dyn Files, header: SegmentHeader) -> io::Result<Segment> {
+    let file: Arc<dyn StoreFile> = files.open(&Segment::path(header.number), OpenMode::Create)?;
+    file.write_at(&header.encode(), 0)?;
+    file.sync_data()?;
+    files.sync_dir(Path::new(segment::FOLDER))?;
+    Ok(Segment::new(header, file, Offsets::new()))
+}
+
+/// Size at which a segment is sealed. Small enough to be read whole, large
+/// enough that ten million records are a few hundred files.
+const SEGMENT_BYTES: u64 = 32 << 20;
+/// Zeros ahead: as much again as there is, between these two.
+const LEAST_AHEAD: u64 = 256 << 10;
+const MOST_AHEAD: u64 = 4 << 20;
+const PAGE: u64 = 4096;
+const ZEROS_AT_ONCE: usize = 256 << 10;

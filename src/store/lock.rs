@@ -1,0 +1,44 @@
+//! One process a folder.
+
+use std::fs::{File, OpenOptions};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fs4::{FileExt, TryLockError};
+
+/// A lock on a folder, given back when dropped or when the process ends.
+pub(crate) struct FolderLock {
+    _file: File,
+}
+
+/// Why a folder could not be locked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LockError {
+    #[error("another governor holds this folder; close it first, or use another folder")]
+    Held,
+    #[error("cannot lock the folder: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+impl FolderLock {
+    /// Locks the folder through its file `LOCK`. A holder that is just letting
+    /// go is waited for, up to a second.
+    pub(crate) fn acquire(folder: &Path) -> Result<Self, LockError> {
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(NAME))?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match FileExt::try_lock(&file) {
+                Ok(()) => return Ok(Self { _file: file }),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => return Err(LockError::Held),
+                Err(TryLockError::Error(error)) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// The lock's file in the folder.
+pub(crate) const NAME: &str = "LOCK";
+const PATIENCE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(20);

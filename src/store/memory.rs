@@ -1,0 +1,113 @@
+//! A file system in memory: the same code above it, nothing left behind.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use super::files::{Files, OpenMode, StoreFile};
+
+/// Files that live as long as the last clone of this value.
+#[derive(Clone, Default)]
+pub(crate) struct MemoryFiles {
+    // Guards the table of names only; each file has its own lock, taken after.
+    files: Arc<Mutex<BTreeMap<PathBuf, Arc<MemoryFile>>>>,
+}
+
+impl MemoryFiles {
+    /// No files.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    fn table(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Arc<MemoryFile>>> {
+        // A table of names is whole at every moment, also after a panic elsewhere.
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Files for MemoryFiles {
+    fn create_dir(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn StoreFile>> {
+        let mut table = self.table();
+        match (table.get(path), mode) {
+            (Some(_), OpenMode::Create) => Err(io::ErrorKind::AlreadyExists.into()),
+            (Some(file), _) => Ok(Arc::clone(file) as Arc<dyn StoreFile>),
+            (None, OpenMode::Create) => {
+                let file = Arc::new(MemoryFile::default());
+                table.insert(path.to_owned(), Arc::clone(&file));
+                Ok(file)
+            }
+            (None, _) => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        let mut names: Vec<String> = self
+            .table()
+            .keys()
+            .filter_map(|file| file.strip_prefix(path).ok()?.components().next())
+            .map(|name| name.as_os_str().to_string_lossy().into_owned())
+            .collect();
+        names.dedup();
+        Ok(names)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut table = self.table();
+        let file = table.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        table.insert(to.to_owned(), file);
+        Ok(())
+    }
+
+    fn sync_dir(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct MemoryFile {
+    content: RwLock<Vec<u8>>,
+}
+
+impl StoreFile for MemoryFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let content = self.content.read().unwrap_or_else(PoisonError::into_inner);
+        let rest = usize::try_from(offset).ok().and_then(|start| content.get(start..)).unwrap_or_default();
+        let count = rest.len().min(buffer.len());
+        for (to, from) in buffer.iter_mut().zip(rest) {
+            *to = *from;
+        }
+        Ok(count)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let start = usize::try_from(offset).map_err(io::Error::other)?;
+        let end = start.checked_add(bytes.len()).ok_or(io::ErrorKind::FileTooLarge)?;
+        let mut content = self.content.write().unwrap_or_else(PoisonError::into_inner);
+        if content.len() < end {
+            content.resize(end, 0);
+        }
+        if let Some(place) = content.get_mut(start..end) {
+            place.copy_from_slice(bytes);
+        }
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.content.read().unwrap_or_else(PoisonError::into_inner).len() as u64)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let len = usize::try_from(len).map_err(io::Error::other)?;
+        self.content.write().unwrap_or_else(PoisonError::into_inner).resize(len, 0);
+        Ok(())
+    }
+}

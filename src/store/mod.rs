@@ -1,0 +1,44 @@
+//! The storage below the engines: the journal, which is the truth, and the
+//! block view on sled, which can be thrown away and made anew.
+//!
+//! The journal takes in whole frames in one order and hands back frames by
+//! their sequence; it knows nothing of what stands in them. The view takes in
+//! batches of blocks by key. All file access goes through [`Files`], so that
+//! tests can fail, tear or drop any single call.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `files.rs` | the I/O seam and the real file system behind it |
+//! | `memory.rs` | a file system in memory, for stores that leave nothing behind |
+//! | `frame.rs` | one entry as bytes |
+//! | `segment.rs` | one journal file: header, space ahead, offsets |
+//! | `walk.rs` | reading a segment from front to back, checking everything |
+//! | `head.rs` | the small file that says what the journal must contain |
+//! | `journal.rs` | the segments together: append, read, seal |
+//! | `recovery.rs` | opening: torn tails, damage, missing entries |
+//! | `lock.rs` | one process a folder |
+//! | `view.rs` | blocks on sled, its panics contained |
+
+mod files;
+mod frame;
+mod head;
+mod journal;
+mod lock;
+mod memory;
+mod recovery;
+mod segment;
+mod view;
+mod walk;
+
+pub(crate) use files::{Files, RealFiles};
+pub(crate) use frame::{Frame, FrameDraft, Kind};
+pub(crate) use journal::{Journal, Position, Reader};
+pub(crate) use lock::{FolderLock, LockError};
+pub(crate) use memory::MemoryFiles;
+pub(crate) use recovery::{OpenError, Recovered, open, refuse_foreign};
+pub(crate) use segment::{FOLDER as JOURNAL_FOLDER, StoreId};
+pub(crate) use view::{BlockBatch, Blocks, ViewError, set_aside as set_view_aside};
+pub(crate) use walk::{Finding, Visitor};
+
+#[cfg(test)]
+pub(crate) use files::faulty;

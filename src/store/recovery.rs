@@ -1,0 +1,261 @@
+//! Opening a journal: making a new one, going on with one that was left, and
+//! telling a torn tail from damage and from missing entries.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::files::{Files, OpenMode, StoreFile};
+use super::head::{self, Head, HeadError};
+use super::journal::{Journal, Position, Reader};
+use super::segment::{self, Segment, SegmentHeader, StoreId};
+use super::walk::{Visitor, Walk};
+use crate::model::{Breakage, BrokenKind, Digest, Sequence};
+
+/// A journal that was opened.
+pub(crate) struct Opened {
+    pub(crate) store: StoreId,
+    pub(crate) reader: Reader,
+    /// Behind the last entry that was read.
+    pub(crate) position: Position,
+    /// The writing end, or why there is none: the journal is broken and read-only.
+    pub(crate) journal: Result<Journal, Breakage>,
+    /// What was set aside, if the last write had been cut short.
+    pub(crate) recovered: Option<Recovered>,
+    /// The folder was empty.
+    pub(crate) created: bool,
+    /// The link after as many entries as the view has applied.
+    pub(crate) view_link: Option<Digest>,
+}
+
+/// The torn tail that was set aside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Recovered {
+    /// The copy's path in the store.
+    pub(crate) copy: String,
+    /// How many bytes it holds.
+    pub(crate) bytes: usize,
+    /// The segment it stood in, and where.
+    pub(crate) segment: String,
+    pub(crate) offset: u64,
+}
+
+/// Why a folder could not be opened at all.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    #[error("the folder is no store: it holds {0:?}, and neither HEAD nor a journal; choose an empty folder")]
+    NotAStore(String),
+    #[error("the store's journal is gone: there is {0}, and no segment; restore the folder from a copy")]
+    JournalGone(&'static str),
+    #[error("the store's format {0} is newer than this library reads; use a newer one")]
+    Newer(u32),
+    #[error("cannot {0}: {1}")]
+    Io(&'static str, #[source] io::Error),
+}
+
+/// Opens the journal in `files`, calling `visitor` for each entry. `view` is
+/// how many entries the view says it has applied; `fresh` is the id for a store
+/// that is made now.
+pub(crate) fn open(
+    files: Arc<dyn Files>,
+    visitor: &mut dyn Visitor,
+    view: Option<(StoreId, u64)>,
+    fresh: StoreId,
+) -> Result<Opened, OpenError> {
+    let names = files.list(Path::new("")).map_err(|error| OpenError::Io("list the folder", error))?;
+    let (head, head_broken) = match Head::read(&*files) {
+        Ok(head) => (head, false),
+        Err(HeadError::Newer(format)) => return Err(OpenError::Newer(format)),
+        Err(HeadError::Io(error)) => return Err(OpenError::Io("read HEAD", error)),
+        Err(HeadError::Malformed) => (None, true),
+    };
+    let head_entries = head.as_ref().map_or(0, |head| head.entries);
+    let mut segments = load(&*files)?;
+    drop_unfinished(&*files, &mut segments, head.is_some() || head_broken)?;
+
+    if segments.is_empty() {
+        return match (head.is_some() || head_broken, foreign_name(&names)) {
+            (true, _) => Err(OpenError::JournalGone("a HEAD")),
+            (false, Some(VIEW)) => Err(OpenError::JournalGone("a view")),
+            (false, Some(name)) => Err(OpenError::NotAStore(name.to_owned())),
+            (false, None) => create(files, fresh),
+        };
+    }
+
+    let first_store = segments.iter().find_map(|(_, file)| header_of(&**file)).map(|header| header.store);
+    let view_entries = view.filter(|(store, _)| Some(*store) == first_store).map_or(0, |(_, entries)| entries);
+    let mut walk = Walk::new(visitor, head_entries.max(view_entries), &[head_entries, view_entries]);
+    let mut opened = Vec::with_capacity(segments.len());
+    let mut torn = false;
+    let mut last_bytes = Vec::new();
+    let mut expected = 0;
+    let last_number = segments.last().map_or(0, |(number, _)| *number);
+    for (number, file) in segments {
+        for missing in expected..number {
+            walk.missing_segment(missing);
+        }
+        expected = number + 1;
+        last_bytes = file.read_all().map_err(|error| OpenError::Io("read a segment", error))?;
+        let first = Sequence::new(walk.entries());
+        let walked = walk.segment(number, &last_bytes, number == last_number);
+        torn = walked.torn;
+        let header = walked.header.unwrap_or(SegmentHeader {
+            number,
+            first,
+            store: first_store.unwrap_or(fresh),
+            link: Digest::ZERO,
+        });
+        opened.push(Arc::new(Segment::new(header, file, walked.offsets)));
+    }
+    compare_with_head(&mut walk, head.as_ref(), head_broken);
+    if walk.entries() < view_entries {
+        let expected = format!("the {view_entries} entries that the view has applied");
+        walk.broken(segment::FOLDER, BrokenKind::Missing, &expected, &format!("{} entries", walk.entries()));
+    }
+
+    let store = walk.store().unwrap_or(fresh);
+    let position = Position { entries: walk.entries(), link: walk.link().unwrap_or(Digest::ZERO) };
+    let view_link = (view_entries > 0).then(|| walk.link_after(view_entries)).flatten();
+    let reader = Reader::new(opened.clone());
+    let (journal, recovered) = match (walk.breakage().cloned(), opened.last()) {
+        (Some(breakage), _) => (Err(breakage), None),
+        (None, None) => return Err(OpenError::JournalGone("no readable file")),
+        (None, Some(active)) => {
+            let recovered = if torn { Some(set_aside(&*files, active, &last_bytes)?) } else { None };
+            let allocated = last_bytes.len() as u64;
+            (Ok(Journal::resume(files, reader.clone(), store, Arc::clone(active), position, allocated)), recovered)
+        }
+    };
+    Ok(Opened { store, reader, position, journal, recovered, created: false, view_link })
+}
+
+/// Refuses a folder that holds other things and no store, before anything is
+/// made in it.
+pub(crate) fn refuse_foreign(files: &dyn Files) -> Result<(), OpenError> {
+    let names = files.list(Path::new("")).map_err(|error| OpenError::Io("list the folder", error))?;
+    let is_store = names.iter().any(|name| [head::NAME, segment::FOLDER, VIEW].contains(&name.as_str()));
+    match foreign_name(&names) {
+        Some(name) if !is_store => Err(OpenError::NotAStore(name.to_owned())),
+        _ => Ok(()),
+    }
+}
+
+fn create(files: Arc<dyn Files>, store: StoreId) -> Result<Opened, OpenError> {
+    let journal = Journal::create(files, store).map_err(|error| OpenError::Io("make a store", error))?;
+    let (position, reader) = (journal.position(), journal.reader());
+    Ok(Opened { store, reader, position, journal: Ok(journal), recovered: None, created: true, view_link: None })
+}
+
+/// The segments' files, in order.
+fn load(files: &dyn Files) -> Result<Vec<(u32, Arc<dyn StoreFile>)>, OpenError> {
+    let names = files.list(Path::new(segment::FOLDER)).map_err(|error| OpenError::Io("list the journal", error))?;
+    names
+        .iter()
+        .filter_map(|name| Segment::number(name))
+        .map(|number| {
+            let path = Segment::path(number);
+            let file = files.open(&path, OpenMode::Write).or_else(|_| files.open(&path, OpenMode::Read));
+            file.map(|file| (number, file)).map_err(|error| OpenError::Io("open a segment", error))
+        })
+        .collect()
+}
+
+/// Sets a last segment aside that was just being made when the crash came: its
+/// header is not whole, and nothing was ever behind it.
+fn drop_unfinished(
+    files: &dyn Files,
+    segments: &mut Vec<(u32, Arc<dyn StoreFile>)>,
+    has_head: bool,
+) -> Result<(), OpenError> {
+    let Some((number, file)) = segments.last() else { return Ok(()) };
+    let bytes = file.len().map_err(|error| OpenError::Io("read a segment", error))?;
+    // The first segment is made before `HEAD` is; a later one while `HEAD` is there.
+    let expected_here = has_head == (*number > 0);
+    if bytes > segment::HEADER_BYTES as u64 || header_of(&**file).is_some() || !expected_here {
+        return Ok(());
+    }
+    let error = |error| OpenError::Io("set an unfinished segment aside", error);
+    files.create_dir(Path::new(RECOVERED)).map_err(error)?;
+    let aside = PathBuf::from(RECOVERED).join(format!("unfinished-{}", Segment::name(*number)));
+    files.rename(&Segment::path(*number), &aside).map_err(error)?;
+    files.sync_dir(Path::new(segment::FOLDER)).map_err(error)?;
+    segments.pop();
+    Ok(())
+}
+
+fn header_of(file: &dyn StoreFile) -> Option<SegmentHeader> {
+    let mut bytes = [0; segment::HEADER_BYTES];
+    file.read_at(&mut bytes, 0).ok()?;
+    SegmentHeader::decode(&bytes)
+}
+
+fn compare_with_head(walk: &mut Walk<'_>, head: Option<&Head>, head_broken: bool) {
+    if head_broken {
+        walk.broken(head::NAME, BrokenKind::Damage, "one line of JSON and its checksum", "content that does not hold");
+    }
+    let Some(head) = head else {
+        // `HEAD` is written right behind the first entry, before anything is acknowledged.
+        if walk.entries() > 1 {
+            walk.broken(head::NAME, BrokenKind::Missing, "a HEAD beside the journal", "no such file");
+        }
+        return;
+    };
+    if walk.store().is_some_and(|store| store.to_string() != head.store) {
+        walk.broken(head::NAME, BrokenKind::Tampering, "the store of the segments", &format!("store {}", head.store));
+    }
+    if walk.entries() < head.entries {
+        let expected = format!("the {} entries that HEAD names", head.entries);
+        walk.broken(segment::FOLDER, BrokenKind::Missing, &expected, &format!("{} entries", walk.entries()));
+    } else if walk.breakage().is_none() && walk.link_after(head.entries) != Some(head.link) {
+        let found =
+            walk.link_after(head.entries).map_or_else(|| "another link".to_owned(), |link| format!("link {link}"));
+        let expected = format!("link {} after {} entries, as HEAD names it", head.link, head.entries);
+        walk.broken(segment::FOLDER, BrokenKind::Tampering, &expected, &found);
+    }
+}
+
+/// Copies the torn tail of the active segment, then puts zeros in its place.
+fn set_aside(files: &dyn Files, active: &Segment, bytes: &[u8]) -> Result<Recovered, OpenError> {
+    let error = |error| OpenError::Io("set a torn tail aside", error);
+    let start = usize::try_from(active.end()).unwrap_or(usize::MAX);
+    let tail = bytes.get(start..).unwrap_or_default();
+    let tail = tail.get(..tail.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)).unwrap_or_default();
+    files.create_dir(Path::new(RECOVERED)).map_err(error)?;
+    let (name, file) = new_copy(files, active.header.number, active.end()).map_err(error)?;
+    file.write_at(tail, 0).map_err(error)?;
+    file.sync_data().map_err(error)?;
+    files.sync_dir(Path::new(RECOVERED)).map_err(error)?;
+    active.file.write_at(&vec![0; tail.len()], active.end()).map_err(error)?;
+    active.file.sync_data().map_err(error)?;
+    Ok(Recovered {
+        copy: format!("{RECOVERED}/{name}"),
+        bytes: tail.len(),
+        segment: Segment::name(active.header.number),
+        offset: active.end(),
+    })
+}
+
+/// A file for a copy, under a name that is not taken.
+fn new_copy(files: &dyn Files, number: u32, offset: u64) -> io::Result<(String, Arc<dyn StoreFile>)> {
+    for attempt in 0_u32.. {
+        let name = format!("tail-{number:010}-{offset}-{attempt}.bin");
+        match files.open(&Path::new(RECOVERED).join(&name), OpenMode::Create) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            opened => return opened.map(|file| (name, file)),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// A name in the folder that says that it is not an empty one.
+fn foreign_name(names: &[String]) -> Option<&str> {
+    const OURS: [&str; 4] = [super::lock::NAME, segment::FOLDER, RECOVERED, "HEAD.next"];
+    let foreign = |name: &&str| !OURS.contains(name);
+    let names = names.iter().map(String::as_str);
+    names.clone().find(|name| *name == VIEW).or_else(|| names.into_iter().find(foreign))
+}
+
+/// The folder of copies of what was set aside.
+const RECOVERED: &str = "recovered";
+/// The folder of the view.
+const VIEW: &str = "view";

@@ -1,0 +1,201 @@
+//! One file of the journal: a header, frames, and zeros ahead of them.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..8 | `RKseg001` |
+//! | 8..12 | the segment's number, counted from 0 |
+//! | 12..20 | sequence of its first entry |
+//! | 20..36 | the store's id |
+//! | 36..68 | link of the entry before its first |
+//! | 68..72 | CRC-32 over bytes 0..68 |
+//! | 72..128 | zero |
+//!
+//! Numbers are little-endian.
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::files::StoreFile;
+use super::frame;
+use crate::model::{Digest, Sequence};
+
+/// A store's identity: 16 random bytes, made with the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StoreId(pub(crate) [u8; 16]);
+
+impl std::fmt::Display for StoreId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+/// What a segment says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SegmentHeader {
+    pub(crate) number: u32,
+    pub(crate) first: Sequence,
+    pub(crate) store: StoreId,
+    /// Link of the entry before the first.
+    pub(crate) link: Digest,
+}
+
+impl SegmentHeader {
+    pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(MAGIC);
+        bytes[8..12].copy_from_slice(&self.number.to_le_bytes());
+        bytes[12..20].copy_from_slice(&self.first.get().to_le_bytes());
+        bytes[20..36].copy_from_slice(&self.store.0);
+        bytes[36..CRC_AT].copy_from_slice(self.link.as_bytes());
+        let crc = crc32fast::hash(&bytes[..CRC_AT]);
+        bytes[CRC_AT..CRC_AT + 4].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a header from the front of a file; `None` when it does not hold.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let header: &[u8; HEADER_BYTES] = bytes.get(..HEADER_BYTES)?.try_into().ok()?;
+        let crc = u32::from_le_bytes(header[CRC_AT..CRC_AT + 4].try_into().ok()?);
+        if !header.starts_with(MAGIC) || crc != crc32fast::hash(&header[..CRC_AT]) {
+            return None;
+        }
+        Some(Self {
+            number: u32::from_le_bytes(header[8..12].try_into().ok()?),
+            first: Sequence::new(u64::from_le_bytes(header[12..20].try_into().ok()?)),
+            store: StoreId(header[20..36].try_into().ok()?),
+            link: Digest::new(header[36..CRC_AT].try_into().ok()?),
+        })
+    }
+}
+
+/// An open segment that frames can be read from while others are appended.
+pub(crate) struct Segment {
+    pub(crate) header: SegmentHeader,
+    pub(crate) file: Arc<dyn StoreFile>,
+    // Written by the one writer after a batch is in the file, read by everybody; held for a copy of a few numbers.
+    offsets: RwLock<Offsets>,
+}
+
+/// Where the frames of a segment start: every [`STRIDE`]th, the first behind
+/// any gap, and the end.
+#[derive(Debug, Clone)]
+pub(crate) struct Offsets {
+    marks: Vec<OffsetMark>,
+    /// The place behind the last frame, counted from the segment's first entry.
+    next_place: u64,
+    end: u32,
+    /// Bytes were passed over since the last frame.
+    gap: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct OffsetMark {
+    place: u64,
+    offset: u32,
+}
+
+impl Offsets {
+    pub(crate) fn new() -> Self {
+        Self { marks: Vec::new(), next_place: 0, end: HEADER_BYTES as u32, gap: false }
+    }
+
+    /// Notes the frame at `place`, of `size` bytes, at the end. `None` past 4 GiB, which no segment reaches.
+    pub(crate) fn push(&mut self, place: u64, size: usize) -> Option<()> {
+        if place % STRIDE == 0 || place != self.next_place || self.gap || self.marks.is_empty() {
+            self.marks.push(OffsetMark { place, offset: self.end });
+            self.gap = false;
+        }
+        self.next_place = place + 1;
+        self.end = self.end.checked_add(u32::try_from(size).ok()?)?;
+        Some(())
+    }
+
+    /// Moves the end past bytes that hold no frame.
+    pub(crate) fn skip_to(&mut self, end: usize) {
+        self.end = u32::try_from(end).unwrap_or(u32::MAX);
+        self.gap = true;
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        u64::from(self.end)
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.next_place
+    }
+
+    /// The bytes that hold the frame at `place` and how many frames stand before it there.
+    fn span(&self, place: u64) -> Option<(u32, u32, u64)> {
+        let behind = self.marks.partition_point(|mark| mark.place <= place);
+        let mark = self.marks.get(behind.checked_sub(1)?).filter(|_| place < self.next_place)?;
+        let end = self.marks.get(behind).map_or(self.end, |next| next.offset);
+        Some((mark.offset, end, place - mark.place))
+    }
+}
+
+impl Segment {
+    pub(crate) fn new(header: SegmentHeader, file: Arc<dyn StoreFile>, offsets: Offsets) -> Self {
+        Self { header, file, offsets: RwLock::new(offsets) }
+    }
+
+    /// The file's path in the store.
+    pub(crate) fn path(number: u32) -> PathBuf {
+        PathBuf::from(FOLDER).join(Self::name(number))
+    }
+
+    pub(crate) fn name(number: u32) -> String {
+        format!("{number:010}.rkj")
+    }
+
+    /// The number in a file's name, if it is a segment's.
+    pub(crate) fn number(name: &str) -> Option<u32> {
+        let digits = name.strip_suffix(".rkj")?;
+        (digits.len() == 10).then(|| digits.parse().ok()).flatten()
+    }
+
+    /// Takes the frames of a batch that now stands in the file.
+    pub(crate) fn extend(&self, sizes: &[usize]) -> Option<()> {
+        let mut offsets = self.offsets.write().unwrap_or_else(PoisonError::into_inner);
+        sizes.iter().try_for_each(|size| {
+            let place = offsets.next_place;
+            offsets.push(place, *size)
+        })
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.offsets.read().unwrap_or_else(PoisonError::into_inner).end()
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.offsets.read().unwrap_or_else(PoisonError::into_inner).count()
+    }
+
+    /// The bytes of the frame at `sequence`; `None` when it is not in this segment.
+    pub(crate) fn read(&self, sequence: Sequence) -> std::io::Result<Option<Vec<u8>>> {
+        let Some(place) = sequence.get().checked_sub(self.header.first.get()) else { return Ok(None) };
+        let span = self.offsets.read().unwrap_or_else(PoisonError::into_inner).span(place);
+        let Some((start, end, before)) = span else { return Ok(None) };
+        let mut bytes = vec![0; (end - start) as usize];
+        let read = self.file.read_at(&mut bytes, u64::from(start))?;
+        bytes.truncate(read);
+        let mut at = 0_usize;
+        for _ in 0..before {
+            let size = bytes.get(at..).and_then(frame::claimed_size);
+            at = match size.and_then(|size| at.checked_add(size)) {
+                Some(next) => next,
+                None => return Ok(None),
+            };
+        }
+        let size = bytes.get(at..).and_then(frame::claimed_size).unwrap_or(0);
+        Ok(bytes.get(at..at.saturating_add(size)).filter(|frame| !frame.is_empty()).map(<[u8]>::to_vec))
+    }
+}
+
+/// The folder of the journal in the store.
+pub(crate) const FOLDER: &str = "journal";
+/// The size of a segment's header.
+pub(crate) const HEADER_BYTES: usize = 128;
+const MAGIC: &[u8; 8] = b"RKseg001";
+const CRC_AT: usize = 68;
+/// A frame is found by its sequence from the nearest mark before it.
+const STRIDE: u64 = 8;

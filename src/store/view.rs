@@ -1,0 +1,138 @@
+//! Blocks by key on sled, for what can be made anew from the journal.
+//!
+//! sled can panic on damage and its flush is not an fsync on Linux, so nothing
+//! here is trusted: every value carries a checksum, every call contains panics,
+//! and the caller rebuilds from the journal on any error.
+
+use std::fs;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The view's blocks. One thread writes; anybody reads.
+pub(crate) struct Blocks {
+    db: sled::Db,
+}
+
+/// Why the view cannot be used; it is rebuilt then.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ViewError {
+    #[error("sled failed: {0}")]
+    Failed(String),
+    #[error("sled panicked: {0}")]
+    Panicked(String),
+    #[error("a block's checksum does not hold")]
+    Checksum,
+    #[error("the view disagrees with the journal: {0}")]
+    Disagrees(&'static str),
+}
+
+/// A set of changes that is applied as one.
+#[derive(Default)]
+pub(crate) struct BlockBatch {
+    batch: sled::Batch,
+}
+
+impl BlockBatch {
+    /// Puts a block under a key.
+    pub(crate) fn put(&mut self, key: &[u8], block: &[u8]) {
+        let mut value = Vec::with_capacity(block.len() + CRC_BYTES);
+        value.extend_from_slice(&crc32fast::hash(block).to_le_bytes());
+        value.extend_from_slice(block);
+        self.batch.insert(key, value);
+    }
+}
+
+impl Blocks {
+    /// Opens the view in a folder, or a temporary one that vanishes when dropped.
+    pub(crate) fn open(folder: Option<&Path>, cache_bytes: u64) -> Result<Self, ViewError> {
+        let config = sled::Config::new().cache_capacity(cache_bytes).flush_every_ms(None).print_profile_on_drop(false);
+        let config = match folder {
+            Some(folder) => {
+                remove_half_written_snapshots(folder);
+                config.path(folder)
+            }
+            None => config.temporary(true),
+        };
+        let deadline = Instant::now() + LOCK_PATIENCE;
+        loop {
+            match contain(|| config.open()) {
+                Ok(db) => return Ok(Self { db }),
+                // A store that was just closed may hold its lock for a moment longer.
+                Err(ViewError::Failed(message)) if message.contains("lock") && Instant::now() < deadline => {
+                    thread::sleep(LOCK_PAUSE);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The block under a key.
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, ViewError> {
+        contain(|| self.db.get(key))?.map(|value| verified(&value)).transpose()
+    }
+
+    /// All blocks whose keys start with `prefix`, in the order of their keys.
+    pub(crate) fn scan(&self, prefix: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, ViewError> {
+        contain(|| self.db.scan_prefix(prefix).collect::<Result<Vec<_>, _>>())?
+            .into_iter()
+            .map(|(key, value)| verified(&value).map(|block| (key.to_vec(), block)))
+            .collect()
+    }
+
+    /// Applies a batch and flushes.
+    pub(crate) fn apply(&self, batch: BlockBatch) -> Result<(), ViewError> {
+        contain(|| self.db.apply_batch(batch.batch))?;
+        contain(|| self.db.flush()).map(drop)
+    }
+}
+
+/// Moves a view that cannot be used out of the way, in place of the one that
+/// was moved before.
+pub(crate) fn set_aside(folder: &Path) -> io::Result<()> {
+    let aside = folder.with_extension("damaged");
+    match fs::remove_dir_all(&aside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    match fs::rename(folder, &aside) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        renamed => renamed,
+    }
+}
+
+const CRC_BYTES: usize = 4;
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+fn verified(value: &[u8]) -> Result<Vec<u8>, ViewError> {
+    let (crc, block) = value.split_first_chunk::<CRC_BYTES>().ok_or(ViewError::Checksum)?;
+    if u32::from_le_bytes(*crc) == crc32fast::hash(block) { Ok(block.to_vec()) } else { Err(ViewError::Checksum) }
+}
+
+/// sled takes a half-written snapshot for the newest one (its issues 1527 and 1533).
+fn remove_half_written_snapshots(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        if entry.file_name().to_string_lossy().ends_with(".generating") {
+            // If it cannot be removed, opening fails and the view is rebuilt.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Calls into sled, turning its panics into errors.
+fn contain<T>(call: impl FnOnce() -> Result<T, sled::Error>) -> Result<T, ViewError> {
+    // A panic may leave sled's own state torn; the caller drops it and rebuilds, so no torn state is seen.
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(ViewError::Failed(error.to_string())),
+        Err(panic) => {
+            let message = panic.downcast_ref::<String>().cloned();
+            let message = message.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            Err(ViewError::Panicked(message.unwrap_or_else(|| "without a message".to_owned())))
+        }
+    }
+}

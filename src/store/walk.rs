@@ -1,0 +1,264 @@
+//! Reading the journal from front to back and checking all of it.
+
+use super::frame::{self, Frame, FrameError};
+use super::segment::{self, Offsets, Segment, SegmentHeader, StoreId};
+use crate::model::{Breakage, BrokenKind, Digest, ProofId, Sequence};
+
+/// Takes in the entries of a walk, in order.
+pub(crate) trait Visitor {
+    /// Looks at an entry whose place in the journal has been checked, and says
+    /// what is wrong inside it.
+    fn visit(&mut self, frame: &Frame<'_>) -> Option<Finding>;
+
+    /// Called once, at the first break, before anything behind it is visited.
+    fn broken(&mut self) {}
+}
+
+/// What a visitor found wrong inside an entry.
+#[derive(Debug, Clone)]
+pub(crate) struct Finding {
+    pub(crate) proof_id: Option<ProofId>,
+    pub(crate) kind: BrokenKind,
+    pub(crate) expected: String,
+    pub(crate) found: String,
+}
+
+/// A walk over the segments of one store, from the first entry on.
+pub(crate) struct Walk<'a> {
+    visitor: &'a mut dyn Visitor,
+    store: Option<StoreId>,
+    /// Entries that are known to have been on disk: none of them may be missing or cut short.
+    known: u64,
+    next: u64,
+    /// The link of the last entry; `None` behind a break, where it cannot be known.
+    link: Option<Digest>,
+    next_segment: u32,
+    /// The link after so many entries, noted for comparison.
+    watched: Vec<(u64, Option<Digest>)>,
+    broken: Option<Breakage>,
+}
+
+/// What one segment turned out to hold.
+pub(crate) struct SegmentWalk {
+    pub(crate) header: Option<SegmentHeader>,
+    pub(crate) offsets: Offsets,
+    /// The last segment ends in an entry that was being written when the process or the machine stopped.
+    pub(crate) torn: bool,
+}
+
+impl<'a> Walk<'a> {
+    /// A walk that calls `visitor`, given how many entries must be there.
+    pub(crate) fn new(visitor: &'a mut dyn Visitor, known: u64, watch: &[u64]) -> Self {
+        Self {
+            visitor,
+            store: None,
+            known,
+            next: 0,
+            link: Some(Digest::ZERO),
+            next_segment: 0,
+            watched: watch.iter().map(|&entries| (entries, (entries == 0).then_some(Digest::ZERO))).collect(),
+            broken: None,
+        }
+    }
+
+    /// Reads one segment. `last` is the segment that was being written.
+    pub(crate) fn segment(&mut self, number: u32, bytes: &[u8], last: bool) -> SegmentWalk {
+        let name = Segment::name(number);
+        let header = self.header(number, &name, bytes);
+        let first = self.next;
+        let mut offsets = Offsets::new();
+        let mut at = segment::HEADER_BYTES;
+        let mut torn = false;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let decoded = Frame::decode(rest);
+            let half_written = decoded.as_ref().is_ok_and(|frame| last && frame.evidence.last() == Some(&0));
+            match decoded {
+                Ok(frame) if !(half_written && self.is_torn(bytes, at)) => {
+                    self.frame(&frame, &name, at);
+                    let first = header.map_or(first, |header| header.first.get());
+                    if offsets.push(frame.sequence.get().saturating_sub(first), frame.size()).is_none() {
+                        self.broken_at(&name, at, BrokenKind::Damage, "a segment of less than 4 GiB", "a larger one");
+                        break;
+                    }
+                    at += frame.size();
+                }
+                Err(_) if rest.iter().all(|byte| *byte == 0) => {
+                    if !last {
+                        self.broken_at(&name, at, BrokenKind::Damage, "the end of a sealed segment", "zeros");
+                    }
+                    break;
+                }
+                _ if last && self.is_torn(bytes, at) => {
+                    torn = true;
+                    break;
+                }
+                decoded => {
+                    let found = decoded.err().unwrap_or(FrameError::Cut).to_string();
+                    self.broken_at(&name, at, BrokenKind::Damage, "a whole entry", &found);
+                    let Some(next) = next_frame(bytes, at + 1) else { break };
+                    self.link = None;
+                    self.next = next.1;
+                    at = next.0;
+                    offsets.skip_to(at);
+                }
+            }
+        }
+        SegmentWalk { header, offsets, torn }
+    }
+
+    /// A segment whose file is gone.
+    pub(crate) fn missing_segment(&mut self, number: u32) {
+        self.broken_at(&Segment::name(number), 0, BrokenKind::Missing, "the segment's file", "no such file");
+        self.link = None;
+        self.next_segment = number + 1;
+    }
+
+    /// Notes a break that was found outside the segments, unless an earlier one stands.
+    pub(crate) fn broken(&mut self, file: &str, kind: BrokenKind, expected: &str, found: &str) {
+        self.broken_at(file, 0, kind, expected, found);
+    }
+
+    /// How many entries were read, or would have been.
+    pub(crate) fn entries(&self) -> u64 {
+        self.next
+    }
+
+    /// The link of the last entry.
+    pub(crate) fn link(&self) -> Option<Digest> {
+        self.link
+    }
+
+    /// The link after so many entries, when they were reached unbroken.
+    pub(crate) fn link_after(&self, entries: u64) -> Option<Digest> {
+        self.watched.iter().find(|(watched, _)| *watched == entries).and_then(|(_, link)| *link)
+    }
+
+    /// The store that the segments belong to.
+    pub(crate) fn store(&self) -> Option<StoreId> {
+        self.store
+    }
+
+    /// The first break, if any.
+    pub(crate) fn breakage(&self) -> Option<&Breakage> {
+        self.broken.as_ref()
+    }
+
+    fn header(&mut self, number: u32, name: &str, bytes: &[u8]) -> Option<SegmentHeader> {
+        let Some(header) = SegmentHeader::decode(bytes) else {
+            self.broken_at(name, 0, BrokenKind::Damage, "a segment's header", "bytes that are none");
+            self.next_segment = number + 1;
+            return None;
+        };
+        let store = *self.store.get_or_insert(header.store);
+        if header.store != store {
+            let found = format!("store {}", header.store);
+            self.broken_at(name, 0, BrokenKind::Tampering, &format!("store {store}"), &found);
+        }
+        if (header.number, number) != (self.next_segment, self.next_segment) {
+            let expected = format!("segment {}", self.next_segment);
+            self.broken_at(name, 0, BrokenKind::Tampering, &expected, &format!("segment {}", header.number));
+        }
+        if header.first.get() != self.next {
+            let expected = format!("entry {} first", self.next);
+            self.broken_at(name, 0, BrokenKind::Missing, &expected, &format!("entry {} first", header.first));
+        } else if self.link.is_some_and(|link| link != header.link) {
+            let expected = self.link.map_or_else(String::new, |link| format!("link {link}"));
+            self.broken_at(name, 0, BrokenKind::Tampering, &expected, &format!("link {}", header.link));
+        }
+        if self.link.is_none() {
+            self.link = Some(header.link);
+            self.next = header.first.get();
+        }
+        self.next_segment = number + 1;
+        Some(header)
+    }
+
+    fn frame(&mut self, frame: &Frame<'_>, name: &str, at: usize) {
+        if frame.sequence.get() != self.next {
+            let kind = if frame.sequence.get() > self.next { BrokenKind::Missing } else { BrokenKind::Tampering };
+            let expected = format!("entry {}", self.next);
+            self.broken_at(name, at, kind, &expected, &format!("entry {}", frame.sequence));
+            self.link = None;
+            self.next = frame.sequence.get();
+        }
+        if let Some(expected) = self.link.map(|link| frame.expected_link(&link)).filter(|link| *link != frame.link) {
+            let found = format!("link {}", frame.link);
+            self.broken_at(name, at, BrokenKind::Tampering, &format!("link {expected}"), &found);
+        }
+        if let Some(finding) = self.visitor.visit(frame) {
+            self.broken_at(name, at, finding.kind, &finding.expected, &finding.found);
+            if let Some(broken) = self.broken.as_mut().filter(|broken| broken.sequence.get() == self.next) {
+                broken.proof_id = finding.proof_id;
+            }
+        }
+        self.link = Some(frame.link);
+        self.next = frame.sequence.get() + 1;
+        for (entries, link) in &mut self.watched {
+            if *entries == self.next {
+                *link = Some(frame.link);
+            }
+        }
+    }
+
+    fn broken_at(&mut self, file: &str, at: usize, kind: BrokenKind, expected: &str, found: &str) {
+        if self.broken.is_some() {
+            return;
+        }
+        self.visitor.broken();
+        self.broken = Some(Breakage {
+            sequence: Sequence::new(self.next),
+            proof_id: None,
+            file: file.to_owned(),
+            offset: at as u64,
+            kind,
+            expected: expected.to_owned(),
+            found: found.to_owned(),
+        });
+    }
+
+    /// Whether what stands at `at` is the trace of a write that was never
+    /// acknowledged: nothing behind it claims that it was on disk, nobody has
+    /// noted it, and part of it is still the zeros that stood there before.
+    fn is_torn(&self, bytes: &[u8], at: usize) -> bool {
+        if self.next < self.known || self.broken.is_some() {
+            return false;
+        }
+        let mut from = at + 1;
+        while let Some((place, sequence, durable)) = next_frame_with_mark(bytes, from) {
+            if durable > self.next || sequence < self.next {
+                return false;
+            }
+            from = place + 1;
+        }
+        let rest = bytes.get(at..).unwrap_or_default();
+        let data = rest.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        let claimed = frame::claimed_size(rest).unwrap_or(data.max(frame::HEADER_BYTES));
+        // A file is always longer than what is being written: space is made before, so an entry past the end was cut.
+        let Some(extent) = rest.get(..claimed) else { return false };
+        extent.last() == Some(&0) || longest_zero_run(extent) >= LEAST_HOLE
+    }
+}
+
+/// A run of zeros that no whole entry has: bodies and evidence are JSON, links are digests.
+const LEAST_HOLE: usize = 32;
+
+fn longest_zero_run(bytes: &[u8]) -> usize {
+    bytes.split(|byte| *byte != 0).map(<[u8]>::len).max().unwrap_or(0)
+}
+
+/// The next place from `from` on where a whole frame stands, and its sequence.
+fn next_frame(bytes: &[u8], from: usize) -> Option<(usize, u64)> {
+    next_frame_with_mark(bytes, from).map(|(place, sequence, _)| (place, sequence))
+}
+
+fn next_frame_with_mark(bytes: &[u8], from: usize) -> Option<(usize, u64, u64)> {
+    let mut from = from;
+    loop {
+        let rest = bytes.get(from..)?;
+        let place = from + rest.windows(frame::MAGIC.len()).position(|window| window == frame::MAGIC)?;
+        if let Ok(frame) = Frame::decode(bytes.get(place..)?) {
+            return Some((place, frame.sequence.get(), frame.durable_before()));
+        }
+        from = place + 1;
+    }
+}
