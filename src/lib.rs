@@ -1,12 +1,18 @@
 //! Rulekeep governs what software agents do, in process.
 
+mod governor;
 mod model;
+mod parse;
+mod policy;
 mod proof;
 mod store;
 mod system;
 mod trust;
 
+pub use governor::{Explanation, Governor, GovernorBuilder};
 pub use model::*;
-pub use proof::{Durability, ProofQuery};
+pub use parse::{Lexicon, Parser};
+pub use policy::{Effect, PolicyFormat, PolicySet, RuleTrace};
+pub use proof::{Durability, Evidence, ProofQuery};
 pub use system::{Clock, Entropy, SystemClock, SystemEntropy};
 pub use trust::{PerRisk, TrustModel};

@@ -1,0 +1,90 @@
+//! The canonical form of rules: one text for one meaning, whichever format and
+//! order of fields or list items it was written in.
+
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use super::clauses::Vocabulary;
+use super::rule::{Effect, Match, Rule};
+use crate::model::{Capability, Constraints, Digest};
+
+/// SHA-256 over the vocabulary and the rules in their order. Their order counts
+/// because `reasoning` names rules in it; names and descriptions do not.
+pub(super) fn digest(vocabulary: &Vocabulary, rules: &[Rule]) -> Digest {
+    let mut hash = Sha256::new();
+    let own: Vec<&Capability> = vocabulary.own().collect();
+    hash.update(json(&own));
+    for rule in rules {
+        // JSON holds no bare line break, so it parts the rules.
+        hash.update(b"\n");
+        hash.update(json(&CanonicalRule::of(rule)));
+    }
+    Digest::new(hash.finalize().into())
+}
+
+/// The text that is equal for two rules that match and do the same, whatever
+/// they are called, and whatever constraints they set.
+pub(super) fn twin_key(rule: &Rule) -> String {
+    json(&CanonicalRule { id: None, reason: None, constraints: None, ..CanonicalRule::of(rule) })
+}
+
+#[derive(Serialize)]
+struct CanonicalRule<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    effect: Effect,
+    reviewer: Option<&'a str>,
+    to: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(rename = "match")]
+    matches: CanonicalMatch<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    constraints: Option<&'a Constraints>,
+}
+
+impl<'a> CanonicalRule<'a> {
+    fn of(rule: &'a Rule) -> Self {
+        Self {
+            id: Some(&rule.id),
+            effect: rule.effect,
+            reviewer: rule.reviewer.as_deref(),
+            to: rule.to.iter().map(ToString::to_string).collect(),
+            reason: rule.reason.as_deref(),
+            matches: CanonicalMatch::of(&rule.matches),
+            constraints: Some(&rule.constraints),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct CanonicalMatch<'a> {
+    agents: Vec<&'a str>,
+    labels: Vec<&'a str>,
+    actions: Vec<&'a str>,
+    capabilities: Vec<String>,
+    levels: u16,
+    classification: Vec<&'static str>,
+    environment: &'a [Box<str>],
+    context: Vec<[&'a str; 2]>,
+}
+
+impl<'a> CanonicalMatch<'a> {
+    fn of(matches: &'a Match) -> Self {
+        Self {
+            agents: matches.agents.texts().collect(),
+            labels: matches.labels.texts().collect(),
+            actions: matches.actions.texts().collect(),
+            capabilities: matches.capabilities.iter().map(ToString::to_string).collect(),
+            levels: matches.levels.bits(),
+            classification: matches.classification.iter().map(|class| class.as_str()).collect(),
+            environment: &matches.environment,
+            context: matches.context.iter().map(|clause| [&*clause.key, clause.pattern.0.as_str()]).collect(),
+        }
+    }
+}
+
+fn json<T: Serialize>(value: &T) -> String {
+    // Strings, numbers and string keys always serialise.
+    serde_json::to_string(value).unwrap_or_default()
+}

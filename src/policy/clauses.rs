@@ -1,0 +1,258 @@
+//! What stands under a rule's `match`, and the vocabulary that its capabilities
+//! are written in.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, LazyLock};
+
+use regex::RegexBuilder;
+
+use super::document::{Fields, Report, excerpt};
+use super::nearest::did_you_mean;
+use super::pattern::{CapabilityPattern, Names};
+use super::rule::{Classification, ContextClause, Levels, Match, Pattern};
+use super::tree::{Node, Value};
+use crate::model::{Capability, Operation, Resource, RiskLevel, Tier};
+
+/// Reads the clauses of a rule.
+pub(super) fn read(
+    node: Node,
+    vocabulary: &Vocabulary,
+    patterns: &mut HashMap<String, Pattern>,
+    report: &mut Report<'_>,
+) -> Match {
+    let Some(mut fields) = Fields::of(node, "match.", MATCH_FIELDS, report) else { return Match::default() };
+    let mut names = |name: &str, field: &str| match fields.take(name) {
+        Some(node) => names(node, field, report),
+        None => Names::default(),
+    };
+    let agents = names("agents", "match.agents");
+    let labels = names("labels", "match.labels");
+    let actions = names("actions", "match.actions");
+    let capabilities = match fields.take("capabilities") {
+        Some(node) => vocabulary.patterns(node, "match.capabilities", report),
+        None => Vec::new(),
+    };
+    let risk = fields.take("risk").map(|node| range(node, "match.risk.", RiskLevel::ALL, report));
+    let tiers = fields.take("tiers").map(|node| range(node, "match.tiers.", Tier::ALL, report));
+    let classification = fields.take("classification").map(|node| classification(node, report));
+    let environment = fields.take("environment").map(|node| environment(node, report));
+    let context = fields.take("context").map(|node| context(node, patterns, report));
+    Match {
+        agents,
+        labels,
+        actions,
+        capabilities,
+        levels: Levels::new(
+            risk.flatten().unwrap_or((RiskLevel::Low, RiskLevel::Critical)),
+            tiers.flatten().unwrap_or((Tier::T0, Tier::T5)),
+        ),
+        classification: classification.unwrap_or_default(),
+        environment: environment.unwrap_or_default(),
+        context: context.unwrap_or_default(),
+    }
+}
+
+/// The capabilities that a document may write: those of the taxonomy, and its own.
+#[derive(Debug, Default)]
+pub(super) struct Vocabulary {
+    own: BTreeSet<Capability>,
+}
+
+impl Vocabulary {
+    pub(super) fn read(node: Node, report: &mut Report<'_>) -> Self {
+        let mut own = BTreeSet::new();
+        for item in report.list(node, "vocabulary") {
+            let at = item.at;
+            let Some(text) = report.text(item, "vocabulary") else { continue };
+            match text.parse::<Capability>() {
+                Ok(capability) => {
+                    own.insert(capability);
+                }
+                Err(error) => report.error(at, "vocabulary", error),
+            }
+        }
+        Self { own }
+    }
+
+    /// The document's own words, sorted.
+    pub(super) fn own(&self) -> impl Iterator<Item = &Capability> {
+        self.own.iter()
+    }
+
+    /// Whether a capability is of the taxonomy or one of the document's own.
+    pub(super) fn knows(&self, capability: &Capability) -> bool {
+        (capability.resource().is_some() && capability.operation().is_some()) || self.own.contains(capability)
+    }
+
+    /// A list of capabilities with wildcards, sorted, none twice.
+    pub(super) fn patterns(&self, node: Node, field: &str, report: &mut Report<'_>) -> Vec<CapabilityPattern> {
+        let mut patterns: Vec<CapabilityPattern> = report
+            .filled_list(node, field)
+            .into_iter()
+            .filter_map(|item| {
+                let at = item.at;
+                let text = report.text(item, field)?;
+                self.pattern(&text).map_err(|message| report.error(at, field, message)).ok()
+            })
+            .collect();
+        patterns.sort();
+        patterns.dedup();
+        patterns
+    }
+
+    fn pattern(&self, text: &str) -> Result<CapabilityPattern, String> {
+        let unknown = |meant: String| format!("unknown capability {:?}{meant}", excerpt(text));
+        let Some((resource, operation)) = text.split_once(':') else {
+            return Err(unknown("; expected resource:operation, each a word or *".to_owned()));
+        };
+        let is_known = match (resource, operation) {
+            ("*", "*") => true,
+            ("*", word) => self.knows_operation(word),
+            (word, "*") => self.knows_resource(word),
+            (resource, operation) => {
+                let built_in = resource.parse::<Resource>().is_ok() && operation.parse::<Operation>().is_ok();
+                built_in || self.own.iter().any(|capability| capability.as_str() == text)
+            }
+        };
+        if is_known {
+            return Ok(CapabilityPattern::new(resource, operation));
+        }
+        let meant = did_you_mean(text, CAPABILITIES.iter().map(String::as_str).chain(self.own.iter().map(Capability::as_str)));
+        let is_word = |word: &str| word == "*" || (!word.is_empty() && !word.contains(['*', '?']));
+        Err(unknown(if !meant.is_empty() {
+            meant
+        } else if is_word(resource) && is_word(operation) {
+            "; a word of your own must stand in the document's vocabulary".to_owned()
+        } else {
+            "; each half is a word or *".to_owned()
+        }))
+    }
+
+    fn knows_resource(&self, word: &str) -> bool {
+        word.parse::<Resource>().is_ok() || self.own.iter().any(|capability| capability.resource_word() == word)
+    }
+
+    fn knows_operation(&self, word: &str) -> bool {
+        word.parse::<Operation>().is_ok() || self.own.iter().any(|capability| capability.operation_word() == word)
+    }
+}
+
+/// Every capability of the taxonomy and its wildcards, to find what was meant.
+static CAPABILITIES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let resources = || Resource::ALL.iter().map(|word| word.as_str()).chain(["*"]);
+    let operations = || Operation::ALL.iter().map(|word| word.as_str()).chain(["*"]);
+    resources().flat_map(|resource| operations().map(move |operation| format!("{resource}:{operation}"))).collect()
+});
+
+fn names(node: Node, field: &str, report: &mut Report<'_>) -> Names {
+    let items = report.filled_list(node, field);
+    let texts: Vec<String> = items.into_iter().filter_map(|item| report.line(item, field, MAX_GLOB_CHARS)).collect();
+    Names::new(texts.iter().map(String::as_str))
+}
+
+/// Both ends of a range, each the extreme when absent.
+fn range<T>(node: Node, path: &'static str, all: &[T], report: &mut Report<'_>) -> Option<(T, T)>
+where
+    T: Copy + Ord + std::str::FromStr + std::fmt::Display,
+{
+    let at = node.at;
+    let mut fields = Fields::of(node, path, &["min", "max"], report)?;
+    if fields.place("min").is_none() && fields.place("max").is_none() {
+        report.error(at, path.trim_end_matches('.'), "an empty range says nothing; give min, max or both");
+    }
+    let max_at = fields.place("max").unwrap_or(at);
+    let (min, max) = (fields.word("min", all, report), fields.word("max", all, report));
+    let (min, max) = (min.or(all.first().copied())?, max.or(all.last().copied())?);
+    if min > max {
+        report.error(max_at, path.trim_end_matches('.'), format!("min {min} is above max {max}: nothing can match"));
+        return None;
+    }
+    Some((min, max))
+}
+
+fn classification(node: Node, report: &mut Report<'_>) -> Vec<Classification> {
+    let field = "match.classification";
+    let items = report.filled_list(node, field);
+    let mut words: Vec<Classification> = items
+        .into_iter()
+        .filter_map(|item| report.word(item, field, "classification", Classification::ALL))
+        .collect();
+    words.sort();
+    words.dedup();
+    words
+}
+
+fn environment(node: Node, report: &mut Report<'_>) -> Vec<Box<str>> {
+    let field = "match.environment";
+    let items = report.filled_list(node, field);
+    let mut words: Vec<Box<str>> = items
+        .into_iter()
+        .filter_map(|item| report.line(item, field, MAX_GLOB_CHARS))
+        .map(|text| text.to_lowercase().into())
+        .collect();
+    words.sort();
+    words.dedup();
+    words
+}
+
+fn context(node: Node, patterns: &mut HashMap<String, Pattern>, report: &mut Report<'_>) -> Vec<ContextClause> {
+    let items = report.filled_list(node, "match.context");
+    let mut clauses: Vec<ContextClause> = items
+        .into_iter()
+        .filter_map(|item| {
+            let mut fields = Fields::of(item, "match.context.", &["key", "matches"], report)?;
+            let key = fields.required_line("key", MAX_GLOB_CHARS, report);
+            let Some(matches) = fields.take("matches") else {
+                report.error(fields.at, "match.context.matches", "the field \"matches\" is missing");
+                return None;
+            };
+            let pattern = regex(matches, patterns, report)?;
+            Some(ContextClause { key: key?.into(), pattern })
+        })
+        .collect();
+    clauses.sort_by(|a, b| (&a.key, a.pattern.0.as_str()).cmp(&(&b.key, b.pattern.0.as_str())));
+    clauses.dedup();
+    clauses
+}
+
+/// A regular expression, bounded in its source, its size and their number.
+fn regex(node: Node, patterns: &mut HashMap<String, Pattern>, report: &mut Report<'_>) -> Option<Pattern> {
+    let field = "match.context.matches";
+    let at = node.at;
+    if let Value::Text(text) = &node.value {
+        if let Some(known) = patterns.get(text) {
+            return Some(known.clone());
+        }
+    }
+    let text = report.text(node, field)?;
+    let wrong = if text.len() > MAX_REGEX_BYTES {
+        format!("a regular expression has at most {MAX_REGEX_BYTES} bytes")
+    } else if patterns.len() >= MAX_REGEXES {
+        format!("a policy has at most {MAX_REGEXES} different regular expressions")
+    } else {
+        match RegexBuilder::new(&text).size_limit(MAX_COMPILED_BYTES).dfa_size_limit(MAX_COMPILED_BYTES).build() {
+            Ok(regex) => {
+                let pattern = Pattern(Arc::new(regex));
+                patterns.insert(text, pattern.clone());
+                return Some(pattern);
+            }
+            Err(regex::Error::CompiledTooBig(limit)) => {
+                format!("the regular expression {:?} takes more than {limit} bytes", excerpt(&text))
+            }
+            Err(error) => {
+                let message = error.to_string();
+                let reason = message.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+                format!("invalid regular expression {:?}: {reason}", excerpt(&text))
+            }
+        }
+    };
+    report.error(at, field, wrong);
+    None
+}
+
+const MATCH_FIELDS: &[&str] =
+    &["agents", "labels", "actions", "capabilities", "risk", "tiers", "classification", "environment", "context"];
+const MAX_GLOB_CHARS: usize = 256;
+const MAX_REGEX_BYTES: usize = 1_024;
+const MAX_REGEXES: usize = 1_000;
+const MAX_COMPILED_BYTES: usize = 256 * 1024;

@@ -1,0 +1,341 @@
+//! The schema: reads a located tree into rules, and reports every departure from
+//! it with rule, field and place. `clauses` reads what stands under `match`.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use super::clauses::{self, Vocabulary};
+use super::nearest::did_you_mean;
+use super::pattern::CapabilityPattern;
+use super::place::Lines;
+use super::rule::{Effect, Match, Pattern, Rule};
+use super::tree::{Field, Node, Value};
+use super::value;
+use crate::model::{Constraints, Problem, Severity};
+
+/// A document that follows the schema; what only the whole set shows is for `check`.
+pub(super) struct Document {
+    pub(super) name: String,
+    pub(super) vocabulary: Vocabulary,
+    pub(super) rules: Vec<LocatedRule>,
+}
+
+/// A rule with the places that checks of the whole set point at.
+pub(super) struct LocatedRule {
+    pub(super) rule: Rule,
+    pub(super) at: usize,
+}
+
+impl Document {
+    /// Reads what can be read and reports the rest.
+    pub(super) fn read(root: Node, report: &mut Report<'_>) -> Self {
+        let mut document = Self { name: String::new(), vocabulary: Vocabulary::default(), rules: Vec::new() };
+        let Some(mut fields) = Fields::of(root, "", DOCUMENT_FIELDS, report) else { return document };
+        document.name = fields.required_line("name", MAX_NAME_CHARS, report).unwrap_or_default();
+        fields.line("description", MAX_TEXT_CHARS, report);
+        if let Some(node) = fields.take("vocabulary") {
+            document.vocabulary = Vocabulary::read(node, report);
+        }
+        let (singular, plural) = (fields.take("rule"), fields.take("rules"));
+        if let (Some(_), Some(second)) = (&singular, &plural) {
+            report.error(second.at, "rules", "rules stand under both \"rule\" and \"rules\"; keep one of the two");
+        }
+        let mut patterns = HashMap::new();
+        for list in [singular, plural].into_iter().flatten() {
+            for (index, node) in report.list(list, "rule").into_iter().enumerate() {
+                report.rule = Some(format!("rule number {}", index + 1));
+                let at = node.at;
+                let mut reader = RuleReader { vocabulary: &document.vocabulary, patterns: &mut patterns };
+                if let Some(rule) = reader.read(node, report) {
+                    document.rules.push(LocatedRule { rule, at });
+                }
+                report.rule = None;
+            }
+        }
+        document
+    }
+}
+
+/// Reads rules; equal regular expressions are compiled once.
+struct RuleReader<'a> {
+    vocabulary: &'a Vocabulary,
+    patterns: &'a mut HashMap<String, Pattern>,
+}
+
+impl RuleReader<'_> {
+    fn read(&mut self, node: Node, report: &mut Report<'_>) -> Option<Rule> {
+        let at = node.at;
+        let mut fields = Fields::of(node, "", RULE_FIELDS, report)?;
+        let id = self.id(&mut fields, report);
+        let effect: Option<Effect> = fields.required_word("effect", Effect::ALL, report);
+        let reviewer_at = fields.place("reviewer");
+        let reviewer = fields.line("reviewer", MAX_NAME_CHARS, report);
+        let to_at = fields.place("to");
+        let to = fields.take("to").map(|node| self.vocabulary.patterns(node, "to", report));
+        let reason = fields.line("reason", MAX_TEXT_CHARS, report);
+        let matches = match fields.take("match") {
+            Some(node) => clauses::read(node, self.vocabulary, self.patterns, report),
+            None => Match::default(),
+        };
+        let constraints_at = fields.place("constraints");
+        let constraints = fields.take("constraints").map(|node| value::constraints(node, report));
+
+        let effect = effect?;
+        let mut must_fit = |field: &'static str, at: Option<usize>, goes_with: &[Effect], is_needed: bool| {
+            let fits = goes_with.contains(&effect);
+            match at {
+                Some(at) if !fits => {
+                    let whom = goes_with.iter().map(|effect| effect.as_str()).collect::<Vec<_>>().join(" or ");
+                    report.error(at, field, format!("a rule that says {effect} has no {field}; it goes with {whom}"));
+                }
+                None if fits && is_needed => {
+                    report.error(fields.at, field, format!("a rule that says {effect} needs a field {field:?}"));
+                }
+                _ => {}
+            }
+        };
+        must_fit("reviewer", reviewer_at, &[Effect::Escalate], true);
+        must_fit("to", to_at, &[Effect::Degrade], true);
+        must_fit("constraints", constraints_at, &[Effect::Allow, Effect::Degrade], false);
+
+        let to = to.unwrap_or_default();
+        warn_of_idle_remains(&to, to_at, &matches.capabilities, report);
+        Some(Rule {
+            id: id?.into(),
+            effect,
+            reviewer: reviewer.map(Arc::from),
+            to,
+            reason: reason.map(String::into_boxed_str),
+            matches,
+            constraints: constraints.unwrap_or_else(Constraints::new),
+            line: report.lines.place(at).0,
+        })
+    }
+
+    fn id(&self, fields: &mut Fields, report: &mut Report<'_>) -> Option<String> {
+        let at = fields.place("id");
+        let id = fields.required_line("id", MAX_ID_CHARS, report)?;
+        let starts_well = id.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+        let is_well_formed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-');
+        if starts_well && id.chars().all(is_well_formed) {
+            report.rule = Some(format!("rule {id:?}"));
+            return Some(id);
+        }
+        let expected = "lower-case letters, digits and . _ - that start with a letter or digit";
+        report.error(at.unwrap_or(fields.at), "id", format!("{id:?} is no rule id: expected {expected}"));
+        None
+    }
+}
+
+fn warn_of_idle_remains(
+    to: &[CapabilityPattern],
+    to_at: Option<usize>,
+    matched: &[CapabilityPattern],
+    report: &mut Report<'_>,
+) {
+    for idle in to.iter().filter(|left| !matched.is_empty() && !matched.iter().any(|pattern| pattern.meets(left))) {
+        let message = format!("{idle} can never remain, for the rule does not match it");
+        report.warn(to_at.unwrap_or_default(), "to", message);
+    }
+}
+
+/// The fields of a table, taken one by one; what is not in the schema was
+/// reported when the table was opened.
+pub(super) struct Fields {
+    pub(super) at: usize,
+    path: &'static str,
+    fields: Vec<Field>,
+}
+
+impl Fields {
+    /// Opens a table whose place in the rule is `path`, for example `match.`.
+    pub(super) fn of(node: Node, path: &'static str, known: &[&str], report: &mut Report<'_>) -> Option<Self> {
+        let (at, kind) = (node.at, node.kind());
+        let Value::Table(all) = node.value else {
+            report.error(at, path.trim_end_matches('.'), format!("expected a table, found {kind}"));
+            return None;
+        };
+        let mut fields: Vec<Field> = Vec::with_capacity(all.len());
+        for field in all {
+            let name = field.name.as_str();
+            let path = format!("{path}{}", excerpt(name));
+            if !known.contains(&name) {
+                let meant = did_you_mean(name, known.iter().copied());
+                let meant = if meant.is_empty() { format!("; known are {}", known.join(", ")) } else { meant };
+                report.error(field.at, &path, format!("unknown field {:?}{meant}", excerpt(name)));
+            } else if fields.iter().any(|earlier| earlier.name == name) {
+                report.error(field.at, &path, format!("the field {name:?} stands twice"));
+            } else {
+                fields.push(field);
+            }
+        }
+        Some(Self { at, path, fields })
+    }
+
+    pub(super) fn take(&mut self, name: &str) -> Option<Node> {
+        let index = self.fields.iter().position(|field| field.name == name)?;
+        Some(self.fields.swap_remove(index).node)
+    }
+
+    /// Where the field's value stands, while it has not been taken.
+    pub(super) fn place(&self, name: &str) -> Option<usize> {
+        self.fields.iter().find(|field| field.name == name).map(|field| field.node.at)
+    }
+
+    /// A line of text for people: not blank, no control characters, bounded.
+    pub(super) fn line(&mut self, name: &str, longest: usize, report: &mut Report<'_>) -> Option<String> {
+        let node = self.take(name)?;
+        report.line(node, &format!("{}{name}", self.path), longest)
+    }
+
+    pub(super) fn required_line(&mut self, name: &str, longest: usize, report: &mut Report<'_>) -> Option<String> {
+        self.must_have(name, report);
+        self.line(name, longest, report)
+    }
+
+    /// One of a closed list of words.
+    pub(super) fn word<T: FromStr + Display>(&mut self, name: &str, all: &[T], report: &mut Report<'_>) -> Option<T> {
+        let node = self.take(name)?;
+        report.word(node, &format!("{}{name}", self.path), name, all)
+    }
+
+    fn required_word<T: FromStr + Display>(&mut self, name: &str, all: &[T], report: &mut Report<'_>) -> Option<T> {
+        self.must_have(name, report);
+        self.word(name, all, report)
+    }
+
+    fn must_have(&self, name: &str, report: &mut Report<'_>) {
+        if self.place(name).is_none() {
+            report.error(self.at, &format!("{}{name}", self.path), format!("the field {name:?} is missing"));
+        }
+    }
+}
+
+/// The problems found so far, and where in the document the reader is.
+pub(super) struct Report<'a> {
+    pub(super) lines: Lines<'a>,
+    pub(super) problems: Vec<Problem>,
+    /// The rule that is being read, as messages name it.
+    pub(super) rule: Option<String>,
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn of(text: &'a str) -> Self {
+        Self { lines: Lines::of(text), problems: Vec::new(), rule: None }
+    }
+
+    pub(super) fn has_errors(&self) -> bool {
+        self.problems.iter().any(|problem| problem.severity == Severity::Error)
+    }
+
+    pub(super) fn error(&mut self, at: usize, field: &str, message: impl Display) {
+        self.add(at, field, Severity::Error, &message);
+    }
+
+    pub(super) fn warn(&mut self, at: usize, field: &str, message: impl Display) {
+        self.add(at, field, Severity::Warning, &message);
+    }
+
+    /// Errors first in their number: a broken document of many rules is not
+    /// worth more messages than a person reads.
+    fn add(&mut self, at: usize, field: &str, severity: Severity, message: &dyn Display) {
+        if self.problems.iter().filter(|problem| problem.severity == severity).count() >= MAX_PROBLEMS {
+            return;
+        }
+        let (line, column) = self.lines.place(at);
+        let context = match (&self.rule, field.is_empty()) {
+            (Some(rule), true) => format!(" ({rule})"),
+            (Some(rule), false) => format!(" ({rule}, {field})"),
+            (None, _) => String::new(),
+        };
+        self.problems.push(Problem::new(line, column, severity, format!("{message}{context}")));
+    }
+
+    /// The items of a list.
+    pub(super) fn list(&mut self, node: Node, field: &str) -> Vec<Node> {
+        let (at, kind) = (node.at, node.kind());
+        match node.value {
+            Value::List(items) => items,
+            _ => {
+                self.error(at, field, format!("expected a list, found {kind}"));
+                Vec::new()
+            }
+        }
+    }
+
+    /// The items of a list in a clause, where an empty one would match nothing.
+    pub(super) fn filled_list(&mut self, node: Node, field: &str) -> Vec<Node> {
+        let at = node.at;
+        let before = self.problems.len();
+        let items = self.list(node, field);
+        if items.is_empty() && self.problems.len() == before {
+            self.error(at, field, "an empty list names nothing; leave the field out to mean anything");
+        }
+        items
+    }
+
+    pub(super) fn text(&mut self, node: Node, field: &str) -> Option<String> {
+        let (at, kind) = (node.at, node.kind());
+        let Value::Text(text) = node.value else {
+            self.error(at, field, format!("expected a string, found {kind}"));
+            return None;
+        };
+        Some(text)
+    }
+
+    pub(super) fn line(&mut self, node: Node, field: &str, longest: usize) -> Option<String> {
+        let at = node.at;
+        let text = self.text(node, field)?;
+        let wrong = if text.trim().is_empty() {
+            "expected a text that is not blank".to_owned()
+        } else if text.chars().any(hides_or_breaks) {
+            "expected a text without control characters".to_owned()
+        } else if text.chars().count() > longest {
+            format!("expected at most {longest} characters")
+        } else {
+            return Some(text);
+        };
+        self.error(at, field, wrong);
+        None
+    }
+
+    pub(super) fn word<T: FromStr + Display>(&mut self, node: Node, field: &str, what: &str, all: &[T]) -> Option<T> {
+        let at = node.at;
+        let text = self.text(node, field)?;
+        if let Ok(word) = text.parse() {
+            return Some(word);
+        }
+        let words: Vec<String> = all.iter().map(ToString::to_string).collect();
+        let meant = did_you_mean(&text, words.iter().map(String::as_str));
+        let meant = if meant.is_empty() { format!("; expected one of {}", words.join(", ")) } else { meant };
+        self.error(at, field, format!("unknown {what} {:?}{meant}", excerpt(&text)));
+        None
+    }
+}
+
+/// Whether a character could break a line of reasoning, or make it read otherwise
+/// than it is written: control characters, line separators, and those that turn
+/// the direction of text.
+pub(super) fn hides_or_breaks(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{061C}' | '\u{200B}'..='\u{200F}')
+        || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}')
+}
+
+/// The start of a text, short enough for a message.
+pub(super) fn excerpt(text: &str) -> String {
+    if text.chars().count() <= EXCERPT_CHARS {
+        return text.to_owned();
+    }
+    text.chars().take(EXCERPT_CHARS).chain(['…']).collect()
+}
+
+const DOCUMENT_FIELDS: &[&str] = &["name", "description", "vocabulary", "rule", "rules"];
+const RULE_FIELDS: &[&str] = &["id", "effect", "reviewer", "to", "reason", "match", "constraints"];
+const MAX_ID_CHARS: usize = 128;
+const MAX_NAME_CHARS: usize = 128;
+const MAX_TEXT_CHARS: usize = 1_000;
+const MAX_PROBLEMS: usize = 100;
+const EXCERPT_CHARS: usize = 60;

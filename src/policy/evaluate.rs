@@ -1,0 +1,367 @@
+//! From a request to a verdict: each capability is resolved by the strongest
+//! effect that matches, and the whole follows from its capabilities.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::canonical;
+use super::clauses::Vocabulary;
+use super::index::{Few, Index};
+use super::reasoning::{self, Citations};
+use super::rule::{Effect, Levels, Rule};
+use crate::model::{Capability, Constraints, Decision, Intent, Label, RiskLevel, TrustSnapshot};
+
+/// What a policy set decides on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PolicyRequest<'a> {
+    /// What is asked.
+    pub(crate) intent: &'a Intent,
+    /// The effective risk; the intent's own claim is not looked at.
+    pub(crate) risk: RiskLevel,
+    /// The agent's trust now.
+    pub(crate) trust: TrustSnapshot,
+    /// The agent's labels.
+    pub(crate) labels: &'a [Label],
+}
+
+/// What a policy set decided.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Verdict {
+    pub(crate) decision: Decision,
+    /// One line for people: the rules that decided, and the lawful way on.
+    pub(crate) reasoning: String,
+    // INVARIANT: `granted` and `denied` part the required capabilities, in their order.
+    pub(crate) granted: Vec<Capability>,
+    pub(crate) denied: Vec<Capability>,
+    /// Limits on what is granted; empty when nothing is.
+    pub(crate) constraints: Constraints,
+    /// The rules that decided, in the order of the document, at most [`MAX_RULES`].
+    pub(crate) rules: Vec<Arc<str>>,
+    /// How many rules decided in all.
+    pub(crate) rules_total: usize,
+    /// Whom an escalation goes to.
+    pub(crate) reviewer: Option<Arc<str>>,
+    /// What an approval would grant; only of an escalation.
+    pub(crate) on_approval: Option<Approval>,
+}
+
+/// What a person's approval of an escalation grants.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Approval {
+    pub(crate) granted: Vec<Capability>,
+    /// What a degrading rule withholds all the same.
+    pub(crate) denied: Vec<Capability>,
+    pub(crate) constraints: Constraints,
+}
+
+/// The rules of a policy set, made ready.
+#[derive(Debug)]
+pub(super) struct Engine {
+    pub(super) rules: Vec<Rule>,
+    vocabulary: Vocabulary,
+    groups: Vec<Group>,
+    index: Index,
+    citations: Citations,
+}
+
+/// Rules that match alike and do the same, so that one look settles them all.
+#[derive(Debug)]
+pub(super) struct Group {
+    // INVARIANT: never empty, in the order of the document.
+    members: Vec<u32>,
+    /// The members' constraints, merged.
+    constraints: Constraints,
+}
+
+/// How a capability stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// A rule refuses it.
+    Denied,
+    /// A person has to decide.
+    NeedsPerson,
+    /// A degrading rule leaves it out.
+    Withheld,
+    /// A rule grants it.
+    Granted,
+    /// No rule grants it.
+    Unmatched,
+}
+
+/// How each required capability stands, and by which groups.
+pub(super) struct Findings {
+    standings: Vec<(Standing, usize)>,
+    /// The deciding groups of all capabilities, one after the other: each
+    /// standing notes where its own end.
+    groups: Vec<u32>,
+}
+
+impl Engine {
+    pub(super) fn new(rules: Vec<Rule>, vocabulary: Vocabulary) -> Self {
+        let mut groups: Vec<Group> = Vec::new();
+        let mut index = Index::default();
+        let mut known: HashMap<String, u32> = HashMap::with_capacity(rules.len());
+        for (number, rule) in (0..).zip(&rules) {
+            let next = u32::try_from(groups.len()).unwrap_or(u32::MAX);
+            let place = *known.entry(canonical::twin_key(rule)).or_insert(next);
+            match groups.get_mut(place as usize) {
+                Some(group) => {
+                    group.members.push(number);
+                    group.constraints.tighten(&rule.constraints);
+                }
+                None => {
+                    groups.push(Group { members: vec![number], constraints: rule.constraints.clone() });
+                    index.add(place, rule);
+                }
+            }
+        }
+        let citations = Citations::of(&rules);
+        Self { rules, vocabulary, groups, index, citations }
+    }
+
+    pub(super) fn evaluate(&self, request: &PolicyRequest<'_>) -> Verdict {
+        let findings = self.find(request);
+        let required = &request.intent.required_capabilities;
+        let decision = findings.decision();
+        let is_granted = |standing: Standing| match decision {
+            Decision::Allow | Decision::Degrade => standing == Standing::Granted,
+            Decision::Deny | Decision::Escalate => false,
+        };
+        let (granted, denied) = findings.part(required, is_granted);
+        let constraints = if granted.is_empty() { Constraints::new() } else { self.constraints(&findings) };
+        let rules = self.deciding(&findings, decision);
+        let reviewer = match decision {
+            Decision::Escalate => self.reviewers(&findings).next().cloned(),
+            _ => None,
+        };
+        Verdict {
+            decision,
+            reasoning: reasoning::write(self, request, &findings, decision),
+            granted,
+            denied,
+            constraints,
+            rules_total: rules.total,
+            rules: rules.first.iter().take(MAX_RULES).filter_map(|rule| self.rule(*rule)).map(|rule| rule.id.clone()).collect(),
+            reviewer,
+            on_approval: (decision == Decision::Escalate).then(|| self.approval(&findings, required)),
+        }
+    }
+
+    /// How each required capability stands.
+    pub(super) fn find(&self, request: &PolicyRequest<'_>) -> Findings {
+        let required = &request.intent.required_capabilities;
+        let numbers = self.index.numbers(request);
+        let mut findings =
+            Findings { standings: Vec::with_capacity(required.len()), groups: Vec::with_capacity(2 * required.len()) };
+        for capability in required {
+            let buckets = self.index.buckets(&numbers, capability);
+            let standing = self.resolve(request, capability, &buckets, &mut findings.groups);
+            findings.standings.push((standing, findings.groups.len()));
+        }
+        findings
+    }
+
+    /// How one capability stands; its deciding groups are added to `groups`.
+    fn resolve(
+        &self,
+        request: &PolicyRequest<'_>,
+        capability: &Capability,
+        buckets: &Few,
+        groups: &mut Vec<u32>,
+    ) -> Standing {
+        let start = groups.len();
+        if self.collect(request, buckets, Effect::Deny, groups) > start {
+            sort_tail(groups, start);
+            return Standing::Denied;
+        }
+        let standing = self.resolve_undenied(request, capability, buckets, groups);
+        // A word that the document never wrote is nothing that its wildcards were meant to grant,
+        // and no person is asked for what an approval could not grant.
+        if groups.len() > start && !self.vocabulary.knows(capability) {
+            groups.truncate(start);
+            return Standing::Unmatched;
+        }
+        sort_tail(groups, start);
+        standing
+    }
+
+    fn resolve_undenied(
+        &self,
+        request: &PolicyRequest<'_>,
+        capability: &Capability,
+        buckets: &Few,
+        groups: &mut Vec<u32>,
+    ) -> Standing {
+        let start = groups.len();
+        if self.collect(request, buckets, Effect::Escalate, groups) > start {
+            return Standing::NeedsPerson;
+        }
+        if self.collect(request, buckets, Effect::Degrade, groups) > start {
+            let leaves = |group: &u32| self.lead(*group).is_some_and(|rule| rule.leaves(capability));
+            if groups.iter().skip(start).any(|group| !leaves(group)) {
+                retain_tail(groups, start, |group| !leaves(group));
+                return Standing::Withheld;
+            }
+        }
+        if self.collect(request, buckets, Effect::Allow, groups) > start {
+            return Standing::Granted;
+        }
+        Standing::Unmatched
+    }
+
+    /// Adds the groups of an effect that match, and says how many are in now.
+    fn collect(&self, request: &PolicyRequest<'_>, buckets: &Few, effect: Effect, groups: &mut Vec<u32>) -> usize {
+        let levels = Levels::of(request.risk, request.trust.tier);
+        for bucket in buckets.iter() {
+            let candidates = self.index.entries(bucket, effect).iter().filter(|entry| entry.levels.contains(levels));
+            for entry in candidates {
+                let matches = |rule: &Rule| rule.matches.failing_besides_levels(request).is_none();
+                if self.lead(entry.group).is_some_and(matches) {
+                    groups.push(entry.group);
+                }
+            }
+        }
+        groups.len()
+    }
+
+    fn constraints(&self, findings: &Findings) -> Constraints {
+        let mut constraints = Constraints::new();
+        for group in findings.groups_of(|standing| standing == Standing::Granted) {
+            if let Some(group) = self.groups.get(group as usize) {
+                constraints.tighten(&group.constraints);
+            }
+        }
+        constraints
+    }
+
+    fn approval(&self, findings: &Findings, required: &[Capability]) -> Approval {
+        let (granted, denied) = findings.part(required, |standing| standing != Standing::Withheld);
+        Approval { granted, denied, constraints: self.constraints(findings) }
+    }
+
+    /// Whom those escalations go to that decided, in the order of the document,
+    /// each once.
+    pub(super) fn reviewers(&self, findings: &Findings) -> impl Iterator<Item = &Arc<str>> {
+        let rules = self.first_rules(findings.groups_of(|standing| standing == Standing::NeedsPerson));
+        let mut reviewers: Vec<&Arc<str>> = Vec::new();
+        for reviewer in rules.first.iter().filter_map(|rule| self.rule(*rule)?.reviewer.as_ref()) {
+            if !reviewers.contains(&reviewer) {
+                reviewers.push(reviewer);
+            }
+        }
+        reviewers.into_iter()
+    }
+
+    fn deciding(&self, findings: &Findings, decision: Decision) -> FirstRules {
+        self.first_rules(findings.groups_of(|standing| decision != Decision::Escalate || standing == Standing::NeedsPerson))
+    }
+
+    /// The first rules of some groups in the order of the document, and how many there are.
+    pub(super) fn first_rules(&self, groups: impl Iterator<Item = u32>) -> FirstRules {
+        let mut groups: Vec<u32> = groups.collect();
+        groups.sort_unstable();
+        groups.dedup();
+        let members = || groups.iter().filter_map(|group| self.groups.get(*group as usize)).map(|group| &group.members);
+        let total = members().map(Vec::len).sum();
+        let mut first: Vec<u32> = members().flat_map(|members| members.iter().take(MAX_RULES)).copied().collect();
+        first.sort_unstable();
+        first.truncate(MAX_RULES);
+        FirstRules { first, total }
+    }
+
+    /// The rule that stands for a group.
+    fn lead(&self, group: u32) -> Option<&Rule> {
+        let members = &self.groups.get(group as usize)?.members;
+        self.rule(*members.first()?)
+    }
+
+    fn rule(&self, number: u32) -> Option<&Rule> {
+        self.rules.get(number as usize)
+    }
+
+    pub(super) fn citations(&self) -> &Citations {
+        &self.citations
+    }
+
+    /// Whether a rule was among those that decided.
+    pub(super) fn decided(&self, findings: &Findings, rule: usize) -> bool {
+        findings.groups.iter().filter_map(|group| self.groups.get(*group as usize)).any(|group| {
+            u32::try_from(rule).is_ok_and(|rule| group.members.binary_search(&rule).is_ok())
+        })
+    }
+}
+
+impl Findings {
+    pub(super) fn decision(&self) -> Decision {
+        let has = |wanted: &[Standing]| self.standings.iter().any(|(standing, _)| wanted.contains(standing));
+        let is_refused = has(&[Standing::Denied, Standing::Unmatched]);
+        if has(&[Standing::NeedsPerson]) && !is_refused {
+            return Decision::Escalate;
+        }
+        let is_partial = is_refused || has(&[Standing::NeedsPerson, Standing::Withheld]);
+        match (has(&[Standing::Granted]), is_partial) {
+            (true, false) => Decision::Allow,
+            (true, true) => Decision::Degrade,
+            // Nothing asked for is nothing granted.
+            (false, _) => Decision::Deny,
+        }
+    }
+
+    /// The groups that decided on the capabilities of some standings; one group may come twice.
+    pub(super) fn groups_of(&self, wanted: impl Fn(Standing) -> bool) -> impl Iterator<Item = u32> {
+        let starts = std::iter::once(0).chain(self.standings.iter().map(|(_, end)| *end));
+        starts
+            .zip(&self.standings)
+            .filter(move |(_, (standing, _))| wanted(*standing))
+            .flat_map(|(start, (_, end))| self.groups.get(start..*end).unwrap_or_default())
+            .copied()
+    }
+
+    /// The capabilities of a standing, in their order.
+    pub(super) fn capabilities<'a>(
+        &self,
+        required: &'a [Capability],
+        wanted: Standing,
+    ) -> impl Iterator<Item = &'a Capability> {
+        required.iter().zip(&self.standings).filter(move |(_, (standing, _))| *standing == wanted).map(|(one, _)| one)
+    }
+
+    fn part(&self, required: &[Capability], is_in: impl Fn(Standing) -> bool) -> (Vec<Capability>, Vec<Capability>) {
+        let (mut inside, mut outside) = (Vec::new(), Vec::new());
+        for (capability, (standing, _)) in required.iter().zip(&self.standings) {
+            let side = if is_in(*standing) { &mut inside } else { &mut outside };
+            side.push(capability.clone());
+        }
+        (inside, outside)
+    }
+}
+
+/// Some rules by their place in the document.
+pub(super) struct FirstRules {
+    /// The first of them, in order, at most [`MAX_RULES`].
+    pub(super) first: Vec<u32>,
+    pub(super) total: usize,
+}
+
+/// Most rules that a verdict lists by id.
+pub(super) const MAX_RULES: usize = 16;
+
+/// Sorts what was added last and drops what came twice: overlapping globs of one
+/// rule lead to it more than once.
+fn sort_tail(groups: &mut Vec<u32>, start: usize) {
+    if groups.len() <= start + 1 {
+        return;
+    }
+    let mut tail = groups.split_off(start);
+    tail.sort_unstable();
+    tail.dedup();
+    groups.append(&mut tail);
+}
+
+fn retain_tail(groups: &mut Vec<u32>, start: usize, keep: impl Fn(&u32) -> bool) {
+    let mut place = 0;
+    groups.retain(|group| {
+        place += 1;
+        place <= start || keep(group)
+    });
+}

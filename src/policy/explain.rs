@@ -1,0 +1,166 @@
+//! Why each rule matched a request or did not: the slow, complete account beside
+//! the short one in `reasoning`.
+
+use serde::Serialize;
+
+use super::evaluate::{Engine, PolicyRequest};
+use super::pattern::Names;
+use super::rule::{CLASSIFICATION_KEY, Clause, ENVIRONMENT_KEY, Effect, Levels, Rule};
+use crate::model::{Capability, RiskLevel, Tier};
+
+/// One rule of a policy set, held against a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct RuleTrace {
+    /// The rule's id.
+    pub rule: String,
+    /// The line on which it begins in its document.
+    pub line: usize,
+    /// What it does when it matches.
+    pub effect: Effect,
+    /// Whether every clause held.
+    pub matched: bool,
+    /// Whether the verdict rests on it: it matched, and nothing outranked it.
+    pub decided: bool,
+    /// The required capabilities that it speaks about; none when it did not match.
+    pub capabilities: Vec<Capability>,
+    /// The first clause that did not hold, by its name in the document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+    /// The same in words.
+    pub why: String,
+}
+
+impl Engine {
+    /// Every rule, in the order of the document.
+    pub(super) fn explain(&self, request: &PolicyRequest<'_>) -> Vec<RuleTrace> {
+        let findings = self.find(request);
+        let trace = |(number, rule): (usize, &Rule)| trace(rule, request, self.decided(&findings, number));
+        self.rules.iter().enumerate().map(trace).collect()
+    }
+}
+
+fn trace(rule: &Rule, request: &PolicyRequest<'_>, decided: bool) -> RuleTrace {
+    let spoken_of = request.intent.required_capabilities.iter().filter(|capability| rule.speaks_about(capability));
+    let mut capabilities: Vec<Capability> = spoken_of.cloned().collect();
+    let (failed, why) = if capabilities.is_empty() {
+        let listed = texts(rule.matches.capabilities.iter().map(ToString::to_string));
+        (Some("capabilities".to_owned()), format!("none of the required capabilities is {listed}"))
+    } else if let Some(clause) = rule.matches.failing(request) {
+        capabilities.clear();
+        (Some(name(clause)), in_words(clause, rule, request))
+    } else {
+        (None, matched_in_words(rule, &capabilities, decided))
+    };
+    RuleTrace {
+        rule: rule.id.to_string(),
+        line: rule.line,
+        effect: rule.effect,
+        matched: failed.is_none(),
+        decided,
+        capabilities,
+        failed,
+        why,
+    }
+}
+
+fn matched_in_words(rule: &Rule, capabilities: &[Capability], decided: bool) -> String {
+    let listed = texts(capabilities.iter().map(Capability::as_str));
+    let does = match rule.effect {
+        Effect::Deny => format!("denies {listed}"),
+        Effect::Allow => format!("allows {listed}"),
+        Effect::Escalate => {
+            let reviewer = rule.reviewer.as_deref().unwrap_or("a reviewer");
+            format!("has {reviewer} decide on {listed}")
+        }
+        Effect::Degrade => {
+            let left = texts(capabilities.iter().filter(|one| rule.leaves(one)).map(Capability::as_str));
+            let left = if left.is_empty() { "nothing".to_owned() } else { left };
+            format!("leaves {left} of {listed}")
+        }
+    };
+    let outranked = if decided { "" } else { ", but does not count: a stronger rule decides, or no document names the capability" };
+    format!("every clause holds: {does}{outranked}")
+}
+
+fn name(clause: Clause<'_>) -> String {
+    match clause {
+        Clause::Risk => "risk".to_owned(),
+        Clause::Tiers => "tiers".to_owned(),
+        Clause::Agents => "agents".to_owned(),
+        Clause::Labels => "labels".to_owned(),
+        Clause::Actions => "actions".to_owned(),
+        Clause::Classification => "classification".to_owned(),
+        Clause::Environment => "environment".to_owned(),
+        Clause::Context(clause) => format!("context.{}", clause.key),
+    }
+}
+
+fn in_words(clause: Clause<'_>, rule: &Rule, request: &PolicyRequest<'_>) -> String {
+    let (intent, matches) = (request.intent, &rule.matches);
+    match clause {
+        Clause::Risk => format!("the risk is {}, not {}", request.risk, risks(matches.levels)),
+        Clause::Tiers => format!("the tier is {}, not {}", request.trust.tier, tiers(matches.levels)),
+        Clause::Agents => format!("the agent is {:?}, not {}", excerpt(intent.agent_id.as_str()), names(&matches.agents)),
+        Clause::Labels => format!("the agent has no label {}", names(&matches.labels)),
+        Clause::Actions => format!("the action is {}, not {}", intent.parsed_action, names(&matches.actions)),
+        Clause::Classification => {
+            let wanted = texts(matches.classification.iter());
+            format!("{}, not {wanted}", found(request, CLASSIFICATION_KEY))
+        }
+        Clause::Environment => {
+            let wanted = texts(matches.environment.iter());
+            format!("{}, not {wanted}", found(request, ENVIRONMENT_KEY))
+        }
+        Clause::Context(clause) => {
+            format!("{}, which does not match {:?}", found(request, &clause.key), clause.pattern.0.as_str())
+        }
+    }
+}
+
+/// What a key of the context holds, escaped and cut short: it is the caller's text.
+fn found(request: &PolicyRequest<'_>, key: &str) -> String {
+    match request.intent.context.get(key) {
+        None => format!("context.{key} is absent"),
+        Some(serde_json::Value::String(text)) => format!("context.{key} is {:?}", excerpt(text)),
+        Some(serde_json::Value::Number(number)) => format!("context.{key} is {number}"),
+        Some(_) => format!("context.{key} is neither a string nor a number"),
+    }
+}
+
+fn risks(levels: Levels) -> String {
+    range(RiskLevel::ALL.iter().filter(|level| levels.has_risk(**level)))
+}
+
+fn tiers(levels: Levels) -> String {
+    range(Tier::ALL.iter().filter(|tier| levels.has_tier(**tier)))
+}
+
+fn range<T: ToString + PartialEq>(mut values: impl Iterator<Item = T>) -> String {
+    let first = values.next().map(|value| value.to_string()).unwrap_or_default();
+    match values.last() {
+        Some(last) => format!("{first} to {}", last.to_string()),
+        None => first,
+    }
+}
+
+fn names(names: &Names) -> String {
+    texts(names.texts())
+}
+
+/// `a, b or 4 others`.
+fn texts<T: ToString>(items: impl Iterator<Item = T>) -> String {
+    let all: Vec<String> = items.map(|item| item.to_string()).collect();
+    let named = all.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match all.len().saturating_sub(MAX_NAMED) {
+        0 => named,
+        more => format!("{named} or {more} others"),
+    }
+}
+
+fn excerpt(text: &str) -> String {
+    super::document::excerpt(text)
+}
+
+const MAX_NAMED: usize = 5;

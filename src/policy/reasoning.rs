@@ -1,0 +1,176 @@
+//! The one line that tells people what was decided, by which rules, and what the
+//! lawful way on is. Equal requests get equal lines.
+
+use super::evaluate::{Engine, Findings, PolicyRequest, Standing};
+use super::rule::Rule;
+use crate::model::{Capability, Decision};
+
+/// Each rule as it is cited: `"id" (reason)`, written once at load.
+#[derive(Debug)]
+pub(super) struct Citations(Vec<Box<str>>);
+
+impl Citations {
+    pub(super) fn of(rules: &[Rule]) -> Self {
+        Self(rules.iter().map(citation).collect())
+    }
+}
+
+fn citation(rule: &Rule) -> Box<str> {
+    // A closing full stop would stand before the bracket's own end.
+    match rule.reason.as_deref().map(|reason| reason.trim().trim_end_matches('.')) {
+        Some(reason) => format!("{:?} ({reason})", rule.id).into(),
+        None => format!("{:?}", rule.id).into(),
+    }
+}
+
+/// Writes the reasoning of a decision.
+pub(super) fn write(
+    engine: &Engine,
+    request: &PolicyRequest<'_>,
+    findings: &Findings,
+    decision: Decision,
+) -> String {
+    let required = &request.intent.required_capabilities;
+    let mut writer = Writer { engine, request, findings, line: String::with_capacity(LIKELY_BYTES) };
+    writer.line.push_str(match decision {
+        Decision::Allow => "Allowed: ",
+        Decision::Deny => "Denied: ",
+        Decision::Escalate => "Escalated: ",
+        Decision::Degrade => "Degraded: ",
+    });
+    let mut is_first = true;
+    for standing in STANDINGS {
+        // What waits for a person with the rest needs no sentence of its own.
+        let is_silent = decision == Decision::Escalate && standing == Standing::Granted;
+        if is_silent || findings.capabilities(required, standing).next().is_none() {
+            continue;
+        }
+        if !is_first {
+            writer.line.push_str("; ");
+        }
+        is_first = false;
+        writer.standing(standing);
+    }
+    if is_first {
+        writer.line.push_str("no capability was asked for");
+    }
+    writer.line.push('.');
+    writer.way_on(decision);
+    writer.line
+}
+
+struct Writer<'a> {
+    engine: &'a Engine,
+    request: &'a PolicyRequest<'a>,
+    findings: &'a Findings,
+    line: String,
+}
+
+impl Writer<'_> {
+    /// Which capabilities stand so, and by which rules.
+    fn standing(&mut self, standing: Standing) {
+        match standing {
+            Standing::Granted => {
+                self.capabilities(standing);
+                self.line.push_str(" granted by ");
+            }
+            Standing::Denied => {
+                self.capabilities(standing);
+                self.line.push_str(" denied by ");
+            }
+            Standing::Withheld => {
+                self.capabilities(standing);
+                self.line.push_str(" withheld by ");
+            }
+            Standing::NeedsPerson => {
+                self.capabilities(standing);
+                self.line.push_str(" subject to approval by ");
+                self.reviewers();
+                self.line.push_str(" under ");
+            }
+            Standing::Unmatched => {
+                self.line.push_str("no rule grants ");
+                self.capabilities(standing);
+                self.line.push_str(" at tier ");
+                self.line.push_str(self.request.trust.tier.as_str());
+                self.line.push_str(" and risk ");
+                self.line.push_str(self.request.risk.as_str());
+                return;
+            }
+        }
+        self.rules(standing);
+    }
+
+    fn way_on(&mut self, decision: Decision) {
+        let required = &self.request.intent.required_capabilities;
+        let has = |standing| self.findings.capabilities(required, standing).next().is_some();
+        let (has_person, has_denied) = (has(Standing::NeedsPerson), has(Standing::Denied) || has(Standing::Withheld));
+        match decision {
+            Decision::Allow => {}
+            Decision::Escalate => {
+                self.line.push_str(" Nothing is granted until ");
+                self.reviewers();
+                self.line.push_str(" approves.");
+            }
+            Decision::Degrade => {
+                self.line.push_str(" Go on with ");
+                self.capabilities(Standing::Granted);
+                self.line.push_str(" alone.");
+            }
+            Decision::Deny if has_person => {}
+            Decision::Deny if has_denied => {
+                self.line.push_str(" Other words for the same will not change this; ask whoever keeps the policies.");
+            }
+            Decision::Deny => self.line.push_str(" Ask whoever keeps the policies if it is needed."),
+        }
+        if has_person && decision != Decision::Escalate {
+            self.line.push_str(" Ask for ");
+            self.capabilities(Standing::NeedsPerson);
+            self.line.push_str(" apart to have ");
+            self.reviewers();
+            self.line.push_str(" decide.");
+        }
+    }
+
+    fn rules(&mut self, standing: Standing) {
+        let rules = self.engine.first_rules(self.findings.groups_of(|one| one == standing));
+        let citations = &self.engine.citations().0;
+        let named = rules.first.iter().filter_map(|rule| citations.get(*rule as usize)).map(|citation| &**citation);
+        self.line.push_str(if rules.total == 1 { "rule " } else { "rules " });
+        list(&mut self.line, named, rules.total, MAX_NAMED);
+    }
+
+    fn capabilities(&mut self, standing: Standing) {
+        let all = || self.findings.capabilities(&self.request.intent.required_capabilities, standing);
+        list(&mut self.line, all().map(Capability::as_str), all().count(), MAX_CAPABILITIES);
+    }
+
+    fn reviewers(&mut self) {
+        let reviewers: Vec<&str> = self.engine.reviewers(self.findings).map(|reviewer| &**reviewer).collect();
+        list(&mut self.line, reviewers.iter().copied(), reviewers.len(), MAX_NAMED);
+    }
+}
+
+/// `a, b and c`, or `a, b, c and 4 more`.
+fn list<'a>(line: &mut String, items: impl Iterator<Item = &'a str>, total: usize, most: usize) {
+    let named = total.min(most);
+    for (index, item) in items.take(named).enumerate() {
+        if index > 0 {
+            line.push_str(if index + 1 == total { " and " } else { ", " });
+        }
+        line.push_str(item);
+    }
+    if total > named {
+        line.push_str(" and ");
+        line.push_str(&(total - named).to_string());
+        line.push_str(" more");
+    }
+}
+
+/// The order in which standings are told: what goes before what does not.
+const STANDINGS: [Standing; 5] =
+    [Standing::Granted, Standing::Denied, Standing::Withheld, Standing::NeedsPerson, Standing::Unmatched];
+/// Most rules that are named for one standing.
+const MAX_NAMED: usize = 3;
+const MAX_CAPABILITIES: usize = 5;
+const LIKELY_BYTES: usize = 192;

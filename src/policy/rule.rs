@@ -1,0 +1,249 @@
+//! A rule that has been checked, ready to be evaluated.
+
+use std::sync::Arc;
+
+use regex::Regex;
+use serde_json::Value;
+
+pub(super) use self::class::Classification;
+use super::evaluate::PolicyRequest;
+use super::pattern::{CapabilityPattern, Names};
+use crate::model::{Capability, Constraints, RiskLevel, Tier, closed_words};
+
+closed_words! {
+    /// What a policy rule does with the capabilities that it matches; the
+    /// earlier outranks the later.
+    pub enum Effect("effect") {
+        /// Refuses them.
+        Deny = "deny",
+        /// Has a person decide.
+        Escalate = "escalate",
+        /// Grants what it names of them and refuses the rest.
+        Degrade = "degrade",
+        /// Grants them.
+        Allow = "allow",
+    }
+}
+
+/// One rule.
+#[derive(Debug)]
+pub(super) struct Rule {
+    pub(super) id: Arc<str>,
+    pub(super) effect: Effect,
+    pub(super) reviewer: Option<Arc<str>>,
+    /// What remains of the matched capabilities; empty unless the rule degrades.
+    pub(super) to: Vec<CapabilityPattern>,
+    pub(super) reason: Option<Box<str>>,
+    pub(super) matches: Match,
+    pub(super) constraints: Constraints,
+    /// Line of the rule in its document.
+    pub(super) line: usize,
+}
+
+impl Rule {
+    /// Whether the rule speaks about a capability.
+    pub(super) fn speaks_about(&self, capability: &Capability) -> bool {
+        let patterns = &self.matches.capabilities;
+        patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(capability))
+    }
+
+    /// Whether a degrading rule leaves a capability that it speaks about.
+    pub(super) fn leaves(&self, capability: &Capability) -> bool {
+        self.to.iter().any(|pattern| pattern.matches(capability))
+    }
+}
+
+/// The clauses of a rule: an empty one matches anything.
+#[derive(Debug, Default)]
+pub(super) struct Match {
+    pub(super) agents: Names,
+    pub(super) labels: Names,
+    pub(super) actions: Names,
+    pub(super) capabilities: Vec<CapabilityPattern>,
+    pub(super) levels: Levels,
+    pub(super) classification: Vec<Classification>,
+    pub(super) environment: Vec<Box<str>>,
+    pub(super) context: Vec<ContextClause>,
+}
+
+/// A clause of a rule, as it is named where a rule did not match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Clause<'a> {
+    Risk,
+    Tiers,
+    Agents,
+    Labels,
+    Actions,
+    Classification,
+    Environment,
+    Context(&'a ContextClause),
+}
+
+impl Match {
+    /// The first clause that does not hold, capabilities aside; none when all do.
+    /// Cheap comparisons come first.
+    pub(super) fn failing(&self, request: &PolicyRequest<'_>) -> Option<Clause<'_>> {
+        if !self.levels.has_risk(request.risk) {
+            return Some(Clause::Risk);
+        }
+        if !self.levels.has_tier(request.trust.tier) {
+            return Some(Clause::Tiers);
+        }
+        self.failing_besides_levels(request)
+    }
+
+    /// The same, for a caller that has compared risk and tier already.
+    pub(super) fn failing_besides_levels(&self, request: &PolicyRequest<'_>) -> Option<Clause<'_>> {
+        let intent = request.intent;
+        if !self.actions.matches(intent.parsed_action.as_str()) {
+            return Some(Clause::Actions);
+        }
+        if !self.agents.matches(intent.agent_id.as_str()) {
+            return Some(Clause::Agents);
+        }
+        if !self.labels.is_any() && !request.labels.iter().any(|label| self.labels.matches(label.as_str())) {
+            return Some(Clause::Labels);
+        }
+        let text = |key: &str| intent.context.get(key).and_then(Value::as_str);
+        let class = || text(CLASSIFICATION_KEY);
+        if !self.classification.is_empty() && !class().is_some_and(|class| self.names_class(class)) {
+            return Some(Clause::Classification);
+        }
+        if !self.environment.is_empty() && !text(ENVIRONMENT_KEY).is_some_and(|name| self.names_environment(name)) {
+            return Some(Clause::Environment);
+        }
+        self.context
+            .iter()
+            .find(|clause| !intent.context.get(&*clause.key).is_some_and(|value| clause.matches(value)))
+            .map(Clause::Context)
+    }
+
+    /// Whether nothing but capabilities, risk and tiers decides that it matches.
+    pub(super) fn is_wide(&self) -> bool {
+        self.agents.is_any()
+            && self.labels.is_any()
+            && self.actions.is_any()
+            && self.classification.is_empty()
+            && self.environment.is_empty()
+            && self.context.is_empty()
+    }
+
+    // A class that a caller wrote in another case must not slip past a rule.
+    fn names_class(&self, class: &str) -> bool {
+        self.classification.iter().any(|known| known.as_str().eq_ignore_ascii_case(class))
+    }
+
+    fn names_environment(&self, name: &str) -> bool {
+        let lower = |text: &str| -> Vec<char> { text.chars().flat_map(char::to_lowercase).collect() };
+        self.environment.iter().any(|known| {
+            if known.is_ascii() && name.is_ascii() {
+                known.eq_ignore_ascii_case(name)
+            } else {
+                lower(known) == lower(name)
+            }
+        })
+    }
+}
+
+/// Key of the context that `classification` looks at.
+pub(super) const CLASSIFICATION_KEY: &str = "dataClassification";
+/// Key of the context that `environment` looks at.
+pub(super) const ENVIRONMENT_KEY: &str = "environment";
+
+/// A context value held against a regular expression.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ContextClause {
+    pub(super) key: Box<str>,
+    pub(super) pattern: Pattern,
+}
+
+impl ContextClause {
+    fn matches(&self, value: &Value) -> bool {
+        match value {
+            Value::String(text) => self.pattern.0.is_match(text),
+            Value::Number(number) => self.pattern.0.is_match(&number.to_string()),
+            _ => false,
+        }
+    }
+}
+
+/// A regular expression, equal to another when written alike.
+#[derive(Debug, Clone)]
+pub(super) struct Pattern(pub(super) Arc<Regex>);
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+impl Eq for Pattern {}
+
+/// The risks and tiers that a rule is about, a bit each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Levels(u16);
+
+impl Levels {
+    pub(super) const ANY: Self = Self(0x03FF);
+
+    pub(super) fn new(risk: (RiskLevel, RiskLevel), tiers: (Tier, Tier)) -> Self {
+        let risks = RiskLevel::ALL.iter().filter(|level| (risk.0..=risk.1).contains(level));
+        let tiers = Tier::ALL.iter().filter(|tier| (tiers.0..=tiers.1).contains(tier));
+        let bits = risks.map(|level| risk_bit(*level)).chain(tiers.map(|tier| tier_bit(*tier)));
+        Self(bits.fold(0, |all, bit| all | bit))
+    }
+
+    /// The one risk and the one tier of a request.
+    pub(super) const fn of(risk: RiskLevel, tier: Tier) -> Self {
+        Self(risk_bit(risk) | tier_bit(tier))
+    }
+
+    pub(super) const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    pub(super) const fn has_risk(self, risk: RiskLevel) -> bool {
+        self.0 & risk_bit(risk) != 0
+    }
+
+    pub(super) const fn has_tier(self, tier: Tier) -> bool {
+        self.0 & tier_bit(tier) != 0
+    }
+
+    pub(super) const fn bits(self) -> u16 {
+        self.0
+    }
+}
+
+impl Default for Levels {
+    fn default() -> Self {
+        Self::ANY
+    }
+}
+
+#[allow(unreachable_pub, reason = "the macro makes public words; these are the engine's own")]
+mod class {
+    use crate::model::closed_words;
+
+    closed_words! {
+        /// How sensitive the data is that an intent touches.
+        pub enum Classification("classification") {
+            /// For anyone.
+            Public = "PUBLIC",
+            /// For the organisation.
+            Internal = "INTERNAL",
+            /// For those who need it.
+            Confidential = "CONFIDENTIAL",
+            /// For those who are named.
+            Restricted = "RESTRICTED",
+        }
+    }
+}
+
+const fn risk_bit(risk: RiskLevel) -> u16 {
+    1 << risk as u16
+}
+
+const fn tier_bit(tier: Tier) -> u16 {
+    1 << (RiskLevel::ALL.len() as u16 + tier as u16)
+}

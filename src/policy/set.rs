@@ -1,0 +1,259 @@
+//! A policy set: loaded whole and checked whole, or not at all.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::canonical;
+use super::check;
+use super::document::{Document, Report};
+use super::evaluate::{Engine, PolicyRequest, Verdict};
+use super::explain::RuleTrace;
+use super::tree::Node;
+use crate::model::{Digest, Error, Problem, Severity, closed_words};
+
+closed_words! {
+    /// How a policy document is written.
+    pub enum PolicyFormat("policy format") {
+        /// TOML.
+        Toml = "toml",
+        /// JSON.
+        Json = "json",
+    }
+}
+
+/// The rules that decide what agents may do; cheap to clone.
+///
+/// A document is checked in full when it is loaded: one wrong rule refuses the
+/// whole set, and the error says where and what was probably meant.
+///
+/// ```
+/// use rulekeep::PolicySet;
+///
+/// let policies = PolicySet::from_toml(r#"
+///     name = "support"
+///
+///     [[rule]]
+///     id = "reading-is-fine"
+///     effect = "allow"
+///     match = { agents = ["support-*"], capabilities = ["*:read"], risk = { max = "MEDIUM" } }
+///     constraints = { maxRecords = 100 }
+///
+///     [[rule]]
+///     id = "refunds-need-a-person"
+///     effect = "escalate"
+///     reviewer = "finance-lead"
+///     reason = "Refunds move money."
+///     match = { actions = ["refund_*"], capabilities = ["payment:*"] }
+/// "#)?;
+/// assert_eq!((policies.name(), policies.len()), ("support", 2));
+///
+/// let mistyped = r#"{"name": "x", "rule": [{"id": "a", "effect": "deny", "match": {"capabilities": ["payment:trasnfer"]}}]}"#;
+/// let error = PolicySet::from_json(mistyped).unwrap_err();
+/// assert!(error.to_string().contains("did you mean \"payment:transfer\"?"));
+/// # Ok::<(), rulekeep::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct PolicySet(Arc<Inner>);
+
+struct Inner {
+    name: String,
+    digest: Digest,
+    text: String,
+    format: PolicyFormat,
+    warnings: Vec<Problem>,
+    engine: Engine,
+}
+
+impl PolicySet {
+    /// Largest document in bytes.
+    pub const MAX_BYTES: usize = 1024 * 1024;
+
+    /// The set that ships with this library: what agents of each tier may do by
+    /// the risk of it. `docs/recommended-policies.md` explains it.
+    ///
+    /// # Errors
+    ///
+    /// None in a build that passed its tests.
+    pub fn recommended() -> Result<Self, Error> {
+        Self::parse(RECOMMENDED, PolicyFormat::Toml, "recommended.toml")
+    }
+
+    /// Loads a set from TOML.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Policy`] with every problem found.
+    pub fn from_toml(text: &str) -> Result<Self, Error> {
+        Self::parse(text, PolicyFormat::Toml, "toml")
+    }
+
+    /// Loads a set from JSON.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Policy`] with every problem found.
+    pub fn from_json(text: &str) -> Result<Self, Error> {
+        Self::parse(text, PolicyFormat::Json, "json")
+    }
+
+    /// Loads a set from a text; `name` stands for the document in messages.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Policy`] with every problem found.
+    pub fn parse(text: &str, format: PolicyFormat, name: &str) -> Result<Self, Error> {
+        let Reading { document, problems } = Reading::of(text, format);
+        let Some(document) = document.filter(|_| !has_errors(&problems)) else {
+            return Err(refusal(name, problems));
+        };
+        let rules: Vec<_> = document.rules.into_iter().map(|located| located.rule).collect();
+        Ok(Self(Arc::new(Inner {
+            name: document.name,
+            digest: canonical::digest(&document.vocabulary, &rules),
+            text: text.to_owned(),
+            format,
+            warnings: problems,
+            engine: Engine::new(rules, document.vocabulary),
+        })))
+    }
+
+    /// Loads a set from a file, its format told by the extension: `.toml` or `.json`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Policy`] when the file cannot be read, has another extension, or
+    /// holds a document with problems.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+        let failure = |message: String| Error::Policy { message: format!("policy {name:?}: {message}"), problems: Vec::new() };
+        let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+        let format: PolicyFormat =
+            extension.parse().map_err(|_| failure("expected a file that ends in .toml or .json".to_owned()))?;
+        let size = std::fs::metadata(path).map_err(|error| failure(error.to_string()))?.len();
+        // Told before it is read: a wrong path can be a file of any size.
+        if usize::try_from(size).is_ok_and(|size| size > Self::MAX_BYTES) {
+            return Err(failure(too_large(size)));
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| failure(error.to_string()))?;
+        Self::parse(&text, format, &name)
+    }
+
+    /// Every problem of a document, errors and warnings, in the order of their
+    /// places; none for a document that loads and says what it seems to.
+    pub fn validate(text: &str, format: PolicyFormat, _name: &str) -> Vec<Problem> {
+        Reading::of(text, format).problems
+    }
+
+    /// The set's name, as its document gives it.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// SHA-256 over the canonical form of the vocabulary and the rules: the same
+    /// rules have the same digest in TOML and in JSON.
+    pub fn digest(&self) -> Digest {
+        self.0.digest
+    }
+
+    /// How many rules there are.
+    pub fn len(&self) -> usize {
+        self.0.engine.rules.len()
+    }
+
+    /// Whether there is no rule, so that everything is denied.
+    pub fn is_empty(&self) -> bool {
+        self.0.engine.rules.is_empty()
+    }
+
+    /// What in the document probably does not say what was meant.
+    pub fn warnings(&self) -> &[Problem] {
+        &self.0.warnings
+    }
+
+    /// The text that the set was loaded from.
+    pub fn source(&self) -> (&str, PolicyFormat) {
+        (&self.0.text, self.0.format)
+    }
+
+    /// Decides on a request.
+    #[allow(dead_code, reason = "called by the composition of the engines")]
+    pub(crate) fn evaluate(&self, request: &PolicyRequest<'_>) -> Verdict {
+        self.0.engine.evaluate(request)
+    }
+
+    /// Holds every rule against a request.
+    #[allow(dead_code, reason = "called by the composition of the engines")]
+    pub(crate) fn explain(&self, request: &PolicyRequest<'_>) -> Vec<RuleTrace> {
+        self.0.engine.explain(request)
+    }
+}
+
+impl fmt::Debug for PolicySet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PolicySet")
+            .field("name", &self.name())
+            .field("digest", &self.digest())
+            .field("rules", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What came of reading a document: itself, as far as it has the schema's shape,
+/// and its problems in the order of their places.
+struct Reading {
+    document: Option<Document>,
+    problems: Vec<Problem>,
+}
+
+impl Reading {
+    fn of(text: &str, format: PolicyFormat) -> Self {
+        let mut report = Report::of(text);
+        let document = if text.len() > PolicySet::MAX_BYTES {
+            report.error(0, "", too_large(text.len()));
+            None
+        } else {
+            match Node::read(text, format) {
+                Ok(root) => {
+                    let document = Document::read(root, &mut report);
+                    check::check(&document, &mut report);
+                    Some(document)
+                }
+                Err(errors) => {
+                    for error in errors {
+                        report.error(error.at, "", error.message);
+                    }
+                    None
+                }
+            }
+        };
+        let mut problems = report.problems;
+        problems.sort_by_key(|problem| (problem.line, problem.column));
+        Self { document, problems }
+    }
+}
+
+fn has_errors(problems: &[Problem]) -> bool {
+    problems.iter().any(|problem| problem.severity == Severity::Error)
+}
+
+fn too_large(size: impl fmt::Display) -> String {
+    format!("a policy document has at most {} bytes; this one has {size}", PolicySet::MAX_BYTES)
+}
+
+/// The error for a document with problems: its message tells the first one.
+fn refusal(name: &str, problems: Vec<Problem>) -> Error {
+    let errors = || problems.iter().filter(|problem| problem.severity == Severity::Error);
+    let message = match errors().next() {
+        Some(first) => format!("policy {name:?} line {}: {}", first.line, first.message),
+        None => format!("policy {name:?} does not load"),
+    };
+    let message = match errors().count() {
+        0 | 1 => message,
+        count => format!("{message}; and {} more", count - 1),
+    };
+    Error::Policy { message, problems }
+}
+
+const RECOMMENDED: &str = include_str!("../../policies/recommended.toml");

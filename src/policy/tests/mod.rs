@@ -1,0 +1,48 @@
+//! Tests of the engine as a whole: against an obvious twin, on random sets, and
+//! of the recommended set.
+
+mod evaluation;
+mod loading;
+mod properties;
+mod recommended;
+mod twin;
+
+use super::evaluate::{PolicyRequest, Verdict};
+use super::{PolicyFormat, PolicySet};
+use crate::model::{Intent, Label, RiskLevel, Tier, TrustSnapshot};
+
+/// An intent of `bot-1` with the least that it needs.
+fn intent(action: &str, capabilities: &[&str]) -> Intent {
+    Intent::new("bot-1", action, RiskLevel::Low, capabilities).unwrap()
+}
+
+/// A request at a tier and a risk, without labels.
+fn request(intent: &Intent, tier: Tier, risk: RiskLevel) -> PolicyRequest<'_> {
+    PolicyRequest { intent, risk, trust: TrustSnapshot::new(tier.middle(), tier), labels: &[] }
+}
+
+fn decide(policies: &PolicySet, intent: &Intent) -> Verdict {
+    policies.evaluate(&request(intent, Tier::T3, RiskLevel::Medium))
+}
+
+fn label(text: &str) -> Label {
+    text.parse().unwrap()
+}
+
+fn words<T: ToString>(items: &[T]) -> Vec<String> {
+    items.iter().map(ToString::to_string).collect()
+}
+
+/// A set of `rules`, each the inside of a TOML rule table.
+fn toml(rules: &[&str]) -> PolicySet {
+    let tables: Vec<String> = rules.iter().map(|rule| format!("[[rule]]\n{rule}\n")).collect();
+    PolicySet::from_toml(&format!("name = \"test\"\n{}", tables.concat())).unwrap()
+}
+
+/// The problems of a TOML document as `line:column message`.
+fn problems(text: &str) -> Vec<String> {
+    PolicySet::validate(text, PolicyFormat::Toml, "test.toml")
+        .iter()
+        .map(|problem| format!("{}:{} {} {}", problem.line, problem.column, problem.severity, problem.message))
+        .collect()
+}

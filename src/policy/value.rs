@@ -1,0 +1,105 @@
+//! Constraints: from a document's values to the JSON that a grant carries, in a
+//! form that merges to the same whatever the order.
+
+use serde_json::{Map, Number, Value as Json};
+
+use super::document::{Report, excerpt, hides_or_breaks};
+use super::tree::{Node, Value};
+use crate::model::{Constraints, Timestamp};
+
+/// Reads a rule's `constraints`.
+pub(super) fn constraints(node: Node, report: &mut Report<'_>) -> Constraints {
+    let (at, kind) = (node.at, node.kind());
+    let mut constraints = Constraints::new();
+    let Value::Table(fields) = node.value else {
+        report.error(at, "constraints", format!("expected a table, found {kind}"));
+        return constraints;
+    };
+    for field in fields {
+        let path = format!("constraints.{}", excerpt(&field.name));
+        let is_good_name = !field.name.trim().is_empty() && !field.name.chars().any(hides_or_breaks);
+        if !is_good_name {
+            report.error(field.at, "constraints", "a constraint's name is not blank and has no control characters");
+        } else if constraints.get(&field.name).is_some() {
+            report.error(field.at, &path, format!("the field {:?} stands twice", excerpt(&field.name)));
+        }
+        let value_at = field.node.at;
+        let Some(mut value) = json(field.node, &path, report) else { continue };
+        if field.name == "expiresAt" {
+            value = in_utc(value);
+        }
+        if let Some(expected) = misfit(&field.name, &value) {
+            report.error(value_at, &path, format!("{} expects {expected}", field.name));
+        }
+        constraints.insert(field.name, value);
+    }
+    constraints
+}
+
+/// What a constraint whose meaning is known expects, when the value is none of it.
+fn misfit(name: &str, value: &Json) -> Option<&'static str> {
+    let is_text_list = || value.as_array().is_some_and(|items| items.iter().all(Json::is_string));
+    match name {
+        "maxRecords" | "timeoutMs" => (!value.is_u64()).then_some("a whole number from 0"),
+        "maxAmount" => (!value.as_f64().is_some_and(|amount| amount >= 0.0)).then_some("a number from 0"),
+        "readOnly" => (!value.is_boolean()).then_some("true or false"),
+        "allowedTargets" | "allowedHosts" | "redactFields" => (!is_text_list()).then_some("a list of strings"),
+        "expiresAt" => (!value.is_string()).then_some("a timestamp with an offset, for example 2026-01-31T09:30:00Z"),
+        _ => None,
+    }
+}
+
+/// A timestamp in the one form in which the earlier is the lesser text; `null`
+/// for what is none.
+fn in_utc(value: Json) -> Json {
+    let time = value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
+    time.map_or(Json::Null, |time| Json::String(time.to_string()))
+}
+
+/// The JSON of a value. Lists are sets: sorted, nothing twice. A number that is
+/// whole is written whole, so that 1 and 1.0 are the same constraint.
+fn json(node: Node, path: &str, report: &mut Report<'_>) -> Option<Json> {
+    let at = node.at;
+    Some(match node.value {
+        Value::Null => Json::Null,
+        Value::Bool(flag) => Json::Bool(flag),
+        Value::Text(text) => Json::String(text),
+        Value::Integer(number) if number.unsigned_abs() <= LARGEST_EXACT => Json::from(number),
+        Value::Float(number) if number.is_finite() && number.abs() <= EXACT_LIMIT => float(number),
+        Value::Integer(_) | Value::Float(_) => {
+            report.error(at, path, format!("expected a number between -{LARGEST_EXACT} and {LARGEST_EXACT}"));
+            return None;
+        }
+        Value::List(items) => {
+            let mut items: Vec<(String, Json)> = items
+                .into_iter()
+                .filter_map(|item| json(item, path, report))
+                .map(|item| (item.to_string(), item))
+                .collect();
+            items.sort_by(|a, b| a.0.cmp(&b.0));
+            items.dedup_by(|a, b| a.0 == b.0);
+            Json::Array(items.into_iter().map(|(_, item)| item).collect())
+        }
+        Value::Table(fields) => {
+            let mut map = Map::new();
+            for field in fields {
+                if let Some(value) = json(field.node, path, report) {
+                    map.insert(field.name, value);
+                }
+            }
+            Json::Object(map)
+        }
+    })
+}
+
+fn float(number: f64) -> Json {
+    if number.fract() == 0.0 {
+        #[expect(clippy::cast_possible_truncation, reason = "whole and within the range that both types hold exactly")]
+        return Json::from(number as i64);
+    }
+    Number::from_f64(number).map_or(Json::Null, Json::Number)
+}
+
+/// 2^53 - 1: beyond it, numbers that differ compare equal when they are merged.
+const LARGEST_EXACT: u64 = (1 << 53) - 1;
+const EXACT_LIMIT: f64 = 9_007_199_254_740_991.0;
