@@ -117,7 +117,8 @@ impl Vocabulary {
         if is_known {
             return Ok(CapabilityPattern::new(resource, operation));
         }
-        let meant = did_you_mean(text, CAPABILITIES.iter().map(String::as_str).chain(self.own.iter().map(Capability::as_str)));
+        let meant =
+            did_you_mean(text, CAPABILITIES.iter().map(String::as_str).chain(self.own.iter().map(Capability::as_str)));
         let is_word = |word: &str| word == "*" || (!word.is_empty() && !word.contains(['*', '?']));
         Err(unknown(if !meant.is_empty() {
             meant
@@ -173,10 +174,8 @@ where
 fn classification(node: Node, report: &mut Report<'_>) -> Vec<Classification> {
     let field = "match.classification";
     let items = report.filled_list(node, field);
-    let mut words: Vec<Classification> = items
-        .into_iter()
-        .filter_map(|item| report.word(item, field, "classification", Classification::ALL))
-        .collect();
+    let mut words: Vec<Classification> =
+        items.into_iter().filter_map(|item| report.word(item, field, "classification", Classification::ALL)).collect();
     words.sort();
     words.dedup();
     words

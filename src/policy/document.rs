@@ -67,8 +67,12 @@ struct RuleReader<'a> {
 impl RuleReader<'_> {
     fn read(&mut self, node: Node, report: &mut Report<'_>) -> Option<Rule> {
         let at = node.at;
+        // Known before the fields are looked at, so that their problems name the rule.
+        if let Some(id) = well_formed_id(&node) {
+            report.rule = Some(format!("rule {id:?}"));
+        }
         let mut fields = Fields::of(node, "", RULE_FIELDS, report)?;
-        let id = self.id(&mut fields, report);
+        let id = Self::id(&mut fields, report);
         let effect: Option<Effect> = fields.required_word("effect", Effect::ALL, report);
         let reviewer_at = fields.place("reviewer");
         let reviewer = fields.line("reviewer", MAX_NAME_CHARS, report);
@@ -114,19 +118,31 @@ impl RuleReader<'_> {
         })
     }
 
-    fn id(&self, fields: &mut Fields, report: &mut Report<'_>) -> Option<String> {
+    fn id(fields: &mut Fields, report: &mut Report<'_>) -> Option<String> {
         let at = fields.place("id");
         let id = fields.required_line("id", MAX_ID_CHARS, report)?;
-        let starts_well = id.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
-        let is_well_formed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-');
-        if starts_well && id.chars().all(is_well_formed) {
-            report.rule = Some(format!("rule {id:?}"));
+        if is_id(&id) {
             return Some(id);
         }
         let expected = "lower-case letters, digits and . _ - that start with a letter or digit";
         report.error(at.unwrap_or(fields.at), "id", format!("{id:?} is no rule id: expected {expected}"));
         None
     }
+}
+
+fn well_formed_id(rule: &Node) -> Option<&str> {
+    let Value::Table(fields) = &rule.value else { return None };
+    match &fields.iter().find(|field| field.name == "id")?.node.value {
+        Value::Text(id) if is_id(id) => Some(id),
+        _ => None,
+    }
+}
+
+fn is_id(text: &str) -> bool {
+    let is_start = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    text.len() <= MAX_ID_CHARS
+        && text.starts_with(is_start)
+        && text.chars().all(|c| is_start(c) || matches!(c, '.' | '_' | '-'))
 }
 
 fn warn_of_idle_remains(

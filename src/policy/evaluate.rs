@@ -141,7 +141,13 @@ impl Engine {
             denied,
             constraints,
             rules_total: rules.total,
-            rules: rules.first.iter().take(MAX_RULES).filter_map(|rule| self.rule(*rule)).map(|rule| rule.id.clone()).collect(),
+            rules: rules
+                .first
+                .iter()
+                .take(MAX_RULES)
+                .filter_map(|rule| self.rule(*rule))
+                .map(|rule| rule.id.clone())
+                .collect(),
             reviewer,
             on_approval: (decision == Decision::Escalate).then(|| self.approval(&findings, required)),
         }
@@ -253,7 +259,9 @@ impl Engine {
     }
 
     fn deciding(&self, findings: &Findings, decision: Decision) -> FirstRules {
-        self.first_rules(findings.groups_of(|standing| decision != Decision::Escalate || standing == Standing::NeedsPerson))
+        self.first_rules(
+            findings.groups_of(|standing| decision != Decision::Escalate || standing == Standing::NeedsPerson),
+        )
     }
 
     /// The first rules of some groups in the order of the document, and how many there are.
@@ -285,9 +293,11 @@ impl Engine {
 
     /// Whether a rule was among those that decided.
     pub(super) fn decided(&self, findings: &Findings, rule: usize) -> bool {
-        findings.groups.iter().filter_map(|group| self.groups.get(*group as usize)).any(|group| {
-            u32::try_from(rule).is_ok_and(|rule| group.members.binary_search(&rule).is_ok())
-        })
+        findings
+            .groups
+            .iter()
+            .filter_map(|group| self.groups.get(*group as usize))
+            .any(|group| u32::try_from(rule).is_ok_and(|rule| group.members.binary_search(&rule).is_ok()))
     }
 }
 

@@ -24,12 +24,7 @@ fn citation(rule: &Rule) -> Box<str> {
 }
 
 /// Writes the reasoning of a decision.
-pub(super) fn write(
-    engine: &Engine,
-    request: &PolicyRequest<'_>,
-    findings: &Findings,
-    decision: Decision,
-) -> String {
+pub(super) fn write(engine: &Engine, request: &PolicyRequest<'_>, findings: &Findings, decision: Decision) -> String {
     let required = &request.intent.required_capabilities;
     let mut writer = Writer { engine, request, findings, line: String::with_capacity(LIKELY_BYTES) };
     writer.line.push_str(match decision {

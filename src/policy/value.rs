@@ -94,7 +94,10 @@ fn json(node: Node, path: &str, report: &mut Report<'_>) -> Option<Json> {
 
 fn float(number: f64) -> Json {
     if number.fract() == 0.0 {
-        #[expect(clippy::cast_possible_truncation, reason = "whole and within the range that both types hold exactly")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "whole and within the range that both types hold exactly"
+        )]
         return Json::from(number as i64);
     }
     Number::from_f64(number).map_or(Json::Null, Json::Number)

@@ -84,7 +84,9 @@ fn a_sandboxed_agent_reads_public_information_and_nothing_else() {
 #[test]
 fn secrets_and_what_is_unknown_are_granted_to_nobody() {
     let policies = recommended();
-    for capability in ["credential:send", "unknown:unknown", "unknown:read", "email:unknown", "crm:read", "email:archive"] {
+    for capability in
+        ["credential:send", "unknown:unknown", "unknown:read", "email:unknown", "crm:read", "email:archive"]
+    {
         for &tier in Tier::ALL {
             for &risk in RiskLevel::ALL {
                 let intent = intent("do_it", &[capability]);
@@ -161,8 +163,10 @@ fn no_context_loosens_anything() {
                 let told = plain.clone().with_context(key, value);
                 for &tier in Tier::ALL {
                     for &risk in RiskLevel::ALL {
-                        let (before, after) =
-                            (policies.evaluate(&request(&plain, tier, risk)), policies.evaluate(&request(&told, tier, risk)));
+                        let (before, after) = (
+                            policies.evaluate(&request(&plain, tier, risk)),
+                            policies.evaluate(&request(&told, tier, risk)),
+                        );
                         assert!(
                             strictness(after.decision) >= strictness(before.decision),
                             "{key} {value} turned {} into {} for {resource}:{operation} at {tier} {risk}",
