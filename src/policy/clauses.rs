@@ -45,8 +45,8 @@ pub(super) fn read(
         levels: Levels::new(
             risk.flatten().unwrap_or((RiskLevel::Low, RiskLevel::Critical)),
             tiers.flatten().unwrap_or((Tier::T0, Tier::T5)),
+            &classification.unwrap_or_default(),
         ),
-        classification: classification.unwrap_or_default(),
         environment: environment.unwrap_or_default(),
         context: context.unwrap_or_default(),
     }

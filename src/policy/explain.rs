@@ -109,7 +109,7 @@ fn in_words(clause: Clause<'_>, rule: &Rule, request: &PolicyRequest<'_>) -> Str
         Clause::Labels => format!("the agent has no label {}", names(&matches.labels)),
         Clause::Actions => format!("the action is {}, not {}", intent.parsed_action, names(&matches.actions)),
         Clause::Classification => {
-            let wanted = texts(matches.classification.iter());
+            let wanted = texts(matches.levels.classes());
             format!("{}, not {wanted}", found(request, CLASSIFICATION_KEY))
         }
         Clause::Environment => {

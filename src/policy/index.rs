@@ -8,9 +8,11 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
+use serde_json::Value;
+
 use super::evaluate::PolicyRequest;
 use super::pattern::Names;
-use super::rule::{Effect, Levels, Rule};
+use super::rule::{ENVIRONMENT_KEY, Effect, Levels, Rule};
 use crate::model::Capability;
 
 /// The index over the groups of a policy set.
@@ -21,6 +23,7 @@ pub(super) struct Index {
     actions: NameNumbers,
     agents: NameNumbers,
     labels: NameNumbers,
+    environments: Words,
     /// Which combinations of `ANY` and numbers exist, a bit each.
     shapes: u16,
     places: HashMap<Key, u32, QuickState>,
@@ -37,12 +40,23 @@ pub(super) struct Bucket {
 /// A group, with what is compared before its rule is opened.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
-    pub(super) levels: Levels,
+    levels: Levels,
+    /// The number of the one environment that it is about, or [`ANY`].
+    environment: u32,
     pub(super) group: u32,
 }
 
-/// A request's names as numbers.
+impl Entry {
+    /// Whether the rule is worth opening for a request.
+    pub(super) fn may_match(self, numbers: &RequestNumbers) -> bool {
+        self.levels.contains(numbers.levels) && (self.environment == ANY || self.environment == numbers.environment)
+    }
+}
+
+/// A request in numbers.
 pub(super) struct RequestNumbers {
+    levels: Levels,
+    environment: u32,
     actions: Few,
     askers: Few,
 }
@@ -50,7 +64,12 @@ pub(super) struct RequestNumbers {
 impl Index {
     /// Adds a group, whose rules all match alike.
     pub(super) fn add(&mut self, group: u32, rule: &Rule) {
-        let entry = Entry { levels: rule.matches.levels, group };
+        // Several environments are left to the rule itself.
+        let environment = match rule.matches.environment.as_slice() {
+            [only] => self.environments.add(only),
+            _ => ANY,
+        };
+        let entry = Entry { levels: rule.matches.levels, environment, group };
         for key in self.keys(rule) {
             self.shapes |= 1 << key.shape();
             let next = u32::try_from(self.buckets.len()).unwrap_or(u32::MAX);
@@ -70,7 +89,12 @@ impl Index {
 
     /// A request's names as numbers, to be used for each of its capabilities.
     pub(super) fn numbers(&self, request: &PolicyRequest<'_>) -> RequestNumbers {
-        let mut numbers = RequestNumbers { actions: Few::of(ANY), askers: Few::of(ANY) };
+        let mut numbers = RequestNumbers {
+            levels: Levels::of(request),
+            environment: self.environment(request),
+            actions: Few::of(ANY),
+            askers: Few::of(ANY),
+        };
         self.actions.find(request.intent.parsed_action.as_str(), ACTIONS, &mut numbers.actions);
         self.agents.find(request.intent.agent_id.as_str(), AGENTS, &mut numbers.askers);
         if !self.labels.is_empty() {
@@ -106,6 +130,15 @@ impl Index {
     /// The groups of an effect in a bucket.
     pub(super) fn entries(&self, bucket: u32, effect: Effect) -> &[Entry] {
         self.buckets.get(bucket as usize).map_or(&[], |bucket| &bucket.by_effect[effect as usize])
+    }
+
+    /// The number of the request's environment, [`ANY`] when no rule names it.
+    fn environment(&self, request: &PolicyRequest<'_>) -> u32 {
+        if self.environments.0.is_empty() {
+            return ANY;
+        }
+        let name = request.intent.context.get(ENVIRONMENT_KEY).and_then(Value::as_str);
+        name.and_then(|name| self.environments.number(&name.to_lowercase())).unwrap_or(ANY)
     }
 
     fn keys(&mut self, rule: &Rule) -> Vec<Key> {
@@ -149,12 +182,12 @@ impl Index {
     }
 }
 
-/// Whether names are worth a part of the key: all of them have a literal start,
-/// and the rule does not come to stand under too many keys.
+/// Whether names are worth a part of the key: all of them have a literal start or
+/// end, and the rule does not come to stand under too many keys.
 fn narrows(names: &Names, keys_so_far: usize) -> bool {
     let count = names.exact().count() + names.globs().len();
     !names.is_any()
-        && names.globs().iter().all(|glob| !glob.literal_prefix().is_empty())
+        && names.globs().iter().all(|glob| !glob.literal_prefix().is_empty() || !glob.literal_suffix().is_empty())
         && count.saturating_mul(keys_so_far) <= MAX_KEYS
 }
 
@@ -162,11 +195,14 @@ fn narrows(names: &Names, keys_so_far: usize) -> bool {
 const ANY: u32 = 0;
 /// Most keys that one rule stands under.
 const MAX_KEYS: usize = 256;
-// The two lowest bits of an asker's number tell an agent from a label, and an
-// exact name from a prefix.
+// The lowest bits of a name's number tell an agent from a label, and an exact
+// name from the start or the end of a glob.
 const ACTIONS: u32 = 0;
 const AGENTS: u32 = 0;
-const LABELS: u32 = 2;
+const LABELS: u32 = 4;
+const PREFIX: u32 = 1;
+const SUFFIX: u32 = 2;
+const NAME_BITS: u32 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Key {
@@ -211,41 +247,70 @@ impl Words {
     }
 }
 
-/// Exact names and literal prefixes of globs by number.
+/// Exact names, and the literal starts or ends of globs, by number.
 #[derive(Debug, Default)]
 struct NameNumbers {
     exact: Words,
-    prefixes: Words,
-    /// The lengths that prefixes have, in bytes, sorted.
-    lengths: Vec<usize>,
+    prefixes: Affixes,
+    suffixes: Affixes,
 }
 
 impl NameNumbers {
     fn is_empty(&self) -> bool {
-        self.exact.0.is_empty() && self.lengths.is_empty()
+        self.exact.0.is_empty() && self.prefixes.lengths.is_empty() && self.suffixes.lengths.is_empty()
     }
 
     fn add(&mut self, names: &Names, family: u32) -> Vec<u32> {
-        let mut numbers: Vec<u32> = names.exact().map(|name| self.exact.add(name) << 2 | family).collect();
+        let mut numbers: Vec<u32> = names.exact().map(|name| self.exact.add(name) << NAME_BITS | family).collect();
         for glob in names.globs() {
-            let prefix = glob.literal_prefix();
-            if let Err(place) = self.lengths.binary_search(&prefix.len()) {
-                self.lengths.insert(place, prefix.len());
-            }
-            numbers.push(self.prefixes.add(prefix) << 2 | family | 1);
+            let number = match glob.literal_prefix() {
+                "" => self.suffixes.add(glob.literal_suffix()) << NAME_BITS | SUFFIX,
+                prefix => self.prefixes.add(prefix) << NAME_BITS | PREFIX,
+            };
+            numbers.push(number | family);
         }
         numbers
     }
 
     fn find(&self, name: &str, family: u32, numbers: &mut Few) {
         if let Some(number) = self.exact.number(name) {
-            numbers.push(number << 2 | family);
+            numbers.push(number << NAME_BITS | family);
         }
-        for &length in self.lengths.iter().take_while(|length| **length <= name.len()) {
-            if let Some(number) = name.get(..length).and_then(|prefix| self.prefixes.number(prefix)) {
-                numbers.push(number << 2 | family | 1);
+        for number in self.prefixes.lengths_within(name).filter_map(|length| self.prefixes.number(name.get(..length))) {
+            numbers.push(number << NAME_BITS | family | PREFIX);
+        }
+        for length in self.suffixes.lengths_within(name) {
+            if let Some(number) = self.suffixes.number(name.get(name.len() - length..)) {
+                numbers.push(number << NAME_BITS | family | SUFFIX);
             }
         }
+    }
+}
+
+/// Starts or ends of names by number, and the lengths that they have.
+#[derive(Debug, Default)]
+struct Affixes {
+    words: Words,
+    /// In bytes, sorted.
+    lengths: Vec<usize>,
+}
+
+impl Affixes {
+    fn add(&mut self, affix: &str) -> u32 {
+        if let Err(place) = self.lengths.binary_search(&affix.len()) {
+            self.lengths.insert(place, affix.len());
+        }
+        self.words.add(affix)
+    }
+
+    fn lengths_within(&self, name: &str) -> impl Iterator<Item = usize> {
+        let most = name.len();
+        self.lengths.iter().copied().take_while(move |length| *length <= most)
+    }
+
+    /// None for a cut amid a character, which no affix can be.
+    fn number(&self, affix: Option<&str>) -> Option<u32> {
+        self.words.number(affix?)
     }
 }
 
@@ -266,7 +331,7 @@ impl Few {
         few
     }
 
-    fn push(&mut self, number: u32) {
+    pub(super) fn push(&mut self, number: u32) {
         match self.inline.get_mut(self.length) {
             Some(slot) => {
                 *slot = number;
@@ -278,6 +343,14 @@ impl Few {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
         self.inline.iter().take(self.length).chain(&self.more).copied()
+    }
+}
+
+impl FromIterator<u32> for Few {
+    fn from_iter<I: IntoIterator<Item = u32>>(numbers: I) -> Self {
+        let mut few = Self::default();
+        numbers.into_iter().for_each(|number| few.push(number));
+        few
     }
 }
 

@@ -130,7 +130,7 @@ impl Writer<'_> {
     fn rules(&mut self, standing: Standing) {
         let rules = self.engine.first_rules(self.findings.groups_of(|one| one == standing));
         let citations = &self.engine.citations().0;
-        let named = rules.first.iter().filter_map(|rule| citations.get(*rule as usize)).map(|citation| &**citation);
+        let named = rules.first.iter().filter_map(|rule| citations.get(rule as usize)).map(|citation| &**citation);
         self.line.push_str(if rules.total == 1 { "rule " } else { "rules " });
         list(&mut self.line, named, rules.total, MAX_NAMED);
     }
