@@ -218,10 +218,10 @@ fn context(node: Node, patterns: &mut HashMap<String, Pattern>, report: &mut Rep
 fn regex(node: Node, patterns: &mut HashMap<String, Pattern>, report: &mut Report<'_>) -> Option<Pattern> {
     let field = "match.context.matches";
     let at = node.at;
-    if let Value::Text(text) = &node.value {
-        if let Some(known) = patterns.get(text) {
-            return Some(known.clone());
-        }
+    if let Value::Text(text) = &node.value
+        && let Some(known) = patterns.get(text)
+    {
+        return Some(known.clone());
     }
     let text = report.text(node, field)?;
     let wrong = if text.len() > MAX_REGEX_BYTES {

@@ -162,7 +162,7 @@ fn warn_of_idle_remains(
 pub(super) struct Fields {
     pub(super) at: usize,
     path: &'static str,
-    fields: Vec<Field>,
+    open: Vec<Field>,
 }
 
 impl Fields {
@@ -187,17 +187,17 @@ impl Fields {
                 fields.push(field);
             }
         }
-        Some(Self { at, path, fields })
+        Some(Self { at, path, open: fields })
     }
 
     pub(super) fn take(&mut self, name: &str) -> Option<Node> {
-        let index = self.fields.iter().position(|field| field.name == name)?;
-        Some(self.fields.swap_remove(index).node)
+        let index = self.open.iter().position(|field| field.name == name)?;
+        Some(self.open.swap_remove(index).node)
     }
 
     /// Where the field's value stands, while it has not been taken.
     pub(super) fn place(&self, name: &str) -> Option<usize> {
-        self.fields.iter().find(|field| field.name == name).map(|field| field.node.at)
+        self.open.iter().find(|field| field.name == name).map(|field| field.node.at)
     }
 
     /// A line of text for people: not blank, no control characters, bounded.
@@ -272,13 +272,11 @@ impl<'a> Report<'a> {
     /// The items of a list.
     pub(super) fn list(&mut self, node: Node, field: &str) -> Vec<Node> {
         let (at, kind) = (node.at, node.kind());
-        match node.value {
-            Value::List(items) => items,
-            _ => {
-                self.error(at, field, format!("expected a list, found {kind}"));
-                Vec::new()
-            }
-        }
+        let Value::List(items) = node.value else {
+            self.error(at, field, format!("expected a list, found {kind}"));
+            return Vec::new();
+        };
+        items
     }
 
     /// The items of a list in a clause, where an empty one would match nothing.

@@ -110,15 +110,12 @@ impl Engine {
         for (number, rule) in (0..).zip(&rules) {
             let next = u32::try_from(groups.len()).unwrap_or(u32::MAX);
             let place = *known.entry(canonical::twin_key(rule)).or_insert(next);
-            match groups.get_mut(place as usize) {
-                Some(group) => {
-                    group.members.push(number);
-                    group.constraints.tighten(&rule.constraints);
-                }
-                None => {
-                    groups.push(Group { members: vec![number], constraints: rule.constraints.clone() });
-                    index.add(place, rule);
-                }
+            if let Some(group) = groups.get_mut(place as usize) {
+                group.members.push(number);
+                group.constraints.tighten(&rule.constraints);
+            } else {
+                groups.push(Group { members: vec![number], constraints: rule.constraints.clone() });
+                index.add(place, rule);
             }
         }
         let citations = Citations::of(&rules);

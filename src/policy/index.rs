@@ -115,10 +115,9 @@ impl Index {
                 for action in numbers.actions.iter() {
                     for asker in numbers.askers.iter() {
                         let key = Key { resource, operation, action, asker };
-                        if self.shapes & (1 << key.shape()) != 0 {
-                            if let Some(place) = self.places.get(&key) {
-                                found.push(*place);
-                            }
+                        let is_filed = self.shapes & (1 << key.shape()) != 0;
+                        if is_filed && let Some(place) = self.places.get(&key) {
+                            found.push(*place);
                         }
                     }
                 }

@@ -253,19 +253,24 @@ const fn risk_bit(risk: RiskLevel) -> u16 {
 }
 
 const fn tier_bit(tier: Tier) -> u16 {
-    1 << (RiskLevel::ALL.len() as u16 + tier as u16)
+    1 << (FIRST_TIER + tier as u16)
 }
 
 const fn class_bit(class: Option<Classification>) -> u16 {
-    const FIRST: u16 = (RiskLevel::ALL.len() + Tier::ALL.len()) as u16;
     match class {
-        Some(class) => 1 << (FIRST + class as u16),
+        Some(class) => 1 << (FIRST_CLASS + class as u16),
         // No class, or a word that is none.
-        None => 1 << (FIRST + Classification::ALL.len() as u16),
+        None => 1 << NO_CLASS,
     }
 }
 
+// Where each kind of level begins among the bits.
+const FIRST_TIER: u16 = 4;
+const FIRST_CLASS: u16 = 10;
+const NO_CLASS: u16 = 14;
 const ALL_CLASSES: u16 = 0x7C00;
+// A word that is added to the vocabulary has to be given a bit here too.
+const _: () = assert!(RiskLevel::ALL.len() == 4 && Tier::ALL.len() == 6 && Classification::ALL.len() == 4);
 
 /// The class that a caller's word names, in whatever case: one that is written
 /// otherwise must not slip past a rule.

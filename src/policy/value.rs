@@ -26,7 +26,7 @@ pub(super) fn constraints(node: Node, report: &mut Report<'_>) -> Constraints {
         let value_at = field.node.at;
         let Some(mut value) = json(field.node, &path, report) else { continue };
         if field.name == "expiresAt" {
-            value = in_utc(value);
+            value = in_utc(&value);
         }
         if let Some(expected) = misfit(&field.name, &value) {
             report.error(value_at, &path, format!("{} expects {expected}", field.name));
@@ -51,7 +51,7 @@ fn misfit(name: &str, value: &Json) -> Option<&'static str> {
 
 /// A timestamp in the one form in which the earlier is the lesser text; `null`
 /// for what is none.
-fn in_utc(value: Json) -> Json {
+fn in_utc(value: &Json) -> Json {
     let time = value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
     time.map_or(Json::Null, |time| Json::String(time.to_string()))
 }

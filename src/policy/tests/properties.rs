@@ -273,7 +273,7 @@ proptest! {
             prop_assert!(trace.matched || !trace.decided, "{trace:?}");
             prop_assert_eq!(trace.failed.is_some(), !trace.matched);
         }
-        for id in verdict.rules.iter().map(|id| id.to_string()) {
+        for id in verdict.rules.iter().map(ToString::to_string) {
             prop_assert!(traces.iter().any(|trace| trace.rule == id && trace.decided));
         }
     }

@@ -15,36 +15,25 @@ fn the_recommended_set_loads_without_a_warning() {
     assert!(policies.len() > 15);
 }
 
-/// Operation by operation and risk by risk, what each tier gets: `+` allowed,
-/// `?` escalated, `-` denied. Resources do not matter beside those named below.
-const TABLE: &str = "
-            LOW     MEDIUM  HIGH    CRITICAL
-            012345  012345  012345  012345
-    read    -+++++  -?++++  ---??+  -----?
-    write   -+++++  --?+++  ---??+  -----?
-    delete  --++++  ---?++  ----??  -----?
-    send    --++++  ---+++  ----?+  -----?
-    execute --++++  ---+++  ----?+  -----?
-    transfer ---?++ ---?++  ----??  -----?
-    admin   ---?++  ---?++  ----??  -----?
-";
-
-fn cells() -> impl Iterator<Item = (Operation, RiskLevel, Tier, Decision)> {
-    TABLE.trim().lines().skip(2).flat_map(|line| {
-        let mut columns = line.split_whitespace();
-        let operation: Operation = columns.next().unwrap().parse().unwrap();
-        RiskLevel::ALL.iter().zip(columns).flat_map(move |(&risk, marks)| {
-            assert_eq!(marks.len(), Tier::ALL.len(), "{line}");
-            Tier::ALL.iter().zip(marks.chars()).map(move |(&tier, mark)| {
-                let decision = match mark {
-                    '+' => Decision::Allow,
-                    '?' => Decision::Escalate,
-                    _ => Decision::Deny,
-                };
-                (operation, risk, tier, decision)
-            })
-        })
-    })
+/// The cells of the documented table: operation, risk, tier, and what it says.
+fn cells() -> Vec<(Operation, RiskLevel, Tier, Decision)> {
+    let document = include_str!("../../../docs/recommended-policies.md");
+    let mut cells = Vec::new();
+    for line in document.lines().filter(|line| line.starts_with("| `")) {
+        let columns: Vec<&str> = line.trim_matches('|').split('|').map(|cell| cell.trim().trim_matches('`')).collect();
+        let (operation, risk): (Operation, RiskLevel) = (columns[0].parse().unwrap(), columns[1].parse().unwrap());
+        assert_eq!(columns.len(), 2 + Tier::ALL.len(), "{line}");
+        for (&tier, word) in Tier::ALL.iter().zip(&columns[2..]) {
+            let decision = match *word {
+                "allow" => Decision::Allow,
+                "ask" => Decision::Escalate,
+                "deny" => Decision::Deny,
+                other => panic!("{other} in {line}"),
+            };
+            cells.push((operation, risk, tier, decision));
+        }
+    }
+    cells
 }
 
 #[test]
