@@ -45,6 +45,9 @@ impl Document {
         let mut patterns = HashMap::new();
         for list in [singular, plural].into_iter().flatten() {
             for (index, node) in report.list(list, "rule").into_iter().enumerate() {
+                if report.is_full() {
+                    break;
+                }
                 report.rule = Some(format!("rule number {}", index + 1));
                 let at = node.at;
                 let mut reader = RuleReader { vocabulary: &document.vocabulary, patterns: &mut patterns };
@@ -244,6 +247,11 @@ impl<'a> Report<'a> {
 
     pub(super) fn has_errors(&self) -> bool {
         self.problems.iter().any(|problem| problem.severity == Severity::Error)
+    }
+
+    /// Whether another error would not be told any more.
+    fn is_full(&self) -> bool {
+        self.problems.iter().filter(|problem| problem.severity == Severity::Error).count() >= MAX_PROBLEMS
     }
 
     pub(super) fn error(&mut self, at: usize, field: &str, message: impl Display) {

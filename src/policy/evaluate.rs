@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::canonical;
 use super::clauses::Vocabulary;
-use super::index::{Few, Index, RequestNumbers};
+use super::index::{Index, RequestNumbers};
+use super::numbers::Few;
 use super::reasoning::{self, Citations};
 use super::rule::{Effect, Rule};
 use crate::model::{Capability, Constraints, Decision, Intent, Label, RiskLevel, TrustSnapshot};
@@ -217,7 +218,7 @@ impl Engine {
         for bucket in buckets.iter() {
             for entry in self.index.entries(bucket, effect).iter().filter(|entry| entry.may_match(&asked.numbers)) {
                 let matches = |rule: &Rule| rule.matches.failing_besides_levels(asked.request).is_none();
-                if self.lead(entry.group).is_some_and(matches) {
+                if entry.is_settled || self.lead(entry.group).is_some_and(matches) {
                     groups.push(entry.group);
                 }
             }
@@ -273,8 +274,9 @@ impl Engine {
         groups.sort_unstable();
         groups.dedup();
         let total = groups.iter().map(|group| members_of(*group).len()).sum();
-        let mut first: Vec<u32> =
-            groups.iter().flat_map(|group| members_of(*group).iter().take(MAX_RULES)).copied().collect();
+        // Groups are numbered by their first member, so later groups begin after that many rules.
+        let firsts = groups.iter().take(MAX_RULES).flat_map(|group| members_of(*group).iter().take(MAX_RULES));
+        let mut first: Vec<u32> = firsts.copied().collect();
         first.sort_unstable();
         FirstRules { first: first.into_iter().take(MAX_RULES).collect(), total }
     }

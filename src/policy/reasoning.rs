@@ -168,4 +168,4 @@ const STANDINGS: [Standing; 5] =
 /// Most rules that are named for one standing.
 const MAX_NAMED: usize = 3;
 const MAX_CAPABILITIES: usize = 5;
-const LIKELY_BYTES: usize = 192;
+const LIKELY_BYTES: usize = 256;
