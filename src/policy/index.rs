@@ -1,9 +1,9 @@
 //! Which rules to look at for a capability, without looking at the others.
 //!
 //! Each group of rules stands under keys of five parts: resource, operation,
-//! action, who asks and the environment. A part is the number of an exact word, of the literal
-//! prefix of a glob, or [`ANY`]. A request is turned into the same numbers once,
-//! and probes only the combinations that some rule has.
+//! action, who asks and the environment. A part is the number of an exact word,
+//! of the literal start or end of a glob, or [`ANY`]. A request is turned into
+//! the same numbers once, and probes only the combinations that some rule has.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};

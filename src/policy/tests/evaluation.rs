@@ -155,3 +155,43 @@ fn explain_names_the_clause_that_failed() {
     let traces = policies.explain(&request(&asked, Tier::T3, RiskLevel::Medium));
     insta::assert_snapshot!(serde_json::to_string_pretty(&traces).unwrap());
 }
+
+#[test]
+fn a_rule_with_more_names_than_keys_still_matches() {
+    let names = |prefix: &str| (0..300).map(|n| format!("\"{prefix}{n}\"")).collect::<Vec<_>>().join(", ");
+    let rule = format!(
+        "id = \"many\"\neffect = \"allow\"\nmatch = {{ agents = [{}, \"bot-1\"], actions = [{}, \"do_it\"], environment = [{}] }}",
+        names("a-"),
+        names("do_"),
+        names("env-")
+    );
+    let policies = toml(&[&rule]);
+    for (action, environment, expected) in [
+        ("do_it", "ENV-299", Decision::Allow),
+        ("do_7", "env-0", Decision::Allow),
+        ("do_it", "env", Decision::Deny),
+        ("do", "env-0", Decision::Deny),
+    ] {
+        let asked = intent(action, &["email:read"]).with_context("environment", environment);
+        assert_eq!(decide(&policies, &asked).decision, expected, "{action} in {environment}");
+    }
+}
+
+#[test]
+fn globs_are_found_by_starts_and_ends_of_more_than_one_byte() {
+    let policies = toml(&[
+        "id = \"start\"\neffect = \"deny\"\nmatch.agents = [\"ü*\", \"a?\"]",
+        "id = \"end\"\neffect = \"deny\"\nmatch.agents = [\"*ö\"]",
+        "id = \"rest\"\neffect = \"allow\"",
+    ]);
+    for (agent, expected) in [
+        ("übot", Decision::Deny),
+        ("botö", Decision::Deny),
+        ("aü", Decision::Deny),
+        ("ö-bot", Decision::Allow),
+        ("€", Decision::Allow),
+    ] {
+        let asked = Intent::new(agent, "do_it", RiskLevel::Low, ["email:read"]).unwrap();
+        assert_eq!(decide(&policies, &asked).decision, expected, "{agent}");
+    }
+}
