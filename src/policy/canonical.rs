@@ -64,7 +64,6 @@ struct CanonicalMatch<'a> {
     actions: Vec<&'a str>,
     capabilities: Vec<String>,
     levels: u16,
-    classification: Vec<&'static str>,
     environment: &'a [Box<str>],
     context: Vec<[&'a str; 2]>,
 }
@@ -77,7 +76,6 @@ impl<'a> CanonicalMatch<'a> {
             actions: matches.actions.texts().collect(),
             capabilities: matches.capabilities.iter().map(ToString::to_string).collect(),
             levels: matches.levels.bits(),
-            classification: matches.classification.iter().map(|class| class.as_str()).collect(),
             environment: &matches.environment,
             context: matches.context.iter().map(|clause| [&*clause.key, clause.pattern.0.as_str()]).collect(),
         }

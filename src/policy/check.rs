@@ -47,9 +47,13 @@ fn grants(rule: &Rule) -> bool {
 /// for nothing but capabilities, risk and tiers.
 fn warn_of_beaten_allows(rules: &[LocatedRule], report: &mut Report<'_>) {
     let mut wide: Vec<&Rule> = Vec::new();
-    for rule in rules.iter().map(|located| &located.rule).filter(|rule| rule.effect == Effect::Deny && rule.matches.is_wide()) {
+    for rule in
+        rules.iter().map(|located| &located.rule).filter(|rule| rule.effect == Effect::Deny && rule.matches.is_wide())
+    {
         // A deny that repeats another's reach adds nothing to look at.
-        if wide.len() < MAX_WIDE_DENIES && !wide.iter().any(|known| beats(known, &rule.matches.capabilities, rule.matches.levels)) {
+        if wide.len() < MAX_WIDE_DENIES
+            && !wide.iter().any(|known| beats(known, &rule.matches.capabilities, rule.matches.levels))
+        {
             wide.push(rule);
         }
     }
@@ -57,7 +61,8 @@ fn warn_of_beaten_allows(rules: &[LocatedRule], report: &mut Report<'_>) {
         let allow = &located.rule.matches;
         if let Some(deny) = wide.iter().find(|deny| beats(deny, &allow.capabilities, allow.levels)) {
             report.rule = Some(format!("rule {:?}", located.rule.id));
-            let message = format!("this allow never grants anything: the deny {:?} on line {} covers it", deny.id, deny.line);
+            let message =
+                format!("this allow never grants anything: the deny {:?} on line {} covers it", deny.id, deny.line);
             report.warn(located.at, "", message);
             report.rule = None;
         }
@@ -67,9 +72,8 @@ fn warn_of_beaten_allows(rules: &[LocatedRule], report: &mut Report<'_>) {
 /// Whether a wide rule speaks about all of some capabilities at all of some levels.
 fn beats(deny: &Rule, capabilities: &[CapabilityPattern], levels: Levels) -> bool {
     let covers = &deny.matches.capabilities;
-    let all_covered = || {
-        !capabilities.is_empty() && capabilities.iter().all(|narrow| covers.iter().any(|wide| wide.covers(narrow)))
-    };
+    let all_covered =
+        || !capabilities.is_empty() && capabilities.iter().all(|narrow| covers.iter().any(|wide| wide.covers(narrow)));
     let everything = CapabilityPattern::new("*", "*");
     deny.matches.levels.contains(levels) && (covers.is_empty() || covers.contains(&everything) || all_covered())
 }

@@ -45,8 +45,8 @@ pub(super) fn read(
         levels: Levels::new(
             risk.flatten().unwrap_or((RiskLevel::Low, RiskLevel::Critical)),
             tiers.flatten().unwrap_or((Tier::T0, Tier::T5)),
+            &classification.unwrap_or_default(),
         ),
-        classification: classification.unwrap_or_default(),
         environment: environment.unwrap_or_default(),
         context: context.unwrap_or_default(),
     }
@@ -117,7 +117,8 @@ impl Vocabulary {
         if is_known {
             return Ok(CapabilityPattern::new(resource, operation));
         }
-        let meant = did_you_mean(text, CAPABILITIES.iter().map(String::as_str).chain(self.own.iter().map(Capability::as_str)));
+        let meant =
+            did_you_mean(text, CAPABILITIES.iter().map(String::as_str).chain(self.own.iter().map(Capability::as_str)));
         let is_word = |word: &str| word == "*" || (!word.is_empty() && !word.contains(['*', '?']));
         Err(unknown(if !meant.is_empty() {
             meant
@@ -173,10 +174,8 @@ where
 fn classification(node: Node, report: &mut Report<'_>) -> Vec<Classification> {
     let field = "match.classification";
     let items = report.filled_list(node, field);
-    let mut words: Vec<Classification> = items
-        .into_iter()
-        .filter_map(|item| report.word(item, field, "classification", Classification::ALL))
-        .collect();
+    let mut words: Vec<Classification> =
+        items.into_iter().filter_map(|item| report.word(item, field, "classification", Classification::ALL)).collect();
     words.sort();
     words.dedup();
     words
@@ -219,10 +218,10 @@ fn context(node: Node, patterns: &mut HashMap<String, Pattern>, report: &mut Rep
 fn regex(node: Node, patterns: &mut HashMap<String, Pattern>, report: &mut Report<'_>) -> Option<Pattern> {
     let field = "match.context.matches";
     let at = node.at;
-    if let Value::Text(text) = &node.value {
-        if let Some(known) = patterns.get(text) {
-            return Some(known.clone());
-        }
+    if let Value::Text(text) = &node.value
+        && let Some(known) = patterns.get(text)
+    {
+        return Some(known.clone());
     }
     let text = report.text(node, field)?;
     let wrong = if text.len() > MAX_REGEX_BYTES {

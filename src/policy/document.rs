@@ -45,6 +45,9 @@ impl Document {
         let mut patterns = HashMap::new();
         for list in [singular, plural].into_iter().flatten() {
             for (index, node) in report.list(list, "rule").into_iter().enumerate() {
+                if report.is_full() {
+                    break;
+                }
                 report.rule = Some(format!("rule number {}", index + 1));
                 let at = node.at;
                 let mut reader = RuleReader { vocabulary: &document.vocabulary, patterns: &mut patterns };
@@ -67,8 +70,12 @@ struct RuleReader<'a> {
 impl RuleReader<'_> {
     fn read(&mut self, node: Node, report: &mut Report<'_>) -> Option<Rule> {
         let at = node.at;
+        // Known before the fields are looked at, so that their problems name the rule.
+        if let Some(id) = well_formed_id(&node) {
+            report.rule = Some(format!("rule {id:?}"));
+        }
         let mut fields = Fields::of(node, "", RULE_FIELDS, report)?;
-        let id = self.id(&mut fields, report);
+        let id = Self::id(&mut fields, report);
         let effect: Option<Effect> = fields.required_word("effect", Effect::ALL, report);
         let reviewer_at = fields.place("reviewer");
         let reviewer = fields.line("reviewer", MAX_NAME_CHARS, report);
@@ -114,19 +121,31 @@ impl RuleReader<'_> {
         })
     }
 
-    fn id(&self, fields: &mut Fields, report: &mut Report<'_>) -> Option<String> {
+    fn id(fields: &mut Fields, report: &mut Report<'_>) -> Option<String> {
         let at = fields.place("id");
         let id = fields.required_line("id", MAX_ID_CHARS, report)?;
-        let starts_well = id.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
-        let is_well_formed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-');
-        if starts_well && id.chars().all(is_well_formed) {
-            report.rule = Some(format!("rule {id:?}"));
+        if is_id(&id) {
             return Some(id);
         }
         let expected = "lower-case letters, digits and . _ - that start with a letter or digit";
         report.error(at.unwrap_or(fields.at), "id", format!("{id:?} is no rule id: expected {expected}"));
         None
     }
+}
+
+fn well_formed_id(rule: &Node) -> Option<&str> {
+    let Value::Table(fields) = &rule.value else { return None };
+    match &fields.iter().find(|field| field.name == "id")?.node.value {
+        Value::Text(id) if is_id(id) => Some(id),
+        _ => None,
+    }
+}
+
+fn is_id(text: &str) -> bool {
+    let is_start = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    text.len() <= MAX_ID_CHARS
+        && text.starts_with(is_start)
+        && text.chars().all(|c| is_start(c) || matches!(c, '.' | '_' | '-'))
 }
 
 fn warn_of_idle_remains(
@@ -146,7 +165,7 @@ fn warn_of_idle_remains(
 pub(super) struct Fields {
     pub(super) at: usize,
     path: &'static str,
-    fields: Vec<Field>,
+    open: Vec<Field>,
 }
 
 impl Fields {
@@ -171,17 +190,17 @@ impl Fields {
                 fields.push(field);
             }
         }
-        Some(Self { at, path, fields })
+        Some(Self { at, path, open: fields })
     }
 
     pub(super) fn take(&mut self, name: &str) -> Option<Node> {
-        let index = self.fields.iter().position(|field| field.name == name)?;
-        Some(self.fields.swap_remove(index).node)
+        let index = self.open.iter().position(|field| field.name == name)?;
+        Some(self.open.swap_remove(index).node)
     }
 
     /// Where the field's value stands, while it has not been taken.
     pub(super) fn place(&self, name: &str) -> Option<usize> {
-        self.fields.iter().find(|field| field.name == name).map(|field| field.node.at)
+        self.open.iter().find(|field| field.name == name).map(|field| field.node.at)
     }
 
     /// A line of text for people: not blank, no control characters, bounded.
@@ -230,6 +249,11 @@ impl<'a> Report<'a> {
         self.problems.iter().any(|problem| problem.severity == Severity::Error)
     }
 
+    /// Whether another error would not be told any more.
+    fn is_full(&self) -> bool {
+        self.problems.iter().filter(|problem| problem.severity == Severity::Error).count() >= MAX_PROBLEMS
+    }
+
     pub(super) fn error(&mut self, at: usize, field: &str, message: impl Display) {
         self.add(at, field, Severity::Error, &message);
     }
@@ -256,13 +280,11 @@ impl<'a> Report<'a> {
     /// The items of a list.
     pub(super) fn list(&mut self, node: Node, field: &str) -> Vec<Node> {
         let (at, kind) = (node.at, node.kind());
-        match node.value {
-            Value::List(items) => items,
-            _ => {
-                self.error(at, field, format!("expected a list, found {kind}"));
-                Vec::new()
-            }
-        }
+        let Value::List(items) = node.value else {
+            self.error(at, field, format!("expected a list, found {kind}"));
+            return Vec::new();
+        };
+        items
     }
 
     /// The items of a list in a clause, where an empty one would match nothing.

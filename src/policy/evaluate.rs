@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use super::canonical;
 use super::clauses::Vocabulary;
-use super::index::{Few, Index};
+use super::index::{Index, RequestNumbers};
+use super::numbers::Few;
 use super::reasoning::{self, Citations};
-use super::rule::{Effect, Levels, Rule};
+use super::rule::{Effect, Rule};
 use crate::model::{Capability, Constraints, Decision, Intent, Label, RiskLevel, TrustSnapshot};
 
 /// What a policy set decides on.
@@ -88,6 +89,12 @@ pub(super) enum Standing {
     Unmatched,
 }
 
+/// A request, and the same in the index's numbers.
+struct Asked<'a> {
+    request: &'a PolicyRequest<'a>,
+    numbers: RequestNumbers,
+}
+
 /// How each required capability stands, and by which groups.
 pub(super) struct Findings {
     standings: Vec<(Standing, usize)>,
@@ -104,15 +111,12 @@ impl Engine {
         for (number, rule) in (0..).zip(&rules) {
             let next = u32::try_from(groups.len()).unwrap_or(u32::MAX);
             let place = *known.entry(canonical::twin_key(rule)).or_insert(next);
-            match groups.get_mut(place as usize) {
-                Some(group) => {
-                    group.members.push(number);
-                    group.constraints.tighten(&rule.constraints);
-                }
-                None => {
-                    groups.push(Group { members: vec![number], constraints: rule.constraints.clone() });
-                    index.add(place, rule);
-                }
+            if let Some(group) = groups.get_mut(place as usize) {
+                group.members.push(number);
+                group.constraints.tighten(&rule.constraints);
+            } else {
+                groups.push(Group { members: vec![number], constraints: rule.constraints.clone() });
+                index.add(place, rule);
             }
         }
         let citations = Citations::of(&rules);
@@ -141,7 +145,13 @@ impl Engine {
             denied,
             constraints,
             rules_total: rules.total,
-            rules: rules.first.iter().take(MAX_RULES).filter_map(|rule| self.rule(*rule)).map(|rule| rule.id.clone()).collect(),
+            rules: rules
+                .first
+                .iter()
+                .take(MAX_RULES)
+                .filter_map(|rule| self.rule(rule))
+                .map(|rule| rule.id.clone())
+                .collect(),
             reviewer,
             on_approval: (decision == Decision::Escalate).then(|| self.approval(&findings, required)),
         }
@@ -150,31 +160,25 @@ impl Engine {
     /// How each required capability stands.
     pub(super) fn find(&self, request: &PolicyRequest<'_>) -> Findings {
         let required = &request.intent.required_capabilities;
-        let numbers = self.index.numbers(request);
+        let asked = Asked { request, numbers: self.index.numbers(request) };
         let mut findings =
             Findings { standings: Vec::with_capacity(required.len()), groups: Vec::with_capacity(2 * required.len()) };
         for capability in required {
-            let buckets = self.index.buckets(&numbers, capability);
-            let standing = self.resolve(request, capability, &buckets, &mut findings.groups);
+            let buckets = self.index.buckets(&asked.numbers, capability);
+            let standing = self.resolve(&asked, capability, &buckets, &mut findings.groups);
             findings.standings.push((standing, findings.groups.len()));
         }
         findings
     }
 
     /// How one capability stands; its deciding groups are added to `groups`.
-    fn resolve(
-        &self,
-        request: &PolicyRequest<'_>,
-        capability: &Capability,
-        buckets: &Few,
-        groups: &mut Vec<u32>,
-    ) -> Standing {
+    fn resolve(&self, asked: &Asked<'_>, capability: &Capability, buckets: &Few, groups: &mut Vec<u32>) -> Standing {
         let start = groups.len();
-        if self.collect(request, buckets, Effect::Deny, groups) > start {
+        if self.collect(asked, buckets, Effect::Deny, groups) > start {
             sort_tail(groups, start);
             return Standing::Denied;
         }
-        let standing = self.resolve_undenied(request, capability, buckets, groups);
+        let standing = self.resolve_undenied(asked, capability, buckets, groups);
         // A word that the document never wrote is nothing that its wildcards were meant to grant,
         // and no person is asked for what an approval could not grant.
         if groups.len() > start && !self.vocabulary.knows(capability) {
@@ -187,36 +191,34 @@ impl Engine {
 
     fn resolve_undenied(
         &self,
-        request: &PolicyRequest<'_>,
+        asked: &Asked<'_>,
         capability: &Capability,
         buckets: &Few,
         groups: &mut Vec<u32>,
     ) -> Standing {
         let start = groups.len();
-        if self.collect(request, buckets, Effect::Escalate, groups) > start {
+        if self.collect(asked, buckets, Effect::Escalate, groups) > start {
             return Standing::NeedsPerson;
         }
-        if self.collect(request, buckets, Effect::Degrade, groups) > start {
+        if self.collect(asked, buckets, Effect::Degrade, groups) > start {
             let leaves = |group: &u32| self.lead(*group).is_some_and(|rule| rule.leaves(capability));
             if groups.iter().skip(start).any(|group| !leaves(group)) {
                 retain_tail(groups, start, |group| !leaves(group));
                 return Standing::Withheld;
             }
         }
-        if self.collect(request, buckets, Effect::Allow, groups) > start {
+        if self.collect(asked, buckets, Effect::Allow, groups) > start {
             return Standing::Granted;
         }
         Standing::Unmatched
     }
 
     /// Adds the groups of an effect that match, and says how many are in now.
-    fn collect(&self, request: &PolicyRequest<'_>, buckets: &Few, effect: Effect, groups: &mut Vec<u32>) -> usize {
-        let levels = Levels::of(request.risk, request.trust.tier);
+    fn collect(&self, asked: &Asked<'_>, buckets: &Few, effect: Effect, groups: &mut Vec<u32>) -> usize {
         for bucket in buckets.iter() {
-            let candidates = self.index.entries(bucket, effect).iter().filter(|entry| entry.levels.contains(levels));
-            for entry in candidates {
-                let matches = |rule: &Rule| rule.matches.failing_besides_levels(request).is_none();
-                if self.lead(entry.group).is_some_and(matches) {
+            for entry in self.index.entries(bucket, effect).iter().filter(|entry| entry.may_match(&asked.numbers)) {
+                let matches = |rule: &Rule| rule.matches.failing_besides_levels(asked.request).is_none();
+                if entry.is_settled || self.lead(entry.group).is_some_and(matches) {
                     groups.push(entry.group);
                 }
             }
@@ -244,7 +246,7 @@ impl Engine {
     pub(super) fn reviewers(&self, findings: &Findings) -> impl Iterator<Item = &Arc<str>> {
         let rules = self.first_rules(findings.groups_of(|standing| standing == Standing::NeedsPerson));
         let mut reviewers: Vec<&Arc<str>> = Vec::new();
-        for reviewer in rules.first.iter().filter_map(|rule| self.rule(*rule)?.reviewer.as_ref()) {
+        for reviewer in rules.first.iter().filter_map(|rule| self.rule(rule)?.reviewer.as_ref()) {
             if !reviewers.contains(&reviewer) {
                 reviewers.push(reviewer);
             }
@@ -253,20 +255,30 @@ impl Engine {
     }
 
     fn deciding(&self, findings: &Findings, decision: Decision) -> FirstRules {
-        self.first_rules(findings.groups_of(|standing| decision != Decision::Escalate || standing == Standing::NeedsPerson))
+        self.first_rules(
+            findings.groups_of(|standing| decision != Decision::Escalate || standing == Standing::NeedsPerson),
+        )
     }
 
     /// The first rules of some groups in the order of the document, and how many there are.
-    pub(super) fn first_rules(&self, groups: impl Iterator<Item = u32>) -> FirstRules {
+    pub(super) fn first_rules(&self, groups: impl Iterator<Item = u32> + Clone) -> FirstRules {
+        let mut rest = groups.clone();
+        let Some(only) = rest.next() else { return FirstRules::default() };
+        let members_of = |group: u32| self.groups.get(group as usize).map_or(&[][..], |group| &group.members);
+        if rest.all(|group| group == only) {
+            // The common case needs no sorting.
+            let members = members_of(only);
+            return FirstRules { first: members.iter().take(MAX_RULES).copied().collect(), total: members.len() };
+        }
         let mut groups: Vec<u32> = groups.collect();
         groups.sort_unstable();
         groups.dedup();
-        let members = || groups.iter().filter_map(|group| self.groups.get(*group as usize)).map(|group| &group.members);
-        let total = members().map(Vec::len).sum();
-        let mut first: Vec<u32> = members().flat_map(|members| members.iter().take(MAX_RULES)).copied().collect();
+        let total = groups.iter().map(|group| members_of(*group).len()).sum();
+        // Groups are numbered by their first member, so later groups begin after that many rules.
+        let firsts = groups.iter().take(MAX_RULES).flat_map(|group| members_of(*group).iter().take(MAX_RULES));
+        let mut first: Vec<u32> = firsts.copied().collect();
         first.sort_unstable();
-        first.truncate(MAX_RULES);
-        FirstRules { first, total }
+        FirstRules { first: first.into_iter().take(MAX_RULES).collect(), total }
     }
 
     /// The rule that stands for a group.
@@ -285,9 +297,11 @@ impl Engine {
 
     /// Whether a rule was among those that decided.
     pub(super) fn decided(&self, findings: &Findings, rule: usize) -> bool {
-        findings.groups.iter().filter_map(|group| self.groups.get(*group as usize)).any(|group| {
-            u32::try_from(rule).is_ok_and(|rule| group.members.binary_search(&rule).is_ok())
-        })
+        findings
+            .groups
+            .iter()
+            .filter_map(|group| self.groups.get(*group as usize))
+            .any(|group| u32::try_from(rule).is_ok_and(|rule| group.members.binary_search(&rule).is_ok()))
     }
 }
 
@@ -308,7 +322,7 @@ impl Findings {
     }
 
     /// The groups that decided on the capabilities of some standings; one group may come twice.
-    pub(super) fn groups_of(&self, wanted: impl Fn(Standing) -> bool) -> impl Iterator<Item = u32> {
+    pub(super) fn groups_of(&self, wanted: impl Fn(Standing) -> bool + Clone) -> impl Iterator<Item = u32> + Clone {
         let starts = std::iter::once(0).chain(self.standings.iter().map(|(_, end)| *end));
         starts
             .zip(&self.standings)
@@ -337,14 +351,15 @@ impl Findings {
 }
 
 /// Some rules by their place in the document.
+#[derive(Default)]
 pub(super) struct FirstRules {
     /// The first of them, in order, at most [`MAX_RULES`].
-    pub(super) first: Vec<u32>,
+    pub(super) first: Few,
     pub(super) total: usize,
 }
 
 /// Most rules that a verdict lists by id.
-pub(super) const MAX_RULES: usize = 16;
+pub(super) const MAX_RULES: usize = 8;
 
 /// Sorts what was added last and drops what came twice: overlapping globs of one
 /// rule lead to it more than once.

@@ -80,7 +80,8 @@ fn matched_in_words(rule: &Rule, capabilities: &[Capability], decided: bool) -> 
             format!("leaves {left} of {listed}")
         }
     };
-    let outranked = if decided { "" } else { ", but does not count: a stronger rule decides, or no document names the capability" };
+    let outranked =
+        if decided { "" } else { ", but does not count: a stronger rule decides, or no document names the capability" };
     format!("every clause holds: {does}{outranked}")
 }
 
@@ -102,11 +103,13 @@ fn in_words(clause: Clause<'_>, rule: &Rule, request: &PolicyRequest<'_>) -> Str
     match clause {
         Clause::Risk => format!("the risk is {}, not {}", request.risk, risks(matches.levels)),
         Clause::Tiers => format!("the tier is {}, not {}", request.trust.tier, tiers(matches.levels)),
-        Clause::Agents => format!("the agent is {:?}, not {}", excerpt(intent.agent_id.as_str()), names(&matches.agents)),
+        Clause::Agents => {
+            format!("the agent is {:?}, not {}", excerpt(intent.agent_id.as_str()), names(&matches.agents))
+        }
         Clause::Labels => format!("the agent has no label {}", names(&matches.labels)),
         Clause::Actions => format!("the action is {}, not {}", intent.parsed_action, names(&matches.actions)),
         Clause::Classification => {
-            let wanted = texts(matches.classification.iter());
+            let wanted = texts(matches.levels.classes());
             format!("{}, not {wanted}", found(request, CLASSIFICATION_KEY))
         }
         Clause::Environment => {

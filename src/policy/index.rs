@@ -1,16 +1,19 @@
 //! Which rules to look at for a capability, without looking at the others.
 //!
-//! Each group of rules stands under keys of four halves: resource, operation,
-//! action and who asks. A half is the number of an exact word, of the literal
-//! prefix of a glob, or [`ANY`]. A request is turned into the same numbers once,
-//! and probes only the combinations that some rule has.
+//! Each group of rules stands under keys of five parts: resource, operation,
+//! action, who asks and the environment. A part is the number of an exact word,
+//! of the literal start or end of a glob, or [`ANY`]. A request is turned into
+//! the same numbers once, and probes only the combinations that some rule has.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::{Hash, Hasher};
+
+use serde_json::Value;
 
 use super::evaluate::PolicyRequest;
+use super::numbers::{ACTIONS, AGENTS, ANY, FAMILY_AND_KIND, Few, LABELS, NameNumbers, QuickState, Words};
 use super::pattern::Names;
-use super::rule::{Effect, Levels, Rule};
+use super::rule::{ENVIRONMENT_KEY, Effect, Levels, Rule};
 use crate::model::Capability;
 
 /// The index over the groups of a policy set.
@@ -21,8 +24,9 @@ pub(super) struct Index {
     actions: NameNumbers,
     agents: NameNumbers,
     labels: NameNumbers,
+    environments: Words,
     /// Which combinations of `ANY` and numbers exist, a bit each.
-    shapes: u16,
+    shapes: u32,
     places: HashMap<Key, u32, QuickState>,
     buckets: Vec<Bucket>,
 }
@@ -37,12 +41,23 @@ pub(super) struct Bucket {
 /// A group, with what is compared before its rule is opened.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
-    pub(super) levels: Levels,
+    levels: Levels,
     pub(super) group: u32,
+    /// Whether nothing is left to compare in the rule itself.
+    pub(super) is_settled: bool,
 }
 
-/// A request's names as numbers.
+impl Entry {
+    /// Whether the rule is worth opening for a request.
+    pub(super) fn may_match(self, numbers: &RequestNumbers) -> bool {
+        self.levels.contains(numbers.levels)
+    }
+}
+
+/// A request in numbers.
 pub(super) struct RequestNumbers {
+    levels: Levels,
+    environment: u32,
     actions: Few,
     askers: Few,
 }
@@ -50,7 +65,6 @@ pub(super) struct RequestNumbers {
 impl Index {
     /// Adds a group, whose rules all match alike.
     pub(super) fn add(&mut self, group: u32, rule: &Rule) {
-        let entry = Entry { levels: rule.matches.levels, group };
         for key in self.keys(rule) {
             self.shapes |= 1 << key.shape();
             let next = u32::try_from(self.buckets.len()).unwrap_or(u32::MAX);
@@ -59,6 +73,8 @@ impl Index {
                 self.buckets.push(Bucket::default());
             }
             if let Some(bucket) = self.buckets.get_mut(place as usize) {
+                let is_settled = key.settles(rule);
+                let entry = Entry { levels: rule.matches.levels, group, is_settled };
                 let entries = &mut bucket.by_effect[rule.effect as usize];
                 // Two names of one rule can share a prefix.
                 if entries.last().is_none_or(|last| last.group != group) {
@@ -70,7 +86,12 @@ impl Index {
 
     /// A request's names as numbers, to be used for each of its capabilities.
     pub(super) fn numbers(&self, request: &PolicyRequest<'_>) -> RequestNumbers {
-        let mut numbers = RequestNumbers { actions: Few::of(ANY), askers: Few::of(ANY) };
+        let mut numbers = RequestNumbers {
+            levels: Levels::of(request),
+            environment: self.environment(request),
+            actions: Few::of(ANY),
+            askers: Few::of(ANY),
+        };
         self.actions.find(request.intent.parsed_action.as_str(), ACTIONS, &mut numbers.actions);
         self.agents.find(request.intent.agent_id.as_str(), AGENTS, &mut numbers.askers);
         if !self.labels.is_empty() {
@@ -84,15 +105,16 @@ impl Index {
     /// The buckets whose groups may match and speak about a capability.
     pub(super) fn buckets(&self, numbers: &RequestNumbers, capability: &Capability) -> Few {
         let mut found = Few::default();
-        let resource = self.resources.number(capability.resource_word());
-        let operation = self.operations.number(capability.operation_word());
-        for resource in [Some(ANY), resource].into_iter().flatten() {
-            for operation in [Some(ANY), operation].into_iter().flatten() {
+        let resource = self.resources.number(capability.resource_word()).unwrap_or(ANY);
+        let operation = self.operations.number(capability.operation_word()).unwrap_or(ANY);
+        for resource in any_and(resource) {
+            for operation in any_and(operation) {
                 for action in numbers.actions.iter() {
                     for asker in numbers.askers.iter() {
-                        let key = Key { resource, operation, action, asker };
-                        if self.shapes & (1 << key.shape()) != 0 {
-                            if let Some(place) = self.places.get(&key) {
+                        for environment in any_and(numbers.environment) {
+                            let key = Key { resource, operation, action, asker, environment };
+                            let is_filed = self.shapes & (1 << key.shape()) != 0;
+                            if is_filed && let Some(place) = self.places.get(&key) {
                                 found.push(*place);
                             }
                         }
@@ -106,6 +128,15 @@ impl Index {
     /// The groups of an effect in a bucket.
     pub(super) fn entries(&self, bucket: u32, effect: Effect) -> &[Entry] {
         self.buckets.get(bucket as usize).map_or(&[], |bucket| &bucket.by_effect[effect as usize])
+    }
+
+    /// The number of the request's environment, [`ANY`] when no rule names it.
+    fn environment(&self, request: &PolicyRequest<'_>) -> u32 {
+        if self.environments.is_empty() {
+            return ANY;
+        }
+        let name = request.intent.context.get(ENVIRONMENT_KEY).and_then(Value::as_str);
+        name.and_then(|name| self.environments.number(&name.to_lowercase())).unwrap_or(ANY)
     }
 
     fn keys(&mut self, rule: &Rule) -> Vec<Key> {
@@ -139,41 +170,49 @@ impl Index {
             numbers.sort_unstable();
             numbers.dedup();
         }
-        let mut keys = Vec::with_capacity(capabilities.len() * actions.len() * askers.len());
+        let room = room * askers.len();
+        let environments: Vec<u32> =
+            if matches.environment.is_empty() || room.saturating_mul(matches.environment.len()) > MAX_KEYS {
+                vec![ANY]
+            } else {
+                matches.environment.iter().map(|word| self.environments.add(word)).collect()
+            };
+        let mut keys = Vec::with_capacity(room * environments.len());
         for &(resource, operation) in &capabilities {
             for &action in &actions {
-                keys.extend(askers.iter().map(|&asker| Key { resource, operation, action, asker }));
+                for &asker in &askers {
+                    let key = |&environment: &u32| Key { resource, operation, action, asker, environment };
+                    keys.extend(environments.iter().map(key));
+                }
             }
         }
         keys
     }
 }
 
-/// Whether names are worth a part of the key: all of them have a literal start,
-/// and the rule does not come to stand under too many keys.
+/// The numbers that a part of a key is looked up by.
+fn any_and(number: u32) -> impl Iterator<Item = u32> {
+    std::iter::once(ANY).chain((number != ANY).then_some(number))
+}
+
+/// Whether names are worth a part of the key: all of them have a literal start or
+/// end, and the rule does not come to stand under too many keys.
 fn narrows(names: &Names, keys_so_far: usize) -> bool {
     let count = names.exact().count() + names.globs().len();
     !names.is_any()
-        && names.globs().iter().all(|glob| !glob.literal_prefix().is_empty())
+        && names.globs().iter().all(|glob| !glob.literal_prefix().is_empty() || !glob.literal_suffix().is_empty())
         && count.saturating_mul(keys_so_far) <= MAX_KEYS
 }
 
-/// Stands for "whatever it is".
-const ANY: u32 = 0;
 /// Most keys that one rule stands under.
 const MAX_KEYS: usize = 256;
-// The two lowest bits of an asker's number tell an agent from a label, and an
-// exact name from a prefix.
-const ACTIONS: u32 = 0;
-const AGENTS: u32 = 0;
-const LABELS: u32 = 2;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Key {
     resource: u32,
     operation: u32,
     action: u32,
     asker: u32,
+    environment: u32,
 }
 
 impl Key {
@@ -182,6 +221,21 @@ impl Key {
             | u32::from(self.operation != ANY) << 1
             | u32::from(self.action != ANY) << 2
             | u32::from(self.asker != ANY) << 3
+            | u32::from(self.environment != ANY) << 4
+    }
+}
+
+impl Key {
+    /// Whether whoever comes by this key, and has the levels of the entry,
+    /// matches the rule.
+    fn settles(self, rule: &Rule) -> bool {
+        let is_exact = |number: u32, family: u32| number != ANY && number & FAMILY_AND_KIND == family;
+        let matches = &rule.matches;
+        (matches.actions.is_any() || is_exact(self.action, ACTIONS))
+            && (matches.agents.is_any() || is_exact(self.asker, AGENTS))
+            && (matches.labels.is_any() || is_exact(self.asker, LABELS))
+            && (matches.environment.is_empty() || self.environment != ANY)
+            && matches.context.is_empty()
     }
 }
 
@@ -189,135 +243,8 @@ impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(u64::from(self.resource) << 32 | u64::from(self.operation));
         state.write_u64(u64::from(self.action) << 32 | u64::from(self.asker));
-    }
-}
-
-/// Words by number, from 1.
-#[derive(Debug, Default)]
-struct Words(HashMap<Box<str>, u32, QuickState>);
-
-impl Words {
-    fn add(&mut self, word: &str) -> u32 {
-        if let Some(number) = self.number(word) {
-            return number;
-        }
-        let number = u32::try_from(self.0.len() + 1).unwrap_or(u32::MAX);
-        self.0.insert(word.into(), number);
-        number
-    }
-
-    fn number(&self, word: &str) -> Option<u32> {
-        self.0.get(word).copied()
-    }
-}
-
-/// Exact names and literal prefixes of globs by number.
-#[derive(Debug, Default)]
-struct NameNumbers {
-    exact: Words,
-    prefixes: Words,
-    /// The lengths that prefixes have, in bytes, sorted.
-    lengths: Vec<usize>,
-}
-
-impl NameNumbers {
-    fn is_empty(&self) -> bool {
-        self.exact.0.is_empty() && self.lengths.is_empty()
-    }
-
-    fn add(&mut self, names: &Names, family: u32) -> Vec<u32> {
-        let mut numbers: Vec<u32> = names.exact().map(|name| self.exact.add(name) << 2 | family).collect();
-        for glob in names.globs() {
-            let prefix = glob.literal_prefix();
-            if let Err(place) = self.lengths.binary_search(&prefix.len()) {
-                self.lengths.insert(place, prefix.len());
-            }
-            numbers.push(self.prefixes.add(prefix) << 2 | family | 1);
-        }
-        numbers
-    }
-
-    fn find(&self, name: &str, family: u32, numbers: &mut Few) {
-        if let Some(number) = self.exact.number(name) {
-            numbers.push(number << 2 | family);
-        }
-        for &length in self.lengths.iter().take_while(|length| **length <= name.len()) {
-            if let Some(number) = name.get(..length).and_then(|prefix| self.prefixes.number(prefix)) {
-                numbers.push(number << 2 | family | 1);
-            }
+        if self.environment != ANY {
+            state.write_u64(u64::from(self.environment));
         }
     }
 }
-
-/// A short list of numbers that rarely needs the heap.
-#[derive(Debug, Default)]
-pub(super) struct Few {
-    inline: [u32; Self::INLINE],
-    length: usize,
-    more: Vec<u32>,
-}
-
-impl Few {
-    const INLINE: usize = 12;
-
-    fn of(number: u32) -> Self {
-        let mut few = Self::default();
-        few.push(number);
-        few
-    }
-
-    fn push(&mut self, number: u32) {
-        match self.inline.get_mut(self.length) {
-            Some(slot) => {
-                *slot = number;
-                self.length += 1;
-            }
-            None => self.more.push(number),
-        }
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
-        self.inline.iter().take(self.length).chain(&self.more).copied()
-    }
-}
-
-type QuickState = BuildHasherDefault<QuickHasher>;
-
-/// A hasher for keys that only the author of the policy chooses: requests look
-/// up and never insert, so a caller has no collisions to gain by.
-#[derive(Debug, Default)]
-struct QuickHasher(u64);
-
-impl QuickHasher {
-    fn mix(&mut self, word: u64) {
-        // The golden ratio's multiplier spreads the low bits; the fold brings them back down.
-        let product = u128::from(self.0 ^ word).wrapping_mul(u128::from(SPREAD));
-        #[expect(clippy::cast_possible_truncation, reason = "both halves are folded into one")]
-        let folded = product as u64 ^ (product >> 64) as u64;
-        self.0 = folded.wrapping_add(SPREAD);
-    }
-}
-
-impl Hasher for QuickHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.mix(u64::from_le_bytes(word));
-        }
-    }
-
-    fn write_u8(&mut self, byte: u8) {
-        self.mix(u64::from(byte));
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.mix(word);
-    }
-}
-
-const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;

@@ -9,7 +9,7 @@
 //! On the way in: `tree` (TOML and JSON as one located tree, `place`), `document`
 //! and `clauses` (the schema), `value` (constraints), `nearest` (what was meant),
 //! `check` (what only the whole set shows), `canonical` (the digest). On the way
-//! of a decision: `rule`, `pattern`, `index` (which rules to look at), `evaluate`,
+//! of a decision: `rule`, `pattern`, `index` and `numbers` (which rules to look at), `evaluate`,
 //! `reasoning`, and `explain`. `set` is the door to both.
 
 mod canonical;
@@ -20,6 +20,7 @@ mod evaluate;
 mod explain;
 mod index;
 mod nearest;
+mod numbers;
 mod pattern;
 mod place;
 mod reasoning;

@@ -35,6 +35,11 @@ impl Glob {
         self.0.find(['*', '?']).and_then(|end| self.0.get(..end)).unwrap_or(&self.0)
     }
 
+    /// What every match ends with.
+    pub(super) fn literal_suffix(&self) -> &str {
+        self.0.rfind(['*', '?']).and_then(|start| self.0.get(start + 1..)).unwrap_or(&self.0)
+    }
+
     /// Whether the whole text matches: at worst the product of both lengths, for
     /// only the last `*` is ever tried again.
     pub(super) fn matches(&self, text: &str) -> bool {

@@ -24,12 +24,7 @@ fn citation(rule: &Rule) -> Box<str> {
 }
 
 /// Writes the reasoning of a decision.
-pub(super) fn write(
-    engine: &Engine,
-    request: &PolicyRequest<'_>,
-    findings: &Findings,
-    decision: Decision,
-) -> String {
+pub(super) fn write(engine: &Engine, request: &PolicyRequest<'_>, findings: &Findings, decision: Decision) -> String {
     let required = &request.intent.required_capabilities;
     let mut writer = Writer { engine, request, findings, line: String::with_capacity(LIKELY_BYTES) };
     writer.line.push_str(match decision {
@@ -135,7 +130,7 @@ impl Writer<'_> {
     fn rules(&mut self, standing: Standing) {
         let rules = self.engine.first_rules(self.findings.groups_of(|one| one == standing));
         let citations = &self.engine.citations().0;
-        let named = rules.first.iter().filter_map(|rule| citations.get(*rule as usize)).map(|citation| &**citation);
+        let named = rules.first.iter().filter_map(|rule| citations.get(rule as usize)).map(|citation| &**citation);
         self.line.push_str(if rules.total == 1 { "rule " } else { "rules " });
         list(&mut self.line, named, rules.total, MAX_NAMED);
     }
@@ -173,4 +168,4 @@ const STANDINGS: [Standing; 5] =
 /// Most rules that are named for one standing.
 const MAX_NAMED: usize = 3;
 const MAX_CAPABILITIES: usize = 5;
-const LIKELY_BYTES: usize = 192;
+const LIKELY_BYTES: usize = 256;

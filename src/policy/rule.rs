@@ -61,7 +61,6 @@ pub(super) struct Match {
     pub(super) actions: Names,
     pub(super) capabilities: Vec<CapabilityPattern>,
     pub(super) levels: Levels,
-    pub(super) classification: Vec<Classification>,
     pub(super) environment: Vec<Box<str>>,
     pub(super) context: Vec<ContextClause>,
 }
@@ -81,7 +80,6 @@ pub(super) enum Clause<'a> {
 
 impl Match {
     /// The first clause that does not hold, capabilities aside; none when all do.
-    /// Cheap comparisons come first.
     pub(super) fn failing(&self, request: &PolicyRequest<'_>) -> Option<Clause<'_>> {
         if !self.levels.has_risk(request.risk) {
             return Some(Clause::Risk);
@@ -89,10 +87,13 @@ impl Match {
         if !self.levels.has_tier(request.trust.tier) {
             return Some(Clause::Tiers);
         }
+        if !self.levels.contains(Levels::of(request)) {
+            return Some(Clause::Classification);
+        }
         self.failing_besides_levels(request)
     }
 
-    /// The same, for a caller that has compared risk and tier already.
+    /// The same, for a caller that has compared the levels already.
     pub(super) fn failing_besides_levels(&self, request: &PolicyRequest<'_>) -> Option<Clause<'_>> {
         let intent = request.intent;
         if !self.actions.matches(intent.parsed_action.as_str()) {
@@ -105,10 +106,6 @@ impl Match {
             return Some(Clause::Labels);
         }
         let text = |key: &str| intent.context.get(key).and_then(Value::as_str);
-        let class = || text(CLASSIFICATION_KEY);
-        if !self.classification.is_empty() && !class().is_some_and(|class| self.names_class(class)) {
-            return Some(Clause::Classification);
-        }
         if !self.environment.is_empty() && !text(ENVIRONMENT_KEY).is_some_and(|name| self.names_environment(name)) {
             return Some(Clause::Environment);
         }
@@ -123,25 +120,18 @@ impl Match {
         self.agents.is_any()
             && self.labels.is_any()
             && self.actions.is_any()
-            && self.classification.is_empty()
+            && self.levels.has_class(None)
             && self.environment.is_empty()
             && self.context.is_empty()
     }
 
-    // A class that a caller wrote in another case must not slip past a rule.
-    fn names_class(&self, class: &str) -> bool {
-        self.classification.iter().any(|known| known.as_str().eq_ignore_ascii_case(class))
-    }
-
+    // Lower case was made of the rule's words at load.
     fn names_environment(&self, name: &str) -> bool {
-        let lower = |text: &str| -> Vec<char> { text.chars().flat_map(char::to_lowercase).collect() };
-        self.environment.iter().any(|known| {
-            if known.is_ascii() && name.is_ascii() {
-                known.eq_ignore_ascii_case(name)
-            } else {
-                lower(known) == lower(name)
-            }
-        })
+        if name.is_ascii() {
+            return self.environment.iter().any(|known| known.eq_ignore_ascii_case(name));
+        }
+        let name = name.to_lowercase();
+        self.environment.iter().any(|known| **known == *name)
     }
 }
 
@@ -179,23 +169,30 @@ impl PartialEq for Pattern {
 
 impl Eq for Pattern {}
 
-/// The risks and tiers that a rule is about, a bit each.
+/// The risks, tiers and data classes that a rule is about, a bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Levels(u16);
 
 impl Levels {
-    pub(super) const ANY: Self = Self(0x03FF);
+    pub(super) const ANY: Self = Self(0x7FFF);
 
-    pub(super) fn new(risk: (RiskLevel, RiskLevel), tiers: (Tier, Tier)) -> Self {
+    /// From both ends of each range, and the classes, none meaning any.
+    pub(super) fn new(risk: (RiskLevel, RiskLevel), tiers: (Tier, Tier), classes: &[Classification]) -> Self {
+        let classes = if classes.is_empty() {
+            ALL_CLASSES
+        } else {
+            classes.iter().fold(0, |all, class| all | class_bit(Some(*class)))
+        };
         let risks = RiskLevel::ALL.iter().filter(|level| (risk.0..=risk.1).contains(level));
         let tiers = Tier::ALL.iter().filter(|tier| (tiers.0..=tiers.1).contains(tier));
         let bits = risks.map(|level| risk_bit(*level)).chain(tiers.map(|tier| tier_bit(*tier)));
-        Self(bits.fold(0, |all, bit| all | bit))
+        Self(bits.fold(classes, |all, bit| all | bit))
     }
 
-    /// The one risk and the one tier of a request.
-    pub(super) const fn of(risk: RiskLevel, tier: Tier) -> Self {
-        Self(risk_bit(risk) | tier_bit(tier))
+    /// The one risk, tier and class of a request.
+    pub(super) fn of(request: &PolicyRequest<'_>) -> Self {
+        let class = request.intent.context.get(CLASSIFICATION_KEY).and_then(Value::as_str).and_then(classify);
+        Self(risk_bit(request.risk) | tier_bit(request.trust.tier) | class_bit(class))
     }
 
     pub(super) const fn contains(self, other: Self) -> bool {
@@ -208,6 +205,17 @@ impl Levels {
 
     pub(super) const fn has_tier(self, tier: Tier) -> bool {
         self.0 & tier_bit(tier) != 0
+    }
+
+    /// Whether a request of this class, if it has one that is known, is meant.
+    pub(super) const fn has_class(self, class: Option<Classification>) -> bool {
+        self.0 & class_bit(class) != 0
+    }
+
+    /// The classes that are named; none when any will do.
+    pub(super) fn classes(self) -> impl Iterator<Item = Classification> {
+        let named = !self.has_class(None);
+        Classification::ALL.iter().copied().filter(move |class| named && self.has_class(Some(*class)))
     }
 
     pub(super) const fn bits(self) -> u16 {
@@ -245,5 +253,27 @@ const fn risk_bit(risk: RiskLevel) -> u16 {
 }
 
 const fn tier_bit(tier: Tier) -> u16 {
-    1 << (RiskLevel::ALL.len() as u16 + tier as u16)
+    1 << (FIRST_TIER + tier as u16)
+}
+
+const fn class_bit(class: Option<Classification>) -> u16 {
+    match class {
+        Some(class) => 1 << (FIRST_CLASS + class as u16),
+        // No class, or a word that is none.
+        None => 1 << NO_CLASS,
+    }
+}
+
+// Where each kind of level begins among the bits.
+const FIRST_TIER: u16 = 4;
+const FIRST_CLASS: u16 = 10;
+const NO_CLASS: u16 = 14;
+const ALL_CLASSES: u16 = 0x7C00;
+// A word that is added to the vocabulary has to be given a bit here too.
+const _: () = assert!(RiskLevel::ALL.len() == 4 && Tier::ALL.len() == 6 && Classification::ALL.len() == 4);
+
+/// The class that a caller's word names, in whatever case: one that is written
+/// otherwise must not slip past a rule.
+fn classify(word: &str) -> Option<Classification> {
+    Classification::ALL.iter().copied().find(|class| class.as_str().eq_ignore_ascii_case(word))
 }

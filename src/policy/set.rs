@@ -127,7 +127,8 @@ impl PolicySet {
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-        let failure = |message: String| Error::Policy { message: format!("policy {name:?}: {message}"), problems: Vec::new() };
+        let failure =
+            |message: String| Error::Policy { message: format!("policy {name:?}: {message}"), problems: Vec::new() };
         let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
         let format: PolicyFormat =
             extension.parse().map_err(|_| failure("expected a file that ends in .toml or .json".to_owned()))?;
@@ -141,7 +142,8 @@ impl PolicySet {
     }
 
     /// Every problem of a document, errors and warnings, in the order of their
-    /// places; none for a document that loads and says what it seems to.
+    /// places; none for a document that loads and says what it seems to. Problems
+    /// do not repeat the document's name.
     pub fn validate(text: &str, format: PolicyFormat, _name: &str) -> Vec<Problem> {
         Reading::of(text, format).problems
     }

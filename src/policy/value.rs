@@ -26,7 +26,7 @@ pub(super) fn constraints(node: Node, report: &mut Report<'_>) -> Constraints {
         let value_at = field.node.at;
         let Some(mut value) = json(field.node, &path, report) else { continue };
         if field.name == "expiresAt" {
-            value = in_utc(value);
+            value = in_utc(&value);
         }
         if let Some(expected) = misfit(&field.name, &value) {
             report.error(value_at, &path, format!("{} expects {expected}", field.name));
@@ -51,7 +51,7 @@ fn misfit(name: &str, value: &Json) -> Option<&'static str> {
 
 /// A timestamp in the one form in which the earlier is the lesser text; `null`
 /// for what is none.
-fn in_utc(value: Json) -> Json {
+fn in_utc(value: &Json) -> Json {
     let time = value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
     time.map_or(Json::Null, |time| Json::String(time.to_string()))
 }
@@ -94,7 +94,10 @@ fn json(node: Node, path: &str, report: &mut Report<'_>) -> Option<Json> {
 
 fn float(number: f64) -> Json {
     if number.fract() == 0.0 {
-        #[expect(clippy::cast_possible_truncation, reason = "whole and within the range that both types hold exactly")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "whole and within the range that both types hold exactly"
+        )]
         return Json::from(number as i64);
     }
     Number::from_f64(number).map_or(Json::Null, Json::Number)

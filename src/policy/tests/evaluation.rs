@@ -1,1 +1,197 @@
+//! Decisions by example, and the words they come with.
 
+use serde_json::json;
+
+use super::*;
+use crate::model::Decision;
+
+const READ: &str = "id = \"reads\"\neffect = \"allow\"\nreason = \"Reading is harmless.\"\nmatch.capabilities = [\"*:read\"]\nconstraints.maxRecords = 100";
+const MONEY: &str = "id = \"money\"\neffect = \"escalate\"\nreviewer = \"finance-lead\"\nreason = \"Refunds move money.\"\nmatch.capabilities = [\"payment:transfer\"]";
+const NO_MAIL: &str = "id = \"no-mail\"\neffect = \"deny\"\nmatch.capabilities = [\"email:send\"]";
+
+#[test]
+fn nothing_matched_means_deny() {
+    let verdict = decide(&toml(&[]), &intent("read_email", &["email:read"]));
+    assert_eq!(verdict.decision, Decision::Deny);
+    assert_eq!(
+        verdict.reasoning,
+        "Denied: no rule grants email:read at tier T3 and risk MEDIUM. Ask whoever keeps the policies if it is needed."
+    );
+    assert!(verdict.rules.is_empty() && verdict.constraints.is_empty());
+}
+
+#[test]
+fn each_decision_names_its_rules_and_the_way_on() {
+    let policies = toml(&[READ, MONEY, NO_MAIL]);
+    for (capabilities, decision, reasoning) in [
+        (
+            &["email:read", "file:read"][..],
+            Decision::Allow,
+            "Allowed: email:read and file:read granted by rule \"reads\" (Reading is harmless).",
+        ),
+        (
+            &["payment:transfer", "payment:read"],
+            Decision::Escalate,
+            "Escalated: payment:transfer subject to approval by finance-lead under rule \"money\" (Refunds move money). Nothing is granted until finance-lead approves.",
+        ),
+        (
+            &["email:read", "email:send"],
+            Decision::Degrade,
+            "Degraded: email:read granted by rule \"reads\" (Reading is harmless); email:send denied by rule \"no-mail\". Go on with email:read alone.",
+        ),
+        (
+            &["email:send"],
+            Decision::Deny,
+            "Denied: email:send denied by rule \"no-mail\". Other words for the same will not change this; ask whoever keeps the policies.",
+        ),
+        (
+            &["payment:transfer", "email:send"],
+            Decision::Deny,
+            "Denied: email:send denied by rule \"no-mail\"; payment:transfer subject to approval by finance-lead under rule \"money\" (Refunds move money). Ask for payment:transfer apart to have finance-lead decide.",
+        ),
+    ] {
+        let verdict = decide(&policies, &intent("do_it", capabilities));
+        assert_eq!((verdict.decision, verdict.reasoning.as_str()), (decision, reasoning));
+    }
+}
+
+#[test]
+fn a_degrading_rule_leaves_what_it_names_and_withholds_the_rest() {
+    let only_reads = "id = \"only-reads\"\neffect = \"degrade\"\nto = [\"payment:read\"]\nmatch.capabilities = [\"payment:*\"]\nconstraints.maxRecords = 5";
+    let all = "id = \"all\"\neffect = \"allow\"\nconstraints.timeoutMs = 10";
+    let verdict = decide(&toml(&[only_reads, all]), &intent("do_it", &["payment:write", "payment:read", "email:read"]));
+    assert_eq!(verdict.decision, Decision::Degrade);
+    assert_eq!(words(&verdict.granted), ["payment:read", "email:read"]);
+    assert_eq!(serde_json::to_value(&verdict.constraints).unwrap(), json!({ "maxRecords": 5, "timeoutMs": 10 }));
+}
+
+#[test]
+fn an_approval_grants_no_more_than_the_rules_leave() {
+    let withheld = "id = \"none\"\neffect = \"degrade\"\nto = [\"email:read\"]\nmatch.capabilities = [\"email:*\"]";
+    let verdict =
+        decide(&toml(&[READ, MONEY, withheld]), &intent("do_it", &["payment:transfer", "file:read", "email:send"]));
+    assert_eq!(verdict.decision, Decision::Escalate);
+    let approval = verdict.on_approval.unwrap();
+    assert_eq!(words(&approval.granted), ["payment:transfer", "file:read"]);
+    assert_eq!(words(&approval.denied), ["email:send"]);
+    assert_eq!(serde_json::to_value(&approval.constraints).unwrap(), json!({ "maxRecords": 100 }));
+}
+
+#[test]
+fn many_rules_are_named_by_the_first_three() {
+    let rules: Vec<String> = (0..7)
+        .map(|n| format!("id = \"r{n}\"\neffect = \"deny\"\nmatch.actions = [\"do_*\", \"do_it{n}\", \"do_it\"]"))
+        .collect();
+    let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+    let verdict = decide(&toml(&rules), &intent("do_it", &["email:read"]));
+    assert_eq!(verdict.rules_total, 7);
+    assert!(verdict.reasoning.contains("denied by rules \"r0\", \"r1\", \"r2\" and 4 more."), "{}", verdict.reasoning);
+}
+
+#[test]
+fn a_word_that_no_document_names_is_granted_by_no_wildcard() {
+    let wide = "id = \"all\"\neffect = \"allow\"";
+    let verdict = decide(&toml(&[wide]), &intent("export", &["crm:export", "email:read"]));
+    assert_eq!((verdict.decision, words(&verdict.granted)), (Decision::Degrade, vec!["email:read".to_owned()]));
+
+    let named =
+        PolicySet::from_toml(&format!("name = \"t\"\nvocabulary = [\"crm:export\"]\n[[rule]]\n{wide}")).unwrap();
+    assert_eq!(decide(&named, &intent("export", &["crm:export"])).decision, Decision::Allow);
+}
+
+#[test]
+fn the_effective_risk_counts_and_not_the_claimed_one() {
+    let policies = toml(&["id = \"low\"\neffect = \"allow\"\nmatch.risk = { max = \"LOW\" }"]);
+    let claimed_low = intent("do_it", &["email:read"]);
+    assert_eq!(policies.evaluate(&request(&claimed_low, Tier::T5, RiskLevel::High)).decision, Decision::Deny);
+}
+
+#[test]
+fn the_tier_in_force_counts_and_not_that_of_the_score() {
+    let policies = toml(&["id = \"t4\"\neffect = \"allow\"\nmatch.tiers = { min = \"T4\" }"]);
+    let intent = intent("do_it", &["email:read"]);
+    let held = PolicyRequest {
+        trust: TrustSnapshot::new(Tier::T3.highest(), Tier::T4),
+        ..request(&intent, Tier::T0, RiskLevel::Low)
+    };
+    assert_eq!(policies.evaluate(&held).decision, Decision::Allow);
+}
+
+#[test]
+fn context_matches_strings_and_numbers_only() {
+    let policies = toml(&["id = \"a\"\neffect = \"allow\"\nmatch.context = [{ key = \"n\", matches = '^4[0-9]$' }]"]);
+    for (value, expected) in [
+        (json!("42"), Decision::Allow),
+        (json!(42), Decision::Allow),
+        (json!(420), Decision::Deny),
+        (json!([42]), Decision::Deny),
+        (json!(null), Decision::Deny),
+        (json!({ "n": 42 }), Decision::Deny),
+    ] {
+        let intent = intent("do_it", &["email:read"]).with_context("n", value.clone());
+        assert_eq!(decide(&policies, &intent).decision, expected, "{value}");
+    }
+}
+
+#[test]
+fn environments_and_classes_are_compared_without_case() {
+    let policies =
+        toml(&["id = \"a\"\neffect = \"allow\"\nmatch = { environment = [\"Küche\"], classification = [\"PUBLIC\"] }"]);
+    let asked = intent("do_it", &["email:read"])
+        .with_context("environment", "KÜCHE")
+        .with_context("dataClassification", "public");
+    assert_eq!(decide(&policies, &asked).decision, Decision::Allow);
+}
+
+#[test]
+fn explain_names_the_clause_that_failed() {
+    let policies = toml(&[
+        READ,
+        "id = \"t5\"\neffect = \"allow\"\nmatch.tiers = { min = \"T5\" }",
+        "id = \"other\"\neffect = \"deny\"\nmatch.actions = [\"send_*\"]",
+        "id = \"to\"\neffect = \"deny\"\nmatch.context = [{ key = \"target\", matches = \"x\" }]",
+    ]);
+    let asked = intent("read_email", &["email:read", "email:send"]).with_context("target", "a\u{7}b");
+    let traces = policies.explain(&request(&asked, Tier::T3, RiskLevel::Medium));
+    insta::assert_snapshot!(serde_json::to_string_pretty(&traces).unwrap());
+}
+
+#[test]
+fn a_rule_with_more_names_than_keys_still_matches() {
+    let names = |prefix: &str| (0..300).map(|n| format!("\"{prefix}{n}\"")).collect::<Vec<_>>().join(", ");
+    let rule = format!(
+        "id = \"many\"\neffect = \"allow\"\nmatch = {{ agents = [{}, \"bot-1\"], actions = [{}, \"do_it\"], environment = [{}] }}",
+        names("a-"),
+        names("do_"),
+        names("env-")
+    );
+    let policies = toml(&[&rule]);
+    for (action, environment, expected) in [
+        ("do_it", "ENV-299", Decision::Allow),
+        ("do_7", "env-0", Decision::Allow),
+        ("do_it", "env", Decision::Deny),
+        ("do", "env-0", Decision::Deny),
+    ] {
+        let asked = intent(action, &["email:read"]).with_context("environment", environment);
+        assert_eq!(decide(&policies, &asked).decision, expected, "{action} in {environment}");
+    }
+}
+
+#[test]
+fn globs_are_found_by_starts_and_ends_of_more_than_one_byte() {
+    let policies = toml(&[
+        "id = \"start\"\neffect = \"deny\"\nmatch.agents = [\"ü*\", \"a?\"]",
+        "id = \"end\"\neffect = \"deny\"\nmatch.agents = [\"*ö\"]",
+        "id = \"rest\"\neffect = \"allow\"",
+    ]);
+    for (agent, expected) in [
+        ("übot", Decision::Deny),
+        ("botö", Decision::Deny),
+        ("aü", Decision::Deny),
+        ("ö-bot", Decision::Allow),
+        ("€", Decision::Allow),
+    ] {
+        let asked = Intent::new(agent, "do_it", RiskLevel::Low, ["email:read"]).unwrap();
+        assert_eq!(decide(&policies, &asked).decision, expected, "{agent}");
+    }
+}

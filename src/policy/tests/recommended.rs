@@ -15,36 +15,25 @@ fn the_recommended_set_loads_without_a_warning() {
     assert!(policies.len() > 15);
 }
 
-/// Operation by operation and risk by risk, what each tier gets: `+` allowed,
-/// `?` escalated, `-` denied. Resources do not matter beside those named below.
-const TABLE: &str = "
-            LOW     MEDIUM  HIGH    CRITICAL
-            012345  012345  012345  012345
-    read    -+++++  -?++++  ---??+  -----?
-    write   -+++++  --?+++  ---??+  -----?
-    delete  --++++  ---?++  ----??  -----?
-    send    --++++  ---+++  ----?+  -----?
-    execute --++++  ---+++  ----?+  -----?
-    transfer ---?++ ---?++  ----??  -----?
-    admin   ---?++  ---?++  ----??  -----?
-";
-
-fn cells() -> impl Iterator<Item = (Operation, RiskLevel, Tier, Decision)> {
-    TABLE.trim().lines().skip(2).flat_map(|line| {
-        let mut columns = line.split_whitespace();
-        let operation: Operation = columns.next().unwrap().parse().unwrap();
-        RiskLevel::ALL.iter().zip(columns).flat_map(move |(&risk, marks)| {
-            assert_eq!(marks.len(), Tier::ALL.len(), "{line}");
-            Tier::ALL.iter().zip(marks.chars()).map(move |(&tier, mark)| {
-                let decision = match mark {
-                    '+' => Decision::Allow,
-                    '?' => Decision::Escalate,
-                    _ => Decision::Deny,
-                };
-                (operation, risk, tier, decision)
-            })
-        })
-    })
+/// The cells of the documented table: operation, risk, tier, and what it says.
+fn cells() -> Vec<(Operation, RiskLevel, Tier, Decision)> {
+    let document = include_str!("../../../docs/recommended-policies.md");
+    let mut cells = Vec::new();
+    for line in document.lines().filter(|line| line.starts_with("| `")) {
+        let columns: Vec<&str> = line.trim_matches('|').split('|').map(|cell| cell.trim().trim_matches('`')).collect();
+        let (operation, risk): (Operation, RiskLevel) = (columns[0].parse().unwrap(), columns[1].parse().unwrap());
+        assert_eq!(columns.len(), 2 + Tier::ALL.len(), "{line}");
+        for (&tier, word) in Tier::ALL.iter().zip(&columns[2..]) {
+            let decision = match *word {
+                "allow" => Decision::Allow,
+                "ask" => Decision::Escalate,
+                "deny" => Decision::Deny,
+                other => panic!("{other} in {line}"),
+            };
+            cells.push((operation, risk, tier, decision));
+        }
+    }
+    cells
 }
 
 #[test]
@@ -84,7 +73,9 @@ fn a_sandboxed_agent_reads_public_information_and_nothing_else() {
 #[test]
 fn secrets_and_what_is_unknown_are_granted_to_nobody() {
     let policies = recommended();
-    for capability in ["credential:send", "unknown:unknown", "unknown:read", "email:unknown", "crm:read", "email:archive"] {
+    for capability in
+        ["credential:send", "unknown:unknown", "unknown:read", "email:unknown", "crm:read", "email:archive"]
+    {
         for &tier in Tier::ALL {
             for &risk in RiskLevel::ALL {
                 let intent = intent("do_it", &[capability]);
@@ -161,8 +152,10 @@ fn no_context_loosens_anything() {
                 let told = plain.clone().with_context(key, value);
                 for &tier in Tier::ALL {
                     for &risk in RiskLevel::ALL {
-                        let (before, after) =
-                            (policies.evaluate(&request(&plain, tier, risk)), policies.evaluate(&request(&told, tier, risk)));
+                        let (before, after) = (
+                            policies.evaluate(&request(&plain, tier, risk)),
+                            policies.evaluate(&request(&told, tier, risk)),
+                        );
                         assert!(
                             strictness(after.decision) >= strictness(before.decision),
                             "{key} {value} turned {} into {} for {resource}:{operation} at {tier} {risk}",

@@ -1,1 +1,153 @@
+//! The obvious twin: an interpreter of the JSON document that looks at every
+//! rule for every capability. It shares no code with the engine but the vocabulary.
 
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::*;
+use crate::model::{Capability, Constraints, Decision};
+
+/// What the twin decides.
+#[derive(Debug, PartialEq)]
+pub(super) struct Answer {
+    pub(super) decision: Decision,
+    pub(super) granted: Vec<String>,
+    pub(super) denied: Vec<String>,
+    pub(super) constraints: Constraints,
+    /// Ids of the deciding rules, in the order of the document.
+    pub(super) rules: Vec<String>,
+}
+
+impl Answer {
+    pub(super) fn of(verdict: &Verdict) -> Self {
+        Self {
+            decision: verdict.decision,
+            granted: words(&verdict.granted),
+            denied: words(&verdict.denied),
+            constraints: verdict.constraints.clone(),
+            rules: words(&verdict.rules),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Fate {
+    Denied,
+    Person,
+    Withheld,
+    Granted,
+    Unmatched,
+}
+
+pub(super) fn decide(document: &Value, request: &PolicyRequest<'_>) -> Answer {
+    let rules = document["rule"].as_array().unwrap();
+    let required = &request.intent.required_capabilities;
+    let fates: Vec<(Fate, Vec<usize>)> =
+        required.iter().map(|capability| fate(document, rules, request, capability)).collect();
+    let any = |wanted: Fate| fates.iter().any(|(fate, _)| *fate == wanted);
+    let refused = any(Fate::Denied) || any(Fate::Unmatched);
+    let decision = if any(Fate::Person) && !refused {
+        Decision::Escalate
+    } else if fates.iter().all(|(fate, _)| *fate == Fate::Granted) {
+        Decision::Allow
+    } else if any(Fate::Granted) {
+        Decision::Degrade
+    } else {
+        Decision::Deny
+    };
+    let mut answer =
+        Answer { decision, granted: vec![], denied: vec![], constraints: Constraints::new(), rules: vec![] };
+    let mut deciding: BTreeSet<usize> = BTreeSet::new();
+    for (capability, (fate, by)) in required.iter().zip(&fates) {
+        let is_granted = *fate == Fate::Granted && decision != Decision::Escalate;
+        if is_granted {
+            answer.granted.push(capability.to_string());
+            for &rule in by {
+                if let Some(limits) = rules[rule].get("constraints") {
+                    answer.constraints.tighten(&serde_json::from_value(limits.clone()).unwrap());
+                }
+            }
+        } else {
+            answer.denied.push(capability.to_string());
+        }
+        if decision != Decision::Escalate || *fate == Fate::Person {
+            deciding.extend(by);
+        }
+    }
+    answer.rules = deciding.into_iter().map(|rule| rules[rule]["id"].as_str().unwrap().to_owned()).collect();
+    answer
+}
+
+fn fate(document: &Value, rules: &[Value], request: &PolicyRequest<'_>, capability: &Capability) -> (Fate, Vec<usize>) {
+    let matching = |effect: &str| -> Vec<usize> {
+        let fits = |rule: &Value| rule["effect"] == effect && matches(&rule["match"], request, capability);
+        (0..rules.len()).filter(|index| fits(&rules[*index])).collect()
+    };
+    let denies = matching("deny");
+    if !denies.is_empty() {
+        return (Fate::Denied, denies);
+    }
+    let is_built_in = capability.resource().is_some() && capability.operation().is_some();
+    let is_named = texts(&document["vocabulary"]).contains(&capability.as_str());
+    if !is_built_in && !is_named {
+        return (Fate::Unmatched, vec![]);
+    }
+    let escalates = matching("escalate");
+    if !escalates.is_empty() {
+        return (Fate::Person, escalates);
+    }
+    let leaves = |rule: &usize| texts(&rules[*rule]["to"]).iter().any(|text| is_capability(text, capability));
+    let (leaving, withholding): (Vec<usize>, Vec<usize>) = matching("degrade").into_iter().partition(leaves);
+    if !withholding.is_empty() {
+        return (Fate::Withheld, withholding);
+    }
+    let granting = [leaving, matching("allow")].concat();
+    if granting.is_empty() { (Fate::Unmatched, vec![]) } else { (Fate::Granted, granting) }
+}
+
+fn matches(clauses: &Value, request: &PolicyRequest<'_>, capability: &Capability) -> bool {
+    let intent = request.intent;
+    let any = |field: &str, holds: &dyn Fn(&str) -> bool| {
+        clauses.get(field).is_none() || texts(&clauses[field]).into_iter().any(holds)
+    };
+    let context = |key: &str| match intent.context.get(key) {
+        Some(Value::String(text)) => Some(text.clone()),
+        Some(Value::Number(number)) => Some(number.to_string()),
+        _ => None,
+    };
+    let equals =
+        |key: &str, wanted: &str| context(key).is_some_and(|found| found.to_lowercase() == wanted.to_lowercase());
+    let end = |field: &str, end: &str| clauses.get(field).and_then(|range| range.get(end)).and_then(Value::as_str);
+    let risk = |text: &str| text.parse::<RiskLevel>().unwrap();
+    let tier = |text: &str| text.parse::<Tier>().unwrap();
+    any("agents", &|glob| is_glob(glob, intent.agent_id.as_str()))
+        && any("labels", &|glob| request.labels.iter().any(|label| is_glob(glob, label.as_str())))
+        && any("actions", &|glob| is_glob(glob, intent.parsed_action.as_str()))
+        && any("capabilities", &|text| is_capability(text, capability))
+        && end("risk", "min").is_none_or(|min| request.risk >= risk(min))
+        && end("risk", "max").is_none_or(|max| request.risk <= risk(max))
+        && end("tiers", "min").is_none_or(|min| request.trust.tier >= tier(min))
+        && end("tiers", "max").is_none_or(|max| request.trust.tier <= tier(max))
+        && any("classification", &|wanted| equals("dataClassification", wanted))
+        && any("environment", &|wanted| equals("environment", wanted))
+        && clauses.get("context").and_then(Value::as_array).into_iter().flatten().all(|clause| {
+            let pattern = regex::Regex::new(clause["matches"].as_str().unwrap()).unwrap();
+            context(clause["key"].as_str().unwrap()).is_some_and(|text| pattern.is_match(&text))
+        })
+}
+
+fn is_capability(pattern: &str, capability: &Capability) -> bool {
+    let (resource, operation) = pattern.split_once(':').unwrap();
+    (resource == "*" || resource == capability.resource_word())
+        && (operation == "*" || operation == capability.operation_word())
+}
+
+fn is_glob(glob: &str, text: &str) -> bool {
+    let pattern = regex::escape(glob).replace(r"\*", "(?s:.*)").replace(r"\?", "(?s:.)");
+    regex::Regex::new(&format!("^(?:{pattern})$")).unwrap().is_match(text)
+}
+
+fn texts(list: &Value) -> Vec<&str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}

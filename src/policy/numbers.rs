@@ -1,0 +1,190 @@
+//! Names as numbers: the words, names, starts and ends that rules use, so that a
+//! request's own are looked up once and compared as numbers from then on.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::pattern::Names;
+
+/// Words by number, from 1.
+#[derive(Debug, Default)]
+pub(super) struct Words(HashMap<Box<str>, u32, QuickState>);
+
+impl Words {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn add(&mut self, word: &str) -> u32 {
+        if let Some(number) = self.number(word) {
+            return number;
+        }
+        let number = u32::try_from(self.0.len() + 1).unwrap_or(u32::MAX);
+        self.0.insert(word.into(), number);
+        number
+    }
+
+    pub(super) fn number(&self, word: &str) -> Option<u32> {
+        self.0.get(word).copied()
+    }
+}
+
+/// Exact names, and the literal starts or ends of globs, by number.
+#[derive(Debug, Default)]
+pub(super) struct NameNumbers {
+    exact: Words,
+    prefixes: Affixes,
+    suffixes: Affixes,
+}
+
+impl NameNumbers {
+    pub(super) fn is_empty(&self) -> bool {
+        self.exact.is_empty() && self.prefixes.lengths.is_empty() && self.suffixes.lengths.is_empty()
+    }
+
+    pub(super) fn add(&mut self, names: &Names, family: u32) -> Vec<u32> {
+        let mut numbers: Vec<u32> = names.exact().map(|name| self.exact.add(name) << NAME_BITS | family).collect();
+        for glob in names.globs() {
+            let number = match glob.literal_prefix() {
+                "" => self.suffixes.add(glob.literal_suffix()) << NAME_BITS | SUFFIX,
+                prefix => self.prefixes.add(prefix) << NAME_BITS | PREFIX,
+            };
+            numbers.push(number | family);
+        }
+        numbers
+    }
+
+    pub(super) fn find(&self, name: &str, family: u32, numbers: &mut Few) {
+        if let Some(number) = self.exact.number(name) {
+            numbers.push(number << NAME_BITS | family);
+        }
+        for number in self.prefixes.lengths_within(name).filter_map(|length| self.prefixes.number(name.get(..length))) {
+            numbers.push(number << NAME_BITS | family | PREFIX);
+        }
+        for length in self.suffixes.lengths_within(name) {
+            if let Some(number) = self.suffixes.number(name.get(name.len() - length..)) {
+                numbers.push(number << NAME_BITS | family | SUFFIX);
+            }
+        }
+    }
+}
+
+/// Starts or ends of names by number, and the lengths that they have.
+#[derive(Debug, Default)]
+struct Affixes {
+    words: Words,
+    /// In bytes, sorted.
+    lengths: Vec<usize>,
+}
+
+impl Affixes {
+    pub(super) fn add(&mut self, affix: &str) -> u32 {
+        if let Err(place) = self.lengths.binary_search(&affix.len()) {
+            self.lengths.insert(place, affix.len());
+        }
+        self.words.add(affix)
+    }
+
+    fn lengths_within(&self, name: &str) -> impl Iterator<Item = usize> {
+        let most = name.len();
+        self.lengths.iter().copied().take_while(move |length| *length <= most)
+    }
+
+    /// None for a cut amid a character, which no affix can be.
+    pub(super) fn number(&self, affix: Option<&str>) -> Option<u32> {
+        self.words.number(affix?)
+    }
+}
+
+/// A short list of numbers that rarely needs the heap.
+#[derive(Debug, Default)]
+pub(super) struct Few {
+    inline: [u32; Self::INLINE],
+    length: usize,
+    more: Vec<u32>,
+}
+
+impl Few {
+    const INLINE: usize = 12;
+
+    pub(super) fn of(number: u32) -> Self {
+        let mut few = Self::default();
+        few.push(number);
+        few
+    }
+
+    pub(super) fn push(&mut self, number: u32) {
+        match self.inline.get_mut(self.length) {
+            Some(slot) => {
+                *slot = number;
+                self.length += 1;
+            }
+            None => self.more.push(number),
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
+        self.inline.iter().take(self.length).chain(&self.more).copied()
+    }
+}
+
+impl FromIterator<u32> for Few {
+    fn from_iter<I: IntoIterator<Item = u32>>(numbers: I) -> Self {
+        let mut few = Self::default();
+        numbers.into_iter().for_each(|number| few.push(number));
+        few
+    }
+}
+
+pub(super) type QuickState = BuildHasherDefault<QuickHasher>;
+
+/// A hasher for keys that only the author of the policy chooses: requests look
+/// up and never insert, so a caller has no collisions to gain by.
+#[derive(Debug, Default)]
+pub(super) struct QuickHasher(u64);
+
+impl QuickHasher {
+    fn mix(&mut self, word: u64) {
+        // The golden ratio's multiplier spreads the low bits; the fold brings them back down.
+        let product = u128::from(self.0 ^ word).wrapping_mul(u128::from(SPREAD));
+        #[expect(clippy::cast_possible_truncation, reason = "both halves are folded into one")]
+        let folded = product as u64 ^ (product >> 64) as u64;
+        self.0 = folded.wrapping_add(SPREAD);
+    }
+}
+
+impl Hasher for QuickHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.mix(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u8(&mut self, byte: u8) {
+        self.mix(u64::from(byte));
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.mix(word);
+    }
+}
+
+const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Stands for "whatever it is".
+pub(super) const ANY: u32 = 0;
+// The lowest bits of a name's number tell an agent from a label, and an exact
+// name from the start or the end of a glob.
+pub(super) const ACTIONS: u32 = 0;
+pub(super) const AGENTS: u32 = 0;
+pub(super) const LABELS: u32 = 4;
+const PREFIX: u32 = 1;
+const SUFFIX: u32 = 2;
+const NAME_BITS: u32 = 3;
+pub(super) const FAMILY_AND_KIND: u32 = 7;
