@@ -1,0 +1,87 @@
+//! Which form an input has, and the reader of each form.
+//!
+//! A structured form is taken only where its shape is plain; everything else is
+//! read as English. `name` reads the names of tools and actions for all of them.
+
+mod http;
+mod name;
+mod shell;
+mod sql;
+mod tool_call;
+
+use crate::model::{Action, MAX_CONTEXT_DEPTH, RiskLevel, json_depth};
+
+use super::language;
+use super::lexicon::Lexicon;
+use super::reading::{Act, Format, Reading};
+use super::sign::Sign;
+
+/// Reads a normalised input.
+pub(crate) fn read(text: &str, lexicon: &Lexicon) -> Reading {
+    let trimmed = text.trim();
+    if trimmed.starts_with(['{', '[']) {
+        if let Some(reading) = structured(trimmed, lexicon) {
+            return reading;
+        }
+    }
+    if let Some(reading) = http::read(trimmed, lexicon).or_else(|| sql::read(trimmed)) {
+        return reading;
+    }
+    if shell::is_command(trimmed, lexicon) {
+        return shell::read(trimmed, lexicon);
+    }
+    if let Some(reading) = tool_call::read_expression(trimmed, lexicon) {
+        return reading;
+    }
+    if is_code(trimmed) {
+        let mut reading = Reading::new(Format::Code);
+        reading.push(code());
+        return reading;
+    }
+    english(trimmed, lexicon)
+}
+
+/// The least risk that an action's name implies.
+pub(crate) fn name_floor(action: &Action, lexicon: &Lexicon) -> RiskLevel {
+    name::floor(action, lexicon)
+}
+
+/// Code that is handed over to be run: arbitrary code.
+fn code() -> Act {
+    let mut act = Act::unclear_execution("code").marked(Sign::Downloaded);
+    act.resource = crate::model::Resource::Code;
+    act
+}
+
+fn structured(text: &str, lexicon: &Lexicon) -> Option<Reading> {
+    // Depth is told from the brackets before a tree is built: a hostile text costs no stack.
+    if json_depth(text) > MAX_CONTEXT_DEPTH {
+        let mut reading = Reading::new(Format::ToolCall);
+        reading.push(Act::unclear_execution("tool"));
+        return Some(reading);
+    }
+    let value = serde_json::from_str(text).ok()?;
+    Some(tool_call::read(&value, lexicon))
+}
+
+fn english(text: &str, lexicon: &Lexicon) -> Reading {
+    let lower = text.to_ascii_lowercase();
+    let understood = language::read(text, &lower, lexicon);
+    let mut reading = understood.reading;
+    for command in understood.commands {
+        reading.absorb(shell::read(command, lexicon));
+    }
+    for statement in sql::embedded(text) {
+        reading.absorb(statement);
+    }
+    reading
+}
+
+/// A snippet of a programming language by its first words.
+fn is_code(text: &str) -> bool {
+    let first = text.lines().next().unwrap_or("");
+    let opens = ["```", "#!/", "import ", "from ", "def ", "const ", "let ", "var ", "function ", "#include", "package ", "async def ", "print("]
+        .iter()
+        .any(|start| first.starts_with(start));
+    opens && (first.starts_with("```") || first.starts_with("#!") || text.contains(['(', '=', ';', '{']))
+}

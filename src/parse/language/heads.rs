@@ -1,0 +1,216 @@
+//! Which verbs of a sentence ask for something: imperatives, polite forms,
+//! wishes and questions; and which only tell, quote, or are forbidden.
+
+use crate::parse::lexicon::{Form, Function, Lexicon, VerbId};
+
+use super::token::{Kind, Token};
+
+/// A verb that asks for something, and the tokens that it governs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Head {
+    /// The verb; none for a question or a bare wish.
+    pub verb: Option<VerbId>,
+    pub manner: Manner,
+    /// First token after the verb.
+    pub start: usize,
+    /// One past the last token that it governs.
+    pub end: usize,
+}
+
+/// How it is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// An imperative, a polite request, a wish with "to".
+    Asked,
+    /// A purpose or a side remark: counts beside an asked one, or where there is none.
+    Mentioned,
+    /// A question of fact.
+    Question,
+    /// "I need the report": a wish without a verb.
+    Wanted,
+}
+
+/// The heads of the sentence that `tokens[from..to]` is.
+pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexicon, heads: &mut Vec<Head>) {
+    let first_new = heads.len();
+    let Some(opening) = (from..to).find(|&index| !is_skipped(tokens, index)) else { return };
+    let sentence = Sentence { tokens, from, to, lexicon };
+    let asks = sentence.is_question(opening);
+    let mut about = false;
+    for index in opening..to {
+        let Some(token) = tokens.get(index) else { break };
+        if token.is(Function::About) {
+            about = true;
+            if heads.len() == first_new {
+                heads.push(Head { verb: None, manner: Manner::Question, start: index + 1, end: to });
+            }
+            continue;
+        }
+        let manner = if about { None } else { sentence.manner(index, asks) };
+        if let (Some(manner), Some((verb, _))) = (manner, token.entry.verb) {
+            if let Some(previous) = heads.get_mut(first_new..).and_then(<[Head]>::last_mut) {
+                previous.end = index;
+            }
+            heads.push(Head { verb: Some(verb), manner, start: index + 1, end: to });
+        }
+    }
+    let found = heads.get(first_new..).unwrap_or(&[]);
+    if asks && !found.iter().any(|head| head.manner == Manner::Asked && head.start < opening + 6) {
+        let end = found.first().map_or(to, |head| head.start.saturating_sub(1).max(opening + 1));
+        heads.insert(first_new, Head { verb: None, manner: Manner::Question, start: opening, end });
+    } else if !found.iter().any(|head| head.manner == Manner::Asked) {
+        if let Some(want) = (from..to).find(|&index| sentence.is_bare_wish(index)) {
+            heads.insert(first_new, Head { verb: None, manner: Manner::Wanted, start: want + 1, end: to });
+        }
+    }
+}
+
+struct Sentence<'t, 'a> {
+    tokens: &'t [Token<'a>],
+    from: usize,
+    to: usize,
+    lexicon: &'t Lexicon,
+}
+
+impl Sentence<'_, '_> {
+    /// Whether the sentence is a question of fact: it opens with a question word or an auxiliary.
+    fn is_question(&self, opening: usize) -> bool {
+        let Some(token) = self.tokens.get(opening) else { return false };
+        let ends_in_mark = self.tokens.get(self.to).is_some_and(|stop| stop.text.contains('?'));
+        let next_is_not = self.tokens.get(opening + 1).is_some_and(|next| next.is(Function::Negation));
+        match token.entry.function {
+            _ if next_is_not => false,
+            Some(Function::Question) => true,
+            Some(Function::Auxiliary) => {
+                // "Have a look", "do it" are no questions; "is it", "are there", "do i have" are.
+                ends_in_mark || matches!(token.word, "is" | "are" | "am" | "was" | "were" | "does" | "did")
+            }
+            Some(Function::Preposition | Function::Determiner) => {
+                ends_in_mark && matches!(token.word, "who" | "when" | "where" | "which" | "whose")
+            }
+            _ => {
+                // "In which year ...?", "Next, how many ...?"
+                ends_in_mark
+                    && (opening..self.to.min(opening + 5)).any(|index| {
+                        self.tokens.get(index).is_some_and(|near| near.is(Function::Question))
+                    })
+            }
+        }
+    }
+
+    /// How the verb at `index` is asked for, if it is.
+    fn manner(&self, index: usize, in_question: bool) -> Option<Manner> {
+        let token = self.tokens.get(index)?;
+        if token.kind != Kind::Word {
+            return None;
+        }
+        let (verb, form) = token.entry.verb?;
+        if self.lexicon.verb(verb).lemma.starts_with("looking") {
+            return Some(Manner::Asked);
+        }
+        let before = self.before(index);
+        let lead = before.and_then(|place| self.tokens.get(place));
+        if form == Form::Ing {
+            return lead.filter(|lead| lead.is(Function::Lead)).map(|_| Manner::Asked);
+        }
+        if form != Form::Base {
+            return None;
+        }
+        let Some((place, lead)) = before.zip(lead) else {
+            return (!in_question && !self.reads_as_noun(index)).then_some(Manner::Asked);
+        };
+        if lead.is(Function::Lead) {
+            return Some(Manner::Asked);
+        }
+        match lead.entry.function {
+            Some(Function::Negation) => None,
+            Some(Function::Pronoun) => self.after_subject(place, lead.word),
+            Some(Function::Modal) => Some(Manner::Mentioned),
+            Some(Function::Preposition) if lead.word == "to" => Some(self.after_to(place)),
+            Some(Function::Conjunction) if in_question => {
+                self.takes_object(index).then_some(Manner::Asked)
+            }
+            Some(Function::Conjunction) => {
+                (token.entry.noun.is_none() || self.takes_object(index)).then_some(Manner::Asked)
+            }
+            _ if matches!(lead.kind, Kind::Mark) => {
+                (!in_question && !self.reads_as_noun(index)).then_some(Manner::Asked)
+            }
+            _ => None,
+        }
+    }
+
+    /// "could you send", "can i find", "if you could send": what the subject before the verb makes of it.
+    fn after_subject(&self, place: usize, subject: &str) -> Option<Manner> {
+        let earlier = self.before(place).and_then(|earlier| self.tokens.get(earlier))?;
+        let asks = earlier.is(Function::Modal) || earlier.is(Function::Lead);
+        if asks && matches!(subject, "you" | "i" | "we") {
+            return Some(Manner::Asked);
+        }
+        None
+    }
+
+    /// "want to send" asks; "a script to send" only mentions; "not to send" neither.
+    fn after_to(&self, place: usize) -> Manner {
+        let near = (self.from..place).rev().take(4);
+        for index in near {
+            let Some(token) = self.tokens.get(index) else { break };
+            if token.is(Function::Want) {
+                return Manner::Asked;
+            }
+            if token.kind == Kind::Mark {
+                break;
+            }
+        }
+        Manner::Mentioned
+    }
+
+    /// "I need the logs", "I want a burger".
+    fn is_bare_wish(&self, index: usize) -> bool {
+        let Some(token) = self.tokens.get(index) else { return false };
+        matches!(token.word, "need" | "want" | "require" | "like")
+            && self.before(index).and_then(|place| self.tokens.get(place)).is_some_and(|lead| {
+                matches!(lead.word, "i" | "we") || lead.is(Function::Modal) || lead.word == "i'd"
+            })
+    }
+
+    /// Whether a word that can be a noun stands where only a noun can: "order status", "Email from Bob".
+    fn reads_as_noun(&self, index: usize) -> bool {
+        let Some(token) = self.tokens.get(index) else { return false };
+        if token.entry.noun.is_none() {
+            return false;
+        }
+        match self.tokens.get(index + 1).filter(|_| index + 1 < self.to) {
+            None => true,
+            Some(next) => {
+                next.is(Function::Auxiliary) || (next.is(Function::Preposition) && !matches!(next.word, "to" | "for" | "with" | "in" | "from"))
+            }
+        }
+    }
+
+    /// Whether what follows can be a verb's object.
+    fn takes_object(&self, index: usize) -> bool {
+        self.tokens.get(index + 1).filter(|_| index + 1 < self.to).is_some_and(|next| {
+            next.is(Function::Determiner)
+                || next.is(Function::Pronoun)
+                || matches!(next.kind, Kind::Quoted | Kind::Number(_) | Kind::Email | Kind::Path | Kind::Url)
+        })
+    }
+
+    /// The token before, politeness and adverbs aside.
+    fn before(&self, index: usize) -> Option<usize> {
+        (self.from..index).rev().find(|&place| !is_skipped(self.tokens, place))
+    }
+}
+
+/// Words that say nothing on what is asked: fillers, and adverbs in -ly that the lexicon does not know.
+fn is_skipped(tokens: &[Token<'_>], index: usize) -> bool {
+    tokens.get(index).is_some_and(|token| {
+        token.is(Function::Filler)
+            || (token.kind == Kind::Word
+                && token.word.ends_with("ly")
+                && token.entry.verb.is_none()
+                && token.entry.noun.is_none()
+                && token.entry.function.is_none())
+    })
+}

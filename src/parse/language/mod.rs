@@ -1,0 +1,145 @@
+//! English sentences: tokens, then the verbs that ask for something, then what
+//! they are done to. What is not understood is said to be so.
+//!
+//! `token` cuts the text and looks its words up; `heads` finds what is asked;
+//! `object` weighs the nouns; `meaning` turns a verb and its nouns into an act;
+//! `facts` gathers amounts, counts and targets.
+
+mod facts;
+mod heads;
+mod meaning;
+mod object;
+mod token;
+
+use crate::model::{Operation, Resource};
+
+use super::lexicon::{Function, Lexicon};
+use super::reading::{Act, Format, Reading};
+use super::sign::{Sign, Signs};
+use heads::{Head, Manner};
+pub(crate) use token::{Kind, Token, classify, tokenise};
+
+/// What a text says, and the command lines that it asks to run.
+pub(crate) struct Understood<'a> {
+    pub reading: Reading,
+    pub commands: Vec<&'a str>,
+}
+
+/// Reads a text of English sentences; `lower` is the same in ASCII lower case.
+pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Understood<'a> {
+    let tokens = tokenise(text, lower, lexicon);
+    let mut reading = Reading::new(Format::Text);
+    facts::gather(&tokens, lexicon, &mut reading.facts);
+    let cues = token::cues(&tokens);
+    reading.facts.signs = only_global(cues);
+    if !is_comprehensible(&tokens) {
+        reading.push(Act::unknown());
+        return Understood { reading, commands: Vec::new() };
+    }
+    let clauses = clauses(&tokens, lexicon);
+    let context = meaning::Context { tokens: &tokens, lexicon, cues };
+    for head in &clauses {
+        for act in context.acts(head) {
+            reading.push(act);
+        }
+    }
+    context.add_sources(&clauses, &mut reading);
+    if reading.acts.is_empty() {
+        reading.push(context.from_nouns_alone().unwrap_or_else(Act::unknown));
+    }
+    let commands = commands(&tokens, &clauses, text, lexicon);
+    Understood { reading, commands }
+}
+
+/// The heads of all sentences; mere mentions only where a sentence's asked ones leave room.
+fn clauses(tokens: &[Token<'_>], lexicon: &Lexicon) -> Vec<Head> {
+    let mut heads = Vec::new();
+    let mut from = 0;
+    for (index, token) in tokens.iter().enumerate() {
+        if token.kind == Kind::Stop {
+            heads::find(tokens, from, index, lexicon, &mut heads);
+            from = index + 1;
+        }
+    }
+    heads::find(tokens, from, tokens.len(), lexicon, &mut heads);
+    if heads.iter().any(|head| head.manner == Manner::Asked) {
+        heads.retain(|head| {
+            head.manner != Manner::Wanted
+                // A mention that changes something is kept: what is planned may be meant.
+                && (head.manner != Manner::Mentioned
+                    || head.verb.is_some_and(|verb| lexicon.verb(verb).operation != Operation::Read))
+        });
+    }
+    heads
+}
+
+/// Whether enough words are known for a reading to mean anything.
+fn is_comprehensible(tokens: &[Token<'_>]) -> bool {
+    let (mut words, mut known, mut meaningful) = (0_usize, 0_usize, false);
+    for token in tokens {
+        match token.kind {
+            Kind::Word if token.word.chars().any(char::is_alphabetic) => {
+                words += 1;
+                let entry = token.entry;
+                let carries = entry.verb.is_some() || entry.noun.is_some() || entry.function == Some(Function::Question);
+                known += usize::from(carries || entry.function.is_some() || entry.cue.is_some());
+                meaningful |= carries || entry.function == Some(Function::About);
+            }
+            _ => {}
+        }
+    }
+    meaningful && known * 10 >= words * 3
+}
+
+/// The signs that hold for the whole text wherever they stand in it.
+fn only_global(cues: Signs) -> Signs {
+    let mut global = Signs::default();
+    for sign in [Sign::Override, Sign::Conceal, Sign::Production] {
+        if cues.has(sign) {
+            global.add(sign);
+        }
+    }
+    global
+}
+
+/// The command lines that the text asks to run: in quotation marks or plain behind "run".
+fn commands<'a>(tokens: &[Token<'a>], heads: &[Head], text: &'a str, lexicon: &Lexicon) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    for head in heads {
+        let runs = head.verb.is_some_and(|verb| matches!(&*lexicon.verb(verb).lemma, "run" | "execute" | "exec" | "launch"));
+        if !runs {
+            continue;
+        }
+        let governed = tokens.get(head.start..head.end).unwrap_or(&[]);
+        let quoted = governed.iter().filter(|token| matches!(token.kind, Kind::CodeSpan | Kind::Quoted));
+        found.extend(quoted.map(|token| token.text).filter(|span| starts_with_program(span, lexicon)));
+        if let Some(first) = governed.iter().find(|token| token.kind == Kind::Word && !token.is(Function::Determiner)) {
+            let rest = text.get(first.start..).unwrap_or("").lines().next().unwrap_or("");
+            if starts_with_program(rest, lexicon) && rest.split_whitespace().nth(1).is_some_and(looks_like_argument) {
+                found.push(rest);
+            }
+        }
+    }
+    found
+}
+
+fn starts_with_program(text: &str, lexicon: &Lexicon) -> bool {
+    text.split_whitespace().next().is_some_and(|first| lexicon.programs.knows(first))
+}
+
+fn looks_like_argument(word: &str) -> bool {
+    word.starts_with(['-', '/', '.', '~', '$', '*']) || word.contains('/')
+}
+
+/// The resource that stands in when nothing names one, and whether that is a mere guess.
+fn fallback(operation: Operation) -> Resource {
+    match operation {
+        Operation::Read => Resource::Information,
+        Operation::Send => Resource::Message,
+        Operation::Transfer => Resource::Payment,
+        Operation::Admin => Resource::Permission,
+        Operation::Execute => Resource::System,
+        Operation::Write => Resource::Document,
+        Operation::Delete | Operation::Unknown => Resource::Unknown,
+    }
+}

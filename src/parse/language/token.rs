@@ -1,0 +1,330 @@
+//! Words, numbers, quotations, addresses and marks, in one pass over the text.
+
+use crate::parse::lexicon::{Entry, Function, Lexicon};
+use crate::parse::sign::{Sign, Signs};
+
+/// One piece of the text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Token<'a> {
+    /// Where it starts, in bytes.
+    pub start: usize,
+    /// As written.
+    pub text: &'a str,
+    /// In lower case.
+    pub word: &'a str,
+    pub kind: Kind,
+    pub entry: Entry,
+    /// The sign that starts at this word.
+    pub cue: Option<Sign>,
+}
+
+/// What a piece is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Kind {
+    Word,
+    Number(f64),
+    /// What stands between quotation marks: content, not a request.
+    Quoted,
+    /// What stands between backquotes.
+    CodeSpan,
+    Email,
+    Url,
+    Path,
+    /// A mark that ends a sentence.
+    Stop,
+    /// A comma, colon, bracket or dash.
+    Mark,
+}
+
+impl Token<'_> {
+    pub(crate) fn is(&self, function: Function) -> bool {
+        self.entry.function == Some(function)
+    }
+}
+
+/// Cuts the text into tokens and joins those that the lexicon knows as a phrase.
+/// `lower` is `text` in ASCII lower case, so that offsets agree.
+pub(crate) fn tokenise<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Vec<Token<'a>> {
+    let raw = Cutter { text, lower, at: 0, unclosed: Vec::new(), tokens: Vec::with_capacity(text.len() / 5 + 4) }.cut();
+    join_phrases(&raw, text, lower, lexicon)
+}
+
+/// The signs of the cues among these tokens.
+pub(crate) fn cues(tokens: &[Token<'_>]) -> Signs {
+    let mut signs = Signs::default();
+    for sign in tokens.iter().filter_map(|token| token.cue) {
+        signs.add(sign);
+    }
+    signs
+}
+
+/// A cut piece with its place.
+#[derive(Clone, Copy)]
+struct Piece {
+    start: usize,
+    end: usize,
+    kind: Kind,
+}
+
+struct Cutter<'a> {
+    text: &'a str,
+    lower: &'a str,
+    at: usize,
+    /// Quotation marks known to have no partner in the rest of the text, so that
+    /// the search for a partner is made once a mark and the whole stays linear.
+    unclosed: Vec<char>,
+    tokens: Vec<Piece>,
+}
+
+impl<'a> Cutter<'a> {
+    fn cut(mut self) -> Vec<Piece> {
+        while let Some(c) = self.rest().chars().next() {
+            match c {
+                '\n' => self.take(1, Kind::Stop),
+                c if c.is_whitespace() => self.at += c.len_utf8(),
+                '\'' | '"' | '`' if self.quotation(c) => {}
+                c if c.is_alphanumeric() || matches!(c, '/' | '~' | '$' | '€' | '£' | '@' | '#' | '.' | '_') => self.chunk(),
+                '?' | '!' | ';' => self.take(c.len_utf8(), Kind::Stop),
+                _ => self.take(c.len_utf8(), Kind::Mark),
+            }
+        }
+        self.tokens
+    }
+
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or("")
+    }
+
+    fn take(&mut self, length: usize, kind: Kind) {
+        self.tokens.push(Piece { start: self.at, end: self.at + length, kind });
+        self.at += length;
+    }
+
+    /// Takes what stands between this mark and its partner, if it has one.
+    fn quotation(&mut self, mark: char) -> bool {
+        if self.unclosed.contains(&mark) {
+            return false;
+        }
+        let inner = self.at + 1;
+        let Some(rest) = self.text.get(inner..) else { return false };
+        let closing = rest.char_indices().find(|&(place, c)| {
+            c == mark && (mark != '\'' || !rest.get(place + 1..).is_some_and(|after| after.starts_with(char::is_alphanumeric)))
+        });
+        let Some((length, _)) = closing else {
+            self.unclosed.push(mark);
+            return false;
+        };
+        let content = rest.get(..length).unwrap_or("").trim();
+        let kind = match classify(content) {
+            _ if mark == '`' => Kind::CodeSpan,
+            Some(kind @ (Kind::Email | Kind::Path | Kind::Url)) if !content.contains(' ') => kind,
+            _ => Kind::Quoted,
+        };
+        self.tokens.push(Piece { start: inner, end: inner + length, kind });
+        self.at = inner + length + 1;
+        true
+    }
+
+    /// Takes the letters up to the next blank or quotation mark as one word, address, path or number.
+    fn chunk(&mut self) {
+        let rest = self.rest();
+        let end = rest
+            .char_indices()
+            .find(|&(place, c)| {
+                c.is_whitespace()
+                    || matches!(c, '"' | '`' | ',' | ';' | '!' | '(' | ')' | '[' | ']' | '{' | '}' | '|' | '<' | '>')
+                        && !(c == ',' && is_inside_number(rest, place))
+            })
+            .map_or(rest.len(), |(place, _)| place);
+        let whole = rest.get(..end).unwrap_or("");
+        let trimmed = whole.trim_end_matches(['.', '?', ':', '\'', '*']);
+        let trimmed = if trimmed.is_empty() { whole } else { trimmed };
+        let has_stop = whole.len() > trimmed.len() && whole.get(trimmed.len()..).is_some_and(|end| end.contains(['.', '?']));
+        let start = self.at;
+        if let Some(kind) = classify(trimmed) {
+            self.tokens.push(Piece { start, end: start + trimmed.len(), kind });
+        } else {
+            self.words(start, trimmed.len());
+        }
+        self.at = start + trimmed.len();
+        if has_stop {
+            let tail = whole.len() - trimmed.len();
+            self.tokens.push(Piece { start: self.at, end: self.at + tail, kind: Kind::Stop });
+            self.at += tail;
+        } else if whole.len() > trimmed.len() {
+            let tail = whole.len() - trimmed.len();
+            self.take(tail, Kind::Mark);
+        }
+    }
+
+    /// Splits at marks inside a chunk ("and/or", "pages.They") but keeps hyphens and apostrophes.
+    fn words(&mut self, start: usize, length: usize) {
+        let chunk = self.text.get(start..start + length).unwrap_or("");
+        let mut from = 0;
+        for (place, c) in chunk.char_indices().chain(std::iter::once((length, ' '))) {
+            if c.is_alphanumeric() || matches!(c, '-' | '_' | '\'' | '#' | '@') {
+                continue;
+            }
+            if place > from {
+                let end = start + place;
+                let word = self.lower.get(start + from..end).unwrap_or("");
+                // "Bob's" is Bob; "what's" stays, for the lexicon knows it.
+                let possessive = word.ends_with("'s") && !is_short_form(word);
+                self.tokens.push(Piece { start: start + from, end: if possessive { end - 2 } else { end }, kind: Kind::Word });
+            }
+            if place < length {
+                let kind = if c == '.' || c == '?' { Kind::Stop } else { Kind::Mark };
+                self.tokens.push(Piece { start: start + place, end: start + place + c.len_utf8(), kind });
+            }
+            from = place + c.len_utf8();
+        }
+    }
+}
+
+fn is_short_form(word: &str) -> bool {
+    matches!(word, "it's" | "that's" | "there's" | "what's" | "who's" | "where's" | "when's" | "how's" | "let's" | "here's")
+}
+
+fn is_inside_number(text: &str, place: usize) -> bool {
+    let before = text.get(..place).and_then(|part| part.chars().next_back());
+    let after = text.get(place + 1..).and_then(|part| part.chars().next());
+    before.is_some_and(|c| c.is_ascii_digit()) && after.is_some_and(|c| c.is_ascii_digit())
+}
+
+/// What a chunk without blanks is, when its shape says so.
+pub(crate) fn classify(chunk: &str) -> Option<Kind> {
+    let first = chunk.chars().next()?;
+    if first.is_ascii_digit() || (matches!(first, '$' | '€' | '£') && chunk.len() > first.len_utf8()) {
+        if let Some(number) = number(chunk) {
+            return Some(Kind::Number(number));
+        }
+    }
+    if chunk.contains("://") || chunk.starts_with("www.") {
+        return Some(Kind::Url);
+    }
+    if let Some((user, host)) = chunk.split_once('@') {
+        if !user.is_empty() && host.contains('.') && !host.starts_with('.') {
+            return Some(Kind::Email);
+        }
+    }
+    let rooted = chunk.len() > 1 && ["/", "./", "../", "~/"].iter().any(|root| chunk.starts_with(root));
+    if rooted || chunk.get(1..3) == Some(":\\") {
+        return Some(Kind::Path);
+    }
+    let (stem, ending) = chunk.rsplit_once('.')?;
+    if stem.is_empty() || stem.ends_with('.') {
+        return None;
+    }
+    let ending = ending.to_ascii_lowercase();
+    if FILE_ENDINGS.contains(&ending.as_str()) {
+        return Some(Kind::Path);
+    }
+    let is_host = DOMAIN_ENDINGS.contains(&ending.split('/').next().unwrap_or(""))
+        && stem.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'));
+    is_host.then_some(Kind::Url)
+}
+
+/// The number of "1,200.50", "$120", "70%", "12k".
+fn number(chunk: &str) -> Option<f64> {
+    let digits = chunk.trim_start_matches(['$', '€', '£']).trim_end_matches('%');
+    let (digits, factor) = match digits.strip_suffix(['k', 'K']) {
+        Some(thousands) => (thousands, 1_000.0),
+        None => match digits.strip_suffix(['m', 'M']) {
+            Some(millions) => (millions, 1_000_000.0),
+            None => (digits, 1.0),
+        },
+    };
+    if digits.len() > 24 || !digits.chars().all(|c| c.is_ascii_digit() || c == '.' || c == ',') {
+        return None;
+    }
+    let value = if digits.contains(',') { digits.replace(',', "").parse::<f64>() } else { digits.parse::<f64>() };
+    value.ok().map(|value| value * factor)
+}
+
+const FILE_ENDINGS: &[&str] = &[
+    "txt", "md", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "pdf", "csv", "tsv", "json", "yaml", "yml", "toml", "xml",
+    "html", "htm", "log", "py", "rs", "js", "ts", "go", "c", "h", "cpp", "java", "sh", "rb", "php", "sql", "db", "sqlite",
+    "zip", "tar", "gz", "tgz", "png", "jpg", "jpeg", "gif", "svg", "mp3", "mp4", "wav", "flac", "conf", "cfg", "ini",
+    "env", "pem", "key", "crt", "bak", "ipynb", "tf", "lock", "exe", "deb", "rpm", "iso", "img", "parquet", "rtf", "odt",
+];
+
+const DOMAIN_ENDINGS: &[&str] =
+    &["com", "org", "net", "io", "ai", "dev", "edu", "gov", "co", "uk", "de", "fr", "info", "app", "cloud", "eu", "us", "ch"];
+
+/// Looks up each word, joins phrases and notes cues.
+fn join_phrases<'a>(pieces: &[Piece], text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Vec<Token<'a>> {
+    let word_at = |index: usize| {
+        pieces.get(index).filter(|piece| piece.kind == Kind::Word).and_then(|piece| lower.get(piece.start..piece.end))
+    };
+    let mut tokens = Vec::with_capacity(pieces.len());
+    let mut index = 0;
+    while let Some(piece) = pieces.get(index) {
+        let (mut entry, mut end, mut taken) = (Entry::default(), piece.end, 1);
+        let mut cue = None;
+        if let Some(word) = word_at(index) {
+            entry = lexicon.word(word).unwrap_or_default();
+            cue = entry.cue;
+            for phrase in lexicon.phrases(word) {
+                let fits = phrase.rest.iter().enumerate().all(|(step, part)| word_at(index + 1 + step) == Some(&**part));
+                if !fits {
+                    continue;
+                }
+                cue = phrase.entry.cue.or(cue);
+                let joins = phrase.entry.verb.is_some() || phrase.entry.noun.is_some() || phrase.entry.function.is_some();
+                if joins {
+                    taken = 1 + phrase.rest.len();
+                    end = pieces.get(index + taken - 1).map_or(end, |last| last.end);
+                    // A cue inside the phrase still counts.
+                    cue = cue.or_else(|| {
+                        (1..taken).filter_map(|step| lexicon.word(word_at(index + step)?)).find_map(|inner| inner.cue)
+                    });
+                    entry = phrase.entry;
+                    break;
+                }
+            }
+        }
+        let (text, word) = (text.get(piece.start..end).unwrap_or(""), lower.get(piece.start..end).unwrap_or(""));
+        tokens.push(Token { start: piece.start, text, word, kind: piece.kind, entry, cue });
+        index += taken;
+    }
+    tokens
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str) -> Vec<(String, Kind)> {
+        let lower = text.to_ascii_lowercase();
+        let lexicon = Lexicon::default();
+        tokenise(text, &lower, &lexicon).iter().map(|token| (token.word.to_owned(), token.kind)).collect()
+    }
+
+    #[test]
+    fn addresses_paths_and_numbers_are_told_by_their_shape() {
+        for (text, kind) in [
+            ("bob@example.com", Kind::Email),
+            ("https://example.com/a", Kind::Url),
+            ("www.example.com", Kind::Url),
+            ("/etc/passwd", Kind::Path),
+            ("report.docx", Kind::Path),
+            ("$1,200.50", Kind::Number(1200.5)),
+        ] {
+            assert_eq!(kinds(text), vec![(text.to_owned(), kind)]);
+        }
+    }
+
+    #[test]
+    fn a_quotation_is_one_token_and_an_apostrophe_opens_none() {
+        let tokens = kinds("Don't send 'delete it all' to Bob's friend");
+        let quoted: Vec<_> = tokens.iter().filter(|(_, kind)| *kind == Kind::Quoted).collect();
+        assert_eq!(quoted.len(), 1);
+        assert_eq!(quoted[0].0, "delete it all");
+        assert!(tokens.iter().any(|(word, _)| word == "bob"));
+    }
+
+    #[test]
+    fn a_full_stop_ends_a_sentence_even_without_a_blank() {
+        assert!(kinds("our website.They sent").iter().any(|(_, kind)| *kind == Kind::Stop));
+    }
+}

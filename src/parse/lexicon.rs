@@ -1,0 +1,388 @@
+//! The lexicon: verbs, nouns, cues, rules and programs, read from TOML and laid
+//! out for lookup by word. The built-in one is read once; a user's own text of
+//! the same form can extend it or stand alone.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use crate::model::{Error, Operation, Resource};
+
+use super::document::Document;
+use super::inflect;
+use super::programs::Programs;
+use super::sign::Sign;
+
+/// The words that the parser knows. Start from [`Lexicon::builtin`] and
+/// [`extend`](Lexicon::extend) it, or bring a whole one with [`Lexicon::from_toml`].
+///
+/// ```
+/// use rulekeep::{Lexicon, Parser};
+///
+/// let lexicon = Lexicon::builtin()?.extend(
+///     r#"
+///     [[nouns]]
+///     resource = "device"
+///     words = "forklift, conveyor belt"
+///     "#,
+/// )?;
+/// let parser = Parser::with_lexicon(lexicon);
+/// # let _ = parser;
+/// # Ok::<(), rulekeep::Error>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Lexicon {
+    words: HashMap<Box<str>, Entry>,
+    /// Entries of several words, by their first word, the longest first.
+    phrases: HashMap<Box<str>, Vec<Phrase>>,
+    verbs: Vec<Verb>,
+    nouns: Vec<Noun>,
+    rules: Vec<Rule>,
+    pub(crate) programs: Programs,
+}
+
+impl Lexicon {
+    /// The built-in lexicon.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Internal`] if the built-in data does not read, which a test rules out.
+    pub fn builtin() -> Result<Self, Error> {
+        Self::shared().map(|lexicon| (*lexicon).clone())
+    }
+
+    /// A lexicon that knows only what `text` says.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] with the place and what was expected.
+    pub fn from_toml(text: &str) -> Result<Self, Error> {
+        Self::default().extend(text)
+    }
+
+    /// The same lexicon with the entries of `text` added; a word that both know
+    /// means from then on what `text` says.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] with the place and what was expected.
+    pub fn extend(mut self, text: &str) -> Result<Self, Error> {
+        let document = Document::read(text)?;
+        self.add_words(&document)?;
+        self.add_rules(&document)?;
+        self.programs.add(&document)?;
+        Ok(self)
+    }
+
+    /// The built-in lexicon, read on first use.
+    pub(crate) fn shared() -> Result<Arc<Self>, Error> {
+        static BUILTIN: OnceLock<Result<Arc<Lexicon>, Error>> = OnceLock::new();
+        BUILTIN
+            .get_or_init(|| {
+                DATA.iter().try_fold(Self::default(), |lexicon, text| lexicon.extend(text)).map(Arc::new).map_err(
+                    |error| Error::Internal { message: format!("the built-in lexicon does not read: {error}") },
+                )
+            })
+            .clone()
+    }
+
+    /// The entry of one lower-case word.
+    pub(crate) fn word(&self, word: &str) -> Option<Entry> {
+        self.words.get(word).copied()
+    }
+
+    /// The phrases that start with this word, the longest first.
+    pub(crate) fn phrases(&self, first: &str) -> &[Phrase] {
+        self.phrases.get(first).map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn verb(&self, id: VerbId) -> &Verb {
+        // INVARIANT: ids are handed out by this lexicon alone; a foreign one reads as the fallback.
+        self.verbs.get(usize::from(id.0)).unwrap_or(&Verb::FALLBACK)
+    }
+
+    pub(crate) fn noun(&self, id: NounId) -> &Noun {
+        self.nouns.get(usize::from(id.0)).unwrap_or(&Noun::FALLBACK)
+    }
+
+    /// What the rules make of a verb on a resource; the last rule that fits decides,
+    /// so that a user's own come before the built-in ones.
+    pub(crate) fn rule(&self, verb: &Verb, resource: Resource, noun: &str) -> Option<&Rule> {
+        self.rules.iter().rev().find(|rule| rule.fits(verb, resource, noun))
+    }
+
+    fn add_words(&mut self, document: &Document) -> Result<(), Error> {
+        for group in &document.verbs {
+            let operation = word_of::<Operation>("operation", &group.operation)?;
+            let resource = optional_word("resource", group.resource.as_deref())?;
+            let always = optional_word("always", group.always.as_deref())?;
+            for word in group.words.split_whitespace() {
+                let lemma = word.replace('_', " ");
+                let id = VerbId(count_of(self.verbs.len())?);
+                self.verbs.push(Verb { lemma: word.to_owned().into(), operation, resource, always });
+                for (form, spelling) in inflect::verb_forms(&lemma, &document.irregular) {
+                    self.entry(&spelling, |entry| {
+                        // A base form is never hidden by another verb's inflection ("found" and "find").
+                        if form == Form::Base || entry.verb.is_none_or(|(_, known)| known != Form::Base) {
+                            entry.verb = Some((id, form));
+                        }
+                    });
+                }
+            }
+        }
+        for group in &document.nouns {
+            let resource = word_of::<Resource>("resource", &group.resource)?;
+            for word in group.words.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+                let id = NounId(count_of(self.nouns.len())?);
+                self.nouns.push(Noun { lemma: word.to_owned().into(), resource, strength: group.strength });
+                for spelling in inflect::noun_forms(word) {
+                    self.entry(&spelling, |entry| entry.noun = Some(id));
+                }
+            }
+        }
+        for group in &document.cues {
+            let sign = sign_of(&group.sign)?;
+            for word in group.words.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+                self.entry(word, |entry| entry.cue = Some(sign));
+            }
+        }
+        for (name, words) in &document.functions {
+            let function = Function::from_word(name)
+                .ok_or_else(|| Error::input("functions", format!("unknown kind of word {name:?}")))?;
+            for word in words.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+                self.entry(word, |entry| entry.function = Some(function));
+            }
+        }
+        Ok(())
+    }
+
+    fn add_rules(&mut self, document: &Document) -> Result<(), Error> {
+        for rule in &document.rules {
+            let (resource, operation) = rule
+                .gives
+                .split_once(':')
+                .ok_or_else(|| Error::input("rules", format!("{:?} is no resource:operation", rule.gives)))?;
+            self.rules.push(Rule {
+                verbs: rule.verbs.split_whitespace().map(Into::into).collect(),
+                operation: optional_word("operation", rule.operation.as_deref())?,
+                on: optional_word("on", rule.on.as_deref())?,
+                nouns: rule.nouns.split(',').map(str::trim).filter(|noun| !noun.is_empty()).map(Into::into).collect(),
+                resource: word_of("gives", resource)?,
+                gives: word_of("gives", operation)?,
+                sign: rule.sign.as_deref().map(sign_of).transpose()?,
+            });
+        }
+        Ok(())
+    }
+
+    /// Changes the entry of a word, or of a phrase of several.
+    fn entry(&mut self, spelling: &str, change: impl FnOnce(&mut Entry)) {
+        let Some((first, rest)) = spelling.split_once(' ') else {
+            change(self.words.entry(spelling.into()).or_default());
+            return;
+        };
+        let phrases = self.phrases.entry(first.into()).or_default();
+        let rest: Box<[Box<str>]> = rest.split(' ').map(Into::into).collect();
+        if let Some(known) = phrases.iter_mut().find(|phrase| phrase.rest == rest) {
+            change(&mut known.entry);
+            return;
+        }
+        let mut entry = Entry::default();
+        change(&mut entry);
+        phrases.push(Phrase { rest, entry });
+        phrases.sort_by_key(|phrase| std::cmp::Reverse(phrase.rest.len()));
+    }
+}
+
+/// What a word can be; it may be several things at once.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Entry {
+    pub verb: Option<(VerbId, Form)>,
+    pub noun: Option<NounId>,
+    pub cue: Option<Sign>,
+    pub function: Option<Function>,
+}
+
+/// An entry of several words: what follows the first.
+#[derive(Debug, Clone)]
+pub(crate) struct Phrase {
+    pub rest: Box<[Box<str>]>,
+    pub entry: Entry,
+}
+
+/// A verb's place in its lexicon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct VerbId(u16);
+
+/// A noun's place in its lexicon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NounId(u16);
+
+/// A verb: what it does, and to what when the sentence does not say.
+#[derive(Debug, Clone)]
+pub(crate) struct Verb {
+    /// The base form, words joined by underscores.
+    pub lemma: std::borrow::Cow<'static, str>,
+    pub operation: Operation,
+    /// The resource when the sentence names none.
+    pub resource: Option<Resource>,
+    /// The resource whatever the sentence names.
+    pub always: Option<Resource>,
+}
+
+impl Verb {
+    const FALLBACK: Self = Self {
+        lemma: std::borrow::Cow::Borrowed("unknown"),
+        operation: Operation::Unknown,
+        resource: None,
+        always: None,
+    };
+}
+
+/// A noun: the resource that it names, and how surely, from 1 to 5.
+#[derive(Debug, Clone)]
+pub(crate) struct Noun {
+    pub lemma: std::borrow::Cow<'static, str>,
+    pub resource: Resource,
+    pub strength: u8,
+}
+
+impl Noun {
+    const FALLBACK: Self =
+        Self { lemma: std::borrow::Cow::Borrowed("thing"), resource: Resource::Unknown, strength: 1 };
+}
+
+/// How a verb is inflected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Base,
+    Third,
+    Ing,
+    Past,
+}
+
+/// The grammatical work that a word does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Function {
+    /// the, a, my, this
+    Determiner,
+    /// of, in, from, with
+    Preposition,
+    /// it, them, me
+    Pronoun,
+    /// can, could, would
+    Modal,
+    /// is, are, do, have
+    Auxiliary,
+    /// what, who, when
+    Question,
+    /// and, then, or
+    Conjunction,
+    /// please, kindly, also
+    Filler,
+    /// not, never, don't
+    Negation,
+    /// want, need, like, have (before "to")
+    Want,
+    /// "don't forget to", "make sure to": the verb after it is asked for
+    Lead,
+    /// "how do i", "what does": asks about doing, not to do
+    About,
+}
+
+impl Function {
+    fn from_word(word: &str) -> Option<Self> {
+        Some(match word {
+            "determiner" => Self::Determiner,
+            "preposition" => Self::Preposition,
+            "pronoun" => Self::Pronoun,
+            "modal" => Self::Modal,
+            "auxiliary" => Self::Auxiliary,
+            "question" => Self::Question,
+            "conjunction" => Self::Conjunction,
+            "filler" => Self::Filler,
+            "negation" => Self::Negation,
+            "want" => Self::Want,
+            "lead" => Self::Lead,
+            "about" => Self::About,
+            _ => return None,
+        })
+    }
+}
+
+/// What a verb on a resource, or on a noun, means beyond its class.
+#[derive(Debug, Clone)]
+pub(crate) struct Rule {
+    verbs: Vec<Box<str>>,
+    operation: Option<Operation>,
+    on: Option<Resource>,
+    nouns: Vec<Box<str>>,
+    pub resource: Resource,
+    pub gives: Operation,
+    pub sign: Option<Sign>,
+}
+
+impl Rule {
+    fn fits(&self, verb: &Verb, resource: Resource, noun: &str) -> bool {
+        (self.verbs.is_empty() || self.verbs.iter().any(|known| **known == *verb.lemma))
+            && self.operation.is_none_or(|operation| operation == verb.operation)
+            && self.on.is_none_or(|on| on == resource)
+            && (self.nouns.is_empty() || self.nouns.iter().any(|known| **known == *noun))
+    }
+}
+
+/// The built-in lexicon's files, in the order in which they are read.
+const DATA: &[&str] = &[
+    include_str!("data/words.toml"),
+    include_str!("data/verbs.toml"),
+    include_str!("data/nouns.toml"),
+    include_str!("data/rules.toml"),
+    include_str!("data/programs.toml"),
+];
+
+fn word_of<T: std::str::FromStr>(field: &'static str, word: &str) -> Result<T, Error>
+where
+    T::Err: std::fmt::Display,
+{
+    word.parse().map_err(|error: T::Err| Error::input(field, error.to_string()))
+}
+
+fn optional_word<T: std::str::FromStr>(field: &'static str, word: Option<&str>) -> Result<Option<T>, Error>
+where
+    T::Err: std::fmt::Display,
+{
+    word.map(|word| word_of(field, word)).transpose()
+}
+
+fn sign_of(word: &str) -> Result<Sign, Error> {
+    Sign::from_word(word).ok_or_else(|| Error::input("sign", format!("{word:?} is no known sign")))
+}
+
+fn count_of(length: usize) -> Result<u16, Error> {
+    u16::try_from(length).map_err(|_| Error::input("lexicon", "expected at most 65,535 words of a class"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_builtin_lexicon_reads() {
+        assert!(Lexicon::shared().is_ok(), "{:?}", Lexicon::shared().err());
+    }
+
+    #[test]
+    fn a_faulty_lexicon_says_what_was_expected() {
+        let error = Lexicon::from_toml("[[verbs]]\nwords = \"zap\"\noperation = \"zapping\"").unwrap_err();
+        assert!(error.to_string().contains("one of read write"), "{error}");
+    }
+
+    #[test]
+    fn a_users_word_means_what_the_user_says() {
+        let lexicon = Lexicon::builtin()
+            .unwrap()
+            .extend("[[nouns]]\nresource = \"device\"\nwords = \"invoice\"")
+            .unwrap();
+        let entry = lexicon.word("invoices").unwrap();
+        assert_eq!(lexicon.noun(entry.noun.unwrap()).resource, Resource::Device);
+    }
+}

@@ -1,0 +1,236 @@
+//! The intent parser: from what an agent asks to an intent that policies can
+//! evaluate.
+//!
+//! It takes in a text (an English request, a structured tool call, a shell
+//! command line, SQL, an HTTP request) and the caller's context, and hands out a
+//! [`ParseResult`]: action, capabilities, risk and its factors, confidence, and
+//! other readings. It promises that the same request gives the same answer, that
+//! no input panics, that the time grows with the length alone, and that what is
+//! not understood says so and is never harmless.
+//!
+//! The way of a request: `normalise` (the text as a person sees it), `format`
+//! (which form, and a reader for each), `language` (English), then `risk`,
+//! `classification` and `confidence` over the acts of a `reading`. What is known
+//! of words and programs is data (`data/*.toml`), read by `document` and laid out
+//! by `lexicon`, `inflect` and `programs`.
+
+mod classification;
+mod confidence;
+mod document;
+mod format;
+mod inflect;
+mod language;
+mod lexicon;
+mod normalise;
+mod programs;
+mod reading;
+mod risk;
+mod sign;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::model::{
+    Action, AgentId, Capability, Error, Intent, IntentId, MAX_INPUT_BYTES, Operation, ParseResult, Resource, RiskLevel,
+    Timestamp, check_context, risk_floor,
+};
+use classification::Classification;
+pub use lexicon::Lexicon;
+use reading::{Act, Reading};
+use sign::{Sign, Signs};
+
+/// Reads requests into intents by a lexicon.
+///
+/// ```
+/// use rulekeep::{Parser, RiskLevel};
+/// use serde_json::Map;
+///
+/// let parser = Parser::new()?;
+/// let parsed = parser.parse_text(&"support-1".parse()?, "Delete all customer records", &Map::new())?;
+/// assert_eq!(parsed.intent.required_capabilities[0].as_str(), "customer:delete");
+/// assert!(parsed.intent.risk_level >= RiskLevel::High);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Parser {
+    lexicon: Arc<Lexicon>,
+}
+
+impl Parser {
+    /// A parser with the built-in lexicon, which is read once a process.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Internal`] if the built-in lexicon does not read, which a test rules out.
+    pub fn new() -> Result<Self, Error> {
+        Lexicon::shared().map(|lexicon| Self { lexicon })
+    }
+
+    /// A parser with a lexicon of the user's.
+    pub fn with_lexicon(lexicon: Lexicon) -> Self {
+        Self { lexicon: Arc::new(lexicon) }
+    }
+
+    /// Parses a text outside of a governor: for tools that look at what the parser
+    /// makes of a text. The intent carries a nil id and the time 1970-01-01.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for a blank input or a context that is too deep,
+    /// [`Error::PayloadTooLarge`] for either past its limit.
+    pub fn parse_text(&self, agent_id: &AgentId, input: &str, context: &Map<String, Value>) -> Result<ParseResult, Error> {
+        let at = Timestamp::from_millis(0);
+        self.parse(&ParseRequest { agent_id, input, context, id: IntentId::new(at, 0), at })
+    }
+
+    /// Parses a request. The same request gives the same result.
+    pub(crate) fn parse(&self, request: &ParseRequest<'_>) -> Result<ParseResult, Error> {
+        let size = request.input.len();
+        if size > MAX_INPUT_BYTES {
+            return Err(Error::PayloadTooLarge { what: "input", size, limit: MAX_INPUT_BYTES });
+        }
+        check_context(request.context)?;
+        let (text, hidden) = normalise::normalise(request.input);
+        if text.trim().is_empty() {
+            return Err(Error::input("input", "is blank; expected what the agent wants to do"));
+        }
+        let mut reading = format::read(&text, &self.lexicon);
+        reading.facts.signs = reading.facts.signs.with(hidden).with(environment(request.context));
+        Ok(Verdict::of(&reading).into_result(request, &reading))
+    }
+
+    /// The least risk that the name of a hand-built action implies by its verb and
+    /// by words such as `all` or `production`.
+    pub(crate) fn action_floor(&self, action: &Action) -> RiskLevel {
+        format::name_floor(action, &self.lexicon)
+    }
+}
+
+/// A text to parse, and what the intent carries besides.
+#[derive(Debug)]
+pub(crate) struct ParseRequest<'a> {
+    pub agent_id: &'a AgentId,
+    pub input: &'a str,
+    pub context: &'a Map<String, Value>,
+    pub id: IntentId,
+    pub at: Timestamp,
+}
+
+/// A reading put in order and assessed.
+struct Verdict<'r> {
+    primary: &'r Act,
+    capabilities: Vec<Capability>,
+    action: Action,
+    risk: RiskLevel,
+    factors: Vec<&'static str>,
+}
+
+impl<'r> Verdict<'r> {
+    fn of(reading: &'r Reading) -> Self {
+        static UNKNOWN: std::sync::LazyLock<Act> = std::sync::LazyLock::new(Act::unknown);
+        let mut causes = Signs::default();
+        let mut ranked: Vec<(RiskLevel, &Act)> = reading
+            .acts
+            .iter()
+            .map(|act| {
+                let assessment = risk::assess(act, &reading.facts);
+                causes = causes.with(assessment.causes);
+                (assessment.level, act)
+            })
+            .collect();
+        // A stable sort: of equals the one asked first stays first.
+        ranked.sort_by_key(|&(level, act)| std::cmp::Reverse(precedence(level, act)));
+        let primary = ranked.first().map_or(&*UNKNOWN, |&(_, act)| act);
+        let mut capabilities: Vec<Capability> = Vec::with_capacity(ranked.len());
+        for &(_, act) in &ranked {
+            let capability = if act.is_unknown() { Capability::unknown() } else { Capability::new(act.resource, act.operation) };
+            if !capabilities.contains(&capability) {
+                capabilities.push(capability);
+            }
+        }
+        if capabilities.is_empty() {
+            capabilities.push(Capability::unknown());
+        }
+        let action = if primary.is_unknown() { confidence::unknown_action() } else { confidence::action_name(primary) };
+        let assessed = ranked.iter().map(|&(level, _)| level).max().unwrap_or(RiskLevel::Medium);
+        let risk = assessed.max(floor(&action, &capabilities, reading));
+        let mut factors = vec![risk::cell_text(primary.operation, primary.resource)];
+        factors.extend(causes.iter().map(Sign::text));
+        Self { primary, capabilities, action, risk, factors }
+    }
+
+    fn into_result(self, request: &ParseRequest<'_>, reading: &Reading) -> ParseResult {
+        let confidence = confidence::of(self.primary, &reading.acts);
+        let alternatives = confidence::alternatives(self.primary, &reading.acts, confidence);
+        let mut context = request.context.clone();
+        let mut add = |key: &str, value: Value| {
+            context.entry(key).or_insert(value);
+        };
+        let classification = Classification::of(&reading.acts, reading.facts.signs);
+        add("dataClassification", classification.as_str().into());
+        add("operation", self.primary.operation.as_str().into());
+        add("resource", self.primary.resource.as_str().into());
+        if let Some(target) = &reading.facts.target {
+            add("target", target.as_str().into());
+        }
+        if let Some(count) = reading.facts.count {
+            add("recordCount", count.into());
+        }
+        if let Some(amount) = reading.facts.amount {
+            add("amount", amount.into());
+        }
+        if let Some(currency) = reading.facts.currency {
+            add("currency", currency.into());
+        }
+        add("parseConfidence", confidence.into());
+        add("riskFactors", self.factors.into());
+        add("inputFormat", reading.format.as_str().into());
+        let intent = Intent {
+            id: Some(request.id),
+            agent_id: request.agent_id.clone(),
+            parsed_action: self.action,
+            risk_level: self.risk,
+            required_capabilities: self.capabilities,
+            context,
+            timestamp: Some(request.at),
+        };
+        ParseResult::new(intent, confidence, alternatives)
+    }
+}
+
+/// Changes come before the reads that feed them, then the riskier, then the further-reaching.
+fn precedence(level: RiskLevel, act: &Act) -> (bool, RiskLevel, u8) {
+    let changes = !matches!(act.operation, Operation::Read);
+    let reach = match act.operation {
+        Operation::Transfer => 6,
+        Operation::Admin => 5,
+        Operation::Delete => 4,
+        Operation::Send | Operation::Execute => 3,
+        Operation::Write => 2,
+        Operation::Read => match act.resource {
+            Resource::Credential => 1,
+            _ => 0,
+        },
+        Operation::Unknown => 0,
+    };
+    (changes, level, reach)
+}
+
+/// The rubric's floor of what was parsed. A trial without effect is below it by the rulings.
+fn floor(action: &Action, capabilities: &[Capability], reading: &Reading) -> RiskLevel {
+    let is_public = reading.acts.iter().all(|act| act.risk.is_some() || act.signs.has(Sign::DryRun) || act.signs.has(Sign::PublicPart));
+    if is_public { RiskLevel::Low } else { risk_floor(action, capabilities) }
+}
+
+/// What the caller's context says of the environment.
+fn environment(context: &Map<String, Value>) -> Signs {
+    let is_production = context
+        .get("environment")
+        .and_then(Value::as_str)
+        .is_some_and(|word| matches!(word.to_ascii_lowercase().as_str(), "production" | "prod" | "live"));
+    if is_production { Signs::of(Sign::Production) } else { Signs::default() }
+}

@@ -1,0 +1,186 @@
+//! The program table: what a command-line program does, by its name, its
+//! subcommands and its flags.
+
+use std::collections::HashMap;
+
+use crate::model::{Error, Operation, Resource, RiskLevel};
+
+use super::document::{Document, ProgramText};
+
+/// All programs by name.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Programs(HashMap<Box<str>, Program>);
+
+impl Programs {
+    pub(crate) fn get(&self, name: &str) -> Option<&Program> {
+        self.0.get(name)
+    }
+
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    pub(crate) fn add(&mut self, document: &Document) -> Result<(), Error> {
+        for (rule, names) in &document.simple {
+            let rule = CommandRule::read(rule)?;
+            for name in names.split_whitespace() {
+                self.0.insert(name.into(), Program { rule: Some(rule.clone()), ..Program::default() });
+            }
+        }
+        for (name, text) in &document.program {
+            self.0.insert(name.as_str().into(), Program::read(text)?);
+        }
+        Ok(())
+    }
+}
+
+/// One program.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Program {
+    /// What it does when no subcommand and no flag decides.
+    pub rule: Option<CommandRule>,
+    /// The resource of subcommands that are read by their verb.
+    pub resource: Option<Resource>,
+    /// How it runs another command, if it does.
+    pub wraps: Option<Wraps>,
+    subcommands: HashMap<Box<str>, CommandRule>,
+    flags: HashMap<Box<str>, FlagRule>,
+    values: Vec<Box<str>>,
+}
+
+/// Where the command stands that a program runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wraps {
+    /// Behind its own flags: `sudo -u bob ls`.
+    Rest,
+    /// Behind its first plain argument: `ssh host ls`.
+    AfterFirst,
+    /// In the argument of a flag: `bash -c 'ls'`.
+    Flag(Box<str>),
+}
+
+impl Program {
+    fn read(text: &ProgramText) -> Result<Self, Error> {
+        let wraps = text.wraps.as_deref().map(|place| match place {
+            "rest" => Wraps::Rest,
+            "after-first" => Wraps::AfterFirst,
+            flag => Wraps::Flag(flag.into()),
+        });
+        Ok(Self {
+            rule: text.rule.as_deref().map(CommandRule::read).transpose()?,
+            resource: text
+                .resource
+                .as_deref()
+                .map(|word| word.parse().map_err(|error| Error::input("program", format!("{error}"))))
+                .transpose()?,
+            wraps,
+            subcommands: text
+                .sub
+                .iter()
+                .flat_map(|(names, rule)| names.split('|').map(move |name| (name, rule)))
+                .map(|(name, rule)| Ok((name.into(), CommandRule::read(rule)?)))
+                .collect::<Result<_, Error>>()?,
+            flags: text
+                .flag
+                .iter()
+                .flat_map(|(names, rule)| names.split('|').map(move |name| (name, rule)))
+                .map(|(name, rule)| Ok((name.into(), FlagRule::read(rule)?)))
+                .collect::<Result<_, Error>>()?,
+            values: text.values.split_whitespace().map(Into::into).collect(),
+        })
+    }
+
+    /// The rule of the longest subcommand that these plain arguments start with.
+    pub(crate) fn subcommand(&self, plain: &[&str]) -> Option<&CommandRule> {
+        if self.subcommands.is_empty() {
+            return None;
+        }
+        (1..=plain.len().min(4)).rev().find_map(|length| self.subcommands.get(plain.get(..length)?.join(" ").as_str()))
+    }
+
+    /// The rule of a flag; of a cluster or an assignment, that of its name.
+    pub(crate) fn flag(&self, flag: &str) -> Option<&FlagRule> {
+        let name = flag.split('=').next().unwrap_or(flag);
+        self.flags.get(name).or_else(|| {
+            let letters = name.strip_prefix('-').filter(|rest| !rest.starts_with('-') && rest.len() > 1)?;
+            // "pacman -Syu" is decided by "-S", "tar -xzf" by "-x".
+            letters.char_indices().find_map(|(place, c)| {
+                let letter = letters.get(place..place + c.len_utf8())?;
+                self.flags.get(format!("-{letter}").as_str())
+            })
+        })
+    }
+
+    /// Whether the flag takes the next word as its value.
+    pub(crate) fn takes_value(&self, flag: &str) -> bool {
+        self.values.iter().any(|known| **known == *flag)
+    }
+}
+
+/// What a command does: `capability[,capability] RISK action`.
+#[derive(Debug, Clone)]
+pub(crate) struct CommandRule {
+    pub capabilities: Vec<(Resource, Operation)>,
+    pub risk: RiskLevel,
+    pub verb: Box<str>,
+    pub noun: Box<str>,
+}
+
+impl CommandRule {
+    fn read(text: &str) -> Result<Self, Error> {
+        let faulty = || Error::input("program", format!("{text:?}: expected \"resource:operation RISK verb_noun\""));
+        let mut parts = text.split_whitespace();
+        let (Some(capabilities), Some(risk), Some(action), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Err(faulty());
+        };
+        let capabilities = capabilities
+            .split(',')
+            .map(|pair| {
+                let (resource, operation) = pair.split_once(':').ok_or_else(faulty)?;
+                Ok((resource.parse().map_err(|_| faulty())?, operation.parse().map_err(|_| faulty())?))
+            })
+            .collect::<Result<Vec<_>, Error>>()?;
+        let (verb, noun) = action.split_once('_').ok_or_else(faulty)?;
+        Ok(Self { capabilities, risk: risk.parse().map_err(|_| faulty())?, verb: verb.into(), noun: noun.into() })
+    }
+}
+
+/// What a flag does to its command.
+#[derive(Debug, Clone)]
+pub(crate) enum FlagRule {
+    /// It decides what is done.
+    Is(CommandRule),
+    /// The risk is at least this.
+    AtLeast(RiskLevel),
+    /// Nothing is really done: the risk is this.
+    Only(RiskLevel),
+}
+
+impl FlagRule {
+    fn read(text: &str) -> Result<Self, Error> {
+        let level = |word: &str| {
+            word.parse::<RiskLevel>().map_err(|error| Error::input("program", format!("flag rule {text:?}: {error}")))
+        };
+        if let Some(word) = text.strip_prefix('+') {
+            return level(word).map(Self::AtLeast);
+        }
+        if let Some(word) = text.strip_prefix('=') {
+            return level(word).map(Self::Only);
+        }
+        CommandRule::read(text).map(Self::Is)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_that_does_not_read_says_what_was_expected() {
+        for text in ["file:read LOW", "file LOW read_file", "file:read MILD read_file", "file:read LOW read"] {
+            assert!(CommandRule::read(text).unwrap_err().to_string().contains("expected"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What a reader hands to the assessment: the acts that it found and the facts
+//! that hold for the whole request.
+
+use crate::model::{Operation, Resource, RiskLevel};
+
+use super::sign::{Sign, Signs};
+
+/// The form of the input, as `inputFormat` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    Text,
+    ToolCall,
+    Shell,
+    Sql,
+    Http,
+    Code,
+}
+
+impl Format {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::ToolCall => "tool_call",
+            Self::Shell => "shell",
+            Self::Sql => "sql",
+            Self::Http => "http",
+            Self::Code => "code",
+        }
+    }
+}
+
+/// One thing that the request asks for.
+#[derive(Debug, Clone)]
+pub(crate) struct Act {
+    /// The verb of the action's name, in its base form.
+    pub verb: String,
+    /// The noun of the action's name.
+    pub noun: String,
+    pub resource: Resource,
+    pub operation: Operation,
+    /// What it shows beside the whole request's signs.
+    pub signs: Signs,
+    /// A level that the reader knows, where a table states it; the rubric's otherwise.
+    pub risk: Option<RiskLevel>,
+    /// How sure the reader is, from 0 to 1.
+    pub sure: f64,
+}
+
+impl Act {
+    pub(crate) fn new(verb: &str, noun: &str, resource: Resource, operation: Operation, sure: f64) -> Self {
+        Self {
+            verb: verb.to_owned(),
+            noun: noun.to_owned(),
+            resource,
+            operation,
+            signs: Signs::default(),
+            risk: None,
+            sure,
+        }
+    }
+
+    /// An act that was not understood.
+    pub(crate) fn unknown() -> Self {
+        Self::new("unknown", "action", Resource::Unknown, Operation::Unknown, 0.2)
+    }
+
+    /// A command or program that cannot be read with certainty: never below `HIGH`.
+    pub(crate) fn unclear_execution(noun: &str) -> Self {
+        let mut act = Self::new("run", noun, Resource::System, Operation::Execute, 0.4);
+        act.risk = Some(RiskLevel::High);
+        act.signs.add(Sign::Unclear);
+        act
+    }
+
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.resource == Resource::Unknown && self.operation == Operation::Unknown
+    }
+
+    pub(crate) fn marked(mut self, sign: Sign) -> Self {
+        self.signs.add(sign);
+        self
+    }
+
+    pub(crate) fn at_risk(mut self, risk: RiskLevel) -> Self {
+        self.risk = Some(risk);
+        self
+    }
+}
+
+/// What holds for the whole request.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Facts {
+    pub signs: Signs,
+    /// The largest amount of money that the text names.
+    pub amount: Option<f64>,
+    pub currency: Option<&'static str>,
+    /// How many records the text names.
+    pub count: Option<u64>,
+    /// The recipient, path, host or table that the text names first.
+    pub target: Option<String>,
+}
+
+impl Facts {
+    pub(crate) fn note_target(&mut self, target: &str) {
+        if self.target.is_none() && !target.is_empty() {
+            // Long enough for any address; a target is a key in a context, not a copy of the input.
+            self.target = Some(target.chars().take(256).collect());
+        }
+    }
+
+    pub(crate) fn note_count(&mut self, count: u64) {
+        self.count = Some(self.count.map_or(count, |known| known.max(count)));
+        if count > 1000 {
+            self.signs.add(Sign::ManyRecords);
+        }
+    }
+
+    pub(crate) fn note_amount(&mut self, amount: f64, currency: Option<&'static str>) {
+        if amount.is_finite() && self.amount.is_none_or(|known| amount > known) {
+            self.amount = Some(amount);
+        }
+        self.currency = self.currency.or(currency);
+    }
+}
+
+/// What a reader found in the input.
+#[derive(Debug, Clone)]
+pub(crate) struct Reading {
+    pub format: Format,
+    pub acts: Vec<Act>,
+    pub facts: Facts,
+}
+
+impl Reading {
+    pub(crate) fn new(format: Format) -> Self {
+        Self { format, acts: Vec::new(), facts: Facts::default() }
+    }
+
+    /// Adds an act unless the same one stands already; a riskier twin wins.
+    /// INVARIANT: at most [`MAX_ACTS`] acts are kept, so that assessment stays
+    /// linear; what comes after them is kept as one unclear execution.
+    pub(crate) fn push(&mut self, act: Act) {
+        if let Some(twin) = self.acts.iter_mut().find(|known| {
+            known.resource == act.resource
+                && known.operation == act.operation
+                && known.verb == act.verb
+                && known.noun == act.noun
+        }) {
+            twin.signs = twin.signs.with(act.signs);
+            twin.risk = twin.risk.max(act.risk);
+            return;
+        }
+        match self.acts.len() {
+            0..MAX_ACTS => self.acts.push(act),
+            MAX_ACTS => self.acts.push(Act::unclear_execution("long_request")),
+            _ => {}
+        }
+    }
+
+    /// Takes in what another reader found in a part of the input.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        for act in other.acts {
+            self.push(act);
+        }
+        self.facts.signs = self.facts.signs.with(other.facts.signs);
+        if let Some(amount) = other.facts.amount {
+            self.facts.note_amount(amount, other.facts.currency);
+        }
+        if let Some(count) = other.facts.count {
+            self.facts.note_count(count);
+        }
+        if let Some(target) = other.facts.target {
+            self.facts.note_target(&target);
+        }
+    }
+}
+
+/// Most acts that one request is read into.
+const MAX_ACTS: usize = 40;

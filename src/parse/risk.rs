@@ -1,0 +1,335 @@
+//! The rubric: what an act risks, and why.
+
+use std::cell::Cell;
+
+use crate::model::{Operation, Resource, RiskLevel};
+
+use super::reading::{Act, Facts};
+use super::sign::{Sign, Signs};
+
+/// The level of one act and the signs that made it so.
+pub(crate) struct Assessment {
+    pub level: RiskLevel,
+    pub causes: Signs,
+}
+
+/// Assesses one act by the rubric's table, then raises it once where a raising condition holds
+/// that the table did not count.
+pub(crate) fn assess(act: &Act, facts: &Facts) -> Assessment {
+    let signs = act.signs.with(facts.signs);
+    let case = Case { act, facts, signs, causes: Cell::default() };
+    let mut level = match act.risk {
+        Some(level) => level.max(case.unclear_floor()),
+        None => case.by_table(),
+    };
+    if case.must_raise(level) {
+        level = level.raised();
+    }
+    Assessment { level, causes: case.causes.get() }
+}
+
+struct Case<'a> {
+    act: &'a Act,
+    facts: &'a Facts,
+    signs: Signs,
+    causes: Cell<Signs>,
+}
+
+impl Case<'_> {
+    /// Whether the sign stands, noting it as a cause if so.
+    fn shows(&self, sign: Sign) -> bool {
+        let has = self.signs.has(sign);
+        if has {
+            self.cause(sign);
+        }
+        has
+    }
+
+    fn cause(&self, sign: Sign) {
+        let mut causes = self.causes.get();
+        causes.add(sign);
+        self.causes.set(causes);
+    }
+
+    fn unclear_floor(&self) -> RiskLevel {
+        if self.shows(Sign::Unclear) { RiskLevel::Medium } else { RiskLevel::Low }
+    }
+
+    fn by_table(&self) -> RiskLevel {
+        match self.act.operation {
+            Operation::Read => self.read(),
+            Operation::Write => self.write(),
+            Operation::Delete => self.delete(),
+            Operation::Send => self.send(),
+            Operation::Execute => self.execute(),
+            Operation::Transfer => self.transfer(),
+            Operation::Admin => self.admin(),
+            Operation::Unknown => RiskLevel::Medium,
+        }
+    }
+
+    fn read(&self) -> RiskLevel {
+        use Resource as R;
+        match self.act.resource {
+            R::Credential if self.shows(Sign::PublicPart) => RiskLevel::Low,
+            R::Credential if self.shows(Sign::Bulk) => RiskLevel::Critical,
+            R::Credential => RiskLevel::High,
+            R::Customer | R::Health if self.shows(Sign::Bulk) || self.shows(Sign::ManyRecords) => RiskLevel::High,
+            R::Customer | R::Health | R::Payment | R::Email | R::Unknown => RiskLevel::Medium,
+            // What stands in a team's channel is the team's; an inbox is private.
+            R::Message if self.shows(Sign::Team) => RiskLevel::Low,
+            R::Message => RiskLevel::Medium,
+            R::Contact if self.shows(Sign::Bulk) => RiskLevel::Medium,
+            R::Analytics if self.shows(Sign::Logs) => RiskLevel::Medium,
+            R::Database if self.shows(Sign::Sensitive) => RiskLevel::Medium,
+            _ => RiskLevel::Low,
+        }
+    }
+
+    fn write(&self) -> RiskLevel {
+        use Resource as R;
+        match self.act.resource {
+            R::Health => RiskLevel::High,
+            R::Payment if self.shows(Sign::MoneyRoute) => RiskLevel::High,
+            R::Config | R::Database if self.shows(Sign::Production) && self.shows(Sign::Bulk) => RiskLevel::Critical,
+            R::Config | R::Database if self.shows(Sign::Production) => RiskLevel::High,
+            R::Calendar if self.facts.target.as_deref().is_some_and(|target| target.contains('@')) => {
+                self.cause(Sign::Outside);
+                RiskLevel::Medium
+            }
+            R::Customer
+            | R::Account
+            | R::Database
+            | R::Config
+            | R::Code
+            | R::System
+            | R::Network
+            | R::Device
+            | R::Payment
+            | R::Credential
+            | R::Permission
+            | R::Web
+            | R::Social
+            | R::Analytics
+            | R::Model
+            | R::Unknown => RiskLevel::Medium,
+            _ => RiskLevel::Low,
+        }
+    }
+
+    fn delete(&self) -> RiskLevel {
+        use Resource as R;
+        let wide = self.shows(Sign::Bulk) | self.shows(Sign::Force) | self.shows(Sign::ManyRecords);
+        let whole = self.shows(Sign::Whole);
+        match self.act.resource {
+            R::System | R::Database | R::File if whole && self.shows(Sign::Production) => RiskLevel::Critical,
+            R::System if whole => RiskLevel::Critical,
+            R::File | R::Database | R::System if self.shows(Sign::Backup) && wide => RiskLevel::Critical,
+            _ if wide || whole => RiskLevel::High,
+            R::Account | R::Credential | R::Health | R::Customer => RiskLevel::High,
+            R::Database if self.names(&["database", "schema", "db", "collection", "table"]) => RiskLevel::High,
+            R::Code if self.names(&["branch", "repository", "repo", "git_history", "remote_repository"]) => RiskLevel::High,
+            _ if self.shows(Sign::Backup) => RiskLevel::High,
+            R::Document | R::File | R::Email | R::Order | R::Task if self.shows(Sign::Draft) => RiskLevel::Low,
+            _ => RiskLevel::Medium,
+        }
+    }
+
+    fn send(&self) -> RiskLevel {
+        use Resource as R;
+        let secret = self.shows(Sign::Secret) || self.act.resource == R::Credential;
+        let outside = self.signs.has(Sign::Outside)
+            || matches!(self.act.resource, R::Social | R::Web | R::Email)
+            || self.facts.target.as_deref().is_some_and(|target| target.contains('@') || target.contains("://"));
+        if secret && outside {
+            self.shows(Sign::Outside);
+            return RiskLevel::Critical;
+        }
+        if secret || self.shows(Sign::Sensitive) || self.shows(Sign::ManyRecipients) && outside {
+            return RiskLevel::High;
+        }
+        match self.act.resource {
+            R::Payment | R::Health | R::Customer => RiskLevel::High,
+            R::Message if self.shows(Sign::Team) && !self.signs.has(Sign::Outside) => RiskLevel::Low,
+            _ => {
+                self.shows(Sign::Outside);
+                RiskLevel::Medium
+            }
+        }
+    }
+
+    fn execute(&self) -> RiskLevel {
+        use Resource as R;
+        if self.shows(Sign::UnseenInstructions) || self.shows(Sign::Downloaded) {
+            return RiskLevel::High;
+        }
+        if self.shows(Sign::DryRun) || self.shows(Sign::Harmless) {
+            return RiskLevel::Low;
+        }
+        let wide = self.signs.has(Sign::Bulk) && !self.signs.has(Sign::Upkeep);
+        match self.act.resource {
+            R::System if self.shows(Sign::Production) && wide => RiskLevel::Critical,
+            R::System | R::Code if self.shows(Sign::Production) => RiskLevel::High,
+            R::Media | R::Information | R::Model => RiskLevel::Low,
+            R::Device if self.act.verb == "lock" => RiskLevel::Low,
+            R::Task | R::Unknown | R::Permission | R::Payment | R::Customer | R::Health => RiskLevel::High,
+            _ => RiskLevel::Medium,
+        }
+    }
+
+    fn transfer(&self) -> RiskLevel {
+        if self.shows(Sign::AllMoney) || self.shows(Sign::NewParty) {
+            return RiskLevel::Critical;
+        }
+        match self.facts.amount {
+            Some(amount) if amount >= 10_000.0 => RiskLevel::Critical,
+            Some(amount) if amount <= 100.0 && self.act.resource != Resource::Payment => RiskLevel::Medium,
+            Some(amount) if amount <= 100.0 && !self.signs.has(Sign::Bulk) => RiskLevel::Medium,
+            Some(_) => RiskLevel::High,
+            None if self.act.resource == Resource::Order && self.shows(Sign::Everyday) => RiskLevel::Medium,
+            None if self.act.resource == Resource::Booking && (self.shows(Sign::Everyday) || self.is_free_reservation()) => {
+                RiskLevel::Medium
+            }
+            None => RiskLevel::High,
+        }
+    }
+
+    /// A table, a doctor's slot: nothing is paid yet. Rooms, flights and tickets are.
+    fn is_free_reservation(&self) -> bool {
+        self.shows(Sign::FreeReservation) && !self.names(&["hotel", "hotel_room", "room", "flight", "ticket", "concert_ticket"])
+    }
+
+    fn admin(&self) -> RiskLevel {
+        use Resource as R;
+        if self.shows(Sign::Administrator) || self.shows(Sign::Control) {
+            return RiskLevel::Critical;
+        }
+        if self.shows(Sign::OpenLink) || self.shows(Sign::TakesAccess) {
+            return RiskLevel::High;
+        }
+        match self.act.resource {
+            R::Account => RiskLevel::Medium,
+            R::Permission if self.shows(Sign::Membership) && !self.shows(Sign::Bulk) && !self.shows(Sign::ManyPeople) => {
+                RiskLevel::Medium
+            }
+            _ => RiskLevel::High,
+        }
+    }
+
+    /// The raising conditions that the table did not count already.
+    fn must_raise(&self, level: RiskLevel) -> bool {
+        let mut raise = false;
+        for sign in [Sign::Override, Sign::Conceal, Sign::HiddenCharacters, Sign::MixedScripts] {
+            raise |= self.shows(sign);
+        }
+        let operation = self.act.operation;
+        let reads = matches!(operation, Operation::Read | Operation::Unknown);
+        if !reads && self.signs.has(Sign::Production) && !self.causes.get().has(Sign::Production) {
+            raise |= self.shows(Sign::Production);
+        }
+        let bulk = self.signs.has(Sign::Bulk) || self.signs.has(Sign::ManyRecords);
+        let counted = self.causes.get().has(Sign::Bulk) || self.causes.get().has(Sign::ManyRecords);
+        if bulk && !counted && !self.signs.has(Sign::Upkeep) && self.bulk_matters() && level < RiskLevel::Critical {
+            self.cause(if self.signs.has(Sign::Bulk) { Sign::Bulk } else { Sign::ManyRecords });
+            raise = true;
+        }
+        raise
+    }
+
+    /// "All" counts over other people's data and over what an effect reaches for; not over
+    /// a listing of one's own items, nor over a purchase's own parts.
+    fn bulk_matters(&self) -> bool {
+        use Resource as R;
+        match self.act.operation {
+            Operation::Read => matches!(self.act.resource, R::Customer | R::Health | R::Credential),
+            Operation::Write => matches!(
+                self.act.resource,
+                R::Customer | R::Account | R::Database | R::Payment | R::Permission | R::Credential | R::Config
+            ),
+            Operation::Send => !self.signs.has(Sign::Team),
+            Operation::Execute => matches!(self.act.resource, R::System | R::Network) && self.act.risk.is_none(),
+            Operation::Delete | Operation::Admin => self.act.risk.is_none(),
+            Operation::Transfer | Operation::Unknown => false,
+        }
+    }
+
+    fn names(&self, nouns: &[&str]) -> bool {
+        nouns.contains(&self.act.noun.as_str())
+    }
+}
+
+/// The words for the table's cell, for `riskFactors`.
+pub(crate) fn cell_text(operation: Operation, resource: Resource) -> &'static str {
+    match operation {
+        Operation::Read => match resource {
+            Resource::Credential => "reads a credential",
+            Resource::Customer | Resource::Contact | Resource::Health => "reads personal data",
+            Resource::Payment => "reads payment data",
+            Resource::Email | Resource::Message => "reads private messages",
+            _ => "reads",
+        },
+        Operation::Write => "creates or changes something",
+        Operation::Delete => "removes something",
+        Operation::Send => "puts content in front of somebody else",
+        Operation::Execute => "makes a machine or device act",
+        Operation::Transfer => "moves money or commits to pay",
+        Operation::Admin => "changes who may do what",
+        Operation::Unknown => "was not understood",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn level(resource: Resource, operation: Operation, signs: &[Sign], amount: Option<f64>) -> RiskLevel {
+        let mut act = Act::new("do", "thing", resource, operation, 0.9);
+        for &sign in signs {
+            act.signs.add(sign);
+        }
+        assess(&act, &Facts { amount, ..Facts::default() }).level
+    }
+
+    #[test]
+    fn each_cell_of_the_rubric_has_its_level() {
+        use Operation as O;
+        use Resource as R;
+        use RiskLevel::{Critical, High, Low, Medium};
+        for (resource, operation, signs, amount, expected) in [
+            (R::Information, O::Read, &[][..], None, Low),
+            (R::Email, O::Read, &[], None, Medium),
+            (R::Customer, O::Read, &[Sign::Bulk], None, High),
+            (R::Credential, O::Read, &[], None, High),
+            (R::Credential, O::Read, &[Sign::Bulk], None, Critical),
+            (R::Credential, O::Read, &[Sign::PublicPart], None, Low),
+            (R::Calendar, O::Write, &[], None, Low),
+            (R::Config, O::Write, &[], None, Medium),
+            (R::Config, O::Write, &[Sign::Production], None, High),
+            (R::Database, O::Write, &[Sign::Production, Sign::Bulk], None, Critical),
+            (R::File, O::Delete, &[], None, Medium),
+            (R::File, O::Delete, &[Sign::Bulk], None, High),
+            (R::Account, O::Delete, &[], None, High),
+            (R::Message, O::Send, &[Sign::Team], None, Low),
+            (R::Email, O::Send, &[], None, Medium),
+            (R::Email, O::Send, &[Sign::Sensitive], None, High),
+            (R::Credential, O::Send, &[Sign::Outside], None, Critical),
+            (R::System, O::Execute, &[], None, Medium),
+            (R::System, O::Execute, &[Sign::Production], None, High),
+            (R::Payment, O::Transfer, &[], None, High),
+            (R::Payment, O::Transfer, &[], Some(40.0), Medium),
+            (R::Payment, O::Transfer, &[], Some(500.0), High),
+            (R::Payment, O::Transfer, &[], Some(10_000.0), Critical),
+            (R::Permission, O::Admin, &[], None, High),
+            (R::Permission, O::Admin, &[Sign::Membership], None, Medium),
+            (R::Permission, O::Admin, &[Sign::Administrator], None, Critical),
+        ] {
+            assert_eq!(level(resource, operation, signs, amount), expected, "{resource}:{operation} {signs:?} {amount:?}");
+        }
+    }
+
+    #[test]
+    fn trying_to_override_or_to_hide_raises_once() {
+        let plain = level(Resource::File, Operation::Delete, &[], None);
+        assert_eq!(level(Resource::File, Operation::Delete, &[Sign::Override, Sign::Conceal], None), plain.raised());
+    }
+}

@@ -1,0 +1,128 @@
+//! Signs: what a request shows that bears on its risk, each with the words in
+//! which `riskFactors` names it.
+
+/// Defines the signs, their words in data files, and their words for people.
+macro_rules! signs {
+    ($( $(#[$meta:meta])* $name:ident = $word:literal, $text:literal; )+) => {
+        /// One thing that bears on risk.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u8)]
+        pub(crate) enum Sign { $( $(#[$meta])* $name ),+ }
+
+        impl Sign {
+            /// Every sign, in the order in which factors are listed.
+            pub(crate) const ALL: &'static [Self] = &[ $( Self::$name ),+ ];
+
+            /// What it is called in `riskFactors`.
+            pub(crate) const fn text(self) -> &'static str {
+                match self { $( Self::$name => $text ),+ }
+            }
+
+            /// The sign of a data file's word.
+            pub(crate) fn from_word(word: &str) -> Option<Self> {
+                match word { $( $word => Some(Self::$name), )+ _ => None }
+            }
+        }
+    };
+}
+
+signs! {
+    /// The text tries to set aside what the agent was told.
+    Override = "override", "the text tries to override instructions";
+    /// The text asks to act unseen.
+    Conceal = "conceal", "the text asks to hide what is done";
+    /// Invisible characters stood in the text.
+    HiddenCharacters = "hidden_characters", "invisible or direction-changing characters were hidden in the text";
+    /// Letters of several scripts stand in one word.
+    MixedScripts = "mixed_scripts", "a word mixes letters of different scripts";
+    /// What is to be done stands elsewhere, unseen.
+    UnseenInstructions = "unseen_instructions", "follows instructions that are not in the request";
+    /// Something in it could not be read with certainty.
+    Unclear = "unclear", "a part could not be read with certainty";
+    /// Production is named.
+    Production = "production", "production environment";
+    /// All, every, everything.
+    Bulk = "bulk", "bulk scope";
+    /// More than a thousand records.
+    ManyRecords = "many_records", "more than 1,000 records";
+    /// Force, recursion.
+    Force = "force", "forced or recursive";
+    /// A party outside.
+    Outside = "outside", "reaches a party outside";
+    /// A whole audience.
+    ManyRecipients = "many_recipients", "very many recipients";
+    /// Personal, financial or internal content.
+    Sensitive = "sensitive", "sensitive content";
+    /// A secret is handled.
+    Secret = "secret", "a secret is handled";
+    /// Only the public part of a key.
+    PublicPart = "public_part", "only the public part of a key";
+    /// Root or administrator rights.
+    Administrator = "administrator", "root or administrator rights";
+    /// A safety or audit control.
+    Control = "control", "a security control or audit is concerned";
+    /// Downloaded or unseen code.
+    Downloaded = "downloaded", "runs downloaded or arbitrary code";
+    /// A link that anyone can use.
+    OpenLink = "open_link", "open to anyone who has the link";
+    /// A backup.
+    Backup = "backup", "a backup is concerned";
+    /// A whole disk, database or account goes.
+    Whole = "whole", "a whole disk, database, branch or account is concerned";
+    /// A new, unverified party is paid.
+    NewParty = "new_party", "a new or unverified party";
+    /// All the money there is.
+    AllMoney = "all_money", "everything in an account";
+    /// Where money goes is changed.
+    MoneyRoute = "money_route", "changes where money goes";
+    /// Several people at once.
+    ManyPeople = "many_people", "many people at once";
+    /// Somebody loses access.
+    TakesAccess = "takes_access", "takes access away";
+    /// Membership of a channel, team or workspace.
+    Membership = "membership", "membership is changed";
+    /// An everyday purchase.
+    Everyday = "everyday", "a small everyday purchase";
+    /// A free reservation.
+    FreeReservation = "free_reservation", "a reservation that commits";
+    /// Logs.
+    Logs = "logs", "logs are read";
+    /// Within one's own team.
+    Team = "team", "stays inside the team";
+    /// A trial without effect.
+    DryRun = "dry_run", "a trial without effect";
+    /// A draft, a cart, a temporary item.
+    Draft = "draft", "a draft or temporary item";
+    /// Formatting, linting, packing.
+    Harmless = "harmless", "a local effect";
+    /// A bounded or narrowed set.
+    Bounded = "bounded", "a bounded set";
+    /// Upkeep of one's own host.
+    Upkeep = "upkeep", "routine upkeep";
+}
+
+/// A set of signs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Signs(u64);
+
+impl Signs {
+    pub(crate) const fn of(sign: Sign) -> Self {
+        Self(1 << sign as u8)
+    }
+
+    pub(crate) const fn has(self, sign: Sign) -> bool {
+        self.0 & (1 << sign as u8) != 0
+    }
+
+    pub(crate) fn add(&mut self, sign: Sign) {
+        self.0 |= 1 << sign as u8;
+    }
+
+    pub(crate) const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = Sign> {
+        Sign::ALL.iter().copied().filter(move |&sign| self.has(sign))
+    }
+}
