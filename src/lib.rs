@@ -1,5 +1,6 @@
 //! Rulekeep governs what software agents do, in process.
 
+mod edge;
 mod governor;
 mod model;
 mod parse;
@@ -9,6 +10,7 @@ mod store;
 mod system;
 mod trust;
 
+pub use edge::{sidecar, signature};
 pub use governor::{Explanation, Governor, GovernorBuilder};
 pub use model::*;
 pub use parse::{Lexicon, Parser};

@@ -229,6 +229,11 @@ impl Error {
         Self::ProofNotFound { proof_id: proof_id.to_string() }
     }
 
+    /// For a text that is no proof id, and so names no record.
+    pub(crate) fn unknown_proof(text: &str) -> Self {
+        Self::ProofNotFound { proof_id: excerpt(text) }
+    }
+
     pub(crate) fn storage(message: impl Into<String>) -> Self {
         Self::StorageUnavailable { message: message.into() }
     }

@@ -35,5 +35,6 @@ pub use status::{Components, Health, Metrics, SystemStatus};
 pub use time::Timestamp;
 pub use trust::{Score, Tier, TrustSnapshot};
 
+#[allow(unused_imports)]
 pub(crate) use intent::{check_context, json_depth};
 pub(crate) use word::closed_words;

@@ -45,7 +45,7 @@ pub(super) struct NewState<'a> {
 /// A change of state that an operator made, and why.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StateEntry<'a> {
-    #[serde(flatten, borrow)]
+    #[serde(borrow)]
     pub(super) state: NewState<'a>,
     #[serde(borrow)]
     pub(super) cause: Cow<'a, str>,

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use crate::model::{
     AgentId, Decision, Error, IntentId, Outcome, ProofId, RiskLevel, Sequence, Timestamp, TrustSnapshot,
 };
-use crate::store::Kind;
 
 /// When a call that writes comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,20 +57,9 @@ pub(crate) struct StateDraft {
 /// What is to be written.
 #[derive(Debug)]
 pub(super) enum Draft {
-    Decision {
-        id: ProofId,
-        draft: DecisionDraft,
-    },
+    Decision { id: ProofId, draft: DecisionDraft },
     Outcome(OutcomeDraft),
-    State {
-        state: StateDraft,
-        cause: String,
-    },
-    /// An entry whose body is ready.
-    Plain {
-        kind: Kind,
-        body: Vec<u8>,
-    },
+    State { state: StateDraft, cause: String },
 }
 
 /// A draft with its place.
@@ -211,11 +199,11 @@ impl Intake {
         Ok(OutcomeSlot::Ordered(sequence))
     }
 
-    /// Puts a change of state, or a ready entry, in order.
-    pub(super) fn other(&self, now: Timestamp, draft: Draft) -> Result<Sequence, Error> {
-        let mut state = self.with_room()?;
-        let (sequence, at) = state.number(now);
-        self.push(&mut state, Pending { sequence, at, draft });
+    /// Puts a change of state in order.
+    pub(super) fn state(&self, now: Timestamp, state: StateDraft, cause: String) -> Result<Sequence, Error> {
+        let mut queue = self.with_room()?;
+        let (sequence, at) = queue.number(now);
+        self.push(&mut queue, Pending { sequence, at, draft: Draft::State { state, cause } });
         Ok(sequence)
     }
 

@@ -283,7 +283,7 @@ impl ProofLog {
 
     /// Puts a change of state in order.
     pub(crate) fn set_state(&self, now: Timestamp, state: StateDraft, cause: String) -> Result<Sequence, Error> {
-        self.shared.intake.other(now, Draft::State { state, cause })
+        self.shared.intake.state(now, state, cause)
     }
 
     /// Puts an outcome in order. `Ok(None)` when the same outcome stands already.

@@ -31,9 +31,10 @@ mod writer;
 pub use intake::Durability;
 pub use query::ProofQuery;
 
-pub(crate) use evidence::{Evidence, encode as encode_evidence};
+pub use evidence::Evidence;
+pub(crate) use evidence::encode as encode_evidence;
 pub(crate) use intake::{DecisionDraft, OutcomeDraft, StateDraft};
-pub(crate) use log::{Committed, DecisionFacts, LogOptions, LogState, OpenLogError, Place, ProofLog, Startup};
+pub(crate) use log::{Committed, LogOptions, OpenLogError, Place, ProofLog, Startup};
 
 #[cfg(test)]
 mod tests;

@@ -112,10 +112,6 @@ impl Writer {
                 write_json(&mut self.body, &entry)?;
                 Kind::State
             }
-            Draft::Plain { kind, body } => {
-                self.body.clone_from(body);
-                *kind
-            }
         };
         let position = self.journal.stage(&FrameDraft { kind, body: &self.body, evidence })?;
         Ok(Staged { position, hash })
@@ -187,7 +183,6 @@ fn apply_one(index: &mut Index, pending: &Pending, hash: Option<Digest>) -> Resu
             index.see_time(pending.at);
             Ok(())
         }
-        Draft::Plain { .. } => Ok(()),
     }
 }
 

@@ -224,6 +224,28 @@ pub(crate) mod faulty {
         }
     }
 
+    impl<F: Files + ?Sized> Files for Arc<F> {
+        fn create_dir(&self, path: &Path) -> io::Result<()> {
+            (**self).create_dir(path)
+        }
+
+        fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn StoreFile>> {
+            (**self).open(path, mode)
+        }
+
+        fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+            (**self).list(path)
+        }
+
+        fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+            (**self).rename(from, to)
+        }
+
+        fn sync_dir(&self, path: &Path) -> io::Result<()> {
+            (**self).sync_dir(path)
+        }
+    }
+
     impl<F: Files> Files for FaultyFiles<F> {
         fn create_dir(&self, path: &Path) -> io::Result<()> {
             self.plan.step()?;

@@ -111,3 +111,26 @@ impl StoreFile for MemoryFile {
         Ok(())
     }
 }
+
+#[cfg(test)]
+impl MemoryFiles {
+    /// Another disk with the same content.
+    pub(crate) fn fork(&self) -> Self {
+        let copy = Self::new();
+        for (path, file) in self.table().iter() {
+            let content = RwLock::new(file.content.read().unwrap().clone());
+            copy.table().insert(path.clone(), Arc::new(MemoryFile { content }));
+        }
+        copy
+    }
+
+    /// What a file holds.
+    pub(crate) fn content(&self, path: &Path) -> Vec<u8> {
+        self.table()[path].content.read().unwrap().clone()
+    }
+
+    /// Changes a file behind everybody's back.
+    pub(crate) fn change(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+        change(&mut self.table()[path].content.write().unwrap());
+    }
+}

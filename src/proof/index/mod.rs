@@ -16,7 +16,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 pub(crate) use persist::Mark;
 pub(crate) use posting::{Filter, Tally};
-pub(crate) use select::Selection;
 
 use posting::{Block, Posting, Summary};
 

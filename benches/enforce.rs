@@ -1,0 +1,162 @@
+//! What the hot path costs: parse, enforce by the size of the policy set, by
+//! the length of the log, by durability, and by threads.
+//!
+//! `cargo bench --bench enforce`. The log of a million records takes a minute to
+//! make; `RULEKEEP_BENCH_RECORDS=10000` makes a shorter one.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use rulekeep::{Agent, Durability, Governor, Intent, PolicySet, RiskLevel, Tier};
+
+const AGENT: &str = "bench";
+
+fn governor(durability: Durability, policies: Option<PolicySet>, folder: &tempfile::TempDir) -> Governor {
+    let mut builder = Governor::builder().durability(durability);
+    if let Some(policies) = policies {
+        builder = builder.policies(policies);
+    }
+    let governor = builder.open(folder.path()).expect("the store opens");
+    governor.register_agent(Agent::new(AGENT).at_tier(Tier::T4)).expect("the agent is new");
+    governor
+}
+
+fn intent() -> Intent {
+    Intent::new(AGENT, "send_report", RiskLevel::Low, ["document:read", "email:send"])
+        .expect("the intent is well formed")
+        .with_context("target", "ann@example.com")
+}
+
+/// `rules` rules of which one in ten names the intent's action. In JSON, written
+/// densely, for 10,000 of them to fit a document.
+fn policies(rules: usize) -> PolicySet {
+    let rules: Vec<String> = (0..rules)
+        .map(|rule| {
+            let action = if rule % 10 == 0 { "send_report".to_owned() } else { format!("other_{rule}") };
+            format!(r#"{{"id":"r{rule}","effect":"allow","match":{{"actions":["{action}"],"tiers":{{"min":"T2"}}}}}}"#)
+        })
+        .collect();
+    PolicySet::from_json(&format!(r#"{{"name":"bench","rules":[{}]}}"#, rules.join(","))).expect("the policies load")
+}
+
+fn parse(criterion: &mut Criterion) {
+    let governor = Governor::builder().open_in_memory().expect("the store opens");
+    governor.register_agent(Agent::new(AGENT)).expect("the agent is new");
+    let sentence =
+        "Please send a short summary of the quarterly report to ann@example.com and add a reminder for next Friday";
+    let call = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"send_email","arguments":{"recipients":["ann@example.com"],"subject":"Quarterly report","body":"Hello Ann, please find the summary of the quarterly report below. Kind regards, the assistant."}}}"#;
+    let mut group = criterion.benchmark_group("parse");
+    for (name, input) in [("sentence", sentence), ("tool_call", call)] {
+        group.throughput(Throughput::Bytes(input.len() as u64));
+        group.bench_function(name, |bencher| bencher.iter(|| governor.parse(AGENT, black_box(input))));
+    }
+    group.finish();
+}
+
+fn by_policies(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("enforce_buffered_by_policies");
+    for rules in [10, 100, 1_000, 10_000] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let governor = governor(Durability::Buffered, Some(policies(rules)), &folder);
+        let intent = intent();
+        group.bench_function(BenchmarkId::from_parameter(rules), |bencher| {
+            bencher.iter(|| governor.enforce(black_box(&intent)).expect("a verdict"));
+        });
+        governor.close().expect("the store closes");
+    }
+    group.finish();
+}
+
+fn by_log(criterion: &mut Criterion) {
+    let most = std::env::var("RULEKEEP_BENCH_RECORDS").ok().and_then(|count| count.parse().ok()).unwrap_or(1_000_000);
+    let mut group = criterion.benchmark_group("enforce_buffered_by_log");
+    for records in [0, most / 10, most] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let governor = governor(Durability::Buffered, None, &folder);
+        let intent = intent();
+        for _ in 0..records {
+            governor.enforce(&intent).expect("a verdict");
+        }
+        group.bench_function(BenchmarkId::from_parameter(records), |bencher| {
+            bencher.iter(|| governor.enforce(black_box(&intent)).expect("a verdict"));
+        });
+        tails(&format!("enforce_buffered_by_log/{records}"), &governor, &intent);
+        governor.close().expect("the store closes");
+    }
+    group.finish();
+}
+
+/// Criterion has no tails: these are read off single calls, paced so that the
+/// queue does not fill.
+fn tails(name: &str, governor: &Governor, intent: &Intent) {
+    let mut nanos: Vec<u128> = (0..100_000)
+        .map(|_| {
+            let started = Instant::now();
+            black_box(governor.enforce(intent).expect("a verdict"));
+            let elapsed = started.elapsed();
+            while started.elapsed() < PACE {
+                std::hint::spin_loop();
+            }
+            elapsed.as_nanos()
+        })
+        .collect();
+    nanos.sort_unstable();
+    let at = |share: f64| nanos[((nanos.len() - 1) as f64 * share) as usize] as f64 / 1000.0;
+    println!("{name}: p50 {:.2} us, p99 {:.2} us, p99.9 {:.2} us, max {:.0} us", at(0.5), at(0.99), at(0.999), at(1.0));
+}
+
+const PACE: Duration = Duration::from_micros(20);
+
+fn by_durability(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("enforce_by_durability");
+    group.sample_size(20);
+    let bare_folder = tempfile::tempdir().expect("a folder");
+    let bare = std::fs::File::create(bare_folder.path().join("bare")).expect("a file");
+    std::os::unix::fs::FileExt::write_all_at(&bare, &vec![0; 4 << 20], 0).expect("room");
+    bare.sync_all().expect("a sync");
+    let mut at = 0;
+    group.bench_function("bare_fdatasync", |bencher| {
+        bencher.iter(|| {
+            at = (at + 1500) % (4 << 20);
+            std::os::unix::fs::FileExt::write_all_at(&bare, &[7; 1500], at).expect("a write");
+            bare.sync_data().expect("a sync");
+        });
+    });
+    for (name, durability) in [("buffered", Durability::Buffered), ("sync", Durability::Sync)] {
+        for threads in [1, 2] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let governor = governor(durability, None, &folder);
+            let intent = intent();
+            group.bench_function(BenchmarkId::new(name, threads), |bencher| {
+                bencher.iter_custom(|count| on_threads(&governor, &intent, threads, count));
+            });
+            governor.close().expect("the store closes");
+        }
+    }
+    group.finish();
+}
+
+/// The time that `count` enforcements take on so many threads: an item is one
+/// enforcement, whichever thread made it.
+fn on_threads(governor: &Governor, intent: &Intent, threads: u64, count: u64) -> Duration {
+    let started = Instant::now();
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let share = count / threads + u64::from(thread < count % threads);
+            scope.spawn(move || {
+                for _ in 0..share {
+                    governor.enforce(black_box(intent)).expect("a verdict");
+                }
+            });
+        }
+    });
+    started.elapsed()
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2));
+    targets = parse, by_policies, by_log, by_durability
+}
+criterion_main!(benches);

@@ -1,0 +1,46 @@
+//! Policies from a file: load it, ask what it would decide and why, put a new
+//! set in force while running, and see what a mistake in a file looks like.
+//!
+//! ```text
+//! cargo run --release --example policy_file [-- FILE.toml|FILE.json]
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use rulekeep::{Agent, Error, Governor, Intent, PolicyFormat, PolicySet, RiskLevel, Tier};
+
+fn main() -> Result<(), Error> {
+    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/policies/support.toml");
+    let file = std::env::args().nth(1).map_or_else(default, PathBuf::from);
+    let policies = PolicySet::from_file(&file)?;
+    println!("{}: {} rules, {}", policies.name(), policies.len(), policies.digest());
+    for warning in policies.warnings() {
+        println!("  line {}: {}", warning.line, warning.message);
+    }
+
+    let governor = Governor::builder().policies(policies).open_in_memory()?;
+    governor.register_agent(Agent::new("desk-1").at_tier(Tier::T3).with_label("support"))?;
+    let intents = [
+        Intent::new("desk-1", "read_ticket", RiskLevel::Low, ["task:read", "customer:read"])?,
+        Intent::new("desk-1", "refund_order", RiskLevel::Medium, ["payment:transfer"])?.with_context("amount", 45),
+        Intent::new("desk-1", "answer_and_purge", RiskLevel::Medium, ["email:send", "customer:delete"])?,
+    ];
+    for intent in &intents {
+        let explanation = governor.explain(intent)?;
+        println!("\n{}: {}, {}", intent.parsed_action, explanation.decision, explanation.reasoning);
+        for rule in &explanation.rules {
+            println!("  line {:>3}  {:28}  {}", rule.line, rule.rule, rule.why);
+        }
+    }
+
+    // A new set takes effect with the next decision; this one knows no rule, so it denies.
+    governor.load_policies(PolicySet::from_toml("name = \"closed for the night\"")?)?;
+    println!("\nat night: {}", governor.enforce(&intents[0])?.reasoning);
+
+    println!("\na file with mistakes:");
+    let mistakes = "name = \"m\"\n[[rule]]\nid = \"a\"\neffect = \"alow\"\nmatch.capabilities = [\"payment:trasnfer\"]\n";
+    for problem in PolicySet::validate(mistakes, PolicyFormat::Toml, "mistakes.toml") {
+        println!("  line {}, column {}: {}: {}", problem.line, problem.column, problem.severity, problem.message);
+    }
+    governor.close()
+}

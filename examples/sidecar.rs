@@ -1,0 +1,102 @@
+//! A governor behind standard input and output: JSON-RPC 2.0, one message a
+//! line, so that a runtime in any language can embed it with no network.
+//!
+//! ```text
+//! cargo run --release --example sidecar -- [--store DIR] [--policies FILE]
+//!     [--durability sync|buffered] [--auto-register]
+//! ```
+
+use std::io::{self, BufReader};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use rulekeep::{Durability, Error, Governor, PolicySet, sidecar};
+
+fn main() -> ExitCode {
+    let options = match Options::read(std::env::args().skip(1)) {
+        Ok(options) => options,
+        Err(message) => {
+            eprintln!("sidecar: {message}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match run(options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("sidecar: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: Options) -> Result<(), String> {
+    let temporary;
+    let store = match options.store {
+        Some(store) => store,
+        None => {
+            temporary = tempfile::tempdir().map_err(|error| format!("cannot make a temporary store: {error}"))?;
+            eprintln!("sidecar: temporary store in {}", temporary.path().display());
+            temporary.path().to_owned()
+        }
+    };
+    let mut builder = Governor::builder().durability(options.durability);
+    if let Some(policies) = options.policies {
+        builder = builder.policies(PolicySet::from_file(policies).map_err(describe)?);
+    }
+    if options.auto_register {
+        builder = builder.auto_register();
+    }
+    let governor = builder.open(store).map_err(describe)?;
+    for warning in governor.policies().warnings() {
+        eprintln!("sidecar: policies, line {}: {}", warning.line, warning.message);
+    }
+    let verification = governor.verify().map_err(describe)?;
+    if let Some(broken) = verification.first_broken {
+        eprintln!("sidecar: the log is broken and read-only: {broken}");
+    }
+    let served = sidecar::serve(&governor, BufReader::new(io::stdin().lock()), io::stdout().lock());
+    governor.close().map_err(describe)?;
+    match served {
+        // Whoever asked has gone; that is an end like any other.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.to_string()),
+        _ => Ok(()),
+    }
+}
+
+fn describe(error: Error) -> String {
+    format!("{}: {error}", error.code())
+}
+
+struct Options {
+    store: Option<PathBuf>,
+    policies: Option<PathBuf>,
+    durability: Durability,
+    auto_register: bool,
+}
+
+impl Options {
+    fn read(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut options = Self { store: None, policies: None, durability: Durability::Sync, auto_register: false };
+        while let Some(option) = arguments.next() {
+            let mut value = || arguments.next().ok_or_else(|| format!("{option} needs a value"));
+            match option.as_str() {
+                "--store" => options.store = Some(value()?.into()),
+                "--policies" => options.policies = Some(value()?.into()),
+                "--durability" => options.durability = durability(&value()?)?,
+                "--auto-register" => options.auto_register = true,
+                other => return Err(format!("unknown option {other:?}")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn durability(word: &str) -> Result<Durability, String> {
+    match word {
+        "sync" => Ok(Durability::Sync),
+        "buffered" => Ok(Durability::Buffered),
+        other => Err(format!("--durability takes sync or buffered, not {other:?}")),
+    }
+}
+
+const USAGE: &str = "usage: sidecar [--store DIR] [--policies FILE] [--durability sync|buffered] [--auto-register]";

@@ -1,0 +1,16 @@
+//! Floor 4, the edges: the contract over a wire, in terms of the
+//! [`Governor`](crate::Governor) alone.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `params.rs` | reading a request's fields, each fault with its name |
+//! | `wire.rs` | the contract's calls: named parameters in, JSON out |
+//! | `rpc.rs` | JSON-RPC 2.0 framing |
+//! | `sidecar.rs` | the two over lines of text: the protocol of the sidecar |
+//! | `signature.rs` | signing webhook payloads, and verifying them |
+
+mod params;
+mod rpc;
+pub mod sidecar;
+pub mod signature;
+mod wire;

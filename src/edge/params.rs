@@ -1,0 +1,117 @@
+//! Reading a request's fields. Unknown fields are dropped, `null` counts as absent.
+
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::model::{Error, InvalidValue, json_depth};
+
+/// The named parameters of a call.
+#[derive(Debug, Default)]
+pub(super) struct Params {
+    fields: Map<String, Value>,
+}
+
+/// How faults in a field are told: they have other codes in a query.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Faults {
+    Input,
+    Query,
+}
+
+impl Faults {
+    pub(super) fn error(self, field: &'static str, message: impl Into<String>) -> Error {
+        match self {
+            Self::Input => Error::input(field, message),
+            Self::Query => Error::query(field, message),
+        }
+    }
+}
+
+/// Deepest value that is read at all. A context's own limit lies far below, the
+/// JSON reader's above.
+const MAX_DEPTH: usize = 64;
+
+impl Params {
+    /// Reads an object, looking at the depth of each field before a tree is built.
+    pub(super) fn read(raw: &RawValue) -> Result<Self, Error> {
+        let unreadable = |error: serde_json::Error| Error::input("params", error.to_string());
+        let raw: HashMap<String, &RawValue> = serde_json::from_str(raw.get()).map_err(unreadable)?;
+        let mut fields = Map::new();
+        for (name, value) in raw {
+            if json_depth(value.get()) > MAX_DEPTH {
+                let message = format!("nested more than {MAX_DEPTH} levels deep");
+                return Err(match name.as_str() {
+                    "intent" => Error::intent("context", message),
+                    "context" => Error::input("context", message),
+                    _ => Error::input("params", format!("{name:.40}: {message}")),
+                });
+            }
+            fields.insert(name, serde_json::from_str(value.get()).map_err(unreadable)?);
+        }
+        Ok(Self { fields })
+    }
+
+    pub(super) fn get(&self, field: &str) -> Option<&Value> {
+        self.fields.get(field).filter(|value| !value.is_null())
+    }
+
+    pub(super) fn text(&self, field: &'static str, faults: Faults) -> Result<&str, Error> {
+        self.optional_text(field, faults)?.ok_or_else(|| faults.error(field, "is missing"))
+    }
+
+    pub(super) fn optional_text(&self, field: &'static str, faults: Faults) -> Result<Option<&str>, Error> {
+        let text = |value: &'_ Value| value.as_str().is_some();
+        match self.get(field) {
+            Some(value) if !text(value) => Err(faults.error(field, "expected a string")),
+            value => Ok(value.and_then(Value::as_str)),
+        }
+    }
+
+    pub(super) fn word<T: std::str::FromStr<Err = InvalidValue>>(
+        &self,
+        field: &'static str,
+        faults: Faults,
+    ) -> Result<T, Error> {
+        self.optional_word(field, faults)?.ok_or_else(|| faults.error(field, "is missing"))
+    }
+
+    pub(super) fn optional_word<T: std::str::FromStr<Err = InvalidValue>>(
+        &self,
+        field: &'static str,
+        faults: Faults,
+    ) -> Result<Option<T>, Error> {
+        let word = self.optional_text(field, faults)?.map(str::parse).transpose();
+        word.map_err(|error: InvalidValue| faults.error(field, error.to_string()))
+    }
+
+    pub(super) fn optional_whole(&self, field: &'static str, faults: Faults) -> Result<Option<u64>, Error> {
+        self.get(field)
+            .map(|value| value.as_u64().ok_or_else(|| faults.error(field, "expected a whole number of 0 or more")))
+            .transpose()
+    }
+
+    pub(super) fn flag(&self, field: &'static str) -> Result<bool, Error> {
+        let flag =
+            self.get(field).map(|value| value.as_bool().ok_or_else(|| Error::input(field, "expected true or false")));
+        flag.transpose().map(Option::unwrap_or_default)
+    }
+
+    pub(super) fn object(&self, field: &'static str) -> Result<Map<String, Value>, Error> {
+        match self.get(field) {
+            None => Ok(Map::new()),
+            Some(Value::Object(object)) => Ok(object.clone()),
+            Some(_) => Err(Error::input(field, "expected an object")),
+        }
+    }
+
+    pub(super) fn texts(&self, field: &'static str) -> Result<Vec<&str>, Error> {
+        let wrong = || Error::input(field, "expected an array of strings");
+        match self.get(field) {
+            None => Ok(Vec::new()),
+            Some(Value::Array(items)) => items.iter().map(|item| item.as_str().ok_or_else(wrong)).collect(),
+            Some(_) => Err(wrong()),
+        }
+    }
+}

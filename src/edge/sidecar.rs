@@ -1,0 +1,136 @@
+//! The sidecar's protocol: a governor behind lines of JSON-RPC 2.0, so that a
+//! runtime in any language can embed it without a network.
+//!
+//! One message a line, UTF-8; answers come in the order of the requests;
+//! batches are accepted. No line, however broken, ends it. Failures of the
+//! contract carry `data: {code, httpStatus, details?}`.
+//!
+//! ```
+//! use rulekeep::{Agent, Governor, sidecar};
+//!
+//! let governor = Governor::builder().open_in_memory()?;
+//! governor.register_agent(Agent::new("a"))?;
+//! let line = r#"{"jsonrpc":"2.0","id":1,"method":"agent/get","params":{"agentId":"a"}}"#;
+//! let mut answers = Vec::new();
+//! sidecar::serve(&governor, line.as_bytes(), &mut answers)?;
+//! assert!(String::from_utf8(answers)?.contains(r#""tierName":"Observed""#));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::io::{self, BufRead, Read, Write};
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::params::Params;
+use super::rpc::{Fault, Request, Response};
+use super::wire;
+use crate::governor::Governor;
+use crate::model::Error;
+
+/// Longest line in bytes; a longer one is answered with `PAYLOAD_TOO_LARGE` and
+/// passed over without being kept.
+pub const MAX_LINE_BYTES: usize = 4 << 20;
+/// Largest `params` in bytes of the calls that take requests of agents.
+pub const MAX_REQUEST_BYTES: usize = 256 << 10;
+
+/// Answers every line of `input` on `output`, until the input ends.
+///
+/// # Errors
+///
+/// Those of reading the input and writing the output.
+pub fn serve(governor: &Governor, mut input: impl BufRead, mut output: impl Write) -> io::Result<()> {
+    let mut line = Vec::new();
+    while let Some(length) = read_line(&mut input, &mut line)? {
+        let answer = if length > MAX_LINE_BYTES {
+            let error = Error::PayloadTooLarge { what: "line", size: length, limit: MAX_LINE_BYTES };
+            one(&Response::new(None, Err(error.into())))
+        } else {
+            answer_line(governor, &line)
+        };
+        if let Some(mut answer) = answer {
+            answer.push('\n');
+            output.write_all(answer.as_bytes())?;
+            output.flush()?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads one line without its end; at most [`MAX_LINE_BYTES`] are kept of it.
+/// Returns its whole length, `None` at the end of the input.
+fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<usize>> {
+    line.clear();
+    let most = MAX_LINE_BYTES as u64 + 1;
+    let mut length = input.by_ref().take(most).read_until(b'\n', line)?;
+    if length == 0 {
+        return Ok(None);
+    }
+    if line.last() == Some(&b'\n') {
+        line.pop();
+        return Ok(Some(line.len()));
+    }
+    // Either the last line of the input, or a line that is too long: the rest of it goes by.
+    while length > MAX_LINE_BYTES {
+        let rest = input.fill_buf()?;
+        let end = rest.iter().position(|byte| *byte == b'\n');
+        let passed = end.map_or(rest.len(), |end| end + 1);
+        input.consume(passed);
+        length += passed;
+        if end.is_some() || passed == 0 {
+            break;
+        }
+    }
+    Ok(Some(length))
+}
+
+/// The answer to a line; `None` when only notifications stood in it.
+fn answer_line(governor: &Governor, line: &[u8]) -> Option<String> {
+    let refuse = |fault| one(&Response::new(None, Err(fault)));
+    let Ok(text) = std::str::from_utf8(line) else { return refuse(Fault::parse("expected UTF-8")) };
+    let Ok(message) = serde_json::from_str::<&RawValue>(text) else {
+        return refuse(Fault::parse("expected one message of JSON a line"));
+    };
+    if !message.get().starts_with('[') {
+        return answer_request(governor, message.get()).as_ref().and_then(one);
+    }
+    let requests: Vec<&RawValue> = serde_json::from_str(message.get()).unwrap_or_default();
+    if requests.is_empty() {
+        return refuse(Fault::invalid_request("expected a batch of at least one request"));
+    }
+    let answers: Vec<String> =
+        requests.iter().filter_map(|request| one(&answer_request(governor, request.get())?)).collect();
+    (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")))
+}
+
+/// The answer to a request; `None` to a notification.
+fn answer_request<'a>(governor: &Governor, text: &'a str) -> Option<Response<'a>> {
+    match Request::read(text) {
+        Err((id, fault)) => Some(Response::new(id, Err(fault))),
+        Ok(request) => {
+            let outcome = call(governor, &request);
+            request.id.map(|id| Response::new(Some(id), outcome))
+        }
+    }
+}
+
+fn call(governor: &Governor, request: &Request<'_>) -> Result<Value, Fault> {
+    let call = wire::find(&request.method).ok_or_else(|| Fault::unknown_method(&request.method))?;
+    let params = match request.params {
+        None => Params::default(),
+        Some(raw) if raw.get().starts_with('{') => {
+            let size = raw.get().len();
+            if size > MAX_REQUEST_BYTES && !request.method.starts_with("policy/") {
+                return Err(Error::PayloadTooLarge { what: "params", size, limit: MAX_REQUEST_BYTES }.into());
+            }
+            Params::read(raw)?
+        }
+        Some(_) => return Err(Fault::invalid_params()),
+    };
+    Ok(call(governor, &params)?)
+}
+
+fn one(response: &Response<'_>) -> Option<String> {
+    // Answers are made of JSON values and texts; they always serialise.
+    serde_json::to_string(response).ok()
+}

@@ -1,0 +1,210 @@
+//! The contract's calls: named parameters in, JSON out.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::params::{Faults, Params};
+use crate::governor::Governor;
+use crate::model::{Agent, AgentInfo, Error, Intent, Outcome, Period, ProofId, Score, Severity, Timestamp};
+use crate::policy::{PolicyFormat, PolicySet};
+use crate::proof::ProofQuery;
+
+/// A call of the contract.
+type Call = fn(&Governor, &Params) -> Result<Value, Error>;
+
+/// Every call by its name.
+const CALLS: &[(&str, Call)] = &[
+    ("agent/register", register),
+    ("agent/get", |governor, params| Ok(shown(&governor.agent(params.text("agentId", Faults::Input)?)?))),
+    ("agent/suspend", |governor, params| change(params, |agent, note| governor.suspend(agent, note))),
+    ("agent/resume", |governor, params| change(params, |agent, note| governor.resume(agent, note))),
+    ("intent", intent),
+    ("enforce", enforce),
+    ("outcome/report", report),
+    ("proof/query", query),
+    ("proof/stats", stats),
+    ("proof/verify", |governor, _| to_json(&governor.verify()?)),
+    ("proof/get", proof),
+    ("admin/status", |governor, _| to_json(&governor.status())),
+    ("policy/validate", validate),
+    ("policy/load", load),
+    ("policy/explain", explain),
+];
+
+/// The call of that name.
+pub(super) fn find(name: &str) -> Option<Call> {
+    CALLS.iter().find(|(known, _)| *known == name).map(|(_, call)| *call)
+}
+
+fn register(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    const FAULTS: Faults = Faults::Input;
+    let mut agent = Agent::new(params.text("agentId", FAULTS)?);
+    let tier = params.optional_word("tier", FAULTS)?;
+    agent = match (params.optional_whole("score", FAULTS)?, tier) {
+        (Some(_), Some(_)) => return Err(Error::input("tier", "expected either score or tier, found both")),
+        (Some(score), None) => {
+            agent.at_score(Score::try_from(score).map_err(|error| Error::input("score", error.to_string()))?)
+        }
+        (None, Some(tier)) => agent.at_tier(tier),
+        (None, None) => agent,
+    };
+    for label in params.texts("labels")? {
+        agent = agent.with_label(label);
+    }
+    Ok(shown(&governor.register_agent(agent)?))
+}
+
+fn change(params: &Params, change: impl FnOnce(&str, &str) -> Result<AgentInfo, Error>) -> Result<Value, Error> {
+    let note = params.optional_text("note", Faults::Input)?.unwrap_or_default();
+    let info = change(params.text("agentId", Faults::Input)?, note)?;
+    let mut value = shown(&info);
+    merge(&mut value, json!({ "state": info.state }));
+    Ok(value)
+}
+
+fn intent(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    let agent_id = params.text("agentId", Faults::Input)?;
+    let input = params.text("input", Faults::Input)?;
+    to_json(&governor.parse_with(agent_id, input, &params.object("context")?)?)
+}
+
+fn enforce(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    match Form::of(params)? {
+        Form::Intent(intent) => to_json(&governor.enforce(&intent)?),
+        Form::Input { agent_id, input } => {
+            let enforced = governor.enforce_input_with(agent_id, input, &params.object("context")?)?;
+            to_json(&enforced)
+        }
+    }
+}
+
+fn explain(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    match Form::of(params)? {
+        Form::Intent(intent) => to_json(&governor.explain(&intent)?),
+        Form::Input { agent_id, input } => {
+            let parse = governor.parse_with(agent_id, input, &params.object("context")?)?;
+            let mut explanation = to_json(&governor.explain(&parse.intent)?)?;
+            merge(&mut explanation, to_json(&parse)?);
+            Ok(explanation)
+        }
+    }
+}
+
+/// The two forms of a request for a decision.
+enum Form<'a> {
+    Intent(Box<Intent>),
+    Input { agent_id: &'a str, input: &'a str },
+}
+
+impl<'a> Form<'a> {
+    /// A body that is neither form lacks what the contract asks for, which is an invalid intent.
+    fn of(params: &'a Params) -> Result<Self, Error> {
+        let text = |field: &'static str| match params.get(field) {
+            None => Err(Error::intent(field, "is missing: expected an intent, or agentId and input")),
+            Some(value) => value.as_str().ok_or_else(|| Error::intent(field, "expected a string")),
+        };
+        match (params.get("intent"), params.get("input")) {
+            (Some(_), Some(_)) => Err(Error::intent("intent", "expected either an intent or an input, found both")),
+            (Some(intent), None) => Intent::from_json(intent).map(|intent| Self::Intent(Box::new(intent))),
+            (None, None) if params.get("agentId").is_none() => {
+                Err(Error::intent("intent", "is missing: expected an intent, or agentId and input"))
+            }
+            (None, _) => Ok(Self::Input { agent_id: text("agentId")?, input: text("input")? }),
+        }
+    }
+}
+
+fn report(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    let proof_id = proof_id(params)?;
+    let outcome: Outcome = params.word("outcome", Faults::Input)?;
+    match params.optional_text("note", Faults::Input)? {
+        Some(note) => governor.report_with_note(&proof_id, outcome, note)?,
+        None => governor.report(&proof_id, outcome)?,
+    };
+    to_json(&governor.proof(&proof_id)?)
+}
+
+fn query(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    const FAULTS: Faults = Faults::Query;
+    let mut query = ProofQuery::entity(params.text("entityId", FAULTS)?);
+    if let Some(from) = params.optional_word::<Timestamp>("from", FAULTS)? {
+        query = query.from(from);
+    }
+    if let Some(to) = params.optional_word::<Timestamp>("to", FAULTS)? {
+        query = query.to(to);
+    }
+    if let Some(decision) = params.optional_word("decision", FAULTS)? {
+        query = query.decision(decision);
+    }
+    if let Some(outcome) = params.optional_word("outcome", FAULTS)? {
+        query = query.outcome(outcome);
+    }
+    if let Some(page) = params.optional_whole("page", FAULTS)? {
+        query = query.page(page);
+    }
+    if let Some(page_size) = params.optional_whole("pageSize", FAULTS)? {
+        query = query.page_size(page_size);
+    }
+    to_json(&governor.query(&query)?)
+}
+
+fn stats(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    const FAULTS: Faults = Faults::Query;
+    let period = Period::new(params.optional_word("from", FAULTS)?, params.optional_word("to", FAULTS)?);
+    to_json(&governor.stats(params.text("entityId", FAULTS)?, period)?)
+}
+
+fn proof(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    let proof_id = proof_id(params)?;
+    let mut record = to_json(&governor.proof(&proof_id)?)?;
+    if params.flag("evidence")? {
+        merge(&mut record, json!({ "evidence": governor.evidence(&proof_id)? }));
+    }
+    Ok(record)
+}
+
+fn validate(_: &Governor, params: &Params) -> Result<Value, Error> {
+    let (text, format) = document(params)?;
+    let problems = PolicySet::validate(text, format, DOCUMENT);
+    let valid = !problems.iter().any(|problem| problem.severity == Severity::Error);
+    Ok(json!({ "valid": valid, "problems": problems }))
+}
+
+fn load(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    let (text, format) = document(params)?;
+    let set = PolicySet::parse(text, format, DOCUMENT)?;
+    let answer = json!({ "digest": set.digest(), "rules": set.len() });
+    governor.load_policies(set)?;
+    Ok(answer)
+}
+
+fn document(params: &Params) -> Result<(&str, PolicyFormat), Error> {
+    Ok((params.text("text", Faults::Input)?, params.word("format", Faults::Input)?))
+}
+
+/// How messages name a policy document that came without a file.
+const DOCUMENT: &str = "text";
+
+/// A text that is no proof id names no record either.
+fn proof_id(params: &Params) -> Result<ProofId, Error> {
+    let text = params.text("proofId", Faults::Input)?;
+    text.parse().map_err(|_| Error::unknown_proof(text))
+}
+
+/// An agent as the wire shows it.
+fn shown(info: &AgentInfo) -> Value {
+    let mut value = json!({ "agentId": info.agent_id });
+    merge(&mut value, json!(info.trust));
+    value
+}
+
+fn merge(object: &mut Value, other: Value) {
+    if let (Value::Object(object), Value::Object(other)) = (object, other) {
+        object.extend(other);
+    }
+}
+
+fn to_json(answer: &impl Serialize) -> Result<Value, Error> {
+    serde_json::to_value(answer)
+        .map_err(|error| Error::Internal { message: format!("an answer does not serialise: {error}") })
+}

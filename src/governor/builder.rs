@@ -1,0 +1,187 @@
+//! How a governor is put together and opened.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+
+use super::policies::PolicyState;
+use super::status::Latency;
+use super::{Governor, Inner, agents};
+use crate::model::Error;
+use crate::parse::{Lexicon, Parser};
+use crate::policy::PolicySet;
+use crate::proof::{Durability, LogOptions, OpenLogError, Place, ProofLog, Startup};
+use crate::store::StoreId;
+use crate::system::{Clock, Entropy, SystemClock, SystemEntropy};
+use crate::trust::{Ledger, TrustModel};
+
+/// Puts a [`Governor`] together.
+///
+/// ```
+/// use rulekeep::{Durability, Governor, PolicySet};
+///
+/// let policies = PolicySet::from_toml(
+///     r#"
+///     name = "readers"
+///     [[rule]]
+///     id = "anybody-reads-documents"
+///     effect = "allow"
+///     match.capabilities = ["document:read"]
+///     "#,
+/// )?;
+/// let governor = Governor::builder().policies(policies).durability(Durability::Buffered).open_in_memory()?;
+/// # Ok::<(), rulekeep::Error>(())
+/// ```
+#[must_use]
+pub struct GovernorBuilder {
+    policies: Option<PolicySet>,
+    lexicon: Option<Lexicon>,
+    trust_model: TrustModel,
+    durability: Durability,
+    cache_bytes: u64,
+    auto_register: bool,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+}
+
+impl GovernorBuilder {
+    pub(super) fn new() -> Self {
+        Self {
+            policies: None,
+            lexicon: None,
+            trust_model: TrustModel::default(),
+            durability: Durability::default(),
+            cache_bytes: LogOptions::default().cache_bytes,
+            auto_register: false,
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SystemEntropy),
+        }
+    }
+
+    /// The policy set to put in force. Default: the one that was last in force
+    /// in the store, and in a new store [`PolicySet::recommended`].
+    pub fn policies(mut self, policies: PolicySet) -> Self {
+        self.policies = Some(policies);
+        self
+    }
+
+    /// The words that the parser knows. Default: [`Lexicon::builtin`].
+    pub fn lexicon(mut self, lexicon: Lexicon) -> Self {
+        self.lexicon = Some(lexicon);
+        self
+    }
+
+    /// The numbers by which trust moves.
+    pub fn trust_model(mut self, model: TrustModel) -> Self {
+        self.trust_model = model;
+        self
+    }
+
+    /// When a call that records comes back. Default: [`Durability::Sync`].
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Memory for the view's cache, in bytes; sled can take several times as
+    /// much. Default: 16 MiB.
+    pub fn cache_bytes(mut self, bytes: u64) -> Self {
+        self.cache_bytes = bytes;
+        self
+    }
+
+    /// Registers an agent that is not known at its first enforcement, as a
+    /// newcomer (T1, 200), rather than answer `AGENT_NOT_FOUND`.
+    pub fn auto_register(mut self) -> Self {
+        self.auto_register = true;
+        self
+    }
+
+    /// Where the time comes from.
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Where random bits come from.
+    pub fn entropy(mut self, entropy: impl Entropy + 'static) -> Self {
+        self.entropy = Arc::new(entropy);
+        self
+    }
+
+    /// Opens the store in a folder, or makes one in an empty or new folder.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Governor::open`]; [`Error::Policy`] when the set that was last
+    /// in force no longer loads.
+    pub fn open(self, folder: impl AsRef<Path>) -> Result<Governor, Error> {
+        let folder: PathBuf = folder.as_ref().to_owned();
+        self.open_at(Place::Folder(folder))
+    }
+
+    /// Opens a store in memory that leaves nothing behind: the same code, for
+    /// tests and trials.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StorageUnavailable`] when the writer cannot be started.
+    pub fn open_in_memory(self) -> Result<Governor, Error> {
+        self.open_at(Place::Memory)
+    }
+
+    fn open_at(self, place: Place) -> Result<Governor, Error> {
+        let options =
+            LogOptions { durability: self.durability, cache_bytes: self.cache_bytes, ..LogOptions::default() };
+        let fresh = StoreId(self.entropy.bits().to_le_bytes());
+        let (log, startup) =
+            ProofLog::open(&place, &options, self.clock.now(), fresh).map_err(|error| open_error(&place, &error))?;
+        self.assemble(log, startup)
+    }
+
+    fn assemble(self, log: ProofLog, startup: Startup) -> Result<Governor, Error> {
+        let parser = match self.lexicon {
+            Some(lexicon) => Parser::with_lexicon(lexicon),
+            None => Parser::new()?,
+        };
+        let ledger = Ledger::new();
+        let mut recorded = None;
+        for (key, value) in &startup.states {
+            if key == PolicyState::KEY {
+                recorded = Some(PolicyState::read(value)?);
+            } else if key.starts_with(agents::KEY_PREFIX) {
+                agents::restore(&ledger, value)?;
+            }
+        }
+        let (policies, is_new) = PolicyState::choose(self.policies, recorded)?;
+        let governor = Governor {
+            inner: Arc::new(Inner {
+                parser,
+                policies: ArcSwap::from_pointee(policies),
+                policy_turn: Mutex::new(()),
+                ledger,
+                trust_model: self.trust_model,
+                log,
+                clock: self.clock,
+                entropy: self.entropy,
+                auto_register: self.auto_register,
+                opened: Instant::now(),
+                latency: Latency::default(),
+            }),
+        };
+        // A broken log takes nothing in; its decisions are refused anyway.
+        if is_new && governor.inner.log.state().refusing.is_none() {
+            governor.record_policies("put in force when the store was opened")?;
+        }
+        Ok(governor)
+    }
+}
+
+fn open_error(place: &Place, error: &OpenLogError) -> Error {
+    match place {
+        Place::Folder(folder) => Error::storage(format!("{}: {error}", folder.display())),
+        Place::Memory => Error::storage(error.to_string()),
+    }
+}

@@ -1,0 +1,239 @@
+//! The way of a decision: intent -> risk -> policies -> verdict -> record.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{Governor, risk};
+use crate::model::{
+    AgentState, Capability, Constraints, Decision, Digest, Enforcement, Error, InputEnforcement, Intent, IntentId,
+    Label, RiskLevel, Timestamp, TrustSnapshot,
+};
+use crate::policy::{PolicyRequest, PolicySet, RuleTrace, Verdict};
+use crate::proof::{Committed, DecisionDraft, encode_evidence};
+use crate::trust::AgentRecord;
+
+/// What would be decided on an intent, and why, rule by rule.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Explanation {
+    /// What would be decided.
+    pub decision: Decision,
+    /// Why, in words.
+    pub reasoning: String,
+    /// What would be granted.
+    pub granted_capabilities: Vec<Capability>,
+    /// What would be refused.
+    pub denied_capabilities: Vec<Capability>,
+    /// Limits on what would be granted.
+    pub constraints: Constraints,
+    /// The risk that counts.
+    pub risk_level: RiskLevel,
+    /// The agent's trust now.
+    pub trust_snapshot: TrustSnapshot,
+    /// The digest of the policy set.
+    pub policy_digest: Digest,
+    /// Every rule of the set: whether it matched, and why not.
+    pub rules: Vec<RuleTrace>,
+}
+
+/// The second part of the evidence.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EvidenceDetail<'a> {
+    granted_capabilities: &'a [Capability],
+    denied_capabilities: &'a [Capability],
+    constraints: &'a Constraints,
+    risk_level: RiskLevel,
+    policy_digest: Digest,
+    rules: &'a [Arc<str>],
+    trust_snapshot: TrustSnapshot,
+    labels: &'a [Label],
+    agent_state: AgentState,
+}
+
+impl Governor {
+    /// Decides on an intent and records the decision.
+    ///
+    /// Comes back when the record is as durable as the governor was built to
+    /// make it. The risk that counts is the higher of the intent's own and the
+    /// least that its action and capabilities imply.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidIntent`], [`Error::AgentNotFound`], [`Error::PayloadTooLarge`];
+    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the decision
+    /// cannot be recorded. After any error nothing is allowed.
+    pub fn enforce(&self, intent: &Intent) -> Result<Enforcement, Error> {
+        let started = Instant::now();
+        intent.check()?;
+        let enforcement = self.decide(intent)?;
+        self.inner.latency.add(started.elapsed());
+        Ok(enforcement)
+    }
+
+    /// Parses an action request and decides on it, in one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Governor::parse`] and of [`Governor::enforce`].
+    pub fn enforce_input(&self, agent_id: &str, input: &str) -> Result<InputEnforcement, Error> {
+        self.enforce_input_with(agent_id, input, &Map::new())
+    }
+
+    /// Like [`Governor::enforce_input`], with a context of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Governor::parse_with`] and of [`Governor::enforce`].
+    pub fn enforce_input_with(
+        &self,
+        agent_id: &str,
+        input: &str,
+        context: &Map<String, Value>,
+    ) -> Result<InputEnforcement, Error> {
+        let started = Instant::now();
+        let parse = self.parse_with(agent_id, input, context)?;
+        let enforcement = self.decide(&parse.intent)?;
+        self.inner.latency.add(started.elapsed());
+        Ok(InputEnforcement { enforcement, parse })
+    }
+
+    /// What would be decided on an intent now, and why, rule by rule. Nothing is
+    /// recorded, and no agent is registered.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Governor::enforce`], storage aside.
+    pub fn explain(&self, intent: &Intent) -> Result<Explanation, Error> {
+        intent.check()?;
+        let cell = self.registered(&intent.agent_id)?;
+        let agent = cell.read();
+        let policies = self.inner.policies.load();
+        let request = self.request(intent, &agent, self.inner.clock.now());
+        let verdict = verdict(&policies, &request, &agent);
+        Ok(Explanation {
+            decision: verdict.decision,
+            reasoning: verdict.reasoning,
+            granted_capabilities: verdict.granted,
+            denied_capabilities: verdict.denied,
+            constraints: verdict.constraints,
+            risk_level: request.risk,
+            trust_snapshot: request.trust,
+            policy_digest: policies.digest(),
+            rules: policies.explain(&request),
+        })
+    }
+
+    /// The decision on an intent that was checked.
+    fn decide(&self, intent: &Intent) -> Result<Enforcement, Error> {
+        let cell = self.acting(&intent.agent_id)?;
+        let now = self.inner.clock.now();
+        let intent = self.completed(intent, now);
+
+        // Held until the record is in order: the trust that it shows is the trust that was in force.
+        let agent = cell.read();
+        let policies = self.inner.policies.load();
+        let request = self.request(&intent, &agent, now);
+        let verdict = verdict(&policies, &request, &agent);
+        let committed = self.record(&request, &verdict, policies.digest(), agent.state, now)?;
+        let trust_snapshot = request.trust;
+        drop(agent);
+
+        self.inner.log.settle(committed.sequence)?;
+        Ok(Enforcement {
+            decision: verdict.decision,
+            reasoning: verdict.reasoning,
+            granted_capabilities: verdict.granted,
+            denied_capabilities: verdict.denied,
+            constraints: verdict.constraints,
+            proof_id: committed.proof_id,
+            trust_snapshot,
+        })
+    }
+
+    /// The intent with an id and a time, where it was built without.
+    fn completed<'a>(&self, intent: &'a Intent, now: Timestamp) -> Cow<'a, Intent> {
+        if intent.id.is_some() && intent.timestamp.is_some() {
+            return Cow::Borrowed(intent);
+        }
+        let mut intent = intent.clone();
+        intent.id.get_or_insert_with(|| IntentId::new(now, self.inner.entropy.bits()));
+        intent.timestamp.get_or_insert(now);
+        Cow::Owned(intent)
+    }
+
+    fn request<'a>(&self, intent: &'a Intent, agent: &'a AgentRecord, now: Timestamp) -> PolicyRequest<'a> {
+        PolicyRequest {
+            intent,
+            risk: risk::effective_risk(&self.inner.parser, intent),
+            trust: self.inner.trust_model.snapshot(&agent.trust, now),
+            labels: &agent.labels,
+        }
+    }
+
+    /// Puts the decision in order, with its evidence.
+    fn record(
+        &self,
+        request: &PolicyRequest<'_>,
+        verdict: &Verdict,
+        policy_digest: Digest,
+        agent_state: AgentState,
+        now: Timestamp,
+    ) -> Result<Committed, Error> {
+        let internal = |what: &str| Error::Internal { message: what.to_owned() };
+        let bits = self.inner.entropy.bits();
+        let detail = EvidenceDetail {
+            granted_capabilities: &verdict.granted,
+            denied_capabilities: &verdict.denied,
+            constraints: &verdict.constraints,
+            risk_level: request.risk,
+            policy_digest,
+            rules: &verdict.rules,
+            trust_snapshot: request.trust,
+            labels: request.labels,
+            agent_state,
+        };
+        let evidence =
+            encode_evidence(bits, request.intent, &detail).map_err(|_| internal("the evidence does not serialise"))?;
+        let draft = DecisionDraft {
+            entity: request.intent.agent_id.clone(),
+            intent: request.intent.id.ok_or_else(|| internal("an intent without an id"))?,
+            decision: verdict.decision,
+            reasoning: verdict.reasoning.clone(),
+            trust: request.trust,
+            risk: request.risk,
+            evidence,
+            random: random_part(self.inner.entropy.bits()),
+        };
+        self.inner.log.decide(now, draft)
+    }
+}
+
+/// What the policies say; an agent that may not act is denied without them.
+fn verdict(policies: &PolicySet, request: &PolicyRequest<'_>, agent: &AgentRecord) -> Verdict {
+    if agent.state == AgentState::Active {
+        return policies.evaluate(request);
+    }
+    Verdict {
+        decision: Decision::Deny,
+        reasoning: format!("Denied: agent {} is {}; only an operator can change that.", agent.agent_id, agent.state),
+        granted: Vec::new(),
+        denied: request.intent.required_capabilities.clone(),
+        constraints: Constraints::new(),
+        rules: Vec::new(),
+        rules_total: 0,
+        reviewer: None,
+        on_approval: None,
+    }
+}
+
+/// 32 of 128 random bits.
+fn random_part(bits: u128) -> u32 {
+    let [a, b, c, d, ..] = bits.to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
+}

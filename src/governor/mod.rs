@@ -1,0 +1,210 @@
+//! Floor 3: the [`Governor`], which composes the engines.
+//!
+//! Data flows one way: input -> `Intent` -> `Enforcement` -> `ProofRecord`.
+//! The engines below do not know each other; what one needs of another passes
+//! through here.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `builder.rs` | how a governor is put together and opened |
+//! | `decide.rs` | the way of a decision |
+//! | `risk.rs` | the risk that counts, whatever the caller claims |
+//! | `agents.rs` | registering, reading, suspending agents |
+//! | `outcome.rs` | reporting what became of an action |
+//! | `policies.rs` | which policy set is in force |
+//! | `status.rs` | health and metrics |
+
+mod agents;
+mod builder;
+mod decide;
+mod outcome;
+mod policies;
+mod risk;
+mod status;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use serde_json::{Map, Value};
+
+pub use builder::GovernorBuilder;
+pub use decide::Explanation;
+
+use crate::model::{
+    AgentId, Error, IntentId, InvalidValue, ParseResult, Period, ProofId, ProofPage, ProofRecord, ProofStats,
+    Verification,
+};
+use crate::parse::{ParseRequest, Parser};
+use crate::policy::PolicySet;
+use crate::proof::{Evidence, ProofLog, ProofQuery};
+use crate::system::{Clock, Entropy};
+use crate::trust::{Ledger, TrustModel};
+
+use status::Latency;
+
+/// Governs what agents do: parses what they ask, decides by policy and trust,
+/// and keeps a proof of every decision.
+///
+/// Cheap to clone, and used from any number of threads. It fails closed:
+/// whatever goes wrong inside is an error, never an ALLOW. The folder it keeps
+/// belongs to one process at a time; [`Governor::close`], or dropping the last
+/// clone, lets it go.
+///
+/// ```
+/// use rulekeep::{Agent, Decision, Governor, Outcome, ProofQuery, Tier};
+///
+/// let governor = Governor::builder().open_in_memory()?;
+/// governor.register_agent(Agent::new("support-1").at_tier(Tier::T4))?;
+///
+/// let verdict = governor.enforce_input("support-1", "Summarize the meeting notes")?.enforcement;
+/// assert_eq!(verdict.decision, Decision::Allow);
+/// governor.report(&verdict.proof_id, Outcome::Success)?;
+///
+/// let page = governor.query(&ProofQuery::entity("support-1"))?;
+/// assert_eq!(page.items[0].id, verdict.proof_id);
+/// assert!(governor.verify()?.valid);
+/// # Ok::<(), rulekeep::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Governor {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    parser: Parser,
+    /// The set in force. Read without a lock; swapped under `policy_turn`.
+    policies: ArcSwap<PolicySet>,
+    // Who swaps the set holds it, so that the journal's order is the order of swaps.
+    policy_turn: Mutex<()>,
+    ledger: Ledger,
+    trust_model: TrustModel,
+    log: ProofLog,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    auto_register: bool,
+    opened: Instant,
+    latency: Latency,
+}
+
+impl Governor {
+    /// Opens the store in a folder, or makes one there, with all defaults: the
+    /// policy set that was last in force (a new store: the recommended one),
+    /// [`Durability::Sync`](crate::Durability::Sync), the built-in lexicon.
+    ///
+    /// The whole log is verified. A damaged one opens too: it answers queries,
+    /// [`Governor::verify`] says where it breaks, and every new decision is
+    /// [`Error::ChainBroken`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StorageUnavailable`] when the folder is no store, is held by
+    /// another governor, or cannot be read or written.
+    pub fn open(folder: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::builder().open(folder)
+    }
+
+    /// A governor put together by hand.
+    pub fn builder() -> GovernorBuilder {
+        GovernorBuilder::new()
+    }
+
+    /// Parses an action request, in words or structured, into an intent.
+    /// Nothing is recorded.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for an empty input, [`Error::PayloadTooLarge`] past
+    /// 64 KiB, [`Error::AgentNotFound`].
+    pub fn parse(&self, agent_id: &str, input: &str) -> Result<ParseResult, Error> {
+        self.parse_with(agent_id, input, &Map::new())
+    }
+
+    /// Like [`Governor::parse`], with a context of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Governor::parse`]; also for a context past 64 KiB or 32 levels.
+    pub fn parse_with(&self, agent_id: &str, input: &str, context: &Map<String, Value>) -> Result<ParseResult, Error> {
+        let agent_id = checked_agent_id(agent_id)?;
+        if !self.inner.auto_register && self.inner.ledger.get(&agent_id).is_none() {
+            return Err(Error::agent_not_found(agent_id.as_str()));
+        }
+        let at = self.inner.clock.now();
+        let id = IntentId::new(at, self.inner.entropy.bits());
+        self.inner.parser.parse(&ParseRequest { agent_id: &agent_id, input, context, id, at })
+    }
+
+    /// The proof records that match, newest first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidQuery`] that names the parameter.
+    pub fn query(&self, query: &ProofQuery) -> Result<ProofPage, Error> {
+        self.inner.log.query(query)
+    }
+
+    /// A proof record by its id.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ProofNotFound`].
+    pub fn proof(&self, proof_id: &ProofId) -> Result<ProofRecord, Error> {
+        self.inner.log.record(proof_id)
+    }
+
+    /// What a decision depended on, as it was kept beside its record.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ProofNotFound`].
+    pub fn evidence(&self, proof_id: &ProofId) -> Result<Evidence, Error> {
+        self.inner.log.evidence(proof_id)
+    }
+
+    /// Statistics over an entity's records: of all time (`..`), or of a period
+    /// given as a range of chrono's UTC times, both ends included.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidQuery`] that names the parameter.
+    pub fn stats(&self, entity_id: &str, period: impl Into<Period>) -> Result<ProofStats, Error> {
+        self.inner.log.stats(entity_id, period.into())
+    }
+
+    /// Reads the whole log and recomputes every hash in it. When something does
+    /// not hold, the log is read-only from then on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StorageUnavailable`] when the log cannot be read.
+    pub fn verify(&self) -> Result<Verification, Error> {
+        self.inner.log.verify()
+    }
+
+    /// Writes everything down and lets the folder go. Calls on any clone fail
+    /// from then on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StorageUnavailable`] when something could not be written.
+    pub fn close(&self) -> Result<(), Error> {
+        self.inner.log.close()
+    }
+}
+
+impl std::fmt::Debug for Governor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Governor").field("policies", &**self.inner.policies.load()).finish_non_exhaustive()
+    }
+}
+
+fn checked_agent_id(agent_id: &str) -> Result<AgentId, Error> {
+    agent_id.parse().map_err(|error: InvalidValue| Error::input("agentId", error.to_string()))
+}
+
+const _: fn() = || {
+    fn shared_by_threads<T: Send + Sync + Clone>() {}
+    shared_by_threads::<Governor>();
+};

@@ -1,0 +1,58 @@
+//! Reporting what became of an action, and what that does to trust.
+
+use super::{Governor, agents};
+use crate::model::{Error, Outcome, ProofId, TrustSnapshot};
+use crate::proof::OutcomeDraft;
+use crate::trust::{AgentRecord, TrustEvent};
+
+impl Governor {
+    /// Reports what became of an action; the agent's trust moves accordingly,
+    /// and the trust that is in force then comes back. The first outcome of a
+    /// decision stands; the same again changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ProofNotFound`]; [`Error::Conflict`] for a second, different outcome.
+    pub fn report(&self, proof_id: &ProofId, outcome: Outcome) -> Result<TrustSnapshot, Error> {
+        self.report_outcome(proof_id, outcome, None)
+    }
+
+    /// Like [`Governor::report`], with a note of at most 4,096 characters that
+    /// is kept with the outcome.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Governor::report`]; [`Error::InvalidInput`] for a longer note.
+    pub fn report_with_note(&self, proof_id: &ProofId, outcome: Outcome, note: &str) -> Result<TrustSnapshot, Error> {
+        self.report_outcome(proof_id, outcome, Some(agents::checked_note(note)?))
+    }
+
+    fn report_outcome(&self, proof_id: &ProofId, outcome: Outcome, note: Option<&str>) -> Result<TrustSnapshot, Error> {
+        let inner = &*self.inner;
+        let facts = inner.log.facts(proof_id)?;
+        let cell = self.registered(&facts.entity)?;
+        let now = inner.clock.now();
+        let event = TrustEvent { outcome, decision: facts.decision, risk: facts.risk };
+
+        let mut agent = cell.write();
+        let changed = AgentRecord { trust: inner.trust_model.after(&agent.trust, event, now), ..agent.clone() };
+        let ordered = inner.log.report(now, || {
+            Ok(OutcomeDraft {
+                proof_id: *proof_id,
+                entity: facts.entity.clone(),
+                outcome,
+                note: note.map(str::to_owned),
+                state: Some(agents::state_of(&changed)?),
+            })
+        })?;
+        if ordered.is_some() {
+            *agent = changed;
+        }
+        let trust = inner.trust_model.snapshot(&agent.trust, now);
+        drop(agent);
+        if let Some(sequence) = ordered {
+            inner.log.settle(sequence)?;
+        }
+        Ok(trust)
+    }
+}

@@ -1,0 +1,86 @@
+//! Which policy set is in force, now and after a restart.
+
+use std::sync::{Arc, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use super::Governor;
+use crate::model::{Digest, Error, Sequence};
+use crate::policy::{PolicyFormat, PolicySet};
+use crate::proof::StateDraft;
+
+/// The set in force, as the journal keeps it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct PolicyState {
+    name: String,
+    digest: Digest,
+    format: PolicyFormat,
+    text: String,
+    /// It is the recommended set: a later version of the library brings its own.
+    recommended: bool,
+}
+
+impl PolicyState {
+    /// The state's key in the log.
+    pub(super) const KEY: &'static str = "policies";
+
+    pub(super) fn read(value: &[u8]) -> Result<Self, Error> {
+        serde_json::from_slice(value)
+            .map_err(|error| Error::storage(format!("the policy set in force cannot be read: {error}")))
+    }
+
+    /// The set to put in force, and whether the journal has to learn of it.
+    pub(super) fn choose(asked: Option<PolicySet>, recorded: Option<Self>) -> Result<(PolicySet, bool), Error> {
+        let set = match (asked, &recorded) {
+            (Some(asked), _) => asked,
+            (None, Some(recorded)) if !recorded.recommended => {
+                PolicySet::parse(&recorded.text, recorded.format, &recorded.name)?
+            }
+            (None, _) => PolicySet::recommended()?,
+        };
+        let is_new = recorded.is_none_or(|recorded| recorded.digest != set.digest());
+        Ok((set, is_new))
+    }
+
+    fn of(set: &PolicySet) -> Result<Self, Error> {
+        let (text, format) = set.source();
+        let recommended = PolicySet::recommended()?.digest() == set.digest();
+        Ok(Self { name: set.name().to_owned(), digest: set.digest(), format, text: text.to_owned(), recommended })
+    }
+}
+
+impl Governor {
+    /// The policy set in force.
+    pub fn policies(&self) -> PolicySet {
+        PolicySet::clone(&self.inner.policies.load())
+    }
+
+    /// Puts a policy set in force, at once for every decision that begins after,
+    /// and for good: a governor that opens this store later starts with it.
+    /// Decisions in flight finish on the set they began with.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the change
+    /// cannot be recorded; the old set stays in force then.
+    pub fn load_policies(&self, set: PolicySet) -> Result<(), Error> {
+        let turn = self.inner.policy_turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let sequence = self.order_policies(&set, "loaded by an operator")?;
+        self.inner.policies.store(Arc::new(set));
+        drop(turn);
+        self.inner.log.settle(sequence)
+    }
+
+    /// Records the set that is in force already.
+    pub(super) fn record_policies(&self, cause: &str) -> Result<(), Error> {
+        let sequence = self.order_policies(&self.policies(), cause)?;
+        self.inner.log.settle(sequence)
+    }
+
+    fn order_policies(&self, set: &PolicySet, cause: &str) -> Result<Sequence, Error> {
+        let value = serde_json::to_string(&PolicyState::of(set)?)
+            .map_err(|error| Error::Internal { message: format!("a policy set does not serialise: {error}") })?;
+        let state = StateDraft { key: PolicyState::KEY.to_owned(), value };
+        self.inner.log.set_state(self.inner.clock.now(), state, cause.to_owned())
+    }
+}

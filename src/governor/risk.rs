@@ -1,0 +1,43 @@
+//! The risk that counts: a caller can raise it, and never talk it down.
+
+use crate::model::{Intent, Operation, Resource, RiskLevel, risk_floor};
+use crate::parse::Parser;
+
+/// The higher of what the intent says and the least that its action and
+/// capabilities imply by the rubric, with production counted for anything but
+/// a read.
+pub(super) fn effective_risk(parser: &Parser, intent: &Intent) -> RiskLevel {
+    let floor = risk_floor(&intent.parsed_action, &intent.required_capabilities)
+        .max(parser.action_floor(&intent.parsed_action))
+        .max(amount_floor(intent));
+    let floor = if is_in_production(intent) && changes_something(intent) { floor.raised() } else { floor };
+    floor.max(intent.risk_level)
+}
+
+/// What moving money is at least, by the amount that the context names: a payment
+/// that names none could be of any size.
+fn amount_floor(intent: &Intent) -> RiskLevel {
+    let mut transfers = intent
+        .required_capabilities
+        .iter()
+        .filter(|capability| capability.operation() == Some(Operation::Transfer))
+        .peekable();
+    if transfers.peek().is_none() {
+        return RiskLevel::Low;
+    }
+    match intent.context.get("amount").and_then(serde_json::Value::as_f64) {
+        Some(amount) if amount >= 10_000.0 => RiskLevel::Critical,
+        Some(amount) if amount > 100.0 => RiskLevel::High,
+        None if transfers.any(|capability| capability.resource() == Some(Resource::Payment)) => RiskLevel::High,
+        _ => RiskLevel::Medium,
+    }
+}
+
+fn is_in_production(intent: &Intent) -> bool {
+    let environment = intent.context.get("environment").and_then(|value| value.as_str());
+    environment.is_some_and(|name| ["production", "prod"].iter().any(|known| name.trim().eq_ignore_ascii_case(known)))
+}
+
+fn changes_something(intent: &Intent) -> bool {
+    intent.required_capabilities.iter().any(|capability| capability.operation() != Some(Operation::Read))
+}
