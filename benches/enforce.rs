@@ -4,6 +4,9 @@
 //! `cargo bench --bench enforce`. The log of a million records takes a minute to
 //! make; `RULEKEEP_BENCH_RECORDS=10000` makes a shorter one.
 
+#![allow(missing_docs)] // criterion's macros make public items without any
+#![allow(clippy::expect_used)] // a bench that cannot be set up has nothing to measure
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -87,6 +90,7 @@ fn by_log(criterion: &mut Criterion) {
     group.finish();
 }
 
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of 100,000
 /// Criterion has no tails: these are read off single calls, paced so that the
 /// queue does not fill.
 fn tails(name: &str, governor: &Governor, intent: &Intent) {

@@ -54,10 +54,12 @@ impl Score {
         let primary = wanted.first().map_or("", |word| *word);
         let found: Vec<&str> = parsed.intent.required_capabilities.iter().map(rulekeep::Capability::as_str).collect();
         let first = found.first().copied().unwrap_or("");
-        let operation_of = |capability: &str| capability.split_once(':').map_or(String::new(), |(_, operation)| operation.to_owned());
+        let operation_of =
+            |capability: &str| capability.split_once(':').map_or(String::new(), |(_, operation)| operation.to_owned());
         let capability_right = first == primary || accepted.contains(&first);
         let operation_right = operation_of(first) == operation_of(primary) || capability_right;
-        let risk: RiskLevel = row.get("risk").and_then(Value::as_str).and_then(|word| word.parse().ok()).unwrap_or(RiskLevel::Low);
+        let risk: RiskLevel =
+            row.get("risk").and_then(Value::as_str).and_then(|word| word.parse().ok()).unwrap_or(RiskLevel::Low);
         let level = parsed.intent.risk_level;
         let risk_right = level == risk || words(row, "riskAlternatives").contains(&level.as_str());
         let near = (level as i32 - risk as i32).abs() <= 1;
@@ -105,7 +107,9 @@ impl Score {
 }
 
 fn words<'r>(row: &'r Value, field: &str) -> Vec<&'r str> {
-    row.get(field).and_then(Value::as_array).map_or_else(Vec::new, |items| items.iter().filter_map(Value::as_str).collect())
+    row.get(field)
+        .and_then(Value::as_array)
+        .map_or_else(Vec::new, |items| items.iter().filter_map(Value::as_str).collect())
 }
 
 fn f1(wanted: &[&str], found: &[&str]) -> f64 {

@@ -38,7 +38,8 @@ fn main() -> Result<(), Error> {
     println!("\nat night: {}", governor.enforce(&intents[0])?.reasoning);
 
     println!("\na file with mistakes:");
-    let mistakes = "name = \"m\"\n[[rule]]\nid = \"a\"\neffect = \"alow\"\nmatch.capabilities = [\"payment:trasnfer\"]\n";
+    let mistakes =
+        "name = \"m\"\n[[rule]]\nid = \"a\"\neffect = \"alow\"\nmatch.capabilities = [\"payment:trasnfer\"]\n";
     for problem in PolicySet::validate(mistakes, PolicyFormat::Toml, "mistakes.toml") {
         println!("  line {}, column {}: {}: {}", problem.line, problem.column, problem.severity, problem.message);
     }

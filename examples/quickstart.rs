@@ -14,9 +14,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use rulekeep::{
-    Agent, Capability, Decision, Error, Governor, InputEnforcement, Outcome, ProofQuery, ProofStats, Tier,
-};
+use rulekeep::{Agent, Capability, Decision, Error, Governor, InputEnforcement, Outcome, ProofQuery, ProofStats, Tier};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -104,7 +102,7 @@ fn print_decision(number: usize, request: &Request, enforced: &InputEnforcement)
     let action = shortened(intent.parsed_action.as_str(), 24);
     let input = shortened(&request.input, 64);
     println!("{number:>4}  {:8}  {:8}  {action:24}  {input}", verdict.decision, intent.risk_level);
-    println!("{:50}  {}: {}", "", request.agent_id, verdict.reasoning);
+    println!("{:4}  {}: {}", "", request.agent_id, verdict.reasoning);
 }
 
 fn print_agent(governor: &Governor, agent: &str) -> Result<(), Error> {
@@ -200,6 +198,7 @@ impl Options {
     }
 }
 
+#[allow(clippy::needless_pass_by_value)] // it is handed to `map_err`
 fn describe(error: Error) -> String {
     format!("{}: {error}", error.code())
 }

@@ -31,13 +31,12 @@ fn main() -> ExitCode {
 
 fn run(options: Options) -> Result<(), String> {
     let temporary;
-    let store = match options.store {
-        Some(store) => store,
-        None => {
-            temporary = tempfile::tempdir().map_err(|error| format!("cannot make a temporary store: {error}"))?;
-            eprintln!("sidecar: temporary store in {}", temporary.path().display());
-            temporary.path().to_owned()
-        }
+    let store = if let Some(store) = options.store {
+        store
+    } else {
+        temporary = tempfile::tempdir().map_err(|error| format!("cannot make a temporary store: {error}"))?;
+        eprintln!("sidecar: temporary store in {}", temporary.path().display());
+        temporary.path().to_owned()
     };
     let mut builder = Governor::builder().durability(options.durability);
     if let Some(policies) = options.policies {
@@ -49,6 +48,9 @@ fn run(options: Options) -> Result<(), String> {
     let governor = builder.open(store).map_err(describe)?;
     for warning in governor.policies().warnings() {
         eprintln!("sidecar: policies, line {}: {}", warning.line, warning.message);
+    }
+    if let Some(recovered) = &governor.opening().recovered {
+        eprintln!("sidecar: a write had been cut short; {} bytes are kept in {}", recovered.bytes, recovered.copy);
     }
     let verification = governor.verify().map_err(describe)?;
     if let Some(broken) = verification.first_broken {
@@ -63,6 +65,7 @@ fn run(options: Options) -> Result<(), String> {
     }
 }
 
+#[allow(clippy::needless_pass_by_value)] // it is handed to `map_err`
 fn describe(error: Error) -> String {
     format!("{}: {error}", error.code())
 }

@@ -30,7 +30,7 @@ use crate::model::Error;
 
 /// Longest line in bytes; a longer one is answered with `PAYLOAD_TOO_LARGE` and
 /// passed over without being kept.
-pub const MAX_LINE_BYTES: usize = 4 << 20;
+pub const MAX_LINE_BYTES: usize = 8 << 20;
 /// Largest `params` in bytes of the calls that take requests of agents.
 pub const MAX_REQUEST_BYTES: usize = 256 << 10;
 

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use super::policies::PolicyState;
 use super::status::Latency;
 use super::{Governor, Inner, agents};
-use crate::model::Error;
+use crate::model::{Error, Opening};
 use crate::parse::{Lexicon, Parser};
 use crate::policy::PolicySet;
 use crate::proof::{Durability, LogOptions, OpenLogError, Place, ProofLog, Startup};
@@ -119,7 +119,7 @@ impl GovernorBuilder {
     /// in force no longer loads.
     pub fn open(self, folder: impl AsRef<Path>) -> Result<Governor, Error> {
         let folder: PathBuf = folder.as_ref().to_owned();
-        self.open_at(Place::Folder(folder))
+        self.open_at(&Place::Folder(folder))
     }
 
     /// Opens a store in memory that leaves nothing behind: the same code, for
@@ -129,15 +129,15 @@ impl GovernorBuilder {
     ///
     /// [`Error::StorageUnavailable`] when the writer cannot be started.
     pub fn open_in_memory(self) -> Result<Governor, Error> {
-        self.open_at(Place::Memory)
+        self.open_at(&Place::Memory)
     }
 
-    fn open_at(self, place: Place) -> Result<Governor, Error> {
+    fn open_at(self, place: &Place) -> Result<Governor, Error> {
         let options =
             LogOptions { durability: self.durability, cache_bytes: self.cache_bytes, ..LogOptions::default() };
         let fresh = StoreId(self.entropy.bits().to_le_bytes());
         let (log, startup) =
-            ProofLog::open(&place, &options, self.clock.now(), fresh).map_err(|error| open_error(&place, &error))?;
+            ProofLog::open(place, &options, self.clock.now(), fresh).map_err(|error| open_error(place, &error))?;
         self.assemble(log, startup)
     }
 
@@ -167,6 +167,7 @@ impl GovernorBuilder {
                 clock: self.clock,
                 entropy: self.entropy,
                 auto_register: self.auto_register,
+                opening: Opening::new(startup.created, startup.recovered),
                 opened: Instant::now(),
                 latency: Latency::default(),
             }),

@@ -33,7 +33,7 @@ pub use builder::GovernorBuilder;
 pub use decide::Explanation;
 
 use crate::model::{
-    AgentId, Error, IntentId, InvalidValue, ParseResult, Period, ProofId, ProofPage, ProofRecord, ProofStats,
+    AgentId, Error, IntentId, InvalidValue, Opening, ParseResult, Period, ProofId, ProofPage, ProofRecord, ProofStats,
     Verification,
 };
 use crate::parse::{ParseRequest, Parser};
@@ -84,6 +84,7 @@ struct Inner {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     auto_register: bool,
+    opening: Opening,
     opened: Instant,
     latency: Latency,
 }
@@ -181,6 +182,12 @@ impl Governor {
     /// [`Error::StorageUnavailable`] when the log cannot be read.
     pub fn verify(&self) -> Result<Verification, Error> {
         self.inner.log.verify()
+    }
+
+    /// What was found when the store was opened: whether it is new, and whether
+    /// a crash had cut a write short.
+    pub fn opening(&self) -> &Opening {
+        &self.inner.opening
     }
 
     /// Writes everything down and lets the folder go. Calls on any clone fail

@@ -39,19 +39,33 @@ impl Constraints {
     }
 
     /// Takes every limit of `other` over, keeping the tighter where both name
-    /// one: the smaller number; what two lists have in common; of two booleans
-    /// `true` (a restriction such as `readOnly`); of two texts the lesser, so
-    /// that timestamps such as `expiresAt` keep the earlier. Two values of
-    /// different kinds cannot be compared: `null`, which grants nothing, stands.
+    /// one: the smaller number; what two lists have in common, but for
+    /// `redactFields` all that either lists; of two booleans `true` (a
+    /// restriction such as `readOnly`); of two texts the lesser, so that
+    /// timestamps such as `expiresAt` keep the earlier. Two values of different
+    /// kinds cannot be compared: `null`, which grants nothing, stands.
     pub fn tighten(&mut self, other: &Self) {
         for (key, theirs) in &other.0 {
             match self.0.get_mut(key) {
+                Some(ours) if key == REDACT_FIELDS => *ours = union(ours, theirs),
                 Some(ours) => *ours = tighter(ours, theirs),
                 None => {
                     self.0.insert(key.clone(), theirs.clone());
                 }
             }
         }
+    }
+}
+
+/// The one list that restricts by what it names.
+const REDACT_FIELDS: &str = "redactFields";
+
+fn union(ours: &Value, theirs: &Value) -> Value {
+    match (ours, theirs) {
+        (Value::Array(a), Value::Array(b)) => {
+            Value::Array(a.iter().chain(b.iter().filter(|item| !a.contains(item))).cloned().collect())
+        }
+        _ => tighter(ours, theirs),
     }
 }
 
@@ -82,16 +96,16 @@ mod tests {
     #[test]
     fn merging_keeps_the_tighter_of_both() {
         let mut merged = constraints(json!({
-            "maxRecords": 100, "allowedHosts": ["a", "b"], "readOnly": false, "expiresAt": "2026-02-01T00:00:00Z", "mixed": 1
+            "maxRecords": 100, "redactFields": ["iban"], "allowedHosts": ["a", "b"], "readOnly": false, "expiresAt": "2026-02-01T00:00:00Z", "mixed": 1
         }));
         merged.tighten(&constraints(json!({
-            "maxRecords": 10, "allowedHosts": ["b", "c"], "readOnly": true, "expiresAt": "2026-01-01T00:00:00Z",
+            "maxRecords": 10, "redactFields": ["name"], "allowedHosts": ["b", "c"], "readOnly": true, "expiresAt": "2026-01-01T00:00:00Z",
             "mixed": "one", "timeoutMs": 500
         })));
         assert_eq!(
             serde_json::to_value(&merged).unwrap(),
             json!({
-                "maxRecords": 10, "allowedHosts": ["b"], "readOnly": true, "expiresAt": "2026-01-01T00:00:00Z",
+                "maxRecords": 10, "redactFields": ["iban", "name"], "allowedHosts": ["b"], "readOnly": true, "expiresAt": "2026-01-01T00:00:00Z",
                 "mixed": null, "timeoutMs": 500
             })
         );

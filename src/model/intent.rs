@@ -59,10 +59,13 @@ impl Intent {
         risk_level: RiskLevel,
         capabilities: impl IntoIterator<Item = C>,
     ) -> Result<Self, Error> {
-        let required_capabilities = capabilities
-            .into_iter()
-            .map(|text| text.as_ref().parse().map_err(|error| malformed("requiredCapabilities", &error)))
-            .collect::<Result<Vec<Capability>, Error>>()?;
+        let mut required_capabilities: Vec<Capability> = Vec::new();
+        for text in capabilities {
+            let capability = text.as_ref().parse().map_err(|error| malformed("requiredCapabilities", &error))?;
+            if !required_capabilities.contains(&capability) {
+                required_capabilities.push(capability);
+            }
+        }
         let intent = Self {
             id: None,
             agent_id: agent_id.parse().map_err(|error| malformed("agentId", &error))?,

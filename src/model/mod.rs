@@ -31,10 +31,9 @@ pub use id::{AgentId, IntentId, ProofId, Sequence};
 pub use intent::{Alternative, Intent, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult};
 pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, ProofStats, Verification};
 pub use risk::{RiskLevel, risk_floor};
-pub use status::{Components, Health, Metrics, SystemStatus};
+pub use status::{Components, Health, Metrics, Opening, Recovered, SystemStatus};
 pub use time::Timestamp;
 pub use trust::{Score, Tier, TrustSnapshot};
 
-#[allow(unused_imports)]
 pub(crate) use intent::{check_context, json_depth};
 pub(crate) use word::closed_words;

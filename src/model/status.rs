@@ -111,3 +111,45 @@ impl SystemStatus {
         Self { status: components.overall(), version, uptime, components, metrics, timestamp }
     }
 }
+
+/// What was found when a store was opened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Opening {
+    /// The store was made just now.
+    pub created: bool,
+    /// The torn tail of a write that a crash had cut short. It had never been
+    /// acknowledged as on disk; it was copied aside, and a note of it is in the
+    /// journal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovered: Option<Recovered>,
+}
+
+impl Opening {
+    /// The findings put together.
+    pub const fn new(created: bool, recovered: Option<Recovered>) -> Self {
+        Self { created, recovered }
+    }
+}
+
+/// The torn tail that was set aside when a store was opened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Recovered {
+    /// The copy's path in the store.
+    pub copy: String,
+    /// How many bytes it holds.
+    pub bytes: usize,
+    /// The segment it stood in.
+    pub segment: String,
+    /// The byte where it started there.
+    pub offset: u64,
+}
+
+impl Recovered {
+    /// The parts put together.
+    pub const fn new(copy: String, bytes: usize, segment: String, offset: u64) -> Self {
+        Self { copy, bytes, segment, offset }
+    }
+}

@@ -10,11 +10,13 @@ macro_rules! closed_words {
         }
     ) => {
         $(#[$meta])*
+        #[allow(unreachable_pub)] // some of the enums are ours alone
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $name {
             $( $(#[$variant_meta])* $variant ),+
         }
 
+        #[allow(unreachable_pub)]
         impl $name {
             /// Every word, in the order of their definition.
             pub const ALL: &'static [Self] = &[ $( Self::$variant ),+ ];

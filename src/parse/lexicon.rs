@@ -378,10 +378,8 @@ mod tests {
 
     #[test]
     fn a_users_word_means_what_the_user_says() {
-        let lexicon = Lexicon::builtin()
-            .unwrap()
-            .extend("[[nouns]]\nresource = \"device\"\nwords = \"invoice\"")
-            .unwrap();
+        let lexicon =
+            Lexicon::builtin().unwrap().extend("[[nouns]]\nresource = \"device\"\nwords = \"invoice\"").unwrap();
         let entry = lexicon.word("invoices").unwrap();
         assert_eq!(lexicon.noun(entry.noun.unwrap()).resource, Resource::Device);
     }

@@ -66,8 +66,8 @@ struct Inner {
 }
 
 impl PolicySet {
-    /// Largest document in bytes.
-    pub const MAX_BYTES: usize = 1024 * 1024;
+    /// Largest document in bytes: 10,000 rules written out plainly fit.
+    pub const MAX_BYTES: usize = 4 * 1024 * 1024;
 
     /// The set that ships with this library: what agents of each tier may do by
     /// the risk of it. `docs/recommended-policies.md` explains it.

@@ -235,10 +235,9 @@ impl Intake {
     /// Takes nothing more in. The first reason stands.
     pub(super) fn refuse(&self, reason: Refusal) {
         let mut state = self.lock();
-        match (&state.closed, &reason) {
-            // A clean close gives way to what is worse, so that it is not hidden.
-            (None | Some(Refusal::Closed), _) => state.closed = Some(reason),
-            _ => {}
+        // A clean close gives way to what is worse, so that it is not hidden.
+        if matches!(state.closed, None | Some(Refusal::Closed)) {
+            state.closed = Some(reason);
         }
         drop(state);
         self.work.notify_one();

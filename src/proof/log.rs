@@ -16,11 +16,11 @@ use super::record::StoredRecord;
 use super::writer::{Pace, Writer};
 use crate::model::{
     AgentId, Breakage, Decision, Digest, Error, Outcome, Period, ProofId, ProofPage, ProofRecord, ProofStats,
-    RiskLevel, Sequence, Timestamp, Verification,
+    Recovered, RiskLevel, Sequence, Timestamp, Verification,
 };
 use crate::store::{
     self, Blocks, Files, FolderLock, Frame, FrameDraft, Journal, Kind, LockError, MemoryFiles, Position, Reader,
-    RealFiles, Recovered, StoreId, ViewError,
+    RealFiles, StoreId, ViewError,
 };
 
 /// Where a log is kept.
@@ -92,8 +92,6 @@ pub(crate) struct Startup {
     pub(crate) created: bool,
     /// A write had been cut short, and this was set aside.
     pub(crate) recovered: Option<Recovered>,
-    /// The time of the last entry.
-    pub(crate) last_time: Timestamp,
 }
 
 /// Why a log could not be opened.
@@ -210,20 +208,16 @@ impl ProofLog {
         }
         let shared = Arc::new(shared);
         let states = shared.states();
-        let writer = match journal {
-            Some(journal) => {
-                Some(Self::start(&shared, journal, options, opened.created, opened.recovered.as_ref(), now)?)
-            }
-            None => {
-                let message = breakage.as_ref().map_or_else(String::new, ToString::to_string);
-                shared.intake.refuse(Refusal::Broken(message));
-                None
-            }
+        let writer = if let Some(journal) = journal {
+            Some(Self::start(&shared, journal, options, opened.created, opened.recovered.as_ref(), now)?)
+        } else {
+            let message = breakage.as_ref().map_or_else(String::new, ToString::to_string);
+            shared.intake.refuse(Refusal::Broken(message));
+            None
         };
-        let last_time = Timestamp::from_millis(shared.index().totals().last_time);
         let open = Mutex::new(Some(Open { writer, _lock: lock }));
         let log = Self { shared, durability: options.durability, open };
-        Ok((log, Startup { states, created: opened.created, recovered: opened.recovered, last_time }))
+        Ok((log, Startup { states, created: opened.created, recovered: opened.recovered }))
     }
 
     /// Writes what a new or a recovered journal must say first, then starts the writer.
@@ -468,7 +462,7 @@ impl ProofLog {
     }
 
     fn outcome_of(&self, entity: &AgentId, sequence: Sequence) -> Result<Option<Outcome>, Error> {
-        self.with_index(|index| index.outcome_of(entity, sequence)).map(Option::flatten)
+        self.with_index(|index| index.outcome_of(entity, sequence))
     }
 
     /// Asks the index; when the view fails, it is rebuilt and asked once more.

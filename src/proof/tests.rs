@@ -1,5 +1,7 @@
 //! The log through the I/O seam, and the index against a plain list.
 
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_wrap)] // small numbers
+
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -240,15 +242,14 @@ proptest! {
         records.sort_by_key(|record| record.time);
         let disk = MemoryFiles::new();
         let mut log = open(disk.clone(), Durability::Buffered).unwrap().0;
-        for place in 0..records.len() {
+        for (place, record) in records.iter_mut().enumerate() {
             if place == reopen_at {
                 log.close().unwrap();
                 log = open(disk.clone(), Durability::Buffered).unwrap().0;
             }
-            let record = &records[place];
             let entity = format!("agent-{}", record.entity);
             let id = decide(&log, record.time, draft(&entity, record.decision, record.risk, record.score)).unwrap();
-            records[place].id = Some(id);
+            record.id = Some(id);
         }
         // Outcomes come in another order than the decisions.
         for record in records.iter().rev() {

@@ -186,7 +186,7 @@ fn apply_one(index: &mut Index, pending: &Pending, hash: Option<Digest>) -> Resu
     }
 }
 
-fn canonical<'a>(id: ProofId, at: Timestamp, draft: &'a DecisionDraft, previous_hash: Digest) -> CanonicalRecord<'a> {
+fn canonical(id: ProofId, at: Timestamp, draft: &DecisionDraft, previous_hash: Digest) -> CanonicalRecord<'_> {
     CanonicalRecord {
         decision: draft.decision,
         entity_id: draft.entity.clone(),

@@ -10,7 +10,7 @@ use super::head::{self, Head, HeadError};
 use super::journal::{Journal, Position, Reader};
 use super::segment::{self, Segment, SegmentHeader, StoreId};
 use super::walk::{Visitor, Walk};
-use crate::model::{Breakage, BrokenKind, Digest, Sequence};
+use crate::model::{Breakage, BrokenKind, Digest, Recovered, Sequence};
 
 /// A journal that was opened.
 pub(crate) struct Opened {
@@ -26,18 +26,6 @@ pub(crate) struct Opened {
     pub(crate) created: bool,
     /// The link after as many entries as the view has applied.
     pub(crate) view_link: Option<Digest>,
-}
-
-/// The torn tail that was set aside.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Recovered {
-    /// The copy's path in the store.
-    pub(crate) copy: String,
-    /// How many bytes it holds.
-    pub(crate) bytes: usize,
-    /// The segment it stood in, and where.
-    pub(crate) segment: String,
-    pub(crate) offset: u64,
 }
 
 /// Why a folder could not be opened at all.
@@ -146,8 +134,11 @@ fn create(files: Arc<dyn Files>, store: StoreId) -> Result<Opened, OpenError> {
     Ok(Opened { store, reader, position, journal: Ok(journal), recovered: None, created: true, view_link: None })
 }
 
+/// A segment's file and its number.
+type NumberedFile = (u32, Arc<dyn StoreFile>);
+
 /// The segments' files, in order.
-fn load(files: &dyn Files) -> Result<Vec<(u32, Arc<dyn StoreFile>)>, OpenError> {
+fn load(files: &dyn Files) -> Result<Vec<NumberedFile>, OpenError> {
     let names = files.list(Path::new(segment::FOLDER)).map_err(|error| OpenError::Io("list the journal", error))?;
     names
         .iter()
@@ -162,11 +153,7 @@ fn load(files: &dyn Files) -> Result<Vec<(u32, Arc<dyn StoreFile>)>, OpenError> 
 
 /// Sets a last segment aside that was just being made when the crash came: its
 /// header is not whole, and nothing was ever behind it.
-fn drop_unfinished(
-    files: &dyn Files,
-    segments: &mut Vec<(u32, Arc<dyn StoreFile>)>,
-    has_head: bool,
-) -> Result<(), OpenError> {
+fn drop_unfinished(files: &dyn Files, segments: &mut Vec<NumberedFile>, has_head: bool) -> Result<(), OpenError> {
     let Some((number, file)) = segments.last() else { return Ok(()) };
     let bytes = file.len().map_err(|error| OpenError::Io("read a segment", error))?;
     // The first segment is made before `HEAD` is; a later one while `HEAD` is there.
@@ -227,12 +214,7 @@ fn set_aside(files: &dyn Files, active: &Segment, bytes: &[u8]) -> Result<Recove
     files.sync_dir(Path::new(RECOVERED)).map_err(error)?;
     active.file.write_at(&vec![0; tail.len()], active.end()).map_err(error)?;
     active.file.sync_data().map_err(error)?;
-    Ok(Recovered {
-        copy: format!("{RECOVERED}/{name}"),
-        bytes: tail.len(),
-        segment: Segment::name(active.header.number),
-        offset: active.end(),
-    })
+    Ok(Recovered::new(format!("{RECOVERED}/{name}"), tail.len(), Segment::name(active.header.number), active.end()))
 }
 
 /// A file for a copy, under a name that is not taken.

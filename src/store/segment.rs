@@ -96,12 +96,12 @@ struct OffsetMark {
 
 impl Offsets {
     pub(crate) fn new() -> Self {
-        Self { marks: Vec::new(), next_place: 0, end: HEADER_BYTES as u32, gap: false }
+        Self { marks: Vec::new(), next_place: 0, end: FIRST_OFFSET, gap: false }
     }
 
     /// Notes the frame at `place`, of `size` bytes, at the end. `None` past 4 GiB, which no segment reaches.
     pub(crate) fn push(&mut self, place: u64, size: usize) -> Option<()> {
-        if place % STRIDE == 0 || place != self.next_place || self.gap || self.marks.is_empty() {
+        if place.is_multiple_of(STRIDE) || place != self.next_place || self.gap || self.marks.is_empty() {
             self.marks.push(OffsetMark { place, offset: self.end });
             self.gap = false;
         }
@@ -194,7 +194,8 @@ impl Segment {
 /// The folder of the journal in the store.
 pub(crate) const FOLDER: &str = "journal";
 /// The size of a segment's header.
-pub(crate) const HEADER_BYTES: usize = 128;
+pub(crate) const HEADER_BYTES: usize = FIRST_OFFSET as usize;
+const FIRST_OFFSET: u32 = 128;
 const MAGIC: &[u8; 8] = b"RKseg001";
 const CRC_AT: usize = 68;
 /// A frame is found by its sequence from the nearest mark before it.

@@ -16,6 +16,9 @@ pub(crate) struct Blocks {
     db: sled::Db,
 }
 
+/// A key and the block under it.
+pub(crate) type KeyAndBlock = (Vec<u8>, Vec<u8>);
+
 /// Why the view cannot be used; it is rebuilt then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ViewError {
@@ -75,7 +78,7 @@ impl Blocks {
     }
 
     /// All blocks whose keys start with `prefix`, in the order of their keys.
-    pub(crate) fn scan(&self, prefix: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, ViewError> {
+    pub(crate) fn scan(&self, prefix: &[u8]) -> Result<Vec<KeyAndBlock>, ViewError> {
         contain(|| self.db.scan_prefix(prefix).collect::<Result<Vec<_>, _>>())?
             .into_iter()
             .map(|(key, value)| verified(&value).map(|block| (key.to_vec(), block)))

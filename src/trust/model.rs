@@ -16,7 +16,7 @@ pub struct PerRisk {
 }
 
 impl PerRisk {
-    fn at(&self, risk: RiskLevel) -> i64 {
+    fn at(self, risk: RiskLevel) -> i64 {
         i64::from(match risk {
             RiskLevel::Low => self.low,
             RiskLevel::Medium => self.medium,

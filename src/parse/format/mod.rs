@@ -80,8 +80,22 @@ fn english(text: &str, lexicon: &Lexicon) -> Reading {
 /// A snippet of a programming language by its first words.
 fn is_code(text: &str) -> bool {
     let first = text.lines().next().unwrap_or("");
-    let opens = ["```", "#!/", "import ", "from ", "def ", "const ", "let ", "var ", "function ", "#include", "package ", "async def ", "print("]
-        .iter()
-        .any(|start| first.starts_with(start));
+    let opens = [
+        "```",
+        "#!/",
+        "import ",
+        "from ",
+        "def ",
+        "const ",
+        "let ",
+        "var ",
+        "function ",
+        "#include",
+        "package ",
+        "async def ",
+        "print(",
+    ]
+    .iter()
+    .any(|start| first.starts_with(start));
     opens && (first.starts_with("```") || first.starts_with("#!") || text.contains(['(', '=', ';', '{']))
 }

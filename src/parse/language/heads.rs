@@ -91,9 +91,8 @@ impl Sentence<'_, '_> {
             _ => {
                 // "In which year ...?", "Next, how many ...?"
                 ends_in_mark
-                    && (opening..self.to.min(opening + 5)).any(|index| {
-                        self.tokens.get(index).is_some_and(|near| near.is(Function::Question))
-                    })
+                    && (opening..self.to.min(opening + 5))
+                        .any(|index| self.tokens.get(index).is_some_and(|near| near.is(Function::Question)))
             }
         }
     }
@@ -127,9 +126,7 @@ impl Sentence<'_, '_> {
             Some(Function::Pronoun) => self.after_subject(place, lead.word),
             Some(Function::Modal) => Some(Manner::Mentioned),
             Some(Function::Preposition) if lead.word == "to" => Some(self.after_to(place)),
-            Some(Function::Conjunction) if in_question => {
-                self.takes_object(index).then_some(Manner::Asked)
-            }
+            Some(Function::Conjunction) if in_question => self.takes_object(index).then_some(Manner::Asked),
             Some(Function::Conjunction) => {
                 (token.entry.noun.is_none() || self.takes_object(index)).then_some(Manner::Asked)
             }
@@ -169,9 +166,10 @@ impl Sentence<'_, '_> {
     fn is_bare_wish(&self, index: usize) -> bool {
         let Some(token) = self.tokens.get(index) else { return false };
         matches!(token.word, "need" | "want" | "require" | "like")
-            && self.before(index).and_then(|place| self.tokens.get(place)).is_some_and(|lead| {
-                matches!(lead.word, "i" | "we") || lead.is(Function::Modal) || lead.word == "i'd"
-            })
+            && self
+                .before(index)
+                .and_then(|place| self.tokens.get(place))
+                .is_some_and(|lead| matches!(lead.word, "i" | "we") || lead.is(Function::Modal) || lead.word == "i'd")
     }
 
     /// Whether a word that can be a noun stands where only a noun can: "order status", "Email from Bob".
@@ -183,7 +181,8 @@ impl Sentence<'_, '_> {
         match self.tokens.get(index + 1).filter(|_| index + 1 < self.to) {
             None => true,
             Some(next) => {
-                next.is(Function::Auxiliary) || (next.is(Function::Preposition) && !matches!(next.word, "to" | "for" | "with" | "in" | "from"))
+                next.is(Function::Auxiliary)
+                    || (next.is(Function::Preposition) && !matches!(next.word, "to" | "for" | "with" | "in" | "from"))
             }
         }
     }

@@ -44,7 +44,12 @@ impl<'t> Context<'t, '_> {
         for candidate in object::candidates(self.tokens, self.lexicon) {
             let private = matches!(
                 candidate.resource,
-                Resource::Email | Resource::Message | Resource::File | Resource::Document | Resource::Web | Resource::Calendar
+                Resource::Email
+                    | Resource::Message
+                    | Resource::File
+                    | Resource::Document
+                    | Resource::Web
+                    | Resource::Calendar
             );
             let is_source = candidate.preposition == Preposition::Source && private;
             if is_source && !reading.acts.iter().any(|act| alike(act.resource, candidate.resource)) {
@@ -64,7 +69,8 @@ impl<'t> Context<'t, '_> {
         let candidates = object::candidates(self.tokens, self.lexicon);
         let best = object::best(&candidates)?;
         let is_short = self.tokens.len() <= 40;
-        let mut act = Act::new("get", &snake(best.noun), best.resource, Operation::Read, if is_short { 0.45 } else { 0.3 });
+        let mut act =
+            Act::new("get", &snake(best.noun), best.resource, Operation::Read, if is_short { 0.45 } else { 0.3 });
         act.signs = token::cues(self.tokens);
         Some(act)
     }
@@ -157,7 +163,8 @@ impl<'t> Context<'t, '_> {
         let in_clause = |wanted: Resource| candidates.iter().find(|candidate| candidate.resource == wanted);
         let to_address = governed.iter().any(|token| token.kind == Kind::Email);
         if to_address && in_clause(Resource::Message).is_none() {
-            let shared = candidates.first().filter(|first| matches!(first.resource, Resource::Document | Resource::File));
+            let shared =
+                candidates.first().filter(|first| matches!(first.resource, Resource::Document | Resource::File));
             return match shared {
                 Some(shared) if matches!(&*verb.lemma, "share") => (shared.resource, shared.noun, 0.9),
                 _ => (Resource::Email, "email", 0.9),
@@ -169,7 +176,8 @@ impl<'t> Context<'t, '_> {
             }
         }
         for wanted in [Resource::Email, Resource::Social, Resource::Message] {
-            let source = |candidate: &&Candidate<'_>| candidate.preposition != Preposition::Source || candidate.phrase == 0;
+            let source =
+                |candidate: &&Candidate<'_>| candidate.preposition != Preposition::Source || candidate.phrase == 0;
             if let Some(found) = in_clause(wanted).filter(source) {
                 return (wanted, found.noun, 0.9);
             }
@@ -182,7 +190,15 @@ impl<'t> Context<'t, '_> {
             return (resource, "message", 0.8);
         }
         if let Some(direct) = candidates.iter().find(|candidate| {
-            matches!(candidate.resource, Resource::Payment | Resource::Credential | Resource::Permission | Resource::Web | Resource::Task | Resource::Health)
+            matches!(
+                candidate.resource,
+                Resource::Payment
+                    | Resource::Credential
+                    | Resource::Permission
+                    | Resource::Web
+                    | Resource::Task
+                    | Resource::Health
+            )
         }) {
             return (direct.resource, direct.noun, 0.75);
         }
@@ -194,22 +210,40 @@ impl<'t> Context<'t, '_> {
         }
         match &*verb.lemma {
             "post" | "publish" | "comment" => (Resource::Social, "post", 0.7),
-            _ => object::best(candidates).filter(|best| matches!(best.resource, Resource::File | Resource::Document)).map_or(
-                (Resource::Message, "message", 0.65),
-                |best| (best.resource, best.noun, 0.7),
-            ),
+            _ => object::best(candidates)
+                .filter(|best| matches!(best.resource, Resource::File | Resource::Document))
+                .map_or((Resource::Message, "message", 0.65), |best| (best.resource, best.noun, 0.7)),
         }
     }
 
     /// A question or a search about the world rather than about somebody's data.
     fn is_public(&self, verb: &Verb, resource: Resource, governed: &[Token<'_>]) -> bool {
         is_public_kind(resource)
-            && matches!(&*verb.lemma, "find" | "search" | "know" | "tell" | "give" | "suggest" | "recommend" | "looking_for" | "looking_to" | "looking_to_buy" | "explain" | "compare" | "translate" | "convert" | "need")
+            && matches!(
+                &*verb.lemma,
+                "find"
+                    | "search"
+                    | "know"
+                    | "tell"
+                    | "give"
+                    | "suggest"
+                    | "recommend"
+                    | "looking_for"
+                    | "looking_to"
+                    | "looking_to_buy"
+                    | "explain"
+                    | "compare"
+                    | "translate"
+                    | "convert"
+                    | "need"
+            )
             && !self.is_personal(governed)
     }
 
     fn is_personal(&self, governed: &[Token<'_>]) -> bool {
-        governed.iter().any(|token| matches!(token.word, "my" | "our" | "i" | "we" | "mine" | "i've" | "their" | "his" | "her"))
+        governed
+            .iter()
+            .any(|token| matches!(token.word, "my" | "our" | "i" | "we" | "mine" | "i've" | "their" | "his" | "her"))
     }
 
     /// The cues among the governed words, and right before the verb.
@@ -231,7 +265,9 @@ impl<'t> Context<'t, '_> {
         let counted = rest.first().is_some_and(|next| {
             matches!(next.kind, Kind::Number(_)) || matches!(next.word, "two" | "three" | "four" | "five" | "of")
         });
-        let narrowed = rest.iter().take(6).any(|token| matches!(token.word, "named" | "called" | "matching" | "containing" | "ending" | "where" | "whose"));
+        let narrowed = rest.iter().take(6).any(|token| {
+            matches!(token.word, "named" | "called" | "matching" | "containing" | "ending" | "where" | "whose")
+        });
         if counted || (narrowed && operation == Operation::Read) {
             signs.add(Sign::Bounded);
         } else {
@@ -261,12 +297,27 @@ impl<'t> Context<'t, '_> {
 fn runs_unseen(verb: &Verb, governed: &[Token<'_>], candidates: &[Candidate<'_>]) -> bool {
     let obeys = matches!(&*verb.lemma, "do" | "follow" | "perform" | "execute" | "carry_out" | "complete");
     let orders = governed.iter().any(|token| {
-        matches!(token.word, "tasks" | "task" | "actions" | "instructions" | "steps" | "whatever" | "orders" | "todos" | "commands" | "everything")
+        matches!(
+            token.word,
+            "tasks"
+                | "task"
+                | "actions"
+                | "instructions"
+                | "steps"
+                | "whatever"
+                | "orders"
+                | "todos"
+                | "commands"
+                | "everything"
+        )
     });
     let elsewhere = governed.iter().any(|token| matches!(token.kind, Kind::Url | Kind::Email))
         || candidates.iter().any(|candidate| {
             candidate.preposition == Preposition::Source
-                && matches!(candidate.resource, Resource::Email | Resource::Web | Resource::File | Resource::Document | Resource::Message)
+                && matches!(
+                    candidate.resource,
+                    Resource::Email | Resource::Web | Resource::File | Resource::Document | Resource::Message
+                )
         });
     obeys && orders && elsewhere
 }

@@ -81,7 +81,8 @@ fn is_comprehensible(tokens: &[Token<'_>]) -> bool {
             Kind::Word if token.word.chars().any(char::is_alphabetic) => {
                 words += 1;
                 let entry = token.entry;
-                let carries = entry.verb.is_some() || entry.noun.is_some() || entry.function == Some(Function::Question);
+                let carries =
+                    entry.verb.is_some() || entry.noun.is_some() || entry.function == Some(Function::Question);
                 known += usize::from(carries || entry.function.is_some() || entry.cue.is_some());
                 meaningful |= carries || entry.function == Some(Function::About);
             }
@@ -106,7 +107,8 @@ fn only_global(cues: Signs) -> Signs {
 fn commands<'a>(tokens: &[Token<'a>], heads: &[Head], text: &'a str, lexicon: &Lexicon) -> Vec<&'a str> {
     let mut found = Vec::new();
     for head in heads {
-        let runs = head.verb.is_some_and(|verb| matches!(&*lexicon.verb(verb).lemma, "run" | "execute" | "exec" | "launch"));
+        let runs =
+            head.verb.is_some_and(|verb| matches!(&*lexicon.verb(verb).lemma, "run" | "execute" | "exec" | "launch"));
         if !runs {
             continue;
         }

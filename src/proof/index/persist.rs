@@ -128,7 +128,9 @@ fn put_entity(batch: &mut BlockBatch, number: u32, entity: &Entity) {
     batch.put(&key(NAME, number, None), entity.id.as_str().as_bytes());
     for (chunk, summaries) in (0_u32..).zip(entity.summaries.chunks(CHUNK)) {
         let mut bytes = Vec::with_capacity(summaries.len() * Summary::BYTES);
-        summaries.iter().for_each(|summary| summary.encode(&mut bytes));
+        for summary in summaries {
+            summary.encode(&mut bytes);
+        }
         batch.put(&key(SUMMARIES, number, Some(chunk)), &bytes);
     }
 }

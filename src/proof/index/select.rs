@@ -79,15 +79,12 @@ impl Index {
         Ok((tally, ends))
     }
 
-    /// The outcome of an entity's record; `None` when the index has no such record.
-    pub(crate) fn outcome_of(
-        &self,
-        entity: &AgentId,
-        sequence: Sequence,
-    ) -> Result<Option<Option<Outcome>>, ViewError> {
+    /// The outcome of an entity's record; `None` when none is reported, or the
+    /// index has no such record.
+    pub(crate) fn outcome_of(&self, entity: &AgentId, sequence: Sequence) -> Result<Option<Outcome>, ViewError> {
         let Some((number, block_number)) = self.place_of(entity, sequence)? else { return Ok(None) };
         let block = self.block(number, block_number)?;
-        Ok(block.find(sequence).map(super::posting::Posting::outcome))
+        Ok(block.find(sequence).and_then(super::posting::Posting::outcome))
     }
 
     fn entity(&self, id: &AgentId) -> Option<(u32, &Entity)> {
