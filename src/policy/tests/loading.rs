@@ -203,7 +203,7 @@ fn text_that_is_not_of_its_format_is_refused_with_its_place() {
 fn a_document_past_its_size_is_refused() {
     let text = format!("name = \"t\"\n#{}", "x".repeat(PolicySet::MAX_BYTES));
     let error = PolicySet::from_toml(&text).unwrap_err();
-    assert!(error.to_string().contains("at most 1048576 bytes"), "{error}");
+    assert!(error.to_string().contains("at most 4194304 bytes"), "{error}");
 }
 
 #[test]
