@@ -1,4 +1,56 @@
-//! Rulekeep governs what software agents do, in process.
+//! Rulekeep governs what software agents do, in process: it turns what an agent
+//! asks into an intent, decides on it by policy and by the agent's trust, and
+//! keeps a hash-linked proof of every decision.
+//!
+//! # A tour
+//!
+//! A [`Governor`] owns everything. It is opened on a folder, or in memory:
+//!
+//! ```
+//! use rulekeep::{Agent, Decision, Governor, Intent, Outcome, ProofQuery, RiskLevel, Tier};
+//!
+//! let governor = Governor::builder().open_in_memory()?;
+//! governor.register_agent(Agent::new("support-1").at_tier(Tier::T4))?;
+//!
+//! // What an agent asks, in words or as a tool call, is parsed into an intent ...
+//! let parsed = governor.parse("support-1", "Send the agenda to ann@example.com")?;
+//! assert_eq!(parsed.intent.required_capabilities[0].as_str(), "email:send");
+//!
+//! // ... and decided on. Every decision leaves a proof record.
+//! let verdict = governor.enforce(&parsed.intent)?;
+//! assert_eq!(verdict.decision, Decision::Allow);
+//!
+//! // What became of it moves the agent's trust.
+//! let trust = governor.report(&verdict.proof_id, Outcome::Success)?;
+//! assert!(trust.score > verdict.trust_snapshot.score);
+//!
+//! // A runtime that knows what a call needs builds the intent itself. A caller cannot talk its own risk down:
+//! // a payment without a stated amount is HIGH, whatever it says.
+//! let payment = Intent::new("support-1", "pay_invoice", RiskLevel::Low, ["payment:transfer"])?;
+//! let verdict = governor.enforce(&payment)?;
+//! assert_eq!(verdict.decision, Decision::Escalate);
+//! println!("{}", verdict.reasoning);
+//!
+//! // The records can be queried, counted, and verified.
+//! let page = governor.query(&ProofQuery::entity("support-1").decision(Decision::Escalate))?;
+//! assert_eq!(page.items[0].risk_level, RiskLevel::High);
+//! assert_eq!(governor.stats("support-1", ..)?.total_records, 2);
+//! assert!(governor.verify()?.valid);
+//! governor.close()?;
+//! # Ok::<(), rulekeep::Error>(())
+//! ```
+//!
+//! Your own policies are a [`PolicySet`] from TOML or JSON, put in force by
+//! [`GovernorBuilder::policies`] or, while running, by [`Governor::load_policies`];
+//! [`Governor::explain`] says, rule by rule, what they would decide.
+//! [`sidecar::serve`] speaks the same contract over lines of JSON.
+//!
+//! # The house
+//!
+//! Four floors, and an import only ever points down: the vocabulary (`model`);
+//! the engines `parse`, `policy`, `trust` and `proof`, which do not know each
+//! other, with `store` below the last; [`Governor`], which composes them; and
+//! the edges. `docs/` has a page an engine.
 
 mod edge;
 mod governor;
@@ -18,3 +70,8 @@ pub use policy::{Effect, PolicyFormat, PolicySet, RuleTrace};
 pub use proof::{Durability, Evidence, ProofQuery};
 pub use system::{Clock, Entropy, SystemClock, SystemEntropy};
 pub use trust::{PerRisk, TrustModel};
+
+/// The code in the README is compiled and run with the doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
