@@ -7,6 +7,7 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 
 use super::policies::PolicyState;
+use super::risk::ActionFloors;
 use super::status::Latency;
 use super::{Governor, Inner, agents};
 use crate::model::{Error, Opening};
@@ -159,6 +160,7 @@ impl GovernorBuilder {
         let governor = Governor {
             inner: Arc::new(Inner {
                 parser,
+                action_floors: ActionFloors::default(),
                 policies: ArcSwap::from_pointee(policies),
                 policy_turn: Mutex::new(()),
                 ledger,

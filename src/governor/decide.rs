@@ -170,7 +170,7 @@ impl Governor {
     fn request<'a>(&self, intent: &'a Intent, agent: &'a AgentRecord, now: Timestamp) -> PolicyRequest<'a> {
         PolicyRequest {
             intent,
-            risk: risk::effective_risk(&self.inner.parser, intent),
+            risk: risk::effective_risk(&self.inner.parser, &self.inner.action_floors, intent),
             trust: self.inner.trust_model.snapshot(&agent.trust, now),
             labels: &agent.labels,
         }

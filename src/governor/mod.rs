@@ -42,6 +42,7 @@ use crate::proof::{Evidence, ProofLog, ProofQuery};
 use crate::system::{Clock, Entropy};
 use crate::trust::{Ledger, TrustModel};
 
+use risk::ActionFloors;
 use status::Latency;
 
 /// Governs what agents do: parses what they ask, decides by policy and trust,
@@ -74,6 +75,7 @@ pub struct Governor {
 
 struct Inner {
     parser: Parser,
+    action_floors: ActionFloors,
     /// The set in force. Read without a lock; swapped under `policy_turn`.
     policies: ArcSwap<PolicySet>,
     // Who swaps the set holds it, so that the journal's order is the order of swaps.

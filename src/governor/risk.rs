@@ -1,14 +1,43 @@
 //! The risk that counts: a caller can raise it, and never talk it down.
 
-use crate::model::{Intent, Operation, Resource, RiskLevel, risk_floor};
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+
+use crate::model::{Action, Intent, Operation, Resource, RiskLevel, risk_floor};
 use crate::parse::Parser;
+
+/// The least risk that the names of actions imply, kept once the parser has
+/// told it: a runtime asks for the same few names again and again.
+#[derive(Default)]
+pub(super) struct ActionFloors {
+    // Read by every decision, written at the first sight of a name; held to look up or put in one.
+    known: RwLock<HashMap<Action, RiskLevel>>,
+}
+
+impl ActionFloors {
+    fn of(&self, action: &Action, parser: &Parser) -> RiskLevel {
+        if let Some(floor) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(action) {
+            return *floor;
+        }
+        let floor = parser.action_floor(action);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        // Names come from callers, who could make up ever new ones.
+        if known.len() < MOST_KNOWN {
+            known.insert(action.clone(), floor);
+        }
+        floor
+    }
+}
+
+/// More names than a runtime has tools.
+const MOST_KNOWN: usize = 4096;
 
 /// The higher of what the intent says and the least that its action and
 /// capabilities imply by the rubric, with production counted for anything but
 /// a read.
-pub(super) fn effective_risk(parser: &Parser, intent: &Intent) -> RiskLevel {
+pub(super) fn effective_risk(parser: &Parser, floors: &ActionFloors, intent: &Intent) -> RiskLevel {
     let floor = risk_floor(&intent.parsed_action, &intent.required_capabilities)
-        .max(parser.action_floor(&intent.parsed_action))
+        .max(floors.of(&intent.parsed_action, parser))
         .max(amount_floor(intent));
     let floor = if is_in_production(intent) && changes_something(intent) { floor.raised() } else { floor };
     floor.max(intent.risk_level)
