@@ -20,7 +20,7 @@ pub(crate) fn assess(act: &Act, facts: &Facts) -> Assessment {
     let case = Case { act, facts, signs, causes: Cell::default() };
     let mut level = match act.risk {
         Some(level) => level.max(case.unclear_floor()),
-        None => case.by_table(),
+        None => case.by_table().max(case.unclear_floor()),
     };
     if case.must_raise(level) {
         level = level.raised();
@@ -163,6 +163,9 @@ impl Case<'_> {
         if self.shows(Sign::UnseenInstructions) || self.shows(Sign::Downloaded) {
             return RiskLevel::High;
         }
+        if self.shows(Sign::Whole) {
+            return RiskLevel::High;
+        }
         if self.shows(Sign::DryRun) || self.shows(Sign::Harmless) {
             return RiskLevel::Low;
         }
@@ -172,7 +175,7 @@ impl Case<'_> {
             R::System | R::Code if self.shows(Sign::Production) => RiskLevel::High,
             R::Media | R::Information | R::Model => RiskLevel::Low,
             R::Device if self.act.verb == "lock" => RiskLevel::Low,
-            R::Task | R::Unknown | R::Permission | R::Payment | R::Customer | R::Health => RiskLevel::High,
+            R::Unknown | R::Permission | R::Payment | R::Customer | R::Health => RiskLevel::High,
             _ => RiskLevel::Medium,
         }
     }
@@ -247,7 +250,11 @@ impl Case<'_> {
                 R::Customer | R::Account | R::Database | R::Payment | R::Permission | R::Credential | R::Config
             ),
             Operation::Send => !self.signs.has(Sign::Team),
-            Operation::Execute => matches!(self.act.resource, R::System | R::Network) && self.act.risk.is_none(),
+            Operation::Execute => {
+                matches!(self.act.verb.as_str(), "stop" | "restart" | "reboot" | "kill" | "terminate" | "deploy" | "shut_down" | "halt" | "suspend")
+                    && matches!(self.act.resource, R::System | R::Network)
+                    && self.act.risk.is_none()
+            }
             Operation::Delete | Operation::Admin => self.act.risk.is_none(),
             Operation::Transfer | Operation::Unknown => false,
         }

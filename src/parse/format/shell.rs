@@ -8,7 +8,7 @@ use crate::parse::programs::{CommandRule, FlagRule, Program, Wraps};
 use crate::parse::reading::{Act, Format, Reading};
 use crate::parse::sign::Sign;
 
-use super::name;
+use super::{name, sql};
 
 /// Whether the text is plainly a command line rather than English.
 pub(super) fn is_command(text: &str, lexicon: &Lexicon) -> bool {
@@ -117,8 +117,11 @@ impl Shell<'_, '_> {
             return;
         }
         let program_name = base_name(first);
+        let handles_keys = matches!(program_name, "ssh-keygen" | "ssh-add" | "ssh" | "ssh-copy-id" | "chmod" | "ls" | "stat");
         for argument in arguments {
-            self.file(argument);
+            if !handles_keys {
+                self.file(argument);
+            }
             if argument.split(['-', '_', '.', '/', '=', ':']).any(|part| matches!(part, "prod" | "production")) {
                 self.reading.facts.signs.add(Sign::Production);
             }
@@ -130,6 +133,14 @@ impl Shell<'_, '_> {
         };
         if let Some(target) = arguments.iter().find(|argument| !argument.starts_with('-') && argument.contains(['/', '.', '@', ':'])) {
             self.reading.facts.note_target(target);
+        }
+        if program.rule.as_ref().is_some_and(|rule| rule.capabilities.first().is_some_and(|&(resource, _)| resource == Resource::Database)) {
+            if let Some(statement) = arguments.iter().find_map(|argument| sql::read(argument)) {
+                let format = self.reading.format;
+                self.reading.absorb(statement);
+                self.reading.format = format;
+                return;
+            }
         }
         if let Some(wraps) = &program.wraps {
             if self.wrapped(program_name, program, wraps, arguments, depth) {
@@ -160,7 +171,8 @@ impl Shell<'_, '_> {
                 skip_value = false;
             } else if word.starts_with('-') && word.len() > 1 {
                 skip_value = program.takes_value(word);
-            } else if is_assignment(word) {
+            } else if is_assignment(word) || word == "..." {
+                // An ellipsis stands for more of the same.
             } else if plain_to_skip > 0 {
                 plain_to_skip -= 1;
             } else {
@@ -245,10 +257,10 @@ impl Invocation<'_> {
             return vec![Act::new("view", "help", Resource::Information, Operation::Read, 0.9).at_risk(RiskLevel::Low)];
         }
         let plain = self.plain();
-        let (deciding, least, only) = self.flags(&plain);
+        let (deciding, is_scoped, least, only) = self.flags(&plain);
         let subcommand = self.program.subcommand(&plain);
         let rule = match (subcommand, deciding) {
-            (Some(sub), Some(flag)) if flag.risk > sub.risk => Some(flag),
+            (Some(sub), Some(flag)) if is_scoped || flag.risk > sub.risk => Some(flag),
             (Some(sub), _) => Some(sub),
             (None, flag) => flag,
         };
@@ -293,13 +305,15 @@ impl Invocation<'_> {
     }
 
     /// The riskiest rule of a flag that decides, the least risk, and the only risk that flags leave.
-    fn flags(&self, plain: &[&str]) -> (Option<&CommandRule>, Option<RiskLevel>, Option<RiskLevel>) {
-        let (mut deciding, mut least, mut only): (Option<&CommandRule>, _, _) = (None, None, None);
+    fn flags(&self, plain: &[&str]) -> (Option<&CommandRule>, bool, Option<RiskLevel>, Option<RiskLevel>) {
+        let (mut deciding, mut is_scoped, mut least, mut only): (Option<&CommandRule>, _, _, _) = (None, false, None, None);
         let scoped = plain.first().map(|first| (*first).to_owned());
         for &argument in self.arguments.iter().filter(|argument| argument.starts_with('-') || argument.contains('=')) {
             let own = scoped.as_ref().and_then(|sub| self.program.flag(&format!("{sub} {argument}")));
             match own.or_else(|| self.program.flag(argument)) {
-                Some(FlagRule::Is(rule)) if deciding.is_none_or(|known| rule.risk > known.risk) => deciding = Some(rule),
+                Some(FlagRule::Is(rule)) if deciding.is_none_or(|known| rule.risk > known.risk) => {
+                    (deciding, is_scoped) = (Some(rule), own.is_some());
+                }
                 Some(FlagRule::Is(_)) => {}
                 Some(FlagRule::AtLeast(level)) => least = least.max(Some(*level)),
                 Some(FlagRule::Only(level)) => only = Some(*level),
@@ -309,7 +323,7 @@ impl Invocation<'_> {
                 None => {}
             }
         }
-        (deciding, least, only)
+        (deciding, is_scoped, least, only)
     }
 
     /// Deleting all, or by force, is HIGH.

@@ -80,7 +80,8 @@ impl Sentence<'_, '_> {
         let next_is_not = self.tokens.get(opening + 1).is_some_and(|next| next.is(Function::Negation));
         match token.entry.function {
             _ if next_is_not => false,
-            Some(Function::Question) => true,
+            // "When you post it, add a comment" asks for the comment.
+            Some(Function::Question) => ends_in_mark || !matches!(token.word, "when" | "where"),
             Some(Function::Auxiliary) => {
                 // "Have a look", "do it" are no questions; "is it", "are there", "do i have" are.
                 ends_in_mark || matches!(token.word, "is" | "are" | "am" | "was" | "were" | "does" | "did")
@@ -125,7 +126,7 @@ impl Sentence<'_, '_> {
         match lead.entry.function {
             Some(Function::Negation) => None,
             Some(Function::Pronoun) => self.after_subject(place, lead.word),
-            Some(Function::Modal) => Some(Manner::Mentioned),
+            Some(Function::Modal) => self.after_modal(place, index),
             Some(Function::Preposition) if lead.word == "to" => Some(self.after_to(place)),
             Some(Function::Conjunction) if in_question => {
                 self.takes_object(index).then_some(Manner::Asked)
@@ -148,6 +149,16 @@ impl Sentence<'_, '_> {
             return Some(Manner::Asked);
         }
         None
+    }
+
+    /// "if you could send" asks; "you can send" only mentions, and without an object not even that.
+    fn after_modal(&self, place: usize, index: usize) -> Option<Manner> {
+        let subject = self.before(place)?;
+        let condition = self.before(subject).and_then(|earlier| self.tokens.get(earlier));
+        if self.tokens.get(subject).is_some_and(|token| token.word == "you") && condition.is_some_and(|token| token.word == "if") {
+            return Some(Manner::Asked);
+        }
+        (index + 1 < self.to).then_some(Manner::Mentioned)
     }
 
     /// "want to send" asks; "a script to send" only mentions; "not to send" neither.

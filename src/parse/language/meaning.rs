@@ -16,6 +16,8 @@ pub(super) struct Context<'t, 'a> {
     pub lexicon: &'t Lexicon,
     /// The cues of the whole text.
     pub cues: Signs,
+    /// The nouns of the whole text.
+    pub named: Vec<Candidate<'t>>,
 }
 
 impl<'t> Context<'t, '_> {
@@ -41,7 +43,7 @@ impl<'t> Context<'t, '_> {
         if reading.acts.is_empty() {
             return;
         }
-        for candidate in object::candidates(self.tokens, self.lexicon) {
+        for candidate in &self.named {
             let private = matches!(
                 candidate.resource,
                 Resource::Email | Resource::Message | Resource::File | Resource::Document | Resource::Web | Resource::Calendar
@@ -61,8 +63,7 @@ impl<'t> Context<'t, '_> {
 
     /// "status of my order?": no verb asks, but a noun is named.
     pub(super) fn from_nouns_alone(&self) -> Option<Act> {
-        let candidates = object::candidates(self.tokens, self.lexicon);
-        let best = object::best(&candidates)?;
+        let best = object::best(&self.named)?;
         let is_short = self.tokens.len() <= 40;
         let mut act = Act::new("get", &snake(best.noun), best.resource, Operation::Read, if is_short { 0.45 } else { 0.3 });
         act.signs = token::cues(self.tokens);
@@ -74,17 +75,27 @@ impl<'t> Context<'t, '_> {
         if runs_unseen(verb, governed, candidates) {
             return Some(self.unseen(verb, signs));
         }
-        let (resource, noun, mut sure) = self.resource(verb, governed, candidates);
-        let (mut resource, mut operation) = (resource, verb.operation);
+        if verb.lemma == "do" {
+            return None;
+        }
+        let (mut resource, noun, mut sure) = self.resource(verb, governed, candidates);
+        let mut operation = verb.operation;
         if let Some(rule) = self.lexicon.rule(verb, resource, noun) {
             (resource, operation) = (rule.resource, rule.gives);
             if let Some(sign) = rule.sign {
                 signs.add(sign);
             }
         }
+        if names_money(governed) && matches!(&*verb.lemma, "initiate" | "send" | "request" | "make" | "give" | "put" | "move") {
+            (resource, operation) = (Resource::Payment, Operation::Transfer);
+        }
         if resource == Resource::Unknown {
             resource = super::fallback(operation);
             sure = 0.4;
+            if opens_data(verb) {
+                // What is looked at is not known, so it may be anything.
+                signs.add(Sign::Unclear);
+            }
         }
         if operation == Operation::Read && self.is_public(verb, resource, governed) {
             resource = Resource::Information;
@@ -104,6 +115,7 @@ impl<'t> Context<'t, '_> {
             _ if about => (Resource::Information, "question"),
             Some(best) => (best.resource, best.noun),
             None if head.manner == Manner::Wanted => return None,
+            None if asks_of_an_event(governed) => (Resource::Calendar, "event"),
             None => (Resource::Information, "question"),
         };
         if !self.is_personal(governed) && is_public_kind(resource) && head.manner == Manner::Question {
@@ -132,10 +144,18 @@ impl<'t> Context<'t, '_> {
                 return (best.resource, best.noun, if direct { 0.9 } else { 0.7 });
             }
         }
+        if verb.resource == Some(Resource::Booking) && self.elsewhere(Resource::Calendar) && !self.elsewhere(Resource::Booking) {
+            return (Resource::Calendar, "event", 0.7);
+        }
         if let Some(resource) = verb.resource {
             return (resource, noun, 0.75);
         }
         self.from_context(governed)
+    }
+
+    /// Whether the text names this resource anywhere.
+    fn elsewhere(&self, resource: Resource) -> bool {
+        self.named.iter().any(|candidate| candidate.resource == resource)
     }
 
     /// Nothing named after the verb: "open it", "post there". What the text names elsewhere.
@@ -143,7 +163,7 @@ impl<'t> Context<'t, '_> {
         let points_back = governed.iter().take(4).any(|token| {
             token.is(Function::Pronoun) || matches!(token.word, "this" | "that" | "these" | "those" | "one")
         });
-        let elsewhere = object::candidates(self.tokens, self.lexicon);
+        let elsewhere = &self.named;
         let best = elsewhere.iter().reduce(|best, next| if next.score > best.score { next } else { best });
         match best {
             Some(best) if points_back => (best.resource, best.noun, 0.6),
@@ -176,6 +196,9 @@ impl<'t> Context<'t, '_> {
         }
         if verb.lemma == "invite" {
             let best = object::best(candidates);
+            if best.is_none() && self.elsewhere(Resource::Calendar) {
+                return (Resource::Calendar, "guest", 0.8);
+            }
             return best.map_or((Resource::Unknown, "user", 0.7), |best| (best.resource, best.noun, 0.8));
         }
         if let Some(resource) = verb.resource {
@@ -186,7 +209,7 @@ impl<'t> Context<'t, '_> {
         }) {
             return (direct.resource, direct.noun, 0.75);
         }
-        let elsewhere = object::candidates(self.tokens, self.lexicon);
+        let elsewhere = &self.named;
         for wanted in [Resource::Message, Resource::Email, Resource::Social] {
             if let Some(found) = elsewhere.iter().find(|candidate| candidate.resource == wanted) {
                 return (wanted, found.noun, 0.7);
@@ -269,6 +292,38 @@ fn runs_unseen(verb: &Verb, governed: &[Token<'_>], candidates: &[Candidate<'_>]
                 && matches!(candidate.resource, Resource::Email | Resource::Web | Resource::File | Resource::Document | Resource::Message)
         });
     obeys && orders && elsewhere
+}
+
+/// An amount of money among the words.
+fn names_money(governed: &[Token<'_>]) -> bool {
+    governed.windows(2).any(|pair| {
+        let [amount, unit] = pair else { return false };
+        matches!(amount.kind, Kind::Number(_))
+            && (amount.text.starts_with(['$', '€', '£']) || matches!(unit.word, "dollars" | "cents" | "euros" | "usd" | "eur" | "pounds"))
+    }) || governed.last().is_some_and(|last| matches!(last.kind, Kind::Number(_)) && last.text.starts_with(['$', '€', '£']))
+}
+
+/// "Where is the 'Dinner with Bob' on May 24th?": a title and a date.
+fn asks_of_an_event(governed: &[Token<'_>]) -> bool {
+    let titled = governed.iter().any(|token| token.kind == Kind::Quoted);
+    let dated = governed.iter().any(|token| MONTHS.contains(&token.word) || is_date(token.word));
+    titled && dated
+}
+
+fn is_date(word: &str) -> bool {
+    word.len() == 10 && word.split('-').count() == 3 && word.chars().all(|c| c.is_ascii_digit() || c == '-')
+}
+
+const MONTHS: &[&str] = &[
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december",
+];
+
+/// Verbs that hand data over, whatever it is.
+fn opens_data(verb: &Verb) -> bool {
+    matches!(
+        &*verb.lemma,
+        "list" | "show" | "display" | "get" | "read" | "fetch" | "retrieve" | "print" | "dump" | "view" | "access" | "open" | "export"
+    )
 }
 
 /// Guests of an event: "invite Mark", "with sarah@example.com".

@@ -37,7 +37,8 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
         return Understood { reading, commands: Vec::new() };
     }
     let clauses = clauses(&tokens, lexicon);
-    let context = meaning::Context { tokens: &tokens, lexicon, cues };
+    let named = object::candidates(&tokens, lexicon);
+    let context = meaning::Context { tokens: &tokens, lexicon, cues, named };
     for head in &clauses {
         for act in context.acts(head) {
             reading.push(act);
