@@ -61,7 +61,12 @@ fn doubled(word: &str) -> String {
     let (Some(last), Some(middle), Some(before)) = (last, middle, before) else { return word.to_owned() };
     let short = end.next().is_none_or(|c| !is_vowel(c)) && word.len() <= 5
         || ["mit", "fer", "cel", "cur", "pel"].iter().any(|stem| word.ends_with(stem));
-    if short && is_vowel(middle) && !is_vowel(before) && !is_vowel(last) && !"wxy".contains(last) && !is_unstressed(word)
+    if short
+        && is_vowel(middle)
+        && !is_vowel(before)
+        && !is_vowel(last)
+        && !"wxy".contains(last)
+        && !is_unstressed(word)
     {
         format!("{word}{last}")
     } else {

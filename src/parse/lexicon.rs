@@ -9,8 +9,8 @@ use crate::model::{Error, Operation, Resource};
 use super::document::Document;
 use super::inflect;
 use super::programs::Programs;
-use super::table::Table;
 use super::sign::Sign;
+use super::table::Table;
 
 /// The words that the parser knows. Start from [`Lexicon::builtin`] and
 /// [`extend`](Lexicon::extend) it, or bring a whole one with [`Lexicon::from_toml`].
@@ -378,10 +378,8 @@ mod tests {
 
     #[test]
     fn a_users_word_means_what_the_user_says() {
-        let lexicon = Lexicon::builtin()
-            .unwrap()
-            .extend("[[nouns]]\nresource = \"device\"\nwords = \"invoice\"")
-            .unwrap();
+        let lexicon =
+            Lexicon::builtin().unwrap().extend("[[nouns]]\nresource = \"device\"\nwords = \"invoice\"").unwrap();
         let entry = lexicon.word("invoices").unwrap();
         assert_eq!(lexicon.noun(entry.noun.unwrap()).resource, Resource::Device);
     }

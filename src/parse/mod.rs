@@ -83,7 +83,12 @@ impl Parser {
     ///
     /// [`Error::InvalidInput`] for a blank input or a context that is too deep,
     /// [`Error::PayloadTooLarge`] for either past its limit.
-    pub fn parse_text(&self, agent_id: &AgentId, input: &str, context: &Map<String, Value>) -> Result<ParseResult, Error> {
+    pub fn parse_text(
+        &self,
+        agent_id: &AgentId,
+        input: &str,
+        context: &Map<String, Value>,
+    ) -> Result<ParseResult, Error> {
         let at = Timestamp::from_millis(0);
         self.parse(&ParseRequest { agent_id, input, context, id: IntentId::new(at, 0), at })
     }
@@ -148,7 +153,8 @@ impl<'r> Verdict<'r> {
         let primary = ranked.first().map_or(&*UNKNOWN, |&(_, act)| act);
         let mut capabilities: Vec<Capability> = Vec::with_capacity(ranked.len());
         for &(_, act) in &ranked {
-            let capability = if act.is_unknown() { Capability::unknown() } else { Capability::new(act.resource, act.operation) };
+            let capability =
+                if act.is_unknown() { Capability::unknown() } else { Capability::new(act.resource, act.operation) };
             if !capabilities.contains(&capability) {
                 capabilities.push(capability);
             }
@@ -223,7 +229,10 @@ fn precedence(level: RiskLevel, act: &Act) -> (bool, RiskLevel, u8) {
 
 /// The rubric's floor of what was parsed. A trial without effect is below it by the rulings.
 fn floor(action: &Action, capabilities: &[Capability], reading: &Reading) -> RiskLevel {
-    let is_public = reading.acts.iter().all(|act| act.risk.is_some() || act.signs.has(Sign::DryRun) || act.signs.has(Sign::PublicPart));
+    let is_public = reading
+        .acts
+        .iter()
+        .all(|act| act.risk.is_some() || act.signs.has(Sign::DryRun) || act.signs.has(Sign::PublicPart));
     if is_public { RiskLevel::Low } else { risk_floor(action, capabilities) }
 }
 

@@ -14,13 +14,17 @@ pub(crate) fn normalise(text: &str) -> (Cow<'_, str>, Signs) {
         return (Cow::Borrowed(text), signs);
     }
     let mut folded = String::with_capacity(text.len());
-    for c in text.chars().filter(|&c| {
-        let hidden = is_hidden(c);
-        if hidden {
-            signs.add(Sign::HiddenCharacters);
-        }
-        !hidden
-    }).nfkc() {
+    for c in text
+        .chars()
+        .filter(|&c| {
+            let hidden = is_hidden(c);
+            if hidden {
+                signs.add(Sign::HiddenCharacters);
+            }
+            !hidden
+        })
+        .nfkc()
+    {
         folded.push(straightened(c));
     }
     // A byte order mark at the very start, and a joiner inside an emoji, hide nothing.

@@ -128,7 +128,9 @@ impl Case<'_> {
             _ if wide || whole => RiskLevel::High,
             R::Account | R::Credential | R::Health | R::Customer => RiskLevel::High,
             R::Database if self.names(&["database", "schema", "db", "collection", "table"]) => RiskLevel::High,
-            R::Code if self.names(&["branch", "repository", "repo", "git_history", "remote_repository"]) => RiskLevel::High,
+            R::Code if self.names(&["branch", "repository", "repo", "git_history", "remote_repository"]) => {
+                RiskLevel::High
+            }
             _ if self.shows(Sign::Backup) => RiskLevel::High,
             R::Document | R::File | R::Email | R::Order | R::Task if self.shows(Sign::Draft) => RiskLevel::Low,
             _ => RiskLevel::Medium,
@@ -190,7 +192,9 @@ impl Case<'_> {
             Some(amount) if amount <= 100.0 && !self.signs.has(Sign::Bulk) => RiskLevel::Medium,
             Some(_) => RiskLevel::High,
             None if self.act.resource == Resource::Order && self.shows(Sign::Everyday) => RiskLevel::Medium,
-            None if self.act.resource == Resource::Booking && (self.shows(Sign::Everyday) || self.is_free_reservation()) => {
+            None if self.act.resource == Resource::Booking
+                && (self.shows(Sign::Everyday) || self.is_free_reservation()) =>
+            {
                 RiskLevel::Medium
             }
             None => RiskLevel::High,
@@ -199,7 +203,8 @@ impl Case<'_> {
 
     /// A table, a doctor's slot: nothing is paid yet. Rooms, flights and tickets are.
     fn is_free_reservation(&self) -> bool {
-        self.shows(Sign::FreeReservation) && !self.names(&["hotel", "hotel_room", "room", "flight", "ticket", "concert_ticket"])
+        self.shows(Sign::FreeReservation)
+            && !self.names(&["hotel", "hotel_room", "room", "flight", "ticket", "concert_ticket"])
     }
 
     fn admin(&self) -> RiskLevel {
@@ -212,7 +217,9 @@ impl Case<'_> {
         }
         match self.act.resource {
             R::Account => RiskLevel::Medium,
-            R::Permission if self.shows(Sign::Membership) && !self.shows(Sign::Bulk) && !self.shows(Sign::ManyPeople) => {
+            R::Permission
+                if self.shows(Sign::Membership) && !self.shows(Sign::Bulk) && !self.shows(Sign::ManyPeople) =>
+            {
                 RiskLevel::Medium
             }
             _ => RiskLevel::High,
@@ -251,8 +258,10 @@ impl Case<'_> {
             ),
             Operation::Send => !self.signs.has(Sign::Team),
             Operation::Execute => {
-                matches!(self.act.verb.as_str(), "stop" | "restart" | "reboot" | "kill" | "terminate" | "deploy" | "shut_down" | "halt" | "suspend")
-                    && matches!(self.act.resource, R::System | R::Network)
+                matches!(
+                    self.act.verb.as_str(),
+                    "stop" | "restart" | "reboot" | "kill" | "terminate" | "deploy" | "shut_down" | "halt" | "suspend"
+                ) && matches!(self.act.resource, R::System | R::Network)
                     && self.act.risk.is_none()
             }
             Operation::Delete | Operation::Admin => self.act.risk.is_none(),
@@ -330,7 +339,11 @@ mod tests {
             (R::Permission, O::Admin, &[Sign::Membership], None, Medium),
             (R::Permission, O::Admin, &[Sign::Administrator], None, Critical),
         ] {
-            assert_eq!(level(resource, operation, signs, amount), expected, "{resource}:{operation} {signs:?} {amount:?}");
+            assert_eq!(
+                level(resource, operation, signs, amount),
+                expected,
+                "{resource}:{operation} {signs:?} {amount:?}"
+            );
         }
     }
 

@@ -21,7 +21,11 @@ pub(super) fn read(text: &str, lexicon: &Lexicon) -> Option<Reading> {
     };
     let is_address = target.starts_with('/') || target.starts_with("http://") || target.starts_with("https://");
     let next = words.next();
-    if !is_address || next.is_some_and(|next| !next.starts_with("HTTP/") && text.lines().next().is_some_and(|line| line.contains(next))) {
+    if !is_address
+        || next.is_some_and(|next| {
+            !next.starts_with("HTTP/") && text.lines().next().is_some_and(|line| line.contains(next))
+        })
+    {
         return None;
     }
     let mut reading = Reading::new(Format::Http);
@@ -35,13 +39,15 @@ fn act(method: &str, operation: Operation, target: &str, lexicon: &Lexicon) -> A
     let path = path.split_once("://").map_or(path, |(_, rest)| rest.split_once('/').map_or("", |(_, path)| path));
     let mut words = name::words(path);
     words.truncate(MOST_WORDS);
-    let resource = name::act(&words, None, lexicon).map(|act| (act.resource, act.noun)).filter(|(resource, _)| {
-        !matches!(resource, Resource::Unknown | Resource::Information | Resource::System)
-    });
+    let resource = name::act(&words, None, lexicon)
+        .map(|act| (act.resource, act.noun))
+        .filter(|(resource, _)| !matches!(resource, Resource::Unknown | Resource::Information | Resource::System));
     let sends_for_real = matches!(resource, Some((Resource::Email | Resource::Message | Resource::Social, _)));
     let operation = match (operation, &resource) {
         (Operation::Send, Some((Resource::Payment | Resource::Order | Resource::Booking, _))) => Operation::Transfer,
-        (Operation::Send | Operation::Write, Some((Resource::Permission | Resource::Credential, _))) => Operation::Admin,
+        (Operation::Send | Operation::Write, Some((Resource::Permission | Resource::Credential, _))) => {
+            Operation::Admin
+        }
         (Operation::Send, Some(_)) if !sends_for_real => Operation::Write,
         (other, _) => other,
     };

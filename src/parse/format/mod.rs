@@ -80,8 +80,31 @@ fn english(text: &str, lexicon: &Lexicon) -> Reading {
 /// A snippet of a programming language by its first words.
 fn is_code(text: &str) -> bool {
     let first = text.lines().next().unwrap_or("");
-    let opens = ["```", "#!/", "import ", "from ", "def ", "const ", "let ", "var ", "function ", "#include", "package ", "async def ", "print("]
-        .iter()
-        .any(|start| first.starts_with(start));
+    let opens = [
+        "```",
+        "#!/",
+        "import ",
+        "from ",
+        "def ",
+        "const ",
+        "let ",
+        "var ",
+        "function ",
+        "#include",
+        "package ",
+        "async def ",
+        "print(",
+    ]
+    .iter()
+    .any(|start| first.starts_with(start));
     opens && (first.starts_with("```") || first.starts_with("#!") || text.contains(['(', '=', ';', '{']))
+}
+
+/// Hands a text to every reader, whatever its form, so that a test can try them all.
+#[cfg(test)]
+pub(crate) fn read_as_everything(text: &str) {
+    if let Ok(lexicon) = Lexicon::shared() {
+        let _ = (shell::read(text, &lexicon), sql::read_anyway(text), http::read(text, &lexicon));
+        let _ = (tool_call::read_expression(text, &lexicon), english(text, &lexicon));
+    }
 }

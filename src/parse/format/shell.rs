@@ -19,26 +19,36 @@ pub(super) fn is_command(text: &str, lexicon: &Lexicon) -> bool {
         return true;
     }
     let has_flag = line.split_whitespace().skip(1).any(is_flag);
-    let has_operator = ["&&", "||", " | ", "$(", " > ", " >> ", "2>", " < "].iter().any(|operator| line.contains(operator));
-    let is_english = line.split_whitespace().filter(|word| is_small_word(word, lexicon)).count();
+    let has_operator =
+        ["&&", "||", " | ", "$(", " > ", " >> ", "2>", " < "].iter().any(|operator| line.contains(operator));
     let known = lexicon.programs.knows(base_name(first));
+    if !known && !has_flag && !has_operator {
+        return false;
+    }
+    let is_english = line.split_whitespace().filter(|word| is_small_word(word, lexicon)).count();
     if first.starts_with('/') && (known || has_flag) {
         return true;
     }
     if !known {
-        let plain = first.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-' | '.' | '+'));
+        let plain =
+            first.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-' | '.' | '+'));
         return plain && (has_flag && is_english == 0 || has_operator && is_english == 0);
     }
-    let is_also_english = lexicon.word(first).is_some_and(|entry| entry.verb.is_some() || entry.noun.is_some() || entry.function.is_some());
+    let is_also_english = lexicon
+        .word(first)
+        .is_some_and(|entry| entry.verb.is_some() || entry.noun.is_some() || entry.function.is_some());
     let only_word = words.next().is_none();
     if has_flag || has_operator {
         return is_english < 3;
     }
     if is_also_english {
         // "find restaurants" is English, "kill 4711" and "head path/to/file" are not.
-        return line.split_whitespace().skip(1).any(|word| word.contains('/') || word.contains('=') || word.contains('_') || word.chars().all(|c| c.is_ascii_digit()))
-            && is_english == 0
-            || lexicon.programs.get(first).is_some_and(|program| program.subcommand(&line.split_whitespace().skip(1).collect::<Vec<_>>()).is_some()) && is_english == 0
+        return line.split_whitespace().skip(1).any(|word| {
+            word.contains('/') || word.contains('=') || word.contains('_') || word.chars().all(|c| c.is_ascii_digit())
+        }) && is_english == 0
+            || lexicon.programs.get(first).is_some_and(|program| {
+                program.subcommand(&line.split_whitespace().skip(1).collect::<Vec<_>>()).is_some()
+            }) && is_english == 0
             || only_word && first.len() <= 4;
     }
     is_english == 0 || only_word
@@ -58,8 +68,23 @@ pub(super) fn read(line: &str, lexicon: &Lexicon) -> Reading {
 pub(super) fn is_secret_path(path: &str) -> bool {
     let path = path.to_ascii_lowercase();
     [
-        "/etc/shadow", "id_rsa", "id_ed25519", "id_ecdsa", ".ssh/", ".aws/credentials", ".netrc", ".pgpass", ".kube/config",
-        ".gnupg", "credentials.json", ".docker/config.json", "secrets.y", ".npmrc", ".pypirc", "/.env", ".vault-token",
+        "/etc/shadow",
+        "id_rsa",
+        "id_ed25519",
+        "id_ecdsa",
+        ".ssh/",
+        ".aws/credentials",
+        ".netrc",
+        ".pgpass",
+        ".kube/config",
+        ".gnupg",
+        "credentials.json",
+        ".docker/config.json",
+        "secrets.y",
+        ".npmrc",
+        ".pypirc",
+        "/.env",
+        ".vault-token",
     ]
     .iter()
     .any(|part| path.contains(part))
@@ -88,7 +113,21 @@ impl Shell<'_, '_> {
             let before = self.reading.acts.len();
             self.command(&command.words, depth);
             let program = command.words.iter().find(|word| !is_assignment(word)).map_or("", |word| base_name(word));
-            let is_shell = matches!(program, "sh" | "bash" | "zsh" | "dash" | "ksh" | "python" | "python3" | "perl" | "ruby" | "node" | "sudo" | "source" | "eval");
+            let is_shell = matches!(
+                program,
+                "sh" | "bash"
+                    | "zsh"
+                    | "dash"
+                    | "ksh"
+                    | "python"
+                    | "python3"
+                    | "perl"
+                    | "ruby"
+                    | "node"
+                    | "sudo"
+                    | "source"
+                    | "eval"
+            );
             if command.is_fed && fed_by_download && is_shell {
                 self.reading.push(Act::unclear_execution("download").marked(Sign::Downloaded));
             }
@@ -111,13 +150,20 @@ impl Shell<'_, '_> {
 
     /// One simple command.
     fn command(&mut self, words: &[String], depth: usize) {
-        let words: Vec<&str> = words.iter().map(String::as_str).skip_while(|word| is_assignment(word) || matches!(*word, "{" | "(" | "!" | "then" | "do" | "else" | "if" | "while")).collect();
+        let words: Vec<&str> = words
+            .iter()
+            .map(String::as_str)
+            .skip_while(|word| {
+                is_assignment(word) || matches!(*word, "{" | "(" | "!" | "then" | "do" | "else" | "if" | "while")
+            })
+            .collect();
         let Some((&first, arguments)) = words.split_first() else { return };
         if matches!(first, "}" | ")" | "fi" | "done" | "esac") {
             return;
         }
         let program_name = base_name(first);
-        let handles_keys = matches!(program_name, "ssh-keygen" | "ssh-add" | "ssh" | "ssh-copy-id" | "chmod" | "ls" | "stat");
+        let handles_keys =
+            matches!(program_name, "ssh-keygen" | "ssh-add" | "ssh" | "ssh-copy-id" | "chmod" | "ls" | "stat");
         for argument in arguments {
             if !handles_keys {
                 self.file(argument);
@@ -131,10 +177,16 @@ impl Shell<'_, '_> {
             self.reading.push(Act::unclear_execution("program"));
             return;
         };
-        if let Some(target) = arguments.iter().find(|argument| !argument.starts_with('-') && argument.contains(['/', '.', '@', ':'])) {
+        if let Some(target) =
+            arguments.iter().find(|argument| !argument.starts_with('-') && argument.contains(['/', '.', '@', ':']))
+        {
             self.reading.facts.note_target(target);
         }
-        if program.rule.as_ref().is_some_and(|rule| rule.capabilities.first().is_some_and(|&(resource, _)| resource == Resource::Database)) {
+        if program
+            .rule
+            .as_ref()
+            .is_some_and(|rule| rule.capabilities.first().is_some_and(|&(resource, _)| resource == Resource::Database))
+        {
             if let Some(statement) = arguments.iter().find_map(|argument| sql::read(argument)) {
                 let format = self.reading.format;
                 self.reading.absorb(statement);
@@ -160,7 +212,10 @@ impl Shell<'_, '_> {
         let mut plain_to_skip = usize::from(*wraps == Wraps::AfterFirst);
         if let Wraps::Flag(flag) = wraps {
             let place = arguments.iter().position(|argument| {
-                *argument == &**flag || (argument.starts_with('-') && !argument.starts_with("--") && argument.ends_with(flag.trim_start_matches('-')))
+                *argument == &**flag
+                    || (argument.starts_with('-')
+                        && !argument.starts_with("--")
+                        && argument.ends_with(flag.trim_start_matches('-')))
             });
             let Some(text) = place.and_then(|place| arguments.get(place + 1)) else { return false };
             self.line(text, depth + 1);
@@ -202,15 +257,25 @@ impl Shell<'_, '_> {
             }
         }
         if name == "ssh" || name == "docker" {
-            self.reading.push(Act::new("connect", "host", Resource::System, Operation::Execute, 0.8).at_risk(RiskLevel::Medium));
+            self.reading.push(
+                Act::new("connect", "host", Resource::System, Operation::Execute, 0.8).at_risk(RiskLevel::Medium),
+            );
         }
         true
     }
 
     /// `find -exec rm {} ;`
     fn embedded_command(&mut self, arguments: &[&str], depth: usize) {
-        let Some(place) = arguments.iter().position(|argument| matches!(*argument, "-exec" | "-execdir" | "-ok")) else { return };
-        let inner: Vec<String> = arguments.iter().skip(place + 1).take_while(|word| !matches!(**word, ";" | "+" | "\\;")).map(|&word| word.to_owned()).collect();
+        let Some(place) = arguments.iter().position(|argument| matches!(*argument, "-exec" | "-execdir" | "-ok"))
+        else {
+            return;
+        };
+        let inner: Vec<String> = arguments
+            .iter()
+            .skip(place + 1)
+            .take_while(|word| !matches!(**word, ";" | "+" | "\\;"))
+            .map(|&word| word.to_owned())
+            .collect();
         if depth <= DEEPEST && !inner.is_empty() {
             self.command(&inner, depth + 1);
         }
@@ -222,10 +287,15 @@ impl Shell<'_, '_> {
         }
         self.reading.facts.note_target(target);
         if target.starts_with("/dev/") {
-            self.reading.push(Act::new("overwrite", "disk", Resource::System, Operation::Delete, 0.9).at_risk(RiskLevel::Critical));
+            self.reading.push(
+                Act::new("overwrite", "disk", Resource::System, Operation::Delete, 0.9).at_risk(RiskLevel::Critical),
+            );
             return;
         }
-        let is_config = target.starts_with("/etc/") || target.contains("/.bashrc") || target.contains(".profile") || target.contains("authorized_keys");
+        let is_config = target.starts_with("/etc/")
+            || target.contains("/.bashrc")
+            || target.contains(".profile")
+            || target.contains("authorized_keys");
         let mut act = Act::new("write", "file", Resource::File, Operation::Write, 0.9);
         if is_config {
             act.resource = Resource::Config;
@@ -239,7 +309,9 @@ impl Shell<'_, '_> {
 
     fn file(&mut self, path: &str) {
         if is_secret_path(path) {
-            self.reading.push(Act::new("read", "secret_file", Resource::Credential, Operation::Read, 0.8).at_risk(RiskLevel::High));
+            self.reading.push(
+                Act::new("read", "secret_file", Resource::Credential, Operation::Read, 0.8).at_risk(RiskLevel::High),
+            );
         }
     }
 }
@@ -253,7 +325,8 @@ struct Invocation<'i> {
 
 impl Invocation<'_> {
     fn acts(&self, name: &str) -> Vec<Act> {
-        if matches!(self.arguments, [only] if matches!(*only, "--help" | "--version" | "-h" | "-V" | "-v" | "-version" | "help" | "version")) {
+        if matches!(self.arguments, [only] if matches!(*only, "--help" | "--version" | "-h" | "-V" | "-v" | "-version" | "help" | "version"))
+        {
             return vec![Act::new("view", "help", Resource::Information, Operation::Read, 0.9).at_risk(RiskLevel::Low)];
         }
         let plain = self.plain();
@@ -306,7 +379,8 @@ impl Invocation<'_> {
 
     /// The riskiest rule of a flag that decides, the least risk, and the only risk that flags leave.
     fn flags(&self, plain: &[&str]) -> (Option<&CommandRule>, bool, Option<RiskLevel>, Option<RiskLevel>) {
-        let (mut deciding, mut is_scoped, mut least, mut only): (Option<&CommandRule>, _, _, _) = (None, false, None, None);
+        let (mut deciding, mut is_scoped, mut least, mut only): (Option<&CommandRule>, _, _, _) =
+            (None, false, None, None);
         let scoped = plain.first().map(|first| (*first).to_owned());
         for &argument in self.arguments.iter().filter(|argument| argument.starts_with('-') || argument.contains('=')) {
             let own = scoped.as_ref().and_then(|sub| self.program.flag(&format!("{sub} {argument}")));
@@ -317,7 +391,11 @@ impl Invocation<'_> {
                 Some(FlagRule::Is(_)) => {}
                 Some(FlagRule::AtLeast(level)) => least = least.max(Some(*level)),
                 Some(FlagRule::Only(level)) => only = Some(*level),
-                None if matches!(argument, "--dry-run" | "--check" | "--simulate" | "--no-act" | "--what-if" | "--dryrun" | "--just-print") => {
+                None if matches!(
+                    argument,
+                    "--dry-run" | "--check" | "--simulate" | "--no-act" | "--what-if" | "--dryrun" | "--just-print"
+                ) =>
+                {
                     only = Some(RiskLevel::Low);
                 }
                 None => {}
@@ -329,8 +407,17 @@ impl Invocation<'_> {
     /// Deleting all, or by force, is HIGH.
     fn widen(&self, acts: &mut [Act]) {
         let wide = self.arguments.iter().any(|argument| {
-            matches!(*argument, "--all" | "--force" | "--recursive" | "--purge" | "-rf" | "-fr" | "--no-preserve-root" | "--all-namespaces")
-                || argument.starts_with("--all-")
+            matches!(
+                *argument,
+                "--all"
+                    | "--force"
+                    | "--recursive"
+                    | "--purge"
+                    | "-rf"
+                    | "-fr"
+                    | "--no-preserve-root"
+                    | "--all-namespaces"
+            ) || argument.starts_with("--all-")
         });
         for act in acts.iter_mut().filter(|act| act.operation == Operation::Delete && wide) {
             act.risk = act.risk.max(Some(RiskLevel::High));
@@ -345,7 +432,11 @@ impl Invocation<'_> {
         for argument in plain.iter().take(4).filter(|argument| !argument.contains(['/', '.', '=', '_'])) {
             words.extend(name::words(argument));
         }
-        let has_verb = |words: &[String]| words.iter().any(|word| self.lexicon.word(word).is_some_and(|entry| entry.verb.is_some_and(|(_, form)| form == Form::Base)));
+        let has_verb = |words: &[String]| {
+            words.iter().any(|word| {
+                self.lexicon.word(word).is_some_and(|entry| entry.verb.is_some_and(|(_, form)| form == Form::Base))
+            })
+        };
         if !has_verb(&words) {
             for flag in self.arguments.iter().filter_map(|argument| argument.strip_prefix("--")).take(8) {
                 let flag = name::words(flag.split('=').next().unwrap_or(flag));
@@ -545,20 +636,53 @@ fn base_name(word: &str) -> &str {
 /// `NAME=value` before a command.
 fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
-        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !name.starts_with(|c: char| c.is_ascii_digit())
+        !name.is_empty()
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && !name.starts_with(|c: char| c.is_ascii_digit())
     })
 }
 
 fn is_flag(word: &str) -> bool {
     let letters = word.trim_start_matches('-');
-    word.starts_with('-') && letters.len() < word.len() && word.len() - letters.len() <= 2 && letters.starts_with(|c: char| c.is_ascii_alphabetic())
+    word.starts_with('-')
+        && letters.len() < word.len()
+        && word.len() - letters.len() <= 2
+        && letters.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
 /// A small English word that command lines hardly ever hold.
 fn is_small_word(word: &str, lexicon: &Lexicon) -> bool {
     lexicon.word(word).is_some_and(|entry| {
-        matches!(entry.function, Some(Function::Determiner | Function::Pronoun | Function::Modal | Function::Auxiliary | Function::Preposition))
-    }) && !matches!(word, "all" | "where" | "when" | "if" | "do" | "at" | "who" | "in" | "as" | "is" | "one" | "two" | "up" | "by" | "per" | "no" | "like")
+        matches!(
+            entry.function,
+            Some(
+                Function::Determiner
+                    | Function::Pronoun
+                    | Function::Modal
+                    | Function::Auxiliary
+                    | Function::Preposition
+            )
+        )
+    }) && !matches!(
+        word,
+        "all"
+            | "where"
+            | "when"
+            | "if"
+            | "do"
+            | "at"
+            | "who"
+            | "in"
+            | "as"
+            | "is"
+            | "one"
+            | "two"
+            | "up"
+            | "by"
+            | "per"
+            | "no"
+            | "like"
+    )
 }
 
 /// Deepest nesting of commands in commands.
@@ -573,22 +697,45 @@ mod tests {
     fn acts(line: &str) -> Vec<(String, RiskLevel)> {
         let lexicon = Lexicon::shared().unwrap();
         let reading = read(line, &lexicon);
-        reading.acts.iter().map(|act| {
-            (format!("{}:{}", act.resource, act.operation), crate::parse::risk::assess(act, &reading.facts).level)
-        }).collect()
+        reading
+            .acts
+            .iter()
+            .map(|act| {
+                (format!("{}:{}", act.resource, act.operation), crate::parse::risk::assess(act, &reading.facts).level)
+            })
+            .collect()
     }
 
     #[test]
     fn every_command_of_a_line_counts() {
-        for line in ["ls; rm -rf /srv", "ls && rm -rf /srv", "ls | xargs rm -rf", "echo $(rm -rf /srv)", "echo `rm -rf /srv`", "sudo -u bob rm -rf /srv", "bash -c 'rm -rf /srv'", "env A=1 rm -rf /srv", "find . -exec rm -rf {} ;", "echo \"$(rm -rf /srv)\""] {
-            assert!(acts(line).iter().any(|(capability, risk)| capability == "file:delete" && *risk >= RiskLevel::High), "{line}: {:?}", acts(line));
+        for line in [
+            "ls; rm -rf /srv",
+            "ls && rm -rf /srv",
+            "ls | xargs rm -rf",
+            "echo $(rm -rf /srv)",
+            "echo `rm -rf /srv`",
+            "sudo -u bob rm -rf /srv",
+            "bash -c 'rm -rf /srv'",
+            "env A=1 rm -rf /srv",
+            "find . -exec rm -rf {} ;",
+            "echo \"$(rm -rf /srv)\"",
+        ] {
+            assert!(
+                acts(line).iter().any(|(capability, risk)| capability == "file:delete" && *risk >= RiskLevel::High),
+                "{line}: {:?}",
+                acts(line)
+            );
         }
     }
 
     #[test]
     fn what_is_not_known_is_an_execution_and_high() {
         for line in ["frobnicate --fast", "$TOOL now", "ls 'unbalanced", "bash -c \"$X\""] {
-            assert!(acts(line).iter().any(|(capability, risk)| capability == "system:execute" && *risk >= RiskLevel::High), "{line}: {:?}", acts(line));
+            assert!(
+                acts(line).iter().any(|(capability, risk)| capability == "system:execute" && *risk >= RiskLevel::High),
+                "{line}: {:?}",
+                acts(line)
+            );
         }
     }
 
@@ -600,10 +747,19 @@ mod tests {
     #[test]
     fn english_is_not_taken_for_a_command() {
         let lexicon = Lexicon::shared().unwrap();
-        for text in ["find restaurants near me", "play wrecking ball", "kill the process on port 80", "make a new event", "sort the list", "head to the store"] {
+        for text in [
+            "find restaurants near me",
+            "play wrecking ball",
+            "kill the process on port 80",
+            "make a new event",
+            "sort the list",
+            "head to the store",
+        ] {
             assert!(!is_command(text, &lexicon), "{text}");
         }
-        for text in ["ls", "kill 4711", "git status", "find . -name '*.rs'", "./deploy.sh", "A=1 make", "unheard_of --flag x"] {
+        for text in
+            ["ls", "kill 4711", "git status", "find . -name '*.rs'", "./deploy.sh", "A=1 make", "unheard_of --flag x"]
+        {
             assert!(is_command(text, &lexicon), "{text}");
         }
     }

@@ -12,10 +12,18 @@ pub(super) fn read(text: &str) -> Option<Reading> {
 
 /// SQL that stands in an English text behind a statement keyword in capitals.
 pub(super) fn embedded(text: &str) -> Option<Reading> {
-    let at = ["DROP TABLE ", "DROP DATABASE ", "DELETE FROM ", "TRUNCATE TABLE ", "INSERT INTO ", "ALTER TABLE ", "GRANT ALL "]
-        .iter()
-        .filter_map(|keyword| text.find(keyword))
-        .min()?;
+    let at = [
+        "DROP TABLE ",
+        "DROP DATABASE ",
+        "DELETE FROM ",
+        "TRUNCATE TABLE ",
+        "INSERT INTO ",
+        "ALTER TABLE ",
+        "GRANT ALL ",
+    ]
+    .iter()
+    .filter_map(|keyword| text.find(keyword))
+    .min()?;
     text.get(at..).map(read_anyway)
 }
 
@@ -50,22 +58,37 @@ fn is_sql(text: &str) -> bool {
     let first = parts.next().unwrap_or("");
     let second = parts.next().unwrap_or("").to_ascii_lowercase();
     let is_upper = first.chars().all(|c| c.is_ascii_uppercase());
-    let lower = text.get(..text.len().min(4096)).unwrap_or(text).to_ascii_lowercase();
-    let has = |word: &str| lower.split_whitespace().any(|part| part == word);
+    let has = |word: &str| text.split_whitespace().take(MOST_WORDS).any(|part| part.eq_ignore_ascii_case(word));
     let marks = text.contains([';', '*', '=', '(']) || is_upper;
+    if first.len() > 10 {
+        return false;
+    }
     match first.to_ascii_lowercase().as_str() {
         "select" => has("from") && marks || is_upper && parts.next().is_none_or(|_| text.contains([',', '(', '*'])),
         "insert" => second == "into" && (has("values") || has("select") || is_upper),
         "delete" => second == "from" && (is_upper || text.contains(';') || has("where") && text.contains('=')),
         "update" => has("set") && text.contains('='),
         "drop" | "create" | "alter" | "truncate" => {
-            matches!(second.as_str(), "table" | "database" | "schema" | "view" | "index" | "user" | "role" | "column" | "function" | "trigger")
-                && (is_upper || text.contains(';') || text.contains('('))
+            matches!(
+                second.as_str(),
+                "table"
+                    | "database"
+                    | "schema"
+                    | "view"
+                    | "index"
+                    | "user"
+                    | "role"
+                    | "column"
+                    | "function"
+                    | "trigger"
+            ) && (is_upper || text.contains(';') || text.contains('('))
         }
         "grant" | "revoke" => is_upper && (has("on") || has("to") || has("from")),
         "with" => is_upper && has("as") && text.contains('('),
         "explain" | "merge" | "call" | "copy" | "show" | "describe" | "set" | "begin" | "vacuum" | "attach" => {
-            is_upper && first.len() > 1 && parts.all(|part| !part.chars().all(|c| c.is_ascii_lowercase()) || part.len() > 3)
+            is_upper
+                && first.len() > 1
+                && parts.all(|part| !part.chars().all(|c| c.is_ascii_lowercase()) || part.len() > 3)
         }
         _ => false,
     }
@@ -139,18 +162,31 @@ fn act(words: &[String], reading: &mut Reading) -> Act {
     let second = words.get(1).map_or("", String::as_str);
     let table = match first {
         "update" | "describe" | "call" => words.get(1),
-        "drop" | "alter" | "create" | "truncate" => words.iter().skip(2).find(|word| !matches!(word.as_str(), "if" | "exists" | "not" | "table")).or(words.get(1)),
+        "drop" | "alter" | "create" | "truncate" => words
+            .iter()
+            .skip(2)
+            .find(|word| !matches!(word.as_str(), "if" | "exists" | "not" | "table"))
+            .or(words.get(1)),
         "insert" => after("into"),
         _ => after("from"),
     };
     if let Some(table) = table {
         reading.facts.note_target(table);
     }
-    let secret = words.iter().any(|word| ["password", "passwd", "secret", "api_key", "token", "credential", "ssn", "card_number"].iter().any(|part| word.contains(part)));
+    let secret = words.iter().any(|word| {
+        ["password", "passwd", "secret", "api_key", "token", "credential", "ssn", "card_number"]
+            .iter()
+            .any(|part| word.contains(part))
+    });
     let production = words.iter().any(|word| word.split('.').any(|part| matches!(part, "prod" | "production")));
-    let hidden_change = ["insert", "update", "delete", "drop", "merge", "outfile", "dumpfile", "program", "into"].iter().any(|word| has(word))
-        || words.iter().any(|word| ["pg_", "lo_", "xp_", "load_file", "dblink", "sys_"].iter().any(|part| word.starts_with(part)));
-    let database = |verb: &str, operation, risk| Act::new(verb, "database", Resource::Database, operation, 0.9).at_risk(risk);
+    let hidden_change = ["insert", "update", "delete", "drop", "merge", "outfile", "dumpfile", "program", "into"]
+        .iter()
+        .any(|word| has(word))
+        || words
+            .iter()
+            .any(|word| ["pg_", "lo_", "xp_", "load_file", "dblink", "sys_"].iter().any(|part| word.starts_with(part)));
+    let database =
+        |verb: &str, operation, risk| Act::new(verb, "database", Resource::Database, operation, 0.9).at_risk(risk);
     use RiskLevel::{Critical, High, Low, Medium};
     let mut act = match first {
         "select" | "with" | "values" | "explain" if hidden_change => {
@@ -159,7 +195,9 @@ fn act(words: &[String], reading: &mut Reading) -> Act {
             act
         }
         "select" | "with" | "values" if secret => database("query", Operation::Read, High),
-        "select" | "with" | "values" | "explain" | "show" | "describe" | "desc" | "use" | "pragma" if !(first == "pragma" && has("=")) => {
+        "select" | "with" | "values" | "explain" | "show" | "describe" | "desc" | "use" | "pragma"
+            if !(first == "pragma" && has("=")) =>
+        {
             database("query", Operation::Read, Low)
         }
         "insert" => database("insert", Operation::Write, Medium),
@@ -167,10 +205,14 @@ fn act(words: &[String], reading: &mut Reading) -> Act {
         "update" => database("update", Operation::Write, High).marked(Sign::Bulk),
         "delete" if has("where") && !always_true(words) => database("delete", Operation::Delete, Medium),
         "delete" | "truncate" => database("delete", Operation::Delete, High).marked(Sign::Bulk),
-        "drop" if matches!(second, "user" | "role") => Act::new("drop", "role", Resource::Permission, Operation::Admin, 0.9).at_risk(High),
+        "drop" if matches!(second, "user" | "role") => {
+            Act::new("drop", "role", Resource::Permission, Operation::Admin, 0.9).at_risk(High)
+        }
         "drop" if matches!(second, "index" | "view") => database("drop", Operation::Delete, Medium),
         "drop" => database("drop", Operation::Delete, High).marked(Sign::Whole),
-        "create" | "alter" if matches!(second, "user" | "role" | "login") => Act::new(first, "role", Resource::Permission, Operation::Admin, 0.9).at_risk(High),
+        "create" | "alter" if matches!(second, "user" | "role" | "login") => {
+            Act::new(first, "role", Resource::Permission, Operation::Admin, 0.9).at_risk(High)
+        }
         "create" => database("create", Operation::Write, Medium),
         "alter" if has("drop") => database("alter", Operation::Delete, High),
         "alter" => database("alter", Operation::Write, Medium),
@@ -189,8 +231,12 @@ fn act(words: &[String], reading: &mut Reading) -> Act {
 
 /// `WHERE 1 = 1` bounds nothing.
 fn always_true(words: &[String]) -> bool {
-    words.windows(3).any(|three| matches!(three, [one, equals, other] if equals == "=" && one == other)) || words.last().is_some_and(|last| last == "true")
+    words.windows(3).any(|three| matches!(three, [one, equals, other] if equals == "=" && one == other))
+        || words.last().is_some_and(|last| last == "true")
 }
+
+/// Words of a text that are looked at to tell whether it is SQL.
+const MOST_WORDS: usize = 1000;
 
 #[cfg(test)]
 mod tests {
@@ -217,7 +263,13 @@ mod tests {
 
     #[test]
     fn english_is_not_taken_for_sql() {
-        for text in ["Select a hotel from the list", "delete from my list the first item", "Update the settings", "Create table reservations for four", "Drop the idea"] {
+        for text in [
+            "Select a hotel from the list",
+            "delete from my list the first item",
+            "Update the settings",
+            "Create table reservations for four",
+            "Drop the idea",
+        ] {
             assert!(read(text).is_none(), "{text}");
         }
     }

@@ -35,7 +35,9 @@ pub(super) fn read_expression(text: &str, lexicon: &Lexicon) -> Option<Reading> 
     let mut reader = Reader { lexicon, reading: Reading::new(Format::ToolCall), calls: 0 };
     let mut arguments = Map::new();
     for (place, part) in inner.split(',').take(MOST_ARGUMENTS).enumerate() {
-        let (key, value) = part.split_once('=').map_or_else(|| (format!("argument{place}"), part), |(key, value)| (key.trim().to_owned(), value));
+        let (key, value) = part
+            .split_once('=')
+            .map_or_else(|| (format!("argument{place}"), part), |(key, value)| (key.trim().to_owned(), value));
         arguments.insert(key, Value::String(value.trim().trim_matches(['\'', '"']).to_owned()));
     }
     reader.call(called, &Value::Object(arguments));
@@ -142,7 +144,11 @@ impl Reader<'_> {
                 self.reading.facts.note_amount(value, None);
             }
         } else if ["limit", "count", "max", "rows", "records"].iter().any(|word| key.contains(word)) && value >= 1.0 {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the range of counts")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "clamped to the range of counts"
+            )]
             self.reading.facts.note_count(value.clamp(0.0, 1e15) as u64);
         }
     }
@@ -160,24 +166,34 @@ impl Reader<'_> {
             }
         }
         match key.as_str() {
-            "command" | "cmd" | "shell" | "bash" | "command_line" | "script" => self.reading.absorb(shell::read(text, self.lexicon)),
+            "command" | "cmd" | "shell" | "bash" | "command_line" | "script" => {
+                self.reading.absorb(shell::read(text, self.lexicon))
+            }
             "sql" | "statement" => self.reading.absorb(sql::read_anyway(text)),
             "query" => {
                 if let Some(reading) = sql::read(text) {
                     self.reading.absorb(reading);
                 }
             }
-            "code" | "python" | "javascript" | "source_code" if act.operation == Operation::Execute || act.is_unknown() => {
+            "code" | "python" | "javascript" | "source_code"
+                if act.operation == Operation::Execute || act.is_unknown() =>
+            {
                 self.reading.push(super::code());
             }
             "currency" => {}
-            "environment" | "env" | "stage" if matches!(text.to_ascii_lowercase().as_str(), "production" | "prod" | "live") => {
+            "environment" | "env" | "stage"
+                if matches!(text.to_ascii_lowercase().as_str(), "production" | "prod" | "live") =>
+            {
                 act.signs.add(Sign::Production);
             }
-            "role" | "permission" | "access" if matches!(text.to_ascii_lowercase().as_str(), "admin" | "administrator" | "owner" | "root") => {
+            "role" | "permission" | "access"
+                if matches!(text.to_ascii_lowercase().as_str(), "admin" | "administrator" | "owner" | "root") =>
+            {
                 act.signs.add(Sign::Administrator);
             }
-            "link_scope" | "visibility" | "sharing" if matches!(text.to_ascii_lowercase().as_str(), "anyone" | "public") => {
+            "link_scope" | "visibility" | "sharing"
+                if matches!(text.to_ascii_lowercase().as_str(), "anyone" | "public") =>
+            {
                 act.signs.add(Sign::OpenLink);
             }
             "amount" | "price" | "total" => {
@@ -196,10 +212,13 @@ impl Reader<'_> {
         }
         if shell::is_secret_path(text) {
             act.signs.add(Sign::Secret);
-            self.reading.push(Act::new("read", "secret", Resource::Credential, Operation::Read, 0.8).at_risk(RiskLevel::High));
+            self.reading
+                .push(Act::new("read", "secret", Resource::Credential, Operation::Read, 0.8).at_risk(RiskLevel::High));
         }
         let shape = if text.contains(' ') { None } else { classify(text) };
-        let named = ["path", "file", "filename", "url", "uri", "host", "table", "channel", "bucket"].iter().any(|word| key.contains(word));
+        let named = ["path", "file", "filename", "url", "uri", "host", "table", "channel", "bucket"]
+            .iter()
+            .any(|word| key.contains(word));
         if named || matches!(shape, Some(Kind::Email | Kind::Path | Kind::Url)) {
             self.reading.facts.note_target(text);
         }
@@ -217,7 +236,19 @@ impl Reader<'_> {
 fn is_recipient(key: &str) -> bool {
     matches!(
         key.to_ascii_lowercase().as_str(),
-        "to" | "recipient" | "recipients" | "cc" | "bcc" | "participants" | "attendees" | "guests" | "invitees" | "email" | "user_email" | "phone_number" | "recipient_email" | "receiver"
+        "to" | "recipient"
+            | "recipients"
+            | "cc"
+            | "bcc"
+            | "participants"
+            | "attendees"
+            | "guests"
+            | "invitees"
+            | "email"
+            | "user_email"
+            | "phone_number"
+            | "recipient_email"
+            | "receiver"
     )
 }
 

@@ -37,7 +37,11 @@ fn number(tokens: &[Token<'_>], index: usize, value: f64, lexicon: &Lexicon, fac
         }) && near.word.ends_with('s')
     });
     if counts && value.fract() == 0.0 && (1.0..1e15).contains(&value) {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and within range, as just checked")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "whole and within range, as just checked"
+        )]
         facts.note_count(value as u64);
     }
 }

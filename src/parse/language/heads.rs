@@ -92,9 +92,8 @@ impl Sentence<'_, '_> {
             _ => {
                 // "In which year ...?", "Next, how many ...?"
                 ends_in_mark
-                    && (opening..self.to.min(opening + 5)).any(|index| {
-                        self.tokens.get(index).is_some_and(|near| near.is(Function::Question))
-                    })
+                    && (opening..self.to.min(opening + 5))
+                        .any(|index| self.tokens.get(index).is_some_and(|near| near.is(Function::Question)))
             }
         }
     }
@@ -127,10 +126,10 @@ impl Sentence<'_, '_> {
             Some(Function::Negation) => None,
             Some(Function::Pronoun) => self.after_subject(place, lead.word),
             Some(Function::Modal) => self.after_modal(place, index),
+            // "The link to reset it" names a link.
+            Some(Function::Preposition) if lead.word == "to" && self.describes(place) => None,
             Some(Function::Preposition) if lead.word == "to" => Some(self.after_to(place)),
-            Some(Function::Conjunction) if in_question => {
-                self.takes_object(index).then_some(Manner::Asked)
-            }
+            Some(Function::Conjunction) if in_question => self.takes_object(index).then_some(Manner::Asked),
             Some(Function::Conjunction) => {
                 (token.entry.noun.is_none() || self.takes_object(index)).then_some(Manner::Asked)
             }
@@ -155,7 +154,9 @@ impl Sentence<'_, '_> {
     fn after_modal(&self, place: usize, index: usize) -> Option<Manner> {
         let subject = self.before(place)?;
         let condition = self.before(subject).and_then(|earlier| self.tokens.get(earlier));
-        if self.tokens.get(subject).is_some_and(|token| token.word == "you") && condition.is_some_and(|token| token.word == "if") {
+        if self.tokens.get(subject).is_some_and(|token| token.word == "you")
+            && condition.is_some_and(|token| token.word == "if")
+        {
             return Some(Manner::Asked);
         }
         (index + 1 < self.to).then_some(Manner::Mentioned)
@@ -176,13 +177,24 @@ impl Sentence<'_, '_> {
         Manner::Mentioned
     }
 
+    /// Whether the "to" at `place` goes on describing a noun of telling rather than asking.
+    fn describes(&self, place: usize) -> bool {
+        self.before(place).and_then(|earlier| self.tokens.get(earlier)).is_some_and(|noun| {
+            matches!(
+                noun.word,
+                "link" | "url" | "website" | "page" | "form" | "instructions" | "steps" | "guide" | "tutorial"
+            )
+        })
+    }
+
     /// "I need the logs", "I want a burger".
     fn is_bare_wish(&self, index: usize) -> bool {
         let Some(token) = self.tokens.get(index) else { return false };
         matches!(token.word, "need" | "want" | "require" | "like")
-            && self.before(index).and_then(|place| self.tokens.get(place)).is_some_and(|lead| {
-                matches!(lead.word, "i" | "we") || lead.is(Function::Modal) || lead.word == "i'd"
-            })
+            && self
+                .before(index)
+                .and_then(|place| self.tokens.get(place))
+                .is_some_and(|lead| matches!(lead.word, "i" | "we") || lead.is(Function::Modal) || lead.word == "i'd")
     }
 
     /// Whether a word that can be a noun stands where only a noun can: "order status", "Email from Bob".
@@ -194,7 +206,8 @@ impl Sentence<'_, '_> {
         match self.tokens.get(index + 1).filter(|_| index + 1 < self.to) {
             None => true,
             Some(next) => {
-                next.is(Function::Auxiliary) || (next.is(Function::Preposition) && !matches!(next.word, "to" | "for" | "with" | "in" | "from"))
+                next.is(Function::Auxiliary)
+                    || (next.is(Function::Preposition) && !matches!(next.word, "to" | "for" | "with" | "in" | "from"))
             }
         }
     }

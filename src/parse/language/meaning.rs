@@ -46,7 +46,12 @@ impl<'t> Context<'t, '_> {
         for candidate in &self.named {
             let private = matches!(
                 candidate.resource,
-                Resource::Email | Resource::Message | Resource::File | Resource::Document | Resource::Web | Resource::Calendar
+                Resource::Email
+                    | Resource::Message
+                    | Resource::File
+                    | Resource::Document
+                    | Resource::Web
+                    | Resource::Calendar
             );
             let is_source = candidate.preposition == Preposition::Source && private;
             if is_source && !reading.acts.iter().any(|act| alike(act.resource, candidate.resource)) {
@@ -65,7 +70,8 @@ impl<'t> Context<'t, '_> {
     pub(super) fn from_nouns_alone(&self) -> Option<Act> {
         let best = object::best(&self.named)?;
         let is_short = self.tokens.len() <= 40;
-        let mut act = Act::new("get", &snake(best.noun), best.resource, Operation::Read, if is_short { 0.45 } else { 0.3 });
+        let mut act =
+            Act::new("get", &snake(best.noun), best.resource, Operation::Read, if is_short { 0.45 } else { 0.3 });
         act.signs = token::cues(self.tokens);
         Some(act)
     }
@@ -86,7 +92,9 @@ impl<'t> Context<'t, '_> {
                 signs.add(sign);
             }
         }
-        if names_money(governed) && matches!(&*verb.lemma, "initiate" | "send" | "request" | "make" | "give" | "put" | "move") {
+        if names_money(governed)
+            && matches!(&*verb.lemma, "initiate" | "send" | "request" | "make" | "give" | "put" | "move")
+        {
             (resource, operation) = (Resource::Payment, Operation::Transfer);
         }
         if resource == Resource::Unknown {
@@ -109,16 +117,33 @@ impl<'t> Context<'t, '_> {
 
     fn of_question(&self, head: &Head, governed: &[Token<'_>], candidates: &[Candidate<'t>]) -> Option<Act> {
         let mut signs = self.local_signs(governed);
+        let source_of = |candidates: &[Candidate<'t>]| {
+            // "What do we do on Monday according to the file ..." looks into the file.
+            let is_private = |resource| {
+                matches!(
+                    resource,
+                    Resource::Email | Resource::Message | Resource::File | Resource::Document | Resource::Calendar
+                )
+            };
+            let source = candidates
+                .iter()
+                .find(|candidate| candidate.preposition == Preposition::Source && is_private(candidate.resource))?;
+            Some((source.resource, source.noun))
+        };
         let about = self.tokens.get(head.start.wrapping_sub(1)).is_some_and(|token| token.is(Function::About));
         let best = object::best(candidates);
         let (mut resource, noun) = match best {
             _ if about => (Resource::Information, "question"),
-            Some(best) => (best.resource, best.noun),
+            Some(best) => source_of(candidates).unwrap_or((best.resource, best.noun)),
             None if head.manner == Manner::Wanted => return None,
             None if asks_of_an_event(governed) => (Resource::Calendar, "event"),
             None => (Resource::Information, "question"),
         };
-        if !self.is_personal(governed) && is_public_kind(resource) && head.manner == Manner::Question {
+        if !self.is_personal(governed)
+            && is_public_kind(resource)
+            && source_of(candidates).is_none()
+            && head.manner == Manner::Question
+        {
             resource = Resource::Information;
         }
         self.add_scope(&mut signs, Operation::Read, governed);
@@ -144,7 +169,10 @@ impl<'t> Context<'t, '_> {
                 return (best.resource, best.noun, if direct { 0.9 } else { 0.7 });
             }
         }
-        if verb.resource == Some(Resource::Booking) && self.elsewhere(Resource::Calendar) && !self.elsewhere(Resource::Booking) {
+        if verb.resource == Some(Resource::Booking)
+            && self.elsewhere(Resource::Calendar)
+            && !self.elsewhere(Resource::Booking)
+        {
             return (Resource::Calendar, "event", 0.7);
         }
         if let Some(resource) = verb.resource {
@@ -177,7 +205,8 @@ impl<'t> Context<'t, '_> {
         let in_clause = |wanted: Resource| candidates.iter().find(|candidate| candidate.resource == wanted);
         let to_address = governed.iter().any(|token| token.kind == Kind::Email);
         if to_address && in_clause(Resource::Message).is_none() {
-            let shared = candidates.first().filter(|first| matches!(first.resource, Resource::Document | Resource::File));
+            let shared =
+                candidates.first().filter(|first| matches!(first.resource, Resource::Document | Resource::File));
             return match shared {
                 Some(shared) if matches!(&*verb.lemma, "share") => (shared.resource, shared.noun, 0.9),
                 _ => (Resource::Email, "email", 0.9),
@@ -189,7 +218,8 @@ impl<'t> Context<'t, '_> {
             }
         }
         for wanted in [Resource::Email, Resource::Social, Resource::Message] {
-            let source = |candidate: &&Candidate<'_>| candidate.preposition != Preposition::Source || candidate.phrase == 0;
+            let source =
+                |candidate: &&Candidate<'_>| candidate.preposition != Preposition::Source || candidate.phrase == 0;
             if let Some(found) = in_clause(wanted).filter(source) {
                 return (wanted, found.noun, 0.9);
             }
@@ -205,7 +235,15 @@ impl<'t> Context<'t, '_> {
             return (resource, "message", 0.8);
         }
         if let Some(direct) = candidates.iter().find(|candidate| {
-            matches!(candidate.resource, Resource::Payment | Resource::Credential | Resource::Permission | Resource::Web | Resource::Task | Resource::Health)
+            matches!(
+                candidate.resource,
+                Resource::Payment
+                    | Resource::Credential
+                    | Resource::Permission
+                    | Resource::Web
+                    | Resource::Task
+                    | Resource::Health
+            )
         }) {
             return (direct.resource, direct.noun, 0.75);
         }
@@ -217,22 +255,40 @@ impl<'t> Context<'t, '_> {
         }
         match &*verb.lemma {
             "post" | "publish" | "comment" => (Resource::Social, "post", 0.7),
-            _ => object::best(candidates).filter(|best| matches!(best.resource, Resource::File | Resource::Document)).map_or(
-                (Resource::Message, "message", 0.65),
-                |best| (best.resource, best.noun, 0.7),
-            ),
+            _ => object::best(candidates)
+                .filter(|best| matches!(best.resource, Resource::File | Resource::Document))
+                .map_or((Resource::Message, "message", 0.65), |best| (best.resource, best.noun, 0.7)),
         }
     }
 
     /// A question or a search about the world rather than about somebody's data.
     fn is_public(&self, verb: &Verb, resource: Resource, governed: &[Token<'_>]) -> bool {
         is_public_kind(resource)
-            && matches!(&*verb.lemma, "find" | "search" | "know" | "tell" | "give" | "suggest" | "recommend" | "looking_for" | "looking_to" | "looking_to_buy" | "explain" | "compare" | "translate" | "convert" | "need")
+            && matches!(
+                &*verb.lemma,
+                "find"
+                    | "search"
+                    | "know"
+                    | "tell"
+                    | "give"
+                    | "suggest"
+                    | "recommend"
+                    | "looking_for"
+                    | "looking_to"
+                    | "looking_to_buy"
+                    | "explain"
+                    | "compare"
+                    | "translate"
+                    | "convert"
+                    | "need"
+            )
             && !self.is_personal(governed)
     }
 
     fn is_personal(&self, governed: &[Token<'_>]) -> bool {
-        governed.iter().any(|token| matches!(token.word, "my" | "our" | "i" | "we" | "mine" | "i've" | "their" | "his" | "her"))
+        governed
+            .iter()
+            .any(|token| matches!(token.word, "my" | "our" | "i" | "we" | "mine" | "i've" | "their" | "his" | "her"))
     }
 
     /// The cues among the governed words, and right before the verb.
@@ -249,12 +305,18 @@ impl<'t> Context<'t, '_> {
 
     /// Bulk: "all users", "every file", but not "all three files" or "all files named x".
     fn add_scope(&self, signs: &mut Signs, operation: Operation, governed: &[Token<'_>]) {
-        let Some(place) = governed.iter().position(|token| token.cue == Some(Sign::Bulk)) else { return };
+        let reaches_wide = |token: &Token<'_>| {
+            token.cue == Some(Sign::Bulk)
+                || token.cue.is_some() && matches!(token.word, "all" | "every" | "entire" | "whole")
+        };
+        let Some(place) = governed.iter().position(reaches_wide) else { return };
         let rest = governed.get(place + 1..).unwrap_or(&[]);
         let counted = rest.first().is_some_and(|next| {
             matches!(next.kind, Kind::Number(_)) || matches!(next.word, "two" | "three" | "four" | "five" | "of")
         });
-        let narrowed = rest.iter().take(6).any(|token| matches!(token.word, "named" | "called" | "matching" | "containing" | "ending" | "where" | "whose"));
+        let narrowed = rest.iter().take(6).any(|token| {
+            matches!(token.word, "named" | "called" | "matching" | "containing" | "ending" | "where" | "whose")
+        });
         if counted || (narrowed && operation == Operation::Read) {
             signs.add(Sign::Bounded);
         } else {
@@ -284,12 +346,27 @@ impl<'t> Context<'t, '_> {
 fn runs_unseen(verb: &Verb, governed: &[Token<'_>], candidates: &[Candidate<'_>]) -> bool {
     let obeys = matches!(&*verb.lemma, "do" | "follow" | "perform" | "execute" | "carry_out" | "complete");
     let orders = governed.iter().any(|token| {
-        matches!(token.word, "tasks" | "task" | "actions" | "instructions" | "steps" | "whatever" | "orders" | "todos" | "commands" | "everything")
+        matches!(
+            token.word,
+            "tasks"
+                | "task"
+                | "actions"
+                | "instructions"
+                | "steps"
+                | "whatever"
+                | "orders"
+                | "todos"
+                | "commands"
+                | "everything"
+        )
     });
     let elsewhere = governed.iter().any(|token| matches!(token.kind, Kind::Url | Kind::Email))
         || candidates.iter().any(|candidate| {
             candidate.preposition == Preposition::Source
-                && matches!(candidate.resource, Resource::Email | Resource::Web | Resource::File | Resource::Document | Resource::Message)
+                && matches!(
+                    candidate.resource,
+                    Resource::Email | Resource::Web | Resource::File | Resource::Document | Resource::Message
+                )
         });
     obeys && orders && elsewhere
 }
@@ -299,8 +376,11 @@ fn names_money(governed: &[Token<'_>]) -> bool {
     governed.windows(2).any(|pair| {
         let [amount, unit] = pair else { return false };
         matches!(amount.kind, Kind::Number(_))
-            && (amount.text.starts_with(['$', '€', '£']) || matches!(unit.word, "dollars" | "cents" | "euros" | "usd" | "eur" | "pounds"))
-    }) || governed.last().is_some_and(|last| matches!(last.kind, Kind::Number(_)) && last.text.starts_with(['$', '€', '£']))
+            && (amount.text.starts_with(['$', '€', '£'])
+                || matches!(unit.word, "dollars" | "cents" | "euros" | "usd" | "eur" | "pounds"))
+    }) || governed
+        .last()
+        .is_some_and(|last| matches!(last.kind, Kind::Number(_)) && last.text.starts_with(['$', '€', '£']))
 }
 
 /// "Where is the 'Dinner with Bob' on May 24th?": a title and a date.
@@ -315,14 +395,37 @@ fn is_date(word: &str) -> bool {
 }
 
 const MONTHS: &[&str] = &[
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
 ];
 
 /// Verbs that hand data over, whatever it is.
 fn opens_data(verb: &Verb) -> bool {
     matches!(
         &*verb.lemma,
-        "list" | "show" | "display" | "get" | "read" | "fetch" | "retrieve" | "print" | "dump" | "view" | "access" | "open" | "export"
+        "list"
+            | "show"
+            | "display"
+            | "get"
+            | "read"
+            | "fetch"
+            | "retrieve"
+            | "print"
+            | "dump"
+            | "view"
+            | "access"
+            | "open"
+            | "export"
     )
 }
 

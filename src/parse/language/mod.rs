@@ -27,7 +27,7 @@ pub(crate) struct Understood<'a> {
 
 /// Reads a text of English sentences; `lower` is the same in ASCII lower case.
 pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Understood<'a> {
-    let tokens = tokenise(text, lower, lexicon);
+    let mut tokens = tokenise(text, lower, lexicon);
     let mut reading = Reading::new(Format::Text);
     facts::gather(&tokens, lexicon, &mut reading.facts);
     let cues = token::cues(&tokens);
@@ -37,6 +37,12 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
         return Understood { reading, commands: Vec::new() };
     }
     let clauses = clauses(&tokens, lexicon);
+    for head in clauses.iter().filter(|head| head.verb.is_some()) {
+        // A word that was read as a verb is no noun as well: "List", "email".
+        if let Some(token) = head.start.checked_sub(1).and_then(|place| tokens.get_mut(place)) {
+            token.entry.noun = None;
+        }
+    }
     let named = object::candidates(&tokens, lexicon);
     let context = meaning::Context { tokens: &tokens, lexicon, cues, named };
     for head in &clauses {
@@ -82,7 +88,8 @@ fn is_comprehensible(tokens: &[Token<'_>]) -> bool {
             Kind::Word if token.word.chars().any(char::is_alphabetic) => {
                 words += 1;
                 let entry = token.entry;
-                let carries = entry.verb.is_some() || entry.noun.is_some() || entry.function == Some(Function::Question);
+                let carries =
+                    entry.verb.is_some() || entry.noun.is_some() || entry.function == Some(Function::Question);
                 known += usize::from(carries || entry.function.is_some() || entry.cue.is_some());
                 meaningful |= carries || entry.function == Some(Function::About);
             }
@@ -107,7 +114,8 @@ fn only_global(cues: Signs) -> Signs {
 fn commands<'a>(tokens: &[Token<'a>], heads: &[Head], text: &'a str, lexicon: &Lexicon) -> Vec<&'a str> {
     let mut found = Vec::new();
     for head in heads {
-        let runs = head.verb.is_some_and(|verb| matches!(&*lexicon.verb(verb).lemma, "run" | "execute" | "exec" | "launch"));
+        let runs =
+            head.verb.is_some_and(|verb| matches!(&*lexicon.verb(verb).lemma, "run" | "execute" | "exec" | "launch"));
         if !runs {
             continue;
         }

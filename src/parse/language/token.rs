@@ -83,7 +83,9 @@ impl<'a> Cutter<'a> {
                 '\n' => self.take(1, Kind::Stop),
                 c if c.is_whitespace() => self.at += c.len_utf8(),
                 '\'' | '"' | '`' if self.quotation(c) => {}
-                c if c.is_alphanumeric() || matches!(c, '/' | '~' | '$' | '€' | '£' | '@' | '#' | '.' | '_') => self.chunk(),
+                c if c.is_alphanumeric() || matches!(c, '/' | '~' | '$' | '€' | '£' | '@' | '#' | '.' | '_') => {
+                    self.chunk()
+                }
                 '?' | '!' | ';' => self.take(c.len_utf8(), Kind::Stop),
                 _ => self.take(c.len_utf8(), Kind::Mark),
             }
@@ -108,7 +110,9 @@ impl<'a> Cutter<'a> {
         let inner = self.at + 1;
         let Some(rest) = self.text.get(inner..) else { return false };
         let closing = rest.char_indices().find(|&(place, c)| {
-            c == mark && (mark != '\'' || !rest.get(place + 1..).is_some_and(|after| after.starts_with(char::is_alphanumeric)))
+            c == mark
+                && (mark != '\''
+                    || !rest.get(place + 1..).is_some_and(|after| after.starts_with(char::is_alphanumeric)))
         });
         let Some((length, _)) = closing else {
             self.unclosed.push(mark);
@@ -139,7 +143,8 @@ impl<'a> Cutter<'a> {
         let whole = rest.get(..end).unwrap_or("");
         let trimmed = whole.trim_end_matches(['.', '?', ':', '\'', '*']);
         let trimmed = if trimmed.is_empty() { whole } else { trimmed };
-        let has_stop = whole.len() > trimmed.len() && whole.get(trimmed.len()..).is_some_and(|end| end.contains(['.', '?']));
+        let has_stop =
+            whole.len() > trimmed.len() && whole.get(trimmed.len()..).is_some_and(|end| end.contains(['.', '?']));
         let start = self.at;
         if let Some(kind) = classify(trimmed) {
             self.tokens.push(Piece { start, end: start + trimmed.len(), kind });
@@ -170,7 +175,11 @@ impl<'a> Cutter<'a> {
                 let word = self.lower.get(start + from..end).unwrap_or("");
                 // "Bob's" is Bob; "what's" stays, for the lexicon knows it.
                 let possessive = word.ends_with("'s") && !is_short_form(word);
-                self.tokens.push(Piece { start: start + from, end: if possessive { end - 2 } else { end }, kind: Kind::Word });
+                self.tokens.push(Piece {
+                    start: start + from,
+                    end: if possessive { end - 2 } else { end },
+                    kind: Kind::Word,
+                });
             }
             if place < length {
                 let kind = if c == '.' || c == '?' { Kind::Stop } else { Kind::Mark };
@@ -182,7 +191,10 @@ impl<'a> Cutter<'a> {
 }
 
 fn is_short_form(word: &str) -> bool {
-    matches!(word, "it's" | "that's" | "there's" | "what's" | "who's" | "where's" | "when's" | "how's" | "let's" | "here's")
+    matches!(
+        word,
+        "it's" | "that's" | "there's" | "what's" | "who's" | "where's" | "when's" | "how's" | "let's" | "here's"
+    )
 }
 
 fn is_inside_number(text: &str, place: usize) -> bool {
@@ -242,14 +254,17 @@ fn number(chunk: &str) -> Option<f64> {
 }
 
 const FILE_ENDINGS: &[&str] = &[
-    "txt", "md", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "pdf", "csv", "tsv", "json", "yaml", "yml", "toml", "xml",
-    "html", "htm", "log", "py", "rs", "js", "ts", "go", "c", "h", "cpp", "java", "sh", "rb", "php", "sql", "db", "sqlite",
-    "zip", "tar", "gz", "tgz", "png", "jpg", "jpeg", "gif", "svg", "mp3", "mp4", "wav", "flac", "conf", "cfg", "ini",
-    "env", "pem", "key", "crt", "bak", "ipynb", "tf", "lock", "exe", "deb", "rpm", "iso", "img", "parquet", "rtf", "odt",
+    "txt", "md", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "pdf", "csv", "tsv", "json", "yaml", "yml", "toml",
+    "xml", "html", "htm", "log", "py", "rs", "js", "ts", "go", "c", "h", "cpp", "java", "sh", "rb", "php", "sql", "db",
+    "sqlite", "zip", "tar", "gz", "tgz", "png", "jpg", "jpeg", "gif", "svg", "mp3", "mp4", "wav", "flac", "conf",
+    "cfg", "ini", "env", "pem", "key", "crt", "bak", "ipynb", "tf", "lock", "exe", "deb", "rpm", "iso", "img",
+    "parquet", "rtf", "odt",
 ];
 
-const DOMAIN_ENDINGS: &[&str] =
-    &["com", "org", "net", "io", "ai", "dev", "edu", "gov", "co", "uk", "de", "fr", "info", "app", "cloud", "eu", "us", "ch"];
+const DOMAIN_ENDINGS: &[&str] = &[
+    "com", "org", "net", "io", "ai", "dev", "edu", "gov", "co", "uk", "de", "fr", "info", "app", "cloud", "eu", "us",
+    "ch",
+];
 
 /// Looks up each word, joins phrases and notes cues.
 fn join_phrases<'a>(pieces: &[Piece], text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Vec<Token<'a>> {
@@ -265,12 +280,14 @@ fn join_phrases<'a>(pieces: &[Piece], text: &'a str, lower: &'a str, lexicon: &L
             entry = lexicon.word(word).unwrap_or_default();
             cue = entry.cue;
             for phrase in lexicon.phrases(word) {
-                let fits = phrase.rest.iter().enumerate().all(|(step, part)| word_at(index + 1 + step) == Some(&**part));
+                let fits =
+                    phrase.rest.iter().enumerate().all(|(step, part)| word_at(index + 1 + step) == Some(&**part));
                 if !fits {
                     continue;
                 }
                 cue = phrase.entry.cue.or(cue);
-                let joins = phrase.entry.verb.is_some() || phrase.entry.noun.is_some() || phrase.entry.function.is_some();
+                let joins =
+                    phrase.entry.verb.is_some() || phrase.entry.noun.is_some() || phrase.entry.function.is_some();
                 if joins {
                     taken = 1 + phrase.rest.len();
                     end = pieces.get(index + taken - 1).map_or(end, |last| last.end);
