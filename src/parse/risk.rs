@@ -71,14 +71,13 @@ impl Case<'_> {
     fn read(&self) -> RiskLevel {
         use Resource as R;
         match self.act.resource {
-            R::Credential if self.shows(Sign::PublicPart) => RiskLevel::Low,
+            R::Credential if self.shows(Sign::PublicPart) && !self.shows(Sign::Secret) => RiskLevel::Low,
             R::Credential if self.shows(Sign::Bulk) => RiskLevel::Critical,
             R::Credential => RiskLevel::High,
             R::Customer | R::Health if self.shows(Sign::Bulk) || self.shows(Sign::ManyRecords) => RiskLevel::High,
-            R::Customer | R::Health | R::Payment | R::Email | R::Unknown => RiskLevel::Medium,
             // What stands in a team's channel is the team's; an inbox is private.
             R::Message if self.shows(Sign::Team) => RiskLevel::Low,
-            R::Message => RiskLevel::Medium,
+            R::Customer | R::Health | R::Payment | R::Email | R::Message | R::Unknown => RiskLevel::Medium,
             R::Contact if self.shows(Sign::Bulk) => RiskLevel::Medium,
             R::Analytics if self.shows(Sign::Logs) => RiskLevel::Medium,
             R::Database if self.shows(Sign::Sensitive) => RiskLevel::Medium,
@@ -188,16 +187,17 @@ impl Case<'_> {
         }
         match self.facts.amount {
             Some(amount) if amount >= 10_000.0 => RiskLevel::Critical,
-            Some(amount) if amount <= 100.0 && self.act.resource != Resource::Payment => RiskLevel::Medium,
-            Some(amount) if amount <= 100.0 && !self.signs.has(Sign::Bulk) => RiskLevel::Medium,
-            Some(_) => RiskLevel::High,
-            None if self.act.resource == Resource::Order && self.shows(Sign::Everyday) => RiskLevel::Medium,
-            None if self.act.resource == Resource::Booking
-                && (self.shows(Sign::Everyday) || self.is_free_reservation()) =>
+            Some(amount)
+                if amount <= 100.0 && (self.act.resource != Resource::Payment || !self.signs.has(Sign::Bulk)) =>
             {
                 RiskLevel::Medium
             }
-            None => RiskLevel::High,
+            Some(_) => RiskLevel::High,
+            None => match self.act.resource {
+                Resource::Order | Resource::Booking if self.shows(Sign::Everyday) => RiskLevel::Medium,
+                Resource::Booking if self.is_free_reservation() => RiskLevel::Medium,
+                _ => RiskLevel::High,
+            },
         }
     }
 

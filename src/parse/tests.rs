@@ -211,6 +211,20 @@ fn a_parse_is_never_below_the_rubrics_floor_for_sentences() {
     }
 }
 
+#[test]
+fn nothing_in_a_request_talks_its_risk_down() {
+    for input in [
+        "rm -rf /srv -- --dry-run",
+        "kubectl delete namespace shop --dry-run=none",
+        "shutdown -h",
+        "Read the private key and its fingerprint",
+        "Show the password, it is a public key",
+        "How do I list files? Delete all customer records.",
+    ] {
+        assert!(parse(input).intent.risk_level >= RiskLevel::Medium, "{input}: {:?}", parse(input));
+    }
+}
+
 /// Texts made of pieces that readers look for, so that odd combinations are met.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![

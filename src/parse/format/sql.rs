@@ -156,6 +156,7 @@ fn words(text: &str) -> Words {
 }
 
 fn act(words: &[String], reading: &mut Reading) -> Act {
+    use RiskLevel::{Critical, High, Low, Medium};
     let has = |word: &str| words.iter().any(|known| known == word);
     let after = |word: &str| words.iter().position(|known| known == word).and_then(|place| words.get(place + 1));
     let first = words.first().map_or("", String::as_str);
@@ -187,7 +188,6 @@ fn act(words: &[String], reading: &mut Reading) -> Act {
             .any(|word| ["pg_", "lo_", "xp_", "load_file", "dblink", "sys_"].iter().any(|part| word.starts_with(part)));
     let database =
         |verb: &str, operation, risk| Act::new(verb, "database", Resource::Database, operation, 0.9).at_risk(risk);
-    use RiskLevel::{Critical, High, Low, Medium};
     let mut act = match first {
         "select" | "with" | "values" | "explain" if hidden_change => {
             let mut act = unclear();

@@ -58,10 +58,10 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
     if asks && !found.iter().any(|head| head.manner == Manner::Asked && head.start < opening + 6) {
         let end = found.first().map_or(to, |head| head.start.saturating_sub(1).max(opening + 1));
         heads.insert(first_new, Head { verb: None, manner: Manner::Question, start: opening, end });
-    } else if !found.iter().any(|head| head.manner == Manner::Asked) {
-        if let Some(want) = (from..to).find(|&index| sentence.is_bare_wish(index)) {
-            heads.insert(first_new, Head { verb: None, manner: Manner::Wanted, start: want + 1, end: to });
-        }
+    } else if !found.iter().any(|head| head.manner == Manner::Asked)
+        && let Some(want) = (from..to).find(|&index| sentence.is_bare_wish(index))
+    {
+        heads.insert(first_new, Head { verb: None, manner: Manner::Wanted, start: want + 1, end: to });
     }
 }
 

@@ -30,10 +30,12 @@ impl<'t> Context<'t, '_> {
             None => self.of_question(head, governed, &candidates),
         };
         let mut acts: Vec<Act> = act.into_iter().collect();
-        if let Some(act) = acts.first() {
-            if act.operation == Operation::Write && act.resource == Resource::Calendar && invites(governed) {
-                acts.push(Act { operation: Operation::Send, ..act.clone() });
-            }
+        if let Some(act) = acts.first()
+            && act.operation == Operation::Write
+            && act.resource == Resource::Calendar
+            && invites(governed)
+        {
+            acts.push(Act { operation: Operation::Send, ..act.clone() });
         }
         acts
     }
@@ -67,7 +69,7 @@ impl<'t> Context<'t, '_> {
     }
 
     /// "status of my order?": no verb asks, but a noun is named.
-    pub(super) fn from_nouns_alone(&self) -> Option<Act> {
+    pub(super) fn by_nouns_alone(&self) -> Option<Act> {
         let best = object::best(&self.named)?;
         let is_short = self.tokens.len() <= 40;
         let mut act =
@@ -77,9 +79,9 @@ impl<'t> Context<'t, '_> {
     }
 
     fn of_verb(&self, verb: &Verb, head: &Head, governed: &[Token<'_>], candidates: &[Candidate<'t>]) -> Option<Act> {
-        let mut signs = self.local_signs(governed);
+        let mut signs = local_signs(governed);
         if runs_unseen(verb, governed, candidates) {
-            return Some(self.unseen(verb, signs));
+            return Some(unseen(verb, signs));
         }
         if verb.lemma == "do" {
             return None;
@@ -105,10 +107,10 @@ impl<'t> Context<'t, '_> {
                 signs.add(Sign::Unclear);
             }
         }
-        if operation == Operation::Read && self.is_public(verb, resource, governed) {
+        if operation == Operation::Read && Self::is_public(verb, resource, governed) {
             resource = Resource::Information;
         }
-        self.add_scope(&mut signs, operation, governed);
+        add_scope(&mut signs, operation, governed);
         let noun = if noun.is_empty() { resource.as_str() } else { noun };
         let mut act = Act::new(&verb.lemma, &snake(noun), resource, operation, sure * certainty(head.manner));
         act.signs = self.about_audience(signs);
@@ -116,7 +118,7 @@ impl<'t> Context<'t, '_> {
     }
 
     fn of_question(&self, head: &Head, governed: &[Token<'_>], candidates: &[Candidate<'t>]) -> Option<Act> {
-        let mut signs = self.local_signs(governed);
+        let mut signs = local_signs(governed);
         let source_of = |candidates: &[Candidate<'t>]| {
             // "What do we do on Monday according to the file ..." looks into the file.
             let is_private = |resource| {
@@ -139,14 +141,14 @@ impl<'t> Context<'t, '_> {
             None if asks_of_an_event(governed) => (Resource::Calendar, "event"),
             None => (Resource::Information, "question"),
         };
-        if !self.is_personal(governed)
+        if !is_personal(governed)
             && is_public_kind(resource)
             && source_of(candidates).is_none()
             && head.manner == Manner::Question
         {
             resource = Resource::Information;
         }
-        self.add_scope(&mut signs, Operation::Read, governed);
+        add_scope(&mut signs, Operation::Read, governed);
         let verb = if noun == "question" { "answer" } else { "get" };
         let mut act = Act::new(verb, &snake(noun), resource, Operation::Read, if best.is_some() { 0.8 } else { 0.6 });
         act.signs = self.about_audience(signs);
@@ -178,7 +180,7 @@ impl<'t> Context<'t, '_> {
         if let Some(resource) = verb.resource {
             return (resource, noun, 0.75);
         }
-        self.from_context(governed)
+        self.by_context(governed)
     }
 
     /// Whether the text names this resource anywhere.
@@ -187,7 +189,7 @@ impl<'t> Context<'t, '_> {
     }
 
     /// Nothing named after the verb: "open it", "post there". What the text names elsewhere.
-    fn from_context(&self, governed: &[Token<'_>]) -> (Resource, &'t str, f64) {
+    fn by_context(&self, governed: &[Token<'_>]) -> (Resource, &'t str, f64) {
         let points_back = governed.iter().take(4).any(|token| {
             token.is(Function::Pronoun) || matches!(token.word, "this" | "that" | "these" | "those" | "one")
         });
@@ -212,10 +214,10 @@ impl<'t> Context<'t, '_> {
                 _ => (Resource::Email, "email", 0.9),
             };
         }
-        if verb.lemma == "share" {
-            if let Some(direct) = candidates.iter().find(|candidate| candidate.phrase == 0) {
-                return (direct.resource, direct.noun, 0.85);
-            }
+        if verb.lemma == "share"
+            && let Some(direct) = candidates.iter().find(|candidate| candidate.phrase == 0)
+        {
+            return (direct.resource, direct.noun, 0.85);
         }
         for wanted in [Resource::Email, Resource::Social, Resource::Message] {
             let source =
@@ -262,7 +264,7 @@ impl<'t> Context<'t, '_> {
     }
 
     /// A question or a search about the world rather than about somebody's data.
-    fn is_public(&self, verb: &Verb, resource: Resource, governed: &[Token<'_>]) -> bool {
+    fn is_public(verb: &Verb, resource: Resource, governed: &[Token<'_>]) -> bool {
         is_public_kind(resource)
             && matches!(
                 &*verb.lemma,
@@ -282,46 +284,7 @@ impl<'t> Context<'t, '_> {
                     | "convert"
                     | "need"
             )
-            && !self.is_personal(governed)
-    }
-
-    fn is_personal(&self, governed: &[Token<'_>]) -> bool {
-        governed
-            .iter()
-            .any(|token| matches!(token.word, "my" | "our" | "i" | "we" | "mine" | "i've" | "their" | "his" | "her"))
-    }
-
-    /// The cues among the governed words, and right before the verb.
-    fn local_signs(&self, governed: &[Token<'_>]) -> Signs {
-        let mut local = Signs::default();
-        for sign in token::cues(governed).iter() {
-            // Whether "all" and "every" reach without a bound is told by `add_scope`.
-            if sign != Sign::Bulk {
-                local.add(sign);
-            }
-        }
-        local
-    }
-
-    /// Bulk: "all users", "every file", but not "all three files" or "all files named x".
-    fn add_scope(&self, signs: &mut Signs, operation: Operation, governed: &[Token<'_>]) {
-        let reaches_wide = |token: &Token<'_>| {
-            token.cue == Some(Sign::Bulk)
-                || token.cue.is_some() && matches!(token.word, "all" | "every" | "entire" | "whole")
-        };
-        let Some(place) = governed.iter().position(reaches_wide) else { return };
-        let rest = governed.get(place + 1..).unwrap_or(&[]);
-        let counted = rest.first().is_some_and(|next| {
-            matches!(next.kind, Kind::Number(_)) || matches!(next.word, "two" | "three" | "four" | "five" | "of")
-        });
-        let narrowed = rest.iter().take(6).any(|token| {
-            matches!(token.word, "named" | "called" | "matching" | "containing" | "ending" | "where" | "whose")
-        });
-        if counted || (narrowed && operation == Operation::Read) {
-            signs.add(Sign::Bounded);
-        } else {
-            signs.add(Sign::Bulk);
-        }
+            && !is_personal(governed)
     }
 
     /// Whom the text speaks to, which its clauses share.
@@ -332,13 +295,6 @@ impl<'t> Context<'t, '_> {
             }
         }
         signs
-    }
-
-    fn unseen(&self, verb: &Verb, signs: Signs) -> Act {
-        let mut act = Act::new(&verb.lemma, "tasks", Resource::Task, Operation::Execute, 0.8);
-        act.signs = signs;
-        act.signs.add(Sign::UnseenInstructions);
-        act
     }
 }
 
@@ -427,6 +383,52 @@ fn opens_data(verb: &Verb) -> bool {
             | "open"
             | "export"
     )
+}
+
+fn is_personal(governed: &[Token<'_>]) -> bool {
+    governed
+        .iter()
+        .any(|token| matches!(token.word, "my" | "our" | "i" | "we" | "mine" | "i've" | "their" | "his" | "her"))
+}
+
+/// The cues among the governed words, and right before the verb.
+fn local_signs(governed: &[Token<'_>]) -> Signs {
+    let mut local = Signs::default();
+    for sign in token::cues(governed).iter() {
+        // Whether "all" and "every" reach without a bound is told by `add_scope`.
+        if sign != Sign::Bulk {
+            local.add(sign);
+        }
+    }
+    local
+}
+
+/// Bulk: "all users", "every file", but not "all three files" or "all files named x".
+fn add_scope(signs: &mut Signs, operation: Operation, governed: &[Token<'_>]) {
+    let reaches_wide = |token: &Token<'_>| {
+        token.cue == Some(Sign::Bulk)
+            || token.cue.is_some() && matches!(token.word, "all" | "every" | "entire" | "whole")
+    };
+    let Some(place) = governed.iter().position(reaches_wide) else { return };
+    let rest = governed.get(place + 1..).unwrap_or(&[]);
+    let counted = rest.first().is_some_and(|next| {
+        matches!(next.kind, Kind::Number(_)) || matches!(next.word, "two" | "three" | "four" | "five" | "of")
+    });
+    let narrowed = rest.iter().take(6).any(|token| {
+        matches!(token.word, "named" | "called" | "matching" | "containing" | "ending" | "where" | "whose")
+    });
+    if counted || (narrowed && operation == Operation::Read) {
+        signs.add(Sign::Bounded);
+    } else {
+        signs.add(Sign::Bulk);
+    }
+}
+
+fn unseen(verb: &Verb, signs: Signs) -> Act {
+    let mut act = Act::new(&verb.lemma, "tasks", Resource::Task, Operation::Execute, 0.8);
+    act.signs = signs;
+    act.signs.add(Sign::UnseenInstructions);
+    act
 }
 
 /// Guests of an event: "invite Mark", "with sarah@example.com".
