@@ -2,7 +2,6 @@
 //! out for lookup by word. The built-in one is read once; a user's own text of
 //! the same form can extend it or stand alone.
 
-use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::model::{Error, Operation, Resource};
@@ -11,6 +10,7 @@ use super::document::Document;
 use super::inflect;
 use super::programs::Programs;
 use super::sign::Sign;
+use super::table::Table;
 
 /// The words that the parser knows. Start from [`Lexicon::builtin`] and
 /// [`extend`](Lexicon::extend) it, or bring a whole one with [`Lexicon::from_toml`].
@@ -31,9 +31,9 @@ use super::sign::Sign;
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Lexicon {
-    words: HashMap<Box<str>, Entry>,
+    words: Table<Entry>,
     /// Entries of several words, by their first word, the longest first.
-    phrases: HashMap<Box<str>, Vec<Phrase>>,
+    phrases: Table<Vec<Phrase>>,
     verbs: Vec<Verb>,
     nouns: Vec<Noun>,
     rules: Vec<Rule>,

@@ -26,6 +26,7 @@ mod programs;
 mod reading;
 mod risk;
 mod sign;
+mod table;
 
 #[cfg(test)]
 mod tests;

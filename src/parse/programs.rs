@@ -20,7 +20,7 @@ impl Programs {
         self.0.contains_key(name)
     }
 
-    pub(crate) fn add(&mut self, document: &Document) -> Result<(), Error> {
+    pub(super) fn add(&mut self, document: &Document) -> Result<(), Error> {
         for (rule, names) in &document.simple {
             let rule = CommandRule::read(rule)?;
             for name in names.split_whitespace() {

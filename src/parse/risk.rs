@@ -20,7 +20,7 @@ pub(crate) fn assess(act: &Act, facts: &Facts) -> Assessment {
     let case = Case { act, facts, signs, causes: Cell::default() };
     let mut level = match act.risk {
         Some(level) => level.max(case.unclear_floor()),
-        None => case.by_table(),
+        None => case.by_table().max(case.unclear_floor()),
     };
     if case.must_raise(level) {
         level = level.raised();
@@ -71,14 +71,13 @@ impl Case<'_> {
     fn read(&self) -> RiskLevel {
         use Resource as R;
         match self.act.resource {
-            R::Credential if self.shows(Sign::PublicPart) => RiskLevel::Low,
+            R::Credential if self.shows(Sign::PublicPart) && !self.shows(Sign::Secret) => RiskLevel::Low,
             R::Credential if self.shows(Sign::Bulk) => RiskLevel::Critical,
             R::Credential => RiskLevel::High,
             R::Customer | R::Health if self.shows(Sign::Bulk) || self.shows(Sign::ManyRecords) => RiskLevel::High,
-            R::Customer | R::Health | R::Payment | R::Email | R::Unknown => RiskLevel::Medium,
             // What stands in a team's channel is the team's; an inbox is private.
             R::Message if self.shows(Sign::Team) => RiskLevel::Low,
-            R::Message => RiskLevel::Medium,
+            R::Customer | R::Health | R::Payment | R::Email | R::Message | R::Unknown => RiskLevel::Medium,
             R::Contact if self.shows(Sign::Bulk) => RiskLevel::Medium,
             R::Analytics if self.shows(Sign::Logs) => RiskLevel::Medium,
             R::Database if self.shows(Sign::Sensitive) => RiskLevel::Medium,
@@ -165,6 +164,9 @@ impl Case<'_> {
         if self.shows(Sign::UnseenInstructions) || self.shows(Sign::Downloaded) {
             return RiskLevel::High;
         }
+        if self.shows(Sign::Whole) {
+            return RiskLevel::High;
+        }
         if self.shows(Sign::DryRun) || self.shows(Sign::Harmless) {
             return RiskLevel::Low;
         }
@@ -174,7 +176,7 @@ impl Case<'_> {
             R::System | R::Code if self.shows(Sign::Production) => RiskLevel::High,
             R::Media | R::Information | R::Model => RiskLevel::Low,
             R::Device if self.act.verb == "lock" => RiskLevel::Low,
-            R::Task | R::Unknown | R::Permission | R::Payment | R::Customer | R::Health => RiskLevel::High,
+            R::Unknown | R::Permission | R::Payment | R::Customer | R::Health => RiskLevel::High,
             _ => RiskLevel::Medium,
         }
     }
@@ -185,16 +187,17 @@ impl Case<'_> {
         }
         match self.facts.amount {
             Some(amount) if amount >= 10_000.0 => RiskLevel::Critical,
-            Some(amount) if amount <= 100.0 && self.act.resource != Resource::Payment => RiskLevel::Medium,
-            Some(amount) if amount <= 100.0 && !self.signs.has(Sign::Bulk) => RiskLevel::Medium,
-            Some(_) => RiskLevel::High,
-            None if self.act.resource == Resource::Order && self.shows(Sign::Everyday) => RiskLevel::Medium,
-            None if self.act.resource == Resource::Booking
-                && (self.shows(Sign::Everyday) || self.is_free_reservation()) =>
+            Some(amount)
+                if amount <= 100.0 && (self.act.resource != Resource::Payment || !self.signs.has(Sign::Bulk)) =>
             {
                 RiskLevel::Medium
             }
-            None => RiskLevel::High,
+            Some(_) => RiskLevel::High,
+            None => match self.act.resource {
+                Resource::Order | Resource::Booking if self.shows(Sign::Everyday) => RiskLevel::Medium,
+                Resource::Booking if self.is_free_reservation() => RiskLevel::Medium,
+                _ => RiskLevel::High,
+            },
         }
     }
 
@@ -254,7 +257,13 @@ impl Case<'_> {
                 R::Customer | R::Account | R::Database | R::Payment | R::Permission | R::Credential | R::Config
             ),
             Operation::Send => !self.signs.has(Sign::Team),
-            Operation::Execute => matches!(self.act.resource, R::System | R::Network) && self.act.risk.is_none(),
+            Operation::Execute => {
+                matches!(
+                    self.act.verb.as_str(),
+                    "stop" | "restart" | "reboot" | "kill" | "terminate" | "deploy" | "shut_down" | "halt" | "suspend"
+                ) && matches!(self.act.resource, R::System | R::Network)
+                    && self.act.risk.is_none()
+            }
             Operation::Delete | Operation::Admin => self.act.risk.is_none(),
             Operation::Transfer | Operation::Unknown => false,
         }

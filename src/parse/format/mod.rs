@@ -19,10 +19,10 @@ use super::sign::Sign;
 /// Reads a normalised input.
 pub(crate) fn read(text: &str, lexicon: &Lexicon) -> Reading {
     let trimmed = text.trim();
-    if trimmed.starts_with(['{', '[']) {
-        if let Some(reading) = structured(trimmed, lexicon) {
-            return reading;
-        }
+    if trimmed.starts_with(['{', '['])
+        && let Some(reading) = structured(trimmed, lexicon)
+    {
+        return reading;
     }
     if let Some(reading) = http::read(trimmed, lexicon).or_else(|| sql::read(trimmed)) {
         return reading;
@@ -71,7 +71,7 @@ fn english(text: &str, lexicon: &Lexicon) -> Reading {
     for command in understood.commands {
         reading.absorb(shell::read(command, lexicon));
     }
-    for statement in sql::embedded(text) {
+    if let Some(statement) = sql::embedded(text) {
         reading.absorb(statement);
     }
     reading
@@ -98,4 +98,13 @@ fn is_code(text: &str) -> bool {
     .iter()
     .any(|start| first.starts_with(start));
     opens && (first.starts_with("```") || first.starts_with("#!") || text.contains(['(', '=', ';', '{']))
+}
+
+/// Hands a text to every reader, whatever its form, so that a test can try them all.
+#[cfg(test)]
+pub(crate) fn read_as_everything(text: &str) {
+    if let Ok(lexicon) = Lexicon::shared() {
+        let _ = (shell::read(text, &lexicon), sql::read_anyway(text), http::read(text, &lexicon));
+        let _ = (tool_call::read_expression(text, &lexicon), english(text, &lexicon));
+    }
 }

@@ -13,10 +13,8 @@ pub(super) fn words(name: &str) -> Vec<String> {
     let mut word = String::new();
     let mut was_lower = false;
     for c in name.chars().take(LONGEST_NAME) {
-        if !c.is_alphanumeric() || (c.is_uppercase() && was_lower) {
-            if !word.is_empty() {
-                words.push(std::mem::take(&mut word));
-            }
+        if (!c.is_alphanumeric() || (c.is_uppercase() && was_lower)) && !word.is_empty() {
+            words.push(std::mem::take(&mut word));
         }
         if c.is_alphanumeric() {
             word.extend(c.to_lowercase());
@@ -43,11 +41,11 @@ pub(super) fn act(words: &[String], resource: Option<Resource>, lexicon: &Lexico
         if let Some(sign) = token.cue {
             act_signs.add(sign);
         }
-        if verb.is_none() {
-            if let Some((id, _)) = token.entry.verb.filter(|&(_, form)| form == Form::Base) {
-                verb = Some(lexicon.verb(id));
-                continue;
-            }
+        if verb.is_none()
+            && let Some((id, _)) = token.entry.verb.filter(|&(_, form)| form == Form::Base)
+        {
+            verb = Some(lexicon.verb(id));
+            continue;
         }
         if let Some(found) = token.entry.noun.map(|id| lexicon.noun(id)) {
             // The last noun is the head, unless an earlier one names its resource more surely.
@@ -107,7 +105,7 @@ pub(super) fn floor(action: &Action, lexicon: &Lexicon) -> RiskLevel {
     risk::assess(&act, &Facts::default()).level
 }
 
-/// The floor of a name whose noun is not known: "delete_widgets", "drop_all".
+/// The floor of a name whose noun is not known: `delete_widgets`, `drop_all`.
 fn bare_floor(words: &[String], lexicon: &Lexicon) -> RiskLevel {
     let operation = words
         .iter()

@@ -120,12 +120,18 @@ impl Reader<'_> {
     /// What an argument adds. INVARIANT: depth is bounded as in `message`.
     fn argument(&mut self, act: &mut Act, key: &str, value: &Value) {
         match value {
-            Value::Object(fields) => fields.iter().for_each(|(key, value)| self.argument(act, key, value)),
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    self.argument(act, key, value);
+                }
+            }
             Value::Array(items) => {
                 if is_recipient(key) && items.len() > MANY {
                     act.signs.add(Sign::ManyRecipients);
                 }
-                items.iter().for_each(|item| self.argument(act, key, item));
+                for item in items {
+                    self.argument(act, key, item);
+                }
             }
             Value::Number(number) => self.number(act, key, number.as_f64().unwrap_or(0.0)),
             Value::Bool(true) if matches!(key, "force" | "recursive" | "all" | "permanent" | "overwrite") => {
@@ -167,7 +173,7 @@ impl Reader<'_> {
         }
         match key.as_str() {
             "command" | "cmd" | "shell" | "bash" | "command_line" | "script" => {
-                self.reading.absorb(shell::read(text, self.lexicon))
+                self.reading.absorb(shell::read(text, self.lexicon));
             }
             "sql" | "statement" => self.reading.absorb(sql::read_anyway(text)),
             "query" => {

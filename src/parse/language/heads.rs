@@ -58,10 +58,10 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
     if asks && !found.iter().any(|head| head.manner == Manner::Asked && head.start < opening + 6) {
         let end = found.first().map_or(to, |head| head.start.saturating_sub(1).max(opening + 1));
         heads.insert(first_new, Head { verb: None, manner: Manner::Question, start: opening, end });
-    } else if !found.iter().any(|head| head.manner == Manner::Asked) {
-        if let Some(want) = (from..to).find(|&index| sentence.is_bare_wish(index)) {
-            heads.insert(first_new, Head { verb: None, manner: Manner::Wanted, start: want + 1, end: to });
-        }
+    } else if !found.iter().any(|head| head.manner == Manner::Asked)
+        && let Some(want) = (from..to).find(|&index| sentence.is_bare_wish(index))
+    {
+        heads.insert(first_new, Head { verb: None, manner: Manner::Wanted, start: want + 1, end: to });
     }
 }
 
@@ -80,7 +80,8 @@ impl Sentence<'_, '_> {
         let next_is_not = self.tokens.get(opening + 1).is_some_and(|next| next.is(Function::Negation));
         match token.entry.function {
             _ if next_is_not => false,
-            Some(Function::Question) => true,
+            // "When you post it, add a comment" asks for the comment.
+            Some(Function::Question) => ends_in_mark || !matches!(token.word, "when" | "where"),
             Some(Function::Auxiliary) => {
                 // "Have a look", "do it" are no questions; "is it", "are there", "do i have" are.
                 ends_in_mark || matches!(token.word, "is" | "are" | "am" | "was" | "were" | "does" | "did")
@@ -124,7 +125,9 @@ impl Sentence<'_, '_> {
         match lead.entry.function {
             Some(Function::Negation) => None,
             Some(Function::Pronoun) => self.after_subject(place, lead.word),
-            Some(Function::Modal) => Some(Manner::Mentioned),
+            Some(Function::Modal) => self.after_modal(place, index),
+            // "The link to reset it" names a link.
+            Some(Function::Preposition) if lead.word == "to" && self.describes(place) => None,
             Some(Function::Preposition) if lead.word == "to" => Some(self.after_to(place)),
             Some(Function::Conjunction) if in_question => self.takes_object(index).then_some(Manner::Asked),
             Some(Function::Conjunction) => {
@@ -147,6 +150,18 @@ impl Sentence<'_, '_> {
         None
     }
 
+    /// "if you could send" asks; "you can send" only mentions, and without an object not even that.
+    fn after_modal(&self, place: usize, index: usize) -> Option<Manner> {
+        let subject = self.before(place)?;
+        let condition = self.before(subject).and_then(|earlier| self.tokens.get(earlier));
+        if self.tokens.get(subject).is_some_and(|token| token.word == "you")
+            && condition.is_some_and(|token| token.word == "if")
+        {
+            return Some(Manner::Asked);
+        }
+        (index + 1 < self.to).then_some(Manner::Mentioned)
+    }
+
     /// "want to send" asks; "a script to send" only mentions; "not to send" neither.
     fn after_to(&self, place: usize) -> Manner {
         let near = (self.from..place).rev().take(4);
@@ -160,6 +175,16 @@ impl Sentence<'_, '_> {
             }
         }
         Manner::Mentioned
+    }
+
+    /// Whether the "to" at `place` goes on describing a noun of telling rather than asking.
+    fn describes(&self, place: usize) -> bool {
+        self.before(place).and_then(|earlier| self.tokens.get(earlier)).is_some_and(|noun| {
+            matches!(
+                noun.word,
+                "link" | "url" | "website" | "page" | "form" | "instructions" | "steps" | "guide" | "tutorial"
+            )
+        })
     }
 
     /// "I need the logs", "I want a burger".

@@ -16,6 +16,8 @@ pub(super) struct Context<'t, 'a> {
     pub lexicon: &'t Lexicon,
     /// The cues of the whole text.
     pub cues: Signs,
+    /// The nouns of the whole text.
+    pub named: Vec<Candidate<'t>>,
 }
 
 impl<'t> Context<'t, '_> {
@@ -28,10 +30,12 @@ impl<'t> Context<'t, '_> {
             None => self.of_question(head, governed, &candidates),
         };
         let mut acts: Vec<Act> = act.into_iter().collect();
-        if let Some(act) = acts.first() {
-            if act.operation == Operation::Write && act.resource == Resource::Calendar && invites(governed) {
-                acts.push(Act { operation: Operation::Send, ..act.clone() });
-            }
+        if let Some(act) = acts.first()
+            && act.operation == Operation::Write
+            && act.resource == Resource::Calendar
+            && invites(governed)
+        {
+            acts.push(Act { operation: Operation::Send, ..act.clone() });
         }
         acts
     }
@@ -41,7 +45,7 @@ impl<'t> Context<'t, '_> {
         if reading.acts.is_empty() {
             return;
         }
-        for candidate in object::candidates(self.tokens, self.lexicon) {
+        for candidate in &self.named {
             let private = matches!(
                 candidate.resource,
                 Resource::Email
@@ -65,9 +69,8 @@ impl<'t> Context<'t, '_> {
     }
 
     /// "status of my order?": no verb asks, but a noun is named.
-    pub(super) fn from_nouns_alone(&self) -> Option<Act> {
-        let candidates = object::candidates(self.tokens, self.lexicon);
-        let best = object::best(&candidates)?;
+    pub(super) fn by_nouns_alone(&self) -> Option<Act> {
+        let best = object::best(&self.named)?;
         let is_short = self.tokens.len() <= 40;
         let mut act =
             Act::new("get", &snake(best.noun), best.resource, Operation::Read, if is_short { 0.45 } else { 0.3 });
@@ -76,26 +79,38 @@ impl<'t> Context<'t, '_> {
     }
 
     fn of_verb(&self, verb: &Verb, head: &Head, governed: &[Token<'_>], candidates: &[Candidate<'t>]) -> Option<Act> {
-        let mut signs = self.local_signs(governed);
+        let mut signs = local_signs(governed);
         if runs_unseen(verb, governed, candidates) {
-            return Some(self.unseen(verb, signs));
+            return Some(unseen(verb, signs));
         }
-        let (resource, noun, mut sure) = self.resource(verb, governed, candidates);
-        let (mut resource, mut operation) = (resource, verb.operation);
+        if verb.lemma == "do" {
+            return None;
+        }
+        let (mut resource, noun, mut sure) = self.resource(verb, governed, candidates);
+        let mut operation = verb.operation;
         if let Some(rule) = self.lexicon.rule(verb, resource, noun) {
             (resource, operation) = (rule.resource, rule.gives);
             if let Some(sign) = rule.sign {
                 signs.add(sign);
             }
         }
+        if names_money(governed)
+            && matches!(&*verb.lemma, "initiate" | "send" | "request" | "make" | "give" | "put" | "move")
+        {
+            (resource, operation) = (Resource::Payment, Operation::Transfer);
+        }
         if resource == Resource::Unknown {
             resource = super::fallback(operation);
             sure = 0.4;
+            if opens_data(verb) {
+                // What is looked at is not known, so it may be anything.
+                signs.add(Sign::Unclear);
+            }
         }
-        if operation == Operation::Read && self.is_public(verb, resource, governed) {
+        if operation == Operation::Read && Self::is_public(verb, resource, governed) {
             resource = Resource::Information;
         }
-        self.add_scope(&mut signs, operation, governed);
+        add_scope(&mut signs, operation, governed);
         let noun = if noun.is_empty() { resource.as_str() } else { noun };
         let mut act = Act::new(&verb.lemma, &snake(noun), resource, operation, sure * certainty(head.manner));
         act.signs = self.about_audience(signs);
@@ -103,19 +118,37 @@ impl<'t> Context<'t, '_> {
     }
 
     fn of_question(&self, head: &Head, governed: &[Token<'_>], candidates: &[Candidate<'t>]) -> Option<Act> {
-        let mut signs = self.local_signs(governed);
+        let mut signs = local_signs(governed);
+        let source_of = |candidates: &[Candidate<'t>]| {
+            // "What do we do on Monday according to the file ..." looks into the file.
+            let is_private = |resource| {
+                matches!(
+                    resource,
+                    Resource::Email | Resource::Message | Resource::File | Resource::Document | Resource::Calendar
+                )
+            };
+            let source = candidates
+                .iter()
+                .find(|candidate| candidate.preposition == Preposition::Source && is_private(candidate.resource))?;
+            Some((source.resource, source.noun))
+        };
         let about = self.tokens.get(head.start.wrapping_sub(1)).is_some_and(|token| token.is(Function::About));
         let best = object::best(candidates);
         let (mut resource, noun) = match best {
             _ if about => (Resource::Information, "question"),
-            Some(best) => (best.resource, best.noun),
+            Some(best) => source_of(candidates).unwrap_or((best.resource, best.noun)),
             None if head.manner == Manner::Wanted => return None,
+            None if asks_of_an_event(governed) => (Resource::Calendar, "event"),
             None => (Resource::Information, "question"),
         };
-        if !self.is_personal(governed) && is_public_kind(resource) && head.manner == Manner::Question {
+        if !is_personal(governed)
+            && is_public_kind(resource)
+            && source_of(candidates).is_none()
+            && head.manner == Manner::Question
+        {
             resource = Resource::Information;
         }
-        self.add_scope(&mut signs, Operation::Read, governed);
+        add_scope(&mut signs, Operation::Read, governed);
         let verb = if noun == "question" { "answer" } else { "get" };
         let mut act = Act::new(verb, &snake(noun), resource, Operation::Read, if best.is_some() { 0.8 } else { 0.6 });
         act.signs = self.about_audience(signs);
@@ -138,18 +171,29 @@ impl<'t> Context<'t, '_> {
                 return (best.resource, best.noun, if direct { 0.9 } else { 0.7 });
             }
         }
+        if verb.resource == Some(Resource::Booking)
+            && self.elsewhere(Resource::Calendar)
+            && !self.elsewhere(Resource::Booking)
+        {
+            return (Resource::Calendar, "event", 0.7);
+        }
         if let Some(resource) = verb.resource {
             return (resource, noun, 0.75);
         }
-        self.from_context(governed)
+        self.by_context(governed)
+    }
+
+    /// Whether the text names this resource anywhere.
+    fn elsewhere(&self, resource: Resource) -> bool {
+        self.named.iter().any(|candidate| candidate.resource == resource)
     }
 
     /// Nothing named after the verb: "open it", "post there". What the text names elsewhere.
-    fn from_context(&self, governed: &[Token<'_>]) -> (Resource, &'t str, f64) {
+    fn by_context(&self, governed: &[Token<'_>]) -> (Resource, &'t str, f64) {
         let points_back = governed.iter().take(4).any(|token| {
             token.is(Function::Pronoun) || matches!(token.word, "this" | "that" | "these" | "those" | "one")
         });
-        let elsewhere = object::candidates(self.tokens, self.lexicon);
+        let elsewhere = &self.named;
         let best = elsewhere.iter().reduce(|best, next| if next.score > best.score { next } else { best });
         match best {
             Some(best) if points_back => (best.resource, best.noun, 0.6),
@@ -170,10 +214,10 @@ impl<'t> Context<'t, '_> {
                 _ => (Resource::Email, "email", 0.9),
             };
         }
-        if verb.lemma == "share" {
-            if let Some(direct) = candidates.iter().find(|candidate| candidate.phrase == 0) {
-                return (direct.resource, direct.noun, 0.85);
-            }
+        if verb.lemma == "share"
+            && let Some(direct) = candidates.iter().find(|candidate| candidate.phrase == 0)
+        {
+            return (direct.resource, direct.noun, 0.85);
         }
         for wanted in [Resource::Email, Resource::Social, Resource::Message] {
             let source =
@@ -184,6 +228,9 @@ impl<'t> Context<'t, '_> {
         }
         if verb.lemma == "invite" {
             let best = object::best(candidates);
+            if best.is_none() && self.elsewhere(Resource::Calendar) {
+                return (Resource::Calendar, "guest", 0.8);
+            }
             return best.map_or((Resource::Unknown, "user", 0.7), |best| (best.resource, best.noun, 0.8));
         }
         if let Some(resource) = verb.resource {
@@ -202,7 +249,7 @@ impl<'t> Context<'t, '_> {
         }) {
             return (direct.resource, direct.noun, 0.75);
         }
-        let elsewhere = object::candidates(self.tokens, self.lexicon);
+        let elsewhere = &self.named;
         for wanted in [Resource::Message, Resource::Email, Resource::Social] {
             if let Some(found) = elsewhere.iter().find(|candidate| candidate.resource == wanted) {
                 return (wanted, found.noun, 0.7);
@@ -217,7 +264,7 @@ impl<'t> Context<'t, '_> {
     }
 
     /// A question or a search about the world rather than about somebody's data.
-    fn is_public(&self, verb: &Verb, resource: Resource, governed: &[Token<'_>]) -> bool {
+    fn is_public(verb: &Verb, resource: Resource, governed: &[Token<'_>]) -> bool {
         is_public_kind(resource)
             && matches!(
                 &*verb.lemma,
@@ -237,42 +284,7 @@ impl<'t> Context<'t, '_> {
                     | "convert"
                     | "need"
             )
-            && !self.is_personal(governed)
-    }
-
-    fn is_personal(&self, governed: &[Token<'_>]) -> bool {
-        governed
-            .iter()
-            .any(|token| matches!(token.word, "my" | "our" | "i" | "we" | "mine" | "i've" | "their" | "his" | "her"))
-    }
-
-    /// The cues among the governed words, and right before the verb.
-    fn local_signs(&self, governed: &[Token<'_>]) -> Signs {
-        let mut local = Signs::default();
-        for sign in token::cues(governed).iter() {
-            // Whether "all" and "every" reach without a bound is told by `add_scope`.
-            if sign != Sign::Bulk {
-                local.add(sign);
-            }
-        }
-        local
-    }
-
-    /// Bulk: "all users", "every file", but not "all three files" or "all files named x".
-    fn add_scope(&self, signs: &mut Signs, operation: Operation, governed: &[Token<'_>]) {
-        let Some(place) = governed.iter().position(|token| token.cue == Some(Sign::Bulk)) else { return };
-        let rest = governed.get(place + 1..).unwrap_or(&[]);
-        let counted = rest.first().is_some_and(|next| {
-            matches!(next.kind, Kind::Number(_)) || matches!(next.word, "two" | "three" | "four" | "five" | "of")
-        });
-        let narrowed = rest.iter().take(6).any(|token| {
-            matches!(token.word, "named" | "called" | "matching" | "containing" | "ending" | "where" | "whose")
-        });
-        if counted || (narrowed && operation == Operation::Read) {
-            signs.add(Sign::Bounded);
-        } else {
-            signs.add(Sign::Bulk);
-        }
+            && !is_personal(governed)
     }
 
     /// Whom the text speaks to, which its clauses share.
@@ -283,13 +295,6 @@ impl<'t> Context<'t, '_> {
             }
         }
         signs
-    }
-
-    fn unseen(&self, verb: &Verb, signs: Signs) -> Act {
-        let mut act = Act::new(&verb.lemma, "tasks", Resource::Task, Operation::Execute, 0.8);
-        act.signs = signs;
-        act.signs.add(Sign::UnseenInstructions);
-        act
     }
 }
 
@@ -320,6 +325,110 @@ fn runs_unseen(verb: &Verb, governed: &[Token<'_>], candidates: &[Candidate<'_>]
                 )
         });
     obeys && orders && elsewhere
+}
+
+/// An amount of money among the words.
+fn names_money(governed: &[Token<'_>]) -> bool {
+    governed.windows(2).any(|pair| {
+        let [amount, unit] = pair else { return false };
+        matches!(amount.kind, Kind::Number(_))
+            && (amount.text.starts_with(['$', '€', '£'])
+                || matches!(unit.word, "dollars" | "cents" | "euros" | "usd" | "eur" | "pounds"))
+    }) || governed
+        .last()
+        .is_some_and(|last| matches!(last.kind, Kind::Number(_)) && last.text.starts_with(['$', '€', '£']))
+}
+
+/// "Where is the 'Dinner with Bob' on May 24th?": a title and a date.
+fn asks_of_an_event(governed: &[Token<'_>]) -> bool {
+    let titled = governed.iter().any(|token| token.kind == Kind::Quoted);
+    let dated = governed.iter().any(|token| MONTHS.contains(&token.word) || is_date(token.word));
+    titled && dated
+}
+
+fn is_date(word: &str) -> bool {
+    word.len() == 10 && word.split('-').count() == 3 && word.chars().all(|c| c.is_ascii_digit() || c == '-')
+}
+
+const MONTHS: &[&str] = &[
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
+/// Verbs that hand data over, whatever it is.
+fn opens_data(verb: &Verb) -> bool {
+    matches!(
+        &*verb.lemma,
+        "list"
+            | "show"
+            | "display"
+            | "get"
+            | "read"
+            | "fetch"
+            | "retrieve"
+            | "print"
+            | "dump"
+            | "view"
+            | "access"
+            | "open"
+            | "export"
+    )
+}
+
+fn is_personal(governed: &[Token<'_>]) -> bool {
+    governed
+        .iter()
+        .any(|token| matches!(token.word, "my" | "our" | "i" | "we" | "mine" | "i've" | "their" | "his" | "her"))
+}
+
+/// The cues among the governed words, and right before the verb.
+fn local_signs(governed: &[Token<'_>]) -> Signs {
+    let mut local = Signs::default();
+    for sign in token::cues(governed).iter() {
+        // Whether "all" and "every" reach without a bound is told by `add_scope`.
+        if sign != Sign::Bulk {
+            local.add(sign);
+        }
+    }
+    local
+}
+
+/// Bulk: "all users", "every file", but not "all three files" or "all files named x".
+fn add_scope(signs: &mut Signs, operation: Operation, governed: &[Token<'_>]) {
+    let reaches_wide = |token: &Token<'_>| {
+        token.cue == Some(Sign::Bulk)
+            || token.cue.is_some() && matches!(token.word, "all" | "every" | "entire" | "whole")
+    };
+    let Some(place) = governed.iter().position(reaches_wide) else { return };
+    let rest = governed.get(place + 1..).unwrap_or(&[]);
+    let counted = rest.first().is_some_and(|next| {
+        matches!(next.kind, Kind::Number(_)) || matches!(next.word, "two" | "three" | "four" | "five" | "of")
+    });
+    let narrowed = rest.iter().take(6).any(|token| {
+        matches!(token.word, "named" | "called" | "matching" | "containing" | "ending" | "where" | "whose")
+    });
+    if counted || (narrowed && operation == Operation::Read) {
+        signs.add(Sign::Bounded);
+    } else {
+        signs.add(Sign::Bulk);
+    }
+}
+
+fn unseen(verb: &Verb, signs: Signs) -> Act {
+    let mut act = Act::new(&verb.lemma, "tasks", Resource::Task, Operation::Execute, 0.8);
+    act.signs = signs;
+    act.signs.add(Sign::UnseenInstructions);
+    act
 }
 
 /// Guests of an event: "invite Mark", "with sarah@example.com".

@@ -27,7 +27,7 @@ pub(crate) struct Understood<'a> {
 
 /// Reads a text of English sentences; `lower` is the same in ASCII lower case.
 pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Understood<'a> {
-    let tokens = tokenise(text, lower, lexicon);
+    let mut tokens = tokenise(text, lower, lexicon);
     let mut reading = Reading::new(Format::Text);
     facts::gather(&tokens, lexicon, &mut reading.facts);
     let cues = token::cues(&tokens);
@@ -37,7 +37,19 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
         return Understood { reading, commands: Vec::new() };
     }
     let clauses = clauses(&tokens, lexicon);
-    let context = meaning::Context { tokens: &tokens, lexicon, cues };
+    for head in clauses.iter().filter(|head| head.verb.is_some()) {
+        // A word that was read as a verb is no noun as well: "List", "email".
+        if let Some(token) = head.start.checked_sub(1).and_then(|place| tokens.get_mut(place)) {
+            token.entry.noun = None;
+        }
+    }
+    let mut named = object::candidates(&tokens, lexicon);
+    if named.len() > MOST_NAMED {
+        // So that the time stays linear in the length; what is left out may matter.
+        named.truncate(MOST_NAMED);
+        reading.facts.signs.add(Sign::Unclear);
+    }
+    let context = meaning::Context { tokens: &tokens, lexicon, cues, named };
     for head in &clauses {
         for act in context.acts(head) {
             reading.push(act);
@@ -45,7 +57,7 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
     }
     context.add_sources(&clauses, &mut reading);
     if reading.acts.is_empty() {
-        reading.push(context.from_nouns_alone().unwrap_or_else(Act::unknown));
+        reading.push(context.by_nouns_alone().unwrap_or_else(Act::unknown));
     }
     let commands = commands(&tokens, &clauses, text, lexicon);
     Understood { reading, commands }
@@ -106,6 +118,8 @@ fn only_global(cues: Signs) -> Signs {
 /// The command lines that the text asks to run: in quotation marks or plain behind "run".
 fn commands<'a>(tokens: &[Token<'a>], heads: &[Head], text: &'a str, lexicon: &Lexicon) -> Vec<&'a str> {
     let mut found = Vec::new();
+    // A plain command reaches to the end of its line, so that a later one in the line is part of it.
+    let mut covered = 0;
     for head in heads {
         let runs =
             head.verb.is_some_and(|verb| matches!(&*lexicon.verb(verb).lemma, "run" | "execute" | "exec" | "launch"));
@@ -116,7 +130,11 @@ fn commands<'a>(tokens: &[Token<'a>], heads: &[Head], text: &'a str, lexicon: &L
         let quoted = governed.iter().filter(|token| matches!(token.kind, Kind::CodeSpan | Kind::Quoted));
         found.extend(quoted.map(|token| token.text).filter(|span| starts_with_program(span, lexicon)));
         if let Some(first) = governed.iter().find(|token| token.kind == Kind::Word && !token.is(Function::Determiner)) {
+            if first.start < covered {
+                continue;
+            }
             let rest = text.get(first.start..).unwrap_or("").lines().next().unwrap_or("");
+            covered = first.start + rest.len();
             if starts_with_program(rest, lexicon) && rest.split_whitespace().nth(1).is_some_and(looks_like_argument) {
                 found.push(rest);
             }
@@ -132,6 +150,9 @@ fn starts_with_program(text: &str, lexicon: &Lexicon) -> bool {
 fn looks_like_argument(word: &str) -> bool {
     word.starts_with(['-', '/', '.', '~', '$', '*']) || word.contains('/')
 }
+
+/// Nouns of a text that serve as context.
+const MOST_NAMED: usize = 512;
 
 /// The resource that stands in when nothing names one, and whether that is a mere guess.
 fn fallback(operation: Operation) -> Resource {

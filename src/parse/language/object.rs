@@ -56,6 +56,8 @@ pub(super) fn candidates<'l>(tokens: &[Token<'_>], lexicon: &'l Lexicon) -> Vec<
         }
         last_was_noun = true;
         let nearness = match phrase {
+            // "Content", "list", "page" say little: "the content of the web page".
+            _ if strength <= 1 => 1.5,
             0 => 3.0,
             1 => 1.0,
             _ => 0.0,

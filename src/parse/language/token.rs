@@ -84,7 +84,7 @@ impl<'a> Cutter<'a> {
                 c if c.is_whitespace() => self.at += c.len_utf8(),
                 '\'' | '"' | '`' if self.quotation(c) => {}
                 c if c.is_alphanumeric() || matches!(c, '/' | '~' | '$' | '€' | '£' | '@' | '#' | '.' | '_') => {
-                    self.chunk()
+                    self.chunk();
                 }
                 '?' | '!' | ';' => self.take(c.len_utf8(), Kind::Stop),
                 _ => self.take(c.len_utf8(), Kind::Mark),
@@ -206,18 +206,20 @@ fn is_inside_number(text: &str, place: usize) -> bool {
 /// What a chunk without blanks is, when its shape says so.
 pub(crate) fn classify(chunk: &str) -> Option<Kind> {
     let first = chunk.chars().next()?;
-    if first.is_ascii_digit() || (matches!(first, '$' | '€' | '£') && chunk.len() > first.len_utf8()) {
-        if let Some(number) = number(chunk) {
-            return Some(Kind::Number(number));
-        }
+    if (first.is_ascii_digit() || (matches!(first, '$' | '€' | '£') && chunk.len() > first.len_utf8()))
+        && let Some(number) = number(chunk)
+    {
+        return Some(Kind::Number(number));
     }
     if chunk.contains("://") || chunk.starts_with("www.") {
         return Some(Kind::Url);
     }
-    if let Some((user, host)) = chunk.split_once('@') {
-        if !user.is_empty() && host.contains('.') && !host.starts_with('.') {
-            return Some(Kind::Email);
-        }
+    if let Some((user, host)) = chunk.split_once('@')
+        && !user.is_empty()
+        && host.contains('.')
+        && !host.starts_with('.')
+    {
+        return Some(Kind::Email);
     }
     let rooted = chunk.len() > 1 && ["/", "./", "../", "~/"].iter().any(|root| chunk.starts_with(root));
     if rooted || chunk.get(1..3) == Some(":\\") {

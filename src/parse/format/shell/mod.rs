@@ -2,13 +2,18 @@
 //! counts, also those in substitutions and behind `sudo`, `xargs` or `bash -c`.
 //! What the program table does not know is an execution, at least HIGH.
 
+mod invocation;
+mod lexer;
+
 use crate::model::{Operation, Resource, RiskLevel};
-use crate::parse::lexicon::{Form, Function, Lexicon};
-use crate::parse::programs::{CommandRule, FlagRule, Program, Wraps};
+use crate::parse::lexicon::{Function, Lexicon};
+use crate::parse::programs::{Program, Wraps};
 use crate::parse::reading::{Act, Format, Reading};
 use crate::parse::sign::Sign;
 
-use super::name;
+use super::sql;
+use invocation::Invocation;
+use lexer::Lexer;
 
 /// Whether the text is plainly a command line rather than English.
 pub(super) fn is_command(text: &str, lexicon: &Lexicon) -> bool {
@@ -21,15 +26,18 @@ pub(super) fn is_command(text: &str, lexicon: &Lexicon) -> bool {
     let has_flag = line.split_whitespace().skip(1).any(is_flag);
     let has_operator =
         ["&&", "||", " | ", "$(", " > ", " >> ", "2>", " < "].iter().any(|operator| line.contains(operator));
-    let is_english = line.split_whitespace().filter(|word| is_small_word(word, lexicon)).count();
     let known = lexicon.programs.knows(base_name(first));
+    if !known && !has_flag && !has_operator {
+        return false;
+    }
+    let is_english = line.split_whitespace().filter(|word| is_small_word(word, lexicon)).count();
     if first.starts_with('/') && (known || has_flag) {
         return true;
     }
     if !known {
         let plain =
             first.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-' | '.' | '+'));
-        return plain && (has_flag && is_english == 0 || has_operator && is_english == 0);
+        return plain && is_english == 0;
     }
     let is_also_english = lexicon
         .word(first)
@@ -40,12 +48,11 @@ pub(super) fn is_command(text: &str, lexicon: &Lexicon) -> bool {
     }
     if is_also_english {
         // "find restaurants" is English, "kill 4711" and "head path/to/file" are not.
-        return line.split_whitespace().skip(1).any(|word| {
-            word.contains('/') || word.contains('=') || word.contains('_') || word.chars().all(|c| c.is_ascii_digit())
-        }) && is_english == 0
-            || lexicon.programs.get(first).is_some_and(|program| {
-                program.subcommand(&line.split_whitespace().skip(1).collect::<Vec<_>>()).is_some()
-            }) && is_english == 0
+        let arguments: Vec<&str> = line.split_whitespace().skip(1).collect();
+        let looks_technical = |word: &&str| word.contains(['/', '=', '_']) || word.chars().all(|c| c.is_ascii_digit());
+        let has_subcommand =
+            || lexicon.programs.get(first).is_some_and(|program| program.subcommand(&arguments).is_some());
+        return is_english == 0 && (arguments.iter().any(looks_technical) || has_subcommand())
             || only_word && first.len() <= 4;
     }
     is_english == 0 || only_word
@@ -85,9 +92,13 @@ pub(super) fn is_secret_path(path: &str) -> bool {
     ]
     .iter()
     .any(|part| path.contains(part))
-        && !path.ends_with(".pub")
+        && !has_ending(&path, "pub")
         || path == ".env"
-        || path.ends_with(".pem") && path.contains("key")
+        || has_ending(&path, "pem") && path.contains("key")
+}
+
+fn has_ending(path: &str, ending: &str) -> bool {
+    path.rsplit_once('.').is_some_and(|(_, last)| last.eq_ignore_ascii_case(ending))
 }
 
 struct Shell<'l, 'r> {
@@ -159,8 +170,12 @@ impl Shell<'_, '_> {
             return;
         }
         let program_name = base_name(first);
+        let handles_keys =
+            matches!(program_name, "ssh-keygen" | "ssh-add" | "ssh" | "ssh-copy-id" | "chmod" | "ls" | "stat");
         for argument in arguments {
-            self.file(argument);
+            if !handles_keys {
+                self.file(argument);
+            }
             if argument.split(['-', '_', '.', '/', '=', ':']).any(|part| matches!(part, "prod" | "production")) {
                 self.reading.facts.signs.add(Sign::Production);
             }
@@ -175,10 +190,21 @@ impl Shell<'_, '_> {
         {
             self.reading.facts.note_target(target);
         }
-        if let Some(wraps) = &program.wraps {
-            if self.wrapped(program_name, program, wraps, arguments, depth) {
-                return;
-            }
+        if program
+            .rule
+            .as_ref()
+            .is_some_and(|rule| rule.capabilities.first().is_some_and(|&(resource, _)| resource == Resource::Database))
+            && let Some(statement) = arguments.iter().find_map(|argument| sql::read(argument))
+        {
+            let format = self.reading.format;
+            self.reading.absorb(statement);
+            self.reading.format = format;
+            return;
+        }
+        if let Some(wraps) = &program.wraps
+            && self.wrapped(program_name, program, wraps, arguments, depth)
+        {
+            return;
         }
         for act in (Invocation { program, arguments, lexicon: self.lexicon }).acts(program_name) {
             self.reading.push(act);
@@ -207,7 +233,8 @@ impl Shell<'_, '_> {
                 skip_value = false;
             } else if word.starts_with('-') && word.len() > 1 {
                 skip_value = program.takes_value(word);
-            } else if is_assignment(word) {
+            } else if is_assignment(word) || word == "..." {
+                // An ellipsis stands for more of the same.
             } else if plain_to_skip > 0 {
                 plain_to_skip -= 1;
             } else {
@@ -279,7 +306,7 @@ impl Shell<'_, '_> {
         let mut act = Act::new("write", "file", Resource::File, Operation::Write, 0.9);
         if is_config {
             act.resource = Resource::Config;
-            act.noun = "configuration".to_owned();
+            "configuration".clone_into(&mut act.noun);
         }
         if target.contains("authorized_keys") || target.contains("sudoers") {
             act = act.at_risk(RiskLevel::Critical).marked(Sign::Control);
@@ -293,318 +320,6 @@ impl Shell<'_, '_> {
                 Act::new("read", "secret_file", Resource::Credential, Operation::Read, 0.8).at_risk(RiskLevel::High),
             );
         }
-    }
-}
-
-/// One program with its arguments.
-struct Invocation<'i> {
-    program: &'i Program,
-    arguments: &'i [&'i str],
-    lexicon: &'i Lexicon,
-}
-
-impl Invocation<'_> {
-    fn acts(&self, name: &str) -> Vec<Act> {
-        if matches!(self.arguments, [only] if matches!(*only, "--help" | "--version" | "-h" | "-V" | "-v" | "-version" | "help" | "version"))
-        {
-            return vec![Act::new("view", "help", Resource::Information, Operation::Read, 0.9).at_risk(RiskLevel::Low)];
-        }
-        let plain = self.plain();
-        let (deciding, least, only) = self.flags(&plain);
-        let subcommand = self.program.subcommand(&plain);
-        let rule = match (subcommand, deciding) {
-            (Some(sub), Some(flag)) if flag.risk > sub.risk => Some(flag),
-            (Some(sub), _) => Some(sub),
-            (None, flag) => flag,
-        };
-        let mut acts = match rule {
-            Some(rule) => from_rule(rule),
-            None => match self.by_words(&plain) {
-                Some(act) => vec![act],
-                None => match &self.program.rule {
-                    Some(rule) => from_rule(rule),
-                    None => vec![Act::unclear_execution(name)],
-                },
-            },
-        };
-        self.widen(&mut acts);
-        for act in &mut acts {
-            if let Some(least) = least {
-                act.risk = act.risk.max(Some(least));
-                act.signs.add(Sign::Force);
-            }
-            if let Some(only) = only {
-                act.risk = Some(only);
-                act.signs.add(Sign::DryRun);
-            }
-        }
-        acts
-    }
-
-    /// The arguments that are neither flags nor flags' values.
-    fn plain(&self) -> Vec<&str> {
-        let mut plain = Vec::new();
-        let mut skip = false;
-        for &argument in self.arguments {
-            if skip {
-                skip = false;
-            } else if argument.starts_with('-') && argument.len() > 1 {
-                skip = self.program.takes_value(argument);
-            } else {
-                plain.push(argument);
-            }
-        }
-        plain
-    }
-
-    /// The riskiest rule of a flag that decides, the least risk, and the only risk that flags leave.
-    fn flags(&self, plain: &[&str]) -> (Option<&CommandRule>, Option<RiskLevel>, Option<RiskLevel>) {
-        let (mut deciding, mut least, mut only): (Option<&CommandRule>, _, _) = (None, None, None);
-        let scoped = plain.first().map(|first| (*first).to_owned());
-        for &argument in self.arguments.iter().filter(|argument| argument.starts_with('-') || argument.contains('=')) {
-            let own = scoped.as_ref().and_then(|sub| self.program.flag(&format!("{sub} {argument}")));
-            match own.or_else(|| self.program.flag(argument)) {
-                Some(FlagRule::Is(rule)) if deciding.is_none_or(|known| rule.risk > known.risk) => {
-                    deciding = Some(rule)
-                }
-                Some(FlagRule::Is(_)) => {}
-                Some(FlagRule::AtLeast(level)) => least = least.max(Some(*level)),
-                Some(FlagRule::Only(level)) => only = Some(*level),
-                None if matches!(
-                    argument,
-                    "--dry-run" | "--check" | "--simulate" | "--no-act" | "--what-if" | "--dryrun" | "--just-print"
-                ) =>
-                {
-                    only = Some(RiskLevel::Low);
-                }
-                None => {}
-            }
-        }
-        (deciding, least, only)
-    }
-
-    /// Deleting all, or by force, is HIGH.
-    fn widen(&self, acts: &mut [Act]) {
-        let wide = self.arguments.iter().any(|argument| {
-            matches!(
-                *argument,
-                "--all"
-                    | "--force"
-                    | "--recursive"
-                    | "--purge"
-                    | "-rf"
-                    | "-fr"
-                    | "--no-preserve-root"
-                    | "--all-namespaces"
-            ) || argument.starts_with("--all-")
-        });
-        for act in acts.iter_mut().filter(|act| act.operation == Operation::Delete && wide) {
-            act.risk = act.risk.max(Some(RiskLevel::High));
-            act.signs.add(Sign::Force);
-        }
-    }
-
-    /// "az group create", "gh alias list": a verb and a noun among the subcommands, or a verb as a flag.
-    fn by_words(&self, plain: &[&str]) -> Option<Act> {
-        let resource = self.program.resource?;
-        let mut words: Vec<String> = Vec::new();
-        for argument in plain.iter().take(4).filter(|argument| !argument.contains(['/', '.', '=', '_'])) {
-            words.extend(name::words(argument));
-        }
-        let has_verb = |words: &[String]| {
-            words.iter().any(|word| {
-                self.lexicon.word(word).is_some_and(|entry| entry.verb.is_some_and(|(_, form)| form == Form::Base))
-            })
-        };
-        if !has_verb(&words) {
-            for flag in self.arguments.iter().filter_map(|argument| argument.strip_prefix("--")).take(8) {
-                let flag = name::words(flag.split('=').next().unwrap_or(flag));
-                if has_verb(flag.get(..1).unwrap_or(&[])) {
-                    words.extend(flag);
-                    break;
-                }
-            }
-        }
-        if !has_verb(&words) {
-            return None;
-        }
-        words.truncate(MOST_WORDS);
-        let mut act = name::act(&words, Some(resource), self.lexicon)?;
-        if matches!(act.resource, Resource::Information | Resource::Unknown) {
-            act.resource = resource;
-        }
-        act.sure = 0.7;
-        Some(act)
-    }
-}
-
-fn from_rule(rule: &CommandRule) -> Vec<Act> {
-    rule.capabilities
-        .iter()
-        .enumerate()
-        .map(|(place, &(resource, operation))| {
-            let act = Act::new(&rule.verb, &rule.noun, resource, operation, 0.9);
-            // The stated risk is the first capability's; what comes along follows the rubric, at most that.
-            if place == 0 { act.at_risk(rule.risk) } else { act.at_risk(RiskLevel::Low) }
-        })
-        .collect()
-}
-
-/// A line cut into simple commands.
-#[derive(Default)]
-struct Lexer {
-    commands: Vec<Command>,
-    /// The insides of `$(...)` and backquotes.
-    nested: Vec<String>,
-    unbalanced: bool,
-}
-
-#[derive(Default)]
-struct Command {
-    words: Vec<String>,
-    writes: Vec<String>,
-    reads: Vec<String>,
-    /// Behind a pipe.
-    is_fed: bool,
-}
-
-impl Lexer {
-    fn split(line: &str) -> Self {
-        let mut lexer = Self::default();
-        let mut command = Command::default();
-        let mut word = String::new();
-        let (mut has_word, mut redirect) = (false, ' ');
-        let mut chars = line.chars().peekable();
-        macro_rules! end_word {
-            () => {
-                if has_word {
-                    let done = std::mem::take(&mut word);
-                    match std::mem::replace(&mut redirect, ' ') {
-                        '>' => command.writes.push(done),
-                        '<' => command.reads.push(done),
-                        _ => command.words.push(done),
-                    }
-                    has_word = false;
-                }
-            };
-        }
-        while let Some(c) = chars.next() {
-            match c {
-                '\\' => {
-                    has_word = true;
-                    word.extend(chars.next().filter(|&next| next != '\n'));
-                }
-                '\'' => {
-                    has_word = true;
-                    let mut closed = false;
-                    for inner in chars.by_ref() {
-                        if inner == '\'' {
-                            closed = true;
-                            break;
-                        }
-                        word.push(inner);
-                    }
-                    lexer.unbalanced |= !closed;
-                }
-                '"' => {
-                    has_word = true;
-                    let mut closed = false;
-                    while let Some(inner) = chars.next() {
-                        match inner {
-                            '"' => {
-                                closed = true;
-                                break;
-                            }
-                            '\\' => word.extend(chars.next()),
-                            '`' => lexer.backquoted(&mut chars),
-                            '$' if chars.peek() == Some(&'(') => lexer.substituted(&mut chars),
-                            other => word.push(other),
-                        }
-                    }
-                    lexer.unbalanced |= !closed;
-                }
-                '`' => {
-                    has_word = true;
-                    lexer.backquoted(&mut chars);
-                }
-                '$' if chars.peek() == Some(&'(') => {
-                    has_word = true;
-                    word.push('$');
-                    lexer.substituted(&mut chars);
-                }
-                '>' | '<' => {
-                    if word.chars().all(|digit| digit.is_ascii_digit()) {
-                        word.clear();
-                        has_word = false;
-                    }
-                    end_word!();
-                    if c == '<' && chars.peek() == Some(&'(') {
-                        lexer.substituted(&mut chars);
-                        continue;
-                    }
-                    while chars.next_if(|&next| matches!(next, '>' | '<' | '|')).is_some() {}
-                    if chars.next_if_eq(&'&').is_some() {
-                        chars.next_if(char::is_ascii_digit);
-                    } else {
-                        redirect = c;
-                    }
-                }
-                '|' | '&' | ';' | '\n' => {
-                    end_word!();
-                    let piped = c == '|' && chars.peek() != Some(&'|');
-                    while chars.next_if(|&next| matches!(next, '|' | '&' | ';')).is_some() {}
-                    lexer.commands.push(std::mem::take(&mut command));
-                    command.is_fed = piped;
-                }
-                '(' if !has_word => {}
-                ')' if !has_word => {}
-                '#' if !has_word => {
-                    chars.by_ref().find(|&inner| inner == '\n');
-                }
-                c if c.is_whitespace() => end_word!(),
-                other => {
-                    has_word = true;
-                    word.push(other);
-                }
-            }
-        }
-        end_word!();
-        let _ = (has_word, redirect);
-        lexer.commands.push(command);
-        lexer
-    }
-
-    fn backquoted(&mut self, chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
-        let mut inner = String::new();
-        let mut closed = false;
-        for c in chars.by_ref() {
-            if c == '`' {
-                closed = true;
-                break;
-            }
-            inner.push(c);
-        }
-        self.unbalanced |= !closed;
-        self.nested.push(inner);
-    }
-
-    /// The inside of `$( ... )`, its own brackets counted.
-    fn substituted(&mut self, chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
-        chars.next();
-        let (mut inner, mut open) = (String::new(), 1_usize);
-        for c in chars.by_ref() {
-            match c {
-                '(' => open += 1,
-                ')' => open -= 1,
-                _ => {}
-            }
-            if open == 0 {
-                break;
-            }
-            inner.push(c);
-        }
-        self.unbalanced |= open > 0;
-        self.nested.push(inner);
     }
 }
 
@@ -666,8 +381,6 @@ fn is_small_word(word: &str, lexicon: &Lexicon) -> bool {
 
 /// Deepest nesting of commands in commands.
 const DEEPEST: usize = 6;
-/// Words of subcommands that are read.
-const MOST_WORDS: usize = 16;
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,182 @@
+//! One program with its arguments: what its subcommand and flags make of it.
+
+use crate::model::{Operation, Resource, RiskLevel};
+use crate::parse::format::name;
+use crate::parse::lexicon::{Form, Lexicon};
+use crate::parse::programs::{CommandRule, FlagRule, Program};
+use crate::parse::reading::Act;
+use crate::parse::sign::Sign;
+
+/// One program with its arguments.
+pub(super) struct Invocation<'i> {
+    pub program: &'i Program,
+    pub arguments: &'i [&'i str],
+    pub lexicon: &'i Lexicon,
+}
+
+impl Invocation<'_> {
+    pub(super) fn acts(&self, name: &str) -> Vec<Act> {
+        if self.only_asks_for_help() {
+            return vec![Act::new("view", "help", Resource::Information, Operation::Read, 0.9).at_risk(RiskLevel::Low)];
+        }
+        let plain = self.plain();
+        let (deciding, is_scoped, least, only) = self.flags(&plain);
+        let subcommand = self.program.subcommand(&plain);
+        let rule = match (subcommand, deciding) {
+            (Some(sub), Some(flag)) if is_scoped || flag.risk > sub.risk => Some(flag),
+            (Some(sub), _) => Some(sub),
+            (None, flag) => flag,
+        };
+        let mut acts = match rule {
+            Some(rule) => from_rule(rule),
+            None => match self.by_words(&plain) {
+                Some(act) => vec![act],
+                None => match &self.program.rule {
+                    Some(rule) => from_rule(rule),
+                    None => vec![Act::unclear_execution(name)],
+                },
+            },
+        };
+        self.widen(&mut acts);
+        for act in &mut acts {
+            if let Some(least) = least {
+                act.risk = act.risk.max(Some(least));
+                act.signs.add(Sign::Force);
+            }
+            if let Some(only) = only {
+                act.risk = Some(only);
+                act.signs.add(Sign::DryRun);
+            }
+        }
+        acts
+    }
+
+    /// `-h` is not among them: it halts, for `shutdown`.
+    fn only_asks_for_help(&self) -> bool {
+        match self.arguments {
+            ["--help" | "--version"] => true,
+            ["help" | "version"] => self.program.resource.is_some(),
+            _ => false,
+        }
+    }
+
+    /// The arguments that are neither flags nor flags' values.
+    fn plain(&self) -> Vec<&str> {
+        let mut plain = Vec::new();
+        let mut skip = false;
+        for &argument in self.arguments {
+            if skip {
+                skip = false;
+            } else if argument.starts_with('-') && argument.len() > 1 {
+                skip = self.program.takes_value(argument);
+            } else {
+                plain.push(argument);
+            }
+        }
+        plain
+    }
+
+    /// The riskiest rule of a flag that decides, the least risk, and the only risk that flags leave.
+    fn flags(&self, plain: &[&str]) -> (Option<&CommandRule>, bool, Option<RiskLevel>, Option<RiskLevel>) {
+        let (mut deciding, mut is_scoped, mut least, mut only): (Option<&CommandRule>, _, _, _) =
+            (None, false, None, None);
+        let scoped = plain.first().map(|first| (*first).to_owned());
+        // Behind a bare "--" nothing is a flag any more.
+        let before_end = self.arguments.iter().take_while(|argument| **argument != "--");
+        for &argument in before_end.filter(|argument| argument.starts_with('-') || argument.contains('=')) {
+            let own = scoped.as_ref().and_then(|sub| self.program.flag(&format!("{sub} {argument}")));
+            match own.or_else(|| self.program.flag(argument)) {
+                Some(FlagRule::Is(rule)) if deciding.is_none_or(|known| rule.risk > known.risk) => {
+                    (deciding, is_scoped) = (Some(rule), own.is_some());
+                }
+                Some(FlagRule::AtLeast(level)) => least = least.max(Some(*level)),
+                Some(FlagRule::Only(level)) if !is_switched_off(argument) => only = Some(*level),
+                None if self.is_usual_trial(argument) => only = Some(RiskLevel::Low),
+                _ => {}
+            }
+        }
+        (deciding, is_scoped, least, only)
+    }
+
+    /// The flags by which tools with subcommands do nothing really. Other programs must be known to have one.
+    fn is_usual_trial(&self, argument: &str) -> bool {
+        let name = argument.split('=').next().unwrap_or(argument);
+        self.program.resource.is_some()
+            && matches!(name, "--dry-run" | "--dryrun" | "--what-if")
+            && !is_switched_off(argument)
+    }
+
+    /// Deleting all, or by force, is HIGH.
+    fn widen(&self, acts: &mut [Act]) {
+        let wide = self.arguments.iter().any(|argument| {
+            matches!(
+                *argument,
+                "--all"
+                    | "--force"
+                    | "--recursive"
+                    | "--purge"
+                    | "-rf"
+                    | "-fr"
+                    | "--no-preserve-root"
+                    | "--all-namespaces"
+            ) || argument.starts_with("--all-")
+        });
+        for act in acts.iter_mut().filter(|act| act.operation == Operation::Delete && wide) {
+            act.risk = act.risk.max(Some(RiskLevel::High));
+            act.signs.add(Sign::Force);
+        }
+    }
+
+    /// "az group create", "gh alias list": a verb and a noun among the subcommands, or a verb as a flag.
+    fn by_words(&self, plain: &[&str]) -> Option<Act> {
+        let resource = self.program.resource?;
+        let mut words: Vec<String> = Vec::new();
+        for argument in plain.iter().take(4).filter(|argument| !argument.contains(['/', '.', '=', '_'])) {
+            words.extend(name::words(argument));
+        }
+        let has_verb = |words: &[String]| {
+            words.iter().any(|word| {
+                self.lexicon.word(word).is_some_and(|entry| entry.verb.is_some_and(|(_, form)| form == Form::Base))
+            })
+        };
+        if !has_verb(&words) {
+            for flag in self.arguments.iter().filter_map(|argument| argument.strip_prefix("--")).take(8) {
+                let flag = name::words(flag.split('=').next().unwrap_or(flag));
+                if has_verb(flag.get(..1).unwrap_or(&[])) {
+                    words.extend(flag);
+                    break;
+                }
+            }
+        }
+        if !has_verb(&words) {
+            return None;
+        }
+        words.truncate(MOST_WORDS);
+        let mut act = name::act(&words, Some(resource), self.lexicon)?;
+        if matches!(act.resource, Resource::Information | Resource::Unknown) {
+            act.resource = resource;
+        }
+        act.sure = 0.7;
+        Some(act)
+    }
+}
+
+/// `--dry-run=none`
+fn is_switched_off(argument: &str) -> bool {
+    matches!(argument.split_once('='), Some((_, "none" | "false" | "no" | "0" | "off")))
+}
+
+fn from_rule(rule: &CommandRule) -> Vec<Act> {
+    rule.capabilities
+        .iter()
+        .enumerate()
+        .map(|(place, &(resource, operation))| {
+            let act = Act::new(&rule.verb, &rule.noun, resource, operation, 0.9);
+            // The stated risk is the first capability's; what comes along follows the rubric, at most that.
+            if place == 0 { act.at_risk(rule.risk) } else { act.at_risk(RiskLevel::Low) }
+        })
+        .collect()
+}
+
+/// Words of subcommands that are read.
+const MOST_WORDS: usize = 16;
