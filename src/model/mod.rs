@@ -36,4 +36,4 @@ pub use time::Timestamp;
 pub use trust::{Score, Tier, TrustSnapshot};
 
 pub(crate) use intent::{check_context, json_depth};
-pub(crate) use word::closed_words;
+pub(crate) use word::{closed_words, written_as_text};

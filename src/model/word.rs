@@ -1,4 +1,5 @@
-//! The one definition of what a closed word of the contract can do.
+//! What every word of the contract can do: once for closed words, once for
+//! names with a form.
 
 /// Defines an enum whose variants are written as fixed words: its `ALL` list,
 /// `as_str`, `Display`, `FromStr` with an error that lists the words, and serde.
@@ -65,4 +66,31 @@ macro_rules! closed_words {
     };
 }
 
+/// Writes a newtype over text, with `as_str` and `FromStr`, as that text: in
+/// messages and in JSON. Reading goes through `FromStr`, so a value that exists
+/// is a valid one.
+macro_rules! written_as_text {
+    ($name:ident) => {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
 pub(crate) use closed_words;
+pub(crate) use written_as_text;

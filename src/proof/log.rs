@@ -2,25 +2,27 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::apply::Reading;
 use super::entry::{RecoveryEntry, StoreEntry};
 use super::evidence::{self, Evidence};
-use super::index::{Filter, Index, Mark, Tally, Totals};
+use super::index::{Filter, Index, Tally, Totals};
 use super::intake::{DecisionDraft, Draft, Durability, Intake, OutcomeDraft, OutcomeSlot, Refusal, StateDraft};
+use super::progress::Progress;
 use super::query::{ProofQuery, checked_entity, checked_period};
 use super::record::StoredRecord;
+use super::shared::{Shared, load_view};
 use super::writer::{Pace, Writer};
 use crate::model::{
-    AgentId, Breakage, Decision, Digest, Error, Outcome, Period, ProofId, ProofPage, ProofRecord, ProofStats,
-    Recovered, RiskLevel, Sequence, Timestamp, Verification,
+    AgentId, Breakage, Decision, Error, Outcome, Period, ProofId, ProofPage, ProofRecord, ProofStats, Recovered,
+    RiskLevel, Sequence, Timestamp, Verification,
 };
 use crate::store::{
-    self, Blocks, Files, FolderLock, Frame, FrameDraft, Journal, Kind, LockError, MemoryFiles, Position, Reader,
-    RealFiles, StoreId, ViewError,
+    self, Files, FolderLock, Frame, FrameDraft, Journal, Kind, LockError, MemoryFiles, Position, RealFiles, StoreId,
+    ViewError,
 };
 
 /// Where a log is kept.
@@ -64,24 +66,6 @@ struct Open {
     writer: Option<JoinHandle<()>>,
     /// A log in memory has no folder.
     _lock: Option<FolderLock>,
-}
-
-/// What callers and the writer share.
-pub(super) struct Shared {
-    pub(super) intake: Intake,
-    pub(super) progress: Progress,
-    // Written by the writer, read by queries; taken after the intake's lock is given back.
-    pub(super) index: RwLock<Index>,
-    reader: Reader,
-    store: StoreId,
-    /// The view's folder; `None` in memory.
-    view: Option<PathBuf>,
-    cache_bytes: u64,
-    /// The view cannot be persisted; the index lives in memory alone.
-    view_lost: AtomicBool,
-    closed: AtomicBool,
-    // The first break that any check found; held to clone it.
-    breakage: Mutex<Option<Breakage>>,
 }
 
 /// What a log held when it was opened.
@@ -505,131 +489,6 @@ impl Drop for ProofLog {
     }
 }
 
-impl Shared {
-    pub(super) fn index(&self) -> RwLockReadGuard<'_, Index> {
-        self.index.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Persists the index; when the view fails, it is rebuilt.
-    pub(super) fn persist(&self, index: &mut Index) {
-        if let Err(error) = index.persist(self.store) {
-            self.rebuild(index, &error);
-        }
-    }
-
-    /// Makes the index anew from the journal, with a fresh view if that can be
-    /// had, otherwise in memory.
-    pub(super) fn rebuild(&self, index: &mut Index, _cause: &ViewError) {
-        // sled must let its folder go first.
-        *index = Index::new(None);
-        let aside = self.view.as_deref().map_or(Ok(()), store::set_view_aside);
-        let blocks = match aside {
-            Ok(()) => Blocks::open(self.view.as_deref(), self.cache_bytes).ok(),
-            Err(_) => None,
-        };
-        self.view_lost.store(blocks.is_none(), Ordering::Relaxed);
-        *index = Index::new(blocks);
-        if self.read_into(index).is_err() || index.persist(self.store).is_err() {
-            self.view_lost.store(true, Ordering::Relaxed);
-            self.index_in_memory(index);
-        }
-    }
-
-    /// Makes the index anew from the journal, in memory alone.
-    fn index_in_memory(&self, index: &mut Index) {
-        *index = Index::new(None);
-        // Without a view there is nothing that could fail but reading, and then what was read stands.
-        let _ = self.read_into(index);
-    }
-
-    fn read_into(&self, index: &mut Index) -> Result<(), ViewError> {
-        let mut reading = Reading::into_index(index);
-        let until = Position { entries: 0, link: Digest::ZERO };
-        let read = self.reader.verify(&mut reading, until);
-        match (reading.view_error, read) {
-            (Some(error), _) => Err(error),
-            (None, Err(_)) => Err(ViewError::Disagrees("the journal cannot be read")),
-            (None, Ok(_)) => Ok(()),
-        }
-    }
-
-    fn states(&self) -> Vec<(String, Vec<u8>)> {
-        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
-        let states = index.states().or_else(|error| {
-            self.rebuild(&mut index, &error);
-            index.states()
-        });
-        states.map(|states| states.into_iter().collect()).unwrap_or_default()
-    }
-
-    fn first_breakage(&self) -> Option<Breakage> {
-        self.breakage.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-/// How far the writer has come.
-pub(super) struct Progress {
-    // Held to set or read two numbers.
-    state: Mutex<ProgressState>,
-    changed: Condvar,
-}
-
-#[derive(Clone, Copy)]
-struct ProgressState {
-    /// Entries on disk.
-    durable: u64,
-    /// Entries in the index.
-    applied: u64,
-    failed: bool,
-}
-
-impl Progress {
-    fn new(entries: u64) -> Self {
-        let state = ProgressState { durable: entries, applied: entries, failed: false };
-        Self { state: Mutex::new(state), changed: Condvar::new() }
-    }
-
-    pub(super) fn durable(&self, entries: u64) {
-        self.change(|state| state.durable = entries);
-    }
-
-    pub(super) fn applied(&self, entries: u64) {
-        self.change(|state| state.applied = entries);
-    }
-
-    pub(super) fn failed(&self) {
-        self.change(|state| state.failed = true);
-    }
-
-    fn has_applied(&self, entries: u64) -> bool {
-        self.lock().applied >= entries
-    }
-
-    /// Whether the entry came to be on disk.
-    fn wait_durable(&self, sequence: Sequence) -> bool {
-        self.wait(|state| state.durable > sequence.get()).durable > sequence.get()
-    }
-
-    fn wait_applied(&self, entries: u64) {
-        self.wait(|state| state.applied >= entries);
-    }
-
-    fn wait(&self, done: impl Fn(&ProgressState) -> bool) -> ProgressState {
-        let state = self.lock();
-        let waited = self.changed.wait_while(state, |state| !done(state) && !state.failed);
-        *waited.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn change(&self, change: impl FnOnce(&mut ProgressState)) {
-        change(&mut self.lock());
-        self.changed.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ProgressState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// The view's folder in the store.
 const VIEW: &str = "view";
 /// How long a Buffered record may wait in memory.
@@ -640,14 +499,6 @@ const PERSIST_EVERY: u64 = 1 << 16;
 
 fn make_folder(folder: &Path) -> Result<(), OpenLogError> {
     std::fs::create_dir_all(folder).map_err(|error| OpenLogError::Io("make the folder", error))
-}
-
-/// The index as the view has it; an empty one where the view cannot be used.
-fn load_view(folder: Option<&Path>, cache_bytes: u64) -> (Index, Option<Mark>, Option<ViewError>) {
-    match Blocks::open(folder, cache_bytes).and_then(Index::load) {
-        Ok((index, mark)) => (index, mark, None),
-        Err(error) => (Index::new(None), None, Some(error)),
-    }
 }
 
 fn stats_of(entity_id: AgentId, tally: &Tally, period: Period, chain_integrity: bool) -> ProofStats {

@@ -13,6 +13,8 @@
 //! | `entry.rs` | the bodies of the journal's other entries |
 //! | `intake.rs` | the order of entries: drafts in, sequence and time out |
 //! | `writer.rs` | the thread that writes: journal first, then index |
+//! | `progress.rs` | how far it has come, and waiting for it |
+//! | `shared.rs` | what callers and the writer share; the index's life |
 //! | `apply.rs` | reading the journal: checking entries and feeding the index |
 //! | `index/` | which records match, and what they add up to |
 //! | `query.rs` | the query and its checks |
@@ -24,8 +26,10 @@ mod evidence;
 mod index;
 mod intake;
 mod log;
+mod progress;
 mod query;
 mod record;
+mod shared;
 mod writer;
 
 pub use intake::Durability;

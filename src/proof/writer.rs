@@ -11,8 +11,8 @@ use super::entry::{NewState, OutcomeEntry, StateEntry};
 use super::evidence;
 use super::index::{Index, RecordFacts};
 use super::intake::{DecisionDraft, Draft, OutcomeDraft, Pending, Refusal, StateDraft};
-use super::log::Shared;
 use super::record::CanonicalRecord;
+use super::shared::Shared;
 use crate::model::{Digest, ProofId, Timestamp};
 use crate::store::{FrameDraft, Journal, Kind, Position, ViewError};
 

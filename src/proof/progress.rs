@@ -1,0 +1,68 @@
+//! How far the writer has come, and waiting for it.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::model::Sequence;
+
+/// How far the writer has come.
+pub(super) struct Progress {
+    // Held to set or read two numbers.
+    state: Mutex<ProgressState>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy)]
+struct ProgressState {
+    /// Entries on disk.
+    durable: u64,
+    /// Entries in the index.
+    applied: u64,
+    failed: bool,
+}
+
+impl Progress {
+    pub(super) fn new(entries: u64) -> Self {
+        let state = ProgressState { durable: entries, applied: entries, failed: false };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    pub(super) fn durable(&self, entries: u64) {
+        self.change(|state| state.durable = entries);
+    }
+
+    pub(super) fn applied(&self, entries: u64) {
+        self.change(|state| state.applied = entries);
+    }
+
+    pub(super) fn failed(&self) {
+        self.change(|state| state.failed = true);
+    }
+
+    pub(super) fn has_applied(&self, entries: u64) -> bool {
+        self.lock().applied >= entries
+    }
+
+    /// Whether the entry came to be on disk.
+    pub(super) fn wait_durable(&self, sequence: Sequence) -> bool {
+        self.wait(|state| state.durable > sequence.get()).durable > sequence.get()
+    }
+
+    pub(super) fn wait_applied(&self, entries: u64) {
+        self.wait(|state| state.applied >= entries);
+    }
+
+    fn wait(&self, done: impl Fn(&ProgressState) -> bool) -> ProgressState {
+        let state = self.lock();
+        let waited = self.changed.wait_while(state, |state| !done(state) && !state.failed);
+        *waited.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut ProgressState)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ProgressState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

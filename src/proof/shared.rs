@@ -1,0 +1,101 @@
+//! What callers and the writer share, and the index's life: loading it from the
+//! view, persisting it there, and making it anew from the journal.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
+
+use super::apply::Reading;
+use super::index::{Index, Mark};
+use super::intake::Intake;
+use super::progress::Progress;
+use crate::model::{Breakage, Digest};
+use crate::store::{self, Blocks, Position, Reader, StoreId, ViewError};
+
+/// What callers and the writer share.
+pub(super) struct Shared {
+    pub(super) intake: Intake,
+    pub(super) progress: Progress,
+    // Written by the writer, read by queries; taken after the intake's lock is given back.
+    pub(super) index: RwLock<Index>,
+    pub(super) reader: Reader,
+    pub(super) store: StoreId,
+    /// The view's folder; `None` in memory.
+    pub(super) view: Option<PathBuf>,
+    pub(super) cache_bytes: u64,
+    /// The view cannot be persisted; the index lives in memory alone.
+    pub(super) view_lost: AtomicBool,
+    pub(super) closed: AtomicBool,
+    // The first break that any check found; held to clone it.
+    pub(super) breakage: Mutex<Option<Breakage>>,
+}
+
+impl Shared {
+    pub(super) fn index(&self) -> RwLockReadGuard<'_, Index> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Persists the index; when the view fails, it is rebuilt.
+    pub(super) fn persist(&self, index: &mut Index) {
+        if let Err(error) = index.persist(self.store) {
+            self.rebuild(index, &error);
+        }
+    }
+
+    /// Makes the index anew from the journal, with a fresh view if that can be
+    /// had, otherwise in memory.
+    pub(super) fn rebuild(&self, index: &mut Index, _cause: &ViewError) {
+        // sled must let its folder go first.
+        *index = Index::new(None);
+        let aside = self.view.as_deref().map_or(Ok(()), store::set_view_aside);
+        let blocks = match aside {
+            Ok(()) => Blocks::open(self.view.as_deref(), self.cache_bytes).ok(),
+            Err(_) => None,
+        };
+        self.view_lost.store(blocks.is_none(), Ordering::Relaxed);
+        *index = Index::new(blocks);
+        if self.read_into(index).is_err() || index.persist(self.store).is_err() {
+            self.view_lost.store(true, Ordering::Relaxed);
+            self.index_in_memory(index);
+        }
+    }
+
+    /// Makes the index anew from the journal, in memory alone.
+    pub(super) fn index_in_memory(&self, index: &mut Index) {
+        *index = Index::new(None);
+        // Without a view there is nothing that could fail but reading, and then what was read stands.
+        let _ = self.read_into(index);
+    }
+
+    fn read_into(&self, index: &mut Index) -> Result<(), ViewError> {
+        let mut reading = Reading::into_index(index);
+        let until = Position { entries: 0, link: Digest::ZERO };
+        let read = self.reader.verify(&mut reading, until);
+        match (reading.view_error, read) {
+            (Some(error), _) => Err(error),
+            (None, Err(_)) => Err(ViewError::Disagrees("the journal cannot be read")),
+            (None, Ok(_)) => Ok(()),
+        }
+    }
+
+    pub(super) fn states(&self) -> Vec<(String, Vec<u8>)> {
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        let states = index.states().or_else(|error| {
+            self.rebuild(&mut index, &error);
+            index.states()
+        });
+        states.map(|states| states.into_iter().collect()).unwrap_or_default()
+    }
+
+    pub(super) fn first_breakage(&self) -> Option<Breakage> {
+        self.breakage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The index as the view has it; an empty one where the view cannot be used.
+pub(super) fn load_view(folder: Option<&Path>, cache_bytes: u64) -> (Index, Option<Mark>, Option<ViewError>) {
+    match Blocks::open(folder, cache_bytes).and_then(Index::load) {
+        Ok((index, mark)) => (index, mark, None),
+        Err(error) => (Index::new(None), None, Some(error)),
+    }
+}
