@@ -133,7 +133,7 @@ impl ProofLog {
                 make_folder(folder)?;
                 store::refuse_foreign(&RealFiles::new(folder.clone()))?;
                 let lock = FolderLock::acquire(folder)?;
-                (Arc::new(RealFiles::new(folder.clone())), Some(lock), Some(folder.join(VIEW)))
+                (Arc::new(RealFiles::new(folder.clone())), Some(lock), Some(folder.join(store::VIEW_FOLDER)))
             }
             Place::Memory => (Arc::new(MemoryFiles::new()), None, None),
         };
@@ -489,8 +489,6 @@ impl Drop for ProofLog {
     }
 }
 
-/// The view's folder in the store.
-const VIEW: &str = "view";
 /// How long a Buffered record may wait in memory.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(10);
 /// Quiet after which the index is persisted and the head noted.

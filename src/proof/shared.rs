@@ -35,10 +35,16 @@ impl Shared {
         self.index.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Persists the index; when the view fails, it is rebuilt.
-    pub(super) fn persist(&self, index: &mut Index) {
-        if let Err(error) = index.persist(self.store) {
-            self.rebuild(index, &error);
+    /// Persists the index; when the view fails, it is rebuilt. Only the writer
+    /// calls this, and it changes nothing meanwhile: so queries go on while sled
+    /// writes.
+    pub(super) fn persist(&self) {
+        let Some(changes) = self.index().changes(self.store) else { return };
+        let written = changes.write();
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        match written {
+            Ok(written) => index.forget_changes(written),
+            Err(error) => self.rebuild(&mut index, &error),
         }
     }
 
@@ -54,7 +60,7 @@ impl Shared {
         };
         self.view_lost.store(blocks.is_none(), Ordering::Relaxed);
         *index = Index::new(blocks);
-        if self.read_into(index).is_err() || index.persist(self.store).is_err() {
+        if self.read_into(index).and_then(|()| self.persist_whole(index)).is_err() {
             self.view_lost.store(true, Ordering::Relaxed);
             self.index_in_memory(index);
         }
@@ -65,6 +71,12 @@ impl Shared {
         *index = Index::new(None);
         // Without a view there is nothing that could fail but reading, and then what was read stands.
         let _ = self.read_into(index);
+    }
+
+    fn persist_whole(&self, index: &mut Index) -> Result<(), ViewError> {
+        let Some(changes) = index.changes(self.store) else { return Ok(()) };
+        index.forget_changes(changes.write()?);
+        Ok(())
     }
 
     fn read_into(&self, index: &mut Index) -> Result<(), ViewError> {

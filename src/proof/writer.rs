@@ -65,7 +65,7 @@ impl Writer {
                 return self.fail(&error.to_string());
             }
         }
-        self.persist();
+        self.shared.persist();
         if let Err(error) = self.journal.close() {
             self.fail(&error.to_string());
         }
@@ -87,6 +87,9 @@ impl Writer {
         self.apply(drafts, &staged);
         self.shared.intake.applied(drafts);
         self.shared.progress.applied(durable);
+        if self.shared.index().unpersisted() >= self.pace.persist_every {
+            self.shared.persist();
+        }
         Ok(())
     }
 
@@ -121,33 +124,25 @@ impl Writer {
     fn apply(&self, drafts: &[Pending], staged: &[Staged]) {
         let mut index = self.shared.index.write().unwrap_or_else(PoisonError::into_inner);
         for (pending, staged) in drafts.iter().zip(staged) {
+            // A rebuild by a query may have read the entry from the journal already.
             if index.has_applied(pending.sequence) {
                 continue;
             }
             if let Err(error) = apply_one(&mut index, pending, staged.hash) {
-                self.shared.rebuild(&mut index, &error);
-                return;
+                return self.shared.rebuild(&mut index, &error);
             }
             index.advance(staged.position);
-        }
-        if index.unpersisted() >= self.pace.persist_every {
-            self.shared.persist(&mut index);
         }
     }
 
     /// Uses a quiet moment.
     fn rest(&mut self) -> std::io::Result<()> {
-        self.persist();
+        self.shared.persist();
         if self.head_is_old {
             self.journal.note_head()?;
             self.head_is_old = false;
         }
         Ok(())
-    }
-
-    fn persist(&self) {
-        let mut index = self.shared.index.write().unwrap_or_else(PoisonError::into_inner);
-        self.shared.persist(&mut index);
     }
 
     fn fail(self, message: &str) {

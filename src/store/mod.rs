@@ -35,7 +35,7 @@ pub(crate) use frame::{Frame, FrameDraft, Kind};
 pub(crate) use journal::{Journal, Position, Reader};
 pub(crate) use lock::{FolderLock, LockError};
 pub(crate) use memory::MemoryFiles;
-pub(crate) use recovery::{OpenError, open, refuse_foreign};
+pub(crate) use recovery::{OpenError, VIEW as VIEW_FOLDER, open, refuse_foreign};
 pub(crate) use segment::{FOLDER as JOURNAL_FOLDER, StoreId};
 pub(crate) use view::{BlockBatch, Blocks, ViewError, set_aside as set_view_aside};
 pub(crate) use walk::{Finding, Visitor};

@@ -240,4 +240,4 @@ fn foreign_name(names: &[String]) -> Option<&str> {
 /// The folder of copies of what was set aside.
 const RECOVERED: &str = "recovered";
 /// The folder of the view.
-const VIEW: &str = "view";
+pub(crate) const VIEW: &str = "view";

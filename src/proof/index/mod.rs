@@ -13,6 +13,8 @@ mod posting;
 mod select;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) use persist::Mark;
 pub(crate) use posting::{Filter, Tally};
@@ -25,7 +27,9 @@ use crate::store::{Blocks, Position, ViewError};
 /// The index. The log's writer changes it; anybody reads it.
 pub(crate) struct Index {
     /// Where blocks are persisted; an index without it keeps everything in memory.
-    blocks: Option<Blocks>,
+    blocks: Option<Arc<Blocks>>,
+    /// Tells this index from one that is made in its place.
+    identity: u64,
     numbers: HashMap<AgentId, u32>,
     entities: Vec<Entity>,
     /// Blocks by entity and number that the view does not have as they are.
@@ -73,7 +77,8 @@ impl Index {
     /// An empty index.
     pub(crate) fn new(blocks: Option<Blocks>) -> Self {
         Self {
-            blocks,
+            blocks: blocks.map(Arc::new),
+            identity: NEXT_IDENTITY.fetch_add(1, Ordering::Relaxed),
             numbers: HashMap::new(),
             entities: Vec::new(),
             dirty: HashMap::new(),
@@ -204,6 +209,8 @@ impl Index {
         self.dirty.get_mut(&(entity, number)).ok_or(ViewError::Disagrees("a block is missing"))
     }
 }
+
+static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(0);
 
 fn block_number(count: usize) -> Result<u32, ViewError> {
     u32::try_from(count).map_err(|_| ViewError::Disagrees("more blocks than can be numbered"))

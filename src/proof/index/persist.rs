@@ -12,6 +12,7 @@
 //! changed is written in one batch with the mark.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use super::posting::{Block, Summary};
 use super::{Entity, Index, Totals};
@@ -23,6 +24,27 @@ use crate::store::{BlockBatch, Blocks, Position, StoreId, ViewError};
 pub(crate) struct Mark {
     pub(crate) store: StoreId,
     pub(crate) totals: Totals,
+}
+
+/// Changes of an index on their way to the view: writing them needs no hold of
+/// the index.
+pub(crate) struct Changes {
+    blocks: Arc<Blocks>,
+    batch: BlockBatch,
+    of: u64,
+}
+
+/// Changes that are in the view now.
+pub(crate) struct Written {
+    of: u64,
+}
+
+impl Changes {
+    /// Writes them in one batch.
+    pub(crate) fn write(self) -> Result<Written, ViewError> {
+        self.blocks.apply(self.batch)?;
+        Ok(Written { of: self.of })
+    }
 }
 
 impl Index {
@@ -60,9 +82,10 @@ impl Index {
         self.unpersisted
     }
 
-    /// Writes everything that changed to the view.
-    pub(crate) fn persist(&mut self, store: StoreId) -> Result<(), ViewError> {
-        let Some(blocks) = self.blocks.as_ref().filter(|_| self.unpersisted > 0) else { return Ok(()) };
+    /// Everything that changed, ready to be written; `None` when nothing did, or
+    /// there is no view.
+    pub(crate) fn changes(&self, store: StoreId) -> Option<Changes> {
+        let blocks = self.blocks.as_ref().filter(|_| self.unpersisted > 0)?;
         let mut batch = BlockBatch::default();
         for ((entity, number), block) in &self.dirty {
             batch.put(&key(BLOCK, *entity, Some(*number)), &block.encode());
@@ -76,12 +99,19 @@ impl Index {
             batch.put(&[STATE, state.as_bytes()].concat(), value);
         }
         batch.put(MARK, &Mark { store, totals: self.totals }.encode());
-        blocks.apply(batch)?;
-        self.dirty.clear();
-        self.dirty_entities.clear();
-        self.dirty_states.clear();
-        self.unpersisted = 0;
-        Ok(())
+        Some(Changes { blocks: Arc::clone(blocks), batch, of: self.identity })
+    }
+
+    /// Forgets what changed, once it is written. Nothing else may have changed
+    /// the index since [`Index::changes`]; an index that was made anew meanwhile
+    /// keeps all it has.
+    pub(crate) fn forget_changes(&mut self, written: Written) {
+        if written.of == self.identity {
+            self.dirty.clear();
+            self.dirty_entities.clear();
+            self.dirty_states.clear();
+            self.unpersisted = 0;
+        }
     }
 
     /// A block as the view has it, checked against its summary.
