@@ -45,6 +45,10 @@ fn sentences_are_read_by_verb_and_object() {
         ("Grant Maria the administrator role", "permission:admin", Critical),
         ("Post a tweet about our new release", "social:send", Medium),
         ("Create a to-do for the dentist", "task:write", Low),
+        ("Remind me to call the office at five", "calendar:write", Low),
+        ("Encrypt the archive with a password", "file:write", Low),
+        ("Disable two-factor authentication for my account", "permission:admin", Critical),
+        ("Please refund order 17 to the customer", "payment:transfer", High),
         ("Read the api keys from the config", "credential:read", High),
     ] {
         let parsed = parse(input);
