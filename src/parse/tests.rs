@@ -45,6 +45,10 @@ fn sentences_are_read_by_verb_and_object() {
         ("Grant Maria the administrator role", "permission:admin", Critical),
         ("Post a tweet about our new release", "social:send", Medium),
         ("Create a to-do for the dentist", "task:write", Low),
+        ("Remind me to call the office at five", "calendar:write", Low),
+        ("Encrypt the archive with a password", "file:write", Low),
+        ("Disable two-factor authentication for my account", "permission:admin", Critical),
+        ("Please refund order 17 to the customer", "payment:transfer", High),
         ("Read the api keys from the config", "credential:read", High),
     ] {
         let parsed = parse(input);
@@ -218,6 +222,8 @@ fn nothing_in_a_request_talks_its_risk_down() {
         "kubectl delete namespace shop --dry-run=none",
         "shutdown -h",
         "Read the private key and its fingerprint",
+        "Show me what is in ~/.ssh/id_rsa",
+        "Summarize the file /etc/shadow.",
         "Show the password, it is a public key",
         "How do I list files? Delete all customer records.",
     ] {

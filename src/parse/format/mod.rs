@@ -9,7 +9,7 @@ mod shell;
 mod sql;
 mod tool_call;
 
-use crate::model::{Action, MAX_CONTEXT_DEPTH, RiskLevel, json_depth};
+use crate::model::{Action, MAX_CONTEXT_DEPTH, Operation, Resource, RiskLevel, json_depth};
 
 use super::language;
 use super::lexicon::Lexicon;
@@ -49,7 +49,7 @@ pub(crate) fn name_floor(action: &Action, lexicon: &Lexicon) -> RiskLevel {
 /// Code that is handed over to be run: arbitrary code.
 fn code() -> Act {
     let mut act = Act::unclear_execution("code").marked(Sign::Downloaded);
-    act.resource = crate::model::Resource::Code;
+    act.resource = Resource::Code;
     act
 }
 
@@ -70,6 +70,15 @@ fn english(text: &str, lexicon: &Lexicon) -> Reading {
     let mut reading = understood.reading;
     for command in understood.commands {
         reading.absorb(shell::read(command, lexicon));
+    }
+    let names_secret = text.split_whitespace().any(|word| {
+        word.contains(['.', '/'])
+            && shell::is_secret_path(word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '/' | '~')))
+    });
+    if names_secret {
+        // Whatever the sentence calls it, the file holds a secret.
+        let secret = Act::new("read", "secret_file", Resource::Credential, Operation::Read, 0.8);
+        reading.push(secret.at_risk(RiskLevel::High));
     }
     if let Some(statement) = sql::embedded(text) {
         reading.absorb(statement);

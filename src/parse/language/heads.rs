@@ -36,7 +36,7 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
     let Some(opening) = (from..to).find(|&index| !is_skipped(tokens, index)) else { return };
     let sentence = Sentence { tokens, from, to, lexicon };
     let asks = sentence.is_question(opening);
-    let mut about = false;
+    let (mut about, mut reminds) = (false, false);
     for index in opening..to {
         let Some(token) = tokens.get(index) else { break };
         if token.is(Function::About) {
@@ -46,11 +46,14 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
             }
             continue;
         }
-        let manner = if about { None } else { sentence.manner(index, asks) };
+        // "Remind me to call" calls nobody.
+        let is_reminder = reminds && index > from && tokens.get(index - 1).is_some_and(|before| before.word == "to");
+        let manner = if about || is_reminder { None } else { sentence.manner(index, asks) };
         if let (Some(manner), Some((verb, _))) = (manner, token.entry.verb) {
             if let Some(previous) = heads.get_mut(first_new..).and_then(<[Head]>::last_mut) {
                 previous.end = index;
             }
+            reminds |= lexicon.verb(verb).lemma == "remind";
             heads.push(Head { verb: Some(verb), manner, start: index + 1, end: to });
         }
     }

@@ -94,6 +94,13 @@ impl<'t> Context<'t, '_> {
                 signs.add(sign);
             }
         }
+        let to_channel = candidates.iter().any(|candidate| candidate.resource == Resource::Message);
+        if operation == Operation::Admin && resource == Resource::Permission && to_channel {
+            signs.add(Sign::Membership);
+        }
+        if verb.lemma == "print" && candidates.iter().any(|candidate| candidate.noun == "printer") {
+            (resource, operation) = (Resource::Device, Operation::Execute);
+        }
         if names_money(governed)
             && matches!(&*verb.lemma, "initiate" | "send" | "request" | "make" | "give" | "put" | "move")
         {
@@ -207,8 +214,9 @@ impl<'t> Context<'t, '_> {
         let in_clause = |wanted: Resource| candidates.iter().find(|candidate| candidate.resource == wanted);
         let to_address = governed.iter().any(|token| token.kind == Kind::Email);
         if to_address && in_clause(Resource::Message).is_none() {
-            let shared =
-                candidates.first().filter(|first| matches!(first.resource, Resource::Document | Resource::File));
+            let shared = candidates
+                .iter()
+                .find(|first| first.phrase == 0 && matches!(first.resource, Resource::Document | Resource::File));
             return match shared {
                 Some(shared) if matches!(&*verb.lemma, "share") => (shared.resource, shared.noun, 0.9),
                 _ => (Resource::Email, "email", 0.9),

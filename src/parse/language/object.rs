@@ -34,12 +34,13 @@ pub(super) enum Preposition {
 pub(super) fn candidates<'l>(tokens: &[Token<'_>], lexicon: &'l Lexicon) -> Vec<Candidate<'l>> {
     let mut found: Vec<Candidate<'l>> = Vec::new();
     let (mut phrase, mut preposition) = (0, Preposition::None);
-    let mut last_was_noun = false;
+    let (mut last_was_noun, mut is_means) = (false, false);
     for token in tokens {
         if token.is(Function::Preposition) && token.word != "of" {
             // A preposition right behind the verb ("look for", "search in") does not push the object away.
             phrase += usize::from(!found.is_empty() || phrase > 0 || preposition != Preposition::None);
             preposition = preposition_of(token.word);
+            is_means = matches!(token.word, "with" | "using");
         }
         let Some((noun, resource, strength)) = named(token, lexicon) else {
             last_was_noun = false;
@@ -55,6 +56,8 @@ pub(super) fn candidates<'l>(tokens: &[Token<'_>], lexicon: &'l Lexicon) -> Vec<
             }
         }
         last_was_noun = true;
+        // "Encrypt it with a password" is not about the password.
+        let instrument = if is_means && resource == Resource::Credential { 3.0 } else { 0.0 };
         let nearness = match phrase {
             // "Content", "list", "page" say little: "the content of the web page".
             _ if strength <= 1 => 1.5,
@@ -62,7 +65,13 @@ pub(super) fn candidates<'l>(tokens: &[Token<'_>], lexicon: &'l Lexicon) -> Vec<
             1 => 1.0,
             _ => 0.0,
         };
-        found.push(Candidate { noun, resource, score: f32::from(strength) + nearness, phrase, preposition });
+        found.push(Candidate {
+            noun,
+            resource,
+            score: f32::from(strength) + nearness - instrument,
+            phrase,
+            preposition,
+        });
     }
     found
 }

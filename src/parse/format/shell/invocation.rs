@@ -122,8 +122,9 @@ impl Invocation<'_> {
             ) || argument.starts_with("--all-")
         });
         for act in acts.iter_mut().filter(|act| act.operation == Operation::Delete && wide) {
-            act.risk = act.risk.max(Some(RiskLevel::High));
-            act.signs.add(Sign::Force);
+            let is_root = self.arguments.iter().any(|argument| WHOLE_SYSTEM.contains(argument));
+            act.risk = act.risk.max(Some(if is_root { RiskLevel::Critical } else { RiskLevel::High }));
+            act.signs.add(if is_root { Sign::Whole } else { Sign::Force });
         }
     }
 
@@ -178,5 +179,8 @@ fn from_rule(rule: &CommandRule) -> Vec<Act> {
         .collect()
 }
 
+/// Places whose removal takes the whole system, or all that a user has.
+const WHOLE_SYSTEM: &[&str] =
+    &["/", "/*", "/etc", "/usr", "/var", "/home", "/boot", "/bin", "/lib", "/root", "~", "~/", "~/*", "$HOME"];
 /// Words of subcommands that are read.
 const MOST_WORDS: usize = 16;

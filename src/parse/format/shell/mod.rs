@@ -91,8 +91,9 @@ pub(super) fn is_secret_path(path: &str) -> bool {
         ".vault-token",
     ]
     .iter()
-    .any(|part| path.contains(part))
-        && !has_ending(&path, "pub")
+    .any(|part| {
+        path.contains(part) && !(*part == ".ssh/" && (path.ends_with("config") || path.ends_with("known_hosts")))
+    }) && !has_ending(&path, "pub")
         || path == ".env"
         || has_ending(&path, "pem") && path.contains("key")
 }
