@@ -76,7 +76,7 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<
         let end = rest.iter().position(|byte| *byte == b'\n');
         let passed = end.map_or(rest.len(), |end| end + 1);
         input.consume(passed);
-        length += passed;
+        length += end.unwrap_or(passed);
         if end.is_some() || passed == 0 {
             break;
         }

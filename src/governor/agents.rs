@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Governor, checked_agent_id};
-use crate::model::{Agent, AgentId, AgentInfo, AgentState, Error, Score, Sequence, Timestamp};
+use crate::model::{Agent, AgentId, AgentInfo, AgentState, Error, Sequence, Timestamp};
 use crate::proof::StateDraft;
 use crate::trust::{AgentCell, AgentRecord, Ledger, TrustState};
 
@@ -80,10 +80,7 @@ impl Governor {
         match self.registered(agent_id) {
             Err(Error::AgentNotFound { .. }) if self.inner.auto_register => {
                 let at = self.inner.clock.now();
-                let newcomer = Agent::new(agent_id.as_str()).validated()?;
-                let (agent_id, score, labels): (AgentId, Score, _) = newcomer;
-                let trust = TrustState::new(score, at);
-                let record = AgentRecord { agent_id, state: AgentState::Active, labels, trust };
+                let record = newcomer(agent_id, at);
                 // Another thread may have been first; then its agent it is.
                 Ok(self.insert_agent(record, "registered at its first request", at)?.unwrap_or_else(|cell| cell))
             }
@@ -139,6 +136,12 @@ impl Governor {
         let trust = self.inner.trust_model.snapshot(&record.trust, now);
         AgentInfo::new(record.agent_id.clone(), trust, record.state, record.labels.clone())
     }
+}
+
+/// An agent that is not registered yet, as it would be at its first request.
+pub(super) fn newcomer(agent_id: &AgentId, at: Timestamp) -> AgentRecord {
+    let trust = TrustState::new(Agent::NEWCOMER_SCORE, at);
+    AgentRecord { agent_id: agent_id.clone(), state: AgentState::Active, labels: Vec::new(), trust }
 }
 
 /// The state that the log keeps of an agent.

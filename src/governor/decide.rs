@@ -104,17 +104,23 @@ impl Governor {
     }
 
     /// What would be decided on an intent now, and why, rule by rule. Nothing is
-    /// recorded, and no agent is registered.
+    /// recorded, and no agent is registered: one that would be, at its first
+    /// request, is taken for the newcomer that it would become.
     ///
     /// # Errors
     ///
     /// Those of [`Governor::enforce`], storage aside.
     pub fn explain(&self, intent: &Intent) -> Result<Explanation, Error> {
         intent.check()?;
-        let cell = self.registered(&intent.agent_id)?;
-        let agent = cell.read();
+        let now = self.inner.clock.now();
+        let agent = match self.registered(&intent.agent_id) {
+            Err(Error::AgentNotFound { .. }) if self.inner.auto_register => {
+                super::agents::newcomer(&intent.agent_id, now)
+            }
+            found => found?.read().clone(),
+        };
         let policies = self.inner.policies.load();
-        let request = self.request(intent, &agent, self.inner.clock.now());
+        let request = self.request(intent, &agent, now);
         let verdict = verdict(&policies, &request, &agent);
         Ok(Explanation {
             decision: verdict.decision,
@@ -131,7 +137,7 @@ impl Governor {
 
     /// The decision on an intent that was checked.
     fn decide(&self, intent: &Intent) -> Result<Enforcement, Error> {
-        let cell = self.acting(&intent.agent_id)?;
+        let cell = self.acting(&intent.agent_id).map_err(|error| self.inner.log.refusal().unwrap_or(error))?;
         let now = self.inner.clock.now();
         let intent = self.completed(intent, now);
 

@@ -192,8 +192,8 @@ impl Governor {
         &self.inner.opening
     }
 
-    /// Writes everything down and lets the folder go. Calls on any clone fail
-    /// from then on.
+    /// Writes everything down and lets the folder go. From then on, calls on any
+    /// clone that read or write the log fail.
     ///
     /// # Errors
     ///

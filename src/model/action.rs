@@ -12,6 +12,11 @@ use super::InvalidValue;
 pub struct Action(Arc<str>);
 
 impl Action {
+    /// What an action is called that could not be told: `unknown_action`.
+    pub fn unknown() -> Self {
+        Self("unknown_action".into())
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0

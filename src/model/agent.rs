@@ -61,10 +61,12 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// An agent with the score of a newcomer: 200, the lowest of T1.
-    /// The id is checked at registration.
+    /// The score of an agent that is registered without one: 200, the lowest of T1.
+    pub const NEWCOMER_SCORE: Score = Tier::T1.lowest();
+
+    /// An agent with the score of a newcomer. The id is checked at registration.
     pub fn new(id: impl Into<String>) -> Self {
-        Self { id: id.into(), score: Tier::T1.lowest(), labels: Vec::new() }
+        Self { id: id.into(), score: Self::NEWCOMER_SCORE, labels: Vec::new() }
     }
 
     /// Starts at the middle of a tier.

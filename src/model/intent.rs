@@ -122,7 +122,7 @@ impl Intent {
                 format!("expected at most {MAX_CAPABILITIES} capabilities"),
             ));
         }
-        check_context(&self.context).map_err(|error| match error {
+        check_context_beside(&self.context, PARSED_KEYS).map_err(|error| match error {
             Error::InvalidInput { message, .. } => Error::intent("context", message),
             other => other,
         })
@@ -168,19 +168,35 @@ impl ParseResult {
 
 /// Checks a caller's context against its limits: depth first, for serialising is recursive.
 pub(crate) fn check_context(context: &Map<String, Value>) -> Result<(), Error> {
+    check_context_beside(context, &[])
+}
+
+/// The same check, with some room more for keys that are not the caller's.
+fn check_context_beside(context: &Map<String, Value>, ours: &[&str]) -> Result<(), Error> {
     if map_depth(context, MAX_CONTEXT_DEPTH) > MAX_CONTEXT_DEPTH {
         return Err(Error::input("context", format!("nested more than {MAX_CONTEXT_DEPTH} levels deep")));
     }
-    if context.is_empty() {
+    let size = json_size(context)?;
+    if size <= MAX_CONTEXT_BYTES {
         return Ok(());
     }
-    let size = serde_json::to_vec(context)
-        .map_err(|error| Error::Internal { message: format!("context does not serialise: {error}") })?
-        .len();
-    if size > MAX_CONTEXT_BYTES {
-        return Err(Error::PayloadTooLarge { what: "context", size, limit: MAX_CONTEXT_BYTES });
+    let our_size: usize = context
+        .iter()
+        .filter(|(key, _)| ours.contains(&key.as_str()))
+        .map(|(key, value)| json_size(value).map(|size| size + key.len() + "\"\":,".len()))
+        .sum::<Result<usize, Error>>()?;
+    // Whoever calls a key by our name gets no more than we take.
+    let callers_size = size - our_size.min(MAX_PARSED_BYTES);
+    if callers_size > MAX_CONTEXT_BYTES {
+        return Err(Error::PayloadTooLarge { what: "context", size: callers_size, limit: MAX_CONTEXT_BYTES });
     }
     Ok(())
+}
+
+fn json_size(value: &impl Serialize) -> Result<usize, Error> {
+    serde_json::to_vec(value)
+        .map(|json| json.len())
+        .map_err(|error| Error::Internal { message: format!("context does not serialise: {error}") })
 }
 
 /// How deep a JSON text nests, by its brackets alone: no tree is built, so a
@@ -219,6 +235,22 @@ fn value_depth(value: &Value, limit: usize) -> usize {
         _ => 0,
     }
 }
+
+/// The keys that parsing adds to a context.
+const PARSED_KEYS: &[&str] = &[
+    "dataClassification",
+    "operation",
+    "resource",
+    "target",
+    "recordCount",
+    "amount",
+    "currency",
+    "parseConfidence",
+    "riskFactors",
+    "inputFormat",
+];
+/// The most that they take of an intent's context beyond the caller's, in bytes.
+const MAX_PARSED_BYTES: usize = 16 * 1024;
 
 /// Most capabilities that one intent may ask for.
 const MAX_CAPABILITIES: usize = 64;

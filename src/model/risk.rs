@@ -82,7 +82,7 @@ fn capability_floor(action: &Action, capability: &Capability) -> RiskLevel {
             _ => Low,
         },
         Operation::Execute => match resource {
-            Some(R::System | R::Network | R::Database | R::Unknown) => Medium,
+            Some(R::System | R::Network | R::Database | R::Credential | R::Unknown) => Medium,
             _ => Low,
         },
         Operation::Admin => match resource {
@@ -94,7 +94,13 @@ fn capability_floor(action: &Action, capability: &Capability) -> RiskLevel {
 }
 
 fn names_a_public_part(action: &Action) -> bool {
-    action.words().any(|word| matches!(word, "fingerprint" | "fingerprints" | "public"))
+    let mut before = "";
+    action.words().any(|word| {
+        let public =
+            matches!(word, "fingerprint" | "fingerprints") || (before == "public" && matches!(word, "key" | "keys"));
+        before = word;
+        public
+    })
 }
 
 #[cfg(test)]
@@ -116,6 +122,8 @@ mod tests {
     fn a_secret_is_high_and_its_fingerprint_is_not() {
         assert_eq!(floor("read_password", &["credential:read"]), RiskLevel::High);
         assert_eq!(floor("get_key_fingerprint", &["credential:read"]), RiskLevel::Low);
+        assert_eq!(floor("show_public_keys", &["credential:read"]), RiskLevel::Low);
+        assert_eq!(floor("publish_public_password", &["credential:read"]), RiskLevel::High);
     }
 
     #[test]

@@ -44,13 +44,7 @@ pub(crate) fn action_name(act: &Act) -> Action {
     }
     name.truncate(LONGEST_NAME);
     let name = name.trim_matches('_');
-    name.parse().unwrap_or_else(|_| unknown_action())
-}
-
-/// What is not understood is called `unknown_action`.
-pub(crate) fn unknown_action() -> Action {
-    // INVARIANT: a literal in snake case; the loop never runs dry, for "a" is an action too.
-    ["unknown_action", "a"].iter().find_map(|name| name.parse().ok()).unwrap_or_else(unknown_action)
+    name.parse().unwrap_or_else(|_| Action::unknown())
 }
 
 /// Two decimals are more than the number can bear out.

@@ -162,7 +162,7 @@ impl<'r> Verdict<'r> {
         if capabilities.is_empty() {
             capabilities.push(Capability::unknown());
         }
-        let action = if primary.is_unknown() { confidence::unknown_action() } else { confidence::action_name(primary) };
+        let action = if primary.is_unknown() { Action::unknown() } else { confidence::action_name(primary) };
         let assessed = ranked.iter().map(|&(level, _)| level).max().unwrap_or(RiskLevel::Medium);
         let risk = assessed.max(floor(&action, &capabilities, reading));
         let mut factors = vec![risk::cell_text(primary.operation, primary.resource)];
@@ -182,7 +182,7 @@ impl<'r> Verdict<'r> {
         add("operation", self.primary.operation.as_str().into());
         add("resource", self.primary.resource.as_str().into());
         if let Some(target) = &reading.facts.target {
-            add("target", target.as_str().into());
+            add("target", target.chars().take(LONGEST_TARGET).collect::<String>().into());
         }
         if let Some(count) = reading.facts.count {
             add("recordCount", count.into());
@@ -208,6 +208,9 @@ impl<'r> Verdict<'r> {
         ParseResult::new(intent, confidence, alternatives)
     }
 }
+
+/// A target is for people and policies; a path of 64 KiB serves neither.
+const LONGEST_TARGET: usize = 1024;
 
 /// Changes come before the reads that feed them, then the riskier, then the further-reaching.
 fn precedence(level: RiskLevel, act: &Act) -> (bool, RiskLevel, u8) {

@@ -158,7 +158,7 @@ where
 {
     let at = node.at;
     let mut fields = Fields::of(node, path, &["min", "max"], report)?;
-    if fields.place("min").is_none() && fields.place("max").is_none() {
+    if fields.was_empty {
         report.error(at, path.trim_end_matches('.'), "an empty range says nothing; give min, max or both");
     }
     let max_at = fields.place("max").unwrap_or(at);

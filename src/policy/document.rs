@@ -166,6 +166,8 @@ pub(super) struct Fields {
     pub(super) at: usize,
     path: &'static str,
     open: Vec<Field>,
+    /// The table held nothing at all, refused fields included.
+    pub(super) was_empty: bool,
 }
 
 impl Fields {
@@ -176,6 +178,7 @@ impl Fields {
             report.error(at, path.trim_end_matches('.'), format!("expected a table, found {kind}"));
             return None;
         };
+        let was_empty = all.is_empty();
         let mut fields: Vec<Field> = Vec::with_capacity(all.len());
         for field in all {
             let name = field.name.as_str();
@@ -190,7 +193,7 @@ impl Fields {
                 fields.push(field);
             }
         }
-        Some(Self { at, path, open: fields })
+        Some(Self { at, path, open: fields, was_empty })
     }
 
     pub(super) fn take(&mut self, name: &str) -> Option<Node> {

@@ -150,9 +150,7 @@ impl ProofLog {
     ) -> Result<(Self, Startup), OpenLogError> {
         // A folder that holds no store yet must not be given a view before it is known to become one.
         let (mut index, mark, load_error) = match files.list(Path::new("")) {
-            Ok(names) if names.iter().any(|name| name == store::JOURNAL_FOLDER) => {
-                load_view(view.as_deref(), options.cache_bytes)
-            }
+            Ok(names) if is_store(&names) => load_view(view.as_deref(), options.cache_bytes),
             _ => (Index::new(None), None, Some(ViewError::Disagrees("there is none yet"))),
         };
         let mut reading = Reading::into_index(&mut index);
@@ -393,6 +391,11 @@ impl ProofLog {
         Ok(Verification::new(chain.records, chain.head_hash, breakage))
     }
 
+    /// Why nothing new is taken in, if so.
+    pub(crate) fn refusal(&self) -> Option<Error> {
+        self.shared.intake.refusal().map(|refusal| refusal.error())
+    }
+
     /// How the log stands.
     pub(crate) fn state(&self) -> LogState {
         let totals = *self.shared.index().totals();
@@ -494,6 +497,11 @@ const FLUSH_INTERVAL: Duration = Duration::from_millis(10);
 /// Quiet after which the index is persisted and the head noted.
 const IDLE: Duration = Duration::from_secs(1);
 const PERSIST_EVERY: u64 = 1 << 16;
+
+/// Whether a folder of these names holds a journal and a view of it.
+fn is_store(names: &[String]) -> bool {
+    [store::JOURNAL_FOLDER, store::VIEW_FOLDER].iter().all(|wanted| names.iter().any(|name| name == wanted))
+}
 
 fn make_folder(folder: &Path) -> Result<(), OpenLogError> {
     std::fs::create_dir_all(folder).map_err(|error| OpenLogError::Io("make the folder", error))

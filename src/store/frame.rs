@@ -79,8 +79,8 @@ impl FrameDraft<'_> {
         header[4] = self.kind.code();
         header[8..16].copy_from_slice(&sequence.get().to_le_bytes());
         header[16..20].copy_from_slice(&behind.to_le_bytes());
-        header[20..24].copy_from_slice(&u32::try_from(self.body.len()).ok()?.to_le_bytes());
-        header[24..28].copy_from_slice(&u32::try_from(self.evidence.len()).ok()?.to_le_bytes());
+        header[BODY_LEN_AT..EVIDENCE_LEN_AT].copy_from_slice(&u32::try_from(self.body.len()).ok()?.to_le_bytes());
+        header[EVIDENCE_LEN_AT..CRC_AT].copy_from_slice(&u32::try_from(self.evidence.len()).ok()?.to_le_bytes());
         let link = link(previous, &header[..CRC_AT], self.body);
         let crc = checksum(&header[..CRC_AT], link.as_bytes(), self.body);
         header[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
@@ -129,8 +129,8 @@ impl<'a> Frame<'a> {
             return Err(FrameError::NoMagic);
         }
         let header = bytes.get(..HEADER_BYTES).ok_or(FrameError::Cut)?;
-        let body_len = u32_at(header, 20) as usize;
-        let evidence_len = u32_at(header, 24) as usize;
+        let body_len = u32_at(header, BODY_LEN_AT) as usize;
+        let evidence_len = u32_at(header, EVIDENCE_LEN_AT) as usize;
         let body_end = HEADER_BYTES.checked_add(body_len).ok_or(FrameError::Cut)?;
         let end = body_end.checked_add(evidence_len).ok_or(FrameError::Cut)?;
         let body = bytes.get(HEADER_BYTES..body_end).ok_or(FrameError::Cut)?;
@@ -173,13 +173,33 @@ impl<'a> Frame<'a> {
 /// The size that the frame at the front of `bytes` claims, read from its header alone.
 pub(crate) fn claimed_size(bytes: &[u8]) -> Option<usize> {
     let header = bytes.get(..HEADER_BYTES).filter(|header| header.starts_with(&MAGIC))?;
-    HEADER_BYTES.checked_add(u32_at(header, 20) as usize)?.checked_add(u32_at(header, 24) as usize)
+    HEADER_BYTES
+        .checked_add(u32_at(header, BODY_LEN_AT) as usize)?
+        .checked_add(u32_at(header, EVIDENCE_LEN_AT) as usize)
+}
+
+/// Whether `bytes`, which end where the data ends, are a frame of which one of
+/// the two lengths was changed.
+pub(crate) fn is_whole_but_for_a_length(bytes: &[u8]) -> bool {
+    let Some(header) = bytes.get(..HEADER_BYTES) else { return false };
+    let content = bytes.len() - HEADER_BYTES;
+    [(BODY_LEN_AT, EVIDENCE_LEN_AT), (EVIDENCE_LEN_AT, BODY_LEN_AT)].into_iter().any(|(changed, kept)| {
+        let right = content.checked_sub(u32_at(header, kept) as usize).and_then(|length| u32::try_from(length).ok());
+        let mut mended = bytes.to_vec();
+        match (right, mended.get_mut(changed..changed + 4)) {
+            (Some(right), Some(place)) => place.copy_from_slice(&right.to_le_bytes()),
+            _ => return false,
+        }
+        Frame::decode(&mended).is_ok()
+    })
 }
 
 /// The size of a frame before its body.
 pub(crate) const HEADER_BYTES: usize = 64;
 /// What a frame starts with.
 pub(crate) const MAGIC: [u8; 4] = *b"RKf1";
+const BODY_LEN_AT: usize = 20;
+const EVIDENCE_LEN_AT: usize = 24;
 const CRC_AT: usize = 28;
 const LINK_AT: usize = 32;
 

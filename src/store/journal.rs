@@ -226,9 +226,11 @@ impl Reader {
         let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut walk = Walk::new(visitor, until.entries, &[until.entries]);
         for segment in segments {
+            // The end in memory lies at or behind `until`, and always between two entries; what is
+            // appended while the file is read lies behind it.
+            let end = usize::try_from(segment.end()).map_err(io::Error::other)?;
             let mut bytes = segment.file.read_all()?;
-            // The end in memory lies at or behind `until`, and always between two entries.
-            bytes.truncate(usize::try_from(segment.end()).map_err(io::Error::other)?);
+            bytes.truncate(end);
             walk.segment(segment.header.number, &bytes, false);
         }
         if walk.breakage().is_none() && walk.link_after(until.entries) != Some(until.link) {

@@ -56,7 +56,8 @@ impl SegmentHeader {
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let header: &[u8; HEADER_BYTES] = bytes.get(..HEADER_BYTES)?.try_into().ok()?;
         let crc = u32::from_le_bytes(header[CRC_AT..CRC_AT + 4].try_into().ok()?);
-        if !header.starts_with(MAGIC) || crc != crc32fast::hash(&header[..CRC_AT]) {
+        let rest_is_zero = header[CRC_AT + 4..].iter().all(|byte| *byte == 0);
+        if !header.starts_with(MAGIC) || crc != crc32fast::hash(&header[..CRC_AT]) || !rest_is_zero {
             return None;
         }
         Some(Self {

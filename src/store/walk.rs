@@ -235,6 +235,10 @@ impl<'a> Walk<'a> {
         let claimed = frame::claimed_size(rest).unwrap_or(data.max(frame::HEADER_BYTES));
         // A file is always longer than what is being written: space is made before, so an entry past the end was cut.
         let Some(extent) = rest.get(..claimed) else { return false };
+        // Nor was an entry cut short that is whole but for what it says of its own length.
+        if frame::is_whole_but_for_a_length(rest.get(..data).unwrap_or_default()) {
+            return false;
+        }
         extent.last() == Some(&0) || longest_zero_run(extent) >= LEAST_HOLE
     }
 }
