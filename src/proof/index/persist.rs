@@ -105,8 +105,8 @@ impl Index {
     /// Forgets what changed, once it is written. Nothing else may have changed
     /// the index since [`Index::changes`]; an index that was made anew meanwhile
     /// keeps all it has.
-    pub(crate) fn forget_changes(&mut self, written: Written) {
-        if written.of == self.identity {
+    pub(crate) fn forget_changes(&mut self, Written { of }: Written) {
+        if of == self.identity {
             self.dirty.clear();
             self.dirty_entities.clear();
             self.dirty_states.clear();
