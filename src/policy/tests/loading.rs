@@ -1,7 +1,6 @@
 //! What loads, what does not, and what the messages say.
 
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
 
 use super::*;
 use crate::model::{Error, Severity};
@@ -242,7 +241,7 @@ fn the_digest_tells_rules_apart_and_nothing_else() {
 }
 
 #[test]
-fn ten_thousand_rules_load_soon() {
+fn ten_thousand_plainly_written_rules_fit_a_document() {
     let mut text = "name = \"many\"\n".to_owned();
     for number in 0..10_000 {
         writeln!(
@@ -252,11 +251,7 @@ fn ten_thousand_rules_load_soon() {
         .unwrap();
     }
     assert!(text.len() <= PolicySet::MAX_BYTES);
-    let begun = Instant::now();
-    let policies = PolicySet::from_toml(&text).unwrap();
-    // An optimised build takes a tenth of it; the bound is for a build without.
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-    assert_eq!(policies.len(), 10_000);
+    assert_eq!(PolicySet::from_toml(&text).unwrap().len(), 10_000);
 }
 
 #[test]
