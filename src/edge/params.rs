@@ -1,7 +1,9 @@
 //! Reading a request's fields. Unknown fields are dropped, `null` counts as absent.
 
-use std::collections::HashMap;
+use std::fmt;
 
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -37,9 +39,13 @@ impl Params {
     /// Reads an object, looking at the depth of each field before a tree is built.
     pub(super) fn read(raw: &RawValue) -> Result<Self, Error> {
         let unreadable = |error: serde_json::Error| Error::input("params", error.to_string());
-        let raw: HashMap<String, &RawValue> = serde_json::from_str(raw.get()).map_err(unreadable)?;
+        let Pairs(raw) = serde_json::from_str(raw.get()).map_err(unreadable)?;
         let mut fields = Map::new();
         for (name, value) in raw {
+            // Two readers could each take another one.
+            if fields.contains_key(&name) {
+                return Err(Error::input("params", format!("the field {name:.40?} stands twice")));
+            }
             if json_depth(value.get()) > MAX_DEPTH {
                 let message = format!("nested more than {MAX_DEPTH} levels deep");
                 return Err(match name.as_str() {
@@ -113,5 +119,32 @@ impl Params {
             Some(Value::Array(items)) => items.iter().map(|item| item.as_str().ok_or_else(wrong)).collect(),
             Some(_) => Err(wrong()),
         }
+    }
+}
+
+/// The fields of an object as they stand, none of their values read yet.
+struct Pairs<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Pairs<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(PairsVisitor)
+    }
+}
+
+struct PairsVisitor;
+
+impl<'de> Visitor<'de> for PairsVisitor {
+    type Value = Pairs<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut pairs = Vec::new();
+        while let Some(pair) = map.next_entry()? {
+            pairs.push(pair);
+        }
+        Ok(Pairs(pairs))
     }
 }

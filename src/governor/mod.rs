@@ -132,7 +132,8 @@ impl Governor {
     pub fn parse_with(&self, agent_id: &str, input: &str, context: &Map<String, Value>) -> Result<ParseResult, Error> {
         let agent_id = checked_agent_id(agent_id)?;
         if !self.inner.auto_register && self.inner.ledger.get(&agent_id).is_none() {
-            return Err(Error::agent_not_found(agent_id.as_str()));
+            // A log that could not be read whole may have known it.
+            return Err(self.inner.log.refusal().unwrap_or_else(|| Error::agent_not_found(agent_id.as_str())));
         }
         let at = self.inner.clock.now();
         let id = IntentId::new(at, self.inner.entropy.bits());

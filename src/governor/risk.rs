@@ -39,7 +39,8 @@ pub(super) fn effective_risk(parser: &Parser, floors: &ActionFloors, intent: &In
     let floor = risk_floor(&intent.parsed_action, &intent.required_capabilities)
         .max(floors.of(&intent.parsed_action, parser))
         .max(amount_floor(intent));
-    let floor = if is_in_production(intent) && changes_something(intent) { floor.raised() } else { floor };
+    let raised = (is_in_production(intent) && changes_something(intent)) || is_bulk(intent);
+    let floor = if raised { floor.raised() } else { floor };
     floor.max(intent.risk_level)
 }
 
@@ -54,18 +55,32 @@ fn amount_floor(intent: &Intent) -> RiskLevel {
     if transfers.peek().is_none() {
         return RiskLevel::Low;
     }
-    match intent.context.get("amount").and_then(serde_json::Value::as_f64) {
-        Some(amount) if amount >= 10_000.0 => RiskLevel::Critical,
-        Some(amount) if amount > 100.0 => RiskLevel::High,
-        None if transfers.any(|capability| capability.resource() == Some(Resource::Payment)) => RiskLevel::High,
-        _ => RiskLevel::Medium,
+    let is_payment = transfers.any(|capability| capability.resource() == Some(Resource::Payment));
+    let Some(amount) = intent.context.get("amount").filter(|amount| !amount.is_null()) else {
+        return if is_payment { RiskLevel::High } else { RiskLevel::Medium };
+    };
+    match amount.as_f64() {
+        Some(amount) if (0.0..=100.0).contains(&amount) => RiskLevel::Medium,
+        Some(amount) if (0.0..10_000.0).contains(&amount) => RiskLevel::High,
+        // 10,000 or more, less than nothing, or no number at all.
+        _ => RiskLevel::Critical,
     }
+}
+
+/// Whether the context names more than 1,000 records of anything but public information.
+fn is_bulk(intent: &Intent) -> bool {
+    let count = intent.context.get("recordCount").and_then(serde_json::Value::as_f64);
+    count.is_some_and(|count| count > 1000.0)
+        && intent.required_capabilities.iter().any(|capability| capability.resource() != Some(Resource::Information))
 }
 
 fn is_in_production(intent: &Intent) -> bool {
     let environment = intent.context.get("environment").and_then(|value| value.as_str());
-    environment.is_some_and(|name| ["production", "prod"].iter().any(|known| name.trim().eq_ignore_ascii_case(known)))
+    environment.is_some_and(|name| PRODUCTION.iter().any(|known| name.trim().eq_ignore_ascii_case(known)))
 }
+
+/// What production is called.
+const PRODUCTION: [&str; 4] = ["production", "prod", "prd", "live"];
 
 fn changes_something(intent: &Intent) -> bool {
     intent.required_capabilities.iter().any(|capability| capability.operation() != Some(Operation::Read))

@@ -176,6 +176,10 @@ fn check_context_beside(context: &Map<String, Value>, ours: &[&str]) -> Result<(
     if map_depth(context, MAX_CONTEXT_DEPTH) > MAX_CONTEXT_DEPTH {
         return Err(Error::input("context", format!("nested more than {MAX_CONTEXT_DEPTH} levels deep")));
     }
+    // Every reader of it takes a word; in another form it could slip past those that restrict.
+    if context.get("environment").is_some_and(|value| !value.is_string() && !value.is_null()) {
+        return Err(Error::input("context", "environment: expected a string, for example production"));
+    }
     let size = json_size(context)?;
     if size <= MAX_CONTEXT_BYTES {
         return Ok(());

@@ -7,6 +7,7 @@
 mod action;
 mod agent;
 mod capability;
+mod classification;
 mod constraints;
 mod decision;
 mod enforcement;
@@ -23,6 +24,7 @@ mod word;
 pub use action::Action;
 pub use agent::{Agent, AgentInfo, AgentState, Label};
 pub use capability::{Capability, Operation, Resource};
+pub use classification::Classification;
 pub use constraints::Constraints;
 pub use decision::{Decision, Outcome};
 pub use enforcement::{Enforcement, InputEnforcement};

@@ -60,16 +60,21 @@ fn capability_floor(action: &Action, capability: &Capability) -> RiskLevel {
         Operation::Write => match resource {
             Some(R::Health) => High,
             Some(
-                R::Customer
-                | R::Account
-                | R::Database
-                | R::System
-                | R::Payment
-                | R::Credential
-                | R::Permission
-                | R::Unknown,
-            ) => Medium,
-            _ => Low,
+                R::Task
+                | R::Calendar
+                | R::Document
+                | R::Media
+                | R::File
+                | R::Email
+                | R::Message
+                | R::Contact
+                | R::Order
+                | R::Booking
+                | R::Code
+                | R::Information
+                | R::Analytics,
+            ) => Low,
+            _ => Medium,
         },
         Operation::Delete => match resource {
             Some(R::Account | R::Credential | R::Health) => High,
@@ -78,12 +83,35 @@ fn capability_floor(action: &Action, capability: &Capability) -> RiskLevel {
         },
         Operation::Send => match resource {
             Some(R::Credential | R::Health | R::Customer | R::Payment) => High,
-            Some(R::Social | R::Web | R::Unknown) => Medium,
-            _ => Low,
+            Some(
+                R::Email
+                | R::Message
+                | R::Document
+                | R::File
+                | R::Calendar
+                | R::Task
+                | R::Media
+                | R::Information
+                | R::Code
+                | R::Analytics,
+            ) => Low,
+            _ => Medium,
         },
         Operation::Execute => match resource {
-            Some(R::System | R::Network | R::Database | R::Credential | R::Unknown) => Medium,
-            _ => Low,
+            Some(
+                R::Media
+                | R::Information
+                | R::Device
+                | R::Code
+                | R::Model
+                | R::Document
+                | R::File
+                | R::Calendar
+                | R::Analytics
+                | R::Task
+                | R::Web,
+            ) => Low,
+            _ => Medium,
         },
         Operation::Admin => match resource {
             Some(R::Credential | R::Network | R::System) => High,
@@ -93,14 +121,23 @@ fn capability_floor(action: &Action, capability: &Capability) -> RiskLevel {
     }
 }
 
-fn names_a_public_part(action: &Action) -> bool {
+pub(super) fn names_a_public_part(action: &Action) -> bool {
+    let is_secret = |word: &str| {
+        ["private", "secret", "password", "passphrase", "token", "pin", "credential"]
+            .iter()
+            .any(|known| word.starts_with(known))
+    };
     let mut before = "";
-    action.words().any(|word| {
-        let public =
+    let mut public = false;
+    for word in action.words() {
+        if is_secret(word) {
+            return false;
+        }
+        public |=
             matches!(word, "fingerprint" | "fingerprints") || (before == "public" && matches!(word, "key" | "keys"));
         before = word;
-        public
-    })
+    }
+    public
 }
 
 #[cfg(test)]
@@ -124,6 +161,7 @@ mod tests {
         assert_eq!(floor("get_key_fingerprint", &["credential:read"]), RiskLevel::Low);
         assert_eq!(floor("show_public_keys", &["credential:read"]), RiskLevel::Low);
         assert_eq!(floor("publish_public_password", &["credential:read"]), RiskLevel::High);
+        assert_eq!(floor("show_public_keys_and_private_keys", &["credential:read"]), RiskLevel::High);
     }
 
     #[test]

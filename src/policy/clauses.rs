@@ -9,9 +9,9 @@ use regex::RegexBuilder;
 use super::document::{Fields, Report, excerpt};
 use super::nearest::did_you_mean;
 use super::pattern::{CapabilityPattern, Names};
-use super::rule::{Classification, ContextClause, Levels, Match, Pattern};
+use super::rule::{ContextClause, Levels, Match, Pattern};
 use super::tree::{Node, Value};
-use crate::model::{Capability, Operation, Resource, RiskLevel, Tier};
+use crate::model::{Capability, Classification, Operation, Resource, RiskLevel, Tier};
 
 /// Reads the clauses of a rule.
 pub(super) fn read(
@@ -206,7 +206,7 @@ fn context(node: Node, patterns: &mut HashMap<String, Pattern>, report: &mut Rep
                 return None;
             };
             let pattern = regex(matches, patterns, report)?;
-            Some(ContextClause { key: key?.into(), pattern })
+            Some(ContextClause { key: key?.into(), pattern, allows: false })
         })
         .collect();
     clauses.sort_by(|a, b| (&a.key, a.pattern.0.as_str()).cmp(&(&b.key, b.pattern.0.as_str())));

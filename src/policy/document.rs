@@ -82,7 +82,7 @@ impl RuleReader<'_> {
         let to_at = fields.place("to");
         let to = fields.take("to").map(|node| self.vocabulary.patterns(node, "to", report));
         let reason = fields.line("reason", MAX_TEXT_CHARS, report);
-        let matches = match fields.take("match") {
+        let mut matches = match fields.take("match") {
             Some(node) => clauses::read(node, self.vocabulary, self.patterns, report),
             None => Match::default(),
         };
@@ -109,6 +109,9 @@ impl RuleReader<'_> {
 
         let to = to.unwrap_or_default();
         warn_of_idle_remains(&to, to_at, &matches.capabilities, report);
+        for clause in &mut matches.context {
+            clause.allows = effect == Effect::Allow;
+        }
         Some(Rule {
             id: id?.into(),
             effect,

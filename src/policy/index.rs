@@ -136,7 +136,7 @@ impl Index {
             return ANY;
         }
         let name = request.intent.context.get(ENVIRONMENT_KEY).and_then(Value::as_str);
-        name.and_then(|name| self.environments.number(&name.to_lowercase())).unwrap_or(ANY)
+        name.and_then(|name| self.environments.number(&name.trim().to_lowercase())).unwrap_or(ANY)
     }
 
     fn keys(&mut self, rule: &Rule) -> Vec<Key> {

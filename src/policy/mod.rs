@@ -36,5 +36,4 @@ pub use explain::RuleTrace;
 pub use rule::Effect;
 pub use set::{PolicyFormat, PolicySet};
 
-#[allow(unused_imports, reason = "called by the composition of the engines")]
-pub(crate) use evaluate::{Approval, PolicyRequest, Verdict};
+pub(crate) use evaluate::{PolicyRequest, Verdict};

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use regex::Regex;
 use serde_json::Value;
 
-pub(super) use self::class::Classification;
 use super::evaluate::PolicyRequest;
 use super::pattern::{CapabilityPattern, Names};
-use crate::model::{Capability, Constraints, RiskLevel, Tier, closed_words};
+use crate::model::{Capability, Classification, Constraints, RiskLevel, Tier, closed_words};
 
 closed_words! {
     /// What a policy rule does with the capabilities that it matches; the
@@ -127,6 +126,7 @@ impl Match {
 
     // Lower case was made of the rule's words at load.
     fn names_environment(&self, name: &str) -> bool {
+        let name = name.trim();
         if name.is_ascii() {
             return self.environment.iter().any(|known| known.eq_ignore_ascii_case(name));
         }
@@ -145,15 +145,30 @@ pub(super) const ENVIRONMENT_KEY: &str = "environment";
 pub(super) struct ContextClause {
     pub(super) key: Box<str>,
     pub(super) pattern: Pattern,
+    /// The rule allows: then every item of a list must match, and what cannot be
+    /// compared does not. In a rule that restricts one item is enough, and what
+    /// cannot be compared does match, so that no other form of a value slips past.
+    pub(super) allows: bool,
 }
 
 impl ContextClause {
     fn matches(&self, value: &Value) -> bool {
         match value {
             Value::String(text) => self.pattern.0.is_match(text),
-            Value::Number(number) => self.pattern.0.is_match(&number.to_string()),
-            _ => false,
+            Value::Number(number) => self.pattern.0.is_match(&plain(number)),
+            Value::Bool(flag) => self.pattern.0.is_match(if *flag { "true" } else { "false" }),
+            Value::Array(items) if self.allows => !items.is_empty() && items.iter().all(|item| self.matches(item)),
+            Value::Array(items) => items.is_empty() || items.iter().any(|item| self.matches(item)),
+            Value::Null | Value::Object(_) => !self.allows,
         }
+    }
+}
+
+/// A number as people write it: 50000, whether it came as 50000, 50000.0 or 5e4.
+fn plain(number: &serde_json::Number) -> String {
+    match number.as_f64() {
+        Some(value) if number.is_f64() && value.fract() == 0.0 && value.abs() < 1e15 => format!("{value:.0}"),
+        _ => number.to_string(),
     }
 }
 
@@ -191,7 +206,11 @@ impl Levels {
 
     /// The one risk, tier and class of a request.
     pub(super) fn of(request: &PolicyRequest<'_>) -> Self {
-        let class = request.intent.context.get(CLASSIFICATION_KEY).and_then(Value::as_str).and_then(classify);
+        let intent = request.intent;
+        // A caller cannot call its data less sensitive than what it asks for, nor slip past by another spelling.
+        let claimed = intent.context.get(CLASSIFICATION_KEY).filter(|value| !value.is_null());
+        let claimed = claimed.map(|value| value.as_str().map_or(Classification::Restricted, Classification::of_word));
+        let class = claimed.max(Classification::floor(&intent.parsed_action, &intent.required_capabilities));
         Self(risk_bit(request.risk) | tier_bit(request.trust.tier) | class_bit(class))
     }
 
@@ -229,25 +248,6 @@ impl Default for Levels {
     }
 }
 
-#[allow(unreachable_pub, reason = "the macro makes public words; these are the engine's own")]
-mod class {
-    use crate::model::closed_words;
-
-    closed_words! {
-        /// How sensitive the data is that an intent touches.
-        pub enum Classification("classification") {
-            /// For anyone.
-            Public = "PUBLIC",
-            /// For the organisation.
-            Internal = "INTERNAL",
-            /// For those who need it.
-            Confidential = "CONFIDENTIAL",
-            /// For those who are named.
-            Restricted = "RESTRICTED",
-        }
-    }
-}
-
 const fn risk_bit(risk: RiskLevel) -> u16 {
     1 << risk as u16
 }
@@ -271,9 +271,3 @@ const NO_CLASS: u16 = 14;
 const ALL_CLASSES: u16 = 0x7C00;
 // A word that is added to the vocabulary has to be given a bit here too.
 const _: () = assert!(RiskLevel::ALL.len() == 4 && Tier::ALL.len() == 6 && Classification::ALL.len() == 4);
-
-/// The class that a caller's word names, in whatever case: one that is written
-/// otherwise must not slip past a rule.
-fn classify(word: &str) -> Option<Classification> {
-    Classification::ALL.iter().copied().find(|class| class.as_str().eq_ignore_ascii_case(word))
-}

@@ -180,13 +180,11 @@ impl PolicySet {
     }
 
     /// Decides on a request.
-    #[allow(dead_code, reason = "called by the composition of the engines")]
     pub(crate) fn evaluate(&self, request: &PolicyRequest<'_>) -> Verdict {
         self.0.engine.evaluate(request)
     }
 
     /// Holds every rule against a request.
-    #[allow(dead_code, reason = "called by the composition of the engines")]
     pub(crate) fn explain(&self, request: &PolicyRequest<'_>) -> Vec<RuleTrace> {
         self.0.engine.explain(request)
     }

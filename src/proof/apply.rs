@@ -1,17 +1,23 @@
 //! Reading the journal from front to back: what stands in each entry is
 //! checked, and what is new to the index goes into it.
 
+use std::collections::BTreeMap;
+
 use crate::model::{BrokenKind, Digest, ProofId, Sequence};
 use crate::store::{Finding, Frame, Kind, Position, ViewError, Visitor};
 
 use super::entry::{OutcomeEntry, RecoveryEntry, StateEntry, StoreEntry};
 use super::evidence;
-use super::index::{Index, RecordFacts};
+use super::index::{Census, Index, RecordFacts};
 use super::record::StoredRecord;
 
 /// A reading of the journal.
 pub(super) struct Reading<'a> {
     index: Option<&'a mut Index>,
+    /// The latest value of each state, from the journal alone.
+    pub(super) states: BTreeMap<String, Vec<u8>>,
+    /// What the index must add up to.
+    pub(super) census: Census,
     /// Why the index takes in nothing more.
     pub(super) view_error: Option<ViewError>,
     chain: Chain,
@@ -45,7 +51,7 @@ impl<'a> Reading<'a> {
 
     fn new(index: Option<&'a mut Index>) -> Self {
         let chain = Chain { records: 0, head_hash: Digest::ZERO, last_time: i64::MIN };
-        Self { index, view_error: None, chain, before_break: None }
+        Self { index, states: BTreeMap::new(), census: Census::default(), view_error: None, chain, before_break: None }
     }
 
     /// Calls the index, unless it has the entry or has failed.
@@ -86,19 +92,16 @@ impl<'a> Reading<'a> {
             head_hash: stored.hash,
             last_time: fields.timestamp.as_millis().max(self.chain.last_time),
         };
-        self.feed(frame.sequence, |index| {
-            index.add_record(
-                frame.sequence,
-                &RecordFacts {
-                    entity: &fields.entity_id,
-                    time: fields.timestamp,
-                    decision: fields.decision,
-                    risk: fields.risk_level,
-                    score: fields.trust_score,
-                    hash: stored.hash,
-                },
-            )
-        });
+        let facts = RecordFacts {
+            entity: &fields.entity_id,
+            time: fields.timestamp,
+            decision: fields.decision,
+            risk: fields.risk_level,
+            score: fields.trust_score,
+            hash: stored.hash,
+        };
+        self.census.add_record(&facts);
+        self.feed(frame.sequence, |index| index.add_record(frame.sequence, &facts));
         found
     }
 
@@ -106,10 +109,11 @@ impl<'a> Reading<'a> {
         let Ok(entry) = serde_json::from_slice::<OutcomeEntry<'_>>(frame.body) else {
             return Some(unreadable("an outcome"));
         };
+        if let Some(state) = &entry.state {
+            self.states.insert(state.key.to_string(), state.value.get().as_bytes().to_vec());
+        }
+        self.census.add_outcome(&entry.entity_id, entry.outcome);
         self.feed(frame.sequence, |index| {
-            if let Some(state) = &entry.state {
-                index.set_state(&state.key, state.value.get().as_bytes());
-            }
             index.add_outcome(&entry.entity_id, entry.proof_id.sequence(), entry.outcome, entry.timestamp)
         });
         None
@@ -119,8 +123,8 @@ impl<'a> Reading<'a> {
         let Ok(entry) = serde_json::from_slice::<StateEntry<'_>>(frame.body) else {
             return Some(unreadable("a state"));
         };
+        self.states.insert(entry.state.key.to_string(), entry.state.value.get().as_bytes().to_vec());
         self.feed(frame.sequence, |index| {
-            index.set_state(&entry.state.key, entry.state.value.get().as_bytes());
             index.see_time(entry.timestamp);
             Ok(())
         });

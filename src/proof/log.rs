@@ -156,11 +156,15 @@ impl ProofLog {
         let mut reading = Reading::into_index(&mut index);
         let view_entries = mark.map(|mark| (mark.store, mark.totals.applied.entries));
         let opened = store::open(files, &mut reading, view_entries, fresh)?;
-        let view_error = load_error.or(reading.view_error).or_else(|| {
+        let Reading { states, census, view_error, .. } = reading;
+        let view_error = load_error.or(view_error).or_else(|| {
             let mark = mark?;
             let applied = mark.totals.applied;
             let same = mark.store == opened.store && (applied.entries == 0 || opened.view_link == Some(applied.link));
             (!same).then_some(ViewError::Disagrees("it was made from another journal"))
+        });
+        let view_error = view_error.or_else(|| {
+            (!index.agrees_with(&census)).then_some(ViewError::Disagrees("its sums are not the journal's"))
         });
         let (journal, breakage) = match opened.journal {
             Ok(journal) => (Some(journal), None),
@@ -189,7 +193,6 @@ impl ProofLog {
             }
         }
         let shared = Arc::new(shared);
-        let states = shared.states();
         let writer = if let Some(journal) = journal {
             Some(Self::start(&shared, journal, options, opened.created, opened.recovered.as_ref(), now)?)
         } else {
@@ -199,7 +202,10 @@ impl ProofLog {
         };
         let open = Mutex::new(Some(Open { writer, _lock: lock }));
         let log = Self { shared, durability: options.durability, open };
-        Ok((log, Startup { states, created: opened.created, recovered: opened.recovered }))
+        Ok((
+            log,
+            Startup { states: states.into_iter().collect(), created: opened.created, recovered: opened.recovered },
+        ))
     }
 
     /// Writes what a new or a recovered journal must say first, then starts the writer.
@@ -352,6 +358,8 @@ impl ProofLog {
             .records
             .into_iter()
             .map(|(sequence, outcome)| self.record_at(sequence, outcome))
+            // A broken log answers with what can still be read; that it is broken is said elsewhere.
+            .filter(|record| record.is_ok() || self.integrity())
             .collect::<Result<Vec<ProofRecord>, Error>>()?;
         Ok(ProofPage::new(items, selection.total, query.page, query.page_size))
     }

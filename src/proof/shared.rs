@@ -90,15 +90,6 @@ impl Shared {
         }
     }
 
-    pub(super) fn states(&self) -> Vec<(String, Vec<u8>)> {
-        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
-        let states = index.states().or_else(|error| {
-            self.rebuild(&mut index, &error);
-            index.states()
-        });
-        states.map(|states| states.into_iter().collect()).unwrap_or_default()
-    }
-
     pub(super) fn first_breakage(&self) -> Option<Breakage> {
         self.breakage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 
@@ -37,6 +37,7 @@ pub(super) struct Writer {
     body: Vec<u8>,
     /// The journal has grown since the head was noted.
     head_is_old: bool,
+    head_noted: Instant,
 }
 
 /// An entry that is staged: its place, and the hash when it is a record.
@@ -47,11 +48,12 @@ struct Staged {
 
 impl Writer {
     pub(super) fn new(shared: Arc<Shared>, journal: Journal, pace: Pace, head_hash: Digest) -> Self {
-        Self { shared, journal, pace, head_hash, body: Vec::new(), head_is_old: true }
+        Self { shared, journal, pace, head_hash, body: Vec::new(), head_is_old: true, head_noted: Instant::now() }
     }
 
     /// Works until the intake is closed or a write fails.
     pub(super) fn run(mut self) {
+        let guard = Guard { shared: Some(Arc::clone(&self.shared)) };
         loop {
             let batch = self.shared.intake.take(self.pace.gather, self.pace.idle);
             let step = if !batch.drafts.is_empty() {
@@ -59,15 +61,17 @@ impl Writer {
             } else if batch.last {
                 break;
             } else {
-                self.rest()
+                self.rest();
+                Ok(())
             };
             if let Err(error) = step {
-                return self.fail(&error.to_string());
+                return guard.fail(&error.to_string());
             }
         }
         self.shared.persist();
-        if let Err(error) = self.journal.close() {
-            self.fail(&error.to_string());
+        match self.journal.close() {
+            Ok(()) => guard.disarm(),
+            Err(error) => guard.fail(&error.to_string()),
         }
     }
 
@@ -89,6 +93,9 @@ impl Writer {
         self.shared.progress.applied(durable);
         if self.shared.index().unpersisted() >= self.pace.persist_every {
             self.shared.persist();
+        }
+        if self.head_noted.elapsed() >= self.pace.idle {
+            self.note_head();
         }
         Ok(())
     }
@@ -136,18 +143,47 @@ impl Writer {
     }
 
     /// Uses a quiet moment.
-    fn rest(&mut self) -> std::io::Result<()> {
+    fn rest(&mut self) {
         self.shared.persist();
-        if self.head_is_old {
-            self.journal.note_head()?;
-            self.head_is_old = false;
-        }
-        Ok(())
+        self.note_head();
     }
 
-    fn fail(self, message: &str) {
-        self.shared.intake.refuse(Refusal::Failed(message.to_owned()));
-        self.shared.progress.failed();
+    /// Notes in `HEAD` how far the journal has come. Where that fails the entries
+    /// are on disk all the same; it is tried again later.
+    fn note_head(&mut self) {
+        if self.head_is_old && self.journal.note_head().is_ok() {
+            self.head_is_old = false;
+        }
+        self.head_noted = Instant::now();
+    }
+}
+
+/// Tells who waits when the writer ends without having closed the journal: by a
+/// failed write, or by a panic.
+struct Guard {
+    shared: Option<Arc<Shared>>,
+}
+
+impl Guard {
+    fn disarm(mut self) {
+        self.shared = None;
+    }
+
+    fn fail(mut self, message: &str) {
+        self.tell(message);
+    }
+
+    fn tell(&mut self, message: &str) {
+        if let Some(shared) = self.shared.take() {
+            shared.intake.refuse(Refusal::Failed(message.to_owned()));
+            shared.progress.failed();
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.tell("the writer ended unexpectedly");
     }
 }
 
@@ -167,14 +203,8 @@ fn apply_one(index: &mut Index, pending: &Pending, hash: Option<Digest>) -> Resu
                 hash: hash.unwrap_or(Digest::ZERO),
             },
         ),
-        Draft::Outcome(draft) => {
-            if let Some(state) = &draft.state {
-                index.set_state(&state.key, state.value.as_bytes());
-            }
-            index.add_outcome(&draft.entity, draft.proof_id.sequence(), draft.outcome, pending.at)
-        }
-        Draft::State { state, .. } => {
-            index.set_state(&state.key, state.value.as_bytes());
+        Draft::Outcome(draft) => index.add_outcome(&draft.entity, draft.proof_id.sequence(), draft.outcome, pending.at),
+        Draft::State { .. } => {
             index.see_time(pending.at);
             Ok(())
         }

@@ -181,7 +181,12 @@ impl Journal {
             return Ok(());
         }
         let ahead = self.end.clamp(LEAST_AHEAD, MOST_AHEAD);
-        let until = (needed + ahead).next_multiple_of(PAGE);
+        // On a disk that is nearly full, what is needed may still fit.
+        self.fill((needed + ahead).next_multiple_of(PAGE)).or_else(|_| self.fill(needed.next_multiple_of(PAGE)))
+    }
+
+    /// Fills the file with zeros up to `until`, and syncs them.
+    fn fill(&mut self, until: u64) -> io::Result<()> {
         let zeros = vec![0; ZEROS_AT_ONCE];
         let mut at = self.allocated;
         while at < until {

@@ -71,7 +71,9 @@ impl<'a> Walk<'a> {
         let mut torn = false;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             let decoded = Frame::decode(rest);
-            let half_written = decoded.as_ref().is_ok_and(|frame| last && frame.evidence.last() == Some(&0));
+            let half_written = decoded.as_ref().is_ok_and(|frame| {
+                last && (frame.evidence.last() == Some(&0) || longest_zero_run(frame.evidence) >= LEAST_HOLE)
+            });
             match decoded {
                 Ok(frame) if !(half_written && self.is_torn(bytes, at)) => {
                     self.frame(&frame, &name, at);

@@ -118,18 +118,36 @@ fn the_tier_in_force_counts_and_not_that_of_the_score() {
 }
 
 #[test]
-fn context_matches_strings_and_numbers_only() {
-    let policies = toml(&["id = \"a\"\neffect = \"allow\"\nmatch.context = [{ key = \"n\", matches = '^4[0-9]$' }]"]);
-    for (value, expected) in [
-        (json!("42"), Decision::Allow),
-        (json!(42), Decision::Allow),
-        (json!(420), Decision::Deny),
-        (json!([42]), Decision::Deny),
-        (json!(null), Decision::Deny),
-        (json!({ "n": 42 }), Decision::Deny),
+fn what_a_context_clause_cannot_compare_never_loosens() {
+    let clause = "match.context = [{ key = \"n\", matches = '^4[0-9]$' }]";
+    let allowing = toml(&[&format!("id = \"a\"\neffect = \"allow\"\n{clause}")]);
+    let denying = toml(&[READ, &format!("id = \"d\"\neffect = \"deny\"\n{clause}")]);
+    // Whether an allow matches, and whether a deny does.
+    for (value, allows, denies) in [
+        (json!("42"), true, true),
+        (json!(42), true, true),
+        (json!(42.0), true, true),
+        (json!(4.2e1), true, true),
+        (json!(420), false, false),
+        (json!([42]), true, true),
+        (json!([42, 7]), false, true),
+        (json!([]), false, true),
+        (json!(null), false, true),
+        (json!({ "n": 42 }), false, true),
     ] {
-        let intent = intent("do_it", &["email:read"]).with_context("n", value.clone());
-        assert_eq!(decide(&policies, &intent).decision, expected, "{value}");
+        let intent = intent("read_email", &["email:read"]).with_context("n", value.clone());
+        assert_eq!(decide(&allowing, &intent).decision == Decision::Allow, allows, "allow: {value}");
+        assert_eq!(decide(&denying, &intent).decision == Decision::Deny, denies, "deny: {value}");
+    }
+}
+
+#[test]
+fn a_caller_cannot_call_its_data_less_sensitive_than_it_is() {
+    let policies =
+        toml(&[READ, "id = \"d\"\neffect = \"deny\"\nmatch.classification = [\"CONFIDENTIAL\", \"RESTRICTED\"]"]);
+    for word in [json!("PUBLIC"), json!("SECRET"), json!("RESTRICTED "), json!(["RESTRICTED"])] {
+        let asked = intent("read_email", &["email:read"]).with_context("dataClassification", word.clone());
+        assert_eq!(decide(&policies, &asked).decision, Decision::Deny, "{word}");
     }
 }
 
@@ -137,8 +155,8 @@ fn context_matches_strings_and_numbers_only() {
 fn environments_and_classes_are_compared_without_case() {
     let policies =
         toml(&["id = \"a\"\neffect = \"allow\"\nmatch = { environment = [\"Küche\"], classification = [\"PUBLIC\"] }"]);
-    let asked = intent("do_it", &["email:read"])
-        .with_context("environment", "KÜCHE")
+    let asked = intent("do_it", &["document:read"])
+        .with_context("environment", " KÜCHE ")
         .with_context("dataClassification", "public");
     assert_eq!(decide(&policies, &asked).decision, Decision::Allow);
 }

@@ -41,7 +41,7 @@ fn every_tier_gets_what_the_table_says() {
     let policies = recommended();
     let mut seen = 0;
     for (operation, risk, tier, expected) in cells() {
-        for resource in [Resource::Email, Resource::Payment, Resource::Document, Resource::System] {
+        for resource in [Resource::Email, Resource::Task, Resource::Document, Resource::System] {
             let capability = Capability::new(resource, operation);
             let intent = intent("do_it", &[capability.as_str()]);
             let verdict = policies.evaluate(&request(&intent, tier, risk));
@@ -90,9 +90,18 @@ fn secrets_and_what_is_unknown_are_granted_to_nobody() {
 }
 
 #[test]
-fn secrets_at_high_risk_need_a_person_even_of_a_trusted_agent() {
+fn secrets_money_rights_and_health_at_high_risk_need_a_person_even_of_a_trusted_agent() {
     let policies = recommended();
-    for capability in ["credential:read", "credential:write", "credential:admin", "credential:execute"] {
+    for capability in [
+        "credential:read",
+        "credential:write",
+        "credential:admin",
+        "credential:execute",
+        "payment:write",
+        "permission:write",
+        "health:read",
+        "health:send",
+    ] {
         let intent = intent("do_it", &[capability]);
         let verdict = policies.evaluate(&request(&intent, Tier::T5, RiskLevel::High));
         assert_eq!(verdict.decision, Decision::Escalate, "{capability}");

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::*;
-use crate::model::{Capability, Constraints, Decision};
+use crate::model::{Capability, Classification, Constraints, Decision};
 
 /// What the twin decides.
 #[derive(Debug, PartialEq)]
@@ -81,7 +81,7 @@ pub(super) fn decide(document: &Value, request: &PolicyRequest<'_>) -> Answer {
 
 fn fate(document: &Value, rules: &[Value], request: &PolicyRequest<'_>, capability: &Capability) -> (Fate, Vec<usize>) {
     let matching = |effect: &str| -> Vec<usize> {
-        let fits = |rule: &Value| rule["effect"] == effect && matches(&rule["match"], request, capability);
+        let fits = |rule: &Value| rule["effect"] == effect && matches(effect, &rule["match"], request, capability);
         (0..rules.len()).filter(|index| fits(&rules[*index])).collect()
     };
     let denies = matching("deny");
@@ -106,18 +106,15 @@ fn fate(document: &Value, rules: &[Value], request: &PolicyRequest<'_>, capabili
     if granting.is_empty() { (Fate::Unmatched, vec![]) } else { (Fate::Granted, granting) }
 }
 
-fn matches(clauses: &Value, request: &PolicyRequest<'_>, capability: &Capability) -> bool {
+fn matches(effect: &str, clauses: &Value, request: &PolicyRequest<'_>, capability: &Capability) -> bool {
     let intent = request.intent;
     let any = |field: &str, holds: &dyn Fn(&str) -> bool| {
         clauses.get(field).is_none() || texts(&clauses[field]).into_iter().any(holds)
     };
-    let context = |key: &str| match intent.context.get(key) {
-        Some(Value::String(text)) => Some(text.clone()),
-        Some(Value::Number(number)) => Some(number.to_string()),
-        _ => None,
-    };
-    let equals =
-        |key: &str, wanted: &str| context(key).is_some_and(|found| found.to_lowercase() == wanted.to_lowercase());
+    let environment = intent.context.get("environment").and_then(Value::as_str).unwrap_or_default();
+    let class = intent.context.get("dataClassification").filter(|value| !value.is_null());
+    let class = class.map(|value| value.as_str().map_or(Classification::Restricted, Classification::of_word));
+    let class = class.max(Classification::floor(&intent.parsed_action, &intent.required_capabilities));
     let end = |field: &str, end: &str| clauses.get(field).and_then(|range| range.get(end)).and_then(Value::as_str);
     let risk = |text: &str| text.parse::<RiskLevel>().unwrap();
     let tier = |text: &str| text.parse::<Tier>().unwrap();
@@ -129,12 +126,28 @@ fn matches(clauses: &Value, request: &PolicyRequest<'_>, capability: &Capability
         && end("risk", "max").is_none_or(|max| request.risk <= risk(max))
         && end("tiers", "min").is_none_or(|min| request.trust.tier >= tier(min))
         && end("tiers", "max").is_none_or(|max| request.trust.tier <= tier(max))
-        && any("classification", &|wanted| equals("dataClassification", wanted))
-        && any("environment", &|wanted| equals("environment", wanted))
+        && any("classification", &|wanted| class.is_some_and(|class| class.as_str() == wanted))
+        && any("environment", &|wanted| environment.trim().to_lowercase() == wanted.to_lowercase())
         && clauses.get("context").and_then(Value::as_array).into_iter().flatten().all(|clause| {
             let pattern = regex::Regex::new(clause["matches"].as_str().unwrap()).unwrap();
-            context(clause["key"].as_str().unwrap()).is_some_and(|text| pattern.is_match(&text))
+            match intent.context.get(clause["key"].as_str().unwrap()) {
+                None => false,
+                Some(Value::String(text)) => pattern.is_match(text),
+                Some(Value::Number(number)) => pattern.is_match(&number.to_string()),
+                Some(Value::Bool(flag)) => pattern.is_match(&flag.to_string()),
+                Some(Value::Array(items)) if effect == "allow" => {
+                    !items.is_empty() && items.iter().all(|item| pattern.is_match(&as_text(item)))
+                }
+                Some(Value::Array(items)) => {
+                    items.is_empty() || items.iter().any(|item| pattern.is_match(&as_text(item)))
+                }
+                Some(_) => effect != "allow",
+            }
         })
+}
+
+fn as_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn is_capability(pattern: &str, capability: &Capability) -> bool {

@@ -1,21 +1,24 @@
 //! The index over the journal: for each entity its records in order, in blocks
-//! with summaries; the states by their keys; and the totals.
+//! with summaries; and the totals.
 //!
 //! It takes in entries in their order and answers which records match, how
 //! many there are, and what their counts add up to. Blocks that changed stay in
 //! memory until they are persisted to the view; summaries are always in memory.
 //!
-//! `posting.rs` holds what is kept of a record, `select.rs` answers, and
-//! `persist.rs` brings the index to the view and back.
+//! `posting.rs` holds what is kept of a record, `select.rs` answers,
+//! `persist.rs` brings the index to the view and back, and `census.rs` counts
+//! what the view is held against.
 
+mod census;
 mod persist;
 mod posting;
 mod select;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub(crate) use census::Census;
 pub(crate) use persist::Mark;
 pub(crate) use posting::{Filter, Tally};
 
@@ -35,7 +38,6 @@ pub(crate) struct Index {
     /// Blocks by entity and number that the view does not have as they are.
     dirty: HashMap<(u32, u32), Block>,
     dirty_entities: HashSet<u32>,
-    dirty_states: BTreeMap<String, Vec<u8>>,
     /// Entries applied since the index was last persisted.
     unpersisted: u64,
     totals: Totals,
@@ -83,7 +85,6 @@ impl Index {
             entities: Vec::new(),
             dirty: HashMap::new(),
             dirty_entities: HashSet::new(),
-            dirty_states: BTreeMap::new(),
             unpersisted: 0,
             totals: Totals {
                 applied: Position { entries: 0, link: Digest::ZERO },
@@ -156,11 +157,6 @@ impl Index {
             self.dirty_entities.insert(number);
         }
         Ok(())
-    }
-
-    /// Takes in the new state of something.
-    pub(crate) fn set_state(&mut self, key: &str, value: &[u8]) {
-        self.dirty_states.insert(key.to_owned(), value.to_vec());
     }
 
     /// Notes the time of an entry.

@@ -6,14 +6,14 @@
 //! | `n` + entity | the entity's id |
 //! | `s` + entity + chunk | 256 summaries of 108 bytes |
 //! | `b` + entity + block | up to 512 postings of 16 bytes |
-//! | `k` + key | the state under that key |
 //!
 //! Entity, chunk and block are big-endian numbers of four bytes. All that
 //! changed is written in one batch with the mark.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::census::Census;
 use super::posting::{Block, Summary};
 use super::{Entity, Index, Totals};
 use crate::model::{AgentId, Digest};
@@ -66,15 +66,15 @@ impl Index {
         Ok((index, Some(mark)))
     }
 
-    /// Every state by its key, those that are not persisted yet included.
-    pub(crate) fn states(&self) -> Result<BTreeMap<String, Vec<u8>>, ViewError> {
-        let mut states = BTreeMap::new();
-        for (key, value) in self.blocks.as_ref().map(|blocks| blocks.scan(STATE)).transpose()?.unwrap_or_default() {
-            let key = key.strip_prefix(STATE).and_then(|key| String::from_utf8(key.to_vec()).ok());
-            states.insert(key.ok_or(ViewError::Disagrees("a state's key is no text"))?, value);
-        }
-        states.extend(self.dirty_states.clone());
-        Ok(states)
+    /// Whether each entity's sums are those that a walk of the journal counted.
+    pub(crate) fn agrees_with(&self, counted: &Census) -> bool {
+        let present = self.entities.iter().filter(|entity| !entity.summaries.is_empty()).count();
+        present == counted.entities()
+            && self.entities.iter().all(|entity| {
+                let mut sums = super::Tally::default();
+                entity.summaries.iter().for_each(|summary| sums.add(&summary.tally));
+                counted.agrees_on(&entity.id, &sums)
+            })
     }
 
     /// Entries applied since the index was last persisted.
@@ -95,9 +95,6 @@ impl Index {
                 put_entity(&mut batch, *number, entity);
             }
         }
-        for (state, value) in &self.dirty_states {
-            batch.put(&[STATE, state.as_bytes()].concat(), value);
-        }
         batch.put(MARK, &Mark { store, totals: self.totals }.encode());
         Some(Changes { blocks: Arc::clone(blocks), batch, of: self.identity })
     }
@@ -109,7 +106,6 @@ impl Index {
         if of == self.identity {
             self.dirty.clear();
             self.dirty_entities.clear();
-            self.dirty_states.clear();
             self.unpersisted = 0;
         }
     }
@@ -210,7 +206,6 @@ const MARK: &[u8] = b"m";
 const NAME: &[u8] = b"n";
 const SUMMARIES: &[u8] = b"s";
 const BLOCK: &[u8] = b"b";
-const STATE: &[u8] = b"k";
 const CHUNK: usize = 256;
 
 fn key(kind: &[u8], entity: u32, number: Option<u32>) -> Vec<u8> {

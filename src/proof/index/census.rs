@@ -1,0 +1,58 @@
+//! What a walk of the journal counts of each entity, to hold the view against:
+//! a view that was changed must not speak for the journal.
+
+use std::collections::HashMap;
+
+use super::{RecordFacts, Tally};
+use crate::model::{AgentId, Decision, Outcome, RiskLevel};
+
+/// Counts by entity, made from the journal alone.
+#[derive(Debug, Default)]
+pub(crate) struct Census {
+    counts: HashMap<AgentId, Counts>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Counts {
+    decisions: [u64; 4],
+    risks: [u64; 4],
+    outcomes: [u64; 3],
+    score_sum: u64,
+}
+
+impl Census {
+    pub(crate) fn add_record(&mut self, facts: &RecordFacts<'_>) {
+        let counts = self.of(facts.entity);
+        add_one(&mut counts.decisions, facts.decision as usize);
+        add_one(&mut counts.risks, facts.risk as usize);
+        counts.score_sum += u64::from(facts.score.get());
+    }
+
+    pub(crate) fn add_outcome(&mut self, entity: &AgentId, outcome: Outcome) {
+        add_one(&mut self.of(entity).outcomes, outcome as usize);
+    }
+
+    pub(super) fn entities(&self) -> usize {
+        self.counts.len()
+    }
+
+    pub(super) fn agrees_on(&self, entity: &AgentId, sums: &Tally) -> bool {
+        let shown = Counts {
+            decisions: std::array::from_fn(|at| Decision::ALL.get(at).map_or(0, |word| sums.with_decision(*word))),
+            risks: std::array::from_fn(|at| RiskLevel::ALL.get(at).map_or(0, |word| sums.with_risk(*word))),
+            outcomes: std::array::from_fn(|at| Outcome::ALL.get(at).map_or(0, |word| sums.with_outcome(*word))),
+            score_sum: sums.score_sum(),
+        };
+        self.counts.get(entity).unwrap_or(&Counts::default()) == &shown
+    }
+
+    fn of(&mut self, entity: &AgentId) -> &mut Counts {
+        self.counts.entry(entity.clone()).or_default()
+    }
+}
+
+fn add_one(counts: &mut [u64], at: usize) {
+    if let Some(count) = counts.get_mut(at) {
+        *count += 1;
+    }
+}
