@@ -51,10 +51,20 @@ fn guarded<T>(
     if verdict.decision != Decision::Allow {
         return Ok(Guarded::Refused(Box::new(verdict)));
     }
-    let called = call(arguments);
+    let called = within(&verdict, arguments).and_then(|()| call(arguments));
     let outcome = if called.is_ok() { Outcome::Success } else { Outcome::Failure };
     governor.report(&verdict.proof_id, outcome)?;
     Ok(called.map_or_else(Guarded::Failed, Guarded::Done))
+}
+
+/// What was granted has limits, and keeping to them is the runtime's part: here,
+/// how many recipients one call may have.
+fn within(verdict: &Enforcement, arguments: &Value) -> Result<(), String> {
+    let recipients = arguments["recipients"].as_array().map_or(0, Vec::len);
+    match verdict.constraints.get("maxRecords").and_then(Value::as_u64) {
+        Some(most) if recipients as u64 > most => Err(format!("{recipients} recipients, {most} are granted")),
+        _ => Ok(()),
+    }
 }
 
 /// The tool: letters by recipient.

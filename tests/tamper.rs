@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use common::{Sample, code, frames, journal, reading};
-use rulekeep::Governor;
+use common::{Sample, code, decide, frames, in_folder, journal, reading};
+use rulekeep::{Decision, Governor, Outcome};
 use sha2::{Digest, Sha256};
 
 /// Decisions in the samples here.
@@ -443,4 +443,42 @@ fn a_journal_that_was_emptied_never_opens_empty() {
         }
         assert_never_opens_empty(store.path(), &format!("{keep} bytes kept, HEAD {with_head}, view {with_view}"));
     }
+}
+
+/// A view is made anew from the journal; whoever changes it, checksums and
+/// all, must not speak for the journal.
+#[test]
+fn a_view_that_was_changed_with_its_checksums_does_not_speak_for_the_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let governor = in_folder(folder.path());
+    for number in 0..6 {
+        let proof_id = decide(&governor, "a");
+        let outcome = if number < 2 { Outcome::Success } else { Outcome::Failure };
+        governor.report(&proof_id, outcome).unwrap();
+    }
+    governor.suspend("a", "for good reasons").unwrap();
+    let before = serde_json::to_value(governor.stats("a", ..).unwrap()).unwrap();
+    governor.close().unwrap();
+    drop(governor);
+
+    let view = sled::open(folder.path().join("view")).unwrap();
+    let mut changed = 0;
+    for entry in view.scan_prefix("s") {
+        let (key, value) = entry.unwrap();
+        let mut block = value[4..].to_vec();
+        // Behind three numbers of 8 bytes stand the counts: ALLOW by outcome, SUCCESS second, FAILURE third.
+        block.copy_within(24 + 4..24 + 8, 24 + 8);
+        block[24 + 4..24 + 8].copy_from_slice(&4_u32.to_le_bytes());
+        let crc = crc32fast::hash(&block).to_le_bytes();
+        view.insert(key, [&crc[..], &block].concat()).unwrap();
+        changed += 1;
+    }
+    assert_eq!(changed, 1);
+    view.flush().unwrap();
+    drop(view);
+
+    let governor = in_folder(folder.path());
+    assert_eq!(serde_json::to_value(governor.stats("a", ..).unwrap()).unwrap(), before);
+    assert_eq!(governor.enforce(&reading("a")).unwrap().decision, Decision::Deny);
+    assert!(governor.verify().unwrap().valid);
 }

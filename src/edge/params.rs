@@ -148,3 +148,25 @@ impl<'de> Visitor<'de> for PairsVisitor {
         Ok(Pairs(pairs))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Params, Error> {
+        Params::read(serde_json::from_str(text).unwrap())
+    }
+
+    #[test]
+    fn a_field_that_stands_twice_is_refused() {
+        assert!(read(r#"{"agentId":"a","input":"x"}"#).is_ok());
+        let error = read(r#"{"agentId":"a","agentId":"b"}"#).unwrap_err();
+        assert_eq!(error.code(), "INVALID_INPUT");
+        assert!(error.to_string().contains("agentId"), "{error}");
+    }
+
+    #[test]
+    fn null_counts_as_absent() {
+        assert!(read(r#"{"note":null}"#).unwrap().get("note").is_none());
+    }
+}

@@ -85,3 +85,38 @@ const PRODUCTION: [&str; 4] = ["production", "prod", "prd", "live"];
 fn changes_something(intent: &Intent) -> bool {
     intent.required_capabilities.iter().any(|capability| capability.operation() != Some(Operation::Read))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn risk(action: &str, capabilities: &[&str], context: &Value) -> RiskLevel {
+        let mut intent = Intent::new("a", action, RiskLevel::Low, capabilities).unwrap();
+        intent.context = context.as_object().unwrap().clone();
+        effective_risk(&Parser::new().unwrap(), &ActionFloors::default(), &intent)
+    }
+
+    #[test]
+    fn a_caller_cannot_talk_its_risk_down() {
+        use RiskLevel::{Critical, High, Low, Medium};
+        for (action, capabilities, context, expected) in [
+            ("read_file", &["file:read"][..], json!({}), Low),
+            ("delete_all_customers", &["customer:read"], json!({}), High),
+            ("pay_invoice", &["payment:transfer"], json!({}), High),
+            ("pay_invoice", &["payment:transfer"], json!({ "amount": 40 }), Medium),
+            ("pay_invoice", &["payment:transfer"], json!({ "amount": 400 }), High),
+            ("pay_invoice", &["payment:transfer"], json!({ "amount": 10_000 }), Critical),
+            ("pay_invoice", &["payment:transfer"], json!({ "amount": -5 }), Critical),
+            ("order_food", &["order:transfer"], json!({ "amount": "50000" }), Critical),
+            ("order_food", &["order:transfer"], json!({ "amount": [50_000] }), Critical),
+            ("order_food", &["order:transfer"], json!({}), Medium),
+            ("save_settings", &["config:write"], json!({}), Medium),
+            ("save_settings", &["config:write"], json!({ "environment": " LIVE " }), High),
+            ("read_customers", &["customer:read"], json!({ "recordCount": 1_000_000_000 }), High),
+            ("get_weather", &["information:read"], json!({ "recordCount": 5000 }), Low),
+        ] {
+            assert_eq!(risk(action, capabilities, &context), expected, "{action} {capabilities:?} {context}");
+        }
+    }
+}

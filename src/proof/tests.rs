@@ -175,6 +175,26 @@ fn a_tail_that_was_cut_short_is_kept_aside_and_the_log_goes_on() {
 }
 
 #[test]
+fn a_page_that_was_lost_in_the_middle_of_the_last_write_is_a_torn_tail() {
+    let disk = MemoryFiles::new();
+    let (log, _) = open(disk.clone(), Durability::Sync).unwrap();
+    let path = std::path::Path::new("journal/0000000000.rkj");
+    decide(&log, 0, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap();
+    let large = DecisionDraft {
+        evidence: encode_evidence(9, &"x".repeat(30_000), &"detail").unwrap(),
+        ..draft("a", Decision::Allow, RiskLevel::Low, 700)
+    };
+    decide(&log, 1, large).unwrap();
+    // The image that a power cut could leave: nobody has noted the second decision as on disk.
+    let torn = disk.fork();
+    torn.change(path, |content| content[16_384..20_480].fill(0));
+    let (log, startup) = open(torn, Durability::Sync).unwrap();
+    let verification = log.verify().unwrap();
+    assert!(verification.valid && startup.recovered.is_some(), "{:?}", verification.first_broken);
+    assert_eq!(verification.records, 1);
+}
+
+#[test]
 fn a_running_log_notices_a_changed_byte_when_it_verifies() {
     let disk = MemoryFiles::new();
     let (log, _) = open(disk.clone(), Durability::Sync).unwrap();

@@ -187,7 +187,7 @@ pub(crate) fn is_whole_but_for_a_length(bytes: &[u8]) -> bool {
         let right = content.checked_sub(u32_at(header, kept) as usize).and_then(|length| u32::try_from(length).ok());
         let mut mended = bytes.to_vec();
         match (right, mended.get_mut(changed..changed + 4)) {
-            (Some(right), Some(place)) => place.copy_from_slice(&right.to_le_bytes()),
+            (Some(right), Some(place)) if *place != right.to_le_bytes() => place.copy_from_slice(&right.to_le_bytes()),
             _ => return false,
         }
         Frame::decode(&mended).is_ok()
