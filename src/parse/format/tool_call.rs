@@ -9,7 +9,7 @@ use crate::parse::lexicon::Lexicon;
 use crate::parse::reading::{Act, Format, Reading};
 use crate::parse::sign::Sign;
 
-use super::{name, shell, sql};
+use super::{name, place, shell, sql};
 
 /// Reads a JSON value: every call that it holds counts.
 pub(super) fn read(value: &Value, lexicon: &Lexicon) -> Reading {
@@ -216,7 +216,7 @@ impl Reader<'_> {
         if text.len() > 512 {
             return;
         }
-        if shell::is_secret_path(text) {
+        if place::is_secret(text) {
             act.signs.add(Sign::Secret);
             self.reading
                 .push(Act::new("read", "secret", Resource::Credential, Operation::Read, 0.8).at_risk(RiskLevel::High));
