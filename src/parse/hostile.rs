@@ -195,3 +195,35 @@ fn code_that_runs_programs_is_high() {
         "__import__('os').system('ls')",
     ]);
 }
+
+#[test]
+fn a_tool_call_is_as_risky_as_its_riskiest_verb_and_place() {
+    at_least_high(&[
+        r#"{"name":"check_and_purge_backups","arguments":{}}"#,
+        r#"{"name":"manage_user","arguments":{"action":"delete"}}"#,
+        r#"{"name":"write_file","arguments":{"path":"/etc/passwd"}}"#,
+        r#"{"name":"http_request","arguments":{"method":"DELETE","url":"https://x.example/a"}}"#,
+        r#"{"function":{"name":"get_weather"},"tool_calls":[{"name":"run_terminal","arguments":{"command":"rm -rf /"}}]}"#,
+    ]);
+    assert!(intent(r#"{"name":"readFileOrDelete","arguments":{"path":"x"}}"#).risk_level >= RiskLevel::Medium);
+}
+
+#[test]
+fn a_query_that_calls_reads_secrets_or_bounds_nothing_is_high() {
+    at_least_high(&[
+        "SELECT pg_terminate_backend(1)",
+        "SELECT evil(id) FROM t",
+        "SELECT password FROM users",
+        "SELECT card_number FROM payments WHERE id = 1",
+        "SELECT ssn FROM people WHERE id = 1",
+        "UPDATE users SET name = 'x' WHERE 1",
+        "UPDATE users SET a = 2 WHERE true",
+        "UPDATE users SET a = 2 WHERE 1=1",
+        "UPDATE users SET password = 'x' WHERE id = 1",
+        "UPDATE users SET role = 'admin' WHERE id = 1",
+        "psql -c '\\! id'",
+        "psql -c 'SELECT 1' -c 'DROP TABLE x'",
+        "mongo --eval 'db.x.drop()'",
+    ]);
+    assert_eq!(intent("SELECT count(*), max(price) FROM products WHERE id IN (1, 2)").risk_level, RiskLevel::Low);
+}
