@@ -117,7 +117,7 @@ impl Shell<'_, '_> {
         if edits || dangers::holds("writes_all", name) {
             targets.extend(plain());
         } else if dangers::holds("writes_last", name) {
-            targets.extend(plain().last());
+            targets.extend(plain().next_back());
             // A move takes its source away.
             targets.extend(plain().filter(|_| name == "mv"));
         }
@@ -181,7 +181,7 @@ impl Shell<'_, '_> {
         }
         if matches!(name, "curl" | "wget" | "http" | "https") && !files.is_empty() {
             let is_address = |file: &&&str| file.contains('.') && !file.contains('/');
-            if files.iter().any(|file| !is_address(&file) || *file != "") {
+            if files.iter().any(|file| !is_address(&file) || !file.is_empty()) {
                 self.reading
                     .push(Act::new("upload", "file", Resource::Web, Operation::Send, 0.7).at_risk(RiskLevel::Medium));
             }
