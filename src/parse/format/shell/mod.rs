@@ -205,11 +205,13 @@ impl Shell<'_, '_> {
 
     /// `find -exec rm {} ;`
     fn embedded_command(&mut self, arguments: &[&str], depth: usize) {
+        // INVARIANT: only the outermost command reads several, so that nesting does not multiply them.
+        let most = if depth == 0 { MOST_EMBEDDED } else { 1 };
         for (place, _) in arguments
             .iter()
             .enumerate()
             .filter(|(_, argument)| matches!(**argument, "-exec" | "-execdir" | "-ok" | "-okdir"))
-            .take(MOST_EMBEDDED)
+            .take(most)
         {
             let inner: Vec<String> = arguments
                 .iter()
@@ -226,7 +228,7 @@ impl Shell<'_, '_> {
                 self.reading.push(act.at_risk(RiskLevel::High));
             }
         }
-        if arguments.iter().filter(|argument| argument.starts_with("-exec")).count() > MOST_EMBEDDED {
+        if arguments.iter().filter(|argument| argument.starts_with("-exec")).count() > most {
             self.reading.push(Act::unclear_execution("command"));
         }
     }
