@@ -29,6 +29,8 @@ mod sign;
 mod table;
 
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod tests;
 
 use std::sync::Arc;

@@ -30,6 +30,7 @@ pub(crate) fn normalise(text: &str) -> (Cow<'_, str>, Signs) {
     // A byte order mark at the very start, and a joiner inside an emoji, hide nothing.
     if mixes_scripts(&folded) {
         signs.add(Sign::MixedScripts);
+        folded = unmixed(&folded);
     }
     (Cow::Owned(folded), signs)
 }
@@ -69,6 +70,55 @@ fn mixes_scripts(text: &str) -> bool {
         }
     }
     false
+}
+
+/// The text with the look-alikes of words that mix scripts written in Latin.
+fn unmixed(text: &str) -> String {
+    text.split_inclusive(|c: char| !c.is_alphanumeric())
+        .flat_map(|word| {
+            let mixed = mixes_scripts(word);
+            word.chars().map(move |c| if mixed { latin(c) } else { c })
+        })
+        .collect()
+}
+
+/// SOURCE: Unicode UTS #39, confusables; the letters that words are forged with.
+const fn latin(c: char) -> char {
+    match c {
+        'а' | 'α' => 'a',
+        'е' | 'ε' => 'e',
+        'о' | 'ο' => 'o',
+        'р' | 'ρ' => 'p',
+        'с' | 'ϲ' => 'c',
+        'х' | 'χ' => 'x',
+        'у' | 'γ' => 'y',
+        'і' | 'ι' => 'i',
+        'ј' => 'j',
+        'ѕ' => 's',
+        'ԁ' => 'd',
+        'һ' => 'h',
+        'ӏ' => 'l',
+        'ԛ' => 'q',
+        'ԝ' => 'w',
+        'ν' => 'v',
+        'κ' | 'к' => 'k',
+        'т' | 'τ' => 't',
+        'м' => 'm',
+        'А' | 'Α' => 'A',
+        'В' | 'Β' => 'B',
+        'Е' | 'Ε' => 'E',
+        'К' | 'Κ' => 'K',
+        'М' | 'Μ' => 'M',
+        'Н' | 'Η' => 'H',
+        'О' | 'Ο' => 'O',
+        'Р' | 'Ρ' => 'P',
+        'С' => 'C',
+        'Т' | 'Τ' => 'T',
+        'Х' | 'Χ' => 'X',
+        'Ѕ' => 'S',
+        'І' | 'Ι' => 'I',
+        other => other,
+    }
 }
 
 #[cfg(test)]

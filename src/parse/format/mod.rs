@@ -3,8 +3,10 @@
 //! A structured form is taken only where its shape is plain; everything else is
 //! read as English. `name` reads the names of tools and actions for all of them.
 
+mod dangers;
 mod http;
 mod name;
+mod place;
 mod shell;
 mod sql;
 mod tool_call;
@@ -30,12 +32,19 @@ pub(crate) fn read(text: &str, lexicon: &Lexicon) -> Reading {
     if shell::is_command(trimmed, lexicon) {
         return shell::read(trimmed, lexicon);
     }
-    if let Some(reading) = tool_call::read_expression(trimmed, lexicon) {
-        return reading;
-    }
     if is_code(trimmed) {
         let mut reading = Reading::new(Format::Code);
         reading.push(code());
+        return reading;
+    }
+    if dangers::calls_code(trimmed) {
+        let mut reading = english(trimmed, lexicon);
+        reading.format = Format::Code;
+        reading.acts.retain(|act| !act.is_unknown());
+        reading.push(code());
+        return reading;
+    }
+    if let Some(reading) = tool_call::read_expression(trimmed, lexicon) {
         return reading;
     }
     english(trimmed, lexicon)
@@ -73,7 +82,7 @@ fn english(text: &str, lexicon: &Lexicon) -> Reading {
     }
     let names_secret = text.split_whitespace().any(|word| {
         word.contains(['.', '/'])
-            && shell::is_secret_path(word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '/' | '~')))
+            && place::is_secret(word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '/' | '~')))
     });
     if names_secret {
         // Whatever the sentence calls it, the file holds a secret.

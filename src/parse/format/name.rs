@@ -86,6 +86,53 @@ pub(super) fn act(words: &[String], resource: Option<Resource>, lexicon: &Lexico
     Some(act)
 }
 
+/// The acts of a name's later verbs that change more than its first: `check_and_purge_backups`.
+pub(super) fn riskier(words: &[String], first: &Act, lexicon: &Lexicon) -> Vec<Act> {
+    let places = words.iter().enumerate().skip(1).filter_map(|(place, word)| {
+        let (id, form) = lexicon.word(word)?.verb?;
+        let verb = lexicon.verb(id);
+        let is_other = form == Form::Base && changes(verb.operation) && verb.operation != first.operation;
+        is_other.then_some(place)
+    });
+    places
+        .take(MOST_VERBS)
+        .filter_map(|place| {
+            // A word that the first act takes for its noun is none: "get_order".
+            let is_noun = lexicon.word(words.get(place)?).is_some_and(|entry| entry.noun.is_some());
+            let joined =
+                place > 0 && words.get(place - 1).is_some_and(|word| matches!(word.as_str(), "and" | "or" | "then"));
+            if is_noun && !joined {
+                return None;
+            }
+            let mut rest = words.get(place..)?.to_vec();
+            if rest.len() == 1 {
+                rest.push(first.noun.clone());
+            }
+            verb_act(&rest, first, lexicon)
+        })
+        .collect()
+}
+
+/// The act of a verb on what another act names, where its own words name nothing.
+pub(super) fn verb_act(words: &[String], on: &Act, lexicon: &Lexicon) -> Option<Act> {
+    let (id, _) = lexicon.word(words.first()?)?.verb?;
+    let verb = lexicon.verb(id);
+    act(words, Some(on.resource).filter(|resource| *resource != Resource::Unknown), lexicon)
+        .filter(|act| act.operation == verb.operation || verb.operation != Operation::Read)
+        .or_else(|| {
+            let mut act = Act::new(&verb.lemma, "resource", Resource::System, verb.operation, 0.5);
+            act.signs.add(Sign::Unclear);
+            Some(act)
+        })
+}
+
+const fn changes(operation: Operation) -> bool {
+    matches!(
+        operation,
+        Operation::Delete | Operation::Execute | Operation::Admin | Operation::Transfer | Operation::Send
+    )
+}
+
 /// The least risk that an action's name implies: what its own reading risks.
 /// Words that are not known imply nothing.
 pub(super) fn floor(action: &Action, lexicon: &Lexicon) -> RiskLevel {
@@ -123,6 +170,8 @@ fn bare_floor(words: &[String], lexicon: &Lexicon) -> RiskLevel {
     }
 }
 
+/// Later verbs of a name that are read.
+const MOST_VERBS: usize = 8;
 /// Longest name whose words are read, in characters.
 const LONGEST_NAME: usize = 256;
 

@@ -5,6 +5,8 @@ use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::reading::{Act, Format, Reading};
 use crate::parse::sign::Sign;
 
+use super::dangers::{holds, items};
+
 /// Reads a text that is plainly SQL; other texts are none.
 pub(super) fn read(text: &str) -> Option<Reading> {
     is_sql(text).then(|| read_anyway(text))
@@ -179,6 +181,13 @@ fn act(words: &[String], reading: &mut Reading) -> Act {
             .iter()
             .any(|part| word.contains(part))
     });
+    let has_part = |list: &str| {
+        words.iter().any(|word| {
+            word.split(['_', '.']).any(|part| holds(list, part))
+                || items(list).iter().any(|part| part.len() > 4 && word.contains(part.as_str()))
+        })
+    };
+    let secret = secret || has_part("sql_secrets");
     let production = words.iter().any(|word| word.split('.').any(|part| matches!(part, "prod" | "production")));
     let hidden_change = ["insert", "update", "delete", "drop", "merge", "outfile", "dumpfile", "program", "into"]
         .iter()
@@ -186,6 +195,11 @@ fn act(words: &[String], reading: &mut Reading) -> Act {
         || words
             .iter()
             .any(|word| ["pg_", "lo_", "xp_", "load_file", "dblink", "sys_"].iter().any(|part| word.starts_with(part)));
+    // A function that is not known to compute only may do anything.
+    let hidden_change = hidden_change
+        || words.windows(2).any(|pair| {
+            matches!(pair, [name, bracket] if bracket == "(" && name.starts_with(char::is_alphabetic) && !holds("sql_functions", name))
+        });
     let database =
         |verb: &str, operation, risk| Act::new(verb, "database", Resource::Database, operation, 0.9).at_risk(risk);
     let mut act = match first {
@@ -194,14 +208,28 @@ fn act(words: &[String], reading: &mut Reading) -> Act {
             act.sure = 0.6;
             act
         }
-        "select" | "with" | "values" if secret => database("query", Operation::Read, High),
+        "select" | "with" | "values" if secret => {
+            Act::new("query", "credential", Resource::Credential, Operation::Read, 0.8).at_risk(High)
+        }
+        "select" | "with" | "values" if has_part("sql_cards") => {
+            Act::new("query", "card", Resource::Payment, Operation::Read, 0.8).at_risk(High)
+        }
+        "select" | "with" | "values" if has_part("sql_persons") => {
+            Act::new("query", "customer", Resource::Customer, Operation::Read, 0.8).at_risk(High)
+        }
         "select" | "with" | "values" | "explain" | "show" | "describe" | "desc" | "use" | "pragma"
             if !(first == "pragma" && has("=")) =>
         {
             database("query", Operation::Read, Low)
         }
         "insert" => database("insert", Operation::Write, Medium),
-        "update" if has("where") => database("update", Operation::Write, Medium),
+        "update" if secret => {
+            Act::new("update", "credential", Resource::Credential, Operation::Admin, 0.8).at_risk(High)
+        }
+        "update" if has("role") || has("is_admin") || has("admin") => {
+            Act::new("update", "role", Resource::Permission, Operation::Admin, 0.8).at_risk(High)
+        }
+        "update" if has("where") && !always_true(words) => database("update", Operation::Write, Medium),
         "update" => database("update", Operation::Write, High).marked(Sign::Bulk),
         "delete" if has("where") && !always_true(words) => database("delete", Operation::Delete, Medium),
         "delete" | "truncate" => database("delete", Operation::Delete, High).marked(Sign::Bulk),
@@ -232,6 +260,9 @@ fn act(words: &[String], reading: &mut Reading) -> Act {
 /// `WHERE 1 = 1` bounds nothing.
 fn always_true(words: &[String]) -> bool {
     words.windows(3).any(|three| matches!(three, [one, equals, other] if equals == "=" && one == other))
+        || words
+            .windows(2)
+            .any(|two| matches!(two, [w, bound] if matches!(w.as_str(), "where" | "or") && matches!(bound.as_str(), "1" | "true" | "not")))
         || words.last().is_some_and(|last| last == "true")
 }
 

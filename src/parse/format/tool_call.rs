@@ -9,7 +9,7 @@ use crate::parse::lexicon::Lexicon;
 use crate::parse::reading::{Act, Format, Reading};
 use crate::parse::sign::Sign;
 
-use super::{name, shell, sql};
+use super::{dangers, name, place, shell, sql};
 
 /// Reads a JSON value: every call that it holds counts.
 pub(super) fn read(value: &Value, lexicon: &Lexicon) -> Reading {
@@ -73,9 +73,22 @@ impl Reader<'_> {
                 (_, params) => return self.call(&method.replace('/', "_"), params.unwrap_or(&none)),
             }
         }
-        for key in ["function", "functionCall", "function_call", "toolUse", "tool_use"] {
-            if let Some(Value::Object(inner)) = fields.get(key) {
-                return self.object(inner);
+        let mut is_wrapped = false;
+        for key in WRAPPERS {
+            if let Some(Value::Object(inner)) = fields.get(*key) {
+                self.object(inner);
+                is_wrapped = true;
+            }
+        }
+        if is_wrapped {
+            // What stands beside the wrapped call may be a call as well.
+            for (key, value) in fields {
+                if !WRAPPERS.contains(&key.as_str()) {
+                    self.message(value);
+                }
+            }
+            if !fields.contains_key("name") {
+                return;
             }
         }
         let named = ["name", "tool", "tool_name", "toolName", "action", "function"]
@@ -85,7 +98,14 @@ impl Reader<'_> {
             || matches!(fields.get("type").and_then(Value::as_str), Some("tool_use" | "function_call" | "function"))
             || fields.len() <= 2;
         if let Some(named) = named.filter(|_| is_call) {
-            return self.call(named, arguments);
+            self.call(named, arguments);
+            // Another call beside this one, in another shape, counts too.
+            for (_, value) in
+                fields.iter().filter(|(key, _)| matches!(key.as_str(), "tool_calls" | "content" | "calls"))
+            {
+                self.message(value);
+            }
+            return;
         }
         // A message around the calls: tool_calls, content, output, parts, candidates.
         for value in fields.values() {
@@ -110,6 +130,9 @@ impl Reader<'_> {
         };
         let words = name::words(called);
         let mut act = name::act(&words, None, self.lexicon).unwrap_or_else(Act::unknown);
+        for other in name::riskier(&words, &act, self.lexicon) {
+            self.reading.push(other);
+        }
         self.argument(&mut act, "", arguments);
         if act.is_unknown() {
             act.signs.add(Sign::Unclear);
@@ -171,6 +194,9 @@ impl Reader<'_> {
                 act.signs.add(Sign::ManyRecipients);
             }
         }
+        if dangers::holds("doing_keys", &key) && !text.contains(' ') {
+            self.verb(act, text);
+        }
         match key.as_str() {
             "command" | "cmd" | "shell" | "bash" | "command_line" | "script" => {
                 self.reading.absorb(shell::read(text, self.lexicon));
@@ -211,15 +237,45 @@ impl Reader<'_> {
         }
     }
 
+    /// What an argument says that the tool does: a verb or a method of HTTP.
+    fn verb(&mut self, act: &Act, text: &str) {
+        let words = name::words(text);
+        let mut other = match text.to_ascii_uppercase().as_str() {
+            "GET" | "HEAD" | "OPTIONS" => return,
+            "POST" => Act::new("post", "url", Resource::Web, Operation::Send, 0.7),
+            "PUT" | "PATCH" => Act::new("put", "url", Resource::Web, Operation::Write, 0.7),
+            _ => match name::verb_act(&words, act, self.lexicon) {
+                Some(other) => other,
+                None => return,
+            },
+        };
+        if act.resource != Resource::Unknown {
+            other.resource = act.resource;
+            other.noun.clone_from(&act.noun);
+        }
+        // "manage_user" with "delete" acts on who may do what.
+        if other.operation == Operation::Delete {
+            other = other.at_risk(RiskLevel::High);
+        }
+        if other.operation != Operation::Read {
+            self.reading.push(other);
+        }
+    }
+
     /// Paths, hosts and addresses by the shape of the value.
     fn place(&mut self, act: &mut Act, key: &str, text: &str) {
         if text.len() > 512 {
             return;
         }
-        if shell::is_secret_path(text) {
+        if place::is_secret(text) {
             act.signs.add(Sign::Secret);
             self.reading
                 .push(Act::new("read", "secret", Resource::Credential, Operation::Read, 0.8).at_risk(RiskLevel::High));
+        }
+        if place::is_system(text) && !matches!(act.operation, Operation::Read | Operation::Send) && !key.contains("url")
+        {
+            let system = Act::new("write", "system_file", Resource::Config, Operation::Write, 0.8);
+            self.reading.push(system.at_risk(RiskLevel::High));
         }
         let shape = if text.contains(' ') { None } else { classify(text) };
         let named = ["path", "file", "filename", "url", "uri", "host", "table", "channel", "bucket"]
@@ -258,6 +314,8 @@ fn is_recipient(key: &str) -> bool {
     )
 }
 
+/// Keys under which a call is wrapped.
+const WRAPPERS: &[&str] = &["function", "functionCall", "function_call", "toolUse", "tool_use"];
 /// More recipients than this are very many.
 const MANY: usize = 50;
 /// Most arguments of an expression that are read.

@@ -56,6 +56,11 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
         }
     }
     context.add_sources(&clauses, &mut reading);
+    if cues.has(Sign::UnseenInstructions) {
+        // "Open the page, then do exactly that": the page says what is done.
+        let act = Act::new("follow", "instructions", Resource::Task, Operation::Execute, 0.7);
+        reading.push(act.marked(Sign::UnseenInstructions));
+    }
     if reading.acts.is_empty() {
         reading.push(context.by_nouns_alone().unwrap_or_else(Act::unknown));
     }

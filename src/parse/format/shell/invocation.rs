@@ -1,7 +1,7 @@
 //! One program with its arguments: what its subcommand and flags make of it.
 
 use crate::model::{Operation, Resource, RiskLevel};
-use crate::parse::format::name;
+use crate::parse::format::{name, place};
 use crate::parse::lexicon::{Form, Lexicon};
 use crate::parse::programs::{CommandRule, FlagRule, Program};
 use crate::parse::reading::Act;
@@ -120,9 +120,10 @@ impl Invocation<'_> {
                     | "--no-preserve-root"
                     | "--all-namespaces"
             ) || argument.starts_with("--all-")
+                || is_forcing_cluster(argument)
         });
         for act in acts.iter_mut().filter(|act| act.operation == Operation::Delete && wide) {
-            let is_root = self.arguments.iter().any(|argument| WHOLE_SYSTEM.contains(argument));
+            let is_root = self.arguments.iter().any(|argument| !argument.starts_with('-') && place::is_whole(argument));
             act.risk = act.risk.max(Some(if is_root { RiskLevel::Critical } else { RiskLevel::High }));
             act.signs.add(if is_root { Sign::Whole } else { Sign::Force });
         }
@@ -162,6 +163,14 @@ impl Invocation<'_> {
     }
 }
 
+/// `-Rf`, `-rvf`, `-r`.
+fn is_forcing_cluster(argument: &str) -> bool {
+    argument.strip_prefix('-').is_some_and(|letters| {
+        letters.contains(['r', 'R', 'f'])
+            && letters.chars().all(|c| matches!(c, 'r' | 'R' | 'f' | 'v' | 'i' | 'd' | 'I'))
+    })
+}
+
 /// `--dry-run=none`
 fn is_switched_off(argument: &str) -> bool {
     matches!(argument.split_once('='), Some((_, "none" | "false" | "no" | "0" | "off")))
@@ -179,8 +188,5 @@ fn from_rule(rule: &CommandRule) -> Vec<Act> {
         .collect()
 }
 
-/// Places whose removal takes the whole system, or all that a user has.
-const WHOLE_SYSTEM: &[&str] =
-    &["/", "/*", "/etc", "/usr", "/var", "/home", "/boot", "/bin", "/lib", "/root", "~", "~/", "~/*", "$HOME"];
 /// Words of subcommands that are read.
 const MOST_WORDS: usize = 16;

@@ -68,8 +68,14 @@ impl Lexer {
                                 break;
                             }
                             '\\' => word.extend(chars.next()),
-                            '`' => lexer.backquoted(&mut chars),
-                            '$' if chars.peek() == Some(&'(') => lexer.substituted(&mut chars),
+                            '`' => {
+                                word.push('$');
+                                lexer.backquoted(&mut chars);
+                            }
+                            '$' if chars.peek() == Some(&'(') => {
+                                word.push('$');
+                                lexer.substituted(&mut chars);
+                            }
                             other => word.push(other),
                         }
                     }
@@ -77,6 +83,7 @@ impl Lexer {
                 }
                 '`' => {
                     has_word = true;
+                    word.push('$');
                     lexer.backquoted(&mut chars);
                 }
                 '$' if chars.peek() == Some(&'(') => {
@@ -92,11 +99,15 @@ impl Lexer {
                     end_word!();
                     if c == '<' && chars.peek() == Some(&'(') {
                         lexer.substituted(&mut chars);
+                        // The file that stands for it is told when it runs.
+                        (has_word, word) = (true, "$".to_owned());
                         continue;
                     }
                     while chars.next_if(|&next| matches!(next, '>' | '<' | '|')).is_some() {}
                     if chars.next_if_eq(&'&').is_some() {
-                        chars.next_if(char::is_ascii_digit);
+                        if chars.next_if(|&next| next.is_ascii_digit() || next == '-').is_none() {
+                            redirect = c;
+                        }
                     } else {
                         redirect = c;
                     }

@@ -2,61 +2,22 @@
 //! counts, also those in substitutions and behind `sudo`, `xargs` or `bash -c`.
 //! What the program table does not know is an execution, at least HIGH.
 
+mod danger;
+mod form;
 mod invocation;
 mod lexer;
 
 use crate::model::{Operation, Resource, RiskLevel};
-use crate::parse::lexicon::{Function, Lexicon};
+use crate::parse::lexicon::Lexicon;
 use crate::parse::programs::{Program, Wraps};
 use crate::parse::reading::{Act, Format, Reading};
 use crate::parse::sign::Sign;
 
-use super::sql;
+use super::place;
 use invocation::Invocation;
 use lexer::Lexer;
 
-/// Whether the text is plainly a command line rather than English.
-pub(super) fn is_command(text: &str, lexicon: &Lexicon) -> bool {
-    let line = text.strip_prefix("$ ").unwrap_or(text);
-    let mut words = line.split_whitespace().skip_while(|word| is_assignment(word));
-    let Some(first) = words.next() else { return false };
-    if text.starts_with("$ ") || first.starts_with("./") {
-        return true;
-    }
-    let has_flag = line.split_whitespace().skip(1).any(is_flag);
-    let has_operator =
-        ["&&", "||", " | ", "$(", " > ", " >> ", "2>", " < "].iter().any(|operator| line.contains(operator));
-    let known = lexicon.programs.knows(base_name(first));
-    if !known && !has_flag && !has_operator {
-        return false;
-    }
-    let is_english = line.split_whitespace().filter(|word| is_small_word(word, lexicon)).count();
-    if first.starts_with('/') && (known || has_flag) {
-        return true;
-    }
-    if !known {
-        let plain =
-            first.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-' | '.' | '+'));
-        return plain && is_english == 0;
-    }
-    let is_also_english = lexicon
-        .word(first)
-        .is_some_and(|entry| entry.verb.is_some() || entry.noun.is_some() || entry.function.is_some());
-    let only_word = words.next().is_none();
-    if has_flag || has_operator {
-        return is_english < 3;
-    }
-    if is_also_english {
-        // "find restaurants" is English, "kill 4711" and "head path/to/file" are not.
-        let arguments: Vec<&str> = line.split_whitespace().skip(1).collect();
-        let looks_technical = |word: &&str| word.contains(['/', '=', '_']) || word.chars().all(|c| c.is_ascii_digit());
-        let has_subcommand =
-            || lexicon.programs.get(first).is_some_and(|program| program.subcommand(&arguments).is_some());
-        return is_english == 0 && (arguments.iter().any(looks_technical) || has_subcommand())
-            || only_word && first.len() <= 4;
-    }
-    is_english == 0 || only_word
-}
+pub(super) use form::is_command;
 
 /// Reads a command line.
 pub(super) fn read(line: &str, lexicon: &Lexicon) -> Reading {
@@ -66,40 +27,6 @@ pub(super) fn read(line: &str, lexicon: &Lexicon) -> Reading {
         reading.push(Act::unclear_execution("command"));
     }
     reading
-}
-
-/// Files that hold secrets.
-pub(super) fn is_secret_path(path: &str) -> bool {
-    let path = path.to_ascii_lowercase();
-    [
-        "/etc/shadow",
-        "id_rsa",
-        "id_ed25519",
-        "id_ecdsa",
-        ".ssh/",
-        ".aws/credentials",
-        ".netrc",
-        ".pgpass",
-        ".kube/config",
-        ".gnupg",
-        "credentials.json",
-        ".docker/config.json",
-        "secrets.y",
-        ".npmrc",
-        ".pypirc",
-        "/.env",
-        ".vault-token",
-    ]
-    .iter()
-    .any(|part| {
-        path.contains(part) && !(*part == ".ssh/" && (path.ends_with("config") || path.ends_with("known_hosts")))
-    }) && !has_ending(&path, "pub")
-        || path == ".env"
-        || has_ending(&path, "pem") && path.contains("key")
-}
-
-fn has_ending(path: &str, ending: &str) -> bool {
-    path.rsplit_once('.').is_some_and(|(_, last)| last.eq_ignore_ascii_case(ending))
 }
 
 struct Shell<'l, 'r> {
@@ -119,26 +46,13 @@ impl Shell<'_, '_> {
         }
         let mut fed_by_download = false;
         for command in &split.commands {
-            let before = self.reading.acts.len();
+            let acts = self.reading.acts.len();
+            self.assignments(&command.words);
             self.command(&command.words, depth);
+            self.fed(command, depth);
             let program = command.words.iter().find(|word| !is_assignment(word)).map_or("", |word| base_name(word));
-            let is_shell = matches!(
-                program,
-                "sh" | "bash"
-                    | "zsh"
-                    | "dash"
-                    | "ksh"
-                    | "python"
-                    | "python3"
-                    | "perl"
-                    | "ruby"
-                    | "node"
-                    | "sudo"
-                    | "source"
-                    | "eval"
-            );
-            if command.is_fed && fed_by_download && is_shell {
-                self.reading.push(Act::unclear_execution("download").marked(Sign::Downloaded));
+            if command.is_fed && fed_by_download && self.reading.acts.len() > acts {
+                self.mark_downloaded();
             }
             if !command.is_fed {
                 fed_by_download = false;
@@ -150,10 +64,16 @@ impl Shell<'_, '_> {
             for source in &command.reads {
                 self.file(source);
             }
-            debug_assert!(self.reading.acts.len() >= before, "a command never takes acts away");
         }
         for inner in &split.nested {
             self.line(inner, depth + 1);
+        }
+    }
+
+    /// What runs a download says so.
+    fn mark_downloaded(&mut self) {
+        for act in self.reading.acts.iter_mut().filter(|act| act.noun == "piped_program") {
+            act.signs.add(Sign::Downloaded);
         }
     }
 
@@ -181,6 +101,11 @@ impl Shell<'_, '_> {
                 self.reading.facts.signs.add(Sign::Production);
             }
         }
+        self.dangers(program_name, arguments);
+        if first.contains(UNKNOWN_UNTIL_RUN) {
+            self.reading.push(Act::unclear_execution("program"));
+            return;
+        }
         let Some(program) = self.lexicon.programs.get(program_name) else {
             // A variable or an unknown program: nothing is known of what it does.
             self.reading.push(Act::unclear_execution("program"));
@@ -195,11 +120,9 @@ impl Shell<'_, '_> {
             .rule
             .as_ref()
             .is_some_and(|rule| rule.capabilities.first().is_some_and(|&(resource, _)| resource == Resource::Database))
-            && let Some(statement) = arguments.iter().find_map(|argument| sql::read(argument))
+            && program.subcommand(arguments).is_none()
+            && self.statements(arguments)
         {
-            let format = self.reading.format;
-            self.reading.absorb(statement);
-            self.reading.format = format;
             return;
         }
         if let Some(wraps) = &program.wraps
@@ -219,13 +142,21 @@ impl Shell<'_, '_> {
         let mut skip_value = false;
         let mut plain_to_skip = usize::from(*wraps == Wraps::AfterFirst);
         if let Wraps::Flag(flag) = wraps {
+            let letter = flag.trim_start_matches('-');
             let place = arguments.iter().position(|argument| {
-                *argument == &**flag
-                    || (argument.starts_with('-')
-                        && !argument.starts_with("--")
-                        && argument.ends_with(flag.trim_start_matches('-')))
+                *argument == "--command"
+                    || argument.starts_with('-') && !argument.starts_with("--") && argument.contains(letter)
             });
-            let Some(text) = place.and_then(|place| arguments.get(place + 1)) else { return false };
+            if let Some(text) = arguments.iter().find_map(|argument| argument.strip_prefix("--command=")) {
+                self.line(text, depth + 1);
+                return true;
+            }
+            let Some(place) = place else { return false };
+            let text = arguments.iter().skip(place + 1).find(|argument| !argument.starts_with('-'));
+            let Some(text) = text else {
+                self.reading.push(Act::unclear_execution("code"));
+                return true;
+            };
             self.line(text, depth + 1);
             return true;
         }
@@ -274,36 +205,54 @@ impl Shell<'_, '_> {
 
     /// `find -exec rm {} ;`
     fn embedded_command(&mut self, arguments: &[&str], depth: usize) {
-        let Some(place) = arguments.iter().position(|argument| matches!(*argument, "-exec" | "-execdir" | "-ok"))
-        else {
-            return;
-        };
-        let inner: Vec<String> = arguments
+        // INVARIANT: only the outermost command reads several, so that nesting does not multiply them.
+        let most = if depth == 0 { MOST_EMBEDDED } else { 1 };
+        for (place, _) in arguments
             .iter()
-            .skip(place + 1)
-            .take_while(|word| !matches!(**word, ";" | "+" | "\\;"))
-            .map(|&word| word.to_owned())
-            .collect();
-        if depth <= DEEPEST && !inner.is_empty() {
-            self.command(&inner, depth + 1);
+            .enumerate()
+            .filter(|(_, argument)| matches!(**argument, "-exec" | "-execdir" | "-ok" | "-okdir"))
+            .take(most)
+        {
+            let inner: Vec<String> = arguments
+                .iter()
+                .skip(place + 1)
+                .take_while(|word| !matches!(**word, ";" | "+" | "\\;"))
+                .map(|&word| word.to_owned())
+                .collect();
+            if depth <= DEEPEST && !inner.is_empty() {
+                self.command(&inner, depth + 1);
+            }
+            if matches!(inner.first().map(|word| base_name(word)), Some("rm" | "unlink" | "shred")) {
+                // Whatever is found goes.
+                let act = Act::new("delete", "files", Resource::File, Operation::Delete, 0.9);
+                self.reading.push(act.at_risk(RiskLevel::High));
+            }
+        }
+        if arguments.iter().filter(|argument| argument.starts_with("-exec")).count() > most {
+            self.reading.push(Act::unclear_execution("command"));
         }
     }
 
     fn redirect(&mut self, target: &str) {
-        if target.starts_with("/dev/null") || target.starts_with('&') || target.starts_with("/dev/std") {
+        let path = place::resolved(target);
+        if target.starts_with('&') || path.starts_with("/dev/") && !place::is_system(&path) {
             return;
         }
         self.reading.facts.note_target(target);
-        if target.starts_with("/dev/") {
+        if path.starts_with("/dev/tcp") || path.starts_with("/dev/udp") {
+            self.reading.push(Act::unclear_execution("network_shell"));
+            return;
+        }
+        if path.starts_with("/dev/") {
             self.reading.push(
                 Act::new("overwrite", "disk", Resource::System, Operation::Delete, 0.9).at_risk(RiskLevel::Critical),
             );
             return;
         }
-        let is_config = target.starts_with("/etc/")
-            || target.contains("/.bashrc")
-            || target.contains(".profile")
-            || target.contains("authorized_keys");
+        if place::is_system(target) {
+            self.system_write(target);
+        }
+        let is_config = path.starts_with("/etc/") || place::is_system(&path) && !path.starts_with('/');
         let mut act = Act::new("write", "file", Resource::File, Operation::Write, 0.9);
         if is_config {
             act.resource = Resource::Config;
@@ -316,7 +265,7 @@ impl Shell<'_, '_> {
     }
 
     fn file(&mut self, path: &str) {
-        if is_secret_path(path) {
+        if place::is_secret(path) {
             self.reading.push(
                 Act::new("read", "secret_file", Resource::Credential, Operation::Read, 0.8).at_risk(RiskLevel::High),
             );
@@ -337,49 +286,10 @@ fn is_assignment(word: &str) -> bool {
     })
 }
 
-fn is_flag(word: &str) -> bool {
-    let letters = word.trim_start_matches('-');
-    word.starts_with('-')
-        && letters.len() < word.len()
-        && word.len() - letters.len() <= 2
-        && letters.starts_with(|c: char| c.is_ascii_alphabetic())
-}
-
-/// A small English word that command lines hardly ever hold.
-fn is_small_word(word: &str, lexicon: &Lexicon) -> bool {
-    lexicon.word(word).is_some_and(|entry| {
-        matches!(
-            entry.function,
-            Some(
-                Function::Determiner
-                    | Function::Pronoun
-                    | Function::Modal
-                    | Function::Auxiliary
-                    | Function::Preposition
-            )
-        )
-    }) && !matches!(
-        word,
-        "all"
-            | "where"
-            | "when"
-            | "if"
-            | "do"
-            | "at"
-            | "who"
-            | "in"
-            | "as"
-            | "is"
-            | "one"
-            | "two"
-            | "up"
-            | "by"
-            | "per"
-            | "no"
-            | "like"
-    )
-}
-
+/// What makes a first word another one when the shell reads it.
+const UNKNOWN_UNTIL_RUN: &[char] = &['$', '`', '*', '?'];
+/// Commands within one command's arguments that are read.
+const MOST_EMBEDDED: usize = 8;
 /// Deepest nesting of commands in commands.
 const DEEPEST: usize = 6;
 

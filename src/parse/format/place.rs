@@ -1,0 +1,177 @@
+//! Paths and addresses: whether one names a secret, or a part of the system that
+//! a write would change. They are compared with their dots and slashes resolved.
+
+use super::dangers::{holds, items};
+
+/// The path in lower case with `//`, `/./` and `..` resolved and the home written `~`.
+pub(super) fn resolved(path: &str) -> String {
+    let lower = path.trim().to_ascii_lowercase().replace("${home}", "~").replace("$home", "~").replace('\\', "/");
+    let mut parts: Vec<&str> = Vec::new();
+    for part in lower.split('/') {
+        match part {
+            "" | "." if !parts.is_empty() => {}
+            ".." if parts.last().is_some_and(|last| !matches!(*last, "" | ".." | "." | "~")) => {
+                parts.pop();
+            }
+            ".." if parts.last() == Some(&"") => {}
+            other => parts.push(other),
+        }
+    }
+    match parts.as_slice() {
+        [""] if lower.starts_with('/') => "/".to_owned(),
+        _ => parts.join("/"),
+    }
+}
+
+/// Files that hold secrets, and addresses that hand them out.
+pub(super) fn is_secret(path: &str) -> bool {
+    let path = resolved(path);
+    let name = path.rsplit(['/', '=', '@', ':']).next().unwrap_or("");
+    if has_ending(&path, "pub") || path.ends_with(".ssh/config") || path.ends_with("known_hosts") {
+        return false;
+    }
+    items("secret_parts").iter().any(|part| path.contains(part.as_str()))
+        || holds("secret_names", name)
+        || has_path_shape(&path) && items("secret_endings").iter().any(|ending| has_ending(name, ending))
+        || has_ending(name, "pem") && !["cert", "chain", "ca.", "ca-"].iter().any(|public| name.contains(public))
+        || path.contains("/proc/") && (path.ends_with("/environ") || path.ends_with("/mem"))
+        || is_wild_secret(&path)
+}
+
+/// Whether a write there changes the system or what a user's shell runs.
+pub(super) fn is_system(path: &str) -> bool {
+    let path = resolved(path);
+    let name = path.rsplit('/').next().unwrap_or("");
+    if items("harmless_devices").iter().any(|device| is_under(&path, device)) {
+        return false;
+    }
+    items("system_roots").iter().any(|root| is_under(&path, root))
+        || path == "/"
+        || holds("home_settings", name)
+        || path.contains(".ssh/")
+        || path.starts_with("/e")
+            && path.contains(WILD)
+            && path.split('/').nth(1).is_some_and(|first| could_be(first, "etc"))
+}
+
+/// The whole system, or all that a user has.
+pub(super) fn is_whole(path: &str) -> bool {
+    let path = resolved(path);
+    let path = path.trim_end_matches("/*").trim_end_matches('/');
+    matches!(
+        path,
+        "" | "/*"
+            | "~"
+            | "/etc"
+            | "/usr"
+            | "/var"
+            | "/home"
+            | "/boot"
+            | "/bin"
+            | "/sbin"
+            | "/lib"
+            | "/lib64"
+            | "/root"
+            | "/opt"
+    )
+}
+
+/// A wildcard or a variable where secrets lie reaches them.
+fn is_wild_secret(path: &str) -> bool {
+    if !path.contains(WILD) {
+        return false;
+    }
+    let mut parts = path.split('/');
+    let first = if path.starts_with('/') { parts.nth(1).unwrap_or("") } else { "" };
+    let rooted = items("secret_roots").iter().any(|root| first == root || could_be(first, root));
+    let folder =
+        path.split('/').any(|part| holds("secret_folders", part) || part.starts_with('.') && could_be(part, ".ssh"));
+    let name = path.rsplit('/').next().unwrap_or("");
+    rooted || folder || path.starts_with('/') && (name == "shadow" || could_be(name, "shadow"))
+}
+
+/// Whether a part with wildcards, of which some letters are plain, can stand for the name.
+fn could_be(part: &str, name: &str) -> bool {
+    let (Some(first), Some(last)) = (part.find(WILD), part.rfind(WILD)) else { return false };
+    let (start, end) = (part.get(..first).unwrap_or(""), part.get(last + 1..).unwrap_or(""));
+    start.len() + end.len() > 0 && name.starts_with(start) && (end.contains(']') || name.ends_with(end))
+}
+
+fn is_under(path: &str, root: &str) -> bool {
+    path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn has_ending(path: &str, ending: &str) -> bool {
+    path.rsplit_once('.').is_some_and(|(stem, last)| last == ending && !stem.is_empty())
+}
+
+fn has_path_shape(path: &str) -> bool {
+    !path.contains(['(', ' ', '{', '$', '"'])
+}
+
+/// What the shell makes something else of.
+const WILD: &[char] = &['*', '?', '[', '{', '$'];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dots_and_slashes_do_not_hide_a_path() {
+        for (path, expected) in [
+            ("//etc//shadow", "/etc/shadow"),
+            ("/etc/./shadow", "/etc/shadow"),
+            ("/tmp/../etc/shadow", "/etc/shadow"),
+            ("/../../etc", "/etc"),
+            ("../../etc/shadow", "../../etc/shadow"),
+            ("${HOME}/.ssh/x", "~/.ssh/x"),
+            ("/", "/"),
+            ("//", "/"),
+        ] {
+            assert_eq!(resolved(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_known_by_its_path_however_it_is_written() {
+        for path in [
+            "/etc//shadow",
+            "/etc/gshadow",
+            "/etc/sh*",
+            "/e?c/shadow",
+            "/etc/sha$x",
+            "~/.ssh/*",
+            "~/.aws/c*",
+            "server.key",
+            "cert/private.pem",
+            "/proc/self/environ",
+            "/proc/1/environ",
+            "terraform.tfstate",
+            "wallet.dat",
+            "/dev/mem",
+            "http://169.254.169.254/latest",
+            "@/etc/shadow",
+            "../../etc/shadow",
+            "~/.aws/credentials",
+        ] {
+            assert!(is_secret(path), "{path}");
+        }
+        for path in
+            ["README.md", "~/.ssh/id_rsa.pub", "src/*.rs", "path/to/*", "/var/log/syslog", "ca-chain.pem", "keyboard"]
+        {
+            assert!(!is_secret(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_the_system_is_told_from_a_users_own_files() {
+        for path in
+            ["/etc/passwd", "/usr/bin/ls", "/tmp/../boot/x", "~/.bashrc", "~/.ssh/authorized_keys", "/dev/sda", "/"]
+        {
+            assert!(is_system(path), "{path}");
+        }
+        for path in ["/dev/null", "/tmp/x", "~/notes.txt", "etc", "/home/bob/x", "/usrlocal"] {
+            assert!(!is_system(path), "{path}");
+        }
+    }
+}

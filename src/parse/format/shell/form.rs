@@ -1,0 +1,182 @@
+//! Whether a text is a command line rather than English.
+
+use crate::parse::format::dangers;
+use crate::parse::lexicon::{Function, Lexicon};
+
+use super::{base_name, is_assignment};
+
+/// Whether the text is plainly a command line rather than English.
+pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> bool {
+    let line = text.strip_prefix("$ ").unwrap_or(text);
+    let opened = line.trim_start_matches(['(', '{', '!', ' ']);
+    let mut words = opened.split_whitespace().skip_while(|word| is_assignment(word));
+    let Some(whole) = words.next() else { return false };
+    if text.starts_with("$ ") || whole.starts_with("./") || is_script(line) {
+        return true;
+    }
+    // "ls;rm x" and "cat x|sh" need no blanks; quotes and backslashes are not part of a name.
+    let cut = whole.find([';', '|', '&', '<', '>']).filter(|&at| at > 0);
+    let bare = whole.get(..cut.unwrap_or(whole.len())).unwrap_or(whole).replace(['\'', '"', '\\'], "");
+    let first = bare.as_str();
+    let has_flag = line.split_whitespace().skip(1).any(|word| is_flag(word) || first == "kill" && is_signal(word));
+    let has_operator = cut.is_some()
+        || ["&&", "||", " | ", "$(", " > ", " >> ", "2>", " < ", "<(", "|sh", "|bash", ">/", "> /", "<<<"]
+            .iter()
+            .any(|operator| line.contains(operator));
+    let known = lexicon.programs.knows(base_name(first));
+    if is_unknown_until_run(whole) {
+        let small = line.split_whitespace().filter(|word| is_small_word(word, lexicon)).count();
+        return whole.starts_with("$(")
+            || whole.starts_with("${")
+            || small == 0 && (has_flag || has_operator || whole.starts_with('$'));
+    }
+    let assigns = opened.split_whitespace().next().is_some_and(is_assignment);
+    if assigns && known || is_windows(first, line) || is_cmdlet(first) || stops_the_machine(first, words.clone()) {
+        return true;
+    }
+    if !known && !has_flag && !has_operator {
+        return false;
+    }
+    let is_english = line.split_whitespace().filter(|word| is_small_word(word, lexicon)).count();
+    if first.starts_with('/') && (known || has_flag) {
+        return true;
+    }
+    if !known {
+        let plain =
+            first.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-' | '.' | '+'));
+        return plain && is_english == 0;
+    }
+    let is_also_english = lexicon
+        .word(first)
+        .is_some_and(|entry| entry.verb.is_some() || entry.noun.is_some() || entry.function.is_some());
+    let only_word = words.next().is_none();
+    if has_flag || has_operator {
+        return is_english < 3;
+    }
+    if is_also_english {
+        // "find restaurants" is English, "kill 4711" and "head path/to/file" are not.
+        let arguments: Vec<&str> = line.split_whitespace().skip(1).collect();
+        let looks_technical = |word: &&str| word.contains(['/', '=', '_']) || word.chars().all(|c| c.is_ascii_digit());
+        let has_subcommand =
+            || lexicon.programs.get(first).is_some_and(|program| program.subcommand(&arguments).is_some());
+        return is_english == 0 && (arguments.iter().any(looks_technical) || has_subcommand())
+            || only_word && first.len() <= 4;
+    }
+    is_english == 0 || only_word
+}
+
+/// A first word that is another one once the shell has read it. A sum of money is none.
+fn is_unknown_until_run(first: &str) -> bool {
+    let is_money = first.strip_prefix('$').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    !is_money
+        && (first.contains(['$', '`', '*'])
+            || first.contains(['?', '[']) && !first.ends_with(['?', ']'])
+            || first.starts_with('/') && first.contains('?')
+            || first.len() <= 3 && first.ends_with('?'))
+}
+
+/// `reboot`, `shutdown now`, `halt +5`.
+fn stops_the_machine<'w>(first: &str, mut words: impl Iterator<Item = &'w str>) -> bool {
+    matches!(base_name(first), "shutdown" | "reboot" | "halt" | "poweroff")
+        && words.next().is_none_or(|next| next == "now" || next.starts_with(['+', '-']))
+}
+
+/// `-9`
+fn is_signal(word: &str) -> bool {
+    word.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// `Remove-Item`, `Invoke-Expression`.
+fn is_cmdlet(first: &str) -> bool {
+    let starts_upper = |part: &str| part.starts_with(|c: char| c.is_ascii_uppercase()) && part.len() > 1;
+    first.split_once('-').is_some_and(|(verb, noun)| {
+        starts_upper(verb)
+            && starts_upper(noun)
+            && first.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+            && matches!(
+                verb,
+                "Remove"
+                    | "Invoke"
+                    | "Set"
+                    | "Stop"
+                    | "Clear"
+                    | "Format"
+                    | "Start"
+                    | "New"
+                    | "Get"
+                    | "Disable"
+                    | "Enable"
+                    | "Add"
+                    | "Move"
+                    | "Copy"
+                    | "Restart"
+                    | "Out"
+                    | "Import"
+                    | "Export"
+                    | "Uninstall"
+                    | "Install"
+                    | "Rename"
+                    | "Initialize"
+            )
+    })
+}
+
+/// `del /s`, `format c:`.
+fn is_windows(first: &str, line: &str) -> bool {
+    let is_drive =
+        |word: &str| word.len() == 2 && word.ends_with(':') && word.starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_switch = |word: &str| word.len() == 2 && word.starts_with('/');
+    dangers::holds("windows_programs", &first.to_ascii_lowercase())
+        && line.split_whitespace().skip(1).any(|word| is_drive(word) || is_switch(word))
+}
+
+/// A loop, a condition or a function of the shell.
+fn is_script(line: &str) -> bool {
+    line.contains("; do ") && line.contains("done")
+        || line.starts_with("if ") && line.contains("; then ")
+        || line.contains("(){")
+        || line.contains("() {") && line.contains(';') && !line.contains("function")
+}
+
+fn is_flag(word: &str) -> bool {
+    let letters = word.trim_start_matches('-');
+    word.starts_with('-')
+        && letters.len() < word.len()
+        && word.len() - letters.len() <= 2
+        && letters.starts_with(|c: char| c.is_ascii_alphabetic())
+}
+
+/// A small English word that command lines hardly ever hold.
+fn is_small_word(word: &str, lexicon: &Lexicon) -> bool {
+    lexicon.word(word).is_some_and(|entry| {
+        matches!(
+            entry.function,
+            Some(
+                Function::Determiner
+                    | Function::Pronoun
+                    | Function::Modal
+                    | Function::Auxiliary
+                    | Function::Preposition
+            )
+        )
+    }) && !matches!(
+        word,
+        "all"
+            | "where"
+            | "when"
+            | "if"
+            | "do"
+            | "at"
+            | "who"
+            | "in"
+            | "as"
+            | "is"
+            | "one"
+            | "two"
+            | "up"
+            | "by"
+            | "per"
+            | "no"
+            | "like"
+    )
+}
