@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
-use crate::model::{Action, Intent, Operation, Resource, RiskLevel, risk_floor};
+use crate::model::{Action, Intent, Operation, Resource, RiskLevel, names_production, risk_floor};
 use crate::parse::Parser;
 
 /// The least risk that the names of actions imply, kept once the parser has
@@ -76,11 +76,8 @@ fn is_bulk(intent: &Intent) -> bool {
 
 fn is_in_production(intent: &Intent) -> bool {
     let environment = intent.context.get("environment").and_then(|value| value.as_str());
-    environment.is_some_and(|name| PRODUCTION.iter().any(|known| name.trim().eq_ignore_ascii_case(known)))
+    environment.is_some_and(names_production)
 }
-
-/// What production is called.
-const PRODUCTION: [&str; 4] = ["production", "prod", "prd", "live"];
 
 fn changes_something(intent: &Intent) -> bool {
     intent.required_capabilities.iter().any(|capability| capability.operation() != Some(Operation::Read))

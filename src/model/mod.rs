@@ -38,4 +38,5 @@ pub use time::Timestamp;
 pub use trust::{Score, Tier, TrustSnapshot};
 
 pub(crate) use intent::{check_context, json_depth};
+pub(crate) use risk::names_production;
 pub(crate) use word::{closed_words, written_as_text};

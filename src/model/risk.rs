@@ -43,6 +43,11 @@ pub fn risk_floor(action: &Action, capabilities: &[Capability]) -> RiskLevel {
     capabilities.iter().map(|capability| capability_floor(action, capability)).max().unwrap_or(RiskLevel::Medium)
 }
 
+/// Whether a context's `environment` is what production is called.
+pub(crate) fn names_production(environment: &str) -> bool {
+    ["production", "prod", "prd", "live"].iter().any(|known| environment.trim().eq_ignore_ascii_case(known))
+}
+
 fn capability_floor(action: &Action, capability: &Capability) -> RiskLevel {
     use Resource as R;
     use RiskLevel::{High, Low, Medium};

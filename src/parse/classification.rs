@@ -1,34 +1,15 @@
 //! How sensitive the data is that a request touches.
 
-use crate::model::Resource;
+use crate::model::{Classification, Resource};
 
 use super::reading::Act;
 use super::sign::{Sign, Signs};
 
-/// A level of `dataClassification`, the later the more sensitive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Classification {
-    Public,
-    Internal,
-    Confidential,
-    Restricted,
-}
-
-impl Classification {
-    /// The most sensitive that any act touches.
-    pub(crate) fn of(acts: &[Act], signs: Signs) -> Self {
-        let by_act = acts.iter().map(|act| of_resource(act.resource, act.signs)).max().unwrap_or(Self::Internal);
-        if signs.has(Sign::Secret) || signs.has(Sign::Sensitive) { by_act.max(Self::Confidential) } else { by_act }
-    }
-
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Public => "PUBLIC",
-            Self::Internal => "INTERNAL",
-            Self::Confidential => "CONFIDENTIAL",
-            Self::Restricted => "RESTRICTED",
-        }
-    }
+/// The most sensitive that any act touches.
+pub(super) fn of(acts: &[Act], signs: Signs) -> Classification {
+    let by_act = acts.iter().map(|act| of_resource(act.resource, act.signs)).max().unwrap_or(Classification::Internal);
+    let is_sensitive = signs.has(Sign::Secret) || signs.has(Sign::Sensitive);
+    if is_sensitive { by_act.max(Classification::Confidential) } else { by_act }
 }
 
 fn of_resource(resource: Resource, signs: Signs) -> Classification {

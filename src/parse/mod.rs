@@ -39,9 +39,8 @@ use serde_json::{Map, Value};
 
 use crate::model::{
     Action, AgentId, Capability, Error, Intent, IntentId, MAX_INPUT_BYTES, Operation, ParseResult, Resource, RiskLevel,
-    Timestamp, check_context, risk_floor,
+    Timestamp, check_context, names_production, risk_floor,
 };
-use classification::Classification;
 pub use lexicon::Lexicon;
 use reading::{Act, Reading};
 use sign::{Sign, Signs};
@@ -179,7 +178,7 @@ impl<'r> Verdict<'r> {
         let mut add = |key: &str, value: Value| {
             context.entry(key).or_insert(value);
         };
-        let classification = Classification::of(&reading.acts, reading.facts.signs);
+        let classification = classification::of(&reading.acts, reading.facts.signs);
         add("dataClassification", classification.as_str().into());
         add("operation", self.primary.operation.as_str().into());
         add("resource", self.primary.resource.as_str().into());
@@ -243,9 +242,6 @@ fn floor(action: &Action, capabilities: &[Capability], reading: &Reading) -> Ris
 
 /// What the caller's context says of the environment.
 fn environment(context: &Map<String, Value>) -> Signs {
-    let is_production = context
-        .get("environment")
-        .and_then(Value::as_str)
-        .is_some_and(|word| matches!(word.to_ascii_lowercase().as_str(), "production" | "prod" | "live"));
+    let is_production = context.get("environment").and_then(Value::as_str).is_some_and(names_production);
     if is_production { Signs::of(Sign::Production) } else { Signs::default() }
 }

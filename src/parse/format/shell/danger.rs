@@ -180,11 +180,8 @@ impl Shell<'_, '_> {
             }
         }
         if matches!(name, "curl" | "wget" | "http" | "https") && !files.is_empty() {
-            let is_address = |file: &&&str| file.contains('.') && !file.contains('/');
-            if files.iter().any(|file| !is_address(&file) || !file.is_empty()) {
-                self.reading
-                    .push(Act::new("upload", "file", Resource::Web, Operation::Send, 0.7).at_risk(RiskLevel::Medium));
-            }
+            self.reading
+                .push(Act::new("upload", "file", Resource::Web, Operation::Send, 0.7).at_risk(RiskLevel::Medium));
         }
         if files.iter().any(|file| place::is_secret(file)) {
             let act = Act::new("upload", "secret", Resource::Web, Operation::Send, 0.8).at_risk(RiskLevel::Critical);
