@@ -217,10 +217,15 @@ impl Shell<'_, '_> {
                 .iter()
                 .skip(place + 1)
                 .take_while(|word| !matches!(**word, ";" | "+" | "\\;"))
+                .take(MOST_EMBEDDED_WORDS)
                 .map(|&word| word.to_owned())
                 .collect();
             if depth <= DEEPEST && !inner.is_empty() {
                 self.command(&inner, depth + 1);
+            }
+            if inner.len() == MOST_EMBEDDED_WORDS {
+                // What stands behind is not read, and each level of nesting would read it again.
+                self.reading.push(Act::unclear_execution("command"));
             }
             if matches!(inner.first().map(|word| base_name(word)), Some("rm" | "unlink" | "shred")) {
                 // Whatever is found goes.
@@ -288,8 +293,9 @@ fn is_assignment(word: &str) -> bool {
 
 /// What makes a first word another one when the shell reads it.
 const UNKNOWN_UNTIL_RUN: &[char] = &['$', '`', '*', '?'];
-/// Commands within one command's arguments that are read.
+/// Commands within one command's arguments that are read, and words of each.
 const MOST_EMBEDDED: usize = 8;
+const MOST_EMBEDDED_WORDS: usize = 256;
 /// Deepest nesting of commands in commands.
 const DEEPEST: usize = 6;
 
