@@ -29,7 +29,7 @@ mod sign;
 mod table;
 
 #[cfg(test)]
-mod hostile;
+mod hostile_tests;
 #[cfg(test)]
 mod tests;
 
