@@ -40,7 +40,7 @@ fn main() -> Result<(), Error> {
     println!("\na file with mistakes:");
     let mistakes =
         "name = \"m\"\n[[rule]]\nid = \"a\"\neffect = \"alow\"\nmatch.capabilities = [\"payment:trasnfer\"]\n";
-    for problem in PolicySet::validate(mistakes, PolicyFormat::Toml, "mistakes.toml") {
+    for problem in PolicySet::validate(mistakes, PolicyFormat::Toml) {
         println!("  line {}, column {}: {}: {}", problem.line, problem.column, problem.severity, problem.message);
     }
     governor.close()

@@ -7,7 +7,7 @@ use rulekeep::{PolicyFormat, PolicySet, Severity};
 fuzz_target!(|input: (bool, &str)| {
     let (toml, text) = input;
     let format = if toml { PolicyFormat::Toml } else { PolicyFormat::Json };
-    let problems = PolicySet::validate(text, format, "fuzz");
+    let problems = PolicySet::validate(text, format);
     assert!(problems.iter().all(|problem| problem.line > 0 && problem.column > 0));
     let refused = problems.iter().any(|problem| problem.severity == Severity::Error);
     assert_eq!(PolicySet::parse(text, format, "fuzz").is_err(), refused);

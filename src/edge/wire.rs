@@ -165,7 +165,7 @@ fn proof(governor: &Governor, params: &Params) -> Result<Value, Error> {
 
 fn validate(_: &Governor, params: &Params) -> Result<Value, Error> {
     let (text, format) = document(params)?;
-    let problems = PolicySet::validate(text, format, DOCUMENT);
+    let problems = PolicySet::validate(text, format);
     let valid = !problems.iter().any(|problem| problem.severity == Severity::Error);
     Ok(json!({ "valid": valid, "problems": problems }))
 }

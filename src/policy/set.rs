@@ -144,7 +144,7 @@ impl PolicySet {
     /// Every problem of a document, errors and warnings, in the order of their
     /// places; none for a document that loads and says what it seems to. Problems
     /// do not repeat the document's name.
-    pub fn validate(text: &str, format: PolicyFormat, _name: &str) -> Vec<Problem> {
+    pub fn validate(text: &str, format: PolicyFormat) -> Vec<Problem> {
         Reading::of(text, format).problems
     }
 

@@ -188,7 +188,7 @@ impl ProofLog {
             match (&breakage, view_error) {
                 // The view is left as it is: it may help to tell what happened.
                 (Some(_), _) => shared.index_in_memory(&mut index),
-                (None, Some(error)) => shared.rebuild(&mut index, &error),
+                (None, Some(_)) => shared.rebuild(&mut index),
                 (None, None) => {}
             }
         }
@@ -381,22 +381,11 @@ impl ProofLog {
     /// Reads the whole journal and checks all of it.
     pub(crate) fn verify(&self) -> Result<Verification, Error> {
         self.catch_up()?;
-        if let Some(breakage) = self.shared.first_breakage() {
-            let mut reading = Reading::checking();
-            let until = self.shared.index().totals().applied;
-            self.shared.reader.verify(&mut reading, until).map_err(|error| read_error(&error))?;
-            let chain = reading.verified();
-            return Ok(Verification::new(chain.records, chain.head_hash, Some(breakage)));
-        }
         let until: Position = self.shared.index().totals().applied;
         let mut reading = Reading::checking();
-        let breakage = self.shared.reader.verify(&mut reading, until).map_err(|error| read_error(&error))?;
+        let found = self.shared.reader.verify(&mut reading, until).map_err(|error| read_error(&error))?;
         let chain = reading.verified();
-        if let Some(breakage) = &breakage {
-            *self.shared.breakage.lock().unwrap_or_else(PoisonError::into_inner) = Some(breakage.clone());
-            self.shared.intake.refuse(Refusal::Broken(breakage.to_string()));
-        }
-        Ok(Verification::new(chain.records, chain.head_hash, breakage))
+        Ok(Verification::new(chain.records, chain.head_hash, self.shared.note_breakage(found)))
     }
 
     /// Why nothing new is taken in, if so.
@@ -463,14 +452,12 @@ impl ProofLog {
     /// Asks the index; when the view fails, it is rebuilt and asked once more.
     fn with_index<T>(&self, ask: impl Fn(&Index) -> Result<T, ViewError>) -> Result<T, Error> {
         let first = ask(&self.shared.index());
-        match first {
-            Ok(answer) => Ok(answer),
-            Err(error) => {
-                let mut index = self.shared.index.write().unwrap_or_else(PoisonError::into_inner);
-                self.shared.rebuild(&mut index, &error);
-                ask(&index).map_err(|error| Error::storage(format!("the view cannot be rebuilt: {error}")))
-            }
+        if let Ok(answer) = first {
+            return Ok(answer);
         }
+        let mut index = self.shared.index.write().unwrap_or_else(PoisonError::into_inner);
+        self.shared.rebuild(&mut index);
+        ask(&index).map_err(|error| Error::storage(format!("the view cannot be rebuilt: {error}")))
     }
 
     fn record_at(&self, sequence: Sequence, outcome: Option<Outcome>) -> Result<ProofRecord, Error> {

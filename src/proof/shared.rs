@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use super::apply::Reading;
 use super::index::{Index, Mark};
-use super::intake::Intake;
+use super::intake::{Intake, Refusal};
 use super::progress::Progress;
 use crate::model::{Breakage, Digest};
 use crate::store::{self, Blocks, Position, Reader, StoreId, ViewError};
@@ -44,13 +44,13 @@ impl Shared {
         let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
         match written {
             Ok(written) => index.forget_changes(written),
-            Err(error) => self.rebuild(&mut index, &error),
+            Err(_) => self.rebuild(&mut index),
         }
     }
 
     /// Makes the index anew from the journal, with a fresh view if that can be
     /// had, otherwise in memory.
-    pub(super) fn rebuild(&self, index: &mut Index, _cause: &ViewError) {
+    pub(super) fn rebuild(&self, index: &mut Index) {
         // sled must let its folder go first.
         *index = Index::new(None);
         let aside = self.view.as_deref().map_or(Ok(()), store::set_view_aside);
@@ -88,6 +88,17 @@ impl Shared {
             (None, Err(_)) => Err(ViewError::Disagrees("the journal cannot be read")),
             (None, Ok(_)) => Ok(()),
         }
+    }
+
+    /// Keeps the first break that any check found, and takes nothing new in from
+    /// then on. Returns the one that is kept.
+    pub(super) fn note_breakage(&self, found: Option<Breakage>) -> Option<Breakage> {
+        let mut first = self.breakage.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (None, Some(found)) = (&*first, found) {
+            self.intake.refuse(Refusal::Broken(found.to_string()));
+            *first = Some(found);
+        }
+        first.clone()
     }
 
     pub(super) fn first_breakage(&self) -> Option<Breakage> {

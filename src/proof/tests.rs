@@ -195,6 +195,18 @@ fn a_page_that_was_lost_in_the_middle_of_the_last_write_is_a_torn_tail() {
 }
 
 #[test]
+fn head_follows_a_log_that_is_never_idle() {
+    let disk = MemoryFiles::new();
+    let (log, _) = open(disk.clone(), Durability::Sync).unwrap();
+    let first = disk.content(std::path::Path::new("HEAD"));
+    let moved = (0..5_000_000).any(|at| {
+        decide(&log, at, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap();
+        disk.content_if_there(std::path::Path::new("HEAD")).is_some_and(|head| head != first)
+    });
+    assert!(moved, "HEAD still names what it named at first");
+}
+
+#[test]
 fn a_running_log_notices_a_changed_byte_when_it_verifies() {
     let disk = MemoryFiles::new();
     let (log, _) = open(disk.clone(), Durability::Sync).unwrap();

@@ -135,8 +135,8 @@ impl Writer {
             if index.has_applied(pending.sequence) {
                 continue;
             }
-            if let Err(error) = apply_one(&mut index, pending, staged.hash) {
-                return self.shared.rebuild(&mut index, &error);
+            if apply_one(&mut index, pending, staged.hash).is_err() {
+                return self.shared.rebuild(&mut index);
             }
             index.advance(staged.position);
         }

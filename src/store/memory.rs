@@ -124,6 +124,11 @@ impl MemoryFiles {
         copy
     }
 
+    /// What a file holds, if there is one of that name at the moment.
+    pub(crate) fn content_if_there(&self, path: &Path) -> Option<Vec<u8>> {
+        self.table().get(path).map(|file| file.content.read().unwrap().clone())
+    }
+
     /// What a file holds.
     pub(crate) fn content(&self, path: &Path) -> Vec<u8> {
         self.table()[path].content.read().unwrap().clone()

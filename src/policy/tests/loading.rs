@@ -171,7 +171,7 @@ fn a_set_that_does_not_load_says_where_and_carries_every_problem() {
 #[test]
 fn json_problems_have_the_place_of_their_value() {
     let text = "{\"name\": \"ü\", \"rules\": [\n  {\"id\": \"a\", \"effect\": \"allow\", \"match\": {\"capabilities\": [\"email:sned\"]}},\n  {\"id\": \"b\", \"effect\": \"deny\", \"id\": \"c\"}\n]}";
-    let found: Vec<_> = PolicySet::validate(text, PolicyFormat::Json, "x.json")
+    let found: Vec<_> = PolicySet::validate(text, PolicyFormat::Json)
         .into_iter()
         .map(|problem| (problem.line, problem.column, problem.message))
         .collect();
@@ -192,7 +192,7 @@ fn text_that_is_not_of_its_format_is_refused_with_its_place() {
         ("", PolicyFormat::Json, 1),
         ("[1] 2", PolicyFormat::Json, 1),
     ] {
-        let problems = PolicySet::validate(text, format, "x");
+        let problems = PolicySet::validate(text, format);
         assert!(!problems.is_empty(), "{text:?} was accepted");
         assert_eq!(problems[0].line, line, "{text:?}: {problems:?}");
     }
@@ -261,7 +261,7 @@ fn a_document_full_of_mistakes_is_answered_briefly() {
         writeln!(text, "[[rule]]\nid=\"r{number}\"\neffect=\"allwo\"\nmatch={{capabilities=[\"emial:raed\"]}}")
             .unwrap();
     }
-    let found = PolicySet::validate(&text, PolicyFormat::Toml, "many.toml");
+    let found = PolicySet::validate(&text, PolicyFormat::Toml);
     assert_eq!(found.len(), 100);
     assert!(found.iter().all(|problem| problem.severity == Severity::Error));
 }

@@ -41,7 +41,7 @@ fn toml(rules: &[&str]) -> PolicySet {
 
 /// The problems of a TOML document as `line:column message`.
 fn problems(text: &str) -> Vec<String> {
-    PolicySet::validate(text, PolicyFormat::Toml, "test.toml")
+    PolicySet::validate(text, PolicyFormat::Toml)
         .iter()
         .map(|problem| format!("{}:{} {} {}", problem.line, problem.column, problem.severity, problem.message))
         .collect()

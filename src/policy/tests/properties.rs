@@ -285,7 +285,7 @@ proptest! {
     fn no_text_makes_loading_panic(text in "\\PC{0,200}", structured in "[\\[\\]{}=\"'a-z.,:# \n0-9]{0,200}") {
         for text in [text, structured] {
             for format in [PolicyFormat::Toml, PolicyFormat::Json] {
-                let problems = PolicySet::validate(&text, format, "random");
+                let problems = PolicySet::validate(&text, format);
                 prop_assert_eq!(PolicySet::parse(&text, format, "random").is_err(), problems.iter().any(|problem| {
                     problem.severity == crate::model::Severity::Error
                 }));

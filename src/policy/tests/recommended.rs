@@ -192,6 +192,6 @@ fn the_context_tightens_what_leaves_and_what_runs() {
 #[test]
 fn the_recommended_set_has_no_error_or_warning_as_a_document() {
     let (text, format) = (include_str!("../../../policies/recommended.toml"), PolicyFormat::Toml);
-    let problems = PolicySet::validate(text, format, "recommended.toml");
+    let problems = PolicySet::validate(text, format);
     assert!(!problems.iter().any(|problem| problem.severity == Severity::Error), "{problems:?}");
 }
