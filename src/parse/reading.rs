@@ -44,6 +44,27 @@ pub(crate) struct Act {
     pub risk: Option<RiskLevel>,
     /// How sure the reader is, from 0 to 1.
     pub sure: f64,
+    /// What in the input gave it.
+    pub found: Found,
+}
+
+/// The words or arguments that gave an act, as the reader saw them: for the explanation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// What told the operation: a verb, a program with its flags, a tool's name.
+    pub operation: Option<Box<str>>,
+    /// What told the resource: a noun, a path, a table, an argument.
+    pub resource: Option<Box<str>>,
+}
+
+/// Evidence is for people; the longest piece of the input that it quotes, in bytes.
+const LONGEST_FOUND: usize = 120;
+
+/// A piece of the input, cut to what a person reads.
+fn quoted(text: &str) -> Option<Box<str>> {
+    let text = text.trim();
+    let end = (0..=text.len().min(LONGEST_FOUND)).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    text.get(..end).filter(|text| !text.is_empty()).map(Into::into)
 }
 
 impl Act {
@@ -56,6 +77,7 @@ impl Act {
             signs: Signs::default(),
             risk: None,
             sure,
+            found: Found::default(),
         }
     }
 
@@ -85,6 +107,22 @@ impl Act {
         self.risk = Some(risk);
         self
     }
+
+    /// Notes what told the operation, unless that is known already.
+    pub(crate) fn from_operation(mut self, found: &str) -> Self {
+        if self.found.operation.is_none() {
+            self.found.operation = quoted(found);
+        }
+        self
+    }
+
+    /// Notes what told the resource, unless that is known already.
+    pub(crate) fn from_resource(mut self, found: &str) -> Self {
+        if self.found.resource.is_none() {
+            self.found.resource = quoted(found);
+        }
+        self
+    }
 }
 
 /// What holds for the whole request.
@@ -98,9 +136,21 @@ pub(crate) struct Facts {
     pub count: Option<u64>,
     /// The recipient, path, host or table that the text names first.
     pub target: Option<String>,
+    /// What in the input showed a sign, where that is not the act's own words.
+    pub shown: Vec<(Sign, Box<str>)>,
 }
 
 impl Facts {
+    /// Notes what showed a sign. The sign itself is set where it belongs: in the facts or in an act.
+    pub(crate) fn show(&mut self, sign: Sign, found: &str) {
+        if self.shown.len() < MOST_SHOWN
+            && !self.shown.iter().any(|(known, _)| *known == sign)
+            && let Some(found) = quoted(found)
+        {
+            self.shown.push((sign, found));
+        }
+    }
+
     pub(crate) fn note_target(&mut self, target: &str) {
         if self.target.is_none() && !target.is_empty() {
             // Long enough for any address; a target is a key in a context, not a copy of the input.
@@ -122,6 +172,9 @@ impl Facts {
         self.currency = self.currency.or(currency);
     }
 }
+
+/// Pieces of the input that are kept as evidence of signs.
+const MOST_SHOWN: usize = 32;
 
 /// What a reader found in the input.
 #[derive(Debug, Clone)]
@@ -148,6 +201,8 @@ impl Reading {
         }) {
             twin.signs = twin.signs.with(act.signs);
             twin.risk = twin.risk.max(act.risk);
+            twin.found.operation = twin.found.operation.take().or(act.found.operation);
+            twin.found.resource = twin.found.resource.take().or(act.found.resource);
             return;
         }
         match self.acts.len() {
@@ -168,6 +223,9 @@ impl Reading {
         }
         if let Some(count) = other.facts.count {
             self.facts.note_count(count);
+        }
+        for (sign, found) in &other.facts.shown {
+            self.facts.show(*sign, found);
         }
         if let Some(target) = other.facts.target {
             self.facts.note_target(&target);
