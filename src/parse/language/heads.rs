@@ -15,14 +15,18 @@ pub(super) struct Head {
     pub start: usize,
     /// One past the last token that it governs.
     pub end: usize,
+    /// Where its sentence starts.
+    pub sentence: usize,
 }
 
 /// How it is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Manner {
-    /// An imperative, a polite request, a wish with "to".
+    /// An imperative or a polite request.
     Asked,
-    /// A purpose or a side remark: counts beside an asked one, or where there is none.
+    /// "I want to", "I need to": asks, unless it only tells why something else is asked.
+    Wished,
+    /// A purpose, a plan or a side remark: counts beside an asked one, or where there is none.
     Mentioned,
     /// A question of fact.
     Question,
@@ -42,7 +46,7 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
         if token.is(Function::About) {
             about = true;
             if heads.len() == first_new {
-                heads.push(Head { verb: None, manner: Manner::Question, start: index + 1, end: to });
+                heads.push(Head { verb: None, manner: Manner::Question, start: index + 1, end: to, sentence: from });
             }
             continue;
         }
@@ -54,17 +58,17 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
                 previous.end = index;
             }
             reminds |= lexicon.verb(verb).lemma == "remind";
-            heads.push(Head { verb: Some(verb), manner, start: index + 1, end: to });
+            heads.push(Head { verb: Some(verb), manner, start: index + 1, end: to, sentence: from });
         }
     }
     let found = heads.get(first_new..).unwrap_or(&[]);
-    if asks && !found.iter().any(|head| head.manner == Manner::Asked && head.start < opening + 6) {
+    if asks && !found.iter().any(|head| matches!(head.manner, Manner::Asked | Manner::Wished) && head.start < opening + 6) {
         let end = found.first().map_or(to, |head| head.start.saturating_sub(1).max(opening + 1));
-        heads.insert(first_new, Head { verb: None, manner: Manner::Question, start: opening, end });
-    } else if !found.iter().any(|head| head.manner == Manner::Asked)
+        heads.insert(first_new, Head { verb: None, manner: Manner::Question, start: opening, end, sentence: from });
+    } else if !found.iter().any(|head| matches!(head.manner, Manner::Asked | Manner::Wished))
         && let Some(want) = (from..to).find(|&index| sentence.is_bare_wish(index))
     {
-        heads.insert(first_new, Head { verb: None, manner: Manner::Wanted, start: want + 1, end: to });
+        heads.insert(first_new, Head { verb: None, manner: Manner::Wanted, start: want + 1, end: to, sentence: from });
     }
 }
 
@@ -123,7 +127,7 @@ impl Sentence<'_, '_> {
             return (!in_question && !self.reads_as_noun(index)).then_some(Manner::Asked);
         };
         if lead.is(Function::Lead) {
-            return Some(Manner::Asked);
+            return Some(if is_of_speaker(lead.word) { Manner::Wished } else { Manner::Asked });
         }
         match lead.entry.function {
             Some(Function::Negation) => None,
@@ -171,7 +175,7 @@ impl Sentence<'_, '_> {
         for index in near {
             let Some(token) = self.tokens.get(index) else { break };
             if token.is(Function::Want) {
-                return Manner::Asked;
+                return if is_plan(token.word) { Manner::Mentioned } else { Manner::Wished };
             }
             if token.kind == Kind::Mark {
                 break;
@@ -228,6 +232,16 @@ impl Sentence<'_, '_> {
     fn before(&self, index: usize) -> Option<usize> {
         (self.from..index).rev().find(|&place| !is_skipped(self.tokens, place))
     }
+}
+
+/// "i want to", "we need to": a lead that tells the speaker's wish.
+fn is_of_speaker(lead: &str) -> bool {
+    ["i ", "i'", "we ", "we'"].iter().any(|start| lead.starts_with(start))
+}
+
+/// "planning to travel": what the speaker is about to do, not what is asked.
+fn is_plan(word: &str) -> bool {
+    matches!(word, "plan" | "planning" | "going" | "ready" | "prepared" | "keen" | "eager")
 }
 
 /// Words that say nothing on what is asked: fillers, and adverbs in -ly that the lexicon does not know.

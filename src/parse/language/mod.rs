@@ -8,7 +8,12 @@
 mod facts;
 mod heads;
 mod meaning;
+mod medium;
 mod object;
+mod request;
+mod scope;
+mod sources;
+mod tidy;
 mod token;
 
 use crate::model::{Operation, Resource};
@@ -16,7 +21,7 @@ use crate::model::{Operation, Resource};
 use super::lexicon::{Function, Lexicon};
 use super::reading::{Act, Format, Reading};
 use super::sign::{Sign, Signs};
-use heads::{Head, Manner};
+use heads::Head;
 pub(crate) use token::{Kind, Token, classify, tokenise};
 
 /// What a text says, and the command lines that it asks to run.
@@ -55,6 +60,7 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
             reading.push(act);
         }
     }
+    tidy::drop_guesses(&mut reading.acts);
     context.add_sources(&clauses, &mut reading);
     if cues.has(Sign::UnseenInstructions) {
         // "Open the page, then do exactly that": the page says what is done.
@@ -79,14 +85,7 @@ fn clauses(tokens: &[Token<'_>], lexicon: &Lexicon) -> Vec<Head> {
         }
     }
     heads::find(tokens, from, tokens.len(), lexicon, &mut heads);
-    if heads.iter().any(|head| head.manner == Manner::Asked) {
-        heads.retain(|head| {
-            head.manner != Manner::Wanted
-                // A mention that changes something is kept: what is planned may be meant.
-                && (head.manner != Manner::Mentioned
-                    || head.verb.is_some_and(|verb| lexicon.verb(verb).operation != Operation::Read))
-        });
-    }
+    request::retain_requests(&mut heads, tokens, lexicon);
     heads
 }
 

@@ -11,6 +11,8 @@ use super::token::{Kind, Token};
 pub(super) struct Candidate<'l> {
     pub noun: &'l str,
     pub resource: Resource,
+    /// How surely the noun names its resource, from 1 to 5.
+    pub strength: u8,
     /// How well it fits as the object.
     pub score: f32,
     /// Which phrase of the clause it stands in: 0 is the direct object.
@@ -19,12 +21,26 @@ pub(super) struct Candidate<'l> {
     pub preposition: Preposition,
 }
 
+impl Candidate<'_> {
+    /// Whether content is taken from it.
+    pub(super) fn is_source(&self) -> bool {
+        matches!(self.preposition, Preposition::Source | Preposition::Basis)
+    }
+
+    /// Whether it says little by itself: content, list, page, summary.
+    pub(super) const fn is_weak(&self) -> bool {
+        self.strength <= 1
+    }
+}
+
 /// What the preposition before a noun says of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Preposition {
     None,
-    /// from, in, on, based on, according to, about: where content comes from
+    /// in, on, about, at: where content stands
     Source,
+    /// from, based on, according to, same as: what something is made of
+    Basis,
     /// to, with, for: whom it reaches
     Goal,
     Other,
@@ -68,6 +84,7 @@ pub(super) fn candidates<'l>(tokens: &[Token<'_>], lexicon: &'l Lexicon) -> Vec<
         found.push(Candidate {
             noun,
             resource,
+            strength,
             score: f32::from(strength) + nearness - instrument,
             phrase,
             preposition,
@@ -95,9 +112,8 @@ fn named<'l>(token: &Token<'_>, lexicon: &'l Lexicon) -> Option<(&'l str, Resour
 
 fn preposition_of(word: &str) -> Preposition {
     match word {
-        "from" | "in" | "on" | "based on" | "according to" | "about" | "using" | "within" | "inside" | "at" => {
-            Preposition::Source
-        }
+        "from" | "based on" | "according to" | "using" | "as" | "like" => Preposition::Basis,
+        "in" | "on" | "about" | "within" | "inside" | "at" => Preposition::Source,
         "to" | "with" | "for" | "into" | "onto" => Preposition::Goal,
         _ => Preposition::Other,
     }
