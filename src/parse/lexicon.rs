@@ -287,6 +287,8 @@ pub(crate) enum Function {
     Lead,
     /// "how do i", "what does": asks about doing, not to do
     About,
+    /// "make sure that": tells how what is asked is to turn out
+    Constraint,
 }
 
 impl Function {
@@ -304,6 +306,7 @@ impl Function {
             "want" => Self::Want,
             "lead" => Self::Lead,
             "about" => Self::About,
+            "constraint" => Self::Constraint,
             _ => return None,
         })
     }

@@ -11,6 +11,8 @@ pub(super) struct Head {
     /// The verb; none for a question or a bare wish.
     pub verb: Option<VerbId>,
     pub manner: Manner,
+    /// Where the verb stands; for a question, its first word.
+    pub at: usize,
     /// First token after the verb.
     pub start: usize,
     /// One past the last token that it governs.
@@ -46,29 +48,37 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
         if token.is(Function::About) {
             about = true;
             if heads.len() == first_new {
-                heads.push(Head { verb: None, manner: Manner::Question, start: index + 1, end: to, sentence: from });
+                heads.push(Head { verb: None, manner: Manner::Question, at: index, start: index + 1, end: to, sentence: from });
             }
             continue;
         }
         // "Remind me to call" calls nobody.
         let is_reminder = reminds && index > from && tokens.get(index - 1).is_some_and(|before| before.word == "to");
         let manner = if about || is_reminder { None } else { sentence.manner(index, asks) };
+        if manner.is_none()
+            && !about
+            && let Some((manner, verb)) = sentence.passive(index)
+        {
+            // "The logs should be wiped": what is done to stands before.
+            heads.push(Head { verb: Some(verb), manner, at: index, start: opening, end: index, sentence: from });
+            continue;
+        }
         if let (Some(manner), Some((verb, _))) = (manner, token.entry.verb) {
             if let Some(previous) = heads.get_mut(first_new..).and_then(<[Head]>::last_mut) {
                 previous.end = index;
             }
             reminds |= lexicon.verb(verb).lemma == "remind";
-            heads.push(Head { verb: Some(verb), manner, start: index + 1, end: to, sentence: from });
+            heads.push(Head { verb: Some(verb), manner, at: index, start: index + 1, end: to, sentence: from });
         }
     }
     let found = heads.get(first_new..).unwrap_or(&[]);
     if asks && !found.iter().any(|head| matches!(head.manner, Manner::Asked | Manner::Wished) && head.start < opening + 6) {
         let end = found.first().map_or(to, |head| head.start.saturating_sub(1).max(opening + 1));
-        heads.insert(first_new, Head { verb: None, manner: Manner::Question, start: opening, end, sentence: from });
+        heads.insert(first_new, Head { verb: None, manner: Manner::Question, at: opening, start: opening, end, sentence: from });
     } else if !found.iter().any(|head| matches!(head.manner, Manner::Asked | Manner::Wished))
         && let Some(want) = (from..to).find(|&index| sentence.is_bare_wish(index))
     {
-        heads.insert(first_new, Head { verb: None, manner: Manner::Wanted, start: want + 1, end: to, sentence: from });
+        heads.insert(first_new, Head { verb: None, manner: Manner::Wanted, at: want, start: want + 1, end: to, sentence: from });
     }
 }
 
@@ -108,7 +118,7 @@ impl Sentence<'_, '_> {
     /// How the verb at `index` is asked for, if it is.
     fn manner(&self, index: usize, in_question: bool) -> Option<Manner> {
         let token = self.tokens.get(index)?;
-        if token.kind != Kind::Word {
+        if token.kind != Kind::Word || self.is_label(index) {
             return None;
         }
         let (verb, form) = token.entry.verb?;
@@ -135,16 +145,47 @@ impl Sentence<'_, '_> {
             Some(Function::Modal) => self.after_modal(place, index),
             // "The link to reset it" names a link.
             Some(Function::Preposition) if lead.word == "to" && self.describes(place) => None,
+            // "Related to water and sanitation", "access to email".
+            Some(Function::Preposition) if lead.word == "to" && self.is_noun_after_to(place, index) => None,
             Some(Function::Preposition) if lead.word == "to" => Some(self.after_to(place)),
             Some(Function::Conjunction) if in_question => self.takes_object(index).then_some(Manner::Asked),
             Some(Function::Conjunction) => {
                 (token.entry.noun.is_none() || self.takes_object(index)).then_some(Manner::Asked)
             }
+            // "<file>" is a placeholder.
+            _ if matches!(lead.word, "<" | "=") => None,
+            // "(start an interactive session)" is a remark.
+            _ if lead.word == "(" && place > self.from => Some(Manner::Mentioned),
             _ if matches!(lead.kind, Kind::Mark) => {
                 (!in_question && !self.reads_as_noun(index)).then_some(Manner::Asked)
             }
             _ => None,
         }
+    }
+
+    /// "Should be deleted", "make sure they are removed", "I want it wiped": asked for in the passive.
+    fn passive(&self, index: usize) -> Option<(Manner, VerbId)> {
+        let (verb, form) = self.tokens.get(index)?.entry.verb?;
+        if form != Form::Past {
+            return None;
+        }
+        let helper_at = self.before(index)?;
+        let helper = self.tokens.get(helper_at)?;
+        let is_be = matches!(helper.word, "be" | "get" | "being" | "gets" | "is" | "are");
+        let constrained =
+            || (self.from..helper_at).any(|place| self.tokens.get(place).is_some_and(|t| t.is(Function::Constraint)));
+        if is_be {
+            let earlier = self.before(helper_at).and_then(|place| self.tokens.get(place));
+            let wanted = earlier
+                .is_some_and(|earlier| matches!(earlier.word, "should" | "must" | "to" | "shall" | "please" | "will"));
+            return (matches!(helper.word, "be" | "get") && wanted || constrained()).then_some((Manner::Asked, verb));
+        }
+        let wishes = (self.from..helper_at).take(4).any(|place| self.is_bare_wish(place));
+        let is_object = helper.entry.noun.is_some() || helper.is(Function::Pronoun);
+        let ends = self.tokens.get(index + 1).filter(|_| index + 1 < self.to).is_none_or(|next| {
+            matches!(next.word, "to" | "from" | "now" | "immediately" | "asap" | "today" | "right" | "completely" | "for")
+        });
+        (wishes && is_object && ends).then_some((Manner::Wished, verb))
     }
 
     /// "could you send", "can i find", "if you could send": what the subject before the verb makes of it.
@@ -182,6 +223,25 @@ impl Sentence<'_, '_> {
             }
         }
         Manner::Mentioned
+    }
+
+    /// "Note: ...", "Subject: ...": a label, not an order.
+    fn is_label(&self, index: usize) -> bool {
+        self.before(index).is_none_or(|place| self.tokens.get(place).is_some_and(|token| token.kind == Kind::Stop))
+            && self.tokens.get(index + 1).is_some_and(|next| next.word.starts_with(':'))
+    }
+
+    /// Whether "to" is a preposition before a word that can be a noun as well.
+    fn is_noun_after_to(&self, place: usize, index: usize) -> bool {
+        let is_noun = self.tokens.get(index).is_some_and(|token| token.entry.noun.is_some());
+        let joins = self.before(place).and_then(|earlier| self.tokens.get(earlier)).is_some_and(|earlier| {
+            matches!(
+                earlier.word,
+                "related" | "access" | "response" | "belonging" | "similar" | "next" | "close" | "compared" | "reply"
+                    | "due" | "relating" | "pertaining" | "according" | "relevant" | "addition" | "subscribed" | "attached"
+            )
+        });
+        joins || is_noun && !self.takes_object(index) && self.reads_as_noun(index)
     }
 
     /// Whether the "to" at `place` goes on describing a noun of telling rather than asking.

@@ -108,7 +108,7 @@ impl<'t> Context<'t, '_> {
 
     /// The words of a head's verb, as written.
     fn words_of(&self, head: &Head) -> &str {
-        head.start.checked_sub(1).and_then(|place| self.tokens.get(place)).map_or("", |token| token.text)
+        self.tokens.get(head.at).map_or("", |token| token.text)
     }
 
     fn of_question(&self, head: &Head, governed: &[Token<'_>], candidates: &[Candidate<'t>]) -> Option<Act> {
@@ -176,7 +176,7 @@ impl<'t> Context<'t, '_> {
         if let Some(resource) = verb.resource {
             return (resource, noun, 0.75);
         }
-        self.by_context(governed)
+        self.by_context(verb, governed)
     }
 
     /// Whether the text names this resource anywhere.
@@ -185,15 +185,16 @@ impl<'t> Context<'t, '_> {
     }
 
     /// Nothing named after the verb: "open it", "post there". What the text names elsewhere.
-    fn by_context(&self, governed: &[Token<'_>]) -> (Resource, &'t str, f64) {
+    fn by_context(&self, verb: &Verb, governed: &[Token<'_>]) -> (Resource, &'t str, f64) {
         let points_back = governed.iter().take(4).any(|token| {
             token.is(Function::Pronoun) || matches!(token.word, "this" | "that" | "these" | "those" | "one")
         });
         let elsewhere = &self.named;
         let best = elsewhere.iter().reduce(|best, next| if next.score > best.score { next } else { best });
         match best {
-            Some(best) if points_back => (best.resource, best.noun, 0.6),
-            Some(best) if best.score >= 4.0 => (best.resource, best.noun, 0.45),
+            Some(best) if points_back && !best.is_weak() => (best.resource, best.noun, 0.6),
+            // What is looked up is named by the clause itself; what is changed may stand elsewhere.
+            Some(best) if best.score >= 4.0 && verb.operation != Operation::Read => (best.resource, best.noun, 0.45),
             _ => (Resource::Unknown, "", 0.4),
         }
     }

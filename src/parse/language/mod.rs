@@ -5,6 +5,7 @@
 //! `object` weighs the nouns; `meaning` turns a verb and its nouns into an act;
 //! `facts` gathers amounts, counts and targets.
 
+mod content;
 mod facts;
 mod heads;
 mod meaning;
@@ -41,10 +42,11 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
         reading.push(Act::unknown());
         return Understood { reading, commands: Vec::new() };
     }
+    content::mark(&mut tokens, lexicon);
     let clauses = clauses(&tokens, lexicon);
     for head in clauses.iter().filter(|head| head.verb.is_some()) {
         // A word that was read as a verb is no noun as well: "List", "email".
-        if let Some(token) = head.start.checked_sub(1).and_then(|place| tokens.get_mut(place)) {
+        if let Some(token) = tokens.get_mut(head.at) {
             token.entry.noun = None;
         }
     }
@@ -86,6 +88,7 @@ fn clauses(tokens: &[Token<'_>], lexicon: &Lexicon) -> Vec<Head> {
     }
     heads::find(tokens, from, tokens.len(), lexicon, &mut heads);
     request::retain_requests(&mut heads, tokens, lexicon);
+    request::share_objects(&mut heads, tokens);
     heads
 }
 

@@ -24,7 +24,12 @@ pub(super) struct Candidate<'l> {
 impl Candidate<'_> {
     /// Whether content is taken from it.
     pub(super) fn is_source(&self) -> bool {
-        matches!(self.preposition, Preposition::Source | Preposition::Basis)
+        match self.preposition {
+            Preposition::Source | Preposition::Basis => true,
+            // "Using the schematic" reads it; "using my email" only says who one is.
+            Preposition::Means => matches!(self.resource, Resource::File | Resource::Document | Resource::Web),
+            _ => false,
+        }
     }
 
     /// Whether it says little by itself: content, list, page, summary.
@@ -41,6 +46,8 @@ pub(super) enum Preposition {
     Source,
     /// from, based on, according to, same as: what something is made of
     Basis,
+    /// using: by what it is done
+    Means,
     /// to, with, for: whom it reaches
     Goal,
     Other,
@@ -112,7 +119,8 @@ fn named<'l>(token: &Token<'_>, lexicon: &'l Lexicon) -> Option<(&'l str, Resour
 
 fn preposition_of(word: &str) -> Preposition {
     match word {
-        "from" | "based on" | "according to" | "using" | "as" | "like" => Preposition::Basis,
+        "from" | "based on" | "according to" | "as" | "like" => Preposition::Basis,
+        "using" => Preposition::Means,
         "in" | "on" | "about" | "within" | "inside" | "at" => Preposition::Source,
         "to" | "with" | "for" | "into" | "onto" => Preposition::Goal,
         _ => Preposition::Other,

@@ -27,6 +27,21 @@ pub(super) fn retain_requests(heads: &mut Vec<Head>, tokens: &[Token<'_>], lexic
     });
 }
 
+/// "Find and delete the file": the first verb is done to what the second names.
+pub(super) fn share_objects(heads: &mut [Head], tokens: &[Token<'_>]) {
+    for place in (1..heads.len()).rev() {
+        let Some(next) = heads.get(place).copied() else { continue };
+        let Some(head) = heads.get_mut(place - 1) else { continue };
+        let between = tokens.get(head.start..head.end).unwrap_or(&[]);
+        let joined = between.iter().all(|token| {
+            token.is(Function::Conjunction) || token.is(Function::Filler) || matches!(token.word, "," | "/" | "to")
+        });
+        if joined && head.end == next.at && head.verb.is_some() {
+            (head.start, head.end) = (next.start, next.end);
+        }
+    }
+}
+
 fn stays(head: &Head, lexicon: &Lexicon) -> bool {
     match head.manner {
         Manner::Wanted => false,
