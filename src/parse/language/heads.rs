@@ -64,6 +64,7 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
             continue;
         }
         if let (Some(manner), Some((verb, _))) = (manner, token.entry.verb) {
+            let verb = sentence.with_particle(index).unwrap_or(verb);
             if let Some(previous) = heads.get_mut(first_new..).and_then(<[Head]>::last_mut) {
                 previous.end = index;
             }
@@ -107,9 +108,9 @@ impl Sentence<'_, '_> {
                 ends_in_mark && matches!(token.word, "who" | "when" | "where" | "which" | "whose")
             }
             _ => {
-                // "In which year ...?", "Next, how many ...?"
+                // "In which year ...?", "After how many seconds does it fall?"
                 ends_in_mark
-                    && (opening..self.to.min(opening + 5))
+                    && (opening..self.to)
                         .any(|index| self.tokens.get(index).is_some_and(|near| near.is(Function::Question)))
             }
         }
@@ -147,7 +148,7 @@ impl Sentence<'_, '_> {
             Some(Function::Preposition) if lead.word == "to" && self.describes(place) => None,
             // "Related to water and sanitation", "access to email".
             Some(Function::Preposition) if lead.word == "to" && self.is_noun_after_to(place, index) => None,
-            Some(Function::Preposition) if lead.word == "to" => Some(self.after_to(place)),
+            Some(Function::Preposition) if lead.word == "to" => self.after_to(place),
             Some(Function::Conjunction) if in_question => self.takes_object(index).then_some(Manner::Asked),
             Some(Function::Conjunction) => {
                 (token.entry.noun.is_none() || self.takes_object(index)).then_some(Manner::Asked)
@@ -159,8 +160,17 @@ impl Sentence<'_, '_> {
             _ if matches!(lead.kind, Kind::Mark) => {
                 (!in_question && !self.reads_as_noun(index)).then_some(Manner::Asked)
             }
-            _ => None,
+            // "If it is still pending cancel it": the condition ends where the order begins.
+            _ => (self.is_conditional(index) && self.takes_object(index) && !lead.word.ends_with('s'))
+                .then_some(Manner::Asked),
         }
+    }
+
+    /// Whether a condition or a time stands before: "if", "when", "once".
+    fn is_conditional(&self, index: usize) -> bool {
+        (self.from..index).any(|place| {
+            self.tokens.get(place).is_some_and(|token| matches!(token.word, "if" | "when" | "once" | "whenever" | "after"))
+        })
     }
 
     /// "Should be deleted", "make sure they are removed", "I want it wiped": asked for in the passive.
@@ -188,6 +198,23 @@ impl Sentence<'_, '_> {
         (wishes && is_object && ends).then_some((Manner::Wished, verb))
     }
 
+    /// "Turn the heating up", "log me in": the verb that a particle behind its object makes.
+    fn with_particle(&self, index: usize) -> Option<VerbId> {
+        let phrases = self.lexicon.phrases(self.tokens.get(index)?.word);
+        (index + 2..self.to.min(index + 6)).find_map(|place| {
+            let particle = self.tokens.get(place).filter(|token| PARTICLES.contains(&token.word))?;
+            let ends = self.tokens.get(place + 1).filter(|_| place + 1 < self.to).is_none_or(|next| {
+                next.kind == Kind::Mark
+                    || next.is(Function::Preposition)
+                    || next.is(Function::Conjunction)
+                    || next.is(Function::Filler)
+                    || matches!(next.kind, Kind::Number(_))
+            });
+            let phrase = phrases.iter().find(|phrase| matches!(&*phrase.rest, [only] if **only == *particle.word))?;
+            phrase.entry.verb.filter(|&(_, form)| ends && form == Form::Base).map(|(verb, _)| verb)
+        })
+    }
+
     /// "could you send", "can i find", "if you could send": what the subject before the verb makes of it.
     fn after_subject(&self, place: usize, subject: &str) -> Option<Manner> {
         let earlier = self.before(place).and_then(|earlier| self.tokens.get(earlier))?;
@@ -211,18 +238,24 @@ impl Sentence<'_, '_> {
     }
 
     /// "want to send" asks; "a script to send" only mentions; "not to send" neither.
-    fn after_to(&self, place: usize) -> Manner {
+    fn after_to(&self, place: usize) -> Option<Manner> {
         let near = (self.from..place).rev().take(4);
         for index in near {
             let Some(token) = self.tokens.get(index) else { break };
             if token.is(Function::Want) {
-                return if is_plan(token.word) { Manner::Mentioned } else { Manner::Wished };
+                let refuses = self.before(index).and_then(|earlier| self.tokens.get(earlier)).is_some_and(|earlier| {
+                    earlier.is(Function::Negation) || matches!(earlier.word, "no" | "neither" | "nor")
+                });
+                if refuses {
+                    return None;
+                }
+                return if is_plan(token.word) { Some(Manner::Mentioned) } else { Some(Manner::Wished) };
             }
             if token.kind == Kind::Mark {
                 break;
             }
         }
-        Manner::Mentioned
+        Some(Manner::Mentioned)
     }
 
     /// "Note: ...", "Subject: ...": a label, not an order.
@@ -284,6 +317,8 @@ impl Sentence<'_, '_> {
         self.tokens.get(index + 1).filter(|_| index + 1 < self.to).is_some_and(|next| {
             next.is(Function::Determiner)
                 || next.is(Function::Pronoun)
+                // A name: "message Ida".
+                || next.kind == Kind::Word && next.text.starts_with(char::is_uppercase)
                 || matches!(next.kind, Kind::Quoted | Kind::Number(_) | Kind::Email | Kind::Path | Kind::Url)
         })
     }
@@ -293,6 +328,9 @@ impl Sentence<'_, '_> {
         (self.from..index).rev().find(|&place| !is_skipped(self.tokens, place))
     }
 }
+
+/// Words that make another verb of the one before them, also from behind its object.
+const PARTICLES: &[&str] = &["up", "down", "on", "off", "in", "out", "back", "away", "over"];
 
 /// "i want to", "we need to": a lead that tells the speaker's wish.
 fn is_of_speaker(lead: &str) -> bool {

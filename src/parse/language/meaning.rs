@@ -61,7 +61,9 @@ impl<'t> Context<'t, '_> {
         }
         let (mut resource, noun, mut sure) = self.resource(verb, governed, candidates);
         let mut operation = verb.operation;
-        if let Some(rule) = self.lexicon.rule(verb, resource, noun) {
+        let after = candidates.iter().find(|candidate| candidate.noun == noun).map_or("", |found| found.after);
+        let is_behind = candidates.iter().find(|candidate| candidate.noun == noun).is_some_and(|c| c.behind_unknown);
+        if let Some(rule) = self.lexicon.rule(verb, resource, noun, after) {
             (resource, operation) = (rule.resource, rule.gives);
             if let Some(sign) = rule.sign {
                 signs.add(sign);
@@ -93,8 +95,20 @@ impl<'t> Context<'t, '_> {
                 signs.add(Sign::Unclear);
             }
         }
-        if operation == Operation::Read && Self::is_public(verb, resource, governed) {
+        if operation == Operation::Read
+            && (Self::is_public(verb, resource, governed)
+                || is_behind && !is_personal(governed) && !is_guarded(resource) && self.asks_of_the_world(verb))
+        {
             resource = Resource::Information;
+        }
+        if operation == Operation::Send && is_to_oneself(governed) && !names_medium(candidates) {
+            // "Send me the report" asks to be shown it; "alert me when" sets up a watch.
+            if governed.iter().take(3).any(|token| matches!(token.word, "when" | "if" | "whenever" | "once")) {
+                (resource, operation) = (Resource::Account, Operation::Write);
+            } else if verb.resource.is_none() && verb.always.is_none() {
+                operation = Operation::Read;
+                resource = object::best(candidates).map_or(Resource::Information, |best| best.resource);
+            }
         }
         add_scope(&mut signs, operation, governed);
         let noun = if noun.is_empty() { resource.as_str() } else { noun };
@@ -197,6 +211,11 @@ impl<'t> Context<'t, '_> {
             Some(best) if best.score >= 4.0 && verb.operation != Operation::Read => (best.resource, best.noun, 0.45),
             _ => (Resource::Unknown, "", 0.4),
         }
+    }
+
+    /// Verbs that look something up rather than open what is at hand.
+    fn asks_of_the_world(&self, verb: &Verb) -> bool {
+        !matches!(&*verb.lemma, "open" | "read" | "view" | "access" | "review" | "download")
     }
 
     /// A question or a search about the world rather than about somebody's data.
@@ -332,6 +351,37 @@ fn is_public_kind(resource: Resource) -> bool {
             | Resource::Analytics
             | Resource::Network
             | Resource::Web
+    )
+}
+
+/// "Send me", "notify me".
+fn is_to_oneself(governed: &[Token<'_>]) -> bool {
+    governed.first().is_some_and(|token| matches!(token.word, "me" | "us"))
+}
+
+fn names_medium(candidates: &[Candidate<'_>]) -> bool {
+    candidates.iter().any(|candidate| {
+        matches!(candidate.resource, Resource::Email | Resource::Message | Resource::Social | Resource::Contact)
+    })
+}
+
+/// Data that is somebody's, however it is asked for.
+fn is_guarded(resource: Resource) -> bool {
+    matches!(
+        resource,
+        Resource::Email
+            | Resource::Message
+            | Resource::Credential
+            | Resource::Customer
+            | Resource::Health
+            | Resource::Calendar
+            | Resource::Permission
+            | Resource::Database
+            | Resource::File
+            | Resource::System
+            | Resource::Network
+            | Resource::Config
+            | Resource::Code
     )
 }
 
