@@ -1,6 +1,7 @@
 //! Which verbs of a sentence ask for something: imperatives, polite forms,
 //! wishes and questions; and which only tell, quote, or are forbidden.
 
+use crate::model::Operation;
 use crate::parse::lexicon::{Form, Function, Lexicon, VerbId};
 
 use super::token::{Kind, Token};
@@ -129,7 +130,13 @@ impl Sentence<'_, '_> {
         let before = self.before(index);
         let lead = before.and_then(|place| self.tokens.get(place));
         if form == Form::Ing {
-            return lead.filter(|lead| lead.is(Function::Lead)).map(|_| Manner::Asked);
+            // "Free up space by clearing the table": the means is what is done.
+            let is_means = lead.is_some_and(|lead| lead.word == "by")
+                && matches!(
+                    self.lexicon.verb(verb).operation,
+                    Operation::Delete | Operation::Admin | Operation::Transfer | Operation::Execute
+                );
+            return (is_means || lead.is_some_and(|lead| lead.is(Function::Lead))).then_some(Manner::Asked);
         }
         if form != Form::Base {
             return None;
@@ -203,7 +210,8 @@ impl Sentence<'_, '_> {
         let phrases = self.lexicon.phrases(self.tokens.get(index)?.word);
         (index + 2..self.to.min(index + 6)).find_map(|place| {
             let particle = self.tokens.get(place).filter(|token| PARTICLES.contains(&token.word))?;
-            let ends = self.tokens.get(place + 1).filter(|_| place + 1 < self.to).is_none_or(|next| {
+            let ends = particle.word == "into"
+                || self.tokens.get(place + 1).filter(|_| place + 1 < self.to).is_none_or(|next| {
                 next.kind == Kind::Mark
                     || next.is(Function::Preposition)
                     || next.is(Function::Conjunction)
@@ -243,6 +251,13 @@ impl Sentence<'_, '_> {
         for index in near {
             let Some(token) = self.tokens.get(index) else { break };
             if token.is(Function::Want) {
+                // "The task they need to do" is theirs.
+                let of_others = self.before(index).and_then(|earlier| self.tokens.get(earlier)).is_some_and(|earlier| {
+                    matches!(earlier.word, "they" | "he" | "she" | "it" | "who" | "which")
+                });
+                if of_others {
+                    return None;
+                }
                 let refuses = self.before(index).and_then(|earlier| self.tokens.get(earlier)).is_some_and(|earlier| {
                     earlier.is(Function::Negation) || matches!(earlier.word, "no" | "neither" | "nor")
                 });
@@ -283,6 +298,8 @@ impl Sentence<'_, '_> {
             matches!(
                 noun.word,
                 "link" | "url" | "website" | "page" | "form" | "instructions" | "steps" | "guide" | "tutorial"
+                    // "A reminder to pay" pays nothing.
+                    | "reminder" | "alarm" | "todo" | "to-do" | "note" | "timer" | "event"
             )
         })
     }
@@ -330,7 +347,7 @@ impl Sentence<'_, '_> {
 }
 
 /// Words that make another verb of the one before them, also from behind its object.
-const PARTICLES: &[&str] = &["up", "down", "on", "off", "in", "out", "back", "away", "over"];
+const PARTICLES: &[&str] = &["up", "down", "on", "off", "in", "out", "back", "away", "over", "into"];
 
 /// "i want to", "we need to": a lead that tells the speaker's wish.
 fn is_of_speaker(lead: &str) -> bool {

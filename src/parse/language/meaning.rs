@@ -1,9 +1,9 @@
 //! From a verb and the nouns around it to an act: which resource is meant, what
 //! the rules make of the pair, and what the clause shows of its risk.
 
-use crate::model::{Operation, Resource};
+use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::lexicon::{Function, Lexicon, Verb};
-use crate::parse::reading::Act;
+use crate::parse::reading::{Act, Reading};
 use crate::parse::sign::{Sign, Signs};
 
 use super::heads::{Head, Manner};
@@ -39,6 +39,49 @@ impl<'t> Context<'t, '_> {
             acts.push(Act { operation: Operation::Send, ..act.clone() });
         }
         acts
+    }
+
+    /// What the acts of the whole text entail beside themselves.
+    pub(super) fn entailed(&self, reading: &mut Reading) {
+        let invites_somebody = reading
+            .acts
+            .iter()
+            .find(|act| act.resource == Resource::Calendar && act.operation == Operation::Write)
+            .filter(|_| self.tokens.iter().any(|token| token.kind == Kind::Email))
+            .map(|act| Act { operation: Operation::Send, ..act.clone() });
+        if let Some(act) = invites_somebody {
+            reading.push(act);
+        }
+        let configures = reading.acts.iter().any(|act| {
+            act.operation == Operation::Write
+                && matches!(
+                    act.resource,
+                    Resource::Config | Resource::Database | Resource::System | Resource::Network | Resource::Account
+                )
+        });
+        if configures && self.gives_a_secret() {
+            let act = Act::new("store", "credential", Resource::Credential, Operation::Write, 0.8);
+            reading.push(act.at_risk(RiskLevel::Medium));
+        }
+        let shared = self.tokens.windows(2).any(|pair| {
+            let [shared, with] = pair else { return false };
+            shared.word == "shared" && matches!(with.word, "with" | "by")
+        });
+        if shared && reading.acts.iter().any(|act| act.operation == Operation::Read && act.resource == Resource::File) {
+            reading.push(Act::new("read", "sharing", Resource::Permission, Operation::Read, 0.7).from_resource("shared"));
+        }
+    }
+
+    /// "The password is 'x'": a secret is handed over to be kept.
+    fn gives_a_secret(&self) -> bool {
+        self.tokens.windows(3).any(|three| {
+            let [noun, link, value] = three else { return false };
+            let is_secret =
+                noun.entry.noun.is_some_and(|id| self.lexicon.noun(id).resource == Resource::Credential);
+            is_secret
+                && (noun.text != noun.word || matches!(link.word, "is" | ":" | "=" | "as" | "of" | "to") || link.kind == Kind::Quoted)
+                && (value.kind == Kind::Quoted || link.kind == Kind::Quoted || value.entry.function.is_none())
+        })
     }
 
     /// "status of my order?": no verb asks, but a noun is named.
@@ -82,9 +125,18 @@ impl<'t> Context<'t, '_> {
             (resource, operation) = (Resource::Payment, Operation::Transfer);
         }
         let mut guess = false;
+        guess |= operation == Operation::Write && only_weak(candidates);
         if operation == Operation::Read && only_weak(candidates) && verb.always.is_none() && !is_personal(governed) {
             // "A list of cat tags", "information about Islamic finance": of the world, not somebody's document.
             (resource, guess) = (Resource::Information, true);
+        }
+        if matches!(&*verb.lemma, "tell" | "ask") && speaks_to_others(governed, self.lexicon) {
+            operation = Operation::Send;
+            (resource, ..) = self.medium(verb, governed, candidates);
+        }
+        if signs.has(Sign::OpenLink) && matches!(operation, Operation::Write | Operation::Send | Operation::Execute) {
+            // Opened to whoever has the link: that decides who may see it.
+            (resource, operation) = (Resource::Permission, Operation::Admin);
         }
         if resource == Resource::Unknown {
             resource = super::fallback(operation);
@@ -161,7 +213,7 @@ impl<'t> Context<'t, '_> {
         let mut act = Act::new(verb, &snake(noun), resource, Operation::Read, if best.is_some() { 0.8 } else { 0.6 })
             .from_resource(noun);
         act.signs = self.about_audience(signs);
-        act.guess = best.is_none_or(Candidate::is_weak) && !about;
+        act.guess = best.is_none_or(Candidate::is_weak) && !about && resource != Resource::Calendar;
         Some(act)
     }
 
@@ -279,7 +331,14 @@ fn runs_unseen(verb: &Verb, governed: &[Token<'_>], candidates: &[Candidate<'_>]
                     Resource::Email | Resource::Web | Resource::File | Resource::Document | Resource::Message
                 )
         });
-    obeys && orders && elsewhere
+    let whatever = governed.iter().any(|token| matches!(token.word, "whatever" | "exactly"))
+        && candidates.iter().any(|candidate| {
+            matches!(
+                candidate.resource,
+                Resource::Email | Resource::Web | Resource::File | Resource::Document | Resource::Message
+            )
+        });
+    obeys && (orders && elsewhere || whatever)
 }
 
 /// "Where is the 'Dinner with Bob' on May 24th?": a title and a date.
@@ -351,6 +410,20 @@ fn is_public_kind(resource: Resource) -> bool {
             | Resource::Analytics
             | Resource::Network
             | Resource::Web
+    )
+}
+
+/// "Tell Bob", "ask the customers": somebody other than oneself is spoken to.
+fn speaks_to_others(governed: &[Token<'_>], lexicon: &Lexicon) -> bool {
+    governed.iter().find(|token| !token.is(Function::Determiner) || matches!(token.word, "everyone" | "everybody")).is_some_and(
+        |token| {
+            matches!(token.word, "him" | "her" | "them" | "everyone" | "everybody" | "all")
+                || matches!(token.kind, Kind::Number(_))
+                || token.kind == Kind::Word && token.text.starts_with(char::is_uppercase) && !token.is(Function::Pronoun)
+                || token.entry.noun.is_some_and(|noun| {
+                    matches!(lexicon.noun(noun).resource, Resource::Customer | Resource::Contact)
+                })
+        },
     )
 }
 

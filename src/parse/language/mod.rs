@@ -64,6 +64,7 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
     }
     tidy::drop_guesses(&mut reading.acts);
     context.add_sources(&clauses, &mut reading);
+    context.entailed(&mut reading);
     if cues.has(Sign::UnseenInstructions) {
         // "Open the page, then do exactly that": the page says what is done.
         let act = Act::new("follow", "instructions", Resource::Task, Operation::Execute, 0.7);

@@ -46,10 +46,12 @@ impl Candidate<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Preposition {
     None,
-    /// in, on, about, at: where content stands
+    /// in, on, at, from: where content stands
     Source,
-    /// from, based on, according to, same as: what something is made of
+    /// based on, according to, same as: what something is made of
     Basis,
+    /// about, regarding: what it tells of
+    Topic,
     /// using: by what it is done
     Means,
     /// to, with, for: whom it reaches
@@ -70,7 +72,9 @@ pub(super) fn candidates<'l>(tokens: &[Token<'_>], lexicon: &'l Lexicon) -> Vec<
         if walk.last_was_noun {
             // In a compound the last noun is the head: "order status", "email address".
             if let Some(modifier) = found.last_mut() {
-                modifier.score -= 1.0;
+                // A secret stays one in whatever holds it: "password list".
+                let is_head_sure = strength >= 3 && modifier.resource != Resource::Credential;
+                modifier.score -= if is_head_sure { 3.0 } else { 1.0 };
             }
         }
         found.push(Candidate {
@@ -167,6 +171,7 @@ impl Walk {
         let nearness = match self.phrase {
             // "Content", "list", "page" say little: "the content of the web page".
             _ if strength <= 1 => 1.5,
+            _ if self.preposition == Preposition::Topic => -2.0,
             0 if self.behind_of => 1.5,
             0 => 3.0,
             1 => 1.0,
@@ -183,7 +188,8 @@ pub(super) fn best<'c, 'l>(candidates: &'c [Candidate<'l>]) -> Option<&'c Candid
 
 fn named<'l>(token: &Token<'_>, lexicon: &'l Lexicon) -> Option<(&'l str, Resource, u8)> {
     match token.kind {
-        Kind::Path => Some(("file", Resource::File, 3)),
+        Kind::Path if is_office(token.word) => Some(("document", Resource::Document, 3)),
+        Kind::Path => Some((PATH, Resource::File, 3)),
         Kind::Url => Some(("webpage", Resource::Web, 2)),
         Kind::Word => {
             let noun = lexicon.noun(token.entry.noun?);
@@ -193,13 +199,24 @@ fn named<'l>(token: &Token<'_>, lexicon: &'l Lexicon) -> Option<(&'l str, Resour
     }
 }
 
+/// What a path names.
+pub(super) const PATH: &str = "file";
+
+/// Files that people write as documents.
+fn is_office(path: &str) -> bool {
+    ["docx", "doc", "odt", "pptx", "ppt", "xlsx", "xls", "rtf", "pdf"]
+        .iter()
+        .any(|ending| path.rsplit_once('.').is_some_and(|(_, last)| last == *ending))
+}
+
 fn preposition_of(word: &str) -> (Preposition, &'static str) {
     match word {
-        "from" => (Preposition::Basis, "from"),
+        "from" => (Preposition::Source, "from"),
         "based on" | "according to" | "as" | "like" => (Preposition::Basis, "as"),
         "using" => (Preposition::Means, "using"),
         "in" | "within" | "inside" => (Preposition::Source, "in"),
-        "on" | "about" | "at" => (Preposition::Source, "on"),
+        "on" | "at" => (Preposition::Source, "on"),
+        "about" | "regarding" | "concerning" => (Preposition::Topic, "about"),
         "to" | "into" | "onto" => (Preposition::Goal, "to"),
         "with" => (Preposition::Goal, "with"),
         "for" => (Preposition::Goal, "for"),
