@@ -20,6 +20,8 @@ pub(super) struct Head {
     pub end: usize,
     /// Where its sentence starts.
     pub sentence: usize,
+    /// It only says what goes into something else: what it names is read for that.
+    pub feeds: bool,
 }
 
 /// How it is asked.
@@ -49,7 +51,7 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
         if token.is(Function::About) {
             about = true;
             if heads.len() == first_new {
-                heads.push(Head { verb: None, manner: Manner::Question, at: index, start: index + 1, end: to, sentence: from });
+                heads.push(Head { verb: None, manner: Manner::Question, at: index, start: index + 1, end: to, sentence: from, feeds: false });
             }
             continue;
         }
@@ -61,7 +63,7 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
             && let Some((manner, verb)) = sentence.passive(index)
         {
             // "The logs should be wiped": what is done to stands before.
-            heads.push(Head { verb: Some(verb), manner, at: index, start: opening, end: index, sentence: from });
+            heads.push(Head { verb: Some(verb), manner, at: index, start: opening, end: index, sentence: from, feeds: false });
             continue;
         }
         if let (Some(manner), Some((verb, _))) = (manner, token.entry.verb) {
@@ -70,17 +72,17 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
                 previous.end = index;
             }
             reminds |= lexicon.verb(verb).lemma == "remind";
-            heads.push(Head { verb: Some(verb), manner, at: index, start: index + 1, end: to, sentence: from });
+            heads.push(Head { verb: Some(verb), manner, at: index, start: index + 1, end: to, sentence: from, feeds: false });
         }
     }
     let found = heads.get(first_new..).unwrap_or(&[]);
     if asks && !found.iter().any(|head| matches!(head.manner, Manner::Asked | Manner::Wished) && head.start < opening + 6) {
         let end = found.first().map_or(to, |head| head.start.saturating_sub(1).max(opening + 1));
-        heads.insert(first_new, Head { verb: None, manner: Manner::Question, at: opening, start: opening, end, sentence: from });
+        heads.insert(first_new, Head { verb: None, manner: Manner::Question, at: opening, start: opening, end, sentence: from, feeds: false });
     } else if !found.iter().any(|head| matches!(head.manner, Manner::Asked | Manner::Wished))
         && let Some(want) = (from..to).find(|&index| sentence.is_bare_wish(index))
     {
-        heads.insert(first_new, Head { verb: None, manner: Manner::Wanted, at: want, start: want + 1, end: to, sentence: from });
+        heads.insert(first_new, Head { verb: None, manner: Manner::Wanted, at: want, start: want + 1, end: to, sentence: from, feeds: false });
     }
 }
 
@@ -263,6 +265,10 @@ impl Sentence<'_, '_> {
                 });
                 if refuses {
                     return None;
+                }
+                // "Is it possible for you to", "would you be able to", "your task is to": polite orders.
+                if matches!(token.word, "possible" | "able" | "task" | "job" | "goal" | "asked" | "ask" | "request") {
+                    return Some(Manner::Asked);
                 }
                 return if is_plan(token.word) { Some(Manner::Mentioned) } else { Some(Manner::Wished) };
             }

@@ -112,6 +112,9 @@ impl<'t> Context<'t, '_> {
                 signs.add(sign);
             }
         }
+        if head.feeds {
+            operation = Operation::Read;
+        }
         let to_channel = candidates.iter().any(|candidate| candidate.resource == Resource::Message);
         if operation == Operation::Admin && resource == Resource::Permission && to_channel {
             signs.add(Sign::Membership);
@@ -125,7 +128,7 @@ impl<'t> Context<'t, '_> {
             (resource, operation) = (Resource::Payment, Operation::Transfer);
         }
         let mut guess = false;
-        guess |= operation == Operation::Write && only_weak(candidates);
+        guess |= operation == Operation::Write && only_weak(candidates) || head.feeds && candidates.is_empty();
         if operation == Operation::Read && only_weak(candidates) && verb.always.is_none() && !is_personal(governed) {
             // "A list of cat tags", "information about Islamic finance": of the world, not somebody's document.
             (resource, guess) = (Resource::Information, true);

@@ -90,6 +90,7 @@ fn clauses(tokens: &[Token<'_>], lexicon: &Lexicon) -> Vec<Head> {
     heads::find(tokens, from, tokens.len(), lexicon, &mut heads);
     request::retain_requests(&mut heads, tokens, lexicon);
     request::share_objects(&mut heads, tokens);
+    request::mark_ingredients(&mut heads, lexicon);
     heads
 }
 
