@@ -76,6 +76,8 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
         }
     }
     let found = heads.get(first_new..).unwrap_or(&[]);
+    // "Can i substitute milk": a question whose verb is not known.
+    let asks = asks || found.is_empty() && sentence.opens_as_question(opening);
     if asks && !found.iter().any(|head| matches!(head.manner, Manner::Asked | Manner::Wished) && head.start < opening + 6) {
         let end = found.first().map_or(to, |head| head.start.saturating_sub(1).max(opening + 1));
         heads.insert(first_new, Head { verb: None, manner: Manner::Question, at: opening, start: opening, end, sentence: from, feeds: false });
@@ -107,16 +109,23 @@ impl Sentence<'_, '_> {
                 // "Have a look", "do it" are no questions; "is it", "are there", "do i have" are.
                 ends_in_mark || matches!(token.word, "is" | "are" | "am" | "was" | "were" | "does" | "did")
             }
-            Some(Function::Preposition | Function::Determiner) => {
-                ends_in_mark && matches!(token.word, "who" | "when" | "where" | "which" | "whose")
-            }
             _ => {
                 // "In which year ...?", "After how many seconds does it fall?"
-                ends_in_mark
+                ends_in_mark && matches!(token.word, "who" | "when" | "where" | "which" | "whose")
+                    || ends_in_mark
                     && (opening..self.to)
                         .any(|index| self.tokens.get(index).is_some_and(|near| near.is(Function::Question)))
             }
         }
+    }
+
+    /// "Can i", "is it": an auxiliary and its subject.
+    fn opens_as_question(&self, opening: usize) -> bool {
+        let is_helper = self
+            .tokens
+            .get(opening)
+            .is_some_and(|token| token.is(Function::Modal) || token.is(Function::Auxiliary) && token.word != "do");
+        is_helper && self.tokens.get(opening + 1).is_some_and(|next| next.is(Function::Pronoun))
     }
 
     /// How the verb at `index` is asked for, if it is.

@@ -38,6 +38,11 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
     facts::gather(&tokens, lexicon, &mut reading.facts);
     let cues = token::cues(&tokens);
     reading.facts.signs = only_global(cues);
+    for token in tokens.iter().filter(|token| token.cue.is_some()) {
+        if let Some(sign) = token.cue {
+            reading.facts.show(sign, token.text);
+        }
+    }
     if !is_comprehensible(&tokens) {
         reading.push(Act::unknown());
         return Understood { reading, commands: Vec::new() };
