@@ -342,6 +342,7 @@ const DATA: &[&str] = &[
     include_str!("data/verbs.toml"),
     include_str!("data/nouns.toml"),
     include_str!("data/rules.toml"),
+    include_str!("data/everyday_rules.toml"),
     include_str!("data/programs.toml"),
 ];
 
