@@ -131,7 +131,7 @@ impl Sentence<'_, '_> {
     /// How the verb at `index` is asked for, if it is.
     fn manner(&self, index: usize, in_question: bool) -> Option<Manner> {
         let token = self.tokens.get(index)?;
-        if token.kind != Kind::Word || self.is_label(index) {
+        if token.kind != Kind::Word || token.is(Function::Constraint) || self.is_label(index) {
             return None;
         }
         let (verb, form) = token.entry.verb?;

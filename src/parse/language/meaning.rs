@@ -96,6 +96,9 @@ impl<'t> Context<'t, '_> {
 
     fn of_verb(&self, verb: &Verb, head: &Head, governed: &[Token<'_>], candidates: &[Candidate<'t>]) -> Option<Act> {
         let mut signs = local_signs(governed);
+        if let Some(sign) = self.tokens.get(head.at).and_then(|token| token.cue).filter(|sign| *sign != Sign::Bulk) {
+            signs.add(sign);
+        }
         if runs_unseen(verb, governed, candidates) {
             return Some(unseen(verb, signs));
         }
@@ -128,7 +131,7 @@ impl<'t> Context<'t, '_> {
             (resource, operation) = (Resource::Payment, Operation::Transfer);
         }
         let mut guess = false;
-        guess |= operation == Operation::Write && only_weak(candidates) || head.feeds && candidates.is_empty();
+        guess |= operation == Operation::Write && only_weak(candidates) || head.feeds && !draws_on_records(governed, resource);
         if operation == Operation::Read && only_weak(candidates) && verb.always.is_none() && !is_personal(governed) {
             // "A list of cat tags", "information about Islamic finance": of the world, not somebody's document.
             (resource, guess) = (Resource::Information, true);
@@ -152,6 +155,7 @@ impl<'t> Context<'t, '_> {
         }
         if operation == Operation::Read
             && (Self::is_public(verb, resource, governed)
+                || resource == Resource::Web && asks_for_an_address(governed)
                 || is_behind && !is_personal(governed) && !is_guarded(resource) && self.asks_of_the_world(verb))
         {
             resource = Resource::Information;
@@ -414,6 +418,23 @@ fn is_public_kind(resource: Resource) -> bool {
             | Resource::Network
             | Resource::Web
     )
+}
+
+/// "The website of the airport": which address it has, not what stands there.
+fn asks_for_an_address(governed: &[Token<'_>]) -> bool {
+    !governed.iter().any(|token| token.kind == Kind::Url)
+        && governed.iter().any(|token| matches!(token.word, "of" | "for"))
+        && governed.iter().any(|token| matches!(token.word, "website" | "url" | "link" | "urls" | "links" | "homepage"))
+}
+
+/// "My latest booking", "the order details": records that have to be looked up to be included.
+fn draws_on_records(governed: &[Token<'_>], resource: Resource) -> bool {
+    let is_quoted = governed.iter().take(3).any(|token| token.kind == Kind::Quoted);
+    let is_record = matches!(
+        resource,
+        Resource::Order | Resource::Booking | Resource::Payment | Resource::Account | Resource::Health | Resource::Customer
+    );
+    !is_quoted && (is_record || is_personal(governed) && is_guarded(resource))
 }
 
 /// "Tell Bob", "ask the customers": somebody other than oneself is spoken to.

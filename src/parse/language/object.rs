@@ -190,7 +190,9 @@ fn named<'l>(token: &Token<'_>, lexicon: &'l Lexicon) -> Option<(&'l str, Resour
     match token.kind {
         Kind::Path if is_office(token.word) => Some(("document", Resource::Document, 3)),
         Kind::Path => Some((PATH, Resource::File, 3)),
-        Kind::Url => Some(("webpage", Resource::Web, 2)),
+        Kind::Url if is_page(token.word) => Some(("webpage", Resource::Web, 2)),
+        // The bare name of a host.
+        Kind::Url => Some(("website", Resource::Web, 1)),
         Kind::Word => {
             let noun = lexicon.noun(token.entry.noun?);
             Some((&noun.lemma, noun.resource, noun.strength))
@@ -201,6 +203,11 @@ fn named<'l>(token: &Token<'_>, lexicon: &'l Lexicon) -> Option<(&'l str, Resour
 
 /// What a path names.
 pub(super) const PATH: &str = "file";
+
+/// An address of a page rather than the bare name of a host.
+pub(super) fn is_page(address: &str) -> bool {
+    address.contains('/') || address.starts_with("www.")
+}
 
 /// Files that people write as documents.
 fn is_office(path: &str) -> bool {

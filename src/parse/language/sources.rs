@@ -27,7 +27,10 @@ impl Context<'_, '_> {
         for candidate in &self.named {
             let looked = looked_at.get(candidate.resource as usize).copied().unwrap_or(false);
             if self.feeds(candidate, looked, reading) {
-                let mut act = Act::new("read", &snake(candidate.noun), candidate.resource, Operation::Read, 0.7)
+                // Where chat is named, an inbox is the chat's.
+                let is_chat = candidate.noun == "inbox" && self.elsewhere(Resource::Message);
+                let resource = if is_chat { Resource::Message } else { candidate.resource };
+                let mut act = Act::new("read", &snake(candidate.noun), resource, Operation::Read, 0.7)
                     .from_resource(candidate.noun);
                 act.signs = self.about_audience(Signs::default());
                 reading.push(act);
@@ -83,9 +86,8 @@ impl Context<'_, '_> {
     }
 }
 
-/// An address of a page rather than the bare name of a host.
 fn is_page(token: &Token<'_>) -> bool {
-    token.kind == Kind::Url && (token.word.contains('/') || token.word.starts_with("www."))
+    token.kind == Kind::Url && object::is_page(token.word)
 }
 
 const fn is_technical(resource: Resource) -> bool {
