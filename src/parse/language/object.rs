@@ -186,6 +186,14 @@ pub(super) fn best<'c, 'l>(candidates: &'c [Candidate<'l>]) -> Option<&'c Candid
     candidates.iter().reduce(|best, next| if next.score > best.score { next } else { best })
 }
 
+/// The one that comes next with another resource, and by how much less it fits.
+pub(super) fn rival(candidates: &[Candidate<'_>]) -> Option<(Box<str>, f32)> {
+    let best = best(candidates)?;
+    let others: Vec<_> = candidates.iter().copied().filter(|other| other.resource != best.resource).collect();
+    let next = self::best(&others)?;
+    Some((next.noun.into(), best.score - next.score))
+}
+
 fn named<'l>(token: &Token<'_>, lexicon: &'l Lexicon) -> Option<(&'l str, Resource, u8)> {
     match token.kind {
         Kind::Path if is_office(token.word) => Some(("document", Resource::Document, 3)),

@@ -18,7 +18,8 @@ impl Context<'_, '_> {
         let mut looked_at = [false; RESOURCES];
         for head in heads.iter().filter(|head| self.looks(head)) {
             let governed = self.tokens.get(head.start..head.end).unwrap_or(&[]);
-            for candidate in object::candidates(governed, self.lexicon).iter().filter(|candidate| candidate.is_source()) {
+            for candidate in object::candidates(governed, self.lexicon).iter().filter(|candidate| candidate.is_source())
+            {
                 if let Some(seen) = looked_at.get_mut(candidate.resource as usize) {
                     *seen = true;
                 }
@@ -36,9 +37,9 @@ impl Context<'_, '_> {
                 reading.push(act);
             }
         }
-        let visits = heads.iter().any(|head| {
-            self.looks(head) && self.tokens.get(head.start..head.end).unwrap_or(&[]).iter().any(is_page)
-        });
+        let visits = heads
+            .iter()
+            .any(|head| self.looks(head) && self.tokens.get(head.start..head.end).unwrap_or(&[]).iter().any(is_page));
         if (visits || self.draws_on_an_address()) && !reading.acts.iter().any(|act| act.resource == Resource::Web) {
             reading.push(Act::new("read", "webpage", Resource::Web, Operation::Read, 0.7));
         }
@@ -93,7 +94,12 @@ fn is_page(token: &Token<'_>) -> bool {
 const fn is_technical(resource: Resource) -> bool {
     matches!(
         resource,
-        Resource::System | Resource::Network | Resource::Code | Resource::Config | Resource::Database | Resource::Permission
+        Resource::System
+            | Resource::Network
+            | Resource::Code
+            | Resource::Config
+            | Resource::Database
+            | Resource::Permission
     )
 }
 
@@ -105,4 +111,3 @@ fn alike(one: Resource, other: Resource) -> bool {
     let is_file = |resource| matches!(resource, Resource::File | Resource::Document);
     one == other || (is_file(one) && is_file(other))
 }
-
