@@ -44,6 +44,8 @@ pub(crate) struct Act {
     pub risk: Option<RiskLevel>,
     /// How sure the reader is, from 0 to 1.
     pub sure: f64,
+    /// Nothing in the input names the resource: it stands in, and gives way to what is named.
+    pub guess: bool,
     /// What in the input gave it.
     pub found: Found,
 }
@@ -77,6 +79,7 @@ impl Act {
             signs: Signs::default(),
             risk: None,
             sure,
+            guess: false,
             found: Found::default(),
         }
     }

@@ -1,13 +1,14 @@
 //! From a verb and the nouns around it to an act: which resource is meant, what
 //! the rules make of the pair, and what the clause shows of its risk.
 
-use crate::model::{Operation, Resource};
+use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::lexicon::{Function, Lexicon, Verb};
 use crate::parse::reading::{Act, Reading};
 use crate::parse::sign::{Sign, Signs};
 
 use super::heads::{Head, Manner};
-use super::object::{self, Candidate, Preposition};
+use super::object::{self, Candidate};
+use super::scope::{add_scope, invites, is_personal, local_signs, names_money};
 use super::token::{self, Kind, Token};
 
 /// What all clauses of a text share.
@@ -40,32 +41,47 @@ impl<'t> Context<'t, '_> {
         acts
     }
 
-    /// Reads that a change draws on: "based on the emails", "in the message from Bob".
-    pub(super) fn add_sources(&self, heads: &[Head], reading: &mut Reading) {
-        if reading.acts.is_empty() {
-            return;
+    /// What the acts of the whole text entail beside themselves.
+    pub(super) fn entailed(&self, reading: &mut Reading) {
+        let invites_somebody = reading
+            .acts
+            .iter()
+            .find(|act| act.resource == Resource::Calendar && act.operation == Operation::Write)
+            .filter(|_| self.tokens.iter().any(|token| token.kind == Kind::Email))
+            .map(|act| Act { operation: Operation::Send, ..act.clone() });
+        if let Some(act) = invites_somebody {
+            reading.push(act);
         }
-        for candidate in &self.named {
-            let private = matches!(
-                candidate.resource,
-                Resource::Email
-                    | Resource::Message
-                    | Resource::File
-                    | Resource::Document
-                    | Resource::Web
-                    | Resource::Calendar
-            );
-            let is_source = candidate.preposition == Preposition::Source && private;
-            if is_source && !reading.acts.iter().any(|act| alike(act.resource, candidate.resource)) {
-                let mut act = Act::new("read", &snake(candidate.noun), candidate.resource, Operation::Read, 0.7);
-                act.signs = self.about_audience(Signs::default());
-                reading.push(act);
-            }
+        let configures = reading.acts.iter().any(|act| {
+            act.operation == Operation::Write
+                && matches!(
+                    act.resource,
+                    Resource::Config | Resource::Database | Resource::System | Resource::Network | Resource::Account
+                )
+        });
+        if configures && self.gives_a_secret() {
+            let act = Act::new("store", "credential", Resource::Credential, Operation::Write, 0.8);
+            reading.push(act.at_risk(RiskLevel::Medium));
         }
-        let names_web = self.tokens.iter().any(|token| token.kind == Kind::Url);
-        if names_web && !heads.is_empty() && !reading.acts.iter().any(|act| act.resource == Resource::Web) {
-            reading.push(Act::new("read", "webpage", Resource::Web, Operation::Read, 0.7));
+        let shared = self.tokens.windows(2).any(|pair| {
+            let [shared, with] = pair else { return false };
+            shared.word == "shared" && matches!(with.word, "with" | "by")
+        });
+        if shared && reading.acts.iter().any(|act| act.operation == Operation::Read && act.resource == Resource::File) {
+            reading.push(Act::new("read", "sharing", Resource::Permission, Operation::Read, 0.7).from_resource("shared"));
         }
+    }
+
+    /// "The password is 'x'": a secret is handed over to be kept.
+    fn gives_a_secret(&self) -> bool {
+        self.tokens.windows(3).any(|three| {
+            let [noun, link, value] = three else { return false };
+            let is_secret =
+                noun.entry.noun.is_some_and(|id| self.lexicon.noun(id).resource == Resource::Credential);
+            is_secret
+                && (noun.text != noun.word || matches!(link.word, "is" | ":" | "=" | "as" | "of" | "to") || link.kind == Kind::Quoted)
+                && (value.kind == Kind::Quoted || link.kind == Kind::Quoted || value.entry.function.is_none())
+        })
     }
 
     /// "status of my order?": no verb asks, but a noun is named.
@@ -88,11 +104,16 @@ impl<'t> Context<'t, '_> {
         }
         let (mut resource, noun, mut sure) = self.resource(verb, governed, candidates);
         let mut operation = verb.operation;
-        if let Some(rule) = self.lexicon.rule(verb, resource, noun) {
+        let after = candidates.iter().find(|candidate| candidate.noun == noun).map_or("", |found| found.after);
+        let is_behind = candidates.iter().find(|candidate| candidate.noun == noun).is_some_and(|c| c.behind_unknown);
+        if let Some(rule) = self.lexicon.rule(verb, resource, noun, after) {
             (resource, operation) = (rule.resource, rule.gives);
             if let Some(sign) = rule.sign {
                 signs.add(sign);
             }
+        }
+        if head.feeds {
+            operation = Operation::Read;
         }
         let to_channel = candidates.iter().any(|candidate| candidate.resource == Resource::Message);
         if operation == Operation::Admin && resource == Resource::Permission && to_channel {
@@ -106,22 +127,57 @@ impl<'t> Context<'t, '_> {
         {
             (resource, operation) = (Resource::Payment, Operation::Transfer);
         }
+        let mut guess = false;
+        guess |= operation == Operation::Write && only_weak(candidates) || head.feeds && candidates.is_empty();
+        if operation == Operation::Read && only_weak(candidates) && verb.always.is_none() && !is_personal(governed) {
+            // "A list of cat tags", "information about Islamic finance": of the world, not somebody's document.
+            (resource, guess) = (Resource::Information, true);
+        }
+        if matches!(&*verb.lemma, "tell" | "ask") && speaks_to_others(governed, self.lexicon) {
+            operation = Operation::Send;
+            (resource, ..) = self.medium(verb, governed, candidates);
+        }
+        if signs.has(Sign::OpenLink) && matches!(operation, Operation::Write | Operation::Send | Operation::Execute) {
+            // Opened to whoever has the link: that decides who may see it.
+            (resource, operation) = (Resource::Permission, Operation::Admin);
+        }
         if resource == Resource::Unknown {
             resource = super::fallback(operation);
             sure = 0.4;
+            guess = true;
             if opens_data(verb) {
                 // What is looked at is not known, so it may be anything.
                 signs.add(Sign::Unclear);
             }
         }
-        if operation == Operation::Read && Self::is_public(verb, resource, governed) {
+        if operation == Operation::Read
+            && (Self::is_public(verb, resource, governed)
+                || is_behind && !is_personal(governed) && !is_guarded(resource) && self.asks_of_the_world(verb))
+        {
             resource = Resource::Information;
+        }
+        if operation == Operation::Send && is_to_oneself(governed) && !names_medium(candidates) {
+            // "Send me the report" asks to be shown it; "alert me when" sets up a watch.
+            if governed.iter().take(3).any(|token| matches!(token.word, "when" | "if" | "whenever" | "once")) {
+                (resource, operation) = (Resource::Account, Operation::Write);
+            } else if verb.resource.is_none() && verb.always.is_none() {
+                operation = Operation::Read;
+                resource = object::best(candidates).map_or(Resource::Information, |best| best.resource);
+            }
         }
         add_scope(&mut signs, operation, governed);
         let noun = if noun.is_empty() { resource.as_str() } else { noun };
-        let mut act = Act::new(&verb.lemma, &snake(noun), resource, operation, sure * certainty(head.manner));
+        let mut act = Act::new(&verb.lemma, &snake(noun), resource, operation, sure * certainty(head.manner))
+            .from_operation(self.words_of(head))
+            .from_resource(noun);
         act.signs = self.about_audience(signs);
+        act.guess = guess;
         Some(act)
+    }
+
+    /// The words of a head's verb, as written.
+    fn words_of(&self, head: &Head) -> &str {
+        self.tokens.get(head.at).map_or("", |token| token.text)
     }
 
     fn of_question(&self, head: &Head, governed: &[Token<'_>], candidates: &[Candidate<'t>]) -> Option<Act> {
@@ -136,7 +192,7 @@ impl<'t> Context<'t, '_> {
             };
             let source = candidates
                 .iter()
-                .find(|candidate| candidate.preposition == Preposition::Source && is_private(candidate.resource))?;
+                .find(|candidate| candidate.is_source() && is_private(candidate.resource))?;
             Some((source.resource, source.noun))
         };
         let about = self.tokens.get(head.start.wrapping_sub(1)).is_some_and(|token| token.is(Function::About));
@@ -157,8 +213,10 @@ impl<'t> Context<'t, '_> {
         }
         add_scope(&mut signs, Operation::Read, governed);
         let verb = if noun == "question" { "answer" } else { "get" };
-        let mut act = Act::new(verb, &snake(noun), resource, Operation::Read, if best.is_some() { 0.8 } else { 0.6 });
+        let mut act = Act::new(verb, &snake(noun), resource, Operation::Read, if best.is_some() { 0.8 } else { 0.6 })
+            .from_resource(noun);
         act.signs = self.about_audience(signs);
+        act.guess = best.is_none_or(Candidate::is_weak) && !about && resource != Resource::Calendar;
         Some(act)
     }
 
@@ -187,88 +245,32 @@ impl<'t> Context<'t, '_> {
         if let Some(resource) = verb.resource {
             return (resource, noun, 0.75);
         }
-        self.by_context(governed)
+        self.by_context(verb, governed)
     }
 
     /// Whether the text names this resource anywhere.
-    fn elsewhere(&self, resource: Resource) -> bool {
+    pub(super) fn elsewhere(&self, resource: Resource) -> bool {
         self.named.iter().any(|candidate| candidate.resource == resource)
     }
 
     /// Nothing named after the verb: "open it", "post there". What the text names elsewhere.
-    fn by_context(&self, governed: &[Token<'_>]) -> (Resource, &'t str, f64) {
+    fn by_context(&self, verb: &Verb, governed: &[Token<'_>]) -> (Resource, &'t str, f64) {
         let points_back = governed.iter().take(4).any(|token| {
             token.is(Function::Pronoun) || matches!(token.word, "this" | "that" | "these" | "those" | "one")
         });
         let elsewhere = &self.named;
         let best = elsewhere.iter().reduce(|best, next| if next.score > best.score { next } else { best });
         match best {
-            Some(best) if points_back => (best.resource, best.noun, 0.6),
-            Some(best) if best.score >= 4.0 => (best.resource, best.noun, 0.45),
+            Some(best) if points_back && !best.is_weak() => (best.resource, best.noun, 0.6),
+            // What is looked up is named by the clause itself; what is changed may stand elsewhere.
+            Some(best) if best.score >= 4.0 && verb.operation != Operation::Read => (best.resource, best.noun, 0.45),
             _ => (Resource::Unknown, "", 0.4),
         }
     }
 
-    /// What a sending verb sends by: the medium that the clause, else the text, names.
-    fn medium(&self, verb: &Verb, governed: &[Token<'_>], candidates: &[Candidate<'t>]) -> (Resource, &'t str, f64) {
-        let in_clause = |wanted: Resource| candidates.iter().find(|candidate| candidate.resource == wanted);
-        let to_address = governed.iter().any(|token| token.kind == Kind::Email);
-        if to_address && in_clause(Resource::Message).is_none() {
-            let shared = candidates
-                .iter()
-                .find(|first| first.phrase == 0 && matches!(first.resource, Resource::Document | Resource::File));
-            return match shared {
-                Some(shared) if matches!(&*verb.lemma, "share") => (shared.resource, shared.noun, 0.9),
-                _ => (Resource::Email, "email", 0.9),
-            };
-        }
-        if verb.lemma == "share"
-            && let Some(direct) = candidates.iter().find(|candidate| candidate.phrase == 0)
-        {
-            return (direct.resource, direct.noun, 0.85);
-        }
-        for wanted in [Resource::Email, Resource::Social, Resource::Message] {
-            let source =
-                |candidate: &&Candidate<'_>| candidate.preposition != Preposition::Source || candidate.phrase == 0;
-            if let Some(found) = in_clause(wanted).filter(source) {
-                return (wanted, found.noun, 0.9);
-            }
-        }
-        if verb.lemma == "invite" {
-            let best = object::best(candidates);
-            if best.is_none() && self.elsewhere(Resource::Calendar) {
-                return (Resource::Calendar, "guest", 0.8);
-            }
-            return best.map_or((Resource::Unknown, "user", 0.7), |best| (best.resource, best.noun, 0.8));
-        }
-        if let Some(resource) = verb.resource {
-            return (resource, "message", 0.8);
-        }
-        if let Some(direct) = candidates.iter().find(|candidate| {
-            matches!(
-                candidate.resource,
-                Resource::Payment
-                    | Resource::Credential
-                    | Resource::Permission
-                    | Resource::Web
-                    | Resource::Task
-                    | Resource::Health
-            )
-        }) {
-            return (direct.resource, direct.noun, 0.75);
-        }
-        let elsewhere = &self.named;
-        for wanted in [Resource::Message, Resource::Email, Resource::Social] {
-            if let Some(found) = elsewhere.iter().find(|candidate| candidate.resource == wanted) {
-                return (wanted, found.noun, 0.7);
-            }
-        }
-        match &*verb.lemma {
-            "post" | "publish" | "comment" => (Resource::Social, "post", 0.7),
-            _ => object::best(candidates)
-                .filter(|best| matches!(best.resource, Resource::File | Resource::Document))
-                .map_or((Resource::Message, "message", 0.65), |best| (best.resource, best.noun, 0.7)),
-        }
+    /// Verbs that look something up rather than open what is at hand.
+    fn asks_of_the_world(&self, verb: &Verb) -> bool {
+        !matches!(&*verb.lemma, "open" | "read" | "view" | "access" | "review" | "download")
     }
 
     /// A question or a search about the world rather than about somebody's data.
@@ -296,7 +298,7 @@ impl<'t> Context<'t, '_> {
     }
 
     /// Whom the text speaks to, which its clauses share.
-    fn about_audience(&self, mut signs: Signs) -> Signs {
+    pub(super) fn about_audience(&self, mut signs: Signs) -> Signs {
         for sign in [Sign::Team, Sign::Outside, Sign::Logs] {
             if self.cues.has(sign) {
                 signs.add(sign);
@@ -326,25 +328,20 @@ fn runs_unseen(verb: &Verb, governed: &[Token<'_>], candidates: &[Candidate<'_>]
     });
     let elsewhere = governed.iter().any(|token| matches!(token.kind, Kind::Url | Kind::Email))
         || candidates.iter().any(|candidate| {
-            candidate.preposition == Preposition::Source
+            candidate.is_source()
                 && matches!(
                     candidate.resource,
                     Resource::Email | Resource::Web | Resource::File | Resource::Document | Resource::Message
                 )
         });
-    obeys && orders && elsewhere
-}
-
-/// An amount of money among the words.
-fn names_money(governed: &[Token<'_>]) -> bool {
-    governed.windows(2).any(|pair| {
-        let [amount, unit] = pair else { return false };
-        matches!(amount.kind, Kind::Number(_))
-            && (amount.text.starts_with(['$', '€', '£'])
-                || matches!(unit.word, "dollars" | "cents" | "euros" | "usd" | "eur" | "pounds"))
-    }) || governed
-        .last()
-        .is_some_and(|last| matches!(last.kind, Kind::Number(_)) && last.text.starts_with(['$', '€', '£']))
+    let whatever = governed.iter().any(|token| matches!(token.word, "whatever" | "exactly"))
+        && candidates.iter().any(|candidate| {
+            matches!(
+                candidate.resource,
+                Resource::Email | Resource::Web | Resource::File | Resource::Document | Resource::Message
+            )
+        });
+    obeys && (orders && elsewhere || whatever)
 }
 
 /// "Where is the 'Dinner with Bob' on May 24th?": a title and a date.
@@ -393,58 +390,11 @@ fn opens_data(verb: &Verb) -> bool {
     )
 }
 
-fn is_personal(governed: &[Token<'_>]) -> bool {
-    governed
-        .iter()
-        .any(|token| matches!(token.word, "my" | "our" | "i" | "we" | "mine" | "i've" | "their" | "his" | "her"))
-}
-
-/// The cues among the governed words, and right before the verb.
-fn local_signs(governed: &[Token<'_>]) -> Signs {
-    let mut local = Signs::default();
-    for sign in token::cues(governed).iter() {
-        // Whether "all" and "every" reach without a bound is told by `add_scope`.
-        if sign != Sign::Bulk {
-            local.add(sign);
-        }
-    }
-    local
-}
-
-/// Bulk: "all users", "every file", but not "all three files" or "all files named x".
-fn add_scope(signs: &mut Signs, operation: Operation, governed: &[Token<'_>]) {
-    let reaches_wide = |token: &Token<'_>| {
-        token.cue == Some(Sign::Bulk)
-            || token.cue.is_some() && matches!(token.word, "all" | "every" | "entire" | "whole")
-    };
-    let Some(place) = governed.iter().position(reaches_wide) else { return };
-    let rest = governed.get(place + 1..).unwrap_or(&[]);
-    let counted = rest.first().is_some_and(|next| {
-        matches!(next.kind, Kind::Number(_)) || matches!(next.word, "two" | "three" | "four" | "five" | "of")
-    });
-    let narrowed = rest.iter().take(6).any(|token| {
-        matches!(token.word, "named" | "called" | "matching" | "containing" | "ending" | "where" | "whose")
-    });
-    if counted || (narrowed && operation == Operation::Read) {
-        signs.add(Sign::Bounded);
-    } else {
-        signs.add(Sign::Bulk);
-    }
-}
-
 fn unseen(verb: &Verb, signs: Signs) -> Act {
     let mut act = Act::new(&verb.lemma, "tasks", Resource::Task, Operation::Execute, 0.8);
     act.signs = signs;
     act.signs.add(Sign::UnseenInstructions);
     act
-}
-
-/// Guests of an event: "invite Mark", "with sarah@example.com".
-fn invites(governed: &[Token<'_>]) -> bool {
-    governed.windows(2).any(|pair| {
-        let [before, after] = pair else { return false };
-        after.kind == Kind::Email && before.is(Function::Preposition)
-    })
 }
 
 fn is_public_kind(resource: Resource) -> bool {
@@ -466,21 +416,65 @@ fn is_public_kind(resource: Resource) -> bool {
     )
 }
 
-/// Resources that stand for one another, so that naming both adds nothing.
-fn alike(one: Resource, other: Resource) -> bool {
-    let is_file = |resource| matches!(resource, Resource::File | Resource::Document);
-    one == other || (is_file(one) && is_file(other))
+/// "Tell Bob", "ask the customers": somebody other than oneself is spoken to.
+fn speaks_to_others(governed: &[Token<'_>], lexicon: &Lexicon) -> bool {
+    governed.iter().find(|token| !token.is(Function::Determiner) || matches!(token.word, "everyone" | "everybody")).is_some_and(
+        |token| {
+            matches!(token.word, "him" | "her" | "them" | "everyone" | "everybody" | "all")
+                || matches!(token.kind, Kind::Number(_))
+                || token.kind == Kind::Word && token.text.starts_with(char::is_uppercase) && !token.is(Function::Pronoun)
+                || token.entry.noun.is_some_and(|noun| {
+                    matches!(lexicon.noun(noun).resource, Resource::Customer | Resource::Contact)
+                })
+        },
+    )
+}
+
+/// "Send me", "notify me".
+fn is_to_oneself(governed: &[Token<'_>]) -> bool {
+    governed.first().is_some_and(|token| matches!(token.word, "me" | "us"))
+}
+
+fn names_medium(candidates: &[Candidate<'_>]) -> bool {
+    candidates.iter().any(|candidate| {
+        matches!(candidate.resource, Resource::Email | Resource::Message | Resource::Social | Resource::Contact)
+    })
+}
+
+/// Data that is somebody's, however it is asked for.
+fn is_guarded(resource: Resource) -> bool {
+    matches!(
+        resource,
+        Resource::Email
+            | Resource::Message
+            | Resource::Credential
+            | Resource::Customer
+            | Resource::Health
+            | Resource::Calendar
+            | Resource::Permission
+            | Resource::Database
+            | Resource::File
+            | Resource::System
+            | Resource::Network
+            | Resource::Config
+            | Resource::Code
+    )
+}
+
+/// Whether nouns are named, and all of them say little by themselves.
+fn only_weak(candidates: &[Candidate<'_>]) -> bool {
+    !candidates.is_empty() && candidates.iter().all(Candidate::is_weak)
 }
 
 fn certainty(manner: Manner) -> f64 {
     match manner {
-        Manner::Asked | Manner::Question => 1.0,
+        Manner::Asked | Manner::Wished | Manner::Question => 1.0,
         Manner::Wanted => 0.8,
         Manner::Mentioned => 0.6,
     }
 }
 
 /// A noun as part of an action's name.
-fn snake(noun: &str) -> String {
+pub(super) fn snake(noun: &str) -> String {
     noun.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect()
 }

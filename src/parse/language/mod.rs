@@ -5,10 +5,16 @@
 //! `object` weighs the nouns; `meaning` turns a verb and its nouns into an act;
 //! `facts` gathers amounts, counts and targets.
 
+mod content;
 mod facts;
 mod heads;
 mod meaning;
+mod medium;
 mod object;
+mod request;
+mod scope;
+mod sources;
+mod tidy;
 mod token;
 
 use crate::model::{Operation, Resource};
@@ -16,7 +22,7 @@ use crate::model::{Operation, Resource};
 use super::lexicon::{Function, Lexicon};
 use super::reading::{Act, Format, Reading};
 use super::sign::{Sign, Signs};
-use heads::{Head, Manner};
+use heads::Head;
 pub(crate) use token::{Kind, Token, classify, tokenise};
 
 /// What a text says, and the command lines that it asks to run.
@@ -32,14 +38,20 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
     facts::gather(&tokens, lexicon, &mut reading.facts);
     let cues = token::cues(&tokens);
     reading.facts.signs = only_global(cues);
+    for token in tokens.iter().filter(|token| token.cue.is_some()) {
+        if let Some(sign) = token.cue {
+            reading.facts.show(sign, token.text);
+        }
+    }
     if !is_comprehensible(&tokens) {
         reading.push(Act::unknown());
         return Understood { reading, commands: Vec::new() };
     }
+    content::mark(&mut tokens, lexicon);
     let clauses = clauses(&tokens, lexicon);
     for head in clauses.iter().filter(|head| head.verb.is_some()) {
         // A word that was read as a verb is no noun as well: "List", "email".
-        if let Some(token) = head.start.checked_sub(1).and_then(|place| tokens.get_mut(place)) {
+        if let Some(token) = tokens.get_mut(head.at) {
             token.entry.noun = None;
         }
     }
@@ -55,7 +67,9 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
             reading.push(act);
         }
     }
+    tidy::drop_guesses(&mut reading.acts);
     context.add_sources(&clauses, &mut reading);
+    context.entailed(&mut reading);
     if cues.has(Sign::UnseenInstructions) {
         // "Open the page, then do exactly that": the page says what is done.
         let act = Act::new("follow", "instructions", Resource::Task, Operation::Execute, 0.7);
@@ -79,14 +93,9 @@ fn clauses(tokens: &[Token<'_>], lexicon: &Lexicon) -> Vec<Head> {
         }
     }
     heads::find(tokens, from, tokens.len(), lexicon, &mut heads);
-    if heads.iter().any(|head| head.manner == Manner::Asked) {
-        heads.retain(|head| {
-            head.manner != Manner::Wanted
-                // A mention that changes something is kept: what is planned may be meant.
-                && (head.manner != Manner::Mentioned
-                    || head.verb.is_some_and(|verb| lexicon.verb(verb).operation != Operation::Read))
-        });
-    }
+    request::retain_requests(&mut heads, tokens, lexicon);
+    request::share_objects(&mut heads, tokens);
+    request::mark_ingredients(&mut heads, lexicon);
     heads
 }
 

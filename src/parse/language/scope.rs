@@ -1,0 +1,75 @@
+//! What a clause shows of its reach: its cues, money, guests, whose things it
+//! names, and whether "all" is bounded.
+
+use crate::model::Operation;
+use crate::parse::lexicon::Function;
+use crate::parse::sign::{Sign, Signs};
+
+use super::token::{self, Kind, Token};
+
+/// An amount of money among the words.
+pub(super) fn names_money(governed: &[Token<'_>]) -> bool {
+    governed.windows(2).any(|pair| {
+        let [amount, unit] = pair else { return false };
+        matches!(amount.kind, Kind::Number(_))
+            && (amount.text.starts_with(['$', '€', '£'])
+                || matches!(unit.word, "dollars" | "cents" | "euros" | "usd" | "eur" | "pounds"))
+    }) || governed
+        .last()
+        .is_some_and(|last| matches!(last.kind, Kind::Number(_)) && last.text.starts_with(['$', '€', '£']))
+}
+
+/// Whether it names somebody's own things. "For my trip", "so we can plan" only tell what it is for.
+pub(super) fn is_personal(governed: &[Token<'_>]) -> bool {
+    let reason = |token: &Token<'_>| matches!(token.word, "so" | "because" | "since" | "as" | "while" | "before");
+    governed
+        .iter()
+        .enumerate()
+        .take_while(|(place, token)| *place == 0 || !reason(token))
+        .filter(|(_, token)| {
+            matches!(token.word, "my" | "our" | "i" | "we" | "mine" | "i've" | "their" | "his" | "her")
+        })
+        .any(|(place, _)| place.checked_sub(1).and_then(|before| governed.get(before)).is_none_or(|t| t.word != "for"))
+}
+
+/// The cues among the governed words, and right before the verb.
+pub(super) fn local_signs(governed: &[Token<'_>]) -> Signs {
+    let mut local = Signs::default();
+    for sign in token::cues(governed).iter() {
+        // Whether "all" and "every" reach without a bound is told by `add_scope`.
+        if sign != Sign::Bulk {
+            local.add(sign);
+        }
+    }
+    local
+}
+
+/// Bulk: "all users", "every file", but not "all three files" or "all files named x".
+pub(super) fn add_scope(signs: &mut Signs, operation: Operation, governed: &[Token<'_>]) {
+    let reaches_wide = |token: &Token<'_>| {
+        token.cue == Some(Sign::Bulk)
+            || token.cue.is_some() && matches!(token.word, "all" | "every" | "entire" | "whole")
+    };
+    let Some(place) = governed.iter().position(reaches_wide) else { return };
+    let rest = governed.get(place + 1..).unwrap_or(&[]);
+    let counted = rest.first().is_some_and(|next| {
+        matches!(next.kind, Kind::Number(_)) || matches!(next.word, "two" | "three" | "four" | "five" | "of")
+    });
+    let narrowed = rest.iter().take(6).any(|token| {
+        matches!(token.word, "named" | "called" | "matching" | "containing" | "ending" | "where" | "whose")
+    });
+    if counted || (narrowed && operation == Operation::Read) {
+        signs.add(Sign::Bounded);
+    } else {
+        signs.add(Sign::Bulk);
+    }
+}
+
+/// Guests of an event: "invite Mark", "with sarah@example.com".
+pub(super) fn invites(governed: &[Token<'_>]) -> bool {
+    governed.windows(2).any(|pair| {
+        let [before, after] = pair else { return false };
+        after.kind == Kind::Email && before.is(Function::Preposition)
+    })
+}
+

@@ -1,0 +1,106 @@
+//! Reads that a change draws on: "based on the emails", "in the message from Bob".
+
+use crate::model::{Operation, Resource};
+use crate::parse::reading::{Act, Reading};
+use crate::parse::sign::Signs;
+
+use super::heads::Head;
+use super::meaning::{Context, snake};
+use super::object::{self, Candidate, Preposition};
+use super::token::{Kind, Token};
+
+impl Context<'_, '_> {
+    /// Adds the reads that the acts need.
+    pub(super) fn add_sources(&self, heads: &[Head], reading: &mut Reading) {
+        if reading.acts.is_empty() {
+            return;
+        }
+        let mut looked_at = [false; RESOURCES];
+        for head in heads.iter().filter(|head| self.looks(head)) {
+            let governed = self.tokens.get(head.start..head.end).unwrap_or(&[]);
+            for candidate in object::candidates(governed, self.lexicon).iter().filter(|candidate| candidate.is_source()) {
+                if let Some(seen) = looked_at.get_mut(candidate.resource as usize) {
+                    *seen = true;
+                }
+            }
+        }
+        for candidate in &self.named {
+            let looked = looked_at.get(candidate.resource as usize).copied().unwrap_or(false);
+            if self.feeds(candidate, looked, reading) {
+                let mut act = Act::new("read", &snake(candidate.noun), candidate.resource, Operation::Read, 0.7)
+                    .from_resource(candidate.noun);
+                act.signs = self.about_audience(Signs::default());
+                reading.push(act);
+            }
+        }
+        let visits = heads.iter().any(|head| {
+            self.looks(head) && self.tokens.get(head.start..head.end).unwrap_or(&[]).iter().any(is_page)
+        });
+        if (visits || self.draws_on_an_address()) && !reading.acts.iter().any(|act| act.resource == Resource::Web) {
+            reading.push(Act::new("read", "webpage", Resource::Web, Operation::Read, 0.7));
+        }
+    }
+
+    /// Whether the head only looks.
+    fn looks(&self, head: &Head) -> bool {
+        head.verb.is_none_or(|verb| self.lexicon.verb(verb).operation == Operation::Read)
+    }
+
+    /// Whether something is taken from what this noun names, beside what the acts touch already.
+    fn feeds(&self, candidate: &Candidate<'_>, looked_at: bool, reading: &Reading) -> bool {
+        let private = matches!(
+            candidate.resource,
+            Resource::Email
+                | Resource::Message
+                | Resource::File
+                | Resource::Document
+                | Resource::Web
+                | Resource::Calendar
+        );
+        if !private || candidate.is_weak() || !candidate.is_source() {
+            return false;
+        }
+        let acts = || reading.acts.iter().filter(|act| alike(act.resource, candidate.resource));
+        if acts().any(|act| act.operation == Operation::Read) {
+            return false;
+        }
+        // A path among the arguments of a technical task is part of it.
+        if candidate.noun == object::PATH && reading.acts.iter().any(|act| is_technical(act.resource)) {
+            return false;
+        }
+        // What is made of something of its own kind, or sent after a look at it, still reads that.
+        acts().next().is_none()
+            || candidate.preposition == Preposition::Basis && acts().any(|act| act.operation == Operation::Write)
+            || looked_at && acts().any(|act| act.operation == Operation::Send)
+    }
+
+    /// "on https://...", "from www...": an address that something is taken from.
+    fn draws_on_an_address(&self) -> bool {
+        self.tokens.windows(2).any(|pair| {
+            let [before, after] = pair else { return false };
+            is_page(after) && matches!(before.word, "from" | "on" | "at" | "of" | "visit" | "in")
+        })
+    }
+}
+
+/// An address of a page rather than the bare name of a host.
+fn is_page(token: &Token<'_>) -> bool {
+    token.kind == Kind::Url && (token.word.contains('/') || token.word.starts_with("www."))
+}
+
+const fn is_technical(resource: Resource) -> bool {
+    matches!(
+        resource,
+        Resource::System | Resource::Network | Resource::Code | Resource::Config | Resource::Database | Resource::Permission
+    )
+}
+
+/// More than there are resources.
+const RESOURCES: usize = 32;
+
+/// Resources that stand for one another, so that naming both adds nothing.
+fn alike(one: Resource, other: Resource) -> bool {
+    let is_file = |resource| matches!(resource, Resource::File | Resource::Document);
+    one == other || (is_file(one) && is_file(other))
+}
+
