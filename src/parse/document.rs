@@ -16,6 +16,8 @@ pub(super) struct Document {
     pub rules: Vec<RuleText>,
     /// Kinds of small words, each with its words between commas.
     pub functions: BTreeMap<String, String>,
+    /// Classes of verbs by the role that they give what they govern, each with its verbs between blanks.
+    pub classes: BTreeMap<String, String>,
     /// Irregular forms: `sent = "send past"`.
     pub irregular: BTreeMap<String, String>,
     /// Programs that need no more than one rule: the rule, and their names between blanks.

@@ -97,6 +97,10 @@ signs! {
     Harmless = "harmless", "a local effect";
     /// A bounded or narrowed set.
     Bounded = "bounded", "a bounded set";
+    /// Something is to be gone, in other words than a verb's.
+    Destroys = "destroys", "something is to be gone for good";
+    /// Words that sound like a sign and are none.
+    Ordinary = "ordinary", "an everyday word";
     /// Upkeep of one's own host.
     Upkeep = "upkeep", "routine upkeep";
 }

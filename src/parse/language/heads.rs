@@ -2,7 +2,7 @@
 //! wishes and questions; and which only tell, quote, or are forbidden.
 
 use crate::model::Operation;
-use crate::parse::lexicon::{Form, Function, Lexicon, VerbId};
+use crate::parse::lexicon::{Class, Form, Function, Lexicon, VerbId};
 
 use super::token::{Kind, Token};
 
@@ -50,6 +50,10 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
         let Some(token) = tokens.get(index) else { break };
         if token.is(Function::About) {
             about = true;
+            if let Some(last) = heads.get_mut(first_new..).and_then(<[Head]>::last_mut) {
+                // "List the steps to revoke a key" lists steps.
+                last.end = index;
+            }
             if heads.len() == first_new {
                 heads.push(Head {
                     verb: None,
@@ -87,7 +91,7 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
             if let Some(previous) = heads.get_mut(first_new..).and_then(<[Head]>::last_mut) {
                 previous.end = index;
             }
-            reminds |= lexicon.verb(verb).lemma == "remind";
+            reminds |= lexicon.verb(verb).is(Class::Reminds);
             heads.push(Head {
                 verb: Some(verb),
                 manner,

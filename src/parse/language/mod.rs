@@ -12,6 +12,7 @@ mod meaning;
 mod medium;
 mod object;
 mod request;
+mod roles;
 mod scope;
 mod sources;
 mod tidy;
@@ -19,7 +20,7 @@ mod token;
 
 use crate::model::{Operation, Resource};
 
-use super::lexicon::{Function, Lexicon};
+use super::lexicon::{Class, Function, Lexicon};
 use super::reading::{Act, Format, Reading};
 use super::sign::{Sign, Signs};
 use heads::Head;
@@ -72,6 +73,9 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
     tidy::drop_guesses(&mut reading.acts);
     context.add_sources(&clauses, &mut reading);
     context.entailed(&mut reading);
+    if cues.has(Sign::Destroys) && !reading.acts.iter().any(|act| act.operation == Operation::Delete) {
+        reading.push(context.by_its_end());
+    }
     if cues.has(Sign::UnseenInstructions) {
         // "Open the page, then do exactly that": the page says what is done.
         let act = Act::new("follow", "instructions", Resource::Task, Operation::Execute, 0.7);
@@ -155,8 +159,7 @@ fn commands<'a>(tokens: &[Token<'a>], heads: &[Head], text: &'a str, lexicon: &L
     // A plain command reaches to the end of its line, so that a later one in the line is part of it.
     let mut covered = 0;
     for head in heads {
-        let runs =
-            head.verb.is_some_and(|verb| matches!(&*lexicon.verb(verb).lemma, "run" | "execute" | "exec" | "launch"));
+        let runs = head.verb.is_some_and(|verb| lexicon.verb(verb).is(Class::Runs));
         if !runs {
             continue;
         }

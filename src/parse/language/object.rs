@@ -88,6 +88,7 @@ pub(super) fn candidates<'l>(tokens: &[Token<'_>], lexicon: &'l Lexicon) -> Vec<
             behind_unknown: walk.behind_unknown,
         });
         walk.last_was_noun = true;
+        walk.last_was_text = strength > 1 && matches!(resource, Resource::Document | Resource::Information);
         walk.named = strength > 1;
     }
     found
@@ -99,6 +100,8 @@ struct Walk {
     preposition: Preposition,
     after: &'static str,
     last_was_noun: bool,
+    /// The last noun is a text, which tells of something.
+    last_was_text: bool,
     /// A noun that says something was named in this phrase.
     named: bool,
     /// A word that is not known stood in this phrase.
@@ -115,6 +118,7 @@ impl Default for Walk {
             preposition: Preposition::None,
             after: "",
             last_was_noun: false,
+            last_was_text: false,
             named: false,
             unknown: false,
             behind_unknown: false,
@@ -136,6 +140,10 @@ impl Walk {
         // A preposition right behind the verb ("look for", "search in") does not push the object away.
         self.phrase += usize::from(!is_first || self.phrase > 0 || self.preposition != Preposition::None);
         (self.preposition, self.after) = preposition_of(token.word);
+        if token.word == "on" && self.last_was_text {
+            // "An article on password security".
+            self.preposition = Preposition::Topic;
+        }
         (self.named, self.behind_of) = (false, false);
         // What a phrase of an unknown thing adds is no nearer to the verb: "the rules for a contract".
         self.behind_unknown = self.unknown && is_first;
