@@ -33,8 +33,8 @@ pub use builder::GovernorBuilder;
 pub use decide::Explanation;
 
 use crate::model::{
-    AgentId, Error, IntentId, InvalidValue, Opening, ParseExplanation, ParseResult, Period, ProofId, ProofPage, ProofRecord, ProofStats,
-    Verification,
+    AgentId, Error, IntentId, InvalidValue, Opening, ParseExplanation, ParseResult, Period, ProofId, ProofPage,
+    ProofRecord, ProofStats, Verification,
 };
 use crate::parse::{ParseRequest, Parser};
 use crate::policy::PolicySet;

@@ -12,8 +12,7 @@ pub(super) fn of(act: &Act, facts: &Facts) -> ActEvidence {
     let assessment = risk::assess(act, facts);
     let capability =
         if act.is_unknown() { Capability::unknown() } else { Capability::new(act.resource, act.operation) };
-    let mut risk_factors =
-        vec![FactorEvidence { factor: risk::cell_text(act.operation, act.resource), found: None }];
+    let mut risk_factors = vec![FactorEvidence { factor: risk::cell_text(act.operation, act.resource), found: None }];
     risk_factors.extend(assessment.causes.iter().map(|sign| factor(sign, facts)));
     ActEvidence {
         action: confidence::action_name(act),

@@ -39,8 +39,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::model::{
-    Action, ActEvidence, AgentId, Capability, Error, Intent, IntentId, MAX_INPUT_BYTES, Operation, ParseExplanation, ParseResult, Resource, RiskLevel,
-    Timestamp, check_context, names_production, risk_floor,
+    ActEvidence, Action, AgentId, Capability, Error, Intent, IntentId, MAX_INPUT_BYTES, Operation, ParseExplanation,
+    ParseResult, Resource, RiskLevel, Timestamp, check_context, names_production, risk_floor,
 };
 pub use lexicon::Lexicon;
 use reading::{Act, Reading};
@@ -219,8 +219,8 @@ impl<'r> Verdict<'r> {
     }
 
     fn into_result(self, request: &ParseRequest<'_>, reading: &Reading) -> ParseResult {
-        let confidence = confidence::of(self.primary, &reading.acts);
-        let alternatives = confidence::alternatives(self.primary, &reading.acts, confidence);
+        let confidence = confidence::of(self.primary, reading);
+        let alternatives = confidence::alternatives(self.primary, reading, confidence);
         let mut context = request.context.clone();
         let mut add = |key: &str, value: Value| {
             context.entry(key).or_insert(value);

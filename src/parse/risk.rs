@@ -277,7 +277,16 @@ impl Case<'_> {
 }
 
 /// What belongs to an account and can go without it.
-const ACCOUNT_PARTS: &[&str] = &["watchlist", "watch_list", "budget", "budget_limit", "spending_limit", "profile_picture", "saved_card", "username"];
+const ACCOUNT_PARTS: &[&str] = &[
+    "watchlist",
+    "watch_list",
+    "budget",
+    "budget_limit",
+    "spending_limit",
+    "profile_picture",
+    "saved_card",
+    "username",
+];
 
 /// The words for the table's cell, for `riskFactors`.
 pub(crate) fn cell_text(operation: Operation, resource: Resource) -> &'static str {

@@ -57,8 +57,28 @@ fn told(tokens: &[Token<'_>], index: usize, lexicon: &Lexicon) -> bool {
 fn names_content(word: &str) -> bool {
     matches!(
         word,
-        "message" | "text" | "body" | "comment" | "subject" | "title" | "note" | "content" | "caption" | "tweet"
-            | "post" | "following" | "saying" | "reply" | "description" | "announcement" | "status" | "update"
-            | "message is" | "reads" | "says" | "email" | "words"
+        "message"
+            | "text"
+            | "body"
+            | "comment"
+            | "subject"
+            | "title"
+            | "note"
+            | "content"
+            | "caption"
+            | "tweet"
+            | "post"
+            | "following"
+            | "saying"
+            | "reply"
+            | "description"
+            | "announcement"
+            | "status"
+            | "update"
+            | "message is"
+            | "reads"
+            | "says"
+            | "email"
+            | "words"
     )
 }

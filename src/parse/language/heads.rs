@@ -51,7 +51,15 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
         if token.is(Function::About) {
             about = true;
             if heads.len() == first_new {
-                heads.push(Head { verb: None, manner: Manner::Question, at: index, start: index + 1, end: to, sentence: from, feeds: false });
+                heads.push(Head {
+                    verb: None,
+                    manner: Manner::Question,
+                    at: index,
+                    start: index + 1,
+                    end: to,
+                    sentence: from,
+                    feeds: false,
+                });
             }
             continue;
         }
@@ -63,7 +71,15 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
             && let Some((manner, verb)) = sentence.passive(index)
         {
             // "The logs should be wiped": what is done to stands before.
-            heads.push(Head { verb: Some(verb), manner, at: index, start: opening, end: index, sentence: from, feeds: false });
+            heads.push(Head {
+                verb: Some(verb),
+                manner,
+                at: index,
+                start: opening,
+                end: index,
+                sentence: from,
+                feeds: false,
+            });
             continue;
         }
         if let (Some(manner), Some((verb, _))) = (manner, token.entry.verb) {
@@ -72,19 +88,51 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
                 previous.end = index;
             }
             reminds |= lexicon.verb(verb).lemma == "remind";
-            heads.push(Head { verb: Some(verb), manner, at: index, start: index + 1, end: to, sentence: from, feeds: false });
+            heads.push(Head {
+                verb: Some(verb),
+                manner,
+                at: index,
+                start: index + 1,
+                end: to,
+                sentence: from,
+                feeds: false,
+            });
         }
     }
     let found = heads.get(first_new..).unwrap_or(&[]);
     // "Can i substitute milk": a question whose verb is not known.
     let asks = asks || found.is_empty() && sentence.opens_as_question(opening);
-    if asks && !found.iter().any(|head| matches!(head.manner, Manner::Asked | Manner::Wished) && head.start < opening + 6) {
+    if asks
+        && !found.iter().any(|head| matches!(head.manner, Manner::Asked | Manner::Wished) && head.start < opening + 6)
+    {
         let end = found.first().map_or(to, |head| head.start.saturating_sub(1).max(opening + 1));
-        heads.insert(first_new, Head { verb: None, manner: Manner::Question, at: opening, start: opening, end, sentence: from, feeds: false });
+        heads.insert(
+            first_new,
+            Head {
+                verb: None,
+                manner: Manner::Question,
+                at: opening,
+                start: opening,
+                end,
+                sentence: from,
+                feeds: false,
+            },
+        );
     } else if !found.iter().any(|head| matches!(head.manner, Manner::Asked | Manner::Wished))
         && let Some(want) = (from..to).find(|&index| sentence.is_bare_wish(index))
     {
-        heads.insert(first_new, Head { verb: None, manner: Manner::Wanted, at: want, start: want + 1, end: to, sentence: from, feeds: false });
+        heads.insert(
+            first_new,
+            Head {
+                verb: None,
+                manner: Manner::Wanted,
+                at: want,
+                start: want + 1,
+                end: to,
+                sentence: from,
+                feeds: false,
+            },
+        );
     }
 }
 
@@ -113,8 +161,8 @@ impl Sentence<'_, '_> {
                 // "In which year ...?", "After how many seconds does it fall?"
                 ends_in_mark && matches!(token.word, "who" | "when" | "where" | "which" | "whose")
                     || ends_in_mark
-                    && (opening..self.to)
-                        .any(|index| self.tokens.get(index).is_some_and(|near| near.is(Function::Question)))
+                        && (opening..self.to)
+                            .any(|index| self.tokens.get(index).is_some_and(|near| near.is(Function::Question)))
             }
         }
     }
@@ -131,7 +179,7 @@ impl Sentence<'_, '_> {
     /// How the verb at `index` is asked for, if it is.
     fn manner(&self, index: usize, in_question: bool) -> Option<Manner> {
         let token = self.tokens.get(index)?;
-        if token.kind != Kind::Word || self.is_label(index) {
+        if token.kind != Kind::Word || token.is(Function::Constraint) || self.is_label(index) {
             return None;
         }
         let (verb, form) = token.entry.verb?;
@@ -187,7 +235,9 @@ impl Sentence<'_, '_> {
     /// Whether a condition or a time stands before: "if", "when", "once".
     fn is_conditional(&self, index: usize) -> bool {
         (self.from..index).any(|place| {
-            self.tokens.get(place).is_some_and(|token| matches!(token.word, "if" | "when" | "once" | "whenever" | "after"))
+            self.tokens
+                .get(place)
+                .is_some_and(|token| matches!(token.word, "if" | "when" | "once" | "whenever" | "after"))
         })
     }
 
@@ -211,7 +261,10 @@ impl Sentence<'_, '_> {
         let wishes = (self.from..helper_at).take(4).any(|place| self.is_bare_wish(place));
         let is_object = helper.entry.noun.is_some() || helper.is(Function::Pronoun);
         let ends = self.tokens.get(index + 1).filter(|_| index + 1 < self.to).is_none_or(|next| {
-            matches!(next.word, "to" | "from" | "now" | "immediately" | "asap" | "today" | "right" | "completely" | "for")
+            matches!(
+                next.word,
+                "to" | "from" | "now" | "immediately" | "asap" | "today" | "right" | "completely" | "for"
+            )
         });
         (wishes && is_object && ends).then_some((Manner::Wished, verb))
     }
@@ -223,12 +276,12 @@ impl Sentence<'_, '_> {
             let particle = self.tokens.get(place).filter(|token| PARTICLES.contains(&token.word))?;
             let ends = particle.word == "into"
                 || self.tokens.get(place + 1).filter(|_| place + 1 < self.to).is_none_or(|next| {
-                next.kind == Kind::Mark
-                    || next.is(Function::Preposition)
-                    || next.is(Function::Conjunction)
-                    || next.is(Function::Filler)
-                    || matches!(next.kind, Kind::Number(_))
-            });
+                    next.kind == Kind::Mark
+                        || next.is(Function::Preposition)
+                        || next.is(Function::Conjunction)
+                        || next.is(Function::Filler)
+                        || matches!(next.kind, Kind::Number(_))
+                });
             let phrase = phrases.iter().find(|phrase| matches!(&*phrase.rest, [only] if **only == *particle.word))?;
             phrase.entry.verb.filter(|&(_, form)| ends && form == Form::Base).map(|(verb, _)| verb)
         })
@@ -263,9 +316,10 @@ impl Sentence<'_, '_> {
             let Some(token) = self.tokens.get(index) else { break };
             if token.is(Function::Want) {
                 // "The task they need to do" is theirs.
-                let of_others = self.before(index).and_then(|earlier| self.tokens.get(earlier)).is_some_and(|earlier| {
-                    matches!(earlier.word, "they" | "he" | "she" | "it" | "who" | "which")
-                });
+                let of_others = self
+                    .before(index)
+                    .and_then(|earlier| self.tokens.get(earlier))
+                    .is_some_and(|earlier| matches!(earlier.word, "they" | "he" | "she" | "it" | "who" | "which"));
                 if of_others {
                     return None;
                 }
@@ -300,8 +354,23 @@ impl Sentence<'_, '_> {
         let joins = self.before(place).and_then(|earlier| self.tokens.get(earlier)).is_some_and(|earlier| {
             matches!(
                 earlier.word,
-                "related" | "access" | "response" | "belonging" | "similar" | "next" | "close" | "compared" | "reply"
-                    | "due" | "relating" | "pertaining" | "according" | "relevant" | "addition" | "subscribed" | "attached"
+                "related"
+                    | "access"
+                    | "response"
+                    | "belonging"
+                    | "similar"
+                    | "next"
+                    | "close"
+                    | "compared"
+                    | "reply"
+                    | "due"
+                    | "relating"
+                    | "pertaining"
+                    | "according"
+                    | "relevant"
+                    | "addition"
+                    | "subscribed"
+                    | "attached"
             )
         });
         joins || is_noun && !self.takes_object(index) && self.reads_as_noun(index)

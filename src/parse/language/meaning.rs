@@ -68,7 +68,8 @@ impl<'t> Context<'t, '_> {
             shared.word == "shared" && matches!(with.word, "with" | "by")
         });
         if shared && reading.acts.iter().any(|act| act.operation == Operation::Read && act.resource == Resource::File) {
-            reading.push(Act::new("read", "sharing", Resource::Permission, Operation::Read, 0.7).from_resource("shared"));
+            reading
+                .push(Act::new("read", "sharing", Resource::Permission, Operation::Read, 0.7).from_resource("shared"));
         }
     }
 
@@ -76,10 +77,11 @@ impl<'t> Context<'t, '_> {
     fn gives_a_secret(&self) -> bool {
         self.tokens.windows(3).any(|three| {
             let [noun, link, value] = three else { return false };
-            let is_secret =
-                noun.entry.noun.is_some_and(|id| self.lexicon.noun(id).resource == Resource::Credential);
+            let is_secret = noun.entry.noun.is_some_and(|id| self.lexicon.noun(id).resource == Resource::Credential);
             is_secret
-                && (noun.text != noun.word || matches!(link.word, "is" | ":" | "=" | "as" | "of" | "to") || link.kind == Kind::Quoted)
+                && (noun.text != noun.word
+                    || matches!(link.word, "is" | ":" | "=" | "as" | "of" | "to")
+                    || link.kind == Kind::Quoted)
                 && (value.kind == Kind::Quoted || link.kind == Kind::Quoted || value.entry.function.is_none())
         })
     }
@@ -96,6 +98,9 @@ impl<'t> Context<'t, '_> {
 
     fn of_verb(&self, verb: &Verb, head: &Head, governed: &[Token<'_>], candidates: &[Candidate<'t>]) -> Option<Act> {
         let mut signs = local_signs(governed);
+        if let Some(sign) = self.tokens.get(head.at).and_then(|token| token.cue).filter(|sign| *sign != Sign::Bulk) {
+            signs.add(sign);
+        }
         if runs_unseen(verb, governed, candidates) {
             return Some(unseen(verb, signs));
         }
@@ -128,7 +133,8 @@ impl<'t> Context<'t, '_> {
             (resource, operation) = (Resource::Payment, Operation::Transfer);
         }
         let mut guess = false;
-        guess |= operation == Operation::Write && only_weak(candidates) || head.feeds && candidates.is_empty();
+        guess |= operation == Operation::Write && only_weak(candidates)
+            || head.feeds && !draws_on_records(governed, resource);
         if operation == Operation::Read && only_weak(candidates) && verb.always.is_none() && !is_personal(governed) {
             // "A list of cat tags", "information about Islamic finance": of the world, not somebody's document.
             (resource, guess) = (Resource::Information, true);
@@ -152,6 +158,7 @@ impl<'t> Context<'t, '_> {
         }
         if operation == Operation::Read
             && (Self::is_public(verb, resource, governed)
+                || resource == Resource::Web && asks_for_an_address(governed)
                 || is_behind && !is_personal(governed) && !is_guarded(resource) && self.asks_of_the_world(verb))
         {
             resource = Resource::Information;
@@ -172,6 +179,7 @@ impl<'t> Context<'t, '_> {
             .from_resource(noun);
         act.signs = self.about_audience(signs);
         act.guess = guess;
+        act.rival = object::rival(candidates);
         Some(act)
     }
 
@@ -190,9 +198,7 @@ impl<'t> Context<'t, '_> {
                     Resource::Email | Resource::Message | Resource::File | Resource::Document | Resource::Calendar
                 )
             };
-            let source = candidates
-                .iter()
-                .find(|candidate| candidate.is_source() && is_private(candidate.resource))?;
+            let source = candidates.iter().find(|candidate| candidate.is_source() && is_private(candidate.resource))?;
             Some((source.resource, source.noun))
         };
         let about = self.tokens.get(head.start.wrapping_sub(1)).is_some_and(|token| token.is(Function::About));
@@ -216,6 +222,7 @@ impl<'t> Context<'t, '_> {
         let mut act = Act::new(verb, &snake(noun), resource, Operation::Read, if best.is_some() { 0.8 } else { 0.6 })
             .from_resource(noun);
         act.signs = self.about_audience(signs);
+        act.rival = object::rival(candidates);
         act.guess = best.is_none_or(Candidate::is_weak) && !about && resource != Resource::Calendar;
         Some(act)
     }
@@ -416,18 +423,44 @@ fn is_public_kind(resource: Resource) -> bool {
     )
 }
 
+/// "The website of the airport": which address it has, not what stands there.
+fn asks_for_an_address(governed: &[Token<'_>]) -> bool {
+    !governed.iter().any(|token| token.kind == Kind::Url)
+        && governed.iter().any(|token| matches!(token.word, "of" | "for"))
+        && governed.iter().any(|token| matches!(token.word, "website" | "url" | "link" | "urls" | "links" | "homepage"))
+}
+
+/// "My latest booking", "the order details": records that have to be looked up to be included.
+fn draws_on_records(governed: &[Token<'_>], resource: Resource) -> bool {
+    let is_quoted = governed.iter().take(3).any(|token| token.kind == Kind::Quoted);
+    let is_record = matches!(
+        resource,
+        Resource::Order
+            | Resource::Booking
+            | Resource::Payment
+            | Resource::Account
+            | Resource::Health
+            | Resource::Customer
+    );
+    !is_quoted && (is_record || is_personal(governed) && is_guarded(resource))
+}
+
 /// "Tell Bob", "ask the customers": somebody other than oneself is spoken to.
 fn speaks_to_others(governed: &[Token<'_>], lexicon: &Lexicon) -> bool {
-    governed.iter().find(|token| !token.is(Function::Determiner) || matches!(token.word, "everyone" | "everybody")).is_some_and(
-        |token| {
+    governed
+        .iter()
+        .find(|token| !token.is(Function::Determiner) || matches!(token.word, "everyone" | "everybody"))
+        .is_some_and(|token| {
             matches!(token.word, "him" | "her" | "them" | "everyone" | "everybody" | "all")
                 || matches!(token.kind, Kind::Number(_))
-                || token.kind == Kind::Word && token.text.starts_with(char::is_uppercase) && !token.is(Function::Pronoun)
-                || token.entry.noun.is_some_and(|noun| {
-                    matches!(lexicon.noun(noun).resource, Resource::Customer | Resource::Contact)
-                })
-        },
-    )
+                || token.kind == Kind::Word
+                    && token.text.starts_with(char::is_uppercase)
+                    && !token.is(Function::Pronoun)
+                || token
+                    .entry
+                    .noun
+                    .is_some_and(|noun| matches!(lexicon.noun(noun).resource, Resource::Customer | Resource::Contact))
+        })
 }
 
 /// "Send me", "notify me".

@@ -43,7 +43,9 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
             reading.facts.show(sign, token.text);
         }
     }
-    if !is_comprehensible(&tokens) {
+    let comprehension = Comprehension::of(&tokens);
+    reading.facts.known = Some(comprehension.known);
+    if !comprehension.is_enough() {
         reading.push(Act::unknown());
         return Understood { reading, commands: Vec::new() };
     }
@@ -99,23 +101,41 @@ fn clauses(tokens: &[Token<'_>], lexicon: &Lexicon) -> Vec<Head> {
     heads
 }
 
-/// Whether enough words are known for a reading to mean anything.
-fn is_comprehensible(tokens: &[Token<'_>]) -> bool {
-    let (mut words, mut known, mut meaningful) = (0_usize, 0_usize, false);
-    for token in tokens {
-        match token.kind {
-            Kind::Word if token.word.chars().any(char::is_alphabetic) => {
-                words += 1;
-                let entry = token.entry;
-                let carries =
-                    entry.verb.is_some() || entry.noun.is_some() || entry.function == Some(Function::Question);
-                known += usize::from(carries || entry.function.is_some() || entry.cue.is_some());
-                meaningful |= carries || entry.function == Some(Function::About);
+/// How much of a text is known words.
+struct Comprehension {
+    /// The share of the words that are known, small words aside.
+    known: f64,
+    /// The share with the small words.
+    covered: f64,
+    /// Some word tells what is wanted.
+    meaningful: bool,
+}
+
+impl Comprehension {
+    fn of(tokens: &[Token<'_>]) -> Self {
+        let (mut words, mut content, mut known, mut covered, mut meaningful) = (0_u32, 0_u32, 0_u32, 0_u32, false);
+        for token in tokens {
+            if token.kind != Kind::Word || !token.word.chars().any(char::is_alphabetic) {
+                continue;
             }
-            _ => {}
+            words += 1;
+            let entry = token.entry;
+            let carries = entry.verb.is_some() || entry.noun.is_some() || entry.function == Some(Function::Question);
+            covered += u32::from(carries || entry.function.is_some() || entry.cue.is_some());
+            meaningful |= carries || entry.function == Some(Function::About);
+            if entry.function.is_none() {
+                content += 1;
+                known += u32::from(carries || entry.cue.is_some());
+            }
         }
+        let share = |part: u32, whole: u32| f64::from(part) / f64::from(whole.max(1));
+        Self { known: share(known, content), covered: share(covered, words), meaningful }
     }
-    meaningful && known * 10 >= words * 3
+
+    /// Whether a reading means anything.
+    fn is_enough(&self) -> bool {
+        self.meaningful && self.covered >= 0.3
+    }
 }
 
 /// The signs that hold for the whole text wherever they stand in it.

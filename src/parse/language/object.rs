@@ -186,11 +186,21 @@ pub(super) fn best<'c, 'l>(candidates: &'c [Candidate<'l>]) -> Option<&'c Candid
     candidates.iter().reduce(|best, next| if next.score > best.score { next } else { best })
 }
 
+/// The one that comes next with another resource, and by how much less it fits.
+pub(super) fn rival(candidates: &[Candidate<'_>]) -> Option<(Box<str>, f32)> {
+    let best = best(candidates)?;
+    let others: Vec<_> = candidates.iter().copied().filter(|other| other.resource != best.resource).collect();
+    let next = self::best(&others)?;
+    Some((next.noun.into(), best.score - next.score))
+}
+
 fn named<'l>(token: &Token<'_>, lexicon: &'l Lexicon) -> Option<(&'l str, Resource, u8)> {
     match token.kind {
         Kind::Path if is_office(token.word) => Some(("document", Resource::Document, 3)),
         Kind::Path => Some((PATH, Resource::File, 3)),
-        Kind::Url => Some(("webpage", Resource::Web, 2)),
+        Kind::Url if is_page(token.word) => Some(("webpage", Resource::Web, 2)),
+        // The bare name of a host.
+        Kind::Url => Some(("website", Resource::Web, 1)),
         Kind::Word => {
             let noun = lexicon.noun(token.entry.noun?);
             Some((&noun.lemma, noun.resource, noun.strength))
@@ -201,6 +211,11 @@ fn named<'l>(token: &Token<'_>, lexicon: &'l Lexicon) -> Option<(&'l str, Resour
 
 /// What a path names.
 pub(super) const PATH: &str = "file";
+
+/// An address of a page rather than the bare name of a host.
+pub(super) fn is_page(address: &str) -> bool {
+    address.contains('/') || address.starts_with("www.")
+}
 
 /// Files that people write as documents.
 fn is_office(path: &str) -> bool {

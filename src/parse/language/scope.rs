@@ -72,4 +72,3 @@ pub(super) fn invites(governed: &[Token<'_>]) -> bool {
         after.kind == Kind::Email && before.is(Function::Preposition)
     })
 }
-

@@ -18,7 +18,8 @@ impl Context<'_, '_> {
         let mut looked_at = [false; RESOURCES];
         for head in heads.iter().filter(|head| self.looks(head)) {
             let governed = self.tokens.get(head.start..head.end).unwrap_or(&[]);
-            for candidate in object::candidates(governed, self.lexicon).iter().filter(|candidate| candidate.is_source()) {
+            for candidate in object::candidates(governed, self.lexicon).iter().filter(|candidate| candidate.is_source())
+            {
                 if let Some(seen) = looked_at.get_mut(candidate.resource as usize) {
                     *seen = true;
                 }
@@ -27,15 +28,18 @@ impl Context<'_, '_> {
         for candidate in &self.named {
             let looked = looked_at.get(candidate.resource as usize).copied().unwrap_or(false);
             if self.feeds(candidate, looked, reading) {
-                let mut act = Act::new("read", &snake(candidate.noun), candidate.resource, Operation::Read, 0.7)
+                // Where chat is named, an inbox is the chat's.
+                let is_chat = candidate.noun == "inbox" && self.elsewhere(Resource::Message);
+                let resource = if is_chat { Resource::Message } else { candidate.resource };
+                let mut act = Act::new("read", &snake(candidate.noun), resource, Operation::Read, 0.7)
                     .from_resource(candidate.noun);
                 act.signs = self.about_audience(Signs::default());
                 reading.push(act);
             }
         }
-        let visits = heads.iter().any(|head| {
-            self.looks(head) && self.tokens.get(head.start..head.end).unwrap_or(&[]).iter().any(is_page)
-        });
+        let visits = heads
+            .iter()
+            .any(|head| self.looks(head) && self.tokens.get(head.start..head.end).unwrap_or(&[]).iter().any(is_page));
         if (visits || self.draws_on_an_address()) && !reading.acts.iter().any(|act| act.resource == Resource::Web) {
             reading.push(Act::new("read", "webpage", Resource::Web, Operation::Read, 0.7));
         }
@@ -83,15 +87,19 @@ impl Context<'_, '_> {
     }
 }
 
-/// An address of a page rather than the bare name of a host.
 fn is_page(token: &Token<'_>) -> bool {
-    token.kind == Kind::Url && (token.word.contains('/') || token.word.starts_with("www."))
+    token.kind == Kind::Url && object::is_page(token.word)
 }
 
 const fn is_technical(resource: Resource) -> bool {
     matches!(
         resource,
-        Resource::System | Resource::Network | Resource::Code | Resource::Config | Resource::Database | Resource::Permission
+        Resource::System
+            | Resource::Network
+            | Resource::Code
+            | Resource::Config
+            | Resource::Database
+            | Resource::Permission
     )
 }
 
@@ -103,4 +111,3 @@ fn alike(one: Resource, other: Resource) -> bool {
     let is_file = |resource| matches!(resource, Resource::File | Resource::Document);
     one == other || (is_file(one) && is_file(other))
 }
-

@@ -31,6 +31,11 @@ pub(super) fn drop_guesses(acts: &mut Vec<Act>) {
 fn is_private(resource: Resource) -> bool {
     matches!(
         resource,
-        Resource::Email | Resource::Message | Resource::Calendar | Resource::File | Resource::Document | Resource::Contact
+        Resource::Email
+            | Resource::Message
+            | Resource::Calendar
+            | Resource::File
+            | Resource::Document
+            | Resource::Contact
     )
 }

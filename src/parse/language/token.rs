@@ -218,8 +218,25 @@ fn next_sentence(chunk: &str) -> Option<usize> {
 fn is_abbreviation(word: &str) -> bool {
     matches!(
         word,
-        "mr" | "mrs" | "ms" | "dr" | "prof" | "st" | "jr" | "sr" | "e.g" | "i.e" | "vs" | "etc" | "approx" | "inc"
-            | "ltd" | "resp" | "incl" | "excl" | "cf" | "a.k.a"
+        "mr" | "mrs"
+            | "ms"
+            | "dr"
+            | "prof"
+            | "st"
+            | "jr"
+            | "sr"
+            | "e.g"
+            | "i.e"
+            | "vs"
+            | "etc"
+            | "approx"
+            | "inc"
+            | "ltd"
+            | "resp"
+            | "incl"
+            | "excl"
+            | "cf"
+            | "a.k.a"
     )
 }
 
