@@ -65,7 +65,11 @@ fn change(params: &Params, change: impl FnOnce(&str, &str) -> Result<AgentInfo, 
 fn intent(governor: &Governor, params: &Params) -> Result<Value, Error> {
     let agent_id = params.text("agentId", Faults::Input)?;
     let input = params.text("input", Faults::Input)?;
-    to_json(&governor.parse_with(agent_id, input, &params.object("context")?)?)
+    let context = params.object("context")?;
+    if params.flag("explain")? {
+        return to_json(&governor.explain_parse(agent_id, input, &context)?);
+    }
+    to_json(&governor.parse_with(agent_id, input, &context)?)
 }
 
 fn enforce(governor: &Governor, params: &Params) -> Result<Value, Error> {

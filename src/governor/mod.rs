@@ -33,8 +33,8 @@ pub use builder::GovernorBuilder;
 pub use decide::Explanation;
 
 use crate::model::{
-    AgentId, Error, IntentId, InvalidValue, Opening, ParseResult, Period, ProofId, ProofPage, ProofRecord, ProofStats,
-    Verification,
+    AgentId, Error, IntentId, InvalidValue, Opening, ParseExplanation, ParseResult, Period, ProofId, ProofPage,
+    ProofRecord, ProofStats, Verification,
 };
 use crate::parse::{ParseRequest, Parser};
 use crate::policy::PolicySet;
@@ -130,14 +130,37 @@ impl Governor {
     ///
     /// Those of [`Governor::parse`]; also for a context past 64 KiB or 32 levels.
     pub fn parse_with(&self, agent_id: &str, input: &str, context: &Map<String, Value>) -> Result<ParseResult, Error> {
+        let agent_id = self.known_agent(agent_id)?;
+        let at = self.inner.clock.now();
+        let id = IntentId::new(at, self.inner.entropy.bits());
+        self.inner.parser.parse(&ParseRequest { agent_id: &agent_id, input, context, id, at })
+    }
+
+    /// Like [`Governor::parse_with`], and says why: which words or arguments gave
+    /// the operation, the resource, each capability and each risk factor.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Governor::parse_with`].
+    pub fn explain_parse(
+        &self,
+        agent_id: &str,
+        input: &str,
+        context: &Map<String, Value>,
+    ) -> Result<ParseExplanation, Error> {
+        let agent_id = self.known_agent(agent_id)?;
+        let at = self.inner.clock.now();
+        let id = IntentId::new(at, self.inner.entropy.bits());
+        self.inner.parser.explain(&ParseRequest { agent_id: &agent_id, input, context, id, at })
+    }
+
+    fn known_agent(&self, agent_id: &str) -> Result<AgentId, Error> {
         let agent_id = checked_agent_id(agent_id)?;
         if !self.inner.auto_register && self.inner.ledger.get(&agent_id).is_none() {
             // A log that could not be read whole may have known it.
             return Err(self.inner.log.refusal().unwrap_or_else(|| Error::agent_not_found(agent_id.as_str())));
         }
-        let at = self.inner.clock.now();
-        let id = IntentId::new(at, self.inner.entropy.bits());
-        self.inner.parser.parse(&ParseRequest { agent_id: &agent_id, input, context, id, at })
+        Ok(agent_id)
     }
 
     /// The proof records that match, newest first.

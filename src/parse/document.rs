@@ -68,6 +68,9 @@ pub(super) struct RuleText {
     pub on: Option<String>,
     #[serde(default)]
     pub nouns: String,
+    /// The prepositions of which one must open the noun's phrase, between blanks.
+    #[serde(default)]
+    pub after: String,
     pub gives: String,
     pub sign: Option<String>,
 }

@@ -106,8 +106,8 @@ impl Lexicon {
 
     /// What the rules make of a verb on a resource; the last rule that fits decides,
     /// so that a user's own come before the built-in ones.
-    pub(crate) fn rule(&self, verb: &Verb, resource: Resource, noun: &str) -> Option<&Rule> {
-        self.rules.iter().rev().find(|rule| rule.fits(verb, resource, noun))
+    pub(crate) fn rule(&self, verb: &Verb, resource: Resource, noun: &str, after: &str) -> Option<&Rule> {
+        self.rules.iter().rev().find(|rule| rule.fits(verb, resource, noun, after))
     }
 
     fn add_words(&mut self, document: &Document) -> Result<(), Error> {
@@ -166,6 +166,7 @@ impl Lexicon {
                 operation: optional_word("operation", rule.operation.as_deref())?,
                 on: optional_word("on", rule.on.as_deref())?,
                 nouns: rule.nouns.split(',').map(str::trim).filter(|noun| !noun.is_empty()).map(Into::into).collect(),
+                after: rule.after.split_whitespace().map(Into::into).collect(),
                 resource: word_of("gives", resource)?,
                 gives: word_of("gives", operation)?,
                 sign: rule.sign.as_deref().map(sign_of).transpose()?,
@@ -287,6 +288,8 @@ pub(crate) enum Function {
     Lead,
     /// "how do i", "what does": asks about doing, not to do
     About,
+    /// "make sure that": tells how what is asked is to turn out
+    Constraint,
 }
 
 impl Function {
@@ -304,6 +307,7 @@ impl Function {
             "want" => Self::Want,
             "lead" => Self::Lead,
             "about" => Self::About,
+            "constraint" => Self::Constraint,
             _ => return None,
         })
     }
@@ -316,17 +320,19 @@ pub(crate) struct Rule {
     operation: Option<Operation>,
     on: Option<Resource>,
     nouns: Vec<Box<str>>,
+    after: Vec<Box<str>>,
     pub resource: Resource,
     pub gives: Operation,
     pub sign: Option<Sign>,
 }
 
 impl Rule {
-    fn fits(&self, verb: &Verb, resource: Resource, noun: &str) -> bool {
+    fn fits(&self, verb: &Verb, resource: Resource, noun: &str, after: &str) -> bool {
         (self.verbs.is_empty() || self.verbs.iter().any(|known| **known == *verb.lemma))
             && self.operation.is_none_or(|operation| operation == verb.operation)
             && self.on.is_none_or(|on| on == resource)
             && (self.nouns.is_empty() || self.nouns.iter().any(|known| **known == *noun))
+            && (self.after.is_empty() || self.after.iter().any(|known| **known == *after))
     }
 }
 
@@ -336,6 +342,7 @@ const DATA: &[&str] = &[
     include_str!("data/verbs.toml"),
     include_str!("data/nouns.toml"),
     include_str!("data/rules.toml"),
+    include_str!("data/everyday_rules.toml"),
     include_str!("data/programs.toml"),
     include_str!("data/technical.toml"),
 ];

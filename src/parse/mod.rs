@@ -17,6 +17,7 @@
 mod classification;
 mod confidence;
 mod document;
+mod explain;
 mod format;
 mod inflect;
 mod language;
@@ -38,8 +39,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::model::{
-    Action, AgentId, Capability, Error, Intent, IntentId, MAX_INPUT_BYTES, Operation, ParseResult, Resource, RiskLevel,
-    Timestamp, check_context, names_production, risk_floor,
+    ActEvidence, Action, AgentId, Capability, Error, Intent, IntentId, MAX_INPUT_BYTES, Operation, ParseExplanation,
+    ParseResult, Resource, RiskLevel, Timestamp, check_context, names_production, risk_floor,
 };
 pub use lexicon::Lexicon;
 use reading::{Act, Reading};
@@ -94,8 +95,48 @@ impl Parser {
         self.parse(&ParseRequest { agent_id, input, context, id: IntentId::new(at, 0), at })
     }
 
+    /// Parses a text outside of a governor and says why: which words or arguments
+    /// gave the operation, the resource, each capability and each risk factor.
+    ///
+    /// ```
+    /// use rulekeep::Parser;
+    /// use serde_json::Map;
+    ///
+    /// let explained = Parser::new()?.explain_text(&"a".parse()?, "Delete all customer records", &Map::new())?;
+    /// let act = &explained.evidence[0];
+    /// assert_eq!(act.operation.as_deref(), Some("Delete"));
+    /// assert!(act.risk_factors.iter().any(|factor| factor.found.as_deref() == Some("all")));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Parser::parse_text`].
+    pub fn explain_text(
+        &self,
+        agent_id: &AgentId,
+        input: &str,
+        context: &Map<String, Value>,
+    ) -> Result<ParseExplanation, Error> {
+        let at = Timestamp::from_millis(0);
+        self.explain(&ParseRequest { agent_id, input, context, id: IntentId::new(at, 0), at })
+    }
+
     /// Parses a request. The same request gives the same result.
     pub(crate) fn parse(&self, request: &ParseRequest<'_>) -> Result<ParseResult, Error> {
+        let reading = self.read(request)?;
+        Ok(Verdict::of(&reading).into_result(request, &reading))
+    }
+
+    /// Parses a request and gives the evidence.
+    pub(crate) fn explain(&self, request: &ParseRequest<'_>) -> Result<ParseExplanation, Error> {
+        let reading = self.read(request)?;
+        let verdict = Verdict::of(&reading);
+        let evidence = verdict.evidence(&reading);
+        Ok(ParseExplanation { parse: verdict.into_result(request, &reading), evidence })
+    }
+
+    fn read(&self, request: &ParseRequest<'_>) -> Result<Reading, Error> {
         let size = request.input.len();
         if size > MAX_INPUT_BYTES {
             return Err(Error::PayloadTooLarge { what: "input", size, limit: MAX_INPUT_BYTES });
@@ -107,7 +148,7 @@ impl Parser {
         }
         let mut reading = format::read(&text, &self.lexicon);
         reading.facts.signs = reading.facts.signs.with(hidden).with(environment(request.context));
-        Ok(Verdict::of(&reading).into_result(request, &reading))
+        Ok(reading)
     }
 
     /// The least risk that the name of a hand-built action implies by its verb and
@@ -130,6 +171,8 @@ pub(crate) struct ParseRequest<'a> {
 /// A reading put in order and assessed.
 struct Verdict<'r> {
     primary: &'r Act,
+    /// Every act, the one that decides most first.
+    ranked: Vec<(RiskLevel, &'r Act)>,
     capabilities: Vec<Capability>,
     action: Action,
     risk: RiskLevel,
@@ -168,12 +211,16 @@ impl<'r> Verdict<'r> {
         let risk = assessed.max(floor(&action, &capabilities, reading));
         let mut factors = vec![risk::cell_text(primary.operation, primary.resource)];
         factors.extend(causes.iter().map(Sign::text));
-        Self { primary, capabilities, action, risk, factors }
+        Self { primary, ranked, capabilities, action, risk, factors }
+    }
+
+    fn evidence(&self, reading: &Reading) -> Vec<ActEvidence> {
+        self.ranked.iter().map(|&(_, act)| explain::of(act, &reading.facts)).collect()
     }
 
     fn into_result(self, request: &ParseRequest<'_>, reading: &Reading) -> ParseResult {
-        let confidence = confidence::of(self.primary, &reading.acts);
-        let alternatives = confidence::alternatives(self.primary, &reading.acts, confidence);
+        let confidence = confidence::of(self.primary, reading);
+        let alternatives = confidence::alternatives(self.primary, reading, confidence);
         let mut context = request.context.clone();
         let mut add = |key: &str, value: Value| {
             context.entry(key).or_insert(value);

@@ -46,6 +46,8 @@ pub(crate) struct Act {
     pub sure: f64,
     /// Nothing in the input names the resource: it stands in, and gives way to what is named.
     pub guess: bool,
+    /// The noun that comes next as its object, and by how much less it fits.
+    pub rival: Option<(Box<str>, f32)>,
     /// What in the input gave it.
     pub found: Found,
 }
@@ -80,6 +82,7 @@ impl Act {
             risk: None,
             sure,
             guess: false,
+            rival: None,
             found: Found::default(),
         }
     }
@@ -139,6 +142,8 @@ pub(crate) struct Facts {
     pub count: Option<u64>,
     /// The recipient, path, host or table that the text names first.
     pub target: Option<String>,
+    /// The share of the words that are known, from 0 to 1; absent where the form has a grammar.
+    pub known: Option<f64>,
     /// What in the input showed a sign, where that is not the act's own words.
     pub shown: Vec<(Sign, Box<str>)>,
 }

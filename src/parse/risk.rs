@@ -125,7 +125,9 @@ impl Case<'_> {
             R::System if whole => RiskLevel::Critical,
             R::File | R::Database | R::System if self.shows(Sign::Backup) && wide => RiskLevel::Critical,
             _ if wide || whole => RiskLevel::High,
-            R::Account | R::Credential | R::Health | R::Customer => RiskLevel::High,
+            // A watch list or a limit of an account is not the account.
+            R::Account if !self.names(ACCOUNT_PARTS) => RiskLevel::High,
+            R::Credential | R::Health | R::Customer => RiskLevel::High,
             R::Database if self.names(&["database", "schema", "db", "collection", "table"]) => RiskLevel::High,
             R::Code if self.names(&["branch", "repository", "repo", "git_history", "remote_repository"]) => {
                 RiskLevel::High
@@ -273,6 +275,18 @@ impl Case<'_> {
         nouns.contains(&self.act.noun.as_str())
     }
 }
+
+/// What belongs to an account and can go without it.
+const ACCOUNT_PARTS: &[&str] = &[
+    "watchlist",
+    "watch_list",
+    "budget",
+    "budget_limit",
+    "spending_limit",
+    "profile_picture",
+    "saved_card",
+    "username",
+];
 
 /// The words for the table's cell, for `riskFactors`.
 pub(crate) fn cell_text(operation: Operation, resource: Resource) -> &'static str {

@@ -20,7 +20,7 @@ use super::sign::Sign;
 
 /// Reads a normalised input.
 pub(crate) fn read(text: &str, lexicon: &Lexicon) -> Reading {
-    let trimmed = text.trim();
+    let trimmed = unquoted(text.trim());
     if trimmed.starts_with(['{', '['])
         && let Some(reading) = structured(trimmed, lexicon)
     {
@@ -48,6 +48,14 @@ pub(crate) fn read(text: &str, lexicon: &Lexicon) -> Reading {
         return reading;
     }
     english(trimmed, lexicon)
+}
+
+/// A request that stands whole between quotation marks is no quotation.
+fn unquoted(text: &str) -> &str {
+    let inner = ['"', '\'']
+        .iter()
+        .find_map(|&mark| text.strip_prefix(mark)?.strip_suffix(mark).filter(|inner| !inner.contains(mark)));
+    inner.map(str::trim).filter(|inner| inner.contains(' ')).unwrap_or(text)
 }
 
 /// The least risk that an action's name implies.

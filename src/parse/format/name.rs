@@ -69,7 +69,7 @@ pub(super) fn act(words: &[String], resource: Option<Resource>, lexicon: &Lexico
         return Some(act);
     };
     let (mut target, mut operation) = (verb.always.unwrap_or(named), verb.operation);
-    if let Some(rule) = lexicon.rule(verb, target, name) {
+    if let Some(rule) = lexicon.rule(verb, target, name, "") {
         (target, operation) = (rule.resource, rule.gives);
         if let Some(sign) = rule.sign {
             act_signs.add(sign);

@@ -1,6 +1,7 @@
 //! Which verbs of a sentence ask for something: imperatives, polite forms,
 //! wishes and questions; and which only tell, quote, or are forbidden.
 
+use crate::model::Operation;
 use crate::parse::lexicon::{Form, Function, Lexicon, VerbId};
 
 use super::token::{Kind, Token};
@@ -11,12 +12,16 @@ pub(super) struct Head {
     /// The verb; none for a question or a bare wish.
     pub verb: Option<VerbId>,
     pub manner: Manner,
+    /// Where the verb stands; for a question, its first word.
+    pub at: usize,
     /// First token after the verb.
     pub start: usize,
     /// One past the last token that it governs.
     pub end: usize,
     /// Where its sentence starts.
     pub sentence: usize,
+    /// It only says what goes into something else: what it names is read for that.
+    pub feeds: bool,
 }
 
 /// How it is asked.
@@ -46,29 +51,88 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
         if token.is(Function::About) {
             about = true;
             if heads.len() == first_new {
-                heads.push(Head { verb: None, manner: Manner::Question, start: index + 1, end: to, sentence: from });
+                heads.push(Head {
+                    verb: None,
+                    manner: Manner::Question,
+                    at: index,
+                    start: index + 1,
+                    end: to,
+                    sentence: from,
+                    feeds: false,
+                });
             }
             continue;
         }
         // "Remind me to call" calls nobody.
         let is_reminder = reminds && index > from && tokens.get(index - 1).is_some_and(|before| before.word == "to");
         let manner = if about || is_reminder { None } else { sentence.manner(index, asks) };
+        if manner.is_none()
+            && !about
+            && let Some((manner, verb)) = sentence.passive(index)
+        {
+            // "The logs should be wiped": what is done to stands before.
+            heads.push(Head {
+                verb: Some(verb),
+                manner,
+                at: index,
+                start: opening,
+                end: index,
+                sentence: from,
+                feeds: false,
+            });
+            continue;
+        }
         if let (Some(manner), Some((verb, _))) = (manner, token.entry.verb) {
+            let verb = sentence.with_particle(index).unwrap_or(verb);
             if let Some(previous) = heads.get_mut(first_new..).and_then(<[Head]>::last_mut) {
                 previous.end = index;
             }
             reminds |= lexicon.verb(verb).lemma == "remind";
-            heads.push(Head { verb: Some(verb), manner, start: index + 1, end: to, sentence: from });
+            heads.push(Head {
+                verb: Some(verb),
+                manner,
+                at: index,
+                start: index + 1,
+                end: to,
+                sentence: from,
+                feeds: false,
+            });
         }
     }
     let found = heads.get(first_new..).unwrap_or(&[]);
-    if asks && !found.iter().any(|head| matches!(head.manner, Manner::Asked | Manner::Wished) && head.start < opening + 6) {
+    // "Can i substitute milk": a question whose verb is not known.
+    let asks = asks || found.is_empty() && sentence.opens_as_question(opening);
+    if asks
+        && !found.iter().any(|head| matches!(head.manner, Manner::Asked | Manner::Wished) && head.start < opening + 6)
+    {
         let end = found.first().map_or(to, |head| head.start.saturating_sub(1).max(opening + 1));
-        heads.insert(first_new, Head { verb: None, manner: Manner::Question, start: opening, end, sentence: from });
+        heads.insert(
+            first_new,
+            Head {
+                verb: None,
+                manner: Manner::Question,
+                at: opening,
+                start: opening,
+                end,
+                sentence: from,
+                feeds: false,
+            },
+        );
     } else if !found.iter().any(|head| matches!(head.manner, Manner::Asked | Manner::Wished))
         && let Some(want) = (from..to).find(|&index| sentence.is_bare_wish(index))
     {
-        heads.insert(first_new, Head { verb: None, manner: Manner::Wanted, start: want + 1, end: to, sentence: from });
+        heads.insert(
+            first_new,
+            Head {
+                verb: None,
+                manner: Manner::Wanted,
+                at: want,
+                start: want + 1,
+                end: to,
+                sentence: from,
+                feeds: false,
+            },
+        );
     }
 }
 
@@ -93,22 +157,29 @@ impl Sentence<'_, '_> {
                 // "Have a look", "do it" are no questions; "is it", "are there", "do i have" are.
                 ends_in_mark || matches!(token.word, "is" | "are" | "am" | "was" | "were" | "does" | "did")
             }
-            Some(Function::Preposition | Function::Determiner) => {
-                ends_in_mark && matches!(token.word, "who" | "when" | "where" | "which" | "whose")
-            }
             _ => {
-                // "In which year ...?", "Next, how many ...?"
-                ends_in_mark
-                    && (opening..self.to.min(opening + 5))
-                        .any(|index| self.tokens.get(index).is_some_and(|near| near.is(Function::Question)))
+                // "In which year ...?", "After how many seconds does it fall?"
+                ends_in_mark && matches!(token.word, "who" | "when" | "where" | "which" | "whose")
+                    || ends_in_mark
+                        && (opening..self.to)
+                            .any(|index| self.tokens.get(index).is_some_and(|near| near.is(Function::Question)))
             }
         }
+    }
+
+    /// "Can i", "is it": an auxiliary and its subject.
+    fn opens_as_question(&self, opening: usize) -> bool {
+        let is_helper = self
+            .tokens
+            .get(opening)
+            .is_some_and(|token| token.is(Function::Modal) || token.is(Function::Auxiliary) && token.word != "do");
+        is_helper && self.tokens.get(opening + 1).is_some_and(|next| next.is(Function::Pronoun))
     }
 
     /// How the verb at `index` is asked for, if it is.
     fn manner(&self, index: usize, in_question: bool) -> Option<Manner> {
         let token = self.tokens.get(index)?;
-        if token.kind != Kind::Word {
+        if token.kind != Kind::Word || token.is(Function::Constraint) || self.is_label(index) {
             return None;
         }
         let (verb, form) = token.entry.verb?;
@@ -118,7 +189,13 @@ impl Sentence<'_, '_> {
         let before = self.before(index);
         let lead = before.and_then(|place| self.tokens.get(place));
         if form == Form::Ing {
-            return lead.filter(|lead| lead.is(Function::Lead)).map(|_| Manner::Asked);
+            // "Free up space by clearing the table": the means is what is done.
+            let is_means = lead.is_some_and(|lead| lead.word == "by")
+                && matches!(
+                    self.lexicon.verb(verb).operation,
+                    Operation::Delete | Operation::Admin | Operation::Transfer | Operation::Execute
+                );
+            return (is_means || lead.is_some_and(|lead| lead.is(Function::Lead))).then_some(Manner::Asked);
         }
         if form != Form::Base {
             return None;
@@ -135,16 +212,79 @@ impl Sentence<'_, '_> {
             Some(Function::Modal) => self.after_modal(place, index),
             // "The link to reset it" names a link.
             Some(Function::Preposition) if lead.word == "to" && self.describes(place) => None,
-            Some(Function::Preposition) if lead.word == "to" => Some(self.after_to(place)),
+            // "Related to water and sanitation", "access to email".
+            Some(Function::Preposition) if lead.word == "to" && self.is_noun_after_to(place, index) => None,
+            Some(Function::Preposition) if lead.word == "to" => self.after_to(place),
             Some(Function::Conjunction) if in_question => self.takes_object(index).then_some(Manner::Asked),
             Some(Function::Conjunction) => {
                 (token.entry.noun.is_none() || self.takes_object(index)).then_some(Manner::Asked)
             }
+            // "<file>" is a placeholder.
+            _ if matches!(lead.word, "<" | "=") => None,
+            // "(start an interactive session)" is a remark.
+            _ if lead.word == "(" && place > self.from => Some(Manner::Mentioned),
             _ if matches!(lead.kind, Kind::Mark) => {
                 (!in_question && !self.reads_as_noun(index)).then_some(Manner::Asked)
             }
-            _ => None,
+            // "If it is still pending cancel it": the condition ends where the order begins.
+            _ => (self.is_conditional(index) && self.takes_object(index) && !lead.word.ends_with('s'))
+                .then_some(Manner::Asked),
         }
+    }
+
+    /// Whether a condition or a time stands before: "if", "when", "once".
+    fn is_conditional(&self, index: usize) -> bool {
+        (self.from..index).any(|place| {
+            self.tokens
+                .get(place)
+                .is_some_and(|token| matches!(token.word, "if" | "when" | "once" | "whenever" | "after"))
+        })
+    }
+
+    /// "Should be deleted", "make sure they are removed", "I want it wiped": asked for in the passive.
+    fn passive(&self, index: usize) -> Option<(Manner, VerbId)> {
+        let (verb, form) = self.tokens.get(index)?.entry.verb?;
+        if form != Form::Past {
+            return None;
+        }
+        let helper_at = self.before(index)?;
+        let helper = self.tokens.get(helper_at)?;
+        let is_be = matches!(helper.word, "be" | "get" | "being" | "gets" | "is" | "are");
+        let constrained =
+            || (self.from..helper_at).any(|place| self.tokens.get(place).is_some_and(|t| t.is(Function::Constraint)));
+        if is_be {
+            let earlier = self.before(helper_at).and_then(|place| self.tokens.get(place));
+            let wanted = earlier
+                .is_some_and(|earlier| matches!(earlier.word, "should" | "must" | "to" | "shall" | "please" | "will"));
+            return (matches!(helper.word, "be" | "get") && wanted || constrained()).then_some((Manner::Asked, verb));
+        }
+        let wishes = (self.from..helper_at).take(4).any(|place| self.is_bare_wish(place));
+        let is_object = helper.entry.noun.is_some() || helper.is(Function::Pronoun);
+        let ends = self.tokens.get(index + 1).filter(|_| index + 1 < self.to).is_none_or(|next| {
+            matches!(
+                next.word,
+                "to" | "from" | "now" | "immediately" | "asap" | "today" | "right" | "completely" | "for"
+            )
+        });
+        (wishes && is_object && ends).then_some((Manner::Wished, verb))
+    }
+
+    /// "Turn the heating up", "log me in": the verb that a particle behind its object makes.
+    fn with_particle(&self, index: usize) -> Option<VerbId> {
+        let phrases = self.lexicon.phrases(self.tokens.get(index)?.word);
+        (index + 2..self.to.min(index + 6)).find_map(|place| {
+            let particle = self.tokens.get(place).filter(|token| PARTICLES.contains(&token.word))?;
+            let ends = particle.word == "into"
+                || self.tokens.get(place + 1).filter(|_| place + 1 < self.to).is_none_or(|next| {
+                    next.kind == Kind::Mark
+                        || next.is(Function::Preposition)
+                        || next.is(Function::Conjunction)
+                        || next.is(Function::Filler)
+                        || matches!(next.kind, Kind::Number(_))
+                });
+            let phrase = phrases.iter().find(|phrase| matches!(&*phrase.rest, [only] if **only == *particle.word))?;
+            phrase.entry.verb.filter(|&(_, form)| ends && form == Form::Base).map(|(verb, _)| verb)
+        })
     }
 
     /// "could you send", "can i find", "if you could send": what the subject before the verb makes of it.
@@ -170,18 +310,70 @@ impl Sentence<'_, '_> {
     }
 
     /// "want to send" asks; "a script to send" only mentions; "not to send" neither.
-    fn after_to(&self, place: usize) -> Manner {
+    fn after_to(&self, place: usize) -> Option<Manner> {
         let near = (self.from..place).rev().take(4);
         for index in near {
             let Some(token) = self.tokens.get(index) else { break };
             if token.is(Function::Want) {
-                return if is_plan(token.word) { Manner::Mentioned } else { Manner::Wished };
+                // "The task they need to do" is theirs.
+                let of_others = self
+                    .before(index)
+                    .and_then(|earlier| self.tokens.get(earlier))
+                    .is_some_and(|earlier| matches!(earlier.word, "they" | "he" | "she" | "it" | "who" | "which"));
+                if of_others {
+                    return None;
+                }
+                let refuses = self.before(index).and_then(|earlier| self.tokens.get(earlier)).is_some_and(|earlier| {
+                    earlier.is(Function::Negation) || matches!(earlier.word, "no" | "neither" | "nor")
+                });
+                if refuses {
+                    return None;
+                }
+                // "Is it possible for you to", "would you be able to", "your task is to": polite orders.
+                if matches!(token.word, "possible" | "able" | "task" | "job" | "goal" | "asked" | "ask" | "request") {
+                    return Some(Manner::Asked);
+                }
+                return if is_plan(token.word) { Some(Manner::Mentioned) } else { Some(Manner::Wished) };
             }
             if token.kind == Kind::Mark {
                 break;
             }
         }
-        Manner::Mentioned
+        Some(Manner::Mentioned)
+    }
+
+    /// "Note: ...", "Subject: ...": a label, not an order.
+    fn is_label(&self, index: usize) -> bool {
+        self.before(index).is_none_or(|place| self.tokens.get(place).is_some_and(|token| token.kind == Kind::Stop))
+            && self.tokens.get(index + 1).is_some_and(|next| next.word.starts_with(':'))
+    }
+
+    /// Whether "to" is a preposition before a word that can be a noun as well.
+    fn is_noun_after_to(&self, place: usize, index: usize) -> bool {
+        let is_noun = self.tokens.get(index).is_some_and(|token| token.entry.noun.is_some());
+        let joins = self.before(place).and_then(|earlier| self.tokens.get(earlier)).is_some_and(|earlier| {
+            matches!(
+                earlier.word,
+                "related"
+                    | "access"
+                    | "response"
+                    | "belonging"
+                    | "similar"
+                    | "next"
+                    | "close"
+                    | "compared"
+                    | "reply"
+                    | "due"
+                    | "relating"
+                    | "pertaining"
+                    | "according"
+                    | "relevant"
+                    | "addition"
+                    | "subscribed"
+                    | "attached"
+            )
+        });
+        joins || is_noun && !self.takes_object(index) && self.reads_as_noun(index)
     }
 
     /// Whether the "to" at `place` goes on describing a noun of telling rather than asking.
@@ -190,6 +382,8 @@ impl Sentence<'_, '_> {
             matches!(
                 noun.word,
                 "link" | "url" | "website" | "page" | "form" | "instructions" | "steps" | "guide" | "tutorial"
+                    // "A reminder to pay" pays nothing.
+                    | "reminder" | "alarm" | "todo" | "to-do" | "note" | "timer" | "event"
             )
         })
     }
@@ -224,6 +418,8 @@ impl Sentence<'_, '_> {
         self.tokens.get(index + 1).filter(|_| index + 1 < self.to).is_some_and(|next| {
             next.is(Function::Determiner)
                 || next.is(Function::Pronoun)
+                // A name: "message Ida".
+                || next.kind == Kind::Word && next.text.starts_with(char::is_uppercase)
                 || matches!(next.kind, Kind::Quoted | Kind::Number(_) | Kind::Email | Kind::Path | Kind::Url)
         })
     }
@@ -233,6 +429,9 @@ impl Sentence<'_, '_> {
         (self.from..index).rev().find(|&place| !is_skipped(self.tokens, place))
     }
 }
+
+/// Words that make another verb of the one before them, also from behind its object.
+const PARTICLES: &[&str] = &["up", "down", "on", "off", "in", "out", "back", "away", "over", "into"];
 
 /// "i want to", "we need to": a lead that tells the speaker's wish.
 fn is_of_speaker(lead: &str) -> bool {

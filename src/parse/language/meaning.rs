@@ -1,9 +1,9 @@
 //! From a verb and the nouns around it to an act: which resource is meant, what
 //! the rules make of the pair, and what the clause shows of its risk.
 
-use crate::model::{Operation, Resource};
+use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::lexicon::{Function, Lexicon, Verb};
-use crate::parse::reading::Act;
+use crate::parse::reading::{Act, Reading};
 use crate::parse::sign::{Sign, Signs};
 
 use super::heads::{Head, Manner};
@@ -41,6 +41,51 @@ impl<'t> Context<'t, '_> {
         acts
     }
 
+    /// What the acts of the whole text entail beside themselves.
+    pub(super) fn entailed(&self, reading: &mut Reading) {
+        let invites_somebody = reading
+            .acts
+            .iter()
+            .find(|act| act.resource == Resource::Calendar && act.operation == Operation::Write)
+            .filter(|_| self.tokens.iter().any(|token| token.kind == Kind::Email))
+            .map(|act| Act { operation: Operation::Send, ..act.clone() });
+        if let Some(act) = invites_somebody {
+            reading.push(act);
+        }
+        let configures = reading.acts.iter().any(|act| {
+            act.operation == Operation::Write
+                && matches!(
+                    act.resource,
+                    Resource::Config | Resource::Database | Resource::System | Resource::Network | Resource::Account
+                )
+        });
+        if configures && self.gives_a_secret() {
+            let act = Act::new("store", "credential", Resource::Credential, Operation::Write, 0.8);
+            reading.push(act.at_risk(RiskLevel::Medium));
+        }
+        let shared = self.tokens.windows(2).any(|pair| {
+            let [shared, with] = pair else { return false };
+            shared.word == "shared" && matches!(with.word, "with" | "by")
+        });
+        if shared && reading.acts.iter().any(|act| act.operation == Operation::Read && act.resource == Resource::File) {
+            reading
+                .push(Act::new("read", "sharing", Resource::Permission, Operation::Read, 0.7).from_resource("shared"));
+        }
+    }
+
+    /// "The password is 'x'": a secret is handed over to be kept.
+    fn gives_a_secret(&self) -> bool {
+        self.tokens.windows(3).any(|three| {
+            let [noun, link, value] = three else { return false };
+            let is_secret = noun.entry.noun.is_some_and(|id| self.lexicon.noun(id).resource == Resource::Credential);
+            is_secret
+                && (noun.text != noun.word
+                    || matches!(link.word, "is" | ":" | "=" | "as" | "of" | "to")
+                    || link.kind == Kind::Quoted)
+                && (value.kind == Kind::Quoted || link.kind == Kind::Quoted || value.entry.function.is_none())
+        })
+    }
+
     /// "status of my order?": no verb asks, but a noun is named.
     pub(super) fn by_nouns_alone(&self) -> Option<Act> {
         let best = object::best(&self.named)?;
@@ -53,6 +98,9 @@ impl<'t> Context<'t, '_> {
 
     fn of_verb(&self, verb: &Verb, head: &Head, governed: &[Token<'_>], candidates: &[Candidate<'t>]) -> Option<Act> {
         let mut signs = local_signs(governed);
+        if let Some(sign) = self.tokens.get(head.at).and_then(|token| token.cue).filter(|sign| *sign != Sign::Bulk) {
+            signs.add(sign);
+        }
         if runs_unseen(verb, governed, candidates) {
             return Some(unseen(verb, signs));
         }
@@ -61,11 +109,16 @@ impl<'t> Context<'t, '_> {
         }
         let (mut resource, noun, mut sure) = self.resource(verb, governed, candidates);
         let mut operation = verb.operation;
-        if let Some(rule) = self.lexicon.rule(verb, resource, noun) {
+        let after = candidates.iter().find(|candidate| candidate.noun == noun).map_or("", |found| found.after);
+        let is_behind = candidates.iter().find(|candidate| candidate.noun == noun).is_some_and(|c| c.behind_unknown);
+        if let Some(rule) = self.lexicon.rule(verb, resource, noun, after) {
             (resource, operation) = (rule.resource, rule.gives);
             if let Some(sign) = rule.sign {
                 signs.add(sign);
             }
+        }
+        if head.feeds {
+            operation = Operation::Read;
         }
         let to_channel = candidates.iter().any(|candidate| candidate.resource == Resource::Message);
         if operation == Operation::Admin && resource == Resource::Permission && to_channel {
@@ -80,9 +133,19 @@ impl<'t> Context<'t, '_> {
             (resource, operation) = (Resource::Payment, Operation::Transfer);
         }
         let mut guess = false;
+        guess |= operation == Operation::Write && only_weak(candidates)
+            || head.feeds && !draws_on_records(governed, resource);
         if operation == Operation::Read && only_weak(candidates) && verb.always.is_none() && !is_personal(governed) {
             // "A list of cat tags", "information about Islamic finance": of the world, not somebody's document.
             (resource, guess) = (Resource::Information, true);
+        }
+        if matches!(&*verb.lemma, "tell" | "ask") && speaks_to_others(governed, self.lexicon) {
+            operation = Operation::Send;
+            (resource, ..) = self.medium(verb, governed, candidates);
+        }
+        if signs.has(Sign::OpenLink) && matches!(operation, Operation::Write | Operation::Send | Operation::Execute) {
+            // Opened to whoever has the link: that decides who may see it.
+            (resource, operation) = (Resource::Permission, Operation::Admin);
         }
         if resource == Resource::Unknown {
             resource = super::fallback(operation);
@@ -93,8 +156,21 @@ impl<'t> Context<'t, '_> {
                 signs.add(Sign::Unclear);
             }
         }
-        if operation == Operation::Read && Self::is_public(verb, resource, governed) {
+        if operation == Operation::Read
+            && (Self::is_public(verb, resource, governed)
+                || resource == Resource::Web && asks_for_an_address(governed)
+                || is_behind && !is_personal(governed) && !is_guarded(resource) && self.asks_of_the_world(verb))
+        {
             resource = Resource::Information;
+        }
+        if operation == Operation::Send && is_to_oneself(governed) && !names_medium(candidates) {
+            // "Send me the report" asks to be shown it; "alert me when" sets up a watch.
+            if governed.iter().take(3).any(|token| matches!(token.word, "when" | "if" | "whenever" | "once")) {
+                (resource, operation) = (Resource::Account, Operation::Write);
+            } else if verb.resource.is_none() && verb.always.is_none() {
+                operation = Operation::Read;
+                resource = object::best(candidates).map_or(Resource::Information, |best| best.resource);
+            }
         }
         add_scope(&mut signs, operation, governed);
         let noun = if noun.is_empty() { resource.as_str() } else { noun };
@@ -103,12 +179,13 @@ impl<'t> Context<'t, '_> {
             .from_resource(noun);
         act.signs = self.about_audience(signs);
         act.guess = guess;
+        act.rival = object::rival(candidates);
         Some(act)
     }
 
     /// The words of a head's verb, as written.
     fn words_of(&self, head: &Head) -> &str {
-        head.start.checked_sub(1).and_then(|place| self.tokens.get(place)).map_or("", |token| token.text)
+        self.tokens.get(head.at).map_or("", |token| token.text)
     }
 
     fn of_question(&self, head: &Head, governed: &[Token<'_>], candidates: &[Candidate<'t>]) -> Option<Act> {
@@ -121,9 +198,7 @@ impl<'t> Context<'t, '_> {
                     Resource::Email | Resource::Message | Resource::File | Resource::Document | Resource::Calendar
                 )
             };
-            let source = candidates
-                .iter()
-                .find(|candidate| candidate.is_source() && is_private(candidate.resource))?;
+            let source = candidates.iter().find(|candidate| candidate.is_source() && is_private(candidate.resource))?;
             Some((source.resource, source.noun))
         };
         let about = self.tokens.get(head.start.wrapping_sub(1)).is_some_and(|token| token.is(Function::About));
@@ -147,7 +222,8 @@ impl<'t> Context<'t, '_> {
         let mut act = Act::new(verb, &snake(noun), resource, Operation::Read, if best.is_some() { 0.8 } else { 0.6 })
             .from_resource(noun);
         act.signs = self.about_audience(signs);
-        act.guess = best.is_none_or(Candidate::is_weak) && !about;
+        act.rival = object::rival(candidates);
+        act.guess = best.is_none_or(Candidate::is_weak) && !about && resource != Resource::Calendar;
         Some(act)
     }
 
@@ -176,7 +252,7 @@ impl<'t> Context<'t, '_> {
         if let Some(resource) = verb.resource {
             return (resource, noun, 0.75);
         }
-        self.by_context(governed)
+        self.by_context(verb, governed)
     }
 
     /// Whether the text names this resource anywhere.
@@ -185,17 +261,23 @@ impl<'t> Context<'t, '_> {
     }
 
     /// Nothing named after the verb: "open it", "post there". What the text names elsewhere.
-    fn by_context(&self, governed: &[Token<'_>]) -> (Resource, &'t str, f64) {
+    fn by_context(&self, verb: &Verb, governed: &[Token<'_>]) -> (Resource, &'t str, f64) {
         let points_back = governed.iter().take(4).any(|token| {
             token.is(Function::Pronoun) || matches!(token.word, "this" | "that" | "these" | "those" | "one")
         });
         let elsewhere = &self.named;
         let best = elsewhere.iter().reduce(|best, next| if next.score > best.score { next } else { best });
         match best {
-            Some(best) if points_back => (best.resource, best.noun, 0.6),
-            Some(best) if best.score >= 4.0 => (best.resource, best.noun, 0.45),
+            Some(best) if points_back && !best.is_weak() => (best.resource, best.noun, 0.6),
+            // What is looked up is named by the clause itself; what is changed may stand elsewhere.
+            Some(best) if best.score >= 4.0 && verb.operation != Operation::Read => (best.resource, best.noun, 0.45),
             _ => (Resource::Unknown, "", 0.4),
         }
+    }
+
+    /// Verbs that look something up rather than open what is at hand.
+    fn asks_of_the_world(&self, verb: &Verb) -> bool {
+        !matches!(&*verb.lemma, "open" | "read" | "view" | "access" | "review" | "download")
     }
 
     /// A question or a search about the world rather than about somebody's data.
@@ -259,7 +341,14 @@ fn runs_unseen(verb: &Verb, governed: &[Token<'_>], candidates: &[Candidate<'_>]
                     Resource::Email | Resource::Web | Resource::File | Resource::Document | Resource::Message
                 )
         });
-    obeys && orders && elsewhere
+    let whatever = governed.iter().any(|token| matches!(token.word, "whatever" | "exactly"))
+        && candidates.iter().any(|candidate| {
+            matches!(
+                candidate.resource,
+                Resource::Email | Resource::Web | Resource::File | Resource::Document | Resource::Message
+            )
+        });
+    obeys && (orders && elsewhere || whatever)
 }
 
 /// "Where is the 'Dinner with Bob' on May 24th?": a title and a date.
@@ -331,6 +420,77 @@ fn is_public_kind(resource: Resource) -> bool {
             | Resource::Analytics
             | Resource::Network
             | Resource::Web
+    )
+}
+
+/// "The website of the airport": which address it has, not what stands there.
+fn asks_for_an_address(governed: &[Token<'_>]) -> bool {
+    !governed.iter().any(|token| token.kind == Kind::Url)
+        && governed.iter().any(|token| matches!(token.word, "of" | "for"))
+        && governed.iter().any(|token| matches!(token.word, "website" | "url" | "link" | "urls" | "links" | "homepage"))
+}
+
+/// "My latest booking", "the order details": records that have to be looked up to be included.
+fn draws_on_records(governed: &[Token<'_>], resource: Resource) -> bool {
+    let is_quoted = governed.iter().take(3).any(|token| token.kind == Kind::Quoted);
+    let is_record = matches!(
+        resource,
+        Resource::Order
+            | Resource::Booking
+            | Resource::Payment
+            | Resource::Account
+            | Resource::Health
+            | Resource::Customer
+    );
+    !is_quoted && (is_record || is_personal(governed) && is_guarded(resource))
+}
+
+/// "Tell Bob", "ask the customers": somebody other than oneself is spoken to.
+fn speaks_to_others(governed: &[Token<'_>], lexicon: &Lexicon) -> bool {
+    governed
+        .iter()
+        .find(|token| !token.is(Function::Determiner) || matches!(token.word, "everyone" | "everybody"))
+        .is_some_and(|token| {
+            matches!(token.word, "him" | "her" | "them" | "everyone" | "everybody" | "all")
+                || matches!(token.kind, Kind::Number(_))
+                || token.kind == Kind::Word
+                    && token.text.starts_with(char::is_uppercase)
+                    && !token.is(Function::Pronoun)
+                || token
+                    .entry
+                    .noun
+                    .is_some_and(|noun| matches!(lexicon.noun(noun).resource, Resource::Customer | Resource::Contact))
+        })
+}
+
+/// "Send me", "notify me".
+fn is_to_oneself(governed: &[Token<'_>]) -> bool {
+    governed.first().is_some_and(|token| matches!(token.word, "me" | "us"))
+}
+
+fn names_medium(candidates: &[Candidate<'_>]) -> bool {
+    candidates.iter().any(|candidate| {
+        matches!(candidate.resource, Resource::Email | Resource::Message | Resource::Social | Resource::Contact)
+    })
+}
+
+/// Data that is somebody's, however it is asked for.
+fn is_guarded(resource: Resource) -> bool {
+    matches!(
+        resource,
+        Resource::Email
+            | Resource::Message
+            | Resource::Credential
+            | Resource::Customer
+            | Resource::Health
+            | Resource::Calendar
+            | Resource::Permission
+            | Resource::Database
+            | Resource::File
+            | Resource::System
+            | Resource::Network
+            | Resource::Config
+            | Resource::Code
     )
 }
 

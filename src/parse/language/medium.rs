@@ -9,7 +9,12 @@ use super::token::{Kind, Token};
 
 impl<'t> Context<'t, '_> {
     /// What a sending verb sends by: the medium that the clause, else the text, names.
-    pub(super) fn medium(&self, verb: &Verb, governed: &[Token<'_>], candidates: &[Candidate<'t>]) -> (Resource, &'t str, f64) {
+    pub(super) fn medium(
+        &self,
+        verb: &Verb,
+        governed: &[Token<'_>],
+        candidates: &[Candidate<'t>],
+    ) -> (Resource, &'t str, f64) {
         let in_clause = |wanted: Resource| candidates.iter().find(|candidate| candidate.resource == wanted);
         let to_address = governed.iter().any(|token| token.kind == Kind::Email);
         if to_address && in_clause(Resource::Message).is_none() {
@@ -27,8 +32,7 @@ impl<'t> Context<'t, '_> {
             return (direct.resource, direct.noun, 0.85);
         }
         for wanted in [Resource::Email, Resource::Social, Resource::Message] {
-            let source =
-                |candidate: &&Candidate<'_>| !candidate.is_source() || candidate.phrase == 0;
+            let source = |candidate: &&Candidate<'_>| !candidate.is_source() || candidate.phrase == 0;
             if let Some(found) = in_clause(wanted).filter(source) {
                 return (wanted, found.noun, 0.9);
             }

@@ -5,6 +5,7 @@
 //! `object` weighs the nouns; `meaning` turns a verb and its nouns into an act;
 //! `facts` gathers amounts, counts and targets.
 
+mod content;
 mod facts;
 mod heads;
 mod meaning;
@@ -37,14 +38,22 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
     facts::gather(&tokens, lexicon, &mut reading.facts);
     let cues = token::cues(&tokens);
     reading.facts.signs = only_global(cues);
-    if !is_comprehensible(&tokens) {
+    for token in tokens.iter().filter(|token| token.cue.is_some()) {
+        if let Some(sign) = token.cue {
+            reading.facts.show(sign, token.text);
+        }
+    }
+    let comprehension = Comprehension::of(&tokens);
+    reading.facts.known = Some(comprehension.known);
+    if !comprehension.is_enough() {
         reading.push(Act::unknown());
         return Understood { reading, commands: Vec::new() };
     }
+    content::mark(&mut tokens, lexicon);
     let clauses = clauses(&tokens, lexicon);
     for head in clauses.iter().filter(|head| head.verb.is_some()) {
         // A word that was read as a verb is no noun as well: "List", "email".
-        if let Some(token) = head.start.checked_sub(1).and_then(|place| tokens.get_mut(place)) {
+        if let Some(token) = tokens.get_mut(head.at) {
             token.entry.noun = None;
         }
     }
@@ -62,6 +71,7 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
     }
     tidy::drop_guesses(&mut reading.acts);
     context.add_sources(&clauses, &mut reading);
+    context.entailed(&mut reading);
     if cues.has(Sign::UnseenInstructions) {
         // "Open the page, then do exactly that": the page says what is done.
         let act = Act::new("follow", "instructions", Resource::Task, Operation::Execute, 0.7);
@@ -86,26 +96,46 @@ fn clauses(tokens: &[Token<'_>], lexicon: &Lexicon) -> Vec<Head> {
     }
     heads::find(tokens, from, tokens.len(), lexicon, &mut heads);
     request::retain_requests(&mut heads, tokens, lexicon);
+    request::share_objects(&mut heads, tokens);
+    request::mark_ingredients(&mut heads, lexicon);
     heads
 }
 
-/// Whether enough words are known for a reading to mean anything.
-fn is_comprehensible(tokens: &[Token<'_>]) -> bool {
-    let (mut words, mut known, mut meaningful) = (0_usize, 0_usize, false);
-    for token in tokens {
-        match token.kind {
-            Kind::Word if token.word.chars().any(char::is_alphabetic) => {
-                words += 1;
-                let entry = token.entry;
-                let carries =
-                    entry.verb.is_some() || entry.noun.is_some() || entry.function == Some(Function::Question);
-                known += usize::from(carries || entry.function.is_some() || entry.cue.is_some());
-                meaningful |= carries || entry.function == Some(Function::About);
+/// How much of a text is known words.
+struct Comprehension {
+    /// The share of the words that are known, small words aside.
+    known: f64,
+    /// The share with the small words.
+    covered: f64,
+    /// Some word tells what is wanted.
+    meaningful: bool,
+}
+
+impl Comprehension {
+    fn of(tokens: &[Token<'_>]) -> Self {
+        let (mut words, mut content, mut known, mut covered, mut meaningful) = (0_u32, 0_u32, 0_u32, 0_u32, false);
+        for token in tokens {
+            if token.kind != Kind::Word || !token.word.chars().any(char::is_alphabetic) {
+                continue;
             }
-            _ => {}
+            words += 1;
+            let entry = token.entry;
+            let carries = entry.verb.is_some() || entry.noun.is_some() || entry.function == Some(Function::Question);
+            covered += u32::from(carries || entry.function.is_some() || entry.cue.is_some());
+            meaningful |= carries || entry.function == Some(Function::About);
+            if entry.function.is_none() {
+                content += 1;
+                known += u32::from(carries || entry.cue.is_some());
+            }
         }
+        let share = |part: u32, whole: u32| f64::from(part) / f64::from(whole.max(1));
+        Self { known: share(known, content), covered: share(covered, words), meaningful }
     }
-    meaningful && known * 10 >= words * 3
+
+    /// Whether a reading means anything.
+    fn is_enough(&self) -> bool {
+        self.meaningful && self.covered >= 0.3
+    }
 }
 
 /// The signs that hold for the whole text wherever they stand in it.

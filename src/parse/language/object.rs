@@ -17,14 +17,23 @@ pub(super) struct Candidate<'l> {
     pub score: f32,
     /// Which phrase of the clause it stands in: 0 is the direct object.
     pub phrase: usize,
-    /// The preposition that opens its phrase.
+    /// What the preposition that opens its phrase says.
     pub preposition: Preposition,
+    /// That preposition.
+    pub after: &'static str,
+    /// The phrase's head is a word that the lexicon does not know.
+    pub behind_unknown: bool,
 }
 
 impl Candidate<'_> {
     /// Whether content is taken from it.
     pub(super) fn is_source(&self) -> bool {
-        matches!(self.preposition, Preposition::Source | Preposition::Basis)
+        match self.preposition {
+            Preposition::Source | Preposition::Basis => true,
+            // "Using the schematic" reads it; "using my email" only says who one is.
+            Preposition::Means => matches!(self.resource, Resource::File | Resource::Document | Resource::Web),
+            _ => false,
+        }
     }
 
     /// Whether it says little by itself: content, list, page, summary.
@@ -37,10 +46,14 @@ impl Candidate<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Preposition {
     None,
-    /// in, on, about, at: where content stands
+    /// in, on, at, from: where content stands
     Source,
-    /// from, based on, according to, same as: what something is made of
+    /// based on, according to, same as: what something is made of
     Basis,
+    /// about, regarding: what it tells of
+    Topic,
+    /// using: by what it is done
+    Means,
     /// to, with, for: whom it reaches
     Goal,
     Other,
@@ -48,49 +61,124 @@ pub(super) enum Preposition {
 
 /// The nouns of these tokens, in their order.
 pub(super) fn candidates<'l>(tokens: &[Token<'_>], lexicon: &'l Lexicon) -> Vec<Candidate<'l>> {
+    let mut walk = Walk::default();
     let mut found: Vec<Candidate<'l>> = Vec::new();
-    let (mut phrase, mut preposition) = (0, Preposition::None);
-    let (mut last_was_noun, mut is_means) = (false, false);
     for token in tokens {
-        if token.is(Function::Preposition) && token.word != "of" {
-            // A preposition right behind the verb ("look for", "search in") does not push the object away.
-            phrase += usize::from(!found.is_empty() || phrase > 0 || preposition != Preposition::None);
-            preposition = preposition_of(token.word);
-            is_means = matches!(token.word, "with" | "using");
-        }
-        let Some((noun, resource, strength)) = named(token, lexicon) else {
-            last_was_noun = false;
-            if token.kind == Kind::Mark && token.word != "-" {
-                phrase += 1;
-            }
+        walk.preposition(token, found.is_empty());
+        let Some((noun, resource, strength)) = named(token, lexicon).or_else(|| walk.channel(token)) else {
+            walk.unnamed(token);
             continue;
         };
-        if last_was_noun {
+        if walk.last_was_noun {
             // In a compound the last noun is the head: "order status", "email address".
             if let Some(modifier) = found.last_mut() {
-                modifier.score -= 1.0;
+                // A secret stays one in whatever holds it: "password list".
+                let is_head_sure = strength >= 3 && modifier.resource != Resource::Credential;
+                modifier.score -= if is_head_sure { 3.0 } else { 1.0 };
             }
         }
-        last_was_noun = true;
-        // "Encrypt it with a password" is not about the password.
-        let instrument = if is_means && resource == Resource::Credential { 3.0 } else { 0.0 };
-        let nearness = match phrase {
-            // "Content", "list", "page" say little: "the content of the web page".
-            _ if strength <= 1 => 1.5,
-            0 => 3.0,
-            1 => 1.0,
-            _ => 0.0,
-        };
         found.push(Candidate {
             noun,
             resource,
             strength,
-            score: f32::from(strength) + nearness - instrument,
-            phrase,
-            preposition,
+            score: f32::from(strength) + walk.nearness(resource, strength),
+            phrase: walk.phrase,
+            preposition: walk.preposition,
+            after: walk.after,
+            behind_unknown: walk.behind_unknown,
         });
+        walk.last_was_noun = true;
+        walk.named = strength > 1;
     }
     found
+}
+
+/// Where in the clause the walk over its tokens stands.
+struct Walk {
+    phrase: usize,
+    preposition: Preposition,
+    after: &'static str,
+    last_was_noun: bool,
+    /// A noun that says something was named in this phrase.
+    named: bool,
+    /// A word that is not known stood in this phrase.
+    unknown: bool,
+    /// Behind an "of" whose head is such a word: "the statute of a contract".
+    behind_unknown: bool,
+    behind_of: bool,
+}
+
+impl Default for Walk {
+    fn default() -> Self {
+        Self {
+            phrase: 0,
+            preposition: Preposition::None,
+            after: "",
+            last_was_noun: false,
+            named: false,
+            unknown: false,
+            behind_unknown: false,
+            behind_of: false,
+        }
+    }
+}
+
+impl Walk {
+    fn preposition(&mut self, token: &Token<'_>, is_first: bool) {
+        if !token.is(Function::Preposition) {
+            return;
+        }
+        if token.word == "of" {
+            self.behind_unknown = self.unknown && !self.named;
+            self.behind_of = self.named;
+            return;
+        }
+        // A preposition right behind the verb ("look for", "search in") does not push the object away.
+        self.phrase += usize::from(!is_first || self.phrase > 0 || self.preposition != Preposition::None);
+        (self.preposition, self.after) = preposition_of(token.word);
+        (self.named, self.behind_of) = (false, false);
+        // What a phrase of an unknown thing adds is no nearer to the verb: "the rules for a contract".
+        self.behind_unknown = self.unknown && is_first;
+    }
+
+    /// A token that names nothing.
+    fn unnamed(&mut self, token: &Token<'_>) {
+        self.last_was_noun = false;
+        if token.kind == Kind::Mark && token.word != "-" {
+            self.phrase += 1;
+            (self.behind_of, self.behind_unknown) = (false, false);
+        }
+        let entry = token.entry;
+        self.unknown |= token.kind == Kind::Word
+            && entry.function.is_none()
+            && entry.verb.is_none()
+            && token.cue.is_none()
+            && !token.word.ends_with("ly");
+    }
+
+    /// "#design" behind "in" or "to" is a channel.
+    fn channel(&self, token: &Token<'_>) -> Option<(&'static str, Resource, u8)> {
+        let is_channel = token.word.starts_with('#')
+            && token.word.len() > 1
+            && matches!(self.preposition, Preposition::Source | Preposition::Goal);
+        is_channel.then_some(("channel", Resource::Message, 4))
+    }
+
+    fn nearness(&self, resource: Resource, strength: u8) -> f32 {
+        // "Encrypt it with a password" is not about the password.
+        let instrument =
+            if matches!(self.after, "with" | "using") && resource == Resource::Credential { 3.0 } else { 0.0 };
+        let nearness = match self.phrase {
+            // "Content", "list", "page" say little: "the content of the web page".
+            _ if strength <= 1 => 1.5,
+            _ if self.preposition == Preposition::Topic => -2.0,
+            0 if self.behind_of => 1.5,
+            0 => 3.0,
+            1 => 1.0,
+            _ => 0.0,
+        };
+        nearness - instrument
+    }
 }
 
 /// The one that fits best; of equals the first.
@@ -98,10 +186,21 @@ pub(super) fn best<'c, 'l>(candidates: &'c [Candidate<'l>]) -> Option<&'c Candid
     candidates.iter().reduce(|best, next| if next.score > best.score { next } else { best })
 }
 
+/// The one that comes next with another resource, and by how much less it fits.
+pub(super) fn rival(candidates: &[Candidate<'_>]) -> Option<(Box<str>, f32)> {
+    let best = best(candidates)?;
+    let others: Vec<_> = candidates.iter().copied().filter(|other| other.resource != best.resource).collect();
+    let next = self::best(&others)?;
+    Some((next.noun.into(), best.score - next.score))
+}
+
 fn named<'l>(token: &Token<'_>, lexicon: &'l Lexicon) -> Option<(&'l str, Resource, u8)> {
     match token.kind {
-        Kind::Path => Some(("file", Resource::File, 3)),
-        Kind::Url => Some(("webpage", Resource::Web, 2)),
+        Kind::Path if is_office(token.word) => Some(("document", Resource::Document, 3)),
+        Kind::Path => Some((PATH, Resource::File, 3)),
+        Kind::Url if is_page(token.word) => Some(("webpage", Resource::Web, 2)),
+        // The bare name of a host.
+        Kind::Url => Some(("website", Resource::Web, 1)),
         Kind::Word => {
             let noun = lexicon.noun(token.entry.noun?);
             Some((&noun.lemma, noun.resource, noun.strength))
@@ -110,11 +209,32 @@ fn named<'l>(token: &Token<'_>, lexicon: &'l Lexicon) -> Option<(&'l str, Resour
     }
 }
 
-fn preposition_of(word: &str) -> Preposition {
+/// What a path names.
+pub(super) const PATH: &str = "file";
+
+/// An address of a page rather than the bare name of a host.
+pub(super) fn is_page(address: &str) -> bool {
+    address.contains('/') || address.starts_with("www.")
+}
+
+/// Files that people write as documents.
+fn is_office(path: &str) -> bool {
+    ["docx", "doc", "odt", "pptx", "ppt", "xlsx", "xls", "rtf", "pdf"]
+        .iter()
+        .any(|ending| path.rsplit_once('.').is_some_and(|(_, last)| last == *ending))
+}
+
+fn preposition_of(word: &str) -> (Preposition, &'static str) {
     match word {
-        "from" | "based on" | "according to" | "using" | "as" | "like" => Preposition::Basis,
-        "in" | "on" | "about" | "within" | "inside" | "at" => Preposition::Source,
-        "to" | "with" | "for" | "into" | "onto" => Preposition::Goal,
-        _ => Preposition::Other,
+        "from" => (Preposition::Source, "from"),
+        "based on" | "according to" | "as" | "like" => (Preposition::Basis, "as"),
+        "using" => (Preposition::Means, "using"),
+        "in" | "within" | "inside" => (Preposition::Source, "in"),
+        "on" | "at" => (Preposition::Source, "on"),
+        "about" | "regarding" | "concerning" => (Preposition::Topic, "about"),
+        "to" | "into" | "onto" => (Preposition::Goal, "to"),
+        "with" => (Preposition::Goal, "with"),
+        "for" => (Preposition::Goal, "for"),
+        _ => (Preposition::Other, ""),
     }
 }

@@ -27,6 +27,33 @@ pub(super) fn retain_requests(heads: &mut Vec<Head>, tokens: &[Token<'_>], lexic
     });
 }
 
+/// "Send a mail to support. Include my order number": what is included is read, nothing else is done.
+pub(super) fn mark_ingredients(heads: &mut [Head], lexicon: &Lexicon) {
+    let mut makes = false;
+    for head in heads {
+        let Some(verb) = head.verb.map(|verb| lexicon.verb(verb)) else { continue };
+        if makes && matches!(&*verb.lemma, "include" | "incorporate" | "mention" | "specify" | "encapsulate" | "use") {
+            head.feeds = true;
+        }
+        makes |= matches!(verb.operation, Operation::Send | Operation::Write);
+    }
+}
+
+/// "Find and delete the file": the first verb is done to what the second names.
+pub(super) fn share_objects(heads: &mut [Head], tokens: &[Token<'_>]) {
+    for place in (1..heads.len()).rev() {
+        let Some(next) = heads.get(place).copied() else { continue };
+        let Some(head) = heads.get_mut(place - 1) else { continue };
+        let between = tokens.get(head.start..head.end).unwrap_or(&[]);
+        let joined = between.iter().all(|token| {
+            token.is(Function::Conjunction) || token.is(Function::Filler) || matches!(token.word, "," | "/" | "to")
+        });
+        if joined && head.end == next.at && head.verb.is_some() {
+            (head.start, head.end) = (next.start, next.end);
+        }
+    }
+}
+
 fn stays(head: &Head, lexicon: &Lexicon) -> bool {
     match head.manner {
         Manner::Wanted => false,

@@ -19,10 +19,17 @@ pub(super) fn names_money(governed: &[Token<'_>]) -> bool {
         .is_some_and(|last| matches!(last.kind, Kind::Number(_)) && last.text.starts_with(['$', '€', '£']))
 }
 
+/// Whether it names somebody's own things. "For my trip", "so we can plan" only tell what it is for.
 pub(super) fn is_personal(governed: &[Token<'_>]) -> bool {
+    let reason = |token: &Token<'_>| matches!(token.word, "so" | "because" | "since" | "as" | "while" | "before");
     governed
         .iter()
-        .any(|token| matches!(token.word, "my" | "our" | "i" | "we" | "mine" | "i've" | "their" | "his" | "her"))
+        .enumerate()
+        .take_while(|(place, token)| *place == 0 || !reason(token))
+        .filter(|(_, token)| {
+            matches!(token.word, "my" | "our" | "i" | "we" | "mine" | "i've" | "their" | "his" | "her")
+        })
+        .any(|(place, _)| place.checked_sub(1).and_then(|before| governed.get(before)).is_none_or(|t| t.word != "for"))
 }
 
 /// The cues among the governed words, and right before the verb.
@@ -65,4 +72,3 @@ pub(super) fn invites(governed: &[Token<'_>]) -> bool {
         after.kind == Kind::Email && before.is(Function::Preposition)
     })
 }
-

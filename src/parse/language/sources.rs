@@ -6,8 +6,8 @@ use crate::parse::sign::Signs;
 
 use super::heads::Head;
 use super::meaning::{Context, snake};
-use super::object::{Candidate, Preposition};
-use super::token::Kind;
+use super::object::{self, Candidate, Preposition};
+use super::token::{Kind, Token};
 
 impl Context<'_, '_> {
     /// Adds the reads that the acts need.
@@ -15,25 +15,43 @@ impl Context<'_, '_> {
         if reading.acts.is_empty() {
             return;
         }
+        let mut looked_at = [false; RESOURCES];
+        for head in heads.iter().filter(|head| self.looks(head)) {
+            let governed = self.tokens.get(head.start..head.end).unwrap_or(&[]);
+            for candidate in object::candidates(governed, self.lexicon).iter().filter(|candidate| candidate.is_source())
+            {
+                if let Some(seen) = looked_at.get_mut(candidate.resource as usize) {
+                    *seen = true;
+                }
+            }
+        }
         for candidate in &self.named {
-            if self.feeds(candidate, reading) {
-                let mut act = Act::new("read", &snake(candidate.noun), candidate.resource, Operation::Read, 0.7)
+            let looked = looked_at.get(candidate.resource as usize).copied().unwrap_or(false);
+            if self.feeds(candidate, looked, reading) {
+                // Where chat is named, an inbox is the chat's.
+                let is_chat = candidate.noun == "inbox" && self.elsewhere(Resource::Message);
+                let resource = if is_chat { Resource::Message } else { candidate.resource };
+                let mut act = Act::new("read", &snake(candidate.noun), resource, Operation::Read, 0.7)
                     .from_resource(candidate.noun);
                 act.signs = self.about_audience(Signs::default());
                 reading.push(act);
             }
         }
-        let visits = heads.iter().any(|head| {
-            head.verb.is_some_and(|verb| self.lexicon.verb(verb).operation == Operation::Read)
-                && self.tokens.get(head.start..head.end).unwrap_or(&[]).iter().any(|token| token.kind == Kind::Url)
-        });
+        let visits = heads
+            .iter()
+            .any(|head| self.looks(head) && self.tokens.get(head.start..head.end).unwrap_or(&[]).iter().any(is_page));
         if (visits || self.draws_on_an_address()) && !reading.acts.iter().any(|act| act.resource == Resource::Web) {
             reading.push(Act::new("read", "webpage", Resource::Web, Operation::Read, 0.7));
         }
     }
 
+    /// Whether the head only looks.
+    fn looks(&self, head: &Head) -> bool {
+        head.verb.is_none_or(|verb| self.lexicon.verb(verb).operation == Operation::Read)
+    }
+
     /// Whether something is taken from what this noun names, beside what the acts touch already.
-    fn feeds(&self, candidate: &Candidate<'_>, reading: &Reading) -> bool {
+    fn feeds(&self, candidate: &Candidate<'_>, looked_at: bool, reading: &Reading) -> bool {
         let private = matches!(
             candidate.resource,
             Resource::Email
@@ -46,29 +64,50 @@ impl Context<'_, '_> {
         if !private || candidate.is_weak() || !candidate.is_source() {
             return false;
         }
-        let touched = reading.acts.iter().any(|act| alike(act.resource, candidate.resource));
-        let reads = reading.acts.iter().any(|act| {
-            act.operation == Operation::Read && alike(act.resource, candidate.resource)
-        });
-        let makes = reading.acts.iter().any(|act| {
-            matches!(act.operation, Operation::Write) && alike(act.resource, candidate.resource)
-        });
-        // What is made of something of its own kind still reads that.
-        !touched || candidate.preposition == Preposition::Basis && makes && !reads
+        let acts = || reading.acts.iter().filter(|act| alike(act.resource, candidate.resource));
+        if acts().any(|act| act.operation == Operation::Read) {
+            return false;
+        }
+        // A path among the arguments of a technical task is part of it.
+        if candidate.noun == object::PATH && reading.acts.iter().any(|act| is_technical(act.resource)) {
+            return false;
+        }
+        // What is made of something of its own kind, or sent after a look at it, still reads that.
+        acts().next().is_none()
+            || candidate.preposition == Preposition::Basis && acts().any(|act| act.operation == Operation::Write)
+            || looked_at && acts().any(|act| act.operation == Operation::Send)
     }
 
     /// "on https://...", "from www...": an address that something is taken from.
     fn draws_on_an_address(&self) -> bool {
         self.tokens.windows(2).any(|pair| {
             let [before, after] = pair else { return false };
-            after.kind == Kind::Url && matches!(before.word, "from" | "on" | "at" | "of" | "visit" | "in")
+            is_page(after) && matches!(before.word, "from" | "on" | "at" | "of" | "visit" | "in")
         })
     }
 }
+
+fn is_page(token: &Token<'_>) -> bool {
+    token.kind == Kind::Url && object::is_page(token.word)
+}
+
+const fn is_technical(resource: Resource) -> bool {
+    matches!(
+        resource,
+        Resource::System
+            | Resource::Network
+            | Resource::Code
+            | Resource::Config
+            | Resource::Database
+            | Resource::Permission
+    )
+}
+
+/// More than there are resources.
+const RESOURCES: usize = 32;
 
 /// Resources that stand for one another, so that naming both adds nothing.
 fn alike(one: Resource, other: Resource) -> bool {
     let is_file = |resource| matches!(resource, Resource::File | Resource::Document);
     one == other || (is_file(one) && is_file(other))
 }
-

@@ -11,6 +11,16 @@ pub(super) fn drop_guesses(acts: &mut Vec<Act>) {
             !act.guess || !matches!(act.operation, Operation::Read | Operation::Write | Operation::Unknown)
         });
     }
+    // "Parse and run a script": the look is a part of what is done.
+    let runs: Vec<(Resource, String)> = acts
+        .iter()
+        .filter(|act| act.operation == Operation::Execute)
+        .map(|act| (act.resource, act.noun.clone()))
+        .collect();
+    acts.retain(|act| {
+        act.operation != Operation::Read
+            || !runs.iter().any(|(resource, noun)| *resource == act.resource && *noun == act.noun)
+    });
     // "Give me the time, based on my emails": the answer is what the private read is for.
     let reads_private = acts.iter().any(|act| act.operation == Operation::Read && is_private(act.resource));
     if reads_private {
@@ -21,6 +31,11 @@ pub(super) fn drop_guesses(acts: &mut Vec<Act>) {
 fn is_private(resource: Resource) -> bool {
     matches!(
         resource,
-        Resource::Email | Resource::Message | Resource::Calendar | Resource::File | Resource::Document | Resource::Contact
+        Resource::Email
+            | Resource::Message
+            | Resource::Calendar
+            | Resource::File
+            | Resource::Document
+            | Resource::Contact
     )
 }

@@ -143,9 +143,16 @@ impl<'a> Cutter<'a> {
         let whole = rest.get(..end).unwrap_or("");
         let trimmed = whole.trim_end_matches(['.', '?', ':', '\'', '*']);
         let trimmed = if trimmed.is_empty() { whole } else { trimmed };
-        let has_stop =
-            whole.len() > trimmed.len() && whole.get(trimmed.len()..).is_some_and(|end| end.contains(['.', '?']));
+        let (whole, trimmed) = match next_sentence(trimmed) {
+            // "www.example.com.They sent": the next sentence begins without a blank.
+            Some(end) => (trimmed.get(..=end).unwrap_or(whole), trimmed.get(..end).unwrap_or(trimmed)),
+            None => (whole, trimmed),
+        };
         let start = self.at;
+        let is_short = self.lower.get(start..start + trimmed.len()).is_some_and(is_abbreviation);
+        let has_stop = !is_short
+            && whole.len() > trimmed.len()
+            && whole.get(trimmed.len()..).is_some_and(|end| end.contains(['.', '?']));
         if let Some(kind) = classify(trimmed) {
             self.tokens.push(Piece { start, end: start + trimmed.len(), kind });
         } else {
@@ -194,6 +201,42 @@ fn is_short_form(word: &str) -> bool {
     matches!(
         word,
         "it's" | "that's" | "there's" | "what's" | "who's" | "where's" | "when's" | "how's" | "let's" | "here's"
+    )
+}
+
+/// Where the full stop stands behind which an address goes on as a sentence.
+fn next_sentence(chunk: &str) -> Option<usize> {
+    if !chunk.starts_with("www.") && !chunk.contains("://") {
+        return None;
+    }
+    let (at, _) = chunk.rmatch_indices('.').next()?;
+    let mut rest = chunk.get(at + 1..)?.chars();
+    (rest.next()?.is_ascii_uppercase() && rest.all(|c| c.is_ascii_lowercase())).then_some(at)
+}
+
+/// A full stop behind these ends no sentence.
+fn is_abbreviation(word: &str) -> bool {
+    matches!(
+        word,
+        "mr" | "mrs"
+            | "ms"
+            | "dr"
+            | "prof"
+            | "st"
+            | "jr"
+            | "sr"
+            | "e.g"
+            | "i.e"
+            | "vs"
+            | "etc"
+            | "approx"
+            | "inc"
+            | "ltd"
+            | "resp"
+            | "incl"
+            | "excl"
+            | "cf"
+            | "a.k.a"
     )
 }
 

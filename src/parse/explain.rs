@@ -1,0 +1,31 @@
+//! The evidence for a parse: which words or arguments gave each act, and which
+//! showed each of its risk factors.
+
+use crate::model::{ActEvidence, Capability, FactorEvidence};
+
+use super::reading::{Act, Facts};
+use super::sign::Sign;
+use super::{confidence, risk};
+
+/// The evidence of one act within its request.
+pub(super) fn of(act: &Act, facts: &Facts) -> ActEvidence {
+    let assessment = risk::assess(act, facts);
+    let capability =
+        if act.is_unknown() { Capability::unknown() } else { Capability::new(act.resource, act.operation) };
+    let mut risk_factors = vec![FactorEvidence { factor: risk::cell_text(act.operation, act.resource), found: None }];
+    risk_factors.extend(assessment.causes.iter().map(|sign| factor(sign, facts)));
+    ActEvidence {
+        action: confidence::action_name(act),
+        capability,
+        operation: act.found.operation.as_deref().map(str::to_owned),
+        resource: act.found.resource.as_deref().map(str::to_owned),
+        guessed: act.guess || act.is_unknown(),
+        risk_level: assessment.level,
+        risk_factors,
+    }
+}
+
+fn factor(sign: Sign, facts: &Facts) -> FactorEvidence {
+    let found = facts.shown.iter().find(|(known, _)| *known == sign).map(|(_, found)| found.to_string());
+    FactorEvidence { factor: sign.text(), found }
+}
