@@ -433,6 +433,7 @@ const DATA: &[&str] = &[
     include_str!("data/rules.toml"),
     include_str!("data/everyday_rules.toml"),
     include_str!("data/programs.toml"),
+    include_str!("data/technical.toml"),
 ];
 
 fn word_of<T: std::str::FromStr>(field: &'static str, word: &str) -> Result<T, Error>
