@@ -97,6 +97,11 @@ impl Lexicon {
         self.phrases.get(first).map_or(&[], Vec::as_slice)
     }
 
+    /// All verbs, in the order in which they were read.
+    pub(crate) fn verbs(&self) -> impl Iterator<Item = &Verb> {
+        self.verbs.iter()
+    }
+
     pub(crate) fn verb(&self, id: VerbId) -> &Verb {
         // INVARIANT: ids are handed out by this lexicon alone; a foreign one reads as the fallback.
         self.verbs.get(usize::from(id.0)).unwrap_or(&Verb::FALLBACK)
