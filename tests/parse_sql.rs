@@ -405,7 +405,7 @@ fn nesting_and_length_cost_no_stack() {
             while text.len() + piece.len() <= most {
                 text.push_str(piece);
             }
-            let call = json!({ "name": "run_sql", "arguments": { "sql": text.get(..most / 2) } }).to_string();
+            let call = json!({ "name": "run_sql", "arguments": { "sql": text.get(..most / 3) } }).to_string();
             for text in [&text, &call] {
                 let parsed = Parser::new().unwrap().parse_text(&"tester".parse().unwrap(), text, &Map::new());
                 assert!(parsed.is_ok(), "{start}{piece}: {:?}", parsed.err());
