@@ -262,6 +262,11 @@ fn what_leaves_the_database_is_high() {
         ("\\copy users TO 'x.csv'", "file:write", Medium, High),
         ("SELECT 1 \\g | sh", "system:execute", High, High),
         (".shell rm -rf /", "system:execute", High, Critical),
+        ("COPY t TO PROGRAM 'rm -rf /srv'", "file:delete", High, Critical),
+        ("DO $$ BEGIN EXECUTE 'DROP SCHEMA public CASCADE'; END $$;", "database:delete", High, High),
+        ("DECLARE @s nvarchar(99) = N'TRUNCATE TABLE dbo.Orders'; EXEC(@s);", "database:delete", High, High),
+        ("EXEC('DR' + 'OP TABLE users')", "database:delete", High, High),
+        ("PREPARE s FROM 'DROP TABLE users'", "database:delete", High, High),
         ("DELIMITER $$\nCREATE PROCEDURE p() BEGIN DELETE FROM t; END $$", "database:execute", High, High),
     ]);
 }

@@ -16,6 +16,9 @@ pub(super) fn read(line: &str, reading: &mut Reading) {
     let runs = known::is_client("runs", &name)
         || rest.starts_with('|')
         || rest.contains('`') && !known::is_client("writes", &name);
+    if runs {
+        super::dynamic::command(rest.trim_start_matches('|'), reading);
+    }
     let act = if runs {
         Act::new("run", "command", Resource::System, Operation::Execute, 0.9)
             .at_risk(RiskLevel::High)

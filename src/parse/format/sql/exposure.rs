@@ -17,6 +17,7 @@ pub(super) fn calls<'t>(source: Source<'t>, names: &[bool], only_known: bool) ->
     let mut found = Vec::new();
     let mut openings: Vec<usize> = Vec::new();
     let mut closed_from = 0;
+    let mut knows_unknown = false;
     for token in 0..source.tokens.len() {
         match source.kind(token) {
             Some(Kind::Close) => {
@@ -34,9 +35,11 @@ pub(super) fn calls<'t>(source: Source<'t>, names: &[bool], only_known: bool) ->
             continue;
         }
         let is_name = names.get(name_at).copied().unwrap_or(false) || follows_as_name(source, name_at, closed_from);
-        if only_known || is_name || known::only_computes(name) && !is_qualified(source, name_at) {
+        if only_known || knows_unknown || is_name || known::only_computes(name) && !is_qualified(source, name_at) {
             continue;
         }
+        // One says all there is to say.
+        knows_unknown = true;
         found.push((Call::Unknown, source.text(name_at, name_at)));
     }
     found

@@ -9,6 +9,7 @@
 
 mod bound;
 mod client;
+mod dynamic;
 mod embedded;
 mod exposure;
 #[cfg(feature = "sql")]
@@ -43,17 +44,30 @@ pub(super) fn read_anyway(text: &str) -> Reading {
     reading
 }
 
-/// Reads a text by its tokens, under each family of dialects that may read it otherwise.
+/// Reads a text by its tokens, and the texts that it runs.
 fn by_tokens(text: &str) -> Reading {
-    let lower = text.to_ascii_lowercase();
     let mut reading = Reading::new(Format::Sql);
-    let first = family(text, &lower, lex::STANDARD, &mut reading);
+    let mut waiting = vec![(text.to_owned(), 0)];
+    while let Some((text, depth)) = waiting.pop() {
+        let strings = one_text(&text, &mut reading);
+        if depth < DEEPEST {
+            waiting.extend(strings.into_iter().map(|string| (string, depth + 1)));
+        }
+    }
+    reading
+}
+
+/// Reads one text under each family of dialects that may read it otherwise.
+/// Returns the strings in it that may be run as SQL.
+fn one_text(text: &str, reading: &mut Reading) -> Vec<String> {
+    let lower = text.to_ascii_lowercase();
+    let (first, strings) = family(text, &lower, lex::STANDARD, reading);
     let mut families = vec![first];
     if first.disputed {
-        families.push(family(text, &lower, lex::MYSQL, &mut reading));
+        families.push(family(text, &lower, lex::MYSQL, reading).0);
     }
     if first.nested {
-        families.push(family(text, &lower, lex::PLAIN, &mut reading));
+        families.push(family(text, &lower, lex::PLAIN, reading).0);
     }
     let agree = families.iter().all(|family| family.statements == first.statements);
     // A family that cannot read it to its end does not run it; another does.
@@ -61,8 +75,11 @@ fn by_tokens(text: &str) -> Reading {
     if !agree || !readable || families.iter().any(|family| family.unclear) || reading.acts.is_empty() {
         reading.push(unclear("run", "sql").from_operation(text));
     }
-    reading
+    strings
 }
+
+/// Strings within strings that are read.
+const DEEPEST: u8 = 3;
 
 /// What became of a text under one family's rules.
 #[derive(Debug, Clone, Copy)]
@@ -74,7 +91,7 @@ struct Family {
     nested: bool,
 }
 
-fn family(text: &str, lower: &str, rules: Rules, reading: &mut Reading) -> Family {
+fn family(text: &str, lower: &str, rules: Rules, reading: &mut Reading) -> (Family, Vec<String>) {
     let Lexed { tokens, unclosed, unclear, disputed, nested } = lex::lex(text, rules);
     let mut session = Session::default();
     let mut family = Family { statements: 0, broken: unclosed, unclear, disputed, nested };
@@ -83,7 +100,7 @@ fn family(text: &str, lower: &str, rules: Rules, reading: &mut Reading) -> Famil
         let balanced = statement::read(Source { raw: text, lower, tokens }, &mut session, reading);
         family.broken |= !balanced;
     }
-    family
+    (family, dynamic::strings(text, lower, &tokens))
 }
 
 /// What stands between one `;` and the next; a client's command stands by itself.

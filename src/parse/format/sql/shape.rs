@@ -36,6 +36,8 @@ fn has_shape(text: &str, tail: Tail) -> bool {
     let mut lexed = lex::lex(text, lex::STANDARD);
     if lexed.nested {
         lexed = lex::lex(text, lex::PLAIN);
+    } else if lexed.unclear && lexed.tokens.iter().all(|token| token.kind == Kind::End) {
+        lexed = lex::lex(text, lex::MYSQL);
     }
     let mut tokens = std::mem::take(&mut lexed.tokens);
     let first = tokens.iter().position(|token| token.kind != Kind::End).unwrap_or(0);

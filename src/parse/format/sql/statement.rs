@@ -6,6 +6,7 @@ use crate::parse::reading::{Act, Reading};
 use crate::parse::sign::Sign;
 
 use super::bound;
+use super::dynamic;
 use super::exposure::{self, Call};
 use super::known;
 use super::lex::Kind;
@@ -182,6 +183,7 @@ impl<'r, 't> Reader<'r, 't> {
             return;
         };
         let columns = self.assigned(part, set);
+        let unbounded = bound::is_unbounded(part, self.tree);
         let says = |list: &str| columns.iter().copied().find(|column| known::holds(list, column));
         let act = if let Some(column) = columns.iter().copied().find(|column| exposure::is_secret(column)) {
             Act::new("update", "credential", Resource::Credential, Operation::Admin, 0.8)
@@ -193,12 +195,17 @@ impl<'r, 't> Reader<'r, 't> {
                 .from_resource(column)
         } else if guards_access(path) {
             Act::new("update", "role", Resource::Permission, Operation::Admin, 0.8).at_risk(RiskLevel::High)
-        } else if let Some(column) = says("money_columns") {
+        } else if let Some(column) = says("money_columns").filter(|_| !unbounded) {
             database("update", "rows", Operation::Write).at_risk(RiskLevel::High).from_resource(column)
         } else {
             database("update", "rows", Operation::Write)
         };
-        let act = if bound::is_unbounded(part, self.tree) { act.marked(Sign::Bulk) } else { act };
+        let act = match act.operation {
+            // Everyone at once.
+            Operation::Admin if unbounded => act.at_risk(RiskLevel::Critical).marked(Sign::ManyPeople),
+            _ if unbounded => act.marked(Sign::Bulk),
+            _ => act,
+        };
         self.limits(part);
         let target = self.origin(part, path);
         self.push(act, part, Some(target));
@@ -301,6 +308,7 @@ impl<'r, 't> Reader<'r, 't> {
         match end {
             Some("program") => {
                 self.push(program.at_risk(RiskLevel::High).marked(Sign::Downloaded), part, path);
+                dynamic::command(self.source.string(part.token(way + 2)), self.reading);
             }
             Some("stdin" | "stdout") => {}
             _ if into && is_file => {
@@ -417,7 +425,12 @@ impl<'r, 't> Reader<'r, 't> {
     fn procedure(&mut self, part: Part<'t>) {
         let known = (1..part.len()).filter_map(|place| part.name(place)).find_map(known::call);
         if let Some(rule) = known {
-            self.push(rule.act(), part, None);
+            let act = rule.act();
+            if act.resource == Resource::System {
+                let text = (1..part.len()).find(|&place| part.kind(place) == Some(Kind::Text));
+                dynamic::command(self.source.string(text.and_then(|place| part.token(place))), self.reading);
+            }
+            self.push(act, part, None);
         }
     }
 

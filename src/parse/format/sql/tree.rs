@@ -37,6 +37,11 @@ impl<'t> Source<'t> {
         self.kind(token) == Some(Kind::Symbol) && self.lower(token) == symbol
     }
 
+    /// What a string says; a token that is none says nothing.
+    pub(super) fn string(&self, token: Option<usize>) -> &'t str {
+        token.filter(|&token| self.kind(token) == Some(Kind::Text)).map_or("", |token| self.text(token, token))
+    }
+
     /// The text from one token to the end of another.
     pub(super) fn text(&self, first: usize, last: usize) -> &'t str {
         match (self.tokens.get(first), self.tokens.get(last)) {
