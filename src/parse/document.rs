@@ -85,8 +85,10 @@ pub(super) struct ProgramText {
     pub rule: Option<String>,
     /// The resource of its subcommands where their words name none.
     pub resource: Option<String>,
-    /// Where a command stands that it runs: `rest`, `after-first`, or a flag.
+    /// Where a command stands that it runs: `rest`, `after-N`, `text`, `text-after-N`, `--`, a flag; several between blanks.
     pub wraps: Option<String>,
+    /// The same for its subcommands.
+    pub wrap: BTreeMap<String, String>,
     /// Subcommands of one or more words; `|` stands between names of one meaning.
     pub sub: BTreeMap<String, String>,
     /// Flags that decide.
