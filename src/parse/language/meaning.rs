@@ -167,8 +167,15 @@ impl<'t> Context<'t, '_> {
             None if asks_of_an_event(governed) => (Resource::Calendar, "event"),
             None => (Resource::Information, "question"),
         };
+        if head.manner == Manner::Wanted
+            && let Some(act) = wanted_thing(best, governed)
+        {
+            return Some(act);
+        }
+        let is_certain = best.is_some_and(Candidate::is_certain);
         if !is_personal(governed)
             && is_public_kind(resource)
+            && !is_certain
             && source_of(candidates).is_none()
             && head.manner == Manner::Question
         {
@@ -186,7 +193,8 @@ impl<'t> Context<'t, '_> {
 
     /// The resource, the noun that names it, and how sure that is.
     fn resource(&self, verb: &Verb, governed: &[Token<'_>], candidates: &[Candidate<'t>]) -> (Resource, &'t str, f64) {
-        let best = object::best(candidates);
+        let changes = matches!(verb.operation, Operation::Write | Operation::Delete | Operation::Transfer);
+        let best = if changes { object::best_to_change(candidates) } else { object::best(candidates) };
         let noun = best.map_or("", |best| best.noun);
         if let Some(always) = verb.always {
             return (always, noun, 0.9);
@@ -310,6 +318,20 @@ fn unseen(verb: &Verb, signs: Signs) -> Act {
     act.signs = signs;
     act.signs.add(Sign::UnseenInstructions);
     act
+}
+
+/// "I need an uber", "I'd like a reservation for two": what is wished for is to be got, not looked at.
+fn wanted_thing(best: Option<&Candidate<'_>>, governed: &[Token<'_>]) -> Option<Act> {
+    let best = best.filter(|best| best.phrase == 0 && !best.definite)?;
+    let (verb, operation) = match best.resource {
+        Resource::Order => ("order", Operation::Transfer),
+        Resource::Booking => ("book", Operation::Transfer),
+        Resource::Calendar => ("create", Operation::Write),
+        _ => return None,
+    };
+    let mut act = Act::new(verb, &snake(best.noun), best.resource, operation, 0.7).from_resource(best.noun);
+    act.signs = local_signs(governed);
+    Some(act)
 }
 
 fn certainty(manner: Manner) -> f64 {

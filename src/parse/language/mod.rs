@@ -38,7 +38,7 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
     let mut reading = Reading::new(Format::Text);
     facts::gather(&tokens, lexicon, &mut reading.facts);
     let cues = token::cues(&tokens);
-    reading.facts.signs = only_global(cues);
+    reading.facts.signs = reading.facts.signs.with(only_global(cues));
     for token in tokens.iter().filter(|token| token.cue.is_some()) {
         if let Some(sign) = token.cue {
             reading.facts.show(sign, token.text);
@@ -126,7 +126,8 @@ impl Comprehension {
             let entry = token.entry;
             let carries = entry.verb.is_some() || entry.noun.is_some() || entry.function == Some(Function::Question);
             covered += u32::from(carries || entry.function.is_some() || entry.cue.is_some());
-            meaningful |= carries || entry.function == Some(Function::About);
+            let opens_a_question = words == 1 && matches!(entry.function, Some(Function::Auxiliary | Function::Modal));
+            meaningful |= carries || entry.function == Some(Function::About) || opens_a_question;
             if entry.function.is_none() {
                 content += 1;
                 known += u32::from(carries || entry.cue.is_some());

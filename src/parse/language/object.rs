@@ -23,6 +23,8 @@ pub(super) struct Candidate<'l> {
     pub after: &'static str,
     /// The phrase's head is a word that the lexicon does not know.
     pub behind_unknown: bool,
+    /// "The", "my", "this" before it: a certain one.
+    pub definite: bool,
 }
 
 impl Candidate<'_> {
@@ -34,6 +36,11 @@ impl Candidate<'_> {
             Preposition::Means => matches!(self.resource, Resource::File | Resource::Document | Resource::Web),
             _ => false,
         }
+    }
+
+    /// "The bill", "my order": somebody's own rather than one of the world's.
+    pub(super) const fn is_certain(&self) -> bool {
+        self.definite && matches!(self.resource, Resource::Payment | Resource::Order | Resource::Customer | Resource::Health)
     }
 
     /// Whether it says little by itself: content, list, page, summary.
@@ -86,6 +93,7 @@ pub(super) fn candidates<'l>(tokens: &[Token<'_>], lexicon: &'l Lexicon) -> Vec<
             preposition: walk.preposition,
             after: walk.after,
             behind_unknown: walk.behind_unknown,
+            definite: walk.definite,
         });
         walk.last_was_noun = true;
         walk.last_was_text = strength > 1 && matches!(resource, Resource::Document | Resource::Information);
@@ -109,6 +117,8 @@ struct Walk {
     /// Behind an "of" whose head is such a word: "the statute of a contract".
     behind_unknown: bool,
     behind_of: bool,
+    /// A determiner that points at something certain stood in this phrase.
+    definite: bool,
 }
 
 impl Default for Walk {
@@ -123,15 +133,18 @@ impl Default for Walk {
             unknown: false,
             behind_unknown: false,
             behind_of: false,
+            definite: false,
         }
     }
 }
 
 impl Walk {
     fn preposition(&mut self, token: &Token<'_>, is_first: bool) {
+        self.definite |= matches!(token.word, "the" | "my" | "our" | "this" | "his" | "her" | "their" | "your");
         if !token.is(Function::Preposition) {
             return;
         }
+        self.definite = false;
         if token.word == "of" {
             self.behind_unknown = self.unknown && !self.named;
             self.behind_of = self.named;
@@ -192,6 +205,12 @@ impl Walk {
 /// The one that fits best; of equals the first.
 pub(super) fn best<'c, 'l>(candidates: &'c [Candidate<'l>]) -> Option<&'c Candidate<'l>> {
     candidates.iter().reduce(|best, next| if next.score > best.score { next } else { best })
+}
+
+/// The one that fits best as what is changed: facts of the world give way to what holds them.
+pub(super) fn best_to_change<'c, 'l>(candidates: &'c [Candidate<'l>]) -> Option<&'c Candidate<'l>> {
+    let held = candidates.iter().filter(|candidate| candidate.resource != Resource::Information && !candidate.is_weak());
+    held.reduce(|best, next| if next.score > best.score { next } else { best }).or_else(|| best(candidates))
 }
 
 /// The one that comes next with another resource, and by how much less it fits.

@@ -108,7 +108,12 @@ impl Context<'_, '_> {
             (draft.resource, draft.guess) = (Resource::Information, true);
         }
         let behind_unknown = named.is_some_and(|named| named.behind_unknown) && !is_guarded(draft.resource);
-        if verb.is(Class::Searches) && is_public_kind(draft.resource) && !personal
+        // "The medical records of John Smith" are his.
+        let is_record = named.is_some_and(|named| {
+            named.is_certain()
+                || named.strength >= 4 && matches!(draft.resource, Resource::Health | Resource::Customer)
+        });
+        if verb.is(Class::Searches) && is_public_kind(draft.resource) && !personal && !is_record
             || draft.resource == Resource::Web && asks_for_an_address(governed)
             || behind_unknown && !personal && !verb.is(Class::Reads)
         {
@@ -257,7 +262,6 @@ pub(super) const fn is_public_kind(resource: Resource) -> bool {
             | Resource::Document
             | Resource::Contact
             | Resource::Model
-            | Resource::Device
             | Resource::System
             | Resource::Analytics
             | Resource::Network
