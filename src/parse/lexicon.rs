@@ -315,6 +315,8 @@ classes! {
     Posts = "posts";
     /// Keeps in mind what follows, so that it is not done now: remind.
     Reminds = "reminds";
+    /// Puts something into something else: put, add, save.
+    Fills = "fills";
     /// Sets what follows as a property: make, set.
     Makes = "makes";
 }

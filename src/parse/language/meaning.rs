@@ -114,7 +114,9 @@ impl<'t> Context<'t, '_> {
         if runs_unseen(verb, governed, candidates) {
             return Some(unseen(verb, signs));
         }
-        if verb.lemma == "do" {
+        // "Let the speaker say it" lets nobody do anything that was not theirs to do.
+        let lets_nobody = verb.lemma == "let" && !super::roles::speaks_to_others(governed, self.lexicon);
+        if verb.lemma == "do" || lets_nobody {
             return None;
         }
         let (resource, noun, sure) = self.resource(verb, governed, candidates);
@@ -194,7 +196,7 @@ impl<'t> Context<'t, '_> {
     /// The resource, the noun that names it, and how sure that is.
     fn resource(&self, verb: &Verb, governed: &[Token<'_>], candidates: &[Candidate<'t>]) -> (Resource, &'t str, f64) {
         let changes = matches!(verb.operation, Operation::Write | Operation::Delete | Operation::Transfer);
-        let best = if changes { object::best_to_change(candidates) } else { object::best(candidates) };
+        let best = if changes { object::best_to_change(candidates, verb.is(Class::Fills)) } else { object::best(candidates) };
         let noun = best.map_or("", |best| best.noun);
         if let Some(always) = verb.always {
             return (always, noun, 0.9);

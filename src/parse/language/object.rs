@@ -43,6 +43,26 @@ impl Candidate<'_> {
         self.definite && matches!(self.resource, Resource::Payment | Resource::Order | Resource::Customer | Resource::Health)
     }
 
+    /// Whether it is something that other things are put into.
+    fn holds(&self) -> bool {
+        matches!(self.after, "to" | "in" | "on")
+            && matches!(
+                self.resource,
+                Resource::Calendar
+                    | Resource::Database
+                    | Resource::File
+                    | Resource::Document
+                    | Resource::Code
+                    | Resource::Order
+                    | Resource::Account
+                    | Resource::Task
+                    | Resource::Contact
+                    | Resource::Config
+                    | Resource::Permission
+                    | Resource::Customer
+            )
+    }
+
     /// Whether it says little by itself: content, list, page, summary.
     pub(super) const fn is_weak(&self) -> bool {
         self.strength <= 1
@@ -208,7 +228,13 @@ pub(super) fn best<'c, 'l>(candidates: &'c [Candidate<'l>]) -> Option<&'c Candid
 }
 
 /// The one that fits best as what is changed: facts of the world give way to what holds them.
-pub(super) fn best_to_change<'c, 'l>(candidates: &'c [Candidate<'l>]) -> Option<&'c Candidate<'l>> {
+pub(super) fn best_to_change<'c, 'l>(candidates: &'c [Candidate<'l>], fills: bool) -> Option<&'c Candidate<'l>> {
+    // "Put the train into my calendar" changes the calendar.
+    let container =
+        candidates.iter().find(|candidate| fills && candidate.phrase > 0 && candidate.holds() && !candidate.is_weak());
+    if container.is_some() {
+        return container;
+    }
     let held = candidates.iter().filter(|candidate| candidate.resource != Resource::Information && !candidate.is_weak());
     held.reduce(|best, next| if next.score > best.score { next } else { best }).or_else(|| best(candidates))
 }

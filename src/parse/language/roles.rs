@@ -178,7 +178,7 @@ fn goes_to_a_host(governed: &[Token<'_>]) -> bool {
 }
 
 /// "Tell Bob", "ask the customers": somebody other than oneself is spoken to.
-fn speaks_to_others(governed: &[Token<'_>], lexicon: &Lexicon) -> bool {
+pub(super) fn speaks_to_others(governed: &[Token<'_>], lexicon: &Lexicon) -> bool {
     let is_small = |token: &&Token<'_>| token.is(Function::Determiner) && token.cue.is_none();
     let Some(first) = governed.iter().find(|token| !is_small(token)) else { return false };
     let names_people = first
