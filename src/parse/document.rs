@@ -16,6 +16,8 @@ pub(super) struct Document {
     pub rules: Vec<RuleText>,
     /// Kinds of small words, each with its words between commas.
     pub functions: BTreeMap<String, String>,
+    /// Classes of verbs by the role that they give what they govern, each with its verbs between blanks.
+    pub classes: BTreeMap<String, String>,
     /// Irregular forms: `sent = "send past"`.
     pub irregular: BTreeMap<String, String>,
     /// Programs that need no more than one rule: the rule, and their names between blanks.
@@ -83,8 +85,10 @@ pub(super) struct ProgramText {
     pub rule: Option<String>,
     /// The resource of its subcommands where their words name none.
     pub resource: Option<String>,
-    /// Where a command stands that it runs: `rest`, `after-first`, or a flag.
+    /// Where a command stands that it runs: `rest`, `after-N`, `text`, `text-after-N`, `--`, a flag; several between blanks.
     pub wraps: Option<String>,
+    /// The same for its subcommands.
+    pub wrap: BTreeMap<String, String>,
     /// Subcommands of one or more words; `|` stands between names of one meaning.
     pub sub: BTreeMap<String, String>,
     /// Flags that decide.

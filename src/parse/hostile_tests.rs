@@ -145,9 +145,6 @@ fn a_write_into_the_system_and_a_control_taken_down_is_high() {
         "chmod -R 777 /",
         "chmod 777 /etc",
         "chmod u+s /bin/bash",
-        "shutdown now",
-        "reboot",
-        "halt",
         "kill -9 -1",
         "systemctl stop auditd",
         "systemctl disable firewalld.service",
@@ -160,6 +157,14 @@ fn a_write_into_the_system_and_a_control_taken_down_is_high() {
         "rm -r -f //",
         "rm /etc/passwd",
     ]);
+}
+
+#[test]
+fn a_machine_that_is_stopped_is_a_device_that_is_stopped_and_high_in_production() {
+    for input in ["shutdown now", "reboot", "halt", "poweroff", "systemctl reboot"] {
+        assert_eq!(intent(input).risk_level, RiskLevel::Medium, "{input}");
+    }
+    at_least_high(&["ssh web.production.example reboot", "shutdown now --host=prod"]);
 }
 
 #[test]

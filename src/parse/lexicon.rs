@@ -37,6 +37,8 @@ pub struct Lexicon {
     verbs: Vec<Verb>,
     nouns: Vec<Noun>,
     rules: Vec<Rule>,
+    /// The classes of verbs, by lemma.
+    classes: Table<Classes>,
     pub(crate) programs: Programs,
 }
 
@@ -95,6 +97,11 @@ impl Lexicon {
         self.phrases.get(first).map_or(&[], Vec::as_slice)
     }
 
+    /// All verbs, in the order in which they were read.
+    pub(crate) fn verbs(&self) -> impl Iterator<Item = &Verb> {
+        self.verbs.iter()
+    }
+
     pub(crate) fn verb(&self, id: VerbId) -> &Verb {
         // INVARIANT: ids are handed out by this lexicon alone; a foreign one reads as the fallback.
         self.verbs.get(usize::from(id.0)).unwrap_or(&Verb::FALLBACK)
@@ -111,6 +118,16 @@ impl Lexicon {
     }
 
     fn add_words(&mut self, document: &Document) -> Result<(), Error> {
+        for (name, verbs) in &document.classes {
+            let class = Class::from_word(name)
+                .ok_or_else(|| Error::input("classes", format!("unknown class of verbs {name:?}")))?;
+            for verb in verbs.split_whitespace() {
+                self.classes.entry(verb.into()).or_default().add(class);
+            }
+        }
+        for verb in &mut self.verbs {
+            verb.classes = self.classes.get(&*verb.lemma).copied().unwrap_or_default();
+        }
         for group in &document.verbs {
             let operation = word_of::<Operation>("operation", &group.operation)?;
             let resource = optional_word("resource", group.resource.as_deref())?;
@@ -118,7 +135,8 @@ impl Lexicon {
             for word in group.words.split_whitespace() {
                 let lemma = word.replace('_', " ");
                 let id = VerbId(count_of(self.verbs.len())?);
-                self.verbs.push(Verb { lemma: word.to_owned().into(), operation, resource, always });
+                let classes = self.classes.get(word).copied().unwrap_or_default();
+                self.verbs.push(Verb { lemma: word.to_owned().into(), operation, resource, always, classes });
                 for (form, spelling) in inflect::verb_forms(&lemma, &document.irregular) {
                     self.entry(&spelling, |entry| {
                         // A base form is never hidden by another verb's inflection ("found" and "find").
@@ -143,6 +161,11 @@ impl Lexicon {
             let sign = sign_of(&group.sign)?;
             for word in group.words.split(',').map(str::trim).filter(|word| !word.is_empty()) {
                 self.entry(word, |entry| entry.cue = Some(sign));
+                if matches!(sign, Sign::Sensitive | Sign::Secret) {
+                    for plural in inflect::noun_forms(word) {
+                        self.entry(&plural, |entry| entry.cue = entry.cue.or(Some(sign)));
+                    }
+                }
             }
         }
         for (name, words) in &document.functions {
@@ -228,6 +251,8 @@ pub(crate) struct Verb {
     pub resource: Option<Resource>,
     /// The resource whatever the sentence names.
     pub always: Option<Resource>,
+    /// What it does to the roles of what it governs.
+    pub classes: Classes,
 }
 
 impl Verb {
@@ -236,7 +261,78 @@ impl Verb {
         operation: Operation::Unknown,
         resource: None,
         always: None,
+        classes: Classes(0),
     };
+
+    /// Whether it belongs to the class.
+    pub(crate) const fn is(&self, class: Class) -> bool {
+        self.classes.has(class)
+    }
+}
+
+/// Defines the classes of verbs and their names in data files.
+macro_rules! classes {
+    ($( $(#[$meta:meta])* $name:ident = $word:literal; )+) => {
+        /// What a verb does to the roles of what it governs.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u8)]
+        pub(crate) enum Class { $( $(#[$meta])* $name ),+ }
+
+        impl Class {
+            fn from_word(word: &str) -> Option<Self> {
+                match word { $( $word => Some(Self::$name), )+ _ => None }
+            }
+        }
+    };
+}
+
+classes! {
+    /// Looks something up in the world: find, search, suggest.
+    Searches = "searches";
+    /// Hands data over, whatever it is: list, show, dump.
+    Opens = "opens";
+    /// Opens what is at hand rather than looks it up: read, view.
+    Reads = "reads";
+    /// Does what somebody else says: do, follow, carry out.
+    Obeys = "obeys";
+    /// Moves what it governs, so that money is paid: send, give, move.
+    Moves = "moves";
+    /// Gives somebody something, a right as well: give, make, let, add.
+    Gives = "gives";
+    /// Takes a control down: disable, switch off, remove.
+    TakesDown = "takes_down";
+    /// Brings data to another place: upload, copy, push.
+    Uploads = "uploads";
+    /// Says what goes into something else: include, mention.
+    Includes = "includes";
+    /// Speaks to somebody: tell, ask.
+    Tells = "tells";
+    /// Runs a command or a program: run, execute.
+    Runs = "runs";
+    /// Lets others see: share.
+    Shares = "shares";
+    /// Puts before the public: post, publish.
+    Posts = "posts";
+    /// Keeps in mind what follows, so that it is not done now: remind.
+    Reminds = "reminds";
+    /// Puts something into something else: put, add, save.
+    Fills = "fills";
+    /// Sets what follows as a property: make, set.
+    Makes = "makes";
+}
+
+/// A set of classes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Classes(u32);
+
+impl Classes {
+    const fn has(self, class: Class) -> bool {
+        self.0 & (1 << class as u8) != 0
+    }
+
+    const fn add(&mut self, class: Class) {
+        self.0 |= 1 << class as u8;
+    }
 }
 
 /// A noun: the resource that it names, and how surely, from 1 to 5.

@@ -8,8 +8,9 @@
 //! no input panics, that the time grows with the length alone, and that what is
 //! not understood says so and is never harmless.
 //!
-//! The way of a request: `normalise` (the text as a person sees it), `format`
-//! (which form, and a reader for each), `language` (English), then `risk`,
+//! The way of a request: `normalise` (the text as a person sees it, and what else
+//! it says), `format` (which form, and a reader for each), `language` (English),
+//! `manipulation` (what sets instructions aside or hides), then `risk`,
 //! `classification` and `confidence` over the acts of a `reading`. What is known
 //! of words and programs is data (`data/*.toml`), read by `document` and laid out
 //! by `lexicon`, `inflect` and `programs`.
@@ -22,6 +23,7 @@ mod format;
 mod inflect;
 mod language;
 mod lexicon;
+mod manipulation;
 mod normalise;
 mod programs;
 mod reading;
@@ -39,10 +41,11 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::model::{
-    ActEvidence, Action, AgentId, Capability, Error, Intent, IntentId, MAX_INPUT_BYTES, Operation, ParseExplanation,
-    ParseResult, Resource, RiskLevel, Timestamp, check_context, names_production, risk_floor,
+    ActEvidence, Action, AgentId, Capability, Classification, Error, Intent, IntentId, MAX_INPUT_BYTES, Operation,
+    ParseExplanation, ParseResult, Resource, RiskLevel, Timestamp, check_context, names_production, risk_floor,
 };
 pub use lexicon::Lexicon;
+use normalise::Watched;
 use reading::{Act, Reading};
 use sign::{Sign, Signs};
 
@@ -61,6 +64,7 @@ use sign::{Sign, Signs};
 #[derive(Debug, Clone)]
 pub struct Parser {
     lexicon: Arc<Lexicon>,
+    watched: Arc<Watched>,
 }
 
 impl Parser {
@@ -70,12 +74,12 @@ impl Parser {
     ///
     /// [`Error::Internal`] if the built-in lexicon does not read, which a test rules out.
     pub fn new() -> Result<Self, Error> {
-        Lexicon::shared().map(|lexicon| Self { lexicon })
+        Lexicon::shared().map(|lexicon| Self { watched: Watched::shared(&lexicon), lexicon })
     }
 
     /// A parser with a lexicon of the user's.
     pub fn with_lexicon(lexicon: Lexicon) -> Self {
-        Self { lexicon: Arc::new(lexicon) }
+        Self { watched: Arc::new(Watched::of(&lexicon)), lexicon: Arc::new(lexicon) }
     }
 
     /// Parses a text outside of a governor: for tools that look at what the parser
@@ -142,12 +146,15 @@ impl Parser {
             return Err(Error::PayloadTooLarge { what: "input", size, limit: MAX_INPUT_BYTES });
         }
         check_context(request.context)?;
-        let (text, hidden) = normalise::normalise(request.input);
-        if text.trim().is_empty() {
+        let normalised = normalise::normalise(request.input, &self.lexicon);
+        if normalised.text.trim().is_empty() && normalised.unseen.is_empty() {
             return Err(Error::input("input", "is blank; expected what the agent wants to do"));
         }
-        let mut reading = format::read(&text, &self.lexicon);
-        reading.facts.signs = reading.facts.signs.with(hidden).with(environment(request.context));
+        let (mut reading, decoded) = normalise::read_on(&normalised, &self.lexicon, &self.watched);
+        let contents = classification::scan(&normalised.text, &decoded);
+        contents.mark(&mut reading);
+        reading.facts.contents = Some(contents.class());
+        reading.facts.signs = reading.facts.signs.with(surroundings(request.context));
         Ok(reading)
     }
 
@@ -225,7 +232,8 @@ impl<'r> Verdict<'r> {
         let mut add = |key: &str, value: Value| {
             context.entry(key).or_insert(value);
         };
-        let classification = classification::of(&reading.acts, reading.facts.signs);
+        let classification = classification::of(&reading.acts, reading.facts.signs)
+            .max(reading.facts.contents.unwrap_or(Classification::Public));
         add("dataClassification", classification.as_str().into());
         add("operation", self.primary.operation.as_str().into());
         add("resource", self.primary.resource.as_str().into());
@@ -287,8 +295,15 @@ fn floor(action: &Action, capabilities: &[Capability], reading: &Reading) -> Ris
     if is_public { RiskLevel::Low } else { risk_floor(action, capabilities) }
 }
 
-/// What the caller's context says of the environment.
-fn environment(context: &Map<String, Value>) -> Signs {
-    let is_production = context.get("environment").and_then(Value::as_str).is_some_and(names_production);
-    if is_production { Signs::of(Sign::Production) } else { Signs::default() }
+/// What the caller's context says of the environment and of the data.
+fn surroundings(context: &Map<String, Value>) -> Signs {
+    let word = |key: &str| context.get(key).and_then(Value::as_str);
+    let mut signs = Signs::default();
+    if word("environment").is_some_and(names_production) {
+        signs.add(Sign::Production);
+    }
+    if word("dataClassification").is_some_and(|class| Classification::of_word(class) >= Classification::Confidential) {
+        signs.add(Sign::Declared);
+    }
+    signs
 }

@@ -1,7 +1,7 @@
 //! The program table: what a command-line program does, by its name, its
 //! subcommands and its flags.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::model::{Error, Operation, Resource, RiskLevel};
 
@@ -14,6 +14,11 @@ pub(crate) struct Programs(HashMap<Box<str>, Program>);
 impl Programs {
     pub(crate) fn get(&self, name: &str) -> Option<&Program> {
         self.0.get(name)
+    }
+
+    /// The program with its name as the table has it.
+    pub(crate) fn entry(&self, name: &str) -> Option<(&str, &Program)> {
+        self.0.get_key_value(name).map(|(name, program)| (&**name, program))
     }
 
     pub(crate) fn knows(&self, name: &str) -> bool {
@@ -41,31 +46,53 @@ pub(crate) struct Program {
     pub rule: Option<CommandRule>,
     /// The resource of subcommands that are read by their verb.
     pub resource: Option<Resource>,
-    /// How it runs another command, if it does.
-    pub wraps: Option<Wraps>,
+    /// How it runs another command, if it does: the first way that fits its arguments.
+    pub wraps: Vec<Wraps>,
     subcommands: HashMap<Box<str>, CommandRule>,
+    /// How a subcommand runs another command: `docker exec box ls`.
+    sub_wraps: HashMap<Box<str>, Vec<Wraps>>,
     flags: HashMap<Box<str>, FlagRule>,
-    values: Vec<Box<str>>,
+    values: HashSet<Box<str>>,
 }
 
 /// Where the command stands that a program runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wraps {
-    /// Behind its own flags: `sudo -u bob ls`.
-    Rest,
-    /// Behind its first plain argument: `ssh host ls`.
-    AfterFirst,
+    /// Behind its own flags and so many plain arguments: `sudo -u bob ls`, `timeout 5 ls`.
+    /// As a `text` it is joined and read by a shell once more: `ssh host ls`.
+    After { plain: usize, text: bool },
+    /// Behind `--`.
+    AfterDashes,
     /// In the argument of a flag: `bash -c 'ls'`.
     Flag(Box<str>),
 }
 
+impl Wraps {
+    /// `rest`, `after-1`, `text`, `text-after-1`, `--`, or a flag; several between blanks.
+    fn read(text: &str) -> Result<Vec<Self>, Error> {
+        text.split_whitespace()
+            .map(|word| {
+                let faulty = || Error::input("program", format!("wraps {word:?}: expected rest, after-N, text, text-after-N, -- or a flag"));
+                let count = |count: &str| count.parse().map_err(|_| faulty());
+                Ok(match word {
+                    "--" => Self::AfterDashes,
+                    "rest" => Self::After { plain: 0, text: false },
+                    "text" => Self::After { plain: 0, text: true },
+                    "after-first" => Self::After { plain: 1, text: false },
+                    flag if flag.starts_with(['-', '/']) => Self::Flag(flag.into()),
+                    other => match (other.strip_prefix("after-"), other.strip_prefix("text-after-")) {
+                        (Some(plain), _) => Self::After { plain: count(plain)?, text: false },
+                        (_, Some(plain)) => Self::After { plain: count(plain)?, text: true },
+                        _ => return Err(faulty()),
+                    },
+                })
+            })
+            .collect()
+    }
+}
+
 impl Program {
     fn read(text: &ProgramText) -> Result<Self, Error> {
-        let wraps = text.wraps.as_deref().map(|place| match place {
-            "rest" => Wraps::Rest,
-            "after-first" => Wraps::AfterFirst,
-            flag => Wraps::Flag(flag.into()),
-        });
         Ok(Self {
             rule: text.rule.as_deref().map(CommandRule::read).transpose()?,
             resource: text
@@ -73,12 +100,18 @@ impl Program {
                 .as_deref()
                 .map(|word| word.parse().map_err(|error| Error::input("program", format!("{error}"))))
                 .transpose()?,
-            wraps,
+            wraps: Wraps::read(text.wraps.as_deref().unwrap_or(""))?,
             subcommands: text
                 .sub
                 .iter()
                 .flat_map(|(names, rule)| names.split('|').map(move |name| (name, rule)))
                 .map(|(name, rule)| Ok((name.into(), CommandRule::read(rule)?)))
+                .collect::<Result<_, Error>>()?,
+            sub_wraps: text
+                .wrap
+                .iter()
+                .flat_map(|(names, wraps)| names.split('|').map(move |name| (name, wraps)))
+                .map(|(name, wraps)| Ok((name.into(), Wraps::read(wraps)?)))
                 .collect::<Result<_, Error>>()?,
             flags: text
                 .flag
@@ -98,6 +131,21 @@ impl Program {
         (1..=plain.len().min(4)).rev().find_map(|length| self.subcommands.get(plain.get(..length)?.join(" ").as_str()))
     }
 
+    /// Whether some of its subcommands run other commands.
+    pub(crate) fn wraps_by_subcommand(&self) -> bool {
+        !self.sub_wraps.is_empty()
+    }
+
+    /// How the subcommand of exactly these words runs another command.
+    pub(crate) fn subcommand_wraps(&self, words: &[&str]) -> Option<&[Wraps]> {
+        self.sub_wraps.get(words.join(" ").as_str()).map(Vec::as_slice)
+    }
+
+    /// Whether its flags may stand behind a plain argument: `su bob -c ls`.
+    pub(crate) fn takes_early_plain(&self) -> bool {
+        self.wraps.len() == 1 || self.wraps_by_subcommand()
+    }
+
     /// The rule of a flag; of a cluster or an assignment, that of its name.
     pub(crate) fn flag(&self, flag: &str) -> Option<&FlagRule> {
         let name = flag.split('=').next().unwrap_or(flag);
@@ -113,7 +161,7 @@ impl Program {
 
     /// Whether the flag takes the next word as its value.
     pub(crate) fn takes_value(&self, flag: &str) -> bool {
-        self.values.iter().any(|known| **known == *flag)
+        self.values.contains(flag)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a reader hands to the assessment: the acts that it found and the facts
 //! that hold for the whole request.
 
-use crate::model::{Operation, Resource, RiskLevel};
+use crate::model::{Classification, Operation, Resource, RiskLevel};
 
 use super::sign::{Sign, Signs};
 
@@ -144,6 +144,8 @@ pub(crate) struct Facts {
     pub target: Option<String>,
     /// The share of the words that are known, from 0 to 1; absent where the form has a grammar.
     pub known: Option<f64>,
+    /// The class of the data that stands in the input itself.
+    pub contents: Option<Classification>,
     /// What in the input showed a sign, where that is not the act's own words.
     pub shown: Vec<(Sign, Box<str>)>,
 }

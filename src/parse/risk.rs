@@ -19,9 +19,10 @@ pub(crate) fn assess(act: &Act, facts: &Facts) -> Assessment {
     let signs = act.signs.with(facts.signs);
     let case = Case { act, facts, signs, causes: Cell::default() };
     let mut level = match act.risk {
-        Some(level) => level.max(case.unclear_floor()),
-        None => case.by_table().max(case.unclear_floor()),
+        Some(level) => level,
+        None => case.by_table(),
     };
+    level = level.max(case.unclear_floor()).max(case.leak_floor());
     if case.must_raise(level) {
         level = level.raised();
     }
@@ -53,6 +54,30 @@ impl Case<'_> {
 
     fn unclear_floor(&self) -> RiskLevel {
         if self.shows(Sign::Unclear) { RiskLevel::Medium } else { RiskLevel::Low }
+    }
+
+    /// What the patterns found, when it leaves: keys and passwords to outside are the worst that
+    /// can be sent; cards, persons' numbers and what the caller calls confidential come next.
+    fn leak_floor(&self) -> RiskLevel {
+        let secret = self.shows(Sign::AccessKey) | self.shows(Sign::PasswordValue);
+        let personal = self.shows(Sign::CardNumber) | self.shows(Sign::NationalId);
+        let listed = self.shows(Sign::ContactList) | self.shows(Sign::BankAccount);
+        let declared = self.signs.has(Sign::Declared);
+        if self.act.operation != Operation::Send || !(secret || personal || listed || declared) {
+            return RiskLevel::Low;
+        }
+        let outside = self.signs.has(Sign::Outside)
+            || matches!(self.act.resource, Resource::Social | Resource::Web | Resource::Email)
+            || self.facts.target.as_deref().is_some_and(|target| target.contains('@') || target.contains("://"));
+        match (secret, outside) {
+            (true, true) => RiskLevel::Critical,
+            (true, false) => RiskLevel::High,
+            (false, true) if personal || declared => {
+                self.shows(Sign::Declared);
+                RiskLevel::High
+            }
+            _ => RiskLevel::Low,
+        }
     }
 
     fn by_table(&self) -> RiskLevel {
@@ -231,7 +256,9 @@ impl Case<'_> {
     /// The raising conditions that the table did not count already.
     fn must_raise(&self, level: RiskLevel) -> bool {
         let mut raise = false;
-        for sign in [Sign::Override, Sign::Conceal, Sign::HiddenCharacters, Sign::MixedScripts] {
+        for sign in
+            [Sign::Override, Sign::Conceal, Sign::HiddenCharacters, Sign::MixedScripts, Sign::Disguised, Sign::Encoded]
+        {
             raise |= self.shows(sign);
         }
         let operation = self.act.operation;

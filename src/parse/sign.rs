@@ -35,6 +35,24 @@ signs! {
     HiddenCharacters = "hidden_characters", "invisible or direction-changing characters were hidden in the text";
     /// Letters of several scripts stand in one word.
     MixedScripts = "mixed_scripts", "a word mixes letters of different scripts";
+    /// Words were written so as not to be found.
+    Disguised = "disguised", "words were disguised";
+    /// Something encoded asks for something.
+    Encoded = "encoded", "an encoded part asks for something";
+    /// A payment card's number stands in the text.
+    CardNumber = "card_number", "contains a payment card number";
+    /// A bank account's number stands in the text.
+    BankAccount = "bank_account", "contains a bank account number";
+    /// A person's number with the state stands in the text.
+    NationalId = "national_id", "contains a national identification number";
+    /// A key or token stands in the text.
+    AccessKey = "access_key", "contains an access key";
+    /// A password stands in the text.
+    PasswordValue = "password_value", "contains a password";
+    /// Ways to reach several people stand in the text.
+    ContactList = "contact_list", "contains contact details of several people";
+    /// The caller says that the data is confidential.
+    Declared = "declared", "the caller calls the data confidential";
     /// What is to be done stands elsewhere, unseen.
     UnseenInstructions = "unseen_instructions", "follows instructions that are not in the request";
     /// Something in it could not be read with certainty.
@@ -97,6 +115,10 @@ signs! {
     Harmless = "harmless", "a local effect";
     /// A bounded or narrowed set.
     Bounded = "bounded", "a bounded set";
+    /// Something is to be gone, in other words than a verb's.
+    Destroys = "destroys", "something is to be gone for good";
+    /// Words that sound like a sign and are none.
+    Ordinary = "ordinary", "an everyday word";
     /// Upkeep of one's own host.
     Upkeep = "upkeep", "routine upkeep";
 }
@@ -106,10 +128,6 @@ signs! {
 pub(crate) struct Signs(u64);
 
 impl Signs {
-    pub(crate) const fn of(sign: Sign) -> Self {
-        Self(1 << sign as u8)
-    }
-
     pub(crate) const fn has(self, sign: Sign) -> bool {
         self.0 & (1 << sign as u8) != 0
     }

@@ -1,22 +1,22 @@
 //! The lists of what turns a harmless look into harm, by name: programs, flags,
 //! variables, paths. They are the crate's own: a user's lexicon does not thin them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 /// Whether the list holds the word.
 pub(super) fn holds(list: &str, word: &str) -> bool {
-    items(list).iter().any(|known| known == word)
+    LISTS.get(list).is_some_and(|list| list.set.contains(word))
 }
 
-/// Whether the list holds `program:flag` for the flag or for what it begins with.
-pub(super) fn holds_of(list: &str, program: &str, matches: impl Fn(&str) -> bool) -> bool {
-    items(list).iter().any(|known| known.split_once(':').is_some_and(|(of, part)| of == program && matches(part)))
+/// Of a list of `program:part`, the parts of this program.
+pub(super) fn parts(list: &str, program: &str) -> &'static [String] {
+    LISTS.get(list).and_then(|list| list.of.get(program)).map_or(&[], Vec::as_slice)
 }
 
-/// The words of a list.
+/// The words of a list, in its order.
 pub(super) fn items(list: &str) -> &'static [String] {
-    LISTS.get(list).map_or(&[], Vec::as_slice)
+    LISTS.get(list).map_or(&[], |list| list.words.as_slice())
 }
 
 /// Whether a text calls what runs programs or removes files, in some programming language.
@@ -31,10 +31,29 @@ pub(super) fn calls_code(text: &str) -> bool {
     })
 }
 
+/// One list, laid out for each way in which it is asked.
+#[derive(Debug, Default)]
+struct List {
+    words: Vec<String>,
+    set: HashSet<String>,
+    of: HashMap<String, Vec<String>>,
+}
+
+impl List {
+    fn new(text: &str) -> Self {
+        let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        let mut of: HashMap<String, Vec<String>> = HashMap::new();
+        for (program, part) in words.iter().filter_map(|word| word.split_once(':')) {
+            of.entry(program.to_owned()).or_default().push(part.to_owned());
+        }
+        Self { set: words.iter().cloned().collect(), words, of }
+    }
+}
+
 // A test rules out that the file does not read.
-static LISTS: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
+static LISTS: LazyLock<HashMap<String, List>> = LazyLock::new(|| {
     let lists: HashMap<String, String> = toml::from_str(include_str!("../data/dangers.toml")).unwrap_or_default();
-    lists.into_iter().map(|(name, words)| (name, words.split_whitespace().map(str::to_owned).collect())).collect()
+    lists.into_iter().map(|(name, words)| (name, List::new(&words))).collect()
 });
 
 #[cfg(test)]
@@ -44,7 +63,7 @@ mod tests {
     #[test]
     fn the_lists_read() {
         assert!(holds("shells", "bash"));
-        assert!(LISTS.values().all(|words| !words.is_empty()));
+        assert!(LISTS.values().all(|words| !words.words.is_empty()));
     }
 
     #[test]

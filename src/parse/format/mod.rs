@@ -97,7 +97,10 @@ fn english(text: &str, lexicon: &Lexicon) -> Reading {
         let secret = Act::new("read", "secret_file", Resource::Credential, Operation::Read, 0.8);
         reading.push(secret.at_risk(RiskLevel::High));
     }
-    if let Some(statement) = sql::embedded(text) {
+    // "Explain what DROP TABLE does" runs nothing.
+    let only_asks = !reading.acts.is_empty()
+        && reading.acts.iter().all(|act| act.operation == Operation::Read && act.resource == Resource::Information);
+    if let Some(statement) = sql::embedded(text).filter(|_| !only_asks) {
         reading.absorb(statement);
     }
     reading

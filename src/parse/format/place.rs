@@ -1,6 +1,10 @@
 //! Paths and addresses: whether one names a secret, or a part of the system that
 //! a write would change. They are compared with their dots and slashes resolved.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use super::dangers::{holds, items};
 
 /// The path in lower case with `//`, `/./` and `..` resolved and the home written `~`.
@@ -25,12 +29,15 @@ pub(super) fn resolved(path: &str) -> String {
 
 /// Files that hold secrets, and addresses that hand them out.
 pub(super) fn is_secret(path: &str) -> bool {
+    if !may_be_place(path) {
+        return false;
+    }
     let path = resolved(path);
     let name = path.rsplit(['/', '=', '@', ':']).next().unwrap_or("");
     if has_ending(&path, "pub") || path.ends_with(".ssh/config") || path.ends_with("known_hosts") {
         return false;
     }
-    items("secret_parts").iter().any(|part| path.contains(part.as_str()))
+    SECRET_PARTS.as_ref().is_some_and(|parts| parts.is_match(&path))
         || holds("secret_names", name)
         || has_path_shape(&path) && items("secret_endings").iter().any(|ending| has_ending(name, ending))
         || has_ending(name, "pem") && !["cert", "chain", "ca.", "ca-"].iter().any(|public| name.contains(public))
@@ -40,6 +47,9 @@ pub(super) fn is_secret(path: &str) -> bool {
 
 /// Whether a write there changes the system or what a user's shell runs.
 pub(super) fn is_system(path: &str) -> bool {
+    if !path.contains(['/', '.', '\\']) && !matches!(path, "crontab" | "authorized_keys" | "sudoers") {
+        return false;
+    }
     let path = resolved(path);
     let name = path.rsplit('/').next().unwrap_or("");
     if items("harmless_devices").iter().any(|device| is_under(&path, device)) {
@@ -52,6 +62,14 @@ pub(super) fn is_system(path: &str) -> bool {
         || path.starts_with("/e")
             && path.contains(WILD)
             && path.split('/').nth(1).is_some_and(|first| could_be(first, "etc"))
+}
+
+/// A place that anyone may write to, or where what was just fetched lies: no home of a program.
+pub(super) fn is_open_to_all(path: &str) -> bool {
+    path.contains('/') && {
+        let path = resolved(path);
+        items("open_roots").iter().any(|root| is_under(&path, root))
+    }
 }
 
 /// The whole system, or all that a user has.
@@ -75,6 +93,17 @@ pub(super) fn is_whole(path: &str) -> bool {
             | "/opt"
     )
 }
+
+/// Whether a word can name a file at all that matters: most arguments cannot, and are told at a glance.
+fn may_be_place(path: &str) -> bool {
+    path.contains(['/', '.', '\\', '_', '~', '$', '@']) || holds("secret_names", path) || path.len() > 6 && path.contains("passwd")
+}
+
+/// The parts as one pattern, so that a path is gone through once.
+static SECRET_PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let parts: Vec<String> = items("secret_parts").iter().map(|part| regex::escape(part)).collect();
+    Regex::new(&parts.join("|")).ok()
+});
 
 /// A wildcard or a variable where secrets lie reaches them.
 fn is_wild_secret(path: &str) -> bool {

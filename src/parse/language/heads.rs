@@ -2,7 +2,7 @@
 //! wishes and questions; and which only tell, quote, or are forbidden.
 
 use crate::model::Operation;
-use crate::parse::lexicon::{Form, Function, Lexicon, VerbId};
+use crate::parse::lexicon::{Class, Form, Function, Lexicon, VerbId};
 
 use super::token::{Kind, Token};
 
@@ -45,11 +45,16 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
     let Some(opening) = (from..to).find(|&index| !is_skipped(tokens, index)) else { return };
     let sentence = Sentence { tokens, from, to, lexicon };
     let asks = sentence.is_question(opening);
+    let inquires = asks && tokens.get(opening).is_some_and(|token| token.is(Function::Question));
     let (mut about, mut reminds) = (false, false);
     for index in opening..to {
         let Some(token) = tokens.get(index) else { break };
         if token.is(Function::About) {
             about = true;
+            if let Some(last) = heads.get_mut(first_new..).and_then(<[Head]>::last_mut) {
+                // "List the steps to revoke a key" lists steps.
+                last.end = index;
+            }
             if heads.len() == first_new {
                 heads.push(Head {
                     verb: None,
@@ -66,6 +71,8 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
         // "Remind me to call" calls nobody.
         let is_reminder = reminds && index > from && tokens.get(index - 1).is_some_and(|before| before.word == "to");
         let manner = if about || is_reminder { None } else { sentence.manner(index, asks) };
+        // "How much do I have to pay": the verb is what is asked about.
+        let manner = manner.filter(|manner| !inquires || matches!(manner, Manner::Asked | Manner::Question));
         if manner.is_none()
             && !about
             && let Some((manner, verb)) = sentence.passive(index)
@@ -87,7 +94,7 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
             if let Some(previous) = heads.get_mut(first_new..).and_then(<[Head]>::last_mut) {
                 previous.end = index;
             }
-            reminds |= lexicon.verb(verb).lemma == "remind";
+            reminds |= lexicon.verb(verb).is(Class::Reminds);
             heads.push(Head {
                 verb: Some(verb),
                 manner,
@@ -173,7 +180,11 @@ impl Sentence<'_, '_> {
             .tokens
             .get(opening)
             .is_some_and(|token| token.is(Function::Modal) || token.is(Function::Auxiliary) && token.word != "do");
-        is_helper && self.tokens.get(opening + 1).is_some_and(|next| next.is(Function::Pronoun))
+        is_helper
+            && self
+                .tokens
+                .get(opening + 1)
+                .is_some_and(|next| next.is(Function::Pronoun) || next.is(Function::Determiner))
     }
 
     /// How the verb at `index` is asked for, if it is.

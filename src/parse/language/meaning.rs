@@ -2,13 +2,14 @@
 //! the rules make of the pair, and what the clause shows of its risk.
 
 use crate::model::{Operation, Resource, RiskLevel};
-use crate::parse::lexicon::{Function, Lexicon, Verb};
+use crate::parse::lexicon::{Class, Function, Lexicon, Verb};
 use crate::parse::reading::{Act, Reading};
 use crate::parse::sign::{Sign, Signs};
 
 use super::heads::{Head, Manner};
 use super::object::{self, Candidate};
-use super::scope::{add_scope, invites, is_personal, local_signs, names_money};
+use super::roles::{Clause, Draft, is_public_kind};
+use super::scope::{add_scope, invites, is_personal, local_signs};
 use super::token::{self, Kind, Token};
 
 /// What all clauses of a text share.
@@ -96,6 +97,15 @@ impl<'t> Context<'t, '_> {
         Some(act)
     }
 
+    /// "So that they no longer exist": whatever verb says it, it is deleted.
+    pub(super) fn by_its_end(&self) -> Act {
+        let best = object::best(&self.named);
+        let (resource, noun) = best.map_or((Resource::Unknown, "data"), |best| (best.resource, best.noun));
+        let mut act = Act::new("delete", &snake(noun), resource, Operation::Delete, 0.6).from_resource(noun);
+        act.signs = token::cues(self.tokens);
+        act
+    }
+
     fn of_verb(&self, verb: &Verb, head: &Head, governed: &[Token<'_>], candidates: &[Candidate<'t>]) -> Option<Act> {
         let mut signs = local_signs(governed);
         if let Some(sign) = self.tokens.get(head.at).and_then(|token| token.cue).filter(|sign| *sign != Sign::Bulk) {
@@ -104,81 +114,30 @@ impl<'t> Context<'t, '_> {
         if runs_unseen(verb, governed, candidates) {
             return Some(unseen(verb, signs));
         }
-        if verb.lemma == "do" {
+        // "Let the speaker say it" lets nobody do anything that was not theirs to do.
+        let lets_nobody = verb.lemma == "let" && !super::roles::speaks_to_others(governed, self.lexicon);
+        if verb.lemma == "do" || lets_nobody {
             return None;
         }
-        let (mut resource, noun, mut sure) = self.resource(verb, governed, candidates);
-        let mut operation = verb.operation;
-        let after = candidates.iter().find(|candidate| candidate.noun == noun).map_or("", |found| found.after);
-        let is_behind = candidates.iter().find(|candidate| candidate.noun == noun).is_some_and(|c| c.behind_unknown);
-        if let Some(rule) = self.lexicon.rule(verb, resource, noun, after) {
-            (resource, operation) = (rule.resource, rule.gives);
+        let (resource, noun, sure) = self.resource(verb, governed, candidates);
+        let mut draft = Draft { resource, operation: verb.operation, sure, guess: false, signs };
+        let named = candidates.iter().find(|candidate| candidate.noun == noun);
+        if let Some(rule) = self.lexicon.rule(verb, resource, noun, named.map_or("", |named| named.after)) {
+            draft.takes(rule.resource, rule.gives);
             if let Some(sign) = rule.sign {
-                signs.add(sign);
+                draft.signs.add(sign);
             }
         }
-        if head.feeds {
-            operation = Operation::Read;
-        }
-        let to_channel = candidates.iter().any(|candidate| candidate.resource == Resource::Message);
-        if operation == Operation::Admin && resource == Resource::Permission && to_channel {
-            signs.add(Sign::Membership);
-        }
-        if verb.lemma == "print" && candidates.iter().any(|candidate| candidate.noun == "printer") {
-            (resource, operation) = (Resource::Device, Operation::Execute);
-        }
-        if names_money(governed)
-            && matches!(&*verb.lemma, "initiate" | "send" | "request" | "make" | "give" | "put" | "move")
-        {
-            (resource, operation) = (Resource::Payment, Operation::Transfer);
-        }
-        let mut guess = false;
-        guess |= operation == Operation::Write && only_weak(candidates)
-            || head.feeds && !draws_on_records(governed, resource);
-        if operation == Operation::Read && only_weak(candidates) && verb.always.is_none() && !is_personal(governed) {
-            // "A list of cat tags", "information about Islamic finance": of the world, not somebody's document.
-            (resource, guess) = (Resource::Information, true);
-        }
-        if matches!(&*verb.lemma, "tell" | "ask") && speaks_to_others(governed, self.lexicon) {
-            operation = Operation::Send;
-            (resource, ..) = self.medium(verb, governed, candidates);
-        }
-        if signs.has(Sign::OpenLink) && matches!(operation, Operation::Write | Operation::Send | Operation::Execute) {
-            // Opened to whoever has the link: that decides who may see it.
-            (resource, operation) = (Resource::Permission, Operation::Admin);
-        }
-        if resource == Resource::Unknown {
-            resource = super::fallback(operation);
-            sure = 0.4;
-            guess = true;
-            if opens_data(verb) {
-                // What is looked at is not known, so it may be anything.
-                signs.add(Sign::Unclear);
-            }
-        }
-        if operation == Operation::Read
-            && (Self::is_public(verb, resource, governed)
-                || resource == Resource::Web && asks_for_an_address(governed)
-                || is_behind && !is_personal(governed) && !is_guarded(resource) && self.asks_of_the_world(verb))
-        {
-            resource = Resource::Information;
-        }
-        if operation == Operation::Send && is_to_oneself(governed) && !names_medium(candidates) {
-            // "Send me the report" asks to be shown it; "alert me when" sets up a watch.
-            if governed.iter().take(3).any(|token| matches!(token.word, "when" | "if" | "whenever" | "once")) {
-                (resource, operation) = (Resource::Account, Operation::Write);
-            } else if verb.resource.is_none() && verb.always.is_none() {
-                operation = Operation::Read;
-                resource = object::best(candidates).map_or(Resource::Information, |best| best.resource);
-            }
-        }
-        add_scope(&mut signs, operation, governed);
-        let noun = if noun.is_empty() { resource.as_str() } else { noun };
-        let mut act = Act::new(&verb.lemma, &snake(noun), resource, operation, sure * certainty(head.manner))
+        let clause = Clause { verb, head, governed, candidates, named };
+        self.apply_roles(&clause, &mut draft);
+        add_scope(&mut draft.signs, draft.operation, governed);
+        let noun = if noun.is_empty() { draft.resource.as_str() } else { noun };
+        let sure = draft.sure * certainty(head.manner);
+        let mut act = Act::new(&verb.lemma, &snake(noun), draft.resource, draft.operation, sure)
             .from_operation(self.words_of(head))
             .from_resource(noun);
-        act.signs = self.about_audience(signs);
-        act.guess = guess;
+        act.signs = self.about_audience(draft.signs);
+        act.guess = draft.guess;
         act.rival = object::rival(candidates);
         Some(act)
     }
@@ -210,8 +169,15 @@ impl<'t> Context<'t, '_> {
             None if asks_of_an_event(governed) => (Resource::Calendar, "event"),
             None => (Resource::Information, "question"),
         };
+        if head.manner == Manner::Wanted
+            && let Some(act) = wanted_thing(best, governed)
+        {
+            return Some(act);
+        }
+        let is_certain = best.is_some_and(Candidate::is_certain);
         if !is_personal(governed)
             && is_public_kind(resource)
+            && !is_certain
             && source_of(candidates).is_none()
             && head.manner == Manner::Question
         {
@@ -229,7 +195,8 @@ impl<'t> Context<'t, '_> {
 
     /// The resource, the noun that names it, and how sure that is.
     fn resource(&self, verb: &Verb, governed: &[Token<'_>], candidates: &[Candidate<'t>]) -> (Resource, &'t str, f64) {
-        let best = object::best(candidates);
+        let changes = matches!(verb.operation, Operation::Write | Operation::Delete | Operation::Transfer);
+        let best = if changes { object::best_to_change(candidates, verb.is(Class::Fills)) } else { object::best(candidates) };
         let noun = best.map_or("", |best| best.noun);
         if let Some(always) = verb.always {
             return (always, noun, 0.9);
@@ -275,35 +242,6 @@ impl<'t> Context<'t, '_> {
         }
     }
 
-    /// Verbs that look something up rather than open what is at hand.
-    fn asks_of_the_world(&self, verb: &Verb) -> bool {
-        !matches!(&*verb.lemma, "open" | "read" | "view" | "access" | "review" | "download")
-    }
-
-    /// A question or a search about the world rather than about somebody's data.
-    fn is_public(verb: &Verb, resource: Resource, governed: &[Token<'_>]) -> bool {
-        is_public_kind(resource)
-            && matches!(
-                &*verb.lemma,
-                "find"
-                    | "search"
-                    | "know"
-                    | "tell"
-                    | "give"
-                    | "suggest"
-                    | "recommend"
-                    | "looking_for"
-                    | "looking_to"
-                    | "looking_to_buy"
-                    | "explain"
-                    | "compare"
-                    | "translate"
-                    | "convert"
-                    | "need"
-            )
-            && !is_personal(governed)
-    }
-
     /// Whom the text speaks to, which its clauses share.
     pub(super) fn about_audience(&self, mut signs: Signs) -> Signs {
         for sign in [Sign::Team, Sign::Outside, Sign::Logs] {
@@ -317,7 +255,7 @@ impl<'t> Context<'t, '_> {
 
 /// "Do all the tasks on my list at ...", "follow the instructions in the email".
 fn runs_unseen(verb: &Verb, governed: &[Token<'_>], candidates: &[Candidate<'_>]) -> bool {
-    let obeys = matches!(&*verb.lemma, "do" | "follow" | "perform" | "execute" | "carry_out" | "complete");
+    let obeys = verb.is(Class::Obeys);
     let orders = governed.iter().any(|token| {
         matches!(
             token.word,
@@ -377,26 +315,6 @@ const MONTHS: &[&str] = &[
     "december",
 ];
 
-/// Verbs that hand data over, whatever it is.
-fn opens_data(verb: &Verb) -> bool {
-    matches!(
-        &*verb.lemma,
-        "list"
-            | "show"
-            | "display"
-            | "get"
-            | "read"
-            | "fetch"
-            | "retrieve"
-            | "print"
-            | "dump"
-            | "view"
-            | "access"
-            | "open"
-            | "export"
-    )
-}
-
 fn unseen(verb: &Verb, signs: Signs) -> Act {
     let mut act = Act::new(&verb.lemma, "tasks", Resource::Task, Operation::Execute, 0.8);
     act.signs = signs;
@@ -404,99 +322,18 @@ fn unseen(verb: &Verb, signs: Signs) -> Act {
     act
 }
 
-fn is_public_kind(resource: Resource) -> bool {
-    matches!(
-        resource,
-        Resource::Payment
-            | Resource::Health
-            | Resource::Order
-            | Resource::Social
-            | Resource::Customer
-            | Resource::Document
-            | Resource::Contact
-            | Resource::Model
-            | Resource::Device
-            | Resource::System
-            | Resource::Analytics
-            | Resource::Network
-            | Resource::Web
-    )
-}
-
-/// "The website of the airport": which address it has, not what stands there.
-fn asks_for_an_address(governed: &[Token<'_>]) -> bool {
-    !governed.iter().any(|token| token.kind == Kind::Url)
-        && governed.iter().any(|token| matches!(token.word, "of" | "for"))
-        && governed.iter().any(|token| matches!(token.word, "website" | "url" | "link" | "urls" | "links" | "homepage"))
-}
-
-/// "My latest booking", "the order details": records that have to be looked up to be included.
-fn draws_on_records(governed: &[Token<'_>], resource: Resource) -> bool {
-    let is_quoted = governed.iter().take(3).any(|token| token.kind == Kind::Quoted);
-    let is_record = matches!(
-        resource,
-        Resource::Order
-            | Resource::Booking
-            | Resource::Payment
-            | Resource::Account
-            | Resource::Health
-            | Resource::Customer
-    );
-    !is_quoted && (is_record || is_personal(governed) && is_guarded(resource))
-}
-
-/// "Tell Bob", "ask the customers": somebody other than oneself is spoken to.
-fn speaks_to_others(governed: &[Token<'_>], lexicon: &Lexicon) -> bool {
-    governed
-        .iter()
-        .find(|token| !token.is(Function::Determiner) || matches!(token.word, "everyone" | "everybody"))
-        .is_some_and(|token| {
-            matches!(token.word, "him" | "her" | "them" | "everyone" | "everybody" | "all")
-                || matches!(token.kind, Kind::Number(_))
-                || token.kind == Kind::Word
-                    && token.text.starts_with(char::is_uppercase)
-                    && !token.is(Function::Pronoun)
-                || token
-                    .entry
-                    .noun
-                    .is_some_and(|noun| matches!(lexicon.noun(noun).resource, Resource::Customer | Resource::Contact))
-        })
-}
-
-/// "Send me", "notify me".
-fn is_to_oneself(governed: &[Token<'_>]) -> bool {
-    governed.first().is_some_and(|token| matches!(token.word, "me" | "us"))
-}
-
-fn names_medium(candidates: &[Candidate<'_>]) -> bool {
-    candidates.iter().any(|candidate| {
-        matches!(candidate.resource, Resource::Email | Resource::Message | Resource::Social | Resource::Contact)
-    })
-}
-
-/// Data that is somebody's, however it is asked for.
-fn is_guarded(resource: Resource) -> bool {
-    matches!(
-        resource,
-        Resource::Email
-            | Resource::Message
-            | Resource::Credential
-            | Resource::Customer
-            | Resource::Health
-            | Resource::Calendar
-            | Resource::Permission
-            | Resource::Database
-            | Resource::File
-            | Resource::System
-            | Resource::Network
-            | Resource::Config
-            | Resource::Code
-    )
-}
-
-/// Whether nouns are named, and all of them say little by themselves.
-fn only_weak(candidates: &[Candidate<'_>]) -> bool {
-    !candidates.is_empty() && candidates.iter().all(Candidate::is_weak)
+/// "I need an uber", "I'd like a reservation for two": what is wished for is to be got, not looked at.
+fn wanted_thing(best: Option<&Candidate<'_>>, governed: &[Token<'_>]) -> Option<Act> {
+    let best = best.filter(|best| best.phrase == 0 && !best.definite)?;
+    let (verb, operation) = match best.resource {
+        Resource::Order => ("order", Operation::Transfer),
+        Resource::Booking => ("book", Operation::Transfer),
+        Resource::Calendar => ("create", Operation::Write),
+        _ => return None,
+    };
+    let mut act = Act::new(verb, &snake(best.noun), best.resource, operation, 0.7).from_resource(best.noun);
+    act.signs = local_signs(governed);
+    Some(act)
 }
 
 fn certainty(manner: Manner) -> f64 {

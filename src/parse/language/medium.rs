@@ -1,7 +1,7 @@
 //! By what a sending verb sends: mail, chat, a public post, a shared file.
 
 use crate::model::Resource;
-use crate::parse::lexicon::Verb;
+use crate::parse::lexicon::{Class, Verb};
 
 use super::meaning::Context;
 use super::object::{self, Candidate};
@@ -22,11 +22,11 @@ impl<'t> Context<'t, '_> {
                 .iter()
                 .find(|first| first.phrase == 0 && matches!(first.resource, Resource::Document | Resource::File));
             return match shared {
-                Some(shared) if matches!(&*verb.lemma, "share") => (shared.resource, shared.noun, 0.9),
+                Some(shared) if verb.is(Class::Shares) => (shared.resource, shared.noun, 0.9),
                 _ => (Resource::Email, "email", 0.9),
             };
         }
-        if verb.lemma == "share"
+        if verb.is(Class::Shares)
             && let Some(direct) = candidates.iter().find(|candidate| candidate.phrase == 0)
         {
             return (direct.resource, direct.noun, 0.85);
@@ -66,11 +66,11 @@ impl<'t> Context<'t, '_> {
                 return (wanted, found.noun, 0.7);
             }
         }
-        match &*verb.lemma {
-            "post" | "publish" | "comment" => (Resource::Social, "post", 0.7),
-            _ => object::best(candidates)
-                .filter(|best| matches!(best.resource, Resource::File | Resource::Document))
-                .map_or((Resource::Message, "message", 0.65), |best| (best.resource, best.noun, 0.7)),
+        if verb.is(Class::Posts) {
+            return (Resource::Social, "post", 0.7);
         }
+        object::best(candidates)
+            .filter(|best| matches!(best.resource, Resource::File | Resource::Document))
+            .map_or((Resource::Message, "message", 0.65), |best| (best.resource, best.noun, 0.7))
     }
 }

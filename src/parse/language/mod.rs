@@ -12,6 +12,7 @@ mod meaning;
 mod medium;
 mod object;
 mod request;
+mod roles;
 mod scope;
 mod sources;
 mod tidy;
@@ -19,7 +20,7 @@ mod token;
 
 use crate::model::{Operation, Resource};
 
-use super::lexicon::{Function, Lexicon};
+use super::lexicon::{Class, Function, Lexicon};
 use super::reading::{Act, Format, Reading};
 use super::sign::{Sign, Signs};
 use heads::Head;
@@ -37,7 +38,7 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
     let mut reading = Reading::new(Format::Text);
     facts::gather(&tokens, lexicon, &mut reading.facts);
     let cues = token::cues(&tokens);
-    reading.facts.signs = only_global(cues);
+    reading.facts.signs = reading.facts.signs.with(only_global(cues));
     for token in tokens.iter().filter(|token| token.cue.is_some()) {
         if let Some(sign) = token.cue {
             reading.facts.show(sign, token.text);
@@ -72,6 +73,9 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
     tidy::drop_guesses(&mut reading.acts);
     context.add_sources(&clauses, &mut reading);
     context.entailed(&mut reading);
+    if cues.has(Sign::Destroys) && !reading.acts.iter().any(|act| act.operation == Operation::Delete) {
+        reading.push(context.by_its_end());
+    }
     if cues.has(Sign::UnseenInstructions) {
         // "Open the page, then do exactly that": the page says what is done.
         let act = Act::new("follow", "instructions", Resource::Task, Operation::Execute, 0.7);
@@ -122,7 +126,8 @@ impl Comprehension {
             let entry = token.entry;
             let carries = entry.verb.is_some() || entry.noun.is_some() || entry.function == Some(Function::Question);
             covered += u32::from(carries || entry.function.is_some() || entry.cue.is_some());
-            meaningful |= carries || entry.function == Some(Function::About);
+            let opens_a_question = words == 1 && matches!(entry.function, Some(Function::Auxiliary | Function::Modal));
+            meaningful |= carries || entry.function == Some(Function::About) || opens_a_question;
             if entry.function.is_none() {
                 content += 1;
                 known += u32::from(carries || entry.cue.is_some());
@@ -155,8 +160,7 @@ fn commands<'a>(tokens: &[Token<'a>], heads: &[Head], text: &'a str, lexicon: &L
     // A plain command reaches to the end of its line, so that a later one in the line is part of it.
     let mut covered = 0;
     for head in heads {
-        let runs =
-            head.verb.is_some_and(|verb| matches!(&*lexicon.verb(verb).lemma, "run" | "execute" | "exec" | "launch"));
+        let runs = head.verb.is_some_and(|verb| lexicon.verb(verb).is(Class::Runs));
         if !runs {
             continue;
         }

@@ -23,6 +23,8 @@ pub(super) struct Candidate<'l> {
     pub after: &'static str,
     /// The phrase's head is a word that the lexicon does not know.
     pub behind_unknown: bool,
+    /// "The", "my", "this" before it: a certain one.
+    pub definite: bool,
 }
 
 impl Candidate<'_> {
@@ -34,6 +36,31 @@ impl Candidate<'_> {
             Preposition::Means => matches!(self.resource, Resource::File | Resource::Document | Resource::Web),
             _ => false,
         }
+    }
+
+    /// "The bill", "my order": somebody's own rather than one of the world's.
+    pub(super) const fn is_certain(&self) -> bool {
+        self.definite && matches!(self.resource, Resource::Payment | Resource::Order | Resource::Customer | Resource::Health)
+    }
+
+    /// Whether it is something that other things are put into.
+    fn holds(&self) -> bool {
+        matches!(self.after, "to" | "in" | "on")
+            && matches!(
+                self.resource,
+                Resource::Calendar
+                    | Resource::Database
+                    | Resource::File
+                    | Resource::Document
+                    | Resource::Code
+                    | Resource::Order
+                    | Resource::Account
+                    | Resource::Task
+                    | Resource::Contact
+                    | Resource::Config
+                    | Resource::Permission
+                    | Resource::Customer
+            )
     }
 
     /// Whether it says little by itself: content, list, page, summary.
@@ -86,8 +113,10 @@ pub(super) fn candidates<'l>(tokens: &[Token<'_>], lexicon: &'l Lexicon) -> Vec<
             preposition: walk.preposition,
             after: walk.after,
             behind_unknown: walk.behind_unknown,
+            definite: walk.definite,
         });
         walk.last_was_noun = true;
+        walk.last_was_text = strength > 1 && matches!(resource, Resource::Document | Resource::Information);
         walk.named = strength > 1;
     }
     found
@@ -99,6 +128,8 @@ struct Walk {
     preposition: Preposition,
     after: &'static str,
     last_was_noun: bool,
+    /// The last noun is a text, which tells of something.
+    last_was_text: bool,
     /// A noun that says something was named in this phrase.
     named: bool,
     /// A word that is not known stood in this phrase.
@@ -106,6 +137,8 @@ struct Walk {
     /// Behind an "of" whose head is such a word: "the statute of a contract".
     behind_unknown: bool,
     behind_of: bool,
+    /// A determiner that points at something certain stood in this phrase.
+    definite: bool,
 }
 
 impl Default for Walk {
@@ -115,19 +148,23 @@ impl Default for Walk {
             preposition: Preposition::None,
             after: "",
             last_was_noun: false,
+            last_was_text: false,
             named: false,
             unknown: false,
             behind_unknown: false,
             behind_of: false,
+            definite: false,
         }
     }
 }
 
 impl Walk {
     fn preposition(&mut self, token: &Token<'_>, is_first: bool) {
+        self.definite |= matches!(token.word, "the" | "my" | "our" | "this" | "his" | "her" | "their" | "your");
         if !token.is(Function::Preposition) {
             return;
         }
+        self.definite = false;
         if token.word == "of" {
             self.behind_unknown = self.unknown && !self.named;
             self.behind_of = self.named;
@@ -136,6 +173,10 @@ impl Walk {
         // A preposition right behind the verb ("look for", "search in") does not push the object away.
         self.phrase += usize::from(!is_first || self.phrase > 0 || self.preposition != Preposition::None);
         (self.preposition, self.after) = preposition_of(token.word);
+        if token.word == "on" && self.last_was_text {
+            // "An article on password security".
+            self.preposition = Preposition::Topic;
+        }
         (self.named, self.behind_of) = (false, false);
         // What a phrase of an unknown thing adds is no nearer to the verb: "the rules for a contract".
         self.behind_unknown = self.unknown && is_first;
@@ -184,6 +225,18 @@ impl Walk {
 /// The one that fits best; of equals the first.
 pub(super) fn best<'c, 'l>(candidates: &'c [Candidate<'l>]) -> Option<&'c Candidate<'l>> {
     candidates.iter().reduce(|best, next| if next.score > best.score { next } else { best })
+}
+
+/// The one that fits best as what is changed: facts of the world give way to what holds them.
+pub(super) fn best_to_change<'c, 'l>(candidates: &'c [Candidate<'l>], fills: bool) -> Option<&'c Candidate<'l>> {
+    // "Put the train into my calendar" changes the calendar.
+    let container =
+        candidates.iter().find(|candidate| fills && candidate.phrase > 0 && candidate.holds() && !candidate.is_weak());
+    if container.is_some() {
+        return container;
+    }
+    let held = candidates.iter().filter(|candidate| candidate.resource != Resource::Information && !candidate.is_weak());
+    held.reduce(|best, next| if next.score > best.score { next } else { best }).or_else(|| best(candidates))
 }
 
 /// The one that comes next with another resource, and by how much less it fits.

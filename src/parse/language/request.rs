@@ -2,7 +2,7 @@
 //! purposes, and wishes that explain what is then asked for.
 
 use crate::model::Operation;
-use crate::parse::lexicon::{Function, Lexicon};
+use crate::parse::lexicon::{Class, Function, Lexicon};
 
 use super::heads::{Head, Manner};
 use super::token::{Kind, Token};
@@ -32,7 +32,7 @@ pub(super) fn mark_ingredients(heads: &mut [Head], lexicon: &Lexicon) {
     let mut makes = false;
     for head in heads {
         let Some(verb) = head.verb.map(|verb| lexicon.verb(verb)) else { continue };
-        if makes && matches!(&*verb.lemma, "include" | "incorporate" | "mention" | "specify" | "encapsulate" | "use") {
+        if makes && verb.is(Class::Includes) {
             head.feeds = true;
         }
         makes |= matches!(verb.operation, Operation::Send | Operation::Write);

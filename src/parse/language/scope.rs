@@ -27,7 +27,7 @@ pub(super) fn is_personal(governed: &[Token<'_>]) -> bool {
         .enumerate()
         .take_while(|(place, token)| *place == 0 || !reason(token))
         .filter(|(_, token)| {
-            matches!(token.word, "my" | "our" | "i" | "we" | "mine" | "i've" | "their" | "his" | "her")
+            token.word.starts_with("my ") || token.word.contains(" my ") || matches!(token.word, "my" | "our" | "i" | "we" | "mine" | "i've" | "their" | "his" | "her")
         })
         .any(|(place, _)| place.checked_sub(1).and_then(|before| governed.get(before)).is_none_or(|t| t.word != "for"))
 }
@@ -53,12 +53,15 @@ pub(super) fn add_scope(signs: &mut Signs, operation: Operation, governed: &[Tok
     let Some(place) = governed.iter().position(reaches_wide) else { return };
     let rest = governed.get(place + 1..).unwrap_or(&[]);
     let counted = rest.first().is_some_and(|next| {
-        matches!(next.kind, Kind::Number(_)) || matches!(next.word, "two" | "three" | "four" | "five" | "of")
+        matches!(next.kind, Kind::Number(_)) || matches!(next.word, "two" | "three" | "four" | "five")
     });
     let narrowed = rest.iter().take(6).any(|token| {
         matches!(token.word, "named" | "called" | "matching" | "containing" | "ending" | "where" | "whose")
     });
-    if counted || (narrowed && operation == Operation::Read) {
+    // "Add all of them": those that were just named.
+    let named_before = operation == Operation::Write
+        && matches!(rest, [of, them, ..] if of.word == "of" && matches!(them.word, "them" | "these" | "those"));
+    if counted || named_before || (narrowed && operation == Operation::Read) {
         signs.add(Sign::Bounded);
     } else {
         signs.add(Sign::Bulk);

@@ -176,7 +176,7 @@ fn is_switched_off(argument: &str) -> bool {
     matches!(argument.split_once('='), Some((_, "none" | "false" | "no" | "0" | "off")))
 }
 
-fn from_rule(rule: &CommandRule) -> Vec<Act> {
+pub(super) fn from_rule(rule: &CommandRule) -> Vec<Act> {
     rule.capabilities
         .iter()
         .enumerate()

@@ -1,28 +1,52 @@
-//! Shell command lines: a conservative first reader. Every command of a line
-//! counts, also those in substitutions and behind `sudo`, `xargs` or `bash -c`.
-//! What the program table does not know is an execution, at least HIGH.
+//! Shell command lines: a conservative reader. Every command of a line counts,
+//! also those in substitutions, loops and functions, and behind `sudo`, `xargs`
+//! or `bash -c`.
+//!
+//! `lexer` cuts a line into its simple commands, `wrap` finds the command in a
+//! command, `output` tells what a pipeline prints where the line itself says it,
+//! `invocation` reads a program of the table, `unknown` one that the table does
+//! not know, `cmdlet` PowerShell's, `code` what interpreters are handed, and
+//! `danger`, `upload`, `control` and `feed` what a command does beside what its
+//! program is for. What cannot be read with certainty is an execution, at least HIGH.
 
+mod cmdlet;
+mod code;
+mod control;
 mod danger;
+mod feed;
 mod form;
 mod invocation;
 mod lexer;
+mod output;
+mod sed;
+mod unknown;
+mod upload;
+mod word;
+mod wrap;
+
+use std::collections::{HashMap, HashSet};
 
 use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::lexicon::Lexicon;
-use crate::parse::programs::{Program, Wraps};
+use crate::parse::programs::Program;
 use crate::parse::reading::{Act, Format, Reading};
 use crate::parse::sign::Sign;
 
-use super::place;
+use super::{dangers, place};
 use invocation::Invocation;
-use lexer::Lexer;
+use lexer::{Command, Script};
+use word::Word;
+use wrap::Inner;
 
 pub(super) use form::is_command;
 
 /// Reads a command line.
 pub(super) fn read(line: &str, lexicon: &Lexicon) -> Reading {
     let mut reading = Reading::new(Format::Shell);
-    Shell { lexicon, reading: &mut reading }.line(line.trim().trim_start_matches("$ "), 0);
+    let line = line.trim().trim_start_matches("$ ");
+    let mut shell = Shell::new(lexicon, &mut reading, line.len());
+    shell.line(line, 0);
+    shell.end();
     if reading.acts.is_empty() {
         reading.push(Act::unclear_execution("command"));
     }
@@ -32,230 +56,293 @@ pub(super) fn read(line: &str, lexicon: &Lexicon) -> Reading {
 struct Shell<'l, 'r> {
     lexicon: &'l Lexicon,
     reading: &'r mut Reading,
+    /// Bytes of commands in commands that are still read.
+    // INVARIANT: each nested text is paid for, so that the work grows with the line alone.
+    budget: usize,
+    aliases: HashMap<String, String>,
+    functions: HashSet<String>,
+    /// Names of files that the line downloads.
+    downloads: HashSet<String>,
+    /// The line reads a secret, and sends something away.
+    reads_secret: bool,
+    sends: bool,
 }
 
-impl Shell<'_, '_> {
+/// Words of one command, as the shell made them and as texts.
+#[derive(Clone, Copy)]
+struct View<'w> {
+    words: &'w [Word],
+    texts: &'w [&'w str],
+}
+
+impl<'w> View<'w> {
+    /// The words from a place on.
+    fn from(self, place: usize) -> Self {
+        Self { words: self.words.get(place..).unwrap_or(&[]), texts: self.texts.get(place..).unwrap_or(&[]) }
+    }
+
+    /// The words up to a place.
+    fn up_to(self, place: usize) -> Self {
+        Self { words: self.words.get(..place).unwrap_or(self.words), texts: self.texts.get(..place).unwrap_or(self.texts) }
+    }
+
+    fn is_dynamic(self) -> bool {
+        self.words.iter().any(|word| word.dynamic)
+    }
+}
+
+impl<'l, 'r> Shell<'l, 'r> {
+    fn new(lexicon: &'l Lexicon, reading: &'r mut Reading, length: usize) -> Self {
+        Self {
+            lexicon,
+            reading,
+            budget: length.saturating_mul(NESTED_BYTES) + SPARE_BYTES,
+            aliases: HashMap::new(),
+            functions: HashSet::new(),
+            downloads: HashSet::new(),
+            reads_secret: false,
+            sends: false,
+        }
+    }
+
+    /// A line, at this depth of commands in commands.
     fn line(&mut self, line: &str, depth: usize) {
-        if depth > DEEPEST {
-            self.reading.push(Act::unclear_execution("nested_command"));
+        if depth > DEEPEST || self.budget < line.len() {
+            self.unclear("nested_command", line);
             return;
         }
-        let split = Lexer::split(line);
-        if split.unbalanced {
-            self.reading.push(Act::unclear_execution("command"));
+        self.budget -= line.len();
+        #[cfg(test)]
+        tests::count(1);
+        let script = lexer::split(line);
+        if script.unclear {
+            self.unclear("command", line);
         }
-        let mut fed_by_download = false;
-        for command in &split.commands {
-            let acts = self.reading.acts.len();
-            self.assignments(&command.words);
-            self.command(&command.words, depth);
-            self.fed(command, depth);
-            let program = command.words.iter().find(|word| !is_assignment(word)).map_or("", |word| base_name(word));
-            if command.is_fed && fed_by_download && self.reading.acts.len() > acts {
-                self.mark_downloaded();
-            }
-            if !command.is_fed {
-                fed_by_download = false;
-            }
-            fed_by_download |= matches!(program, "curl" | "wget" | "fetch" | "base64");
-            for target in &command.writes {
-                self.redirect(target);
-            }
-            for source in &command.reads {
-                self.file(source);
-            }
+        self.functions.extend(script.functions.iter().cloned());
+        for word in &script.others {
+            self.file(&word.text);
         }
-        for inner in &split.nested {
-            self.line(inner, depth + 1);
+        let mut order: Vec<usize> = (0..script.commands.len()).collect();
+        // A substitution stands in the list before the command that holds it, in the line behind its start.
+        order.sort_by_key(|&place| script.commands.get(place).map_or(0, |command| command.at));
+        for place in order {
+            self.simple(&script, place, depth);
         }
     }
 
-    /// What runs a download says so.
-    fn mark_downloaded(&mut self) {
-        for act in self.reading.acts.iter_mut().filter(|act| act.noun == "piped_program") {
-            act.signs.add(Sign::Downloaded);
+    /// One simple command with its redirections.
+    fn simple(&mut self, script: &Script, place: usize, depth: usize) {
+        let Some(command) = script.commands.get(place) else { return };
+        #[cfg(test)]
+        tests::count(1);
+        let texts: Vec<&str> = command.words.iter().map(|word| word.text.as_str()).collect();
+        let view = View { words: &command.words, texts: &texts };
+        let assigned = texts.iter().take_while(|text| assigned(text).is_some()).count();
+        self.assignments(texts.get(..assigned).unwrap_or(&[]));
+        let program = view.from(assigned);
+        if assigned > 0 && program.texts.is_empty() && !self.reading.facts.signs.has(Sign::Unclear) {
+            self.reading.push(
+                Act::new("set", "variable", Resource::Config, Operation::Write, 0.8)
+                    .at_risk(RiskLevel::Low)
+                    .from_operation(texts.first().copied().unwrap_or("")),
+            );
+        }
+        self.command(program, depth);
+        self.fed(script, place, program, depth);
+        for target in &command.writes {
+            self.redirect(target);
+        }
+        for source in &command.reads {
+            self.file(&source.text);
         }
     }
 
-    /// One simple command.
-    fn command(&mut self, words: &[String], depth: usize) {
-        let words: Vec<&str> = words
-            .iter()
-            .map(String::as_str)
-            .skip_while(|word| {
-                is_assignment(word) || matches!(*word, "{" | "(" | "!" | "then" | "do" | "else" | "if" | "while")
-            })
-            .collect();
-        let Some((&first, arguments)) = words.split_first() else { return };
-        if matches!(first, "}" | ")" | "fi" | "done" | "esac") {
-            return;
-        }
-        let program_name = base_name(first);
-        let handles_keys =
-            matches!(program_name, "ssh-keygen" | "ssh-add" | "ssh" | "ssh-copy-id" | "chmod" | "ls" | "stat");
-        for argument in arguments {
-            if !handles_keys {
-                self.file(argument);
+    /// One program with its arguments, and the programs that it runs.
+    fn command(&mut self, view: View<'_>, depth: usize) {
+        let mut view = view;
+        let mut outer = Outer::default();
+        // INVARIANT: each turn leaves fewer words, and looks only at those that it takes away.
+        loop {
+            let skip = view.texts.iter().take_while(|text| is_prefix(text)).count();
+            view = view.from(skip);
+            let Some(first) = view.words.first() else { return };
+            let mut guess = None;
+            if first.dynamic || first.wild && !matches!(first.text.as_str(), "[" | "[[") {
+                self.unclear("program", &first.text);
+                guess = Some(guessed(first));
             }
-            if argument.split(['-', '_', '.', '/', '=', ':']).any(|part| matches!(part, "prod" | "production")) {
-                self.reading.facts.signs.add(Sign::Production);
+            let whole = guess.as_deref().unwrap_or(&first.text);
+            if whole.is_empty() {
+                return;
             }
+            let Some(rest) = self.program(whole, view, &mut outer, depth) else { return };
+            view = view.from(rest);
         }
-        self.dangers(program_name, arguments);
-        if first.contains(UNKNOWN_UNTIL_RUN) {
-            self.reading.push(Act::unclear_execution("program"));
-            return;
+    }
+
+    /// One program. Returns where in the view the command begins that it runs, if it runs one.
+    fn program(&mut self, whole: &str, view: View<'_>, outer: &mut Outer, depth: usize) -> Option<usize> {
+        let name = base_name(whole);
+        let arguments = view.from(1);
+        if let Some(alias) = self.aliases.get(name).cloned() {
+            self.line(&alias, depth + 1);
+            return None;
         }
-        let Some(program) = self.lexicon.programs.get(program_name) else {
-            // A variable or an unknown program: nothing is known of what it does.
-            self.reading.push(Act::unclear_execution("program"));
-            return;
+        if self.functions.contains(name) && !whole.contains('/') {
+            self.call(name, arguments);
+            return None;
+        }
+        let lexicon = self.lexicon;
+        let Some((name, program)) = known(name, lexicon) else {
+            self.arguments(name, arguments);
+            return self.unknown(whole, arguments, outer, depth);
         };
+        self.runs_download(whole, arguments);
+        let inner = wrap::inner(program, arguments.texts);
+        let own = match &inner {
+            Some((Inner::Rest(place) | Inner::Text(_, place), _)) => arguments.up_to(*place),
+            _ => arguments,
+        };
+        self.arguments(name, own);
+        self.dangers(name, own, depth);
+        let Some((inner, rule)) = inner else {
+            self.known(name, program, arguments, depth);
+            return None;
+        };
+        if let Some(rule) = rule {
+            for act in invocation::from_rule(rule) {
+                self.reading.push(act.from_operation(name));
+            }
+        }
+        outer.is_root |= dangers::holds("root_wrappers", name);
+        if dangers::holds("remote_wrappers", name) {
+            self.reading.push(
+                Act::new("connect", "host", Resource::System, Operation::Execute, 0.8)
+                    .at_risk(RiskLevel::Medium)
+                    .from_operation(name),
+            );
+        }
+        match inner {
+            Inner::Rest(place) => {
+                if outer.is_root && arguments.texts.get(place).is_some_and(|word| word.starts_with('!')) {
+                    self.unclear("repeated_command", name);
+                    return None;
+                }
+                Some(place + 1)
+            }
+            Inner::Text(text, place) => {
+                if arguments.words.get(place).is_some_and(|word| word.dynamic && word.text.starts_with('$')) {
+                    self.unclear("code", &text);
+                }
+                self.line(&text, depth + 1);
+                None
+            }
+            Inner::Unclear => {
+                self.unclear("code", name);
+                None
+            }
+        }
+    }
+
+    /// A program of the table that runs no other, or does more than that.
+    fn known(&mut self, name: &str, program: &Program, arguments: View<'_>, depth: usize) {
         if let Some(target) =
-            arguments.iter().find(|argument| !argument.starts_with('-') && argument.contains(['/', '.', '@', ':']))
+            arguments.texts.iter().find(|argument| !argument.starts_with('-') && argument.contains(['/', '.', '@', ':']))
         {
             self.reading.facts.note_target(target);
         }
-        if program
+        let is_client = program
             .rule
             .as_ref()
-            .is_some_and(|rule| rule.capabilities.first().is_some_and(|&(resource, _)| resource == Resource::Database))
-            && program.subcommand(arguments).is_none()
-            && self.statements(arguments)
-        {
+            .is_some_and(|rule| rule.capabilities.first().is_some_and(|&(resource, _)| resource == Resource::Database));
+        if is_client && program.subcommand(arguments.texts).is_none() && self.statements(arguments.texts) {
             return;
         }
-        if let Some(wraps) = &program.wraps
-            && self.wrapped(program_name, program, wraps, arguments, depth)
-        {
-            return;
-        }
-        for act in (Invocation { program, arguments, lexicon: self.lexicon }).acts(program_name) {
+        for act in (Invocation { program, arguments: arguments.texts, lexicon: self.lexicon }).acts(name) {
             self.reading.push(act);
         }
-        self.embedded_command(arguments, depth);
+        self.notes(name, arguments);
+        self.embedded(name, arguments, depth);
     }
 
-    /// The command that this one runs. Returns whether it says all there is to say.
-    fn wrapped(&mut self, name: &str, program: &Program, wraps: &Wraps, arguments: &[&str], depth: usize) -> bool {
-        let mut rest = arguments;
-        let mut skip_value = false;
-        let mut plain_to_skip = usize::from(*wraps == Wraps::AfterFirst);
-        if let Wraps::Flag(flag) = wraps {
-            let letter = flag.trim_start_matches('-');
-            let place = arguments.iter().position(|argument| {
-                *argument == "--command"
-                    || argument.starts_with('-') && !argument.starts_with("--") && argument.contains(letter)
-            });
-            if let Some(text) = arguments.iter().find_map(|argument| argument.strip_prefix("--command=")) {
-                self.line(text, depth + 1);
-                return true;
+    /// What a line says that later parts of it build on.
+    fn notes(&mut self, name: &str, arguments: View<'_>) {
+        match name {
+            "alias" => {
+                for (alias, value) in arguments.texts.iter().filter_map(|text| text.split_once('=')) {
+                    self.aliases.insert(alias.to_owned(), value.to_owned());
+                }
             }
-            let Some(place) = place else { return false };
-            let text = arguments.iter().skip(place + 1).find(|argument| !argument.starts_with('-'));
-            let Some(text) = text else {
-                self.reading.push(Act::unclear_execution("code"));
-                return true;
-            };
-            self.line(text, depth + 1);
-            return true;
+            "curl" | "wget" | "aria2c" | "http" | "xh" | "fetch" | "axel" => self.note_downloads(arguments.texts),
+            _ => {}
         }
-        while let Some((&word, after)) = rest.split_first() {
-            if skip_value {
-                skip_value = false;
-            } else if word.starts_with('-') && word.len() > 1 {
-                skip_value = program.takes_value(word);
-            } else if is_assignment(word) || word == "..." {
-                // An ellipsis stands for more of the same.
-            } else if plain_to_skip > 0 {
-                plain_to_skip -= 1;
-            } else {
-                break;
-            }
-            rest = after;
-        }
-        if rest.is_empty() {
-            return false;
-        }
-        if matches!(name, "sudo" | "doas") && rest.first().is_some_and(|word| word.starts_with('!')) {
-            self.reading.push(Act::unclear_execution("repeated_command"));
-            return true;
-        }
-        if rest.len() == 1 && rest.first().is_some_and(|word| word.contains(' ')) {
-            self.line(rest.first().copied().unwrap_or(""), depth + 1);
-        } else {
-            let inner: Vec<String> = rest.iter().map(|&word| word.to_owned()).collect();
-            let known = rest.first().is_some_and(|word| self.lexicon.programs.knows(base_name(word)));
-            if known && depth <= DEEPEST {
-                self.command(&inner, depth + 1);
-            } else if matches!(rest.first(), Some(&("command" | "program" | "program_name"))) {
-                // A documentation's placeholder: some named program.
-                self.reading.push(Act::new("run", "program", Resource::System, Operation::Execute, 0.7));
-            } else {
-                self.reading.push(Act::unclear_execution("program"));
-            }
-        }
-        if name == "ssh" || name == "docker" {
-            self.reading.push(
-                Act::new("connect", "host", Resource::System, Operation::Execute, 0.8).at_risk(RiskLevel::Medium),
-            );
-        }
-        true
     }
 
-    /// `find -exec rm {} ;`
-    fn embedded_command(&mut self, arguments: &[&str], depth: usize) {
-        // INVARIANT: only the outermost command reads several, so that nesting does not multiply them.
-        let most = if depth == 0 { MOST_EMBEDDED } else { 1 };
-        for (place, _) in arguments
-            .iter()
-            .enumerate()
-            .filter(|(_, argument)| matches!(**argument, "-exec" | "-execdir" | "-ok" | "-okdir"))
-            .take(most)
-        {
-            let inner: Vec<String> = arguments
-                .iter()
-                .skip(place + 1)
-                .take_while(|word| !matches!(**word, ";" | "+" | "\\;"))
-                .take(MOST_EMBEDDED_WORDS)
-                .map(|&word| word.to_owned())
-                .collect();
-            if depth <= DEEPEST && !inner.is_empty() {
-                self.command(&inner, depth + 1);
+    /// What each argument names, whatever the program.
+    fn arguments(&mut self, name: &str, arguments: View<'_>) {
+        let handles_keys = dangers::holds("key_handlers", name);
+        let mut is_key = false;
+        for argument in arguments.texts {
+            if !handles_keys && !is_key {
+                self.file(argument);
             }
-            if inner.len() == MOST_EMBEDDED_WORDS {
-                // What stands behind is not read, and each level of nesting would read it again.
-                self.reading.push(Act::unclear_execution("command"));
+            is_key = dangers::holds("key_flags", argument);
+            if names_production(argument) {
+                self.reading.facts.signs.add(Sign::Production);
+                self.reading.facts.show(Sign::Production, argument);
             }
-            if matches!(inner.first().map(|word| base_name(word)), Some("rm" | "unlink" | "shred")) {
+        }
+    }
+
+    /// `find -exec rm {} ;`, `fd -x rm`: commands among the arguments.
+    fn embedded(&mut self, name: &str, arguments: View<'_>, depth: usize) {
+        let known = dangers::parts("exec_flags", name);
+        if known.is_empty() {
+            return;
+        }
+        let flags = arguments.texts.iter().enumerate();
+        let places: Vec<usize> = flags
+            .filter(|(_, argument)| known.iter().any(|flag| flag == **argument))
+            .map(|(place, _)| place)
+            .take(MOST_EMBEDDED + 1)
+            .collect();
+        for (turn, &place) in places.iter().enumerate() {
+            if turn == MOST_EMBEDDED || depth > DEEPEST {
+                self.unclear("command", name);
+                return;
+            }
+            // INVARIANT: each command ends where the next begins, so nothing is read twice.
+            let until = places.get(turn + 1).copied().unwrap_or(arguments.texts.len());
+            let behind = arguments.up_to(until).from(place + 1);
+            let length = behind.texts.iter().position(|word| matches!(*word, ";" | "+")).unwrap_or(behind.texts.len());
+            let inner = behind.up_to(length);
+            self.command(inner, depth + 1);
+            if inner.texts.iter().take(4).any(|word| dangers::holds("deleters", base_name(word))) {
                 // Whatever is found goes.
                 let act = Act::new("delete", "files", Resource::File, Operation::Delete, 0.9);
-                self.reading.push(act.at_risk(RiskLevel::High));
+                self.reading.push(act.at_risk(RiskLevel::High).from_operation(name));
             }
-        }
-        if arguments.iter().filter(|argument| argument.starts_with("-exec")).count() > most {
-            self.reading.push(Act::unclear_execution("command"));
         }
     }
 
-    fn redirect(&mut self, target: &str) {
-        let path = place::resolved(target);
-        if target.starts_with('&') || path.starts_with("/dev/") && !place::is_system(&path) {
-            return;
-        }
-        self.reading.facts.note_target(target);
+    fn redirect(&mut self, target: &Word) {
+        let text = target.text.as_str();
+        let path = place::resolved(text);
         if path.starts_with("/dev/tcp") || path.starts_with("/dev/udp") {
-            self.reading.push(Act::unclear_execution("network_shell"));
+            self.unclear("network_shell", text);
             return;
         }
+        if text.starts_with('&') || path.starts_with("/dev/") && !place::is_system(&path) {
+            return;
+        }
+        self.reading.facts.note_target(text);
         if path.starts_with("/dev/") {
-            self.reading.push(
-                Act::new("overwrite", "disk", Resource::System, Operation::Delete, 0.9).at_risk(RiskLevel::Critical),
-            );
+            let act = Act::new("overwrite", "disk", Resource::System, Operation::Delete, 0.9);
+            self.reading.push(act.at_risk(RiskLevel::Critical).from_operation(">").from_resource(text));
             return;
         }
-        if place::is_system(target) {
-            self.system_write(target);
+        if place::is_system(text) {
+            self.system_write(text);
         }
         let is_config = path.starts_with("/etc/") || place::is_system(&path) && !path.starts_with('/');
         let mut act = Act::new("write", "file", Resource::File, Operation::Write, 0.9);
@@ -263,45 +350,126 @@ impl Shell<'_, '_> {
             act.resource = Resource::Config;
             "configuration".clone_into(&mut act.noun);
         }
-        if target.contains("authorized_keys") || target.contains("sudoers") {
+        if text.contains("authorized_keys") || text.contains("sudoers") {
             act = act.at_risk(RiskLevel::Critical).marked(Sign::Control);
         }
-        self.reading.push(act);
+        self.reading.push(act.from_operation(">").from_resource(text));
     }
 
     fn file(&mut self, path: &str) {
         if place::is_secret(path) {
-            self.reading.push(
-                Act::new("read", "secret_file", Resource::Credential, Operation::Read, 0.8).at_risk(RiskLevel::High),
-            );
+            self.reads_secret = true;
+            let act = Act::new("read", "secret_file", Resource::Credential, Operation::Read, 0.8);
+            self.reading.push(act.at_risk(RiskLevel::High).from_resource(path));
+        }
+    }
+
+    /// What cannot be read with certainty.
+    fn unclear(&mut self, noun: &str, found: &str) {
+        self.reading.facts.show(Sign::Unclear, found);
+        self.reading.push(Act::unclear_execution(noun).from_operation(found));
+    }
+
+    /// What only the whole line shows.
+    fn end(&mut self) {
+        if self.reads_secret && self.sends {
+            let act = Act::new("upload", "secret", Resource::Web, Operation::Send, 0.8).at_risk(RiskLevel::Critical);
+            self.reading.push(act.marked(Sign::Secret).marked(Sign::Outside));
         }
     }
 }
 
-fn base_name(word: &str) -> &str {
-    word.rsplit('/').next().unwrap_or(word)
+/// What stands around a command.
+#[derive(Default)]
+struct Outer {
+    is_root: bool,
+    /// A command was looked for among an unknown program's arguments.
+    carried: bool,
 }
 
-/// `NAME=value` before a command.
-fn is_assignment(word: &str) -> bool {
-    word.split_once('=').is_some_and(|(name, _)| {
-        !name.is_empty()
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-            && !name.starts_with(|c: char| c.is_ascii_digit())
+/// The program of a name: as it is, without a version (`python3.11`), in lower case, without `.exe`.
+fn known<'l>(name: &str, lexicon: &'l Lexicon) -> Option<(&'l str, &'l Program)> {
+    let programs = &lexicon.programs;
+    programs.entry(name).or_else(|| {
+        let bare = name.strip_suffix(".exe").unwrap_or(name);
+        let unversioned = bare.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
+        programs
+            .entry(bare)
+            .or_else(|| programs.entry(unversioned).filter(|_| !unversioned.is_empty()))
+            .or_else(|| programs.entry(&bare.to_ascii_lowercase()).filter(|_| bare.len() < LONGEST_NAME))
     })
 }
 
-/// What makes a first word another one when the shell reads it.
-const UNKNOWN_UNTIL_RUN: &[char] = &['$', '`', '*', '?'];
-/// Commands within one command's arguments that are read, and words of each.
-const MOST_EMBEDDED: usize = 8;
-const MOST_EMBEDDED_WORDS: usize = 256;
-/// Deepest nesting of commands in commands.
-const DEEPEST: usize = 6;
+/// What a word that is told only by running may be: its plain part, or a program that its pattern fits.
+fn guessed(word: &Word) -> String {
+    let name = base_name(&word.text);
+    if word.wild {
+        if let Some(fits) = dangers::items("guessed_programs").iter().find(|program| word::matches(name, program)) {
+            return fits.clone();
+        }
+    }
+    let mut plain = String::new();
+    let mut rest = word.text.as_str();
+    while let Some((before, after)) = rest.split_once('$') {
+        plain.push_str(before);
+        let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(after.len());
+        let end = if end == 0 && after.starts_with(['@', '*', '#', '?', '!', '-']) { 1 } else { end };
+        let end = if after.starts_with(|c: char| c.is_ascii_digit()) { 1 } else { end };
+        rest = after.get(end..).unwrap_or("");
+    }
+    plain.push_str(rest);
+    plain
+}
+
+fn base_name(word: &str) -> &str {
+    word.rsplit(['/', '\\']).next().unwrap_or(word)
+}
+
+/// Words before a command that are no program: assignments, and marks of the grammar that quoting kept.
+fn is_prefix(word: &str) -> bool {
+    assigned(word).is_some() || matches!(word, "!" | "--")
+}
+
+/// `NAME=value` before a command: its name and value.
+fn assigned(word: &str) -> Option<(&str, &str)> {
+    let (name, value) = word.split_once('=')?;
+    let bare = name.trim_end_matches('+');
+    let bare = bare.split('[').next().unwrap_or(bare);
+    let is_name = !bare.is_empty()
+        && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && !bare.starts_with(|c: char| c.is_ascii_digit());
+    is_name.then_some((name, value))
+}
+
+fn is_assignment(word: &str) -> bool {
+    assigned(word).is_some()
+}
+
+fn names_production(argument: &str) -> bool {
+    argument.contains("prod") && argument.split(['-', '_', '.', '/', '=', ':', '@']).any(|part| matches!(part, "prod" | "production"))
+}
+
+/// Bytes of nested commands that are read for each byte of the line, and at least.
+const NESTED_BYTES: usize = 8;
+const SPARE_BYTES: usize = 4096;
+/// Commands among one command's arguments that are read.
+const MOST_EMBEDDED: usize = 64;
+/// Deepest nesting of lines in lines.
+const DEEPEST: usize = 12;
+const LONGEST_NAME: usize = 64;
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+
+    thread_local! { static READ: Cell<usize> = const { Cell::new(0) }; }
+
+    /// Counts the lines and commands that are read.
+    pub(super) fn count(more: usize) {
+        READ.with(|read| read.set(read.get() + more));
+    }
 
     fn acts(line: &str) -> Vec<(String, RiskLevel)> {
         let lexicon = Lexicon::shared().unwrap();
@@ -339,7 +507,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_an_execution_and_high() {
-        for line in ["frobnicate --fast", "$TOOL now", "ls 'unbalanced", "bash -c \"$X\""] {
+        for line in ["frobnicate \"$X\"", "sudo frobnicate", "/tmp/x", "$TOOL now", "ls 'unbalanced", "bash -c \"$X\""] {
             assert!(
                 acts(line).iter().any(|(capability, risk)| capability == "system:execute" && *risk >= RiskLevel::High),
                 "{line}: {:?}",

@@ -1,0 +1,110 @@
+//! How sensitive the data is that a request touches: by the resources of its
+//! acts, and by what stands in the text itself (`patterns`, held against their
+//! `checks`). What is secret is masked wherever the parser repeats the input.
+
+mod checks;
+mod mask;
+mod patterns;
+
+use crate::model::{Classification, Resource};
+
+use super::reading::{Act, Reading};
+use super::sign::{Sign, Signs};
+
+/// The most sensitive that any act touches.
+pub(super) fn of(acts: &[Act], signs: Signs) -> Classification {
+    let by_act = acts.iter().map(|act| of_resource(act.resource, act.signs)).max().unwrap_or(Classification::Internal);
+    let is_sensitive = signs.has(Sign::Secret) || signs.has(Sign::Sensitive);
+    if is_sensitive { by_act.max(Classification::Confidential) } else { by_act }
+}
+
+fn of_resource(resource: Resource, signs: Signs) -> Classification {
+    match resource {
+        Resource::Credential if signs.has(Sign::PublicPart) => Classification::Internal,
+        Resource::Credential | Resource::Health => Classification::Restricted,
+        Resource::Customer
+        | Resource::Payment
+        | Resource::Email
+        | Resource::Contact
+        | Resource::Account
+        | Resource::Permission => Classification::Confidential,
+        Resource::Information | Resource::Web | Resource::Social | Resource::Media => Classification::Public,
+        _ => Classification::Internal,
+    }
+}
+
+/// What patterns found in a text.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    signs: Signs,
+    class: Option<Classification>,
+    /// The values that must not be repeated, the longest first.
+    secrets: Vec<String>,
+}
+
+/// Looks for sensitive data in a text and in what was unwrapped from it.
+pub(super) fn scan(text: &str, unwrapped: &[String]) -> Contents {
+    let mut contents = Contents::default();
+    for text in std::iter::once(text).chain(unwrapped.iter().map(String::as_str)) {
+        patterns::scan(text, &mut contents);
+    }
+    contents.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    contents
+}
+
+impl Contents {
+    /// The least class of what was found.
+    pub(super) fn class(&self) -> Classification {
+        self.class.unwrap_or(Classification::Public)
+    }
+
+    /// Tells a reading what was found, and masks what it repeats of it.
+    pub(super) fn mark(&self, reading: &mut Reading) {
+        for sign in self.signs.iter() {
+            reading.facts.signs.add(sign);
+            reading.facts.show(sign, sign.text());
+        }
+        if self.secrets.is_empty() {
+            return;
+        }
+        if let Some(target) = &mut reading.facts.target {
+            self.conceal(target);
+        }
+        for act in &mut reading.acts {
+            for found in [&mut act.found.operation, &mut act.found.resource].into_iter().flatten() {
+                self.conceal_boxed(found);
+            }
+            self.conceal(&mut act.noun);
+            self.conceal(&mut act.verb);
+        }
+        for (_, found) in &mut reading.facts.shown {
+            self.conceal_boxed(found);
+        }
+    }
+
+    fn note(&mut self, sign: Sign, class: Classification, secret: Option<&str>) {
+        self.signs.add(sign);
+        self.class = self.class.max(Some(class));
+        if let Some(secret) = secret
+            && self.secrets.len() < MOST_SECRETS
+            && !self.secrets.iter().any(|known| known == secret)
+        {
+            self.secrets.push(secret.to_owned());
+        }
+    }
+
+    fn conceal(&self, text: &mut String) {
+        if let Some(masked) = mask::masked(text, &self.secrets) {
+            *text = masked;
+        }
+    }
+
+    fn conceal_boxed(&self, text: &mut Box<str>) {
+        if let Some(masked) = mask::masked(text, &self.secrets) {
+            *text = masked.into();
+        }
+    }
+}
+
+/// More secrets than these in one text are not told apart: the rest of the text is masked by shape.
+const MOST_SECRETS: usize = 64;

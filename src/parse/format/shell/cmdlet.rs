@@ -1,0 +1,96 @@
+//! PowerShell's commands, read by their verb and noun: `Get-*` looks, `Remove-*` removes.
+
+use crate::model::{Operation, Resource, RiskLevel};
+use crate::parse::format::dangers;
+use crate::parse::reading::Act;
+use crate::parse::sign::Sign;
+
+use super::{Shell, View};
+
+impl Shell<'_, '_> {
+    /// Reads a command of the form `Verb-Noun`. Returns whether it is one.
+    pub(super) fn cmdlet(&mut self, whole: &str, arguments: View<'_>, depth: usize) -> bool {
+        let Some((verb, noun)) = parts(whole) else { return false };
+        let (verb, noun) = (verb.to_ascii_lowercase(), noun.to_ascii_lowercase());
+        let Some(operation) = operation(&verb) else { return false };
+        self.arguments(whole, arguments);
+        let name = format!("{verb}-{noun}");
+        if dangers::holds("cmdlet_code", &name) {
+            self.unclear("code", whole);
+            self.line(arguments.texts.join(" ").trim_matches(['{', '}', '&', ' ']), depth + 1);
+            return true;
+        }
+        let resource = resource(&noun);
+        let mut act = Act::new(&verb, &noun, resource, operation, 0.8).from_operation(whole);
+        let flags = arguments.texts.iter().map(|flag| flag.to_ascii_lowercase());
+        let has = |flags: &[&str]| arguments.texts.iter().any(|flag| flags.iter().any(|known| flag.eq_ignore_ascii_case(known)));
+        if operation == Operation::Execute {
+            act.risk = Some(RiskLevel::Medium);
+        }
+        if operation == Operation::Delete && has(&["-recurse", "-force", "-all"]) {
+            act.risk = Some(RiskLevel::High);
+            act.signs.add(Sign::Force);
+        }
+        if dangers::holds("cmdlet_high", &name) {
+            act.risk = Some(RiskLevel::High);
+        }
+        if dangers::holds("cmdlet_critical", &name) {
+            act.risk = Some(RiskLevel::Critical);
+            act.operation = Operation::Delete;
+            act.signs.add(Sign::Whole);
+        }
+        let takes_down = dangers::holds("cmdlet_controls", &noun) && operation != Operation::Read
+            && (matches!(verb.as_str(), "disable" | "remove" | "stop") || flags.into_iter().any(|flag| flag.starts_with("-disable")));
+        if takes_down {
+            act.operation = Operation::Admin;
+            act.risk = Some(RiskLevel::Critical);
+            act.signs.add(Sign::Control);
+        }
+        if has(&["-whatif"]) {
+            act.risk = Some(RiskLevel::Low);
+            act.signs.add(Sign::DryRun);
+        }
+        if noun == "webrequest" || noun == "restmethod" {
+            let sends = has(&["-body", "-infile", "post", "put", "patch", "delete"]);
+            act.operation = if sends { Operation::Send } else { Operation::Read };
+            act.risk = Some(if sends { RiskLevel::Medium } else { RiskLevel::Low });
+            self.sends |= sends;
+        }
+        self.reading.push(act);
+        true
+    }
+}
+
+/// Whether a first word has the form of one and a verb that PowerShell knows.
+pub(super) fn is_cmdlet(word: &str) -> bool {
+    parts(word).is_some_and(|(verb, _)| operation(&verb.to_ascii_lowercase()).is_some())
+}
+
+fn parts(word: &str) -> Option<(&str, &str)> {
+    let (verb, noun) = word.split_once('-')?;
+    let starts_upper = |part: &str| part.starts_with(|c: char| c.is_ascii_uppercase()) && part.len() > 1;
+    (starts_upper(verb) && starts_upper(noun) && noun.bytes().all(|byte| byte.is_ascii_alphanumeric())).then_some((verb, noun))
+}
+
+fn operation(verb: &str) -> Option<Operation> {
+    [
+        ("cmdlet_reads", Operation::Read),
+        ("cmdlet_writes", Operation::Write),
+        ("cmdlet_deletes", Operation::Delete),
+        ("cmdlet_runs", Operation::Execute),
+        ("cmdlet_admins", Operation::Admin),
+        ("cmdlet_sends", Operation::Send),
+    ]
+    .into_iter()
+    .find_map(|(list, operation)| dangers::holds(list, verb).then_some(operation))
+}
+
+/// The resource of a noun: its own entry, or that of its end ("LocalUser" is a user).
+fn resource(noun: &str) -> Resource {
+    dangers::items("cmdlet_nouns")
+        .iter()
+        .filter_map(|entry| entry.split_once(':'))
+        .find(|(known, _)| noun.ends_with(known))
+        .and_then(|(_, resource)| resource.parse().ok())
+        .unwrap_or(Resource::System)
+}

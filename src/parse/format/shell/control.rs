@@ -1,0 +1,58 @@
+//! Security controls that are taken down, rights that are opened, machines that are stopped.
+
+use crate::model::{Operation, Resource, RiskLevel};
+use crate::parse::format::{dangers, place};
+use crate::parse::reading::Act;
+use crate::parse::sign::Sign;
+
+use super::Shell;
+
+impl Shell<'_, '_> {
+    /// Security controls that are taken down, and what stops a whole machine.
+    pub(super) fn controls(&mut self, name: &str, arguments: &[&str]) {
+        let has = |list: &str| {
+            arguments.iter().any(|argument| {
+                let word = argument.to_ascii_lowercase();
+                dangers::holds(list, word.trim_start_matches('-').trim_end_matches(".service"))
+            })
+        };
+        let kills = matches!(name, "kill" | "pkill" | "killall");
+        let every_process = name == "kill" && arguments.len() > 1 && arguments.last() == Some(&"-1");
+        let takes_down = dangers::holds("killers", name) && has("guards") && (kills || has("stops"))
+            || matches!(name, "ufw" | "firewall-cmd") && has("stops")
+            || name == "setenforce"
+                && arguments.iter().any(|argument| matches!(*argument, "0" | "permissive" | "Permissive"))
+            || matches!(name, "iptables" | "ip6tables" | "nft" | "auditctl")
+                && arguments.iter().any(|argument| matches!(*argument, "-F" | "--flush" | "-D" | "flush"));
+        if takes_down {
+            self.reading
+                .push(Act::new("disable", "control", Resource::System, Operation::Admin, 0.9).marked(Sign::Control));
+        }
+        let opens = matches!(name, "chmod" | "chown" | "chgrp" | "setfacl" | "chattr")
+            && (arguments.iter().any(|argument| place::is_whole(argument) || place::is_system(argument))
+                || opens_to_all(arguments));
+        if every_process {
+            self.reading
+                .push(Act::new("kill", "process", Resource::System, Operation::Execute, 0.9).at_risk(RiskLevel::High));
+        }
+        if opens {
+            self.reading
+                .push(Act::new("change", "mode", Resource::Permission, Operation::Admin, 0.9).at_risk(RiskLevel::High));
+        }
+        if matches!(name, "rm" | "rmdir" | "unlink" | "truncate" | "shred")
+            && arguments.iter().any(|argument| place::is_system(argument) || place::is_secret(argument))
+        {
+            self.reading
+                .push(Act::new("delete", "file", Resource::File, Operation::Delete, 0.9).at_risk(RiskLevel::High));
+        }
+    }
+}
+
+/// `777`, `o+w`, `u+s`: more than the owner, or more than a user.
+fn opens_to_all(arguments: &[&str]) -> bool {
+    arguments.iter().any(|argument| {
+        let digits = argument.len() >= 3 && argument.chars().all(|c| c.is_ascii_digit());
+        digits && (argument.ends_with(['7', '6', '2']) || argument.len() == 4 && !argument.starts_with(['0', '1']))
+            || matches!(argument.split_once('+'), Some((who, what)) if what.contains('s') || matches!(who, "o" | "a" | "") && what.contains('w'))
+    })
+}

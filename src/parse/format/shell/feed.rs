@@ -1,0 +1,158 @@
+//! What a command is handed to read: by a pipe, a redirection, a here-document.
+
+use crate::model::{Operation, Resource, RiskLevel};
+use crate::parse::format::{dangers, sql};
+use crate::parse::reading::Act;
+use crate::parse::sign::Sign;
+
+use super::lexer::{Feed, Script};
+use super::{Shell, View, base_name, output};
+
+impl Shell<'_, '_> {
+    /// What a shell, an interpreter or a database's client is fed.
+    pub(super) fn fed(&mut self, script: &Script, place: usize, view: View<'_>, depth: usize) {
+        let Some(command) = script.commands.get(place) else { return };
+        if command.feed == Feed::None && command.reads.is_empty() && command.texts.is_empty() && !view.is_dynamic() {
+            return;
+        }
+        let Some((name, arguments)) = fed_program(view) else { return };
+        let texts = command.texts.iter().map(|text| text.text.clone());
+        if dangers::holds("sql_clients", &name) {
+            let piped = piped(script, place).map(|(text, _)| text);
+            for text in texts.chain(piped) {
+                self.statement(&text);
+            }
+            return;
+        }
+        let is_shell = dangers::holds("shells", &name);
+        if !is_shell && !dangers::holds("interpreters", &name) || dangers::holds("filters", &name) {
+            return;
+        }
+        let script_file = arguments.texts.iter().position(|argument| !argument.starts_with('-'));
+        let reads_input = script_file.is_none()
+            || arguments.texts.iter().any(|argument| matches!(*argument, "-" | "-s" | "/dev/stdin"));
+        if script_file.and_then(|place| arguments.words.get(place)).is_some_and(|word| word.dynamic)
+            && !arguments.texts.iter().any(|text| text.starts_with("-c"))
+        {
+            self.piped_program(script, place, &name);
+        }
+        if !reads_input {
+            return;
+        }
+        for text in texts {
+            self.told(&text, is_shell, depth);
+        }
+        if !command.reads.is_empty() {
+            self.piped_program(script, place, &name);
+        }
+        match (command.feed, piped(script, place)) {
+            (Feed::None, _) => {}
+            (_, Some((text, decoded))) => {
+                if decoded {
+                    // Who wraps a command up does not want it to be read.
+                    self.unclear("piped_program", &name);
+                }
+                self.told(&text, is_shell, depth);
+            }
+            (..) => self.piped_program(script, place, &name),
+        }
+    }
+
+    /// A program in the line itself, handed to what runs it.
+    fn told(&mut self, text: &str, is_shell: bool, depth: usize) {
+        if is_shell {
+            let act = Act::new("run", "script", Resource::System, Operation::Execute, 0.8);
+            self.reading.push(act.at_risk(RiskLevel::Medium));
+            self.line(text, depth + 1);
+        } else {
+            self.code(text, depth);
+        }
+    }
+
+    /// A program from elsewhere.
+    fn piped_program(&mut self, script: &Script, place: usize, name: &str) {
+        self.unclear("piped_program", name);
+        let downloads = script.commands.iter().take(place + 1).any(|command| {
+            command.words.iter().take(3).any(|word| dangers::holds("downloaders", base_name(&word.text)))
+        });
+        if downloads {
+            for act in self.reading.acts.iter_mut().filter(|act| act.noun == "piped_program") {
+                act.signs.add(Sign::Downloaded);
+            }
+        }
+    }
+
+    /// The texts of a database's client. Returns whether they say all there is to say.
+    pub(super) fn statements(&mut self, arguments: &[&str]) -> bool {
+        let mut found = false;
+        let mut is_text = false;
+        for argument in arguments {
+            let joined =
+                argument.split_once('=').filter(|(flag, _)| dangers::holds("sql_flags", flag)).map(|(_, value)| value);
+            // "mysql -eDROP" needs no blank.
+            let glued = argument
+                .strip_prefix("-e")
+                .or_else(|| argument.strip_prefix("-Q"))
+                .filter(|rest| rest.contains(char::is_whitespace));
+            let statement = match joined.or(glued) {
+                Some(value) => Some(value),
+                None if is_text
+                    || argument.contains(char::is_whitespace) && !argument.starts_with('-')
+                    || argument.starts_with(['.', '\\']) && !argument.contains('/') =>
+                {
+                    Some(*argument)
+                }
+                None => {
+                    if let Some(statement) = sql::read(argument) {
+                        self.absorb_statement(statement);
+                        found = true;
+                    }
+                    None
+                }
+            };
+            is_text = dangers::holds("sql_flags", argument);
+            if let Some(statement) = statement {
+                self.statement(statement);
+                found = true;
+            }
+        }
+        found
+    }
+
+    fn statement(&mut self, text: &str) {
+        self.absorb_statement(sql::read_anyway(text));
+    }
+
+    fn absorb_statement(&mut self, statement: crate::parse::reading::Reading) {
+        let format = self.reading.format;
+        self.reading.absorb(statement);
+        self.reading.format = format;
+    }
+}
+
+/// What is piped into the command, and whether a decoder stands before it.
+fn piped(script: &Script, place: usize) -> Option<(String, bool)> {
+    let Feed::From(before) = script.commands.get(place)?.feed else { return None };
+    let text = output::of_place(&script.commands, before)?;
+    let program = script.commands.get(before)?.words.first()?;
+    Some((text, output::is_decoder(base_name(&program.text))))
+}
+
+/// The program that is fed, behind its wrappers, in lower case.
+fn fed_program(view: View<'_>) -> Option<(String, View<'_>)> {
+    let skip = view
+        .texts
+        .iter()
+        .take_while(|word| {
+            super::is_assignment(word)
+                || word.starts_with('-')
+                || word.bytes().all(|byte| byte.is_ascii_digit())
+                || dangers::holds("wrappers", base_name(word))
+        })
+        .count();
+    let program = view.from(skip);
+    let name = base_name(program.texts.first()?).to_ascii_lowercase();
+    let unversioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let known = if dangers::holds("interpreters", &name) || dangers::holds("shells", &name) { &name } else { unversioned };
+    Some((known.to_owned(), program.from(1)))
+}

@@ -1,0 +1,93 @@
+//! Programs that the table does not know.
+//!
+//! A bare name with plain words is the rubric's "run a named program": MEDIUM,
+//! never less, whatever its words say, and it says that it is unclear. It is HIGH
+//! where anything hides what runs or reaches further: a part that only running
+//! tells, a file from a place that anyone can write to, a hidden file, a download
+//! of the same line, root's rights, a known program among its arguments that does
+//! harm (then it may be a wrapper, and the command is read as well).
+
+use crate::model::{Operation, Resource, RiskLevel};
+use crate::parse::format::{dangers, name, place};
+use crate::parse::lexicon::Form;
+use crate::parse::reading::Act;
+use crate::parse::sign::Sign;
+
+use super::{Outer, Shell, View, base_name};
+
+impl Shell<'_, '_> {
+    /// An unknown program. Returns where in its view a command begins that it may run.
+    pub(super) fn unknown(&mut self, whole: &str, arguments: View<'_>, outer: &mut Outer, depth: usize) -> Option<usize> {
+        if self.cmdlet(whole, arguments, depth) {
+            return None;
+        }
+        self.dangers(base_name(whole), arguments, depth);
+        self.runs_download(whole, arguments);
+        if matches!(whole, "command" | "program" | "program_name" | "arguments_source") {
+            // A documentation's placeholder: some named program.
+            self.reading.push(Act::new("run", "program", Resource::System, Operation::Execute, 0.7));
+            return None;
+        }
+        // INVARIANT: once a line of wrappers, so that the arguments are not looked through for each of them.
+        let may_carry = !std::mem::replace(&mut outer.carried, true);
+        let carried = arguments.texts.iter().take(MOST_LOOKED_AT).position(|word| may_carry && dangers::holds("carried_programs", base_name(word)));
+        let is_hidden = !is_plain_name(base_name(whole))
+            || place::is_open_to_all(whole)
+            || arguments.is_dynamic()
+            || outer.is_root
+            || carried.is_some();
+        if is_hidden {
+            self.unclear("program", whole);
+        }
+        let mut act = self.by_words(arguments.texts).unwrap_or_else(|| {
+            Act::new("run", "program", Resource::System, Operation::Execute, 0.5)
+        });
+        act.risk = Some(RiskLevel::Medium.max(act.risk.unwrap_or(RiskLevel::Low)));
+        if act.operation == Operation::Delete && arguments.texts.iter().any(|word| dangers::holds("wide_flags", word)) {
+            act.risk = Some(RiskLevel::High);
+            act.signs.add(Sign::Force);
+        }
+        self.reading.facts.show(Sign::Unclear, whole);
+        self.reading.push(act.marked(Sign::Unclear).from_operation(whole));
+        carried.map(|place| place + 1)
+    }
+
+    /// "foo create bar": its subcommand says what it does.
+    fn by_words(&self, arguments: &[&str]) -> Option<Act> {
+        let is_verb = |word: &String| {
+            self.lexicon.word(word).is_some_and(|entry| entry.verb.is_some_and(|(_, form)| form == Form::Base))
+        };
+        let mut words: Vec<String> = Vec::new();
+        for argument in arguments.iter().take(4) {
+            let bare = argument.strip_prefix("--").unwrap_or(argument);
+            if bare.starts_with('-') || bare.contains(['/', '.', '=', '_', ':', '@', '$', ' ']) || bare.len() > LONGEST_WORD {
+                break;
+            }
+            words.extend(name::words(bare));
+        }
+        // The verb stands first or behind one noun; further on it is a name.
+        words.iter().take(2).any(is_verb).then_some(())?;
+        let act = name::act(&words, Some(Resource::System), self.lexicon)?;
+        let resource = if matches!(act.resource, Resource::Unknown | Resource::Information) { Resource::System } else { act.resource };
+        Some(Act { resource, sure: 0.55, ..act })
+    }
+
+    /// A function that the line itself defines; its body is read where it stands.
+    pub(super) fn call(&mut self, name: &str, arguments: View<'_>) {
+        if !arguments.texts.is_empty() {
+            // What it does with them, the body tells only in part.
+            let act = Act::new("call", "function", Resource::System, Operation::Execute, 0.6);
+            self.reading.push(act.at_risk(RiskLevel::Medium).marked(Sign::Unclear).from_operation(name));
+        }
+    }
+}
+
+/// A name as programs have them.
+fn is_plain_name(name: &str) -> bool {
+    !name.starts_with('.')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b':' | b'@' | b'['))
+}
+
+/// Arguments among which a wrapper's command is looked for.
+const MOST_LOOKED_AT: usize = 32;
+const LONGEST_WORD: usize = 40;

@@ -1,0 +1,127 @@
+//! What leaves the machine: uploads, and what a line downloads and then runs.
+
+use crate::model::{Operation, Resource, RiskLevel};
+use crate::parse::format::{dangers, place};
+use crate::parse::reading::Act;
+use crate::parse::sign::Sign;
+
+use super::{Shell, View, base_name};
+
+impl Shell<'_, '_> {
+    pub(super) fn uploads(&mut self, name: &str, arguments: View<'_>) {
+        if !dangers::holds("senders", name) {
+            return;
+        }
+        let is_request = dangers::holds("requesters", name);
+        let is_copy = matches!(name, "scp" | "rsync" | "sftp" | "rclone");
+        let mut files: Vec<&str> = Vec::new();
+        let mut takes_data = false;
+        let mut sends = !is_request && !is_copy;
+        for argument in arguments.texts {
+            let (flag, value) = match argument.split_once('=').filter(|_| argument.starts_with("--")) {
+                Some((flag, value)) => (flag, Some(value)),
+                None => (*argument, None),
+            };
+            if takes_data {
+                takes_data = false;
+                files.extend(named_file(argument));
+                continue;
+            }
+            if is_request && dangers::holds("file_flags", flag) {
+                sends = true;
+                match value {
+                    Some(value) => files.push(value),
+                    None => files.extend(next_of(arguments.texts, argument)),
+                }
+            } else if is_request && dangers::holds("data_flags", flag) {
+                sends = true;
+                match value {
+                    Some(value) => files.extend(named_file(value)),
+                    None => takes_data = true,
+                }
+            } else if is_request && dangers::items("data_letters").iter().any(|known| argument.starts_with(known.as_str()) && !argument.starts_with("--")) {
+                // "-d@file", "-Fx=@file".
+                sends = true;
+                files.extend(argument.split_once('@').map(|(_, file)| file));
+            } else if matches!(name, "http" | "https" | "xh" | "xhs") && !argument.starts_with('-') {
+                if let Some((field, file)) = argument.split_once('@').filter(|_| !argument.contains("://")) {
+                    sends = true;
+                    if !field.contains('.') {
+                        files.push(file);
+                    }
+                }
+            } else if is_copy && !argument.starts_with('-') && !argument.contains(':') {
+                files.push(argument);
+            }
+        }
+        if is_copy {
+            sends = arguments.texts.last().is_some_and(|last| last.contains(':'));
+            if !sends {
+                files.clear();
+            }
+        }
+        self.sends |= sends;
+        if is_request && !files.is_empty() {
+            let act = Act::new("upload", "file", Resource::Web, Operation::Send, 0.7).at_risk(RiskLevel::Medium);
+            self.reading.push(act.from_operation(name).from_resource(files.first().copied().unwrap_or("")));
+        }
+        if let Some(secret) = files.iter().find(|file| place::is_secret(file)) {
+            let act = Act::new("upload", "secret", Resource::Web, Operation::Send, 0.8).at_risk(RiskLevel::Critical);
+            self.reading.push(act.marked(Sign::Secret).marked(Sign::Outside).from_operation(name).from_resource(secret));
+        } else if let Some(file) = files.iter().find(|file| is_request && place::is_system(file)) {
+            let act = Act::new("upload", "system_file", Resource::Web, Operation::Send, 0.8).at_risk(RiskLevel::High);
+            self.reading.push(act.marked(Sign::Sensitive).from_operation(name).from_resource(file));
+        }
+    }
+
+    /// The names under which a download lies on the disk.
+    pub(super) fn note_downloads(&mut self, arguments: &[&str]) {
+        let mut is_name = false;
+        for argument in arguments.iter().take(MOST_ARGUMENTS) {
+            if std::mem::take(&mut is_name) {
+                self.downloads.insert(base_name(argument).to_owned());
+            } else if argument.contains("://") {
+                let path = argument.split(['?', '#']).next().unwrap_or("");
+                let last = path.split_once("://").map_or("", |(_, rest)| rest).rsplit_once('/').map_or("", |(_, last)| last);
+                if !last.is_empty() {
+                    self.downloads.insert(last.to_owned());
+                }
+            } else if argument.starts_with('-') && !argument.starts_with("--") && argument.ends_with(['o', 'O'])
+                || matches!(*argument, "--output" | "--output-document" | "--out")
+            {
+                is_name = true;
+            } else if let Some((_, value)) = argument.split_once('=').filter(|_| argument.starts_with("--output")) {
+                self.downloads.insert(base_name(value).to_owned());
+            }
+        }
+    }
+
+    /// A program, or a script of an interpreter, that the same line has downloaded.
+    pub(super) fn runs_download(&mut self, whole: &str, arguments: View<'_>) {
+        if self.downloads.is_empty() {
+            return;
+        }
+        let name = base_name(whole);
+        let runs = dangers::holds("interpreters", name) || dangers::holds("shells", name) || name == "chmod" || dangers::holds("installers", name);
+        let downloads = &self.downloads;
+        let is_download = downloads.contains(name)
+            || runs && arguments.texts.iter().take(MOST_ARGUMENTS).any(|word| downloads.contains(base_name(word)));
+        if is_download {
+            let act = Act::new("run", "download", Resource::System, Operation::Execute, 0.8).at_risk(RiskLevel::High);
+            self.reading.push(act.marked(Sign::Downloaded).from_operation(whole));
+        }
+    }
+}
+
+/// `@file`, `name=@file`, `name=<file`: a value that names a file rather than being the data.
+fn named_file(value: &str) -> Option<&str> {
+    value.strip_prefix('@').or_else(|| value.split_once("=@").map(|(_, file)| file)).or_else(|| value.split_once("=<").map(|(_, file)| file)).filter(|file| *file != "-")
+}
+
+/// The argument behind this one.
+fn next_of<'w>(arguments: &[&'w str], argument: &str) -> Option<&'w str> {
+    let place = arguments.iter().position(|known| std::ptr::eq(*known, argument))?;
+    arguments.get(place + 1).copied()
+}
+
+const MOST_ARGUMENTS: usize = 64;

@@ -1,0 +1,145 @@
+//! Whether a condition bounds anything: `WHERE 1 = 1` does not.
+
+use super::lex::Kind;
+use super::tree::{Item, Part, Tree};
+
+/// Whether a statement reaches rows without a bound: no condition, or one that always holds.
+pub(super) fn is_unbounded(part: Part<'_>, tree: &Tree) -> bool {
+    let condition = (0..part.len()).find(|&place| part.is(place, "where"));
+    match condition {
+        Some(place) => {
+            let rest = part.items.get(place + 1..).unwrap_or(&[]);
+            let end = (0..rest.len())
+                .find(|&place| {
+                    part.of(rest).word(place).is_some_and(|word| {
+                        matches!(word, "returning" | "limit" | "order" | "group" | "option" | "having" | "when")
+                    })
+                })
+                .unwrap_or(rest.len());
+            !part.has("limit") && always_holds(part.of(rest.get(..end).unwrap_or(&[])), tree, 0)
+        }
+        None => !part.has("limit") && !part.has("top"),
+    }
+}
+
+/// Whether a condition always holds, or cannot be said not to: one of its alternatives does.
+fn always_holds(part: Part<'_>, tree: &Tree, depth: usize) -> bool {
+    if part.items.is_empty() || depth > DEEPEST {
+        return true;
+    }
+    split(part, "or").any(|alternative| split(alternative, "and").all(|term| term_holds(term, tree, depth)))
+}
+
+/// The pieces between a word; the `and` of `between` stays inside.
+fn split<'t>(part: Part<'t>, at: &'static str) -> impl Iterator<Item = Part<'t>> {
+    let mut between = false;
+    let pieces = part.items.split(move |item: &Item| {
+        let word = part.source.word(item.token);
+        if word == Some("between") {
+            between = true;
+            return false;
+        }
+        let splits = word == Some(at);
+        if splits && at == "and" && between {
+            between = false;
+            return false;
+        }
+        splits
+    });
+    pieces.map(move |items| part.of(items))
+}
+
+fn term_holds(term: Part<'_>, tree: &Tree, depth: usize) -> bool {
+    if let [Item { group: Some(group), .. }] = term.items {
+        return always_holds(term.of(tree.group(*group)), tree, depth + 1);
+    }
+    if is_constant(term) {
+        return !matches!(term.word(0), Some("false")) || term.len() > 1;
+    }
+    let ends_with = |words: &[&str]| {
+        term.len() > words.len()
+            && words.iter().rev().zip((0..term.len()).rev()).all(|(word, place)| term.is(place, word))
+    };
+    if ends_with(&["is", "not", "null"]) {
+        return true;
+    }
+    if term.is(0, "exists") || term.has("in") {
+        return term.items.last().and_then(|item| item.group).is_some_and(|group| selects_all(term, tree, group))
+            && !term.has("not");
+    }
+    let Some(middle) = (0..term.len()).find(|&place| is_comparison(term, place)) else { return false };
+    let (left, right) = (term.items.get(..middle).unwrap_or(&[]), term.items.get(middle + 1..).unwrap_or(&[]));
+    let operator = term.token(middle).map_or("", |token| term.source.lower(token));
+    let (left, right) = (term.of(left), term.of(right));
+    match operator {
+        "=" | "<=" | ">=" | "<=>" | "==" | "like" | "ilike" | "is" if same(left, right) => true,
+        // `LIKE '%'`
+        "like" | "ilike" => right.token(0).is_some_and(|token| {
+            right.source.kind(token) == Some(Kind::Text) && right.source.lower(token).bytes().all(|byte| byte == b'%')
+        }),
+        ">=" => number(right).is_some_and(|number| number <= 0),
+        // A key is never below one.
+        ">" | "<>" | "!=" => {
+            let name = left.items.last().map_or("", |item| left.source.lower(item.token));
+            (name.ends_with("id") || name == "rownum") && number(right).is_some_and(|number| number <= 0)
+        }
+        _ => false,
+    }
+}
+
+/// Of words, only numbers, strings and truth: no row decides it.
+fn is_constant(term: Part<'_>) -> bool {
+    (0..term.len()).all(|place| match term.kind(place) {
+        Some(Kind::Number | Kind::Text | Kind::Symbol) => true,
+        Some(Kind::Word) => {
+            matches!(term.word(place), Some("true" | "false" | "not" | "is" | "null" | "like" | "in"))
+        }
+        _ => false,
+    }) && (0..term.len()).all(|place| !term.is_symbol(place, "?") && !term.is_symbol(place, ":"))
+        && !is_parameter(term)
+}
+
+/// `$1`, `?`: a value that comes later.
+fn is_parameter(term: Part<'_>) -> bool {
+    term.items.iter().any(|item| {
+        term.source.kind(item.token) == Some(Kind::Number) && term.source.lower(item.token).is_empty()
+    })
+}
+
+fn is_comparison(term: Part<'_>, place: usize) -> bool {
+    match term.kind(place) {
+        Some(Kind::Symbol) => term.token(place).is_some_and(|token| {
+            matches!(term.source.lower(token), "=" | "==" | "<" | ">" | "<=" | ">=" | "<>" | "!=" | "<=>")
+        }),
+        Some(Kind::Word) => matches!(term.word(place), Some("like" | "ilike" | "is")),
+        _ => false,
+    }
+}
+
+/// `a.id = a.id`
+fn same(left: Part<'_>, right: Part<'_>) -> bool {
+    left.len() == right.len()
+        && left.items.iter().zip(right.items).all(|(one, other)| {
+            one.group.is_none()
+                && other.group.is_none()
+                && left.source.lower(one.token) == right.source.lower(other.token)
+        })
+}
+
+fn number(part: Part<'_>) -> Option<i64> {
+    let negative = part.is_symbol(0, "-");
+    let token = part.token(usize::from(negative))?;
+    let value: f64 = part.source.lower(token).parse().ok()?;
+    // Only its sign and whether it is nothing count.
+    Some(if value > 0.0 { if negative { -1 } else { 1 } } else { 0 })
+}
+
+/// A query that takes every row.
+fn selects_all(part: Part<'_>, tree: &Tree, group: usize) -> bool {
+    let query = part.of(tree.group(group));
+    query.is(0, "select")
+        && !["where", "limit", "having", "join", "intersect", "top", "fetch"].iter().any(|word| query.has(word))
+}
+
+/// Brackets within brackets that are looked into.
+const DEEPEST: usize = 16;

@@ -1,0 +1,73 @@
+//! Texts that a statement has run: SQL in strings behind `EXEC`, `DO` or `PREPARE`,
+//! and commands of the system.
+
+use std::cell::Cell;
+
+use crate::parse::format::shell;
+use crate::parse::lexicon::Lexicon;
+use crate::parse::reading::Reading;
+
+use super::known;
+use super::lex::{Kind, Token};
+
+/// The strings of a text that runs some of its strings, those joined by `+` or `||` as one.
+/// Which of them is run is not known, so all that could be SQL count.
+pub(super) fn strings(text: &str, lower: &str, tokens: &[Token]) -> Vec<String> {
+    let runs = tokens.iter().enumerate().any(|(place, token)| {
+        token.kind == Kind::Word
+            && lower.get(token.start..token.end).is_some_and(|word| known::holds("run_strings", word))
+            && !tokens.get(place + 1).is_some_and(|next| next.kind == Kind::Symbol)
+    });
+    if !runs {
+        return Vec::new();
+    }
+    let mut found: Vec<String> = Vec::new();
+    let mut joins = false;
+    for token in tokens {
+        let said = text.get(token.start..token.end).unwrap_or("");
+        match token.kind {
+            Kind::Text => match found.last_mut().filter(|_| joins) {
+                Some(before) => before.push_str(&said.replace("''", "'")),
+                None => found.push(said.replace("''", "'")),
+            },
+            Kind::Symbol if matches!(said, "+" | "||") => {
+                joins = true;
+                continue;
+            }
+            // `CONCAT('DR', 'OP TABLE x')`, `'...' + @name + '...'`
+            Kind::Word | Kind::Name if joins => continue,
+            _ => {}
+        }
+        joins = false;
+    }
+    found.retain(|said| says_sql(said));
+    found
+}
+
+fn says_sql(text: &str) -> bool {
+    let word = text.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("");
+    word.len() < text.trim().len() && known::holds("openers", &word.to_ascii_lowercase())
+}
+
+/// Reads a command that a statement gives to the system.
+pub(super) fn command(text: &str, reading: &mut Reading) {
+    thread_local! {
+        /// A command can run a client that runs a command.
+        static DEPTH: Cell<u8> = const { Cell::new(0) };
+    }
+    let depth = DEPTH.get();
+    if depth >= DEEPEST || text.trim().is_empty() {
+        return;
+    }
+    if let Ok(lexicon) = Lexicon::shared() {
+        DEPTH.set(depth + 1);
+        let inner = shell::read(text, &lexicon);
+        DEPTH.set(depth);
+        for act in inner.acts {
+            reading.push(act);
+        }
+    }
+}
+
+/// Commands within commands that are read.
+const DEEPEST: u8 = 2;

@@ -1,0 +1,76 @@
+//! SQL that stands in an English sentence.
+
+use super::known;
+use super::shape;
+
+/// The SQL in a text that asks for it to be run.
+pub(super) fn find(text: &str) -> Option<&str> {
+    let bytes = text.as_bytes();
+    let mut looked = 0;
+    let mut at = 0;
+    while at < bytes.len() && looked < MOST_LOOKED {
+        let is_start = bytes.get(at).is_some_and(u8::is_ascii_alphabetic)
+            && at.checked_sub(1).and_then(|before| bytes.get(before)).is_none_or(|before| !before.is_ascii_alphanumeric() && *before != b'_');
+        let end = at + bytes.iter().skip(at).take_while(|byte| byte.is_ascii_alphabetic()).count();
+        if !is_start || end == at {
+            at += 1;
+            continue;
+        }
+        let word = text.get(at..end).unwrap_or("");
+        if word.len() <= LONGEST_OPENER && known::holds("openers", &word.to_ascii_lowercase()) {
+            looked += 1;
+            if let Some(found) = statement(text, at) {
+                return Some(found);
+            }
+        }
+        at = end;
+    }
+    None
+}
+
+/// The statement that begins at a place.
+fn statement(text: &str, at: usize) -> Option<&str> {
+    let rest = text.get(at..)?;
+    let before = text.get(..at)?;
+    let quote = before.chars().next_back().filter(|c| matches!(c, '\'' | '"' | '`'));
+    let near = (0..=at.saturating_sub(LONGEST_LEAD)).rev().find(|&start| text.is_char_boundary(start)).unwrap_or(0);
+    let before = text.get(near..at)?;
+    let sentence = before.rsplit(['.', '?', '!', ';', '\n']).next().unwrap_or("").to_ascii_lowercase();
+    let asked = says(&sentence, "runs");
+    if says(&sentence, "about") && !asked {
+        return None;
+    }
+    if let Some(quote) = quote {
+        let inside = rest.split(quote).next().unwrap_or(rest);
+        // A quote inside of the same kind cuts it short: `"GRANT ... TO "bob""` reads to the end then.
+        let whole = shape::is_sql(inside) || shape::begins_sql(inside);
+        return (asked && whole).then_some(if quote == '\'' { rest } else { inside });
+    }
+    let introduced = sentence.trim_end().ends_with(':') || asked && sentence.trim_end().ends_with("sql");
+    if introduced {
+        let one = rest.trim_end().trim_end_matches(['.', '!']);
+        if shape::is_sql(one) {
+            return Some(one);
+        }
+    }
+    shape::begins_sql(rest).then_some(rest)
+}
+
+/// Whether a sentence has one of a list's words or phrases.
+fn says(sentence: &str, list: &str) -> bool {
+    known::phrases(list).any(|phrase| {
+        let phrase = phrase.trim_end_matches('_').replace('_', " ");
+        sentence.match_indices(phrase.as_str()).any(|(at, _)| {
+            let edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
+            edge(sentence.get(..at).and_then(|before| before.chars().next_back()))
+                && edge(sentence.get(at + phrase.len()..).and_then(|after| after.chars().next()))
+        })
+    })
+}
+
+/// How far back the words are looked at that ask for a statement or speak of it, in bytes.
+const LONGEST_LEAD: usize = 200;
+/// Words that are tried as the start of a statement.
+const MOST_LOOKED: usize = 32;
+/// Longest word that opens a statement.
+const LONGEST_OPENER: usize = 12;

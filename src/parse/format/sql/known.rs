@@ -1,0 +1,187 @@
+//! What is known of SQL, as data: `data/sql.toml`.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::model::{Operation, Resource, RiskLevel};
+use crate::parse::reading::Act;
+use crate::parse::sign::Sign;
+
+/// Whether a list of `[words]` holds the lower-case word.
+pub(super) fn holds(list: &str, word: &str) -> bool {
+    KNOWN.words.get(list).is_some_and(|words| words.contains(word))
+}
+
+/// Whether a list of `[client]` holds the command.
+pub(super) fn is_client(list: &str, command: &str) -> bool {
+    KNOWN.client.get(list).is_some_and(|words| words.contains(command))
+}
+
+/// Whether a list's entries of words joined by `_` stand at the end or inside of a text.
+pub(super) fn phrases(list: &str) -> impl Iterator<Item = &'static str> {
+    KNOWN.words.get(list).into_iter().flatten().map(String::as_str)
+}
+
+/// What the longest key of `[statements]` says that the words begin with.
+pub(super) fn statement(words: &[&str]) -> Option<&'static Rule> {
+    (1..=words.len().min(LONGEST_HEAD))
+        .rev()
+        .find_map(|count| KNOWN.statements.get(words.get(..count).unwrap_or(&[]).join(" ").as_str()))
+}
+
+/// What a function that does more than compute does.
+pub(super) fn call(name: &str) -> Option<&'static Rule> {
+    KNOWN.calls.named.get(name).or_else(|| {
+        KNOWN.calls.families.iter().find(|(start, _)| name.starts_with(start.as_str())).map(|(_, rule)| rule)
+    })
+}
+
+/// Whether a function only computes, or a word before a bracket is none.
+pub(super) fn only_computes(name: &str) -> bool {
+    KNOWN.harmless.contains(name) || KNOWN.families.iter().any(|start| name.starts_with(start.as_str()))
+}
+
+/// `capability RISK verb_noun`, then signs.
+#[derive(Debug)]
+pub(super) struct Rule {
+    resource: Resource,
+    operation: Operation,
+    /// None leaves the level to the rubric's table.
+    risk: Option<RiskLevel>,
+    verb: String,
+    noun: String,
+    signs: Vec<Sign>,
+}
+
+impl Rule {
+    fn read(text: &str) -> Option<Self> {
+        let mut parts = text.split_whitespace();
+        let (resource, operation) = parts.next()?.split_once(':')?;
+        let risk = match parts.next()? {
+            "LOW" => Some(RiskLevel::Low),
+            "MEDIUM" => Some(RiskLevel::Medium),
+            "HIGH" => Some(RiskLevel::High),
+            "CRITICAL" => Some(RiskLevel::Critical),
+            "-" => None,
+            _ => return None,
+        };
+        let (verb, noun) = parts.next()?.rsplit_once('_')?;
+        Some(Self {
+            resource: resource.parse().ok()?,
+            operation: operation.parse().ok()?,
+            risk,
+            verb: verb.to_owned(),
+            noun: noun.to_owned(),
+            signs: parts.map(Sign::from_word).collect::<Option<_>>()?,
+        })
+    }
+
+    pub(super) fn act(&self) -> Act {
+        let mut act = Act::new(&self.verb, &self.noun, self.resource, self.operation, 0.9);
+        act.risk = self.risk;
+        for &sign in &self.signs {
+            act.signs.add(sign);
+            if sign == Sign::Unclear {
+                act.sure = 0.6;
+            }
+        }
+        act
+    }
+}
+
+/// Words of a statement's head that a key can have.
+const LONGEST_HEAD: usize = 3;
+
+#[derive(Default)]
+struct Known {
+    statements: HashMap<String, Rule>,
+    words: HashMap<String, HashSet<String>>,
+    client: HashMap<String, HashSet<String>>,
+    calls: Calls,
+    harmless: HashSet<String>,
+    families: Vec<String>,
+}
+
+#[derive(Default)]
+struct Calls {
+    named: HashMap<String, Rule>,
+    families: Vec<(String, Rule)>,
+}
+
+#[derive(Default, Deserialize)]
+struct Text {
+    statements: HashMap<String, String>,
+    words: HashMap<String, String>,
+    client: HashMap<String, String>,
+    calls: HashMap<String, String>,
+    harmless: HashMap<String, String>,
+}
+
+impl Text {
+    fn known(self) -> Known {
+        let lists = |lists: HashMap<String, String>| {
+            lists
+                .into_iter()
+                .map(|(name, words)| (name, words.split_whitespace().map(str::to_owned).collect()))
+                .collect()
+        };
+        let rules = |rules: HashMap<String, String>| {
+            rules.into_iter().filter_map(|(name, rule)| Some((name, Rule::read(&rule)?))).collect::<HashMap<_, _>>()
+        };
+        let mut calls = Calls::default();
+        for (name, rule) in rules(self.calls) {
+            match name.strip_suffix('*') {
+                Some(start) => calls.families.push((start.to_owned(), rule)),
+                None => {
+                    calls.named.insert(name, rule);
+                }
+            }
+        }
+        let mut known = Known {
+            statements: rules(self.statements),
+            words: lists(self.words),
+            client: lists(self.client),
+            calls,
+            ..Known::default()
+        };
+        for name in self.harmless.values().flat_map(|words| words.split_whitespace()) {
+            match name.strip_suffix('*') {
+                Some(start) => known.families.push(start.to_owned()),
+                None => {
+                    known.harmless.insert(name.to_owned());
+                }
+            }
+        }
+        known
+    }
+}
+
+// A test rules out that the file does not read. Without it nothing would be known to be harmless.
+static KNOWN: LazyLock<Known> = LazyLock::new(|| {
+    toml::from_str::<Text>(include_str!("../../data/sql.toml")).map(Text::known).unwrap_or_default()
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_of_the_data_reads() {
+        let text: Text = toml::from_str(include_str!("../../data/sql.toml")).unwrap();
+        for (name, rule) in text.statements.iter().chain(&text.calls) {
+            assert!(Rule::read(rule).is_some(), "{name}: {rule}");
+        }
+        for list in text.words.values().chain(text.client.values()).chain(text.harmless.values()) {
+            assert!(!list.trim().is_empty());
+        }
+    }
+
+    #[test]
+    fn the_longest_head_decides() {
+        assert_eq!(statement(&["drop", "view", "x"]).unwrap().risk, Some(RiskLevel::Medium));
+        assert_eq!(statement(&["drop", "gizmo"]).unwrap().risk, Some(RiskLevel::High));
+        assert!(statement(&["frobnicate"]).is_none());
+    }
+}

@@ -1,0 +1,111 @@
+//! SQL of many dialects. The default build reads it by its tokens, conservatively:
+//! what is not known is an execution on a database, at least HIGH. The feature `sql`
+//! adds a grammar, and the stricter of the two counts.
+//!
+//! `shape` tells SQL from English, `lex` makes tokens under the rules of a family of
+//! dialects, `tree` groups them by brackets, `statement` reads them into acts with
+//! `bound` (conditions), `exposure` (functions, columns) and `client` (commands of
+//! clients); `embedded` finds SQL in a sentence. What is known is in `data/sql.toml`.
+
+mod bound;
+mod client;
+mod dynamic;
+mod embedded;
+mod exposure;
+#[cfg(feature = "sql")]
+mod grammar;
+mod known;
+mod lex;
+mod shape;
+mod statement;
+mod tree;
+
+use crate::parse::reading::{Format, Reading};
+
+use lex::{Kind, Lexed, Rules, Token};
+use statement::{Session, unclear};
+use tree::Source;
+
+/// Reads a text that is plainly SQL; other texts are none.
+pub(super) fn read(text: &str) -> Option<Reading> {
+    shape::is_sql(text.trim()).then(|| read_anyway(text))
+}
+
+/// SQL that stands in an English text and is to be run.
+pub(super) fn embedded(text: &str) -> Option<Reading> {
+    embedded::find(text).map(read_anyway)
+}
+
+/// Reads a text as SQL whatever it looks like.
+pub(super) fn read_anyway(text: &str) -> Reading {
+    let reading = by_tokens(text);
+    #[cfg(feature = "sql")]
+    let reading = grammar::refined(text, reading);
+    reading
+}
+
+/// Reads a text by its tokens, and the texts that it runs.
+fn by_tokens(text: &str) -> Reading {
+    let mut reading = Reading::new(Format::Sql);
+    let mut waiting = vec![(text.to_owned(), 0)];
+    while let Some((text, depth)) = waiting.pop() {
+        let strings = one_text(&text, &mut reading);
+        if depth < DEEPEST {
+            waiting.extend(strings.into_iter().map(|string| (string, depth + 1)));
+        }
+    }
+    reading
+}
+
+/// Reads one text under each family of dialects that may read it otherwise.
+/// Returns the strings in it that may be run as SQL.
+fn one_text(text: &str, reading: &mut Reading) -> Vec<String> {
+    let lower = text.to_ascii_lowercase();
+    let (first, strings) = family(text, &lower, lex::STANDARD, reading);
+    let mut families = vec![first];
+    if first.disputed {
+        families.push(family(text, &lower, lex::MYSQL, reading).0);
+    }
+    if first.nested {
+        families.push(family(text, &lower, lex::PLAIN, reading).0);
+    }
+    let agree = families.iter().all(|family| family.statements == first.statements);
+    // A family that cannot read it to its end does not run it; another does.
+    let readable = families.iter().any(|family| !family.broken);
+    if !agree || !readable || families.iter().any(|family| family.unclear) || reading.acts.is_empty() {
+        reading.push(unclear("run", "sql").from_operation(text));
+    }
+    strings
+}
+
+/// Strings within strings that are read.
+const DEEPEST: u8 = 3;
+
+/// What became of a text under one family's rules.
+#[derive(Debug, Clone, Copy)]
+struct Family {
+    statements: usize,
+    broken: bool,
+    unclear: bool,
+    disputed: bool,
+    nested: bool,
+}
+
+fn family(text: &str, lower: &str, rules: Rules, reading: &mut Reading) -> (Family, Vec<String>) {
+    let Lexed { tokens, unclosed, unclear, disputed, nested } = lex::lex(text, rules);
+    let mut session = Session::default();
+    let mut family = Family { statements: 0, broken: unclosed, unclear, disputed, nested };
+    for tokens in statements(&tokens) {
+        family.statements += 1;
+        let balanced = statement::read(Source { raw: text, lower, tokens }, &mut session, reading);
+        family.broken |= !balanced;
+    }
+    (family, dynamic::strings(text, lower, &tokens))
+}
+
+/// What stands between one `;` and the next; a client's command stands by itself.
+fn statements(tokens: &[Token]) -> impl Iterator<Item = &[Token]> {
+    tokens
+        .split(|token| token.kind == Kind::End)
+        .flat_map(|tokens| tokens.chunk_by(|one, other| one.kind != Kind::Client && other.kind != Kind::Client))
+}

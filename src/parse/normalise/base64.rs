@@ -1,0 +1,78 @@
+//! Base64 and hexadecimal digits as text, where they are text.
+
+/// The text that base64 stands for, if it is plain words: ASCII, or ASCII in UTF-16.
+pub(super) fn decoded(token: &str) -> Option<String> {
+    let digits = token.trim_end_matches('=');
+    let mut bytes = Vec::with_capacity(digits.len() * 3 / 4);
+    let (mut bits, mut held) = (0_u32, 0_u8);
+    for byte in digits.bytes().filter(|byte| !byte.is_ascii_whitespace()) {
+        bits = bits << 6 | u32::from(value(byte)?);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            bytes.push(u8::try_from(bits >> held & 0xff).unwrap_or(0));
+        }
+    }
+    printable(&bytes)
+}
+
+/// The text that pairs of hexadecimal digits stand for, if it is plain words.
+pub(super) fn from_hex(digits: &str) -> Option<String> {
+    let digits: Vec<u8> = digits.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let bytes: Vec<u8> = digits
+        .chunks_exact(2)
+        .filter_map(|pair| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok()))
+        .collect();
+    if digits.len() % 2 == 1 { None } else { printable(&bytes) }
+}
+
+/// The text that groups of eight binary digits stand for, if it is plain words.
+pub(super) fn from_binary(digits: &str) -> Option<String> {
+    let digits: Vec<u8> = digits.bytes().filter(|byte| matches!(byte, b'0' | b'1')).collect();
+    let bytes: Vec<u8> =
+        digits.chunks_exact(8).map(|group| group.iter().fold(0, |byte, digit| byte << 1 | (digit - b'0'))).collect();
+    if digits.len() % 8 == 0 { printable(&bytes) } else { None }
+}
+
+/// Bytes as words: ASCII, or ASCII in UTF-16 of either order. Anything else is data.
+pub(super) fn printable(bytes: &[u8]) -> Option<String> {
+    let narrow: Vec<u8> = match bytes {
+        [_, 0, _, 0, ..] => bytes.iter().copied().step_by(2).collect(),
+        [0, _, 0, _, ..] => bytes.iter().copied().skip(1).step_by(2).collect(),
+        _ => bytes.to_vec(),
+    };
+    let is_text = narrow.len() >= SHORTEST
+        && narrow.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t'))
+        && narrow.iter().filter(|byte| byte.is_ascii_alphabetic()).count() >= 2;
+    if is_text { String::from_utf8(narrow).ok() } else { None }
+}
+
+const fn value(digit: u8) -> Option<u8> {
+    Some(match digit {
+        b'A'..=b'Z' => digit - b'A',
+        b'a'..=b'z' => digit - b'a' + 26,
+        b'0'..=b'9' => digit - b'0' + 52,
+        b'+' | b'-' => 62,
+        b'/' | b'_' => 63,
+        _ => return None,
+    })
+}
+
+/// Shortest text that is worth reading: "rm x".
+const SHORTEST: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_come_out_and_data_does_not() {
+        assert_eq!(decoded("cm0gLXJmIC8=").as_deref(), Some("rm -rf /"));
+        assert_eq!(decoded("cm0gLXJmIC8").as_deref(), Some("rm -rf /"));
+        assert_eq!(decoded("cgBtACAALQByAGYA").as_deref(), Some("rm -rf"));
+        assert_eq!(from_hex("726d202d7266").as_deref(), Some("rm -rf"));
+        assert_eq!(from_binary("01110010 01101101 00100000 01111000").as_deref(), Some("rm x"));
+        assert_eq!(decoded("iVBORw0KGgoAAAANSUhEUg=="), None);
+        assert_eq!(from_hex("9fceb02d0ae598e95dc970b74767f19372d61af8"), None);
+    }
+}

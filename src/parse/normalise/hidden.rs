@@ -1,0 +1,115 @@
+//! Characters that take no place on the screen or change the order of what is
+//! read: taken out, told from their honest uses, and read where they carry text.
+
+/// A text without what is invisible.
+pub(super) struct Stripped {
+    pub text: String,
+    /// Whether something stood where no honest text has it.
+    pub hides: bool,
+    /// What invisible characters spell.
+    pub unseen: Vec<String>,
+}
+
+/// Whether the text is ASCII without control characters: nothing to take out and nothing to fold.
+pub(super) fn is_plain(text: &str) -> bool {
+    text.is_ascii() && !text.bytes().any(is_control)
+}
+
+const fn is_control(byte: u8) -> bool {
+    byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x0b | 0x0c) || byte == 0x7f
+}
+
+/// Takes out what is invisible.
+pub(super) fn strip(text: &str) -> Stripped {
+    let right_to_left = text.chars().any(is_right_to_left);
+    let mut out = Stripped { text: String::with_capacity(text.len()), hides: false, unseen: Vec::new() };
+    let mut run: Vec<char> = Vec::new();
+    let mut before = None;
+    for c in text.chars() {
+        if is_invisible(c) {
+            run.push(c);
+            continue;
+        }
+        if !run.is_empty() {
+            out.weigh(&run, before, Some(c), right_to_left);
+            run.clear();
+        }
+        out.text.push(c);
+        before = Some(c);
+    }
+    if !run.is_empty() {
+        out.weigh(&run, before, None, right_to_left);
+    }
+    out
+}
+
+impl Stripped {
+    /// Judges one run of invisible characters by what stands around it.
+    fn weigh(&mut self, run: &[char], before: Option<char>, after: Option<char>, right_to_left: bool) {
+        let tags: String = run.iter().filter_map(|&c| tagged(c)).collect();
+        if !tags.is_empty() && !(before == Some(BLACK_FLAG) && tags.len() <= LONGEST_REGION) {
+            self.spelled(tags);
+        }
+        let selected: Vec<u8> = run.iter().filter_map(|&c| selected(c)).collect();
+        if selected.len() >= FEWEST_SELECTORS {
+            self.spelled(String::from_utf8_lossy(&selected).into_owned());
+        }
+        let touches = before.is_some_and(|c| c.is_ascii_alphanumeric()) && after.is_some()
+            || after.is_some_and(|c| c.is_ascii_alphanumeric()) && before.is_some();
+        self.hides |= run.iter().any(|&c| match c {
+            '\u{202d}' | '\u{202e}' => true,
+            // Embeddings, isolates and marks have work to do only where something runs from right to left.
+            '\u{200e}' | '\u{200f}' | '\u{61c}' => !right_to_left && touches,
+            '\u{202a}'..='\u{202c}' | '\u{2066}'..='\u{2069}' => !right_to_left,
+            // "1" with a keycap; a style chosen for a sign or an ideograph.
+            '\u{fe00}'..='\u{fe0f}' => before.is_some_and(|c| c.is_ascii_alphabetic()),
+            c if tagged(c).is_some() || c == '\u{e007f}' => false,
+            _ => touches,
+        });
+    }
+
+    fn spelled(&mut self, text: String) {
+        self.hides = true;
+        if text.len() > 1 {
+            self.unseen.push(text);
+        }
+    }
+}
+
+/// SOURCE: Unicode 16, default-ignorable code points and bidirectional controls (UAX #9, UTS #39).
+const fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
+        | '\u{0}'..='\u{8}' | '\u{e}'..='\u{1f}' | '\u{7f}'..='\u{9f}')
+}
+
+const fn is_right_to_left(c: char) -> bool {
+    matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}')
+}
+
+/// The ASCII character that a tag character stands for.
+fn tagged(c: char) -> Option<char> {
+    let code = u32::from(c);
+    if (0xe_0020..=0xe_007e).contains(&code) { char::from_u32(code - 0xe_0000) } else { None }
+}
+
+/// The byte that a variation selector can carry.
+fn selected(c: char) -> Option<u8> {
+    let code = u32::from(c);
+    let byte = match code {
+        0xfe00..=0xfe0f => code - 0xfe00,
+        0xe_0100..=0xe_01ef => code - 0xe_0100 + 16,
+        _ => return None,
+    };
+    u8::try_from(byte).ok()
+}
+
+/// After it tag characters name a region's flag.
+const BLACK_FLAG: char = '\u{1f3f4}';
+/// Longest name of such a region: "gbeng".
+const LONGEST_REGION: usize = 7;
+/// One selector chooses a style; so many in a row carry bytes.
+const FEWEST_SELECTORS: usize = 4;

@@ -1,0 +1,131 @@
+//! Dangerous verbs: which words they are, and which words are one slip away.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use crate::model::Operation;
+use crate::parse::lexicon::{Entry, Lexicon};
+
+use super::confusable;
+
+/// The verbs of a lexicon that are looked for behind misspellings.
+#[derive(Debug, Default)]
+pub(crate) struct Watched {
+    /// Verbs by each spelling that lacks one of their letters, and by their own.
+    by_rest: HashMap<Box<str>, Vec<Box<str>>>,
+}
+
+impl Watched {
+    pub(crate) fn of(lexicon: &Lexicon) -> Self {
+        let mut watched = Self::default();
+        let verbs = lexicon.verbs().filter(|verb| is_effect(verb.operation) && verb.lemma.len() >= SHORTEST);
+        for verb in verbs.filter(|verb| verb.lemma.bytes().all(|byte| byte.is_ascii_lowercase())) {
+            for rest in without_one(&verb.lemma).chain(std::iter::once(verb.lemma.to_string())) {
+                let known = watched.by_rest.entry(rest.into()).or_default();
+                if !known.iter().any(|known| **known == *verb.lemma) {
+                    known.push((*verb.lemma).into());
+                }
+            }
+        }
+        watched
+    }
+
+    /// The same for the built-in lexicon, made once a process.
+    pub(crate) fn shared(lexicon: &Lexicon) -> Arc<Self> {
+        static BUILTIN: OnceLock<Arc<Watched>> = OnceLock::new();
+        Arc::clone(BUILTIN.get_or_init(|| Arc::new(Self::of(lexicon))))
+    }
+
+    /// The dangerous verb that a lower-case word is one slip away from: a letter too many or
+    /// too few, two letters swapped, or one letter written as it sounds.
+    pub(super) fn meant(&self, word: &str) -> Option<&str> {
+        if !(SHORTEST..=LONGEST).contains(&word.len())
+            || !word.bytes().all(|byte| byte.is_ascii_lowercase())
+            || confusable::holds("ordinary", word)
+        {
+            return None;
+        }
+        std::iter::once(word.to_owned())
+            .chain(without_one(word))
+            .filter_map(|rest| self.by_rest.get(rest.as_str()))
+            .flatten()
+            .map(|verb| &**verb)
+            .find(|verb| is_slip(word, verb))
+    }
+}
+
+/// Whether a word is a verb that acts on something rather than looks at it.
+pub(super) fn is_dangerous(entry: Entry, lexicon: &Lexicon) -> bool {
+    entry.verb.is_some_and(|(verb, _)| is_effect(lexicon.verb(verb).operation))
+}
+
+const fn is_effect(operation: Operation) -> bool {
+    matches!(
+        operation,
+        Operation::Delete | Operation::Transfer | Operation::Admin | Operation::Send | Operation::Execute
+    )
+}
+
+fn without_one(word: &str) -> impl Iterator<Item = String> {
+    (0..word.len()).map(move |place| word.char_indices().filter(|&(at, _)| at != place).map(|(_, c)| c).collect())
+}
+
+/// Whether two different words of ASCII letters with one initial differ by one slip.
+fn is_slip(word: &str, verb: &str) -> bool {
+    let (one, other) = (word.as_bytes(), verb.as_bytes());
+    if one == other || one.first() != other.first() {
+        return false;
+    }
+    let start = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+    let room = one.len().min(other.len()) - start;
+    let end = one.iter().rev().zip(other.iter().rev()).take(room).take_while(|(a, b)| a == b).count();
+    let (one, other) = (&one.get(start..one.len() - end), &other.get(start..other.len() - end));
+    match (one, other) {
+        (Some([]), Some([_])) | (Some([_]), Some([])) => true,
+        (Some([a, b]), Some([c, d])) => a == d && b == c,
+        (Some([a]), Some([b])) => sounds_alike(*a, *b),
+        _ => false,
+    }
+}
+
+const fn sounds_alike(one: u8, other: u8) -> bool {
+    const fn kind(letter: u8) -> u8 {
+        match letter {
+            b'a' | b'e' | b'i' | b'o' | b'u' | b'y' => 1,
+            b's' | b'z' => 2,
+            b'c' | b'k' | b'q' => 3,
+            b'v' | b'w' => 4,
+            b'm' | b'n' => 5,
+            _ => 0,
+        }
+    }
+    kind(one) != 0 && kind(one) == kind(other)
+}
+
+/// Shorter words have too many neighbours.
+const SHORTEST: usize = 5;
+/// No verb is longer.
+const LONGEST: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_slip_is_seen_through_and_other_words_are_left_alone() {
+        let watched = Watched::of(&Lexicon::shared().unwrap());
+        for (word, verb) in [
+            ("delte", "delete"),
+            ("dellete", "delete"),
+            ("remvoe", "remove"),
+            ("tranfer", "transfer"),
+            ("eraze", "erase"),
+            ("terminat", "terminate"),
+        ] {
+            assert_eq!(watched.meant(word), Some(verb), "{word}");
+        }
+        for word in ["remote", "weather", "delta", "instill", "steam", "change", "grand", "relate", "delete"] {
+            assert_eq!(watched.meant(word), None, "{word}");
+        }
+    }
+}
