@@ -144,6 +144,10 @@ impl Work<'_, '_> {
         if whole.len() >= SHORTEST_PARTED && self.dangerous(&whole) {
             return Some(whole);
         }
+        // "re-send" is to send once more.
+        if let Some(rest) = lower.strip_prefix("re-").filter(|rest| self.dangerous(rest)) {
+            return Some(rest.to_owned());
+        }
         let single = parts().all(|part| part.chars().count() == 1);
         if single { segment::words(&whole, self.lexicon) } else { None }
     }
