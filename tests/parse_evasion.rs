@@ -229,11 +229,11 @@ fn holds(plain: &str, disguised: &str) -> Result<(), String> {
 fn no_disguise_of_a_dangerous_request_lowers_its_risk() {
     let mut wrong = Vec::new();
     let mut tried = 0;
-    for (plain, word) in DANGEROUS {
-        let is_sentence =
-            plain.contains("the ") || plain.contains("all ") || plain.contains('$') || plain.contains("access");
+    for (which, (plain, word)) in DANGEROUS.iter().enumerate() {
         for at in 0..3 {
-            for (name, disguise) in OF_A_WORD.iter().chain(OF_A_VERB.iter().filter(|_| is_sentence && word.len() > 3)) {
+            for (name, disguise) in
+                OF_A_WORD.iter().chain(OF_A_VERB.iter().filter(|_| which < SENTENCES && word.len() > 3))
+            {
                 tried += 1;
                 wrong.extend(
                     holds(plain, &plain.replacen(word, &disguise(word, at), 1)).err().map(|it| format!("{name}: {it}")),
@@ -253,15 +253,26 @@ proptest::proptest! {
 
     #[test]
     fn two_disguises_at_once_do_not_lower_it_either(
-        which in 0..DANGEROUS.len(), one in 0..OF_A_WORD.len(), whole in 0..OF_THE_WHOLE.len(), at in 0_usize..8,
+        which in 0..DANGEROUS.len(),
+        one in 0..OF_A_WORD.len() + OF_A_VERB.len(),
+        whole in 0..OF_THE_WHOLE.len(),
+        at in 0_usize..8,
     ) {
         let (plain, word) = DANGEROUS[which];
-        let inner = plain.replacen(word, &OF_A_WORD[one].1(word, at), 1);
-        // Characters beyond ASCII have no place in the codes of the outer disguise.
-        let text = if inner.is_ascii() { OF_THE_WHOLE[whole].1(&inner, at) } else { inner };
-        proptest::prop_assert_eq!(holds(plain, &text), Ok(()), "{} {}", OF_A_WORD[one].0, OF_THE_WHOLE[whole].0);
+        let short = word.len() < 4 || which >= SENTENCES;
+        let (name, disguise) = OF_A_WORD.iter().chain(OF_A_VERB).nth(if short { one % OF_A_WORD.len() } else { one }).unwrap();
+        let inner = plain.replacen(word, &disguise(word, at), 1);
+        let (outer, wrap) = OF_THE_WHOLE[whole];
+        // Characters beyond ASCII have no place in some outer disguises.
+        let fits = inner.is_ascii() || !matches!(outer, "tags" | "reversed" | "full width");
+        let text = if fits { wrap(&inner, at) } else { inner };
+        proptest::prop_assert_eq!(holds(plain, &text), Ok(()), "{} {}", name, outer);
     }
 }
+
+/// How many of the dangerous requests are sentences; the others are commands.
+const SENTENCES: usize = 23;
+
 const DISGUISED: &[(&str, RiskLevel, &str)] = &[
     ("Dele\u{200b}te all customer records", RiskLevel::High, "delete"),
     ("Del\u{ad}ete all user accounts", RiskLevel::High, "delete"),
