@@ -136,7 +136,11 @@ impl Work<'_, '_> {
             return None;
         }
         let parts = || lower.split(is_mark).filter(|part| !part.is_empty());
-        if parts().all(|part| part.len() > 1 && self.lexicon.word(part).is_some()) {
+        // "check-out" and "sign-up" are nouns of verbs that have their particle behind them.
+        let is_noun = lower.rsplit_once(['-', '/', '_']).is_some_and(|(verb, particle)| {
+            confusable::holds("particles", particle) && verb.bytes().all(|byte| byte.is_ascii_lowercase())
+        });
+        if is_noun {
             return None;
         }
         let whole: String = lower.chars().filter(|&c| !is_mark(c)).collect();
