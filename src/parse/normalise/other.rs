@@ -59,19 +59,24 @@ impl Work<'_> {
         {
             self.add_plain(&respelled.text, respelled.disguised.then_some(Sign::Disguised), reading);
         }
-        if asks_of_code(text, reading) {
+        let turned = wrapped::rotated(text, self.lexicon);
+        let reversed = wrapped::reversed(written, self.lexicon);
+        let pieces = wrapped::pieces(text);
+        if turned.is_none() && reversed.is_none() && pieces.is_empty() || asks_of_code(text, reading) {
             return;
         }
-        if let Some(turned) = wrapped::rotated(text, self.lexicon) {
+        if let Some(turned) = turned {
             self.add_plain(&turned, Some(Sign::Encoded), reading);
         }
-        if let Some([whole, by_word]) = wrapped::reversed(written, self.lexicon) {
+        if let Some([whole, by_word]) = reversed {
             self.add(&whole, Some(Sign::Encoded), reading, depth + 1);
             self.add_plain(&by_word, Some(Sign::Encoded), reading);
         }
-        let pieces = wrapped::pieces(text);
         if pieces.is_empty() {
             return;
+        }
+        if pieces.len() >= wrapped::MOST {
+            reading.push(Act::unclear_execution("encoded_text"));
         }
         let mut whole = String::with_capacity(text.len());
         let mut at = 0;
