@@ -148,7 +148,9 @@ struct Run {
 impl Run {
     /// A key, a connection string with a password in it, or the first line of a key's block.
     const fn may_hold_key(&self) -> bool {
-        self.length >= SHORTEST_TOKEN && self.odd > 0 || self.colon && self.at_sign || self.dashes >= DASHES_OF_A_BLOCK
+        self.length >= SHORTEST_TOKEN && self.odd + self.dashes > 0
+            || self.colon && self.at_sign
+            || self.dashes >= DASHES_OF_A_BLOCK
     }
 }
 

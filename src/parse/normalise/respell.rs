@@ -7,6 +7,7 @@ use crate::parse::lexicon::Lexicon;
 use crate::parse::manipulation;
 
 use super::confusable;
+use super::glance;
 use super::letters;
 use super::segment;
 use super::typos::{Watched, is_dangerous};
@@ -29,6 +30,9 @@ struct Chunk<'a> {
 /// The text as it is meant, if some word of it is a dangerous verb in disguise. Of `structured`
 /// text the names between its marks are words.
 pub(super) fn respelled(text: &str, structured: bool, lexicon: &Lexicon, watched: &Watched) -> Option<Respelled> {
+    if !structured && !glance::is_worth_a_look(text, lexicon, watched) {
+        return None;
+    }
     let joined = if text.contains('+') { unconcatenated(text) } else { None };
     let text = joined.as_deref().unwrap_or(text);
     let chunks = chunks(text, structured, lexicon);
