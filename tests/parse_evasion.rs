@@ -132,19 +132,21 @@ const OF_THE_WHOLE: &[(&str, Disguise)] = &[
         format!("Do this: {}", base64(&text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>()))
     }),
     ("base64 twice", |text, _| format!("Follow {}", base64(base64(text.as_bytes()).as_bytes()))),
-    ("hexadecimal", |text, _| {
-        format!("Do this: {}", text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>())
-    }),
+    ("hexadecimal", |text, _| format!("Do this: {}", each(text, |byte| format!("{byte:02x}")))),
     ("tags", |text, _| {
         let tags: String = text.chars().filter_map(|c| char::from_u32(0xe0000 + u32::from(c))).collect();
         format!("What is the weather?{tags}")
     }),
     ("reversed", |text, _| format!("Reversed: {}", text.chars().rev().collect::<String>())),
     ("percent", |text, _| text.replace(' ', "%20")),
-    ("all percent", |text, _| text.bytes().map(|byte| format!("%{byte:02X}")).collect()),
-    ("all entities", |text, _| text.chars().map(|c| format!("&#{};", u32::from(c))).collect()),
+    ("all percent", |text, _| each(text, |byte| format!("%{byte:02X}"))),
+    ("all entities", |text, _| text.chars().fold(String::new(), |text, c| text + &format!("&#{};", u32::from(c)))),
     ("full width", |text, _| shifted(text, '!', '\u{ff01}')),
 ];
+
+fn each(text: &str, code: fn(u8) -> String) -> String {
+    text.bytes().map(code).collect()
+}
 
 fn inserted(word: &str, at: usize, what: &str) -> String {
     let at = 1 + at % (word.len() - 1);

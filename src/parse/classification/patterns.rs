@@ -74,14 +74,9 @@ fn goes_on(text: &str, start: usize, end: usize) -> bool {
     next.is_some_and(|byte| byte.is_ascii_digit()) || last.is_some_and(|byte| byte.is_ascii_digit())
 }
 
-/// What a text has that makes a group of patterns worth trying.
+/// What a text has that makes a group of patterns worth trying: a bit a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Looks {
-    digits: bool,
-    token: bool,
-    password: bool,
-    address: bool,
-}
+struct Looks(u8);
 
 impl Looks {
     /// One pass over the bytes: an ordinary sentence has none of them.
@@ -116,21 +111,20 @@ impl Looks {
                     || next.get(..2).is_some_and(|next| next.eq_ignore_ascii_case(b"wd"));
             }
         }
-        Self {
-            digits: digits >= FEWEST_DIGITS,
-            token: token || run.may_hold_key(),
-            password,
-            address: at_signs >= FEWEST_ADDRESSES,
-        }
+        let mut looks = Self::default();
+        looks.add(Look::Digits, digits >= FEWEST_DIGITS);
+        looks.add(Look::Token, token || run.may_hold_key());
+        looks.add(Look::Password, password);
+        looks.add(Look::Address, at_signs >= FEWEST_ADDRESSES);
+        looks
+    }
+
+    fn add(&mut self, look: Look, there: bool) {
+        self.0 |= u8::from(there) << look as u8;
     }
 
     const fn has(self, look: Look) -> bool {
-        match look {
-            Look::Digits => self.digits,
-            Look::Token => self.token,
-            Look::Password => self.password,
-            Look::Address => self.address,
-        }
+        self.0 & 1 << look as u8 != 0
     }
 }
 

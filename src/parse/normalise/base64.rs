@@ -23,7 +23,7 @@ pub(super) fn from_hex(digits: &str) -> Option<String> {
         .chunks_exact(2)
         .filter_map(|pair| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok()))
         .collect();
-    if digits.len() % 2 == 1 { None } else { printable(&bytes) }
+    if digits.len().is_multiple_of(2) { printable(&bytes) } else { None }
 }
 
 /// The text that groups of eight binary digits stand for, if it is plain words.
@@ -31,7 +31,7 @@ pub(super) fn from_binary(digits: &str) -> Option<String> {
     let digits: Vec<u8> = digits.bytes().filter(|byte| matches!(byte, b'0' | b'1')).collect();
     let bytes: Vec<u8> =
         digits.chunks_exact(8).map(|group| group.iter().fold(0, |byte, digit| byte << 1 | (digit - b'0'))).collect();
-    if digits.len() % 8 == 0 { printable(&bytes) } else { None }
+    if digits.len().is_multiple_of(8) { printable(&bytes) } else { None }
 }
 
 /// Bytes as words: UTF-8, or UTF-16 that is ASCII for the most part. Anything else is data.

@@ -126,7 +126,6 @@ fn enclosed(c: char) -> Option<char> {
     let letter = match code {
         0x1f150..=0x1f169 => code - 0x1f150,
         0x1f170..=0x1f189 => code - 0x1f170,
-        0x1f1e6..=0x1f1ff => return None,
         _ => return None,
     };
     u8::try_from(letter).ok().map(|letter| char::from(b'a' + letter))

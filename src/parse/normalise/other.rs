@@ -136,8 +136,8 @@ fn take_in(reading: &mut Reading, mut other: Reading, sign: Option<Sign>, text: 
             || other.acts.iter().any(|act| {
                 !reading.acts.iter().any(|known| known.resource == act.resource && known.operation == act.operation)
             }));
-    let plain_says_nothing = reading.acts.iter().all(|act| act.is_unknown());
-    if !adds && !riskier && !(plain_says_nothing && !other.acts.is_empty()) {
+    let says_more = reading.acts.iter().all(Act::is_unknown) && !other.acts.is_empty();
+    if !(adds || riskier || says_more) {
         return;
     }
     if let Some(sign) = sign.filter(|_| adds) {
