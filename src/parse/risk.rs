@@ -63,7 +63,9 @@ impl Case<'_> {
         let personal = self.shows(Sign::CardNumber) | self.shows(Sign::NationalId);
         let listed = self.shows(Sign::ContactList) | self.shows(Sign::BankAccount);
         let declared = self.signs.has(Sign::Declared);
-        if self.act.operation != Operation::Send || !(secret || personal || listed || declared) {
+        // What was not understood may send as well.
+        let sends = matches!(self.act.operation, Operation::Send | Operation::Unknown);
+        if !sends || !(secret || personal || listed || declared) {
             return RiskLevel::Low;
         }
         let outside = self.signs.has(Sign::Outside)
