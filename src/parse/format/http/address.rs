@@ -61,7 +61,8 @@ fn is_metadata(host: &str) -> bool {
     let host = host.rsplit('@').next().unwrap_or(host);
     if let Some(inside) = host.strip_prefix('[').and_then(|host| host.split(']').next()) {
         return inside.parse::<Ipv6Addr>().is_ok_and(|address| {
-            address.to_ipv4().is_some_and(is_link_local) || address == Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)
+            address.to_ipv4().is_some_and(is_link_local)
+                || address == Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)
         });
     }
     let name = host.split(':').next().unwrap_or(host).trim_end_matches('.');
@@ -166,7 +167,9 @@ mod tests {
 
     #[test]
     fn percent_signs_are_undone_and_broken_ones_stay() {
-        for (text, expected) in [("%64el", "del"), ("%2564el", "del"), ("100%", "100%"), ("%zz%4", "%zz%4"), ("%e4", "\u{fffd}")] {
+        for (text, expected) in
+            [("%64el", "del"), ("%2564el", "del"), ("100%", "100%"), ("%zz%4", "%zz%4"), ("%e4", "\u{fffd}")]
+        {
             assert_eq!(decoded(text), expected);
         }
     }

@@ -23,7 +23,8 @@ pub(super) struct Session {
 pub(super) fn read(source: Source<'_>, session: &mut Session, reading: &mut Reading) -> bool {
     let tree = Tree::of(&source);
     let mut names = vec![false; source.tokens.len()];
-    let mut reader = Reader { source, tree: &tree, names: &mut names, session, reading, queries: false, changes: false };
+    let mut reader =
+        Reader { source, tree: &tree, names: &mut names, session, reading, queries: false, changes: false };
     reader.whole();
     !tree.broken
 }
@@ -46,7 +47,11 @@ impl<'r, 't> Reader<'r, 't> {
         let tree = self.tree;
         let top = Part { source: self.source, items: tree.group(0) };
         if is_plan(top, tree) {
-            self.push(Act::new("explain", "query", Resource::Database, Operation::Read, 0.9).at_risk(RiskLevel::Low), top, None);
+            self.push(
+                Act::new("explain", "query", Resource::Database, Operation::Read, 0.9).at_risk(RiskLevel::Low),
+                top,
+                None,
+            );
             return;
         }
         for (place, items) in tree.groups.iter().enumerate() {
@@ -111,7 +116,7 @@ impl<'r, 't> Reader<'r, 't> {
             Some(_) => self.by_head(part),
             None if part.group(0).is_some_and(|group| opens_statement(part.of(self.tree.group(group)))) => {}
             None if part.kind(0) == Some(Kind::Client) => self.client(part),
-            None => self.push(unclear("run", "sql"), part, None),
+            None => self.push(unclear("run", "statement"), part, None),
         }
     }
 
@@ -219,7 +224,8 @@ impl<'r, 't> Reader<'r, 't> {
         let end = (set..part.len()).find(|&place| part.is(place, "where")).unwrap_or(part.len());
         (set + 1..end)
             .filter(|&place| {
-                part.is_symbol(place + 1, "=") && (place == set + 1 || part.is_symbol(place - 1, ",") || part.is_symbol(place - 1, "."))
+                part.is_symbol(place + 1, "=")
+                    && (place == set + 1 || part.is_symbol(place - 1, ",") || part.is_symbol(place - 1, "."))
                     || part.group(place).is_some() && part.is_symbol(place + 1, "=")
             })
             .flat_map(|place| match part.group(place) {
@@ -304,7 +310,8 @@ impl<'r, 't> Reader<'r, 't> {
         let end = part.word(way + 1);
         let is_file = part.kind(way + 1) != Some(Kind::Word);
         let program = Act::new("run", "command", Resource::System, Operation::Execute, 0.9);
-        let rows = if into { database("load", "rows", Operation::Write) } else { database("export", "rows", Operation::Read) };
+        let rows =
+            if into { database("load", "rows", Operation::Write) } else { database("export", "rows", Operation::Read) };
         match end {
             Some("program") => {
                 self.push(program.at_risk(RiskLevel::High).marked(Sign::Downloaded), part, path);
@@ -329,7 +336,7 @@ impl<'r, 't> Reader<'r, 't> {
     fn by_head(&mut self, part: Part<'t>) {
         let head = part.head();
         let Some(rule) = known::statement(&head) else {
-            self.push(unclear("run", "sql"), part, None);
+            self.push(unclear("run", "statement"), part, None);
             return;
         };
         let mut act = rule.act();
@@ -345,7 +352,8 @@ impl<'r, 't> Reader<'r, 't> {
                 if part.has("temporary") || part.has("temp") {
                     act.risk = Some(RiskLevel::Medium);
                 }
-                let scratch = path.is_some_and(|path| path.last().split(['_', '-']).any(|part| known::holds("scratch", part)));
+                let scratch =
+                    path.is_some_and(|path| path.last().split(['_', '-']).any(|part| known::holds("scratch", part)));
                 if scratch && act.risk == Some(RiskLevel::Critical) {
                     act.risk = Some(RiskLevel::High);
                 }
@@ -369,7 +377,11 @@ impl<'r, 't> Reader<'r, 't> {
             _ => {}
         }
         let unlimited = (1..part.len()).any(|place| {
-            part.word(place).is_some_and(|word| known::holds("unlimited", word) && !(word == "all" && part.is(place + 1, "tables") || word == "all" && part.is(place + 1, "sequences")))
+            part.word(place).is_some_and(|word| {
+                known::holds("unlimited", word)
+                    && !(word == "all" && part.is(place + 1, "tables")
+                        || word == "all" && part.is(place + 1, "sequences"))
+            })
         });
         if act.operation == Operation::Admin && act.resource == Resource::Permission && unlimited && first != "drop" {
             act = act.at_risk(RiskLevel::Critical).marked(Sign::Administrator);
@@ -389,11 +401,23 @@ impl<'r, 't> Reader<'r, 't> {
         if part.has("owner") || part.has("authorization") {
             return Act::new("alter", "owner", Resource::Permission, Operation::Admin, 0.9).at_risk(RiskLevel::High);
         }
-        if (1..part.len()).any(|place| part.is(place, "drop") || part.is(place, "truncate") || part.is(place, "purge")) {
+        if (1..part.len()).any(|place| part.is(place, "drop") || part.is(place, "truncate") || part.is(place, "purge"))
+        {
             // A constraint or a default can be made again.
             let only_rules = (1..part.len()).filter(|&place| part.is(place, "drop")).all(|place| {
                 part.word(place + 1).is_some_and(|word| {
-                    matches!(word, "constraint" | "default" | "not" | "index" | "foreign" | "primary" | "check" | "identity" | "expression")
+                    matches!(
+                        word,
+                        "constraint"
+                            | "default"
+                            | "not"
+                            | "index"
+                            | "foreign"
+                            | "primary"
+                            | "check"
+                            | "identity"
+                            | "expression"
+                    )
                 })
             }) && part.has("drop");
             if only_rules {
@@ -409,9 +433,11 @@ impl<'r, 't> Reader<'r, 't> {
 
     fn create(&mut self, part: Part<'t>, head: &[&str]) {
         if matches!(head.get(1), Some(&"extension"))
-            && let Some((path, _)) = (1..part.len()).find(|&place| {
-                part.name(place).is_some_and(|word| !matches!(word, "extension" | "if" | "not" | "exists"))
-            }).and_then(|place| part.path(place))
+            && let Some((path, _)) = (1..part.len())
+                .find(|&place| {
+                    part.name(place).is_some_and(|word| !matches!(word, "extension" | "if" | "not" | "exists"))
+                })
+                .and_then(|place| part.path(place))
             && !known::holds("hostile_extensions", path.last())
         {
             self.push(Act::new("install", "extension", Resource::Database, Operation::Execute, 0.8), part, Some(path));
@@ -445,7 +471,13 @@ impl<'r, 't> Reader<'r, 't> {
         match first {
             "grant" | "revoke" | "deny" | "comment" => {
                 let on = part.find("on")?;
-                let on = if part.word(on + 1).is_some_and(|word| matches!(word, "table" | "column" | "database" | "schema" | "view" | "function")) { on + 1 } else { on };
+                let on = if part.word(on + 1).is_some_and(|word| {
+                    matches!(word, "table" | "column" | "database" | "schema" | "view" | "function")
+                }) {
+                    on + 1
+                } else {
+                    on
+                };
                 part.path(on + 1).map(|(path, _)| path)
             }
             "load" => part.find("table").and_then(|place| part.path(place + 1)).map(|(path, _)| path),
@@ -483,7 +515,8 @@ impl<'r, 't> Reader<'r, 't> {
     /// What the columns and tables of a query hold.
     fn holdings(&mut self) {
         let found = exposure::holdings(self.source);
-        let read = |noun: &str, resource| Act::new("query", noun, resource, Operation::Read, 0.8).at_risk(RiskLevel::High);
+        let read =
+            |noun: &str, resource| Act::new("query", noun, resource, Operation::Read, 0.8).at_risk(RiskLevel::High);
         for (name, act) in [
             (found.secret, read("credential", Resource::Credential)),
             (found.card, read("card", Resource::Payment)),
@@ -558,9 +591,7 @@ fn is_plan(part: Part<'_>, tree: &Tree) -> bool {
 fn opens_statement(part: Part<'_>) -> bool {
     match part.word(0) {
         Some("select" | "with" | "values" | "table") => part.len() > 1,
-        Some("insert" | "update" | "delete" | "merge" | "replace" | "from") => {
-            part.len() > 1 && part.name(1).is_some()
-        }
+        Some("insert" | "update" | "delete" | "merge" | "replace" | "from") => part.len() > 1 && part.name(1).is_some(),
         Some(_) => false,
         None => false,
     }
@@ -576,11 +607,17 @@ fn begins_statement(part: Part<'_>, place: usize, head: &str) -> bool {
         Some("do") => head != "insert",
         Some("execute" | "exec") => false,
         Some(before) => !known::holds("connectors", before),
-        None => part.group(place - 1).is_some() || matches!(part.kind(place - 1), Some(Kind::Name | Kind::Text | Kind::Number | Kind::Client)),
+        None => {
+            part.group(place - 1).is_some()
+                || matches!(part.kind(place - 1), Some(Kind::Name | Kind::Text | Kind::Number | Kind::Client))
+        }
     };
-    if !follows || head == "alter" && matches!(word, "drop" | "alter" | "truncate" | "create" | "insert" | "update" | "delete" | "select")
+    if !follows
+        || head == "alter"
+            && matches!(word, "drop" | "alter" | "truncate" | "create" | "insert" | "update" | "delete" | "select")
         || head == "show" && word == "create"
-        || word == "with" || word == "merge" && head == "alter"
+        || word == "with"
+        || word == "merge" && head == "alter"
     {
         return false;
     }
@@ -590,7 +627,11 @@ fn begins_statement(part: Part<'_>, place: usize, head: &str) -> bool {
         "shutdown" | "kill" => true,
         "delete" if after == Some("from") => true,
         _ if after.is_some_and(|after| known::holds("not_after", after)) => false,
-        "execute" | "exec" | "call" => part.name(place + 1).is_some() || part.group(place + 1).is_some() || part.kind(place + 1) == Some(Kind::Text),
+        "execute" | "exec" | "call" => {
+            part.name(place + 1).is_some()
+                || part.group(place + 1).is_some()
+                || part.kind(place + 1) == Some(Kind::Text)
+        }
         _ => part.name(place + 1).is_some() || part.group(place + 1).is_some() && word == "delete",
     }
 }
@@ -648,4 +689,3 @@ fn is_head_word(word: &str) -> bool {
 const MOST_HEAD: usize = 16;
 /// Words of a statement that are shown as what told its operation.
 const MOST_TOLD: usize = 4;
-
