@@ -122,16 +122,8 @@ fn percent(text: &str) -> String {
             .flatten()
             .and_then(|digits| std::str::from_utf8(digits).ok())
             .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match code {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = after.get(2..).unwrap_or(&[]);
-            }
-            None => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
+        bytes.push(code.unwrap_or(first));
+        rest = if code.is_some() { after.get(2..).unwrap_or(&[]) } else { after };
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }

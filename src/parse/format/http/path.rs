@@ -56,9 +56,9 @@ fn operation(by_method: Operation, resource: Resource) -> Operation {
     use Resource as R;
     match (by_method, resource) {
         (Operation::Send, R::Payment | R::Order | R::Booking) => Operation::Transfer,
-        (Operation::Send | Operation::Write, R::Permission | R::Credential) => Operation::Admin,
-        (Operation::Delete, R::Permission) => Operation::Admin,
-        (Operation::Send, R::Account) => Operation::Admin,
+        (Operation::Send | Operation::Write, R::Permission | R::Credential)
+        | (Operation::Delete, R::Permission)
+        | (Operation::Send, R::Account) => Operation::Admin,
         (Operation::Send, R::Email | R::Message | R::Social | R::Web) => Operation::Send,
         (Operation::Send, _) => Operation::Write,
         (other, _) => other,

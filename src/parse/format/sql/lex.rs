@@ -19,13 +19,13 @@ pub(super) struct Rules {
     dollar: bool,
 }
 
-/// PostgreSQL and what follows it; SQL Server.
+/// `PostgreSQL` and what follows it; SQL Server.
 pub(super) const STANDARD: Rules =
     Rules { backslash: false, hash: false, strict_dash: false, nests: true, executes: false, dollar: true };
-/// MySQL, MariaDB, and the strings of `BigQuery` and others.
+/// `MySQL`, `MariaDB`, and the strings of `BigQuery` and others.
 pub(super) const MYSQL: Rules =
     Rules { backslash: true, hash: true, strict_dash: true, nests: false, executes: true, dollar: false };
-/// SQLite and the letter of the standard.
+/// `SQLite` and the letter of the standard.
 pub(super) const PLAIN: Rules =
     Rules { backslash: false, hash: false, strict_dash: false, nests: false, executes: false, dollar: false };
 
@@ -57,6 +57,7 @@ pub(super) struct Token {
 
 /// The tokens of a text, and what was seen on the way.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that was met")]
 pub(super) struct Lexed {
     pub tokens: Vec<Token>,
     /// A string, a name or a comment did not end.

@@ -312,7 +312,7 @@ impl Shape<'_> {
         let at = (1..6).find(|&place| self.part.group(place).is_none() && !self.second_word_of_update(place));
         let Some(next) = at.and_then(|at| self.path(at)) else { return false };
         // Up to the assignment: an alias, or joined tables.
-        let limit = if self.is_upper(0) { self.part.len() } else { next + 3 };
+        let limit = if self.is_upper(0) { self.part.len() } else { next + 12 };
         (next..limit).find(|&place| self.is(place, "set")).is_some_and(|set| {
             if self.part.group(set + 1).is_some() {
                 return self.part.is_symbol(set + 2, "=");
@@ -343,7 +343,9 @@ impl Shape<'_> {
                         || self.is(next, "where") && self.condition(next)
                 });
         };
-        if from > 1 && !self.is(1, "top") && !self.is_upper(from) {
+        let joins =
+            ["where", "join", "inner", "left", "using"].iter().any(|word| self.part.has(word)) && self.compares(from);
+        if from > 1 && !self.is(1, "top") && !self.is_upper(from) && !joins {
             return false;
         }
         let Some(next) = self.path(from + 1 + usize::from(self.is(from + 1, "only"))) else { return false };
@@ -445,7 +447,8 @@ impl Shape<'_> {
                             || self.is(next + 1, "with"))
             }
             Some("index" | "unique") => {
-                self.is(next, "on") && (next..self.part.len()).any(|place| self.part.group(place).is_some())
+                (self.is(next, "on") || self.part.group(next).is_some())
+                    && (next..self.part.len()).any(|place| self.part.group(place).is_some())
             }
             _ => (next..self.part.len()).any(|place| {
                 self.part.word(place).is_some_and(|word| holds("definitions", word) && word != "on" && word != "as")
@@ -570,7 +573,7 @@ impl Shape<'_> {
             return self.compares(2);
         }
         let assigned = self.part.path(1 + usize::from(self.second_in("head"))).is_some_and(|(_, next)| {
-            self.part.is_symbol(next, "=") || self.is(next, "to") && self.part.len() <= next + 3
+            self.part.is_symbol(next, "=") || self.is(next, "to") && self.part.len() <= next + 8
         });
         let kind = matches!(
             self.part.word(1),
@@ -618,8 +621,7 @@ impl Shape<'_> {
                 self.part.word(1).is_some_and(|word| holds("head", word) || holds("noise", word)) && self.is_upper(1)
                     || self.names_one() && !self.is_upper(1)
             }
-            Some(Kind::Text | Kind::Name | Kind::Number) => true,
-            Some(Kind::Open) => true,
+            Some(Kind::Text | Kind::Name | Kind::Number | Kind::Open) => true,
             _ => false,
         };
         let exact = self.closed && self.part.len() <= 2;
