@@ -139,7 +139,7 @@ fn is_code_cluster(argument: &str) -> bool {
 
 /// The code of `-e'print 1'`, its flag cut off.
 fn glued(argument: &str) -> Option<&str> {
-    argument.get(2..).filter(|rest| argument.starts_with("-e") || argument.starts_with("-c")).filter(|rest| rest.contains(['(', ' ', ';', '"', '\'']))
+    argument.get(2..).filter(|_| argument.starts_with("-e") || argument.starts_with("-c")).filter(|rest| rest.contains(['(', ' ', ';', '"', '\'']))
 }
 
 /// Whether code does nothing but compute and print: each name in it is known to be harmless.

@@ -3,6 +3,7 @@
 use crate::parse::format::dangers;
 use crate::parse::lexicon::{Function, Lexicon};
 
+use super::cmdlet::is_cmdlet;
 use super::{base_name, is_assignment};
 
 /// Whether the text is plainly a command line rather than English.
@@ -84,41 +85,6 @@ fn stops_the_machine<'w>(first: &str, mut words: impl Iterator<Item = &'w str>) 
 /// `-9`
 fn is_signal(word: &str) -> bool {
     word.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-}
-
-/// `Remove-Item`, `Invoke-Expression`.
-fn is_cmdlet(first: &str) -> bool {
-    let starts_upper = |part: &str| part.starts_with(|c: char| c.is_ascii_uppercase()) && part.len() > 1;
-    first.split_once('-').is_some_and(|(verb, noun)| {
-        starts_upper(verb)
-            && starts_upper(noun)
-            && first.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-            && matches!(
-                verb,
-                "Remove"
-                    | "Invoke"
-                    | "Set"
-                    | "Stop"
-                    | "Clear"
-                    | "Format"
-                    | "Start"
-                    | "New"
-                    | "Get"
-                    | "Disable"
-                    | "Enable"
-                    | "Add"
-                    | "Move"
-                    | "Copy"
-                    | "Restart"
-                    | "Out"
-                    | "Import"
-                    | "Export"
-                    | "Uninstall"
-                    | "Install"
-                    | "Rename"
-                    | "Initialize"
-            )
-    })
 }
 
 /// `del /s`, `format c:`.

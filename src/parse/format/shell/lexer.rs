@@ -36,6 +36,8 @@ pub(super) struct Command {
     pub words: Vec<Word>,
     pub writes: Vec<Word>,
     pub reads: Vec<Word>,
+    /// What is written if `<x> y` was meant as redirections.
+    pub doubtful: Vec<String>,
     /// Here-documents and here-strings.
     pub texts: Vec<Text>,
     /// Where it begins in the line.
@@ -141,6 +143,7 @@ impl Lexer<'_> {
                 b' ' | b'\t' | b'\r' => self.at += 1,
                 b'\\' if self.peek_at(1) == Some(b'\n') => self.at += 2,
                 b'#' => self.skip_line(),
+                b'<' if !state.test && self.placeholder().is_some() => self.word(&mut state, depth),
                 b'<' | b'>' if self.peek_at(1) != Some(b'(') && !state.test => self.redirection(&mut state, depth),
                 b'&' if self.peek_at(1) == Some(b'>') && !state.test => {
                     self.at += 1;

@@ -34,7 +34,7 @@ use crate::parse::sign::Sign;
 
 use super::{dangers, place};
 use invocation::Invocation;
-use lexer::{Command, Script};
+use lexer::Script;
 use word::Word;
 use wrap::Inner;
 
@@ -151,6 +151,9 @@ impl<'l, 'r> Shell<'l, 'r> {
         self.fed(script, place, program, depth);
         for target in &command.writes {
             self.redirect(target);
+        }
+        for target in command.doubtful.iter().filter(|target| place::is_system(target)) {
+            self.system_write(target);
         }
         for source in &command.reads {
             self.file(&source.text);

@@ -31,10 +31,15 @@ impl Shell<'_, '_> {
         // INVARIANT: once a line of wrappers, so that the arguments are not looked through for each of them.
         let may_carry = !std::mem::replace(&mut outer.carried, true);
         let carried = arguments.texts.iter().take(MOST_LOOKED_AT).position(|word| may_carry && dangers::holds("carried_programs", base_name(word)));
+        if self.windows(base_name(whole), arguments.texts) {
+            return None;
+        }
         let is_hidden = !is_plain_name(base_name(whole))
             || place::is_open_to_all(whole)
             || arguments.is_dynamic()
             || outer.is_root
+            // Inside code that something else is handed, an unknown name is code, too.
+            || depth > 0
             || carried.is_some();
         if is_hidden {
             self.unclear("program", whole);
@@ -50,6 +55,24 @@ impl Shell<'_, '_> {
         self.reading.facts.show(Sign::Unclear, whole);
         self.reading.push(act.marked(Sign::Unclear).from_operation(whole));
         carried.map(|place| place + 1)
+    }
+
+    /// Windows' own programs, whose switches open with a slash: `del /s`, `format c:`.
+    fn windows(&mut self, name: &str, arguments: &[&str]) -> bool {
+        let name = name.to_ascii_lowercase();
+        let name = name.trim_end_matches(".exe");
+        let is_switch = |word: &&str| {
+            word.len() == 2 && (word.ends_with(':') || word.starts_with('/')) || word.eq_ignore_ascii_case("delete")
+        };
+        if !dangers::holds("windows_programs", name) || !arguments.iter().any(is_switch) {
+            return false;
+        }
+        self.unclear("program", name);
+        if dangers::holds("windows_deleters", name) || arguments.iter().any(|word| word.eq_ignore_ascii_case("delete")) {
+            let act = Act::new("delete", "files", Resource::File, Operation::Delete, 0.8);
+            self.reading.push(act.at_risk(RiskLevel::High).from_operation(name));
+        }
+        true
     }
 
     /// "foo create bar": its subcommand says what it does.

@@ -51,8 +51,8 @@ pub(super) fn inner<'p>(program: &'p Program, arguments: &[&str]) -> Option<(Inn
 fn by(wraps: &Wraps, program: &Program, arguments: &[&str], from: usize) -> Option<Inner> {
     match wraps {
         Wraps::Flag(flag) => by_flag(flag, program, arguments, from),
-        Wraps::AfterDashes => {
-            let place = arguments.iter().skip(from).position(|argument| *argument == "--")? + from + 1;
+        Wraps::AfterWord(word) => {
+            let place = arguments.iter().skip(from).position(|argument| *argument == &**word)? + from + 1;
             (place < arguments.len()).then_some(Inner::Rest(place))
         }
         Wraps::After { plain, text } => {
