@@ -150,9 +150,19 @@ fn fed_program(view: View<'_>) -> Option<(String, View<'_>)> {
                 || dangers::holds("wrappers", base_name(word))
         })
         .count();
-    let program = view.from(skip);
+    let mut program = view.from(skip);
+    if dangers::holds("remote_wrappers", base_name(program.texts.first()?)) {
+        // "ssh host bash" hands on what it is fed.
+        let inner = program.texts.iter().take(MOST_WRAPPED).position(|word| {
+            dangers::holds("shells", base_name(word)) || dangers::holds("sql_clients", base_name(word))
+        });
+        program = program.from(inner?);
+    }
     let name = base_name(program.texts.first()?).to_ascii_lowercase();
     let unversioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let known = if dangers::holds("interpreters", &name) || dangers::holds("shells", &name) { &name } else { unversioned };
     Some((known.to_owned(), program.from(1)))
 }
+
+/// Words in which the program that a remote one is handed is looked for.
+const MOST_WRAPPED: usize = 16;

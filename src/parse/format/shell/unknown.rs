@@ -47,12 +47,12 @@ impl Shell<'_, '_> {
         let mut act = self.by_words(arguments.texts).unwrap_or_else(|| {
             Act::new("run", "program", Resource::System, Operation::Execute, 0.5)
         });
-        act.risk = Some(RiskLevel::Medium.max(act.risk.unwrap_or(RiskLevel::Low)));
         if act.operation == Operation::Delete && arguments.texts.iter().any(|word| dangers::holds("wide_flags", word)) {
             act.risk = Some(RiskLevel::High);
             act.signs.add(Sign::Force);
         }
         self.reading.facts.show(Sign::Unclear, whole);
+        // The sign keeps the rubric's level at MEDIUM at least.
         self.reading.push(act.marked(Sign::Unclear).from_operation(whole));
         carried.map(|place| place + 1)
     }
