@@ -33,7 +33,10 @@ fn all_stay(most: RiskLevel, lines: &[&str]) {
         .map(|line| (line, intent(&parser, line)))
         .filter(|(_, intent)| intent.risk_level > most)
         .map(|(line, intent)| {
-            format!("{line}\n    {} {:?} {}", intent.risk_level, intent.required_capabilities, intent.context["riskFactors"])
+            format!(
+                "{line}\n    {} {:?} {}",
+                intent.risk_level, intent.required_capabilities, intent.context["riskFactors"]
+            )
         })
         .collect();
     assert!(over.is_empty(), "{} of {} over:\n{}", over.len(), lines.len(), over.join("\n"));
@@ -101,6 +104,9 @@ fn a_command_counts_wherever_it_stands_in_a_line() {
             "arr=(rm -rf /srv); \"${arr[@]}\"",
             "select x in a; do rm -rf /srv; done",
             "ls !(a|b); rm -rf /srv",
+            "echo a|rm -rf /srv",
+            "find x;rm -rf /srv",
+            "sort the&rm -rf /srv",
         ],
     );
 }
@@ -251,6 +257,24 @@ fn quoting_and_expansion_hide_nothing() {
             "> out rm -rf /srv",
             "2>&1 rm -rf /srv",
         ],
+    );
+}
+
+#[test]
+fn words_of_a_comment_make_no_sentence_of_a_command() {
+    all_show(
+        DELETES,
+        RiskLevel::High,
+        &[
+            "rm -rf /srv # please do this for me and for the others of my team",
+            "find /srv -delete # this is what we have to do for them",
+            "echo 'this is for you and me and them' && rm -rf /srv",
+        ],
+    );
+    all_show(
+        "system:delete",
+        RiskLevel::Critical,
+        &["dd if=/dev/zero of=/dev/sda # for the others of our team and for me"],
     );
 }
 

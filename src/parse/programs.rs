@@ -72,7 +72,12 @@ impl Wraps {
     fn read(text: &str) -> Result<Vec<Self>, Error> {
         text.split_whitespace()
             .map(|word| {
-                let faulty = || Error::input("program", format!("wraps {word:?}: expected rest, after-N, text, text-after-N, -- or a flag"));
+                let faulty = || {
+                    Error::input(
+                        "program",
+                        format!("wraps {word:?}: expected rest, after-N, text, text-after-N, -- or a flag"),
+                    )
+                };
                 let count = |count: &str| count.parse().map_err(|_| faulty());
                 Ok(match word {
                     "--" => Self::AfterWord(word.into()),

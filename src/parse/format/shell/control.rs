@@ -43,8 +43,9 @@ impl Shell<'_, '_> {
                 .push(Act::new("change", "mode", Resource::Permission, Operation::Admin, 0.9).at_risk(RiskLevel::High));
         }
         let recurses = name == "rmdir" && arguments.iter().any(|argument| argument.eq_ignore_ascii_case("/s"));
-        if recurses || matches!(name, "rm" | "rmdir" | "unlink" | "truncate" | "shred")
-            && arguments.iter().any(|argument| place::is_system(argument) || place::is_secret(argument))
+        if recurses
+            || matches!(name, "rm" | "rmdir" | "unlink" | "truncate" | "shred")
+                && arguments.iter().any(|argument| place::is_system(argument) || place::is_secret(argument))
         {
             self.reading
                 .push(Act::new("delete", "file", Resource::File, Operation::Delete, 0.9).at_risk(RiskLevel::High));

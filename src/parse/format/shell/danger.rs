@@ -66,7 +66,9 @@ impl Shell<'_, '_> {
         match name {
             "sed" | "gsed" => self.sed(arguments, depth),
             "rsync" => {
-                let shell = arguments.windows(2).find(|pair| matches!(pair, ["-e" | "--rsh", shell] if !shell.starts_with("ssh")));
+                let shell = arguments
+                    .windows(2)
+                    .find(|pair| matches!(pair, ["-e" | "--rsh", shell] if !shell.starts_with("ssh")));
                 if let Some([_, shell]) = shell {
                     self.unclear("code", shell);
                     self.line(shell, depth + 1);
@@ -140,7 +142,9 @@ impl Shell<'_, '_> {
         for argument in arguments {
             match argument.split_once('=') {
                 Some(("of", value)) if name == "dd" => targets.push(value),
-                Some((flag, value)) if flag.starts_with('-') && dangers::holds("write_flags", flag) => targets.push(value),
+                Some((flag, value)) if flag.starts_with('-') && dangers::holds("write_flags", flag) => {
+                    targets.push(value)
+                }
                 _ => {}
             }
         }

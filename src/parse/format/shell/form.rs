@@ -43,7 +43,12 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
     if !known && !has_flag && !has_operator && !first.starts_with(['/', '~']) {
         return false;
     }
-    let is_english = line.split_whitespace().filter(|word| is_small_word(word, lexicon)).count();
+    // Quotations and comments are not the sentence's words.
+    let (mut is_english, mut length) = (0, 0);
+    for word in unquoted(line).split_whitespace() {
+        length += 1;
+        is_english += usize::from(is_small_word(word, lexicon));
+    }
     if first.starts_with(['/', '~']) && first.len() > 1 && (known || has_flag || words.clone().next().is_none()) {
         return true;
     }
@@ -54,10 +59,12 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
     }
     let is_also_english = lexicon
         .word(first)
-        .is_some_and(|entry| entry.verb.is_some() || entry.noun.is_some() || entry.function.is_some());
+        .is_some_and(|entry| entry.verb.is_some() || entry.noun.is_some() || entry.function.is_some())
+        && !dangers::holds("never_english", base_name(first));
     let only_word = words.next().is_none();
     if has_flag || has_operator {
-        return is_english < 3;
+        // A long line may hold some; a sentence is full of them.
+        return !is_also_english || is_english < 3 || is_english * 5 < length;
     }
     if is_also_english {
         // "find restaurants" is English, "kill 4711" and "head path/to/file" are not.
@@ -79,19 +86,40 @@ fn behind_redirection(line: &str) -> &str {
     rest.split_once(' ').map_or(line, |(_, rest)| rest.trim_start())
 }
 
+/// The line without what stands in quotes and behind `#`.
+fn unquoted(line: &str) -> String {
+    let mut bare = String::with_capacity(line.len());
+    let mut open: Option<char> = None;
+    let mut before = ' ';
+    for c in line.chars() {
+        match open {
+            Some(quote) if c == quote => open = None,
+            Some(_) => {}
+            None if matches!(c, '\'' | '"') && !before.is_alphanumeric() => open = Some(c),
+            None if c == '#' && before.is_whitespace() => break,
+            None => bare.push(c),
+        }
+        before = c;
+    }
+    bare
+}
+
 /// Whether a variable stands in the line: `"$X"`, `${x}`.
 fn expands(line: &str) -> bool {
     line.match_indices('$').any(|(at, _)| {
-        line.get(at + 1..).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '{' | '@')))
+        line.get(at + 1..)
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '{' | '@')))
     })
 }
 
-/// Whether a command follows a semicolon: a program that is no English word, or what only running tells.
+/// Whether a command follows a semicolon or a pipe: a program that is no English word, or what only running tells.
 fn goes_on(line: &str, lexicon: &Lexicon) -> bool {
-    line.split([';', '\n']).skip(1).take(MOST_PARTS).any(|part| {
+    line.split([';', '\n', '|', '&']).skip(1).take(MOST_PARTS).any(|part| {
         let first = part.split_whitespace().next().unwrap_or("");
         first.starts_with('$') && is_unknown_until_run(first)
-            || lexicon.programs.knows(first) && first.len() > 1 && lexicon.word(first).is_none()
+            || lexicon.programs.knows(base_name(first))
+                && first.len() > 1
+                && (lexicon.word(first).is_none() || dangers::holds("never_english", first))
     })
 }
 

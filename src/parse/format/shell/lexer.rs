@@ -195,21 +195,15 @@ impl Lexer<'_> {
 
     /// Ends a command and notes what it sets.
     fn finish(&mut self, state: &mut State) {
-        let fresh = Command {
-            at: self.at,
-            feed: if state.fed { Feed::Group } else { Feed::None },
-            ..Command::default()
-        };
+        let fresh =
+            Command { at: self.at, feed: if state.fed { Feed::Group } else { Feed::None }, ..Command::default() };
         let command = std::mem::replace(&mut state.command, fresh);
         state.test = false;
         if std::mem::take(&mut state.head) {
             self.loop_head(command);
             return;
         }
-        if command.words.is_empty()
-            && command.writes.is_empty()
-            && command.reads.is_empty()
-            && command.texts.is_empty()
+        if command.words.is_empty() && command.writes.is_empty() && command.reads.is_empty() && command.texts.is_empty()
         {
             return;
         }
@@ -258,11 +252,8 @@ impl Lexer<'_> {
 
     fn set(&mut self, name: &str, value: &str, dynamic: bool) {
         let name = name.trim_end_matches('+');
-        let value = if dynamic || value.len() > LONGEST_VALUE {
-            Variable::Unclear
-        } else {
-            Variable::Known(value.to_owned())
-        };
+        let value =
+            if dynamic || value.len() > LONGEST_VALUE { Variable::Unclear } else { Variable::Known(value.to_owned()) };
         // Which of two assignments holds may depend on what runs.
         let value = match self.variables.get(name) {
             Some(known) if *known != value => Variable::Unclear,

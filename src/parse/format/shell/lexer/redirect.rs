@@ -54,7 +54,9 @@ impl Lexer<'_> {
             self.pending.push(Pending { delimiter: word.text, expands: !word.quoted, strips, body });
         } else if operator == "<<<" {
             state.command.texts.push(Text { text: word.text, body: None });
-        } else if duplicates && (word.text == "-" || word.text.trim_end_matches('-').bytes().all(|b| b.is_ascii_digit())) {
+        } else if duplicates
+            && (word.text == "-" || word.text.trim_end_matches('-').bytes().all(|b| b.is_ascii_digit()))
+        {
             // Another name of a channel that is open.
         } else {
             if operator.contains('>') {
