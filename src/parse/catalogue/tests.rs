@@ -1,0 +1,1 @@
+//! Promises of the catalogue on single definitions.
