@@ -39,8 +39,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::model::{
-    Action, AgentId, Capability, CatalogueReport, Error, Intent, IntentId, MAX_INPUT_BYTES, Operation, ParseResult, Resource, RiskLevel,
-    Timestamp, check_context, names_production, risk_floor,
+    Action, AgentId, Capability, CatalogueReport, Error, Intent, IntentId, MAX_INPUT_BYTES, Operation, ParseResult,
+    Resource, RiskLevel, Timestamp, check_context, names_production, risk_floor,
 };
 pub(crate) use catalogue::Catalogue;
 pub use lexicon::Lexicon;

@@ -98,11 +98,18 @@ impl Read {
                 self.acts.push(Act { sure: 0.6, ..said.clone() });
                 self.confidence = 0.7;
             }
+            (Some(act), Some(said)) if described.is_verb && self.known.is_none() && says_nothing(act) => {
+                self.because.push(ToolEvidence::new("description", text, capability(said)));
+                let found = std::mem::take(&mut act.found);
+                *act = Act { sure: 0.6, found, ..said.clone() };
+                self.confidence = 0.7;
+            }
             (Some(act), Some(said)) if act.operation == said.operation && described.is_verb => {
                 let is_weak = act.resource == Resource::Unknown || act.sure < 0.8 && self.known.is_none();
                 if is_weak && said.resource != Resource::Unknown && said.sure > 0.5 {
                     (act.resource, act.noun) = (said.resource, said.noun.clone());
-                    act.signs = act.signs.with(said.signs);
+                    // What was unclear of the name is told now.
+                    act.signs = said.signs;
                     act.sure = 0.8;
                     self.because.push(ToolEvidence::new("description", text, capability(act)));
                 }
@@ -119,7 +126,7 @@ impl Read {
             let is_worse = reach(said.operation) > reach(act.operation)
                 && reach(said.operation) > reach(Operation::Write)
                 && said.sure >= 0.6
-                && level(said) > level(act);
+                && level(said) >= level(act);
             if is_worse && self.known.is_none() {
                 // The name is calmer than the description.
                 self.because.push(ToolEvidence::new("description", text, capability(said)));
@@ -274,6 +281,11 @@ impl Read {
         acts.extend(self.possible.iter().cloned());
         acts
     }
+}
+
+/// A name such as "do_it", whose verb and noun tell nothing.
+fn says_nothing(act: &Act) -> bool {
+    tools().name_word("generic", &act.verb) && act.sure < 0.7
 }
 
 fn capability(act: &Act) -> String {

@@ -21,8 +21,6 @@ mod description;
 mod entry;
 mod load;
 mod poison;
-#[cfg(test)]
-mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use crate::parse::sign::Sign;
 
 use super::super::{code, english, http, name, place, shell, sql};
 use super::json::{Field, Json, values};
-use super::known::{Known, Part, Role, Through, tools};
+use super::known::{Known, Part, Role, Through, own_part, tools};
 use super::shape::{self, Call};
 use super::{Named, Reader, changes, secret};
 
@@ -23,7 +23,7 @@ pub(super) struct Arguments<'r, 'l> {
     through: Option<Through>,
     known: Option<&'static Known>,
     ignores_dry_run: bool,
-    program: Option<String>,
+    name: Option<&'r str>,
     /// The argument that says what the tool does was found and read.
     is_told: bool,
     /// Whether every `dry_run` says so.
@@ -33,20 +33,9 @@ pub(super) struct Arguments<'r, 'l> {
 }
 
 impl<'r, 'l> Arguments<'r, 'l> {
-    pub(super) fn new(reader: &'r mut Reader<'l>, act: &'r mut Act, named: &Named) -> Self {
-        let &Named { through, known, ignores_dry_run, .. } = named;
-        let program = named.program.clone();
-        Self {
-            reader,
-            act,
-            through,
-            known,
-            ignores_dry_run,
-            program,
-            is_told: false,
-            dry_run: None,
-            switches_off: false,
-        }
+    pub(super) fn new(reader: &'r mut Reader<'l>, act: &'r mut Act, named: &Named<'r>) -> Self {
+        let &Named { through, known, ignores_dry_run, program: name, .. } = named;
+        Self { reader, act, through, known, ignores_dry_run, name, is_told: false, dry_run: None, switches_off: false }
     }
 
     /// Reads them all; whether what the tool does was told by them.
@@ -126,8 +115,9 @@ impl<'r, 'l> Arguments<'r, 'l> {
                 _ => {}
             }
         }
-        let named = self.program.as_deref();
-        if let (Some(program), Some(rest)) = (program.or(named), rest) {
+        if let Some(rest) = rest
+            && let Some(program) = program.or_else(|| self.program())
+        {
             let mut line = program.to_owned();
             rest.iter().filter_map(Json::as_text).for_each(|word| push_word(&mut line, word));
             self.command(&line);
@@ -350,9 +340,15 @@ impl<'r, 'l> Arguments<'r, 'l> {
         self.is_told |= self.through == Some(Through::Code);
     }
 
+    /// The program that the tool is named after, if it is one.
+    fn program(&self) -> Option<&'r str> {
+        let name = self.name?;
+        Some(own_part(name).unwrap_or(name)).filter(|own| self.reader.lexicon.programs.knows(own))
+    }
+
     fn command(&mut self, line: &str) {
         let first = line.split_whitespace().next().unwrap_or("");
-        let of_program = self.program.as_deref().filter(|_| !self.reader.lexicon.programs.knows(first));
+        let of_program = self.program().filter(|_| !self.reader.lexicon.programs.knows(first));
         let line = of_program.map_or(Cow::Borrowed(line), |program| Cow::Owned(format!("{program} {line}")));
         self.reader.reading.absorb(shell::read(&line, self.reader.lexicon));
         self.is_told |= of_program.is_some() || matches!(self.through, Some(Through::Command | Through::Code));

@@ -79,6 +79,49 @@ impl Known {
     }
 }
 
+/// A set of bytes.
+#[derive(Debug)]
+pub(super) struct Bytes([bool; 256]);
+
+impl Default for Bytes {
+    fn default() -> Self {
+        Self([false; 256])
+    }
+}
+
+impl Bytes {
+    pub(super) fn has(&self, byte: u8) -> bool {
+        self.0.get(usize::from(byte)).copied().unwrap_or_default()
+    }
+
+    fn firsts(words: &[Box<str>]) -> Self {
+        let mut bytes = Self::default();
+        for first in words.iter().filter_map(|word| word.bytes().next()) {
+            for byte in [first, first.to_ascii_uppercase()] {
+                if let Some(known) = bytes.0.get_mut(usize::from(byte)) {
+                    *known = true;
+                }
+            }
+        }
+        bytes
+    }
+}
+
+/// How content holds a secret.
+#[derive(Debug, Default)]
+pub(super) struct Secrets {
+    /// What keys and tokens begin with.
+    pub begins: Vec<Box<str>>,
+    /// Whether one of them begins with the byte.
+    pub begin_bytes: Bytes,
+    /// Words that name a secret.
+    pub names: Vec<Box<str>>,
+    /// Whether one of them begins with the byte, in whatever case.
+    pub name_bytes: Bytes,
+    /// What stands between such a word and the secret.
+    pub links: Vec<Box<str>>,
+}
+
 /// What a verb of a name makes of a noun.
 #[derive(Debug)]
 pub(crate) struct NameRule {
@@ -107,7 +150,7 @@ pub(crate) struct Tools {
     pub(crate) synonyms: Table<Box<str>>,
     words: HashMap<String, Vec<Box<str>>>,
     pub(crate) rules: Vec<NameRule>,
-    secrets: HashMap<String, Vec<Box<str>>>,
+    secrets: Secrets,
     /// Phrases of descriptions that speak to the agent.
     pub(crate) poison: Vec<Box<str>>,
     pub(crate) openings: Vec<Box<str>>,
@@ -177,8 +220,8 @@ impl Tools {
         self.words.get(list).is_some_and(|words| holds(words, word))
     }
 
-    pub(super) fn secret_words(&self, list: &str) -> &[Box<str>] {
-        self.secrets.get(list).map_or(&[], Vec::as_slice)
+    pub(super) const fn secrets(&self) -> &Secrets {
+        &self.secrets
     }
 
     /// The tool that everybody has under this name, in whatever spelling.
@@ -214,10 +257,17 @@ impl Tools {
             openings: phrases(text.poison.get("openings")),
             values: text.values.iter().map(|(name, words)| (name.clone(), listed(Some(words)))).collect(),
             words: text.names.iter().map(|(name, words)| (name.clone(), listed(Some(words)))).collect(),
-            secrets: text.secrets.iter().map(|(name, words)| (name.clone(), listed(Some(words)))).collect(),
+            secrets: Secrets {
+                begins: listed(text.secrets.get("begins")),
+                names: listed(text.secrets.get("names")),
+                links: listed(text.secrets.get("links")),
+                ..Secrets::default()
+            },
             synonyms: text.synonyms.iter().map(|(word, other)| (word.as_str().into(), other.as_str().into())).collect(),
             ..Self::default()
         };
+        tools.secrets.begin_bytes = Bytes::firsts(&tools.secrets.begins);
+        tools.secrets.name_bytes = Bytes::firsts(&tools.secrets.names);
         for (list, part) in [
             ("beside", Part::Beside),
             ("arguments", Part::Arguments),
@@ -286,9 +336,20 @@ impl Tools {
 
 /// The tool's own part of a name: `mcp__server__tool`, `server.tool`, `functions.tool`.
 pub(crate) fn own_part(name: &str) -> Option<&str> {
-    let after = |mark: &str| name.rsplit_once(mark).map(|(_, last)| last);
-    let part = after("__").or_else(|| after("/")).or_else(|| after(":")).or_else(|| after("."))?;
-    Some(part).filter(|part| !part.is_empty())
+    // The last `__` comes before the last of the others: `mcp__server__x.y` is x.y.
+    let (mut double, mut slash, mut colon, mut dot) = (None, None, None, None);
+    let mut before = b' ';
+    for (at, byte) in name.bytes().enumerate() {
+        match byte {
+            b'_' if before == b'_' => double = Some(at + 1),
+            b'/' => slash = Some(at + 1),
+            b':' => colon = Some(at + 1),
+            b'.' => dot = Some(at + 1),
+            _ => {}
+        }
+        before = byte;
+    }
+    name.get(double.or(slash).or(colon).or(dot)?..).filter(|part| !part.is_empty())
 }
 
 /// The words of a key: `recipientEmail`, `recipient_email`.

@@ -108,12 +108,12 @@ struct Reader<'l> {
 
 /// What the names of a call say.
 #[derive(Default)]
-struct Named {
+struct Named<'n> {
     acts: Vec<Act>,
     through: Option<Through>,
     known: Option<&'static Known>,
-    /// The program that the tool is named after: its arguments are that program's.
-    program: Option<String>,
+    /// The first name: its arguments are a program's where it is one's.
+    program: Option<&'n str>,
     /// Whether `dry_run` is an argument that the tool does not have.
     ignores_dry_run: bool,
 }
@@ -162,13 +162,10 @@ impl<'l> Reader<'l> {
         self.reading.push(act);
     }
 
-    fn named(&mut self, names: &[&str]) -> Named {
+    fn named<'n>(&mut self, names: &[&'n str]) -> Named<'n> {
         let mut all = Named::default();
         for name in names {
-            let own = own_part(name).unwrap_or(name);
-            if all.program.is_none() && self.lexicon.programs.knows(own) {
-                all.program = Some(own.to_owned());
-            }
+            all.program = all.program.or(Some(name));
             if let Some(found) = self.catalogue.find(name) {
                 for tool in found {
                     all.acts.extend(tool.acts.iter().cloned());

@@ -10,37 +10,46 @@ pub(super) fn holds(text: &str) -> bool {
 
 /// `ghp_...`, `AKIA...`, `-----BEGIN PRIVATE KEY-----`.
 fn begins_a_key(text: &str) -> bool {
-    tools().secret_words("begins").iter().any(|start| {
-        text.match_indices(&**start).any(|(at, _)| {
-            let before = text.get(..at).and_then(|before| before.chars().next_back());
-            let after = text.get(at + start.len()..).unwrap_or("");
+    let secrets = tools().secrets();
+    let mut before = b' ';
+    for (at, byte) in text.bytes().enumerate() {
+        let opens_word = !before.is_ascii_alphanumeric() && before != b'-';
+        before = byte;
+        if !opens_word || !secrets.begin_bytes.has(byte) {
+            continue;
+        }
+        let Some(word) = text.get(at..) else { continue };
+        let is_key = secrets.begins.iter().any(|start| {
+            let Some(after) = word.strip_prefix(&**start) else { return false };
             if start.starts_with('-') {
                 return after.lines().next().is_some_and(|line| line.contains("PRIVATE KEY"));
             }
             let length =
                 after.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')).count();
-            before.is_none_or(|c| !c.is_alphanumeric()) && length >= 12
-        })
-    })
+            length >= 12
+        });
+        if is_key {
+            return true;
+        }
+    }
+    false
 }
 
 /// "the password is S3cure!pw", "api_key=abc123".
 fn names_a_value(text: &str) -> bool {
-    let links = tools().secret_words("links");
+    let links = &tools().secrets().links;
     let mut words = text.split_whitespace().peekable();
     while let Some(word) = words.next() {
-        let lower = word.to_ascii_lowercase();
         // `password:x`, `"api_key"="x"`.
-        if let Some(place) = lower.find([':', '='])
-            && is_name(lower.get(..place).unwrap_or(""))
+        if let Some(place) = word.find([':', '='])
+            && is_name(word.get(..place).unwrap_or(""))
         {
             let after = word.get(place + 1..).unwrap_or("");
             if is_value(after, false) || after.is_empty() && words.peek().is_some_and(|next| is_value(next, false)) {
                 return true;
             }
         }
-        if is_name(&lower) && words.peek().is_some_and(|next| links.iter().any(|link| next.eq_ignore_ascii_case(link)))
-        {
+        if is_name(word) && words.peek().is_some_and(|next| links.iter().any(|link| next.eq_ignore_ascii_case(link))) {
             let is_marked = words.next().is_some_and(|link| !link.starts_with(char::is_alphabetic));
             if words.peek().is_some_and(|next| is_value(next, !is_marked)) {
                 return true;
@@ -51,9 +60,23 @@ fn names_a_value(text: &str) -> bool {
 }
 
 fn is_name(word: &str) -> bool {
+    let secrets = tools().secrets();
+    // Most words are settled by their first letter.
+    let could_be = |bytes: &[u8]| {
+        bytes.iter().find(|byte| byte.is_ascii_alphanumeric()).is_some_and(|first| secrets.name_bytes.has(*first))
+    };
+    let bytes = word.as_bytes();
+    if !could_be(bytes)
+        && !bytes.iter().rposition(|byte| *byte == b'.').is_some_and(|dot| could_be(bytes.get(dot..).unwrap_or(&[])))
+    {
+        return false;
+    }
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
-    let last = word.rsplit(['.', ' ']).next().unwrap_or(word);
-    tools().secret_words("names").iter().any(|name| last == &**name || last.strip_suffix('s') == Some(name))
+    let last = word.rsplit('.').next().unwrap_or(word);
+    secrets.names.iter().any(|name| {
+        last.eq_ignore_ascii_case(name)
+            || last.strip_suffix(['s', 'S']).is_some_and(|last| last.eq_ignore_ascii_case(name))
+    })
 }
 
 /// Whether a word can be a secret; in a sentence only one with a digit or a mark inside.

@@ -1,1 +1,0 @@
-//! Promises of the catalogue on single definitions.
