@@ -135,7 +135,7 @@ pub(super) fn act(words: &[String], resource: Option<Resource>, lexicon: &Lexico
     let verb_place = verb_place(&tokens, lexicon);
     let mut noun: Option<(&str, Resource, u8)> = None;
     let mut act_signs = crate::parse::sign::Signs::default();
-    let mut is_behind_link = false;
+    let (mut is_behind_link, mut has_object) = (false, false);
     for (place, token) in tokens.iter().enumerate() {
         if let Some(sign) = token.cue {
             act_signs.add(sign);
@@ -146,10 +146,14 @@ pub(super) fn act(words: &[String], resource: Option<Resource>, lexicon: &Lexico
             continue;
         }
         if let Some(found) = token.entry.noun.map(|id| lexicon.noun(id)) {
-            // The last noun is the head, unless an earlier one names its resource more surely.
-            if noun.is_none_or(|(_, _, strength)| found.strength >= strength) {
+            // The last noun is the head, unless an earlier one names its resource more surely;
+            // what stands before the verb is where it is done: "http get weather".
+            let is_object = verb_place.is_some_and(|verb| place > verb);
+            let is_first_object = is_object && !has_object && found.strength > 1;
+            if is_first_object || noun.is_none_or(|(_, _, strength)| found.strength >= strength) {
                 noun = Some((&found.lemma, found.resource, found.strength));
             }
+            has_object |= is_object;
         }
     }
     let (name, named) = match (noun, resource) {

@@ -86,6 +86,7 @@ fn object<'j>(fields: &'j [Field<'j>], is_call: bool, calls: &mut Vec<Call<'j>>)
         && let Some(weak) = weak.filter(|_| says_call || !call.arguments.is_empty() || fields.len() <= 2)
     {
         call.names.push(weak);
+        call.beside.retain(|(key, _)| tools().part(key) != Some(Part::WeakName));
     }
     let holds_calls = calls.len() > found;
     if call.names.is_empty() {
