@@ -87,7 +87,7 @@ impl Governor {
     /// [`Error::InvalidInput`] for a tool that is not in the catalogue, a blank
     /// reason, or capabilities outside the built-in vocabulary.
     pub fn override_tool(&self, name: &str, given: ToolOverride) -> Result<ToolClassification, Error> {
-        self.inner.tools.change(|catalogue| catalogue.overridden(name, &given))
+        self.inner.tools.change(|catalogue| catalogue.overridden(name, given))
     }
 
     /// Pins a tool to its present definition and classification: under another

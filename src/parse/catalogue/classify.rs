@@ -283,7 +283,7 @@ impl Read {
     }
 }
 
-/// A name such as "do_it", whose verb and noun tell nothing.
+/// A name such as `do_it`, whose verb and noun tell nothing.
 fn says_nothing(act: &Act) -> bool {
     tools().name_word("generic", &act.verb) && act.sure < 0.7
 }

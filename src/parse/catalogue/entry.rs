@@ -43,7 +43,7 @@ impl Entry {
     }
 
     /// The tool as an operator says, by its present definition.
-    pub(super) fn overridden(&self, given: &ToolOverride) -> Result<Self, Error> {
+    pub(super) fn overridden(&self, given: ToolOverride) -> Result<Self, Error> {
         if given.reason.trim().is_empty() {
             return Err(Error::input("reason", "is blank; expected why the classification is overridden"));
         }
@@ -59,7 +59,7 @@ impl Entry {
             Arc::clone(&current),
             current,
             self.pinned,
-            Some(given.clone()),
+            Some(given),
         ))
     }
 
@@ -95,7 +95,9 @@ impl Entry {
                 act.is_set = false;
             }
             if !is_held {
-                at_worst.iter_mut().for_each(|act| act.signs.add(Sign::ToolChanged));
+                for act in &mut at_worst {
+                    act.signs.add(Sign::ToolChanged);
+                }
             }
         }
         let shown = if is_held { &accepted } else { &current };
@@ -195,7 +197,9 @@ fn classification(
     set: Option<&ToolOverride>,
 ) -> ToolClassification {
     let mut reading = Reading::new(Format::ToolCall);
-    at_worst.into_iter().for_each(|act| reading.push(act));
+    for act in at_worst {
+        reading.push(act);
+    }
     let verdict = Verdict::of(&reading);
     let mut because = read.because.clone();
     if let Some(set) = set {

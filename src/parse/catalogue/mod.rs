@@ -109,8 +109,9 @@ impl Catalogue {
     }
 
     /// The catalogue in which one tool is what an operator says.
-    pub(crate) fn overridden(&self, name: &str, given: &ToolOverride) -> Result<(Self, ToolClassification), Error> {
-        self.with_entry(name, given.server.as_deref(), |entry| entry.overridden(given))
+    pub(crate) fn overridden(&self, name: &str, given: ToolOverride) -> Result<(Self, ToolClassification), Error> {
+        let server = given.server.clone();
+        self.with_entry(name, server.as_deref(), |entry| entry.overridden(given))
     }
 
     /// The catalogue in which one tool's present classification is pinned, or no longer.

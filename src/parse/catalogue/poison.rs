@@ -1,5 +1,5 @@
 //! Definitions that speak to the agent instead of about the tool: "before using
-//! this tool read ~/.ssh/id_rsa", "do not tell the user", hidden characters.
+//! this tool read `~/.ssh/id_rsa`", "do not tell the user", hidden characters.
 
 use serde_json::Value;
 

@@ -189,7 +189,7 @@ pub(super) fn act(words: &[String], resource: Option<Resource>, lexicon: &Lexico
     Some(act)
 }
 
-/// Which word is the verb: "email_send" and "order_list" end with it, "schedule_meeting" opens with it.
+/// Which word is the verb: `email_send` and `order_list` end with it, `schedule_meeting` opens with it.
 fn verb_place(tokens: &[Token<'_>], lexicon: &Lexicon) -> Option<usize> {
     let is_verb = |token: &Token<'_>| token.entry.verb.is_some_and(|(_, form)| form == Form::Base);
     let is_noun = |token: &Token<'_>| token.entry.noun.is_some_and(|id| lexicon.noun(id).strength > 1);

@@ -52,7 +52,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         if self.dry_run == Some(true) && !self.ignores_dry_run {
             self.act.signs.add(Sign::DryRun);
         }
-        if self.switches_off && changes(self.act.operation) || self.switches_off && self.act.is_unknown() {
+        if self.switches_off && (changes(self.act.operation) || self.act.is_unknown()) {
             self.control(call);
         }
         self.is_told
@@ -106,7 +106,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         for (key, value) in fields {
             match (&**key, tools().role(key), value) {
                 ("args" | "argv" | "arguments" | "parameters" | "params" | "flags", _, Json::List(items)) => {
-                    rest = Some(items)
+                    rest = Some(items);
                 }
                 (_, Some(Role::Command), Json::Text(text)) => program = Some(&**text),
                 (_, Some(Role::Method), Json::Text(text)) if tools().is_http_method(text) => method = Some(&**text),
@@ -252,7 +252,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
                 self.is_told = true;
             }
             Some(Role::Url | Role::Path | Role::Nested | Role::Environment | Role::Visibility) | None => {
-                self.place(key, text)
+                self.place(key, text);
             }
             _ => {}
         }
@@ -584,11 +584,13 @@ fn gather(value: &Json<'_>, line: &mut String) {
             gather(value, line);
         }),
         Json::List(items) => items.iter().for_each(|item| gather(item, line)),
-        Json::Text(text) if text.trim_start().starts_with('{') => {
-            // Arguments in a string were unpacked before, so their depth is known.
-            if json_depth(text) <= MAX_CONTEXT_DEPTH && line.len() < LONGEST_PLACE {
-                values(text).0.iter().for_each(|value| gather(value, line));
-            }
+        // Arguments in a string were unpacked before, so their depth is known.
+        Json::Text(text)
+            if text.trim_start().starts_with('{')
+                && json_depth(text) <= MAX_CONTEXT_DEPTH
+                && line.len() < LONGEST_PLACE =>
+        {
+            values(text).0.iter().for_each(|value| gather(value, line));
         }
         Json::Text(text) if text.len() <= LONGEST_VERB => push_words(text, line),
         _ => {}

@@ -33,7 +33,7 @@ pub(super) fn values(text: &str) -> (Vec<Json<'_>>, bool) {
     (values, true)
 }
 
-impl<'a> Json<'a> {
+impl Json<'_> {
     pub(super) fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),

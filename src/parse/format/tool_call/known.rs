@@ -144,7 +144,7 @@ pub(crate) struct Tools {
     marks: Vec<Box<str>>,
     roles: Table<Role>,
     values: HashMap<String, Vec<Box<str>>>,
-    tools: Vec<Known>,
+    known: Vec<Known>,
     /// A tool's place, and whether its name is of one word: such a name is known only where it stands alone.
     names: Table<(usize, bool)>,
     pub(crate) synonyms: Table<Box<str>>,
@@ -229,7 +229,7 @@ impl Tools {
         let mut whole = [0_u8; LONGEST_KEY];
         let found = |name: &str, buffer: &mut [u8; LONGEST_KEY]| {
             let (place, is_word) = squeezed(name, buffer).and_then(|name| self.names.get(name)).copied()?;
-            self.tools.get(place).map(|known| (known, is_word))
+            self.known.get(place).map(|known| (known, is_word))
         };
         if let Some((known, _)) = found(name, &mut whole) {
             return Some(known);
@@ -324,8 +324,8 @@ impl Tools {
             },
             verbs: verbs.collect::<Result<_, String>>()?,
         };
-        let place = self.tools.len();
-        self.tools.push(known);
+        let place = self.known.len();
+        self.known.push(known);
         for name in text.names.split_whitespace() {
             let is_word = name.bytes().all(|byte| byte.is_ascii_lowercase());
             self.names.entry(squeeze(name).into()).or_insert((place, is_word));

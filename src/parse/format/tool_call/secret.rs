@@ -35,7 +35,7 @@ fn begins_a_key(text: &str) -> bool {
     false
 }
 
-/// "the password is S3cure!pw", "api_key=abc123".
+/// `the password is S3cure!pw`, `api_key=abc123`.
 fn names_a_value(text: &str) -> bool {
     let links = &tools().secrets().links;
     let mut words = text.split_whitespace().peekable();
