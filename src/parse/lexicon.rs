@@ -479,12 +479,15 @@ mod tests {
         let lexicon = Lexicon::shared().unwrap();
         let mut strangers = Vec::new();
         for rule in &lexicon.rules {
-            let unknown_verbs = rule.verbs.iter().filter(|verb| !lexicon.verbs.iter().any(|known| *known.lemma == ***verb));
+            let unknown_verbs =
+                rule.verbs.iter().filter(|verb| !lexicon.verbs.iter().any(|known| *known.lemma == ***verb));
             strangers.extend(unknown_verbs.map(|verb| format!("verb {verb}")));
-            let unknown_nouns = rule.nouns.iter().filter(|noun| !lexicon.nouns.iter().any(|known| *known.lemma == ***noun));
+            let unknown_nouns =
+                rule.nouns.iter().filter(|noun| !lexicon.nouns.iter().any(|known| *known.lemma == ***noun));
             strangers.extend(unknown_nouns.map(|noun| format!("noun {noun}")));
         }
-        let unknown_classed = lexicon.classes.keys().filter(|verb| !lexicon.verbs.iter().any(|known| *known.lemma == ***verb));
+        let unknown_classed =
+            lexicon.classes.keys().filter(|verb| !lexicon.verbs.iter().any(|known| *known.lemma == ***verb));
         strangers.extend(unknown_classed.map(|verb| format!("class of {verb}")));
         strangers.sort();
         strangers.dedup();

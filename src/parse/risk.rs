@@ -53,7 +53,14 @@ impl Case<'_> {
     }
 
     fn unclear_floor(&self) -> RiskLevel {
-        if self.shows(Sign::Unclear) { RiskLevel::Medium } else { RiskLevel::Low }
+        self.shows(Sign::Contradiction);
+        if self.shows(Sign::PoisonedTool) {
+            return RiskLevel::High;
+        }
+        let is_unsure = [Sign::Unclear, Sign::NotInCatalogue, Sign::ToolChanged, Sign::Destructive]
+            .into_iter()
+            .fold(false, |unsure, sign| unsure | self.shows(sign));
+        if is_unsure { RiskLevel::Medium } else { RiskLevel::Low }
     }
 
     /// What the patterns found, when it leaves: keys and passwords to outside are the worst that

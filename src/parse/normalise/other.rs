@@ -3,6 +3,7 @@
 //! is a sign of its own.
 
 use crate::model::{Operation, Resource, RiskLevel};
+use crate::parse::catalogue::Catalogue;
 use crate::parse::lexicon::Lexicon;
 use crate::parse::reading::{Act, Format, Reading};
 use crate::parse::sign::Sign;
@@ -12,10 +13,15 @@ use super::typos::Watched;
 use super::{Normalised, confusable, escapes, normalise, respell, wrapped};
 
 /// Reads a normalised text, and everything that it says beside its plain words.
-pub(crate) fn read_on(normalised: &Normalised<'_>, lexicon: &Lexicon, watched: &Watched) -> (Reading, Vec<String>) {
-    let mut reading = read(&normalised.text, lexicon);
+pub(crate) fn read_on(
+    normalised: &Normalised<'_>,
+    lexicon: &Lexicon,
+    tools: &Catalogue,
+    watched: &Watched,
+) -> (Reading, Vec<String>) {
+    let mut reading = read(&normalised.text, lexicon, tools);
     let written = normalised.text.len() + normalised.unseen.iter().map(String::len).sum::<usize>();
-    let mut work = Work { lexicon, watched, left: written.saturating_mul(2), decoded: Vec::new() };
+    let mut work = Work { lexicon, tools, watched, left: written.saturating_mul(2), decoded: Vec::new() };
     reading.facts.signs = reading.facts.signs.with(normalised.signs);
     if normalised.styled && matters(&reading) {
         reading.facts.signs.add(Sign::Disguised);
@@ -30,6 +36,7 @@ pub(crate) fn read_on(normalised: &Normalised<'_>, lexicon: &Lexicon, watched: &
 
 struct Work<'l> {
     lexicon: &'l Lexicon,
+    tools: &'l Catalogue,
     watched: &'l Watched,
     /// Bytes of unwrapped text that may still be read: three layers of base64 are less than twice the input.
     left: usize,
@@ -111,14 +118,14 @@ impl Work<'_> {
     }
 
     fn read(&self, normalised: &Normalised<'_>) -> Reading {
-        let mut reading = read(&normalised.text, self.lexicon);
+        let mut reading = read(&normalised.text, self.lexicon, self.tools);
         reading.facts.signs = reading.facts.signs.with(normalised.signs);
         reading
     }
 }
 
-fn read(text: &str, lexicon: &Lexicon) -> Reading {
-    let mut reading = format::read(text, lexicon);
+fn read(text: &str, lexicon: &Lexicon, tools: &Catalogue) -> Reading {
+    let mut reading = format::read(text, lexicon, tools);
     for attempt in manipulation::find(text) {
         reading.facts.signs.add(attempt.sign);
         reading.facts.show(attempt.sign, attempt.words);
