@@ -1,0 +1,176 @@
+//! The forms of the turns of phrase, as the data gives them.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::parse::sign::Sign;
+
+/// A word or phrase.
+pub(super) type Item = Vec<String>;
+
+pub(super) enum Part {
+    OneOf(Vec<Item>),
+    Any(Vec<Item>),
+    Gap(usize),
+    End,
+}
+
+pub(super) struct Form {
+    pub sign: Sign,
+    pub parts: Vec<Part>,
+}
+
+/// By first letter, the lengths of words, one bit each.
+struct Shapes([u32; 256]);
+
+impl Default for Shapes {
+    fn default() -> Self {
+        Self([0; 256])
+    }
+}
+
+impl Shapes {
+    fn add(&mut self, word: &str) {
+        let (first, bit) = Self::place(word.as_bytes());
+        if let Some(lengths) = self.0.get_mut(first) {
+            *lengths |= bit;
+        }
+    }
+
+    fn fits(&self, word: &[u8]) -> bool {
+        let (first, bit) = Self::place(word);
+        self.0.get(first).is_some_and(|lengths| lengths & bit != 0)
+    }
+
+    fn place(word: &[u8]) -> (usize, u32) {
+        let first = word.first().map_or(0, u8::to_ascii_lowercase);
+        (usize::from(first), 1 << word.len().min(31))
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Patterns {
+    classes: BTreeMap<String, Vec<Item>>,
+    pub forms: Vec<Form>,
+    /// The forms that can begin with a word.
+    pub starts: HashMap<String, Vec<usize>>,
+    /// First letters and lengths of those words: most words are told apart by them alone.
+    shapes: Shapes,
+    /// The words of all classes.
+    pub words: HashSet<String>,
+}
+
+impl Patterns {
+    pub(super) fn class(&self, name: &str) -> &[Item] {
+        self.classes.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn begins(&self, word: &str) -> bool {
+        self.shapes.fits(word.as_bytes()) && self.starts.contains_key(word)
+    }
+
+    /// Whether some word of a text may begin a form: ordinary sentences have none.
+    pub(super) fn may_begin_in(&self, text: &str) -> bool {
+        text.as_bytes()
+            .split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'\'')
+            .filter(|word| self.shapes.fits(word))
+            .filter_map(|word| std::str::from_utf8(word).ok())
+            .any(|word| self.starts.contains_key(word) || self.starts.contains_key(&word.to_ascii_lowercase()))
+    }
+
+    fn of(document: &Document) -> Self {
+        let mut patterns = Self::default();
+        for (name, words) in &document.classes {
+            let items: Vec<Item> = words.split_whitespace().map(item).collect();
+            patterns.words.extend(items.iter().flatten().cloned());
+            patterns.classes.insert(name.clone(), items);
+        }
+        for group in &document.patterns {
+            let Some(sign) = Sign::from_word(&group.sign) else { continue };
+            for form in &group.forms {
+                let parts: Vec<Part> = form.split_whitespace().map(|part| patterns.part(part)).collect();
+                let index = patterns.forms.len();
+                if let Some(Part::OneOf(items)) = parts.first() {
+                    for first in items.iter().filter_map(|item| item.first()) {
+                        patterns.shapes.add(first);
+                        let forms = patterns.starts.entry(first.clone()).or_default();
+                        if forms.last() != Some(&index) {
+                            forms.push(index);
+                        }
+                    }
+                }
+                patterns.forms.push(Form { sign, parts });
+            }
+        }
+        patterns
+    }
+
+    fn part(&self, text: &str) -> Part {
+        if text == "$" {
+            return Part::End;
+        }
+        if let Some(most) = text.strip_prefix('~') {
+            return Part::Gap(most.parse().unwrap_or(1));
+        }
+        let (names, any) = text.strip_suffix('*').map_or((text, false), |names| (names, true));
+        let mut items: Vec<Item> = Vec::new();
+        for name in names.split('|') {
+            match name.strip_prefix('@') {
+                Some(class) => items.extend(self.class(class).iter().cloned()),
+                None => items.push(item(name)),
+            }
+        }
+        // The longest first: "find out" before "find".
+        items.sort_by_key(|item| std::cmp::Reverse(item.len()));
+        if any { Part::Any(items) } else { Part::OneOf(items) }
+    }
+}
+
+fn item(text: &str) -> Item {
+    text.split('_').map(str::to_owned).collect()
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    classes: BTreeMap<String, String>,
+    patterns: Vec<Group>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Group {
+    sign: String,
+    forms: Vec<String>,
+}
+
+// A test rules out that the file does not read.
+pub(super) static PATTERNS: LazyLock<Patterns> =
+    LazyLock::new(|| Patterns::of(&toml::from_str(include_str!("../data/manipulation.toml")).unwrap_or_default()));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_patterns_read_and_each_begins_with_words() {
+        assert!(PATTERNS.forms.len() > 50);
+        let document: Document = toml::from_str(include_str!("../data/manipulation.toml")).unwrap();
+        for group in &document.patterns {
+            for form in &group.forms {
+                for name in form.split([' ', '|', '*']).filter_map(|part| part.strip_prefix('@')) {
+                    assert!(document.classes.contains_key(name), "{form}: no class {name}");
+                }
+                assert!(!form.starts_with('~'), "{form}");
+            }
+        }
+        assert!(
+            PATTERNS
+                .forms
+                .iter()
+                .all(|form| matches!(form.parts.first(), Some(Part::OneOf(items)) if !items.is_empty()))
+        );
+    }
+}
