@@ -107,7 +107,7 @@ fn by_dialects(text: &str, deepest: usize) -> Result<Said, Refusal> {
                 worst = Some(match worst {
                     Some(known) => known.and(said),
                     None => said,
-                })
+                });
             }
             // What one dialect can read deeper, all of them get the room for.
             Err(Refusal::TooDeep) => refusal = Refusal::TooDeep,

@@ -252,7 +252,7 @@ impl<'t> Reader<'_, 't> {
             _ => {
                 let makes = matches!(first, "create" | "alter" | "drop");
                 let place = (1..part.len().min(MOST_HEAD)).find(|&place| match part.word(place) {
-                    Some(word) => !is_head_word(word) && !(makes && known::holds("objects", word)),
+                    Some(word) => !(is_head_word(word) || makes && known::holds("objects", word)),
                     None => part.kind(place) == Some(Kind::Name),
                 })?;
                 part.path(place).map(|(path, _)| path)
