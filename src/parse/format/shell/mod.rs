@@ -196,7 +196,8 @@ impl<'l, 'r> Shell<'l, 'r> {
 
     /// One program. Returns where in the view the command begins that it runs, if it runs one.
     fn program(&mut self, whole: &str, view: View<'_>, outer: &mut Outer, depth: usize) -> Option<usize> {
-        let name = base_name(whole);
+        // A blank before a name is quoted only to be overlooked.
+        let name = base_name(whole).trim();
         let arguments = view.from(1);
         if let Some(alias) = self.aliases.get(name).cloned() {
             self.line(&alias, depth + 1);

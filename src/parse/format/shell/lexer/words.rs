@@ -1,6 +1,7 @@
 //! Words, quotes and keywords.
 
 use super::{Lexer, State};
+use crate::parse::format::shell::assigned;
 use crate::parse::format::shell::word::{CLOSE, COMMA, Draft, OPEN, Word};
 
 impl Lexer<'_> {
@@ -68,7 +69,7 @@ impl Lexer<'_> {
                 b'(' => {
                     if draft.begun && !draft.word.quoted && draft.word.text.ends_with(['?', '*', '+', '@', '!']) {
                         self.pattern_group(draft, words, depth);
-                    } else if draft.begun && draft.word.text.ends_with('=') {
+                    } else if draft.begun && draft.word.text.ends_with('=') && assigned(&draft.word.text).is_some() {
                         self.array(draft, depth);
                     } else {
                         return;

@@ -1,0 +1,26 @@
+//! Any command line parses without a panic; a command put behind it is never lost
+//! where the line leaves nothing open.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use rulekeep::{AgentId, Parser, RiskLevel};
+use serde_json::Map;
+
+static PARSER: LazyLock<(Parser, AgentId)> =
+    LazyLock::new(|| (Parser::new().expect("the built-in lexicon reads"), "fuzz".parse().expect("a good id")));
+
+fuzz_target!(|line: &str| {
+    let (parser, agent) = &*PARSER;
+    // The prompt says that it is a command line.
+    let risk = |line: &str| {
+        parser.parse_text(agent, &format!("$ {line}"), &Map::new()).ok().map(|parsed| parsed.intent.risk_level)
+    };
+    risk(line);
+    // Plain words open no quotation, no comment and no document.
+    let is_plain = line.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'.' | b'/' | b'-' | b'|' | b';'));
+    if is_plain && line.len() < 1000 {
+        assert!(risk(&format!("{line} ; rm -rf /srv")).is_none_or(|risk| risk >= RiskLevel::High), "{line:?}");
+    }
+});
