@@ -121,7 +121,7 @@ impl Act {
     }
 
     /// Notes what told the operation, unless that is known already.
-    pub(crate) fn from_operation(mut self, found: &str) -> Self {
+    pub(crate) fn told_by(mut self, found: &str) -> Self {
         if self.found.operation.is_none() {
             self.found.operation = quoted(found);
         }
@@ -129,7 +129,7 @@ impl Act {
     }
 
     /// Notes what told the resource, unless that is known already.
-    pub(crate) fn from_resource(mut self, found: &str) -> Self {
+    pub(crate) fn named_by(mut self, found: &str) -> Self {
         if self.found.resource.is_none() {
             self.found.resource = quoted(found);
         }

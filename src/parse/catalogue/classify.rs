@@ -64,7 +64,7 @@ impl Read {
     fn name(&mut self, definition: &Definition<'_>, lexicon: &Lexicon) {
         let name = definition.name;
         if let Some(known) = tools().known(name) {
-            self.acts.push(known.act.clone().from_operation(name));
+            self.acts.push(known.act.clone().told_by(name));
             (self.through, self.known) = (known.through, Some(known));
             self.confidence = 0.9;
         } else {

@@ -84,9 +84,9 @@ pub(crate) fn of_tool(name: &str, lexicon: &Lexicon) -> Vec<Act> {
             Act { resource: Resource::Customer, operation: Operation::Delete, is_entailed: true, ..first.clone() };
         others.push(record);
     }
-    first = first.from_operation(name).from_resource(name);
+    first = first.told_by(name).named_by(name);
     let mut acts = vec![first];
-    acts.extend(others.into_iter().map(|act| act.from_operation(name).from_resource(name)));
+    acts.extend(others.into_iter().map(|act| act.told_by(name).named_by(name)));
     acts
 }
 

@@ -69,8 +69,7 @@ impl<'t> Context<'t, '_> {
             shared.word == "shared" && matches!(with.word, "with" | "by")
         });
         if shared && reading.acts.iter().any(|act| act.operation == Operation::Read && act.resource == Resource::File) {
-            reading
-                .push(Act::new("read", "sharing", Resource::Permission, Operation::Read, 0.7).from_resource("shared"));
+            reading.push(Act::new("read", "sharing", Resource::Permission, Operation::Read, 0.7).named_by("shared"));
         }
     }
 
@@ -101,7 +100,7 @@ impl<'t> Context<'t, '_> {
     pub(super) fn by_its_end(&self) -> Act {
         let best = object::best(&self.named);
         let (resource, noun) = best.map_or((Resource::Unknown, "data"), |best| (best.resource, best.noun));
-        let mut act = Act::new("delete", &snake(noun), resource, Operation::Delete, 0.6).from_resource(noun);
+        let mut act = Act::new("delete", &snake(noun), resource, Operation::Delete, 0.6).named_by(noun);
         act.signs = token::cues(self.tokens);
         act
     }
@@ -134,8 +133,8 @@ impl<'t> Context<'t, '_> {
         let noun = if noun.is_empty() { draft.resource.as_str() } else { noun };
         let sure = draft.sure * certainty(head.manner);
         let mut act = Act::new(&verb.lemma, &snake(noun), draft.resource, draft.operation, sure)
-            .from_operation(self.words_of(head))
-            .from_resource(noun);
+            .told_by(self.words_of(head))
+            .named_by(noun);
         act.signs = self.about_audience(draft.signs);
         act.guess = draft.guess;
         act.rival = object::rival(candidates);
@@ -186,7 +185,7 @@ impl<'t> Context<'t, '_> {
         add_scope(&mut signs, Operation::Read, governed);
         let verb = if noun == "question" { "answer" } else { "get" };
         let mut act = Act::new(verb, &snake(noun), resource, Operation::Read, if best.is_some() { 0.8 } else { 0.6 })
-            .from_resource(noun);
+            .named_by(noun);
         act.signs = self.about_audience(signs);
         act.rival = object::rival(candidates);
         act.guess = best.is_none_or(Candidate::is_weak) && !about && resource != Resource::Calendar;
@@ -332,7 +331,7 @@ fn wanted_thing(best: Option<&Candidate<'_>>, governed: &[Token<'_>]) -> Option<
         Resource::Calendar => ("create", Operation::Write),
         _ => return None,
     };
-    let mut act = Act::new(verb, &snake(best.noun), best.resource, operation, 0.7).from_resource(best.noun);
+    let mut act = Act::new(verb, &snake(best.noun), best.resource, operation, 0.7).named_by(best.noun);
     act.signs = local_signs(governed);
     Some(act)
 }

@@ -31,8 +31,8 @@ impl Context<'_, '_> {
                 // Where chat is named, an inbox is the chat's.
                 let is_chat = candidate.noun == "inbox" && self.elsewhere(Resource::Message);
                 let resource = if is_chat { Resource::Message } else { candidate.resource };
-                let mut act = Act::new("read", &snake(candidate.noun), resource, Operation::Read, 0.7)
-                    .from_resource(candidate.noun);
+                let mut act =
+                    Act::new("read", &snake(candidate.noun), resource, Operation::Read, 0.7).named_by(candidate.noun);
                 act.signs = self.about_audience(Signs::default());
                 reading.push(act);
             }

@@ -80,7 +80,7 @@ impl<'l> Reader<'l> {
 
     fn secret(&mut self, shown: &str) {
         let act = Act::new("read", "secret", Resource::Credential, Operation::Read, 0.8).at_risk(RiskLevel::High);
-        self.reading.push(act.from_resource(shown));
+        self.reading.push(act.named_by(shown));
     }
 
     /// The fields of a GraphQL document say what is done; the POST that carries it does not.
@@ -112,7 +112,7 @@ impl<'l> Reader<'l> {
                 }
                 None => Act::new("query", "field", Resource::Web, Operation::Read, 0.6),
             };
-            self.reading.push(act.from_operation(&field).from_resource(&field));
+            self.reading.push(act.told_by(&field).named_by(&field));
         }
         self.main = Act::unknown();
     }
@@ -130,7 +130,7 @@ impl<'l> Reader<'l> {
         let changes = self.main.operation != Operation::Read;
         if known::holds("commands", key) && !value.is_empty() {
             let act = Act::new("run", "command", Resource::System, Operation::Execute, 0.7).at_risk(RiskLevel::High);
-            self.reading.push(act.from_operation(key).from_resource(value));
+            self.reading.push(act.told_by(key).named_by(value));
             self.absorb(shell::read(value, self.lexicon));
         } else if known::holds("statements", key) {
             self.absorb(sql::read_anyway(value));
@@ -146,7 +146,7 @@ impl<'l> Reader<'l> {
             }
         } else if known::holds("ranks", key) && changes && known::holds("high_ranks", &lower) {
             let act = Act::new("grant", "role", Resource::Permission, Operation::Admin, 0.8);
-            self.reading.push(act.marked(Sign::Administrator).from_operation(key).from_resource(value));
+            self.reading.push(act.marked(Sign::Administrator).told_by(key).named_by(value));
         } else if matches!(key, "all" | "force" | "recursive" | "purge")
             && matches!(lower.as_str(), "true" | "1" | "yes")
         {
@@ -173,7 +173,7 @@ impl<'l> Reader<'l> {
         if let Some(act) = name::verb_act(&words, &on, self.lexicon)
             && act.operation != Operation::Read
         {
-            self.reading.push(act.from_operation(value));
+            self.reading.push(act.told_by(value));
         }
     }
 
@@ -185,7 +185,7 @@ impl<'l> Reader<'l> {
             }
         }
         if value.contains("$(") || value.contains("${jndi") || value.matches('`').count() > 1 {
-            self.reading.push(Act::unclear_execution("command").from_resource(value));
+            self.reading.push(Act::unclear_execution("command").named_by(value));
         }
     }
 

@@ -48,7 +48,7 @@ pub(super) fn act(method: &str, address: &Address, lexicon: &Lexicon) -> Act {
     }
     let shown = named.noun.as_ref().map_or(address.whole.as_str(), |noun| noun.segment.as_str());
     let told = named.verb.as_ref().map_or(method, |verb| verb.first().map_or(method, String::as_str));
-    act.from_operation(told).from_resource(shown)
+    act.told_by(told).named_by(shown)
 }
 
 /// What a method does on a resource.

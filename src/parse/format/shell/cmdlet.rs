@@ -21,7 +21,7 @@ impl Shell<'_, '_> {
             return true;
         }
         let resource = resource(&noun);
-        let mut act = Act::new(&verb, &noun, resource, operation, 0.8).from_operation(whole);
+        let mut act = Act::new(&verb, &noun, resource, operation, 0.8).told_by(whole);
         let flags = arguments.texts.iter().map(|flag| flag.to_ascii_lowercase());
         let has = |flags: &[&str]| {
             arguments.texts.iter().any(|flag| flags.iter().any(|known| flag.eq_ignore_ascii_case(known)))

@@ -12,7 +12,7 @@ impl Shell<'_, '_> {
     pub(super) fn code(&mut self, code: &str, depth: usize) {
         if only_computes(code) {
             let act = Act::new("run", "code", Resource::Code, Operation::Execute, 0.8);
-            self.reading.push(act.at_risk(RiskLevel::Medium).from_operation(code));
+            self.reading.push(act.at_risk(RiskLevel::Medium).told_by(code));
             return;
         }
         self.unclear("code", code);
@@ -20,16 +20,16 @@ impl Shell<'_, '_> {
         let has = |list: &str| dangers::items(list).iter().any(|call| has_word(&lower, call));
         if has("code_deletes") {
             let act = Act::new("delete", "files", Resource::File, Operation::Delete, 0.7);
-            self.reading.push(act.at_risk(RiskLevel::High).from_operation(code));
+            self.reading.push(act.at_risk(RiskLevel::High).told_by(code));
         }
         if has("code_sends") {
             self.sends = true;
             let act = Act::new("send", "data", Resource::Web, Operation::Send, 0.7);
-            self.reading.push(act.at_risk(RiskLevel::Medium).from_operation(code));
+            self.reading.push(act.at_risk(RiskLevel::Medium).told_by(code));
         }
         if has("code_modes") {
             let act = Act::new("change", "mode", Resource::Permission, Operation::Admin, 0.7);
-            self.reading.push(act.at_risk(RiskLevel::High).from_operation(code));
+            self.reading.push(act.at_risk(RiskLevel::High).told_by(code));
         }
         let runs = has("code_runs") || dangers::calls_code(code);
         for literal in literals(code).into_iter().take(MOST_LITERALS) {

@@ -57,10 +57,10 @@ impl Shell<'_, '_> {
         for refspec in arguments.iter().filter(|argument| argument.len() > 1) {
             if refspec.starts_with(':') {
                 let act = Act::new("delete", "branch", Resource::Code, Operation::Delete, 0.9);
-                self.reading.push(act.at_risk(RiskLevel::High).from_operation("git push").from_resource(refspec));
+                self.reading.push(act.at_risk(RiskLevel::High).told_by("git push").named_by(refspec));
             } else if refspec.starts_with('+') {
                 let act = Act::new("force", "push", Resource::Code, Operation::Write, 0.9).marked(Sign::Force);
-                self.reading.push(act.at_risk(RiskLevel::High).from_operation("git push").from_resource(refspec));
+                self.reading.push(act.at_risk(RiskLevel::High).told_by("git push").named_by(refspec));
             }
         }
     }

@@ -114,7 +114,7 @@ impl Shell<'_, '_> {
             .find(|argument| (argument.contains('$') || name == "printenv") && names_secret_variable(argument));
         if shows_all || secret.is_some() {
             let act = Act::new("read", "environment", Resource::Credential, Operation::Read, 0.7);
-            self.reading.push(act.at_risk(RiskLevel::High).from_operation(name).from_resource(secret.unwrap_or(&name)));
+            self.reading.push(act.at_risk(RiskLevel::High).told_by(name).named_by(secret.unwrap_or(&name)));
         }
     }
 
@@ -160,7 +160,7 @@ impl Shell<'_, '_> {
             // Who may log in, and as what.
             let resource = if path.contains("sudoers") { Resource::Permission } else { Resource::Credential };
             let act = Act::new("grant", "access", resource, Operation::Admin, 0.8).at_risk(RiskLevel::Critical);
-            self.reading.push(act.marked(Sign::Control).from_resource(target));
+            self.reading.push(act.marked(Sign::Control).named_by(target));
         }
         let resource = if path.starts_with("/etc") || !path.starts_with('/') || path.contains("/.") {
             Resource::Config
@@ -168,7 +168,7 @@ impl Shell<'_, '_> {
             Resource::System
         };
         let act = Act::new("write", "system_file", resource, Operation::Write, 0.8).at_risk(RiskLevel::High);
-        self.reading.push(act.from_resource(target));
+        self.reading.push(act.named_by(target));
     }
 }
 

@@ -155,7 +155,7 @@ impl<'l, 'r> Shell<'l, 'r> {
             self.reading.push(
                 Act::new("set", "variable", Resource::Config, Operation::Write, 0.8)
                     .at_risk(RiskLevel::Low)
-                    .from_operation(texts.first().copied().unwrap_or("")),
+                    .told_by(texts.first().copied().unwrap_or("")),
             );
         }
         self.command(program, depth);
@@ -226,7 +226,7 @@ impl<'l, 'r> Shell<'l, 'r> {
         };
         if let Some(rule) = rule {
             for act in invocation::from_rule(rule) {
-                self.reading.push(act.from_operation(name));
+                self.reading.push(act.told_by(name));
             }
         }
         outer.is_root |= dangers::holds("root_wrappers", name);
@@ -234,7 +234,7 @@ impl<'l, 'r> Shell<'l, 'r> {
             self.reading.push(
                 Act::new("connect", "host", Resource::System, Operation::Execute, 0.8)
                     .at_risk(RiskLevel::Medium)
-                    .from_operation(name),
+                    .told_by(name),
             );
         }
         match inner {
@@ -339,7 +339,7 @@ impl<'l, 'r> Shell<'l, 'r> {
             if inner.texts.iter().take(4).any(|word| dangers::holds("deleters", base_name(word))) {
                 // Whatever is found goes.
                 let act = Act::new("delete", "files", Resource::File, Operation::Delete, 0.9);
-                self.reading.push(act.at_risk(RiskLevel::High).from_operation(name));
+                self.reading.push(act.at_risk(RiskLevel::High).told_by(name));
             }
         }
     }
@@ -357,7 +357,7 @@ impl<'l, 'r> Shell<'l, 'r> {
         self.reading.facts.note_target(text);
         if path.starts_with("/dev/") {
             let act = Act::new("overwrite", "disk", Resource::System, Operation::Delete, 0.9);
-            self.reading.push(act.at_risk(RiskLevel::Critical).from_operation(">").from_resource(text));
+            self.reading.push(act.at_risk(RiskLevel::Critical).told_by(">").named_by(text));
             return;
         }
         if place::is_system(text) {
@@ -372,21 +372,21 @@ impl<'l, 'r> Shell<'l, 'r> {
         if text.contains("authorized_keys") || text.contains("sudoers") {
             act = act.at_risk(RiskLevel::Critical).marked(Sign::Control);
         }
-        self.reading.push(act.from_operation(">").from_resource(text));
+        self.reading.push(act.told_by(">").named_by(text));
     }
 
     fn file(&mut self, path: &str) {
         if place::is_secret(path) {
             self.reads_secret = true;
             let act = Act::new("read", "secret_file", Resource::Credential, Operation::Read, 0.8);
-            self.reading.push(act.at_risk(RiskLevel::High).from_resource(path));
+            self.reading.push(act.at_risk(RiskLevel::High).named_by(path));
         }
     }
 
     /// What cannot be read with certainty.
     fn unclear(&mut self, noun: &str, found: &str) {
         self.reading.facts.show(Sign::Unclear, found);
-        self.reading.push(Act::unclear_execution(noun).from_operation(found));
+        self.reading.push(Act::unclear_execution(noun).told_by(found));
     }
 
     /// What only the whole line shows.

@@ -63,7 +63,7 @@ impl Shell<'_, '_> {
         }
         self.reading.facts.show(Sign::Unclear, whole);
         // The sign keeps the rubric's level at MEDIUM at least.
-        self.reading.push(act.marked(Sign::Unclear).from_operation(whole));
+        self.reading.push(act.marked(Sign::Unclear).told_by(whole));
         carried.map(|place| place + 1)
     }
 
@@ -81,7 +81,7 @@ impl Shell<'_, '_> {
         if dangers::holds("windows_deleters", name) || arguments.iter().any(|word| word.eq_ignore_ascii_case("delete"))
         {
             let act = Act::new("delete", "files", Resource::File, Operation::Delete, 0.8);
-            self.reading.push(act.at_risk(RiskLevel::High).from_operation(name));
+            self.reading.push(act.at_risk(RiskLevel::High).told_by(name));
         }
         true
     }
@@ -118,7 +118,7 @@ impl Shell<'_, '_> {
         if !arguments.texts.is_empty() {
             // What it does with them, the body tells only in part.
             let act = Act::new("call", "function", Resource::System, Operation::Execute, 0.6);
-            self.reading.push(act.at_risk(RiskLevel::Medium).marked(Sign::Unclear).from_operation(name));
+            self.reading.push(act.at_risk(RiskLevel::Medium).marked(Sign::Unclear).told_by(name));
         }
     }
 }

@@ -67,15 +67,14 @@ impl Shell<'_, '_> {
         self.sends |= sends;
         if is_request && !files.is_empty() {
             let act = Act::new("upload", "file", Resource::Web, Operation::Send, 0.7).at_risk(RiskLevel::Medium);
-            self.reading.push(act.from_operation(name).from_resource(files.first().copied().unwrap_or("")));
+            self.reading.push(act.told_by(name).named_by(files.first().copied().unwrap_or("")));
         }
         if let Some(secret) = files.iter().find(|file| place::is_secret(file)) {
             let act = Act::new("upload", "secret", Resource::Web, Operation::Send, 0.8).at_risk(RiskLevel::Critical);
-            self.reading
-                .push(act.marked(Sign::Secret).marked(Sign::Outside).from_operation(name).from_resource(secret));
+            self.reading.push(act.marked(Sign::Secret).marked(Sign::Outside).told_by(name).named_by(secret));
         } else if let Some(file) = files.iter().find(|file| is_request && place::is_system(file)) {
             let act = Act::new("upload", "system_file", Resource::Web, Operation::Send, 0.8).at_risk(RiskLevel::High);
-            self.reading.push(act.marked(Sign::Sensitive).from_operation(name).from_resource(file));
+            self.reading.push(act.marked(Sign::Sensitive).told_by(name).named_by(file));
         }
     }
 
@@ -117,7 +116,7 @@ impl Shell<'_, '_> {
             || runs && arguments.texts.iter().take(MOST_ARGUMENTS).any(|word| downloads.contains(base_name(word)));
         if is_download {
             let act = Act::new("run", "download", Resource::System, Operation::Execute, 0.8).at_risk(RiskLevel::High);
-            self.reading.push(act.marked(Sign::Downloaded).from_operation(whole));
+            self.reading.push(act.marked(Sign::Downloaded).told_by(whole));
         }
     }
 }

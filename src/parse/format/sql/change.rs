@@ -47,15 +47,15 @@ impl<'t> Reader<'_, 't> {
         let act = if let Some(column) = columns.iter().copied().find(|column| exposure::is_secret(column)) {
             Act::new("update", "credential", Resource::Credential, Operation::Admin, 0.8)
                 .at_risk(RiskLevel::High)
-                .from_resource(column)
+                .named_by(column)
         } else if let Some(column) = says("access_columns") {
             Act::new("update", "role", Resource::Permission, Operation::Admin, 0.8)
                 .at_risk(RiskLevel::High)
-                .from_resource(column)
+                .named_by(column)
         } else if guards_access(path) {
             Act::new("update", "role", Resource::Permission, Operation::Admin, 0.8).at_risk(RiskLevel::High)
         } else if let Some(column) = says("money_columns").filter(|_| !unbounded) {
-            database("update", "rows", Operation::Write).at_risk(RiskLevel::High).from_resource(column)
+            database("update", "rows", Operation::Write).at_risk(RiskLevel::High).named_by(column)
         } else {
             database("update", "rows", Operation::Write)
         };

@@ -27,7 +27,7 @@ pub(super) fn read(line: &str, reading: &mut Reading) {
         // What follows a bar is a program: `\o | sh`.
         if rest.contains('|') || rest.contains("program") {
             let program = Act::new("run", "command", Resource::System, Operation::Execute, 0.8);
-            reading.push(program.at_risk(RiskLevel::High).marked(Sign::Downloaded).from_operation(line));
+            reading.push(program.at_risk(RiskLevel::High).marked(Sign::Downloaded).told_by(line));
         }
         reading.facts.note_target(rest);
         Act::new("export", "file", Resource::File, Operation::Write, 0.8).at_risk(RiskLevel::High)
@@ -38,7 +38,7 @@ pub(super) fn read(line: &str, reading: &mut Reading) {
     } else {
         unclear("run", "command")
     };
-    reading.push(act.from_operation(line));
+    reading.push(act.told_by(line));
 }
 
 /// Whether a text opens with a command that only a database's client has.

@@ -39,7 +39,7 @@ pub(super) fn refined(text: &str, mut reading: Reading) -> Reading {
     let Some(said) = parsed(text, lexed.tokens.len()) else {
         let sure = reading.acts.iter().all(|act| !act.signs.has(Sign::Unclear));
         if sure && !is_beyond(text, &lexed.tokens) {
-            reading.push(unclear("run", "sql").from_operation(text));
+            reading.push(unclear("run", "sql").told_by(text));
         }
         return reading;
     };
@@ -190,13 +190,13 @@ impl Said {
                     && (act.signs.has(Sign::Bulk) || act.risk.is_some() || !effect.unbounded)
             });
             if !stands {
-                reading.push(effect.act().from_operation(text));
+                reading.push(effect.act().told_by(text));
             }
         }
         let is_unclear = |act: &Act| act.signs.has(Sign::Unclear);
         let unsure = self.disagree || self.unknown_call || self.unknown_statement;
         if unsure && !reading.acts.iter().any(is_unclear) || reading.acts.is_empty() {
-            reading.push(unclear("run", "sql").from_operation(text));
+            reading.push(unclear("run", "sql").told_by(text));
         }
     }
 

@@ -74,7 +74,7 @@ fn one_text(text: &str, reading: &mut Reading) -> Vec<String> {
     // A family that cannot read it to its end does not run it; another does.
     let readable = families.iter().any(|family| !family.broken);
     if !agree || !readable || families.iter().any(|family| family.unclear) || reading.acts.is_empty() {
-        reading.push(unclear("run", "sql").from_operation(text));
+        reading.push(unclear("run", "sql").told_by(text));
     }
     strings
 }

@@ -68,7 +68,7 @@ impl<'t> Reader<'_, 't> {
                     Call::Known(rule) => rule.act(),
                     Call::Unknown => unclear("call", "function"),
                 };
-                self.reading.push(act.from_operation(name));
+                self.reading.push(act.told_by(name));
             }
         }
         if self.queries {
@@ -292,14 +292,14 @@ impl<'t> Reader<'_, 't> {
             (found.identity, read("customer", Resource::Customer)),
         ] {
             if let Some(name) = name {
-                self.reading.push(act.from_operation("SELECT").from_resource(name));
+                self.reading.push(act.told_by("SELECT").named_by(name));
             }
         }
         if let Some(name) = found.person {
             self.reading.facts.signs.add(Sign::Sensitive);
             self.reading.facts.show(Sign::Sensitive, name);
             let act = database("query", "table", Operation::Read).at_risk(RiskLevel::Medium).marked(Sign::Sensitive);
-            self.reading.push(act.from_resource(name));
+            self.reading.push(act.named_by(name));
         }
     }
 
@@ -311,10 +311,10 @@ impl<'t> Reader<'_, 't> {
 
     /// Adds an act with what told it.
     pub(super) fn push(&mut self, act: Act, part: Part<'t>, path: Option<Path<'t>>) {
-        let mut act = act.from_operation(told(part));
+        let mut act = act.told_by(told(part));
         if let Some(path) = path {
             self.reading.facts.note_target(&path.plain());
-            act = act.from_resource(path.raw);
+            act = act.named_by(path.raw);
         }
         let production = self.session.production || path.is_some_and(names_production);
         if production && act.operation != Operation::Read {

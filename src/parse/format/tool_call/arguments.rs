@@ -299,7 +299,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         }
         self.reader.unpacked -= 1;
         if !is_complete {
-            self.reader.reading.push(Act::unclear_execution("tool").from_operation(text));
+            self.reader.reading.push(Act::unclear_execution("tool").told_by(text));
         }
     }
 
@@ -369,7 +369,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
     fn known_verb(&mut self, text: &str) {
         let Some((resource, operation)) = self.known.and_then(|known| known.under(text.trim())) else { return };
         let noun = std::mem::take(&mut self.act.noun);
-        let told = Act::new(text.trim(), &noun, resource, operation, 0.9).from_operation(text);
+        let told = Act::new(text.trim(), &noun, resource, operation, 0.9).told_by(text);
         self.act.noun = noun;
         self.reader.reading.push(told);
         self.is_told = true;
@@ -400,7 +400,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         }
         self.sign(Sign::Administrator, text);
         if self.act.operation != Operation::Admin {
-            let grant = Act::new("grant", "role", Resource::Permission, Operation::Admin, 0.8).from_operation(text);
+            let grant = Act::new("grant", "role", Resource::Permission, Operation::Admin, 0.8).told_by(text);
             self.reader.reading.push(grant.marked(Sign::Administrator));
         }
     }
@@ -413,7 +413,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         }
         self.sign(Sign::OpenLink, found);
         if self.act.operation != Operation::Admin {
-            let share = Act::new("share", "link", Resource::Permission, Operation::Admin, 0.7).from_operation(found);
+            let share = Act::new("share", "link", Resource::Permission, Operation::Admin, 0.7).told_by(found);
             self.reader.reading.push(share.marked(Sign::OpenLink));
         }
     }
@@ -421,7 +421,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
     /// A given secret is kept with what is written.
     fn stores_secret(&mut self, key: &str) {
         if matches!(self.act.operation, Operation::Write | Operation::Unknown) {
-            let store = Act::new("store", "credential", Resource::Credential, Operation::Write, 0.7).from_resource(key);
+            let store = Act::new("store", "credential", Resource::Credential, Operation::Write, 0.7).named_by(key);
             self.reader.reading.push(store);
         }
     }
@@ -447,7 +447,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
                 None => return,
             },
         };
-        other = other.from_operation(text);
+        other = other.told_by(text);
         if self.act.resource != Resource::Unknown {
             other.resource = self.act.resource;
             other.noun.clone_from(&self.act.noun);
@@ -480,12 +480,12 @@ impl<'r, 'l> Arguments<'r, 'l> {
         let role = tools().role(key);
         if place::is_secret(text) {
             self.sign(Sign::Secret, text);
-            let read = Act::new("read", "secret", Resource::Credential, Operation::Read, 0.8).from_resource(text);
+            let read = Act::new("read", "secret", Resource::Credential, Operation::Read, 0.8).named_by(text);
             self.reader.reading.push(read.at_risk(RiskLevel::High));
         }
         let changes_it = !matches!(self.act.operation, Operation::Read | Operation::Send);
         if changes_it && role != Some(Role::Url) && place::is_system(text) {
-            let system = Act::new("write", "system_file", Resource::Config, Operation::Write, 0.8).from_resource(text);
+            let system = Act::new("write", "system_file", Resource::Config, Operation::Write, 0.8).named_by(text);
             self.reader.reading.push(system.at_risk(RiskLevel::High));
         }
         if self.act.operation == Operation::Delete
@@ -540,7 +540,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         let tokens = tokenise(&line, &line, self.reader.lexicon);
         if let Some(token) = tokens.iter().find(|token| is_control(token)) {
             let disable = Act::new("disable", "security_control", Resource::Permission, Operation::Admin, 0.7);
-            let disable = disable.from_operation(token.text).marked(Sign::Control);
+            let disable = disable.told_by(token.text).marked(Sign::Control);
             self.reader.reading.push(disable);
         }
     }

@@ -61,7 +61,7 @@ pub(super) fn read(text: &str, lexicon: &Lexicon, catalogue: &Catalogue) -> Opti
             }
             // Another reader could make more of it than this one.
             reader.values(values);
-            reader.reading.push(Act::unclear_execution("tool").from_operation(text));
+            reader.reading.push(Act::unclear_execution("tool").told_by(text));
         }
     }
     Some(reader.reading)
@@ -72,7 +72,7 @@ pub(super) fn read_expression(text: &str, lexicon: &Lexicon, catalogue: &Catalog
     let mut reader = Reader::new(lexicon, catalogue);
     match expression::read(text) {
         Expression::None => return None,
-        Expression::Broken => reader.reading.push(Act::unclear_execution("tool").from_operation(text)),
+        Expression::Broken => reader.reading.push(Act::unclear_execution("tool").told_by(text)),
         Expression::Calls(calls) => {
             for call in &calls {
                 let call = Call { names: vec![call.name], arguments: vec![&call.arguments], ..Call::default() };
@@ -180,14 +180,14 @@ impl<'l> Reader<'l> {
                 self.reading.facts.show(Sign::NotInCatalogue, name);
             }
             if let Some(known) = tools().known(name) {
-                all.acts.push(known.act.clone().from_operation(name));
+                all.acts.push(known.act.clone().told_by(name));
                 all.through = all.through.or(known.through);
                 all.known = all.known.or(Some(known));
                 continue;
             }
             let acts = name::of_tool(name, self.lexicon);
             if acts.is_empty() {
-                all.acts.push(Act::unknown().from_operation(name));
+                all.acts.push(Act::unknown().told_by(name));
             }
             all.acts.extend(acts);
         }
