@@ -54,6 +54,13 @@ fn parse(criterion: &mut Criterion) {
         group.throughput(Throughput::Bytes(input.len() as u64));
         group.bench_function(name, |bencher| bencher.iter(|| governor.parse(AGENT, black_box(input))));
     }
+    let tools: Vec<serde_json::Value> = ["send_email", "read_email", "delete_email", "create_event", "search_files"]
+        .iter()
+        .map(|name| serde_json::json!({ "name": name, "description": "A tool.", "inputSchema": { "type": "object" } }))
+        .collect();
+    governor.load_catalogue(&tools.into(), None).expect("the tools load");
+    group.throughput(Throughput::Bytes(call.len() as u64));
+    group.bench_function("tool_call_with_catalogue", |bencher| bencher.iter(|| governor.parse(AGENT, black_box(call))));
     group.finish();
 }
 

@@ -45,7 +45,12 @@ fn the_method_and_the_paths_nouns_tell_the_capability() {
         ("GET https://api.example.com/v1/invoices", "payment:read", Medium, Medium),
         ("POST https://api.example.com/v1/tasks", "task:write", Low, Medium),
         ("PUT https://api.example.com/v1/customers/17", "customer:write", Medium, Medium),
-        ("PATCH /v1/documents/9 HTTP/1.1\nHost: api.example.com\n\n{\"title\": \"delete all\"}", "document:write", Low, Medium),
+        (
+            "PATCH /v1/documents/9 HTTP/1.1\nHost: api.example.com\n\n{\"title\": \"delete all\"}",
+            "document:write",
+            Low,
+            Medium,
+        ),
         ("POST https://api.example.com/messages\n\n{\"to\": \"bob\", \"text\": \"hi\"}", "message:send", Low, Medium),
         ("POST https://api.mail.example/v3/emails", "email:send", Medium, Medium),
         ("DELETE https://api.example.com/v1/tasks/17", "task:delete", Medium, Medium),
@@ -58,15 +63,34 @@ fn the_method_and_the_paths_nouns_tell_the_capability() {
 #[test]
 fn money_moves_by_what_the_body_says() {
     hold(&[
-        ("POST /v1/payments HTTP/1.1\nHost: api.x.com\nContent-Type: application/json\n\n{\"amount\": 500, \"currency\": \"EUR\"}", "payment:transfer", High, High),
-        ("POST /v1/payments HTTP/1.1\r\nHost: api.x.com\r\n\r\n{\"amount\": 50000, \"currency\": \"EUR\"}", "payment:transfer", Critical, Critical),
+        (
+            "POST /v1/payments HTTP/1.1\nHost: api.x.com\nContent-Type: application/json\n\n{\"amount\": 500, \"currency\": \"EUR\"}",
+            "payment:transfer",
+            High,
+            High,
+        ),
+        (
+            "POST /v1/payments HTTP/1.1\r\nHost: api.x.com\r\n\r\n{\"amount\": 50000, \"currency\": \"EUR\"}",
+            "payment:transfer",
+            Critical,
+            Critical,
+        ),
         ("POST https://api.x.com/v1/charges\n\namount=2000&currency=usd", "payment:transfer", High, High),
-        ("POST https://api.x.com/transfers {\"data\": {\"amount\": \"12000.00\"}}", "payment:transfer", Critical, Critical),
+        (
+            "POST https://api.x.com/transfers {\"data\": {\"amount\": \"12000.00\"}}",
+            "payment:transfer",
+            Critical,
+            Critical,
+        ),
         ("POST https://api.x.com/orders/1/refund", "payment:transfer", High, High),
         ("POST https://api.x.com/payouts", "payment:transfer", High, High),
         ("POST https://api.x.com/checkout", "order:transfer", Medium, High),
     ]);
-    let context = parse("POST /v1/payments HTTP/1.1\nHost: api.x.com\n\n{\"amount\": 500, \"currency\": \"EUR\", \"to\": \"ACME\"}").intent.context;
+    let context = parse(
+        "POST /v1/payments HTTP/1.1\nHost: api.x.com\n\n{\"amount\": 500, \"currency\": \"EUR\", \"to\": \"ACME\"}",
+    )
+    .intent
+    .context;
     assert_eq!((context["amount"].as_f64(), context["currency"].as_str()), (Some(500.0), Some("EUR")));
 }
 
@@ -132,10 +156,25 @@ fn what_is_hidden_in_an_address_counts() {
 #[test]
 fn graphql_is_read_by_its_fields() {
     hold(&[
-        ("POST https://x.com/graphql\n\n{\"query\": \"mutation { deleteUser(id: 4) { id } }\"}", "permission:admin", High, High),
-        ("POST https://x.com/graphql\n\nmutation Drop { a: deleteTask(id: 4) { id } createTask(title: \"x\") { id } }", "task:delete", Medium, Medium),
+        (
+            "POST https://x.com/graphql\n\n{\"query\": \"mutation { deleteUser(id: 4) { id } }\"}",
+            "permission:admin",
+            High,
+            High,
+        ),
+        (
+            "POST https://x.com/graphql\n\nmutation Drop { a: deleteTask(id: 4) { id } createTask(title: \"x\") { id } }",
+            "task:delete",
+            Medium,
+            Medium,
+        ),
         ("POST https://x.com/graphql {\"query\": \"{ tasks { id title } }\"}", "task:read", Low, Low),
-        ("POST https://x.com/graphql {\"query\": \"query Q($id: ID!) { tasks(id: $id) { id } }\"}", "task:read", Low, Low),
+        (
+            "POST https://x.com/graphql {\"query\": \"query Q($id: ID!) { tasks(id: $id) { id } }\"}",
+            "task:read",
+            Low,
+            Low,
+        ),
         ("GET https://x.com/graphql?query=mutation%7BdeleteUser(id:4)%7Bid%7D%7D", "permission:admin", High, High),
     ]);
 }
@@ -177,8 +216,33 @@ fn the_target_is_the_address() {
 
 #[test]
 fn long_and_nested_requests_cost_no_stack() {
-    for piece in ["/a", "%", "%2", "?", "&a=b", "{", "[", "mutation{", "a:", "\nX: y", "\n\n", "(", "\"", "'", ";", "/../", "cmd="] {
-        for start in ["GET /", "POST https://x.com/graphql\n\n", "POST /x HTTP/1.1\n", "GET /?cmd=", "fetch('http://x/", "POST /x {"] {
+    for piece in [
+        "/a",
+        "%",
+        "%2",
+        "?",
+        "&a=b",
+        "{",
+        "[",
+        "mutation{",
+        "a:",
+        "\nX: y",
+        "\n\n",
+        "(",
+        "\"",
+        "'",
+        ";",
+        "/../",
+        "cmd=",
+    ] {
+        for start in [
+            "GET /",
+            "POST https://x.com/graphql\n\n",
+            "POST /x HTTP/1.1\n",
+            "GET /?cmd=",
+            "fetch('http://x/",
+            "POST /x {",
+        ] {
             let mut text = start.to_owned();
             while text.len() + piece.len() <= 60_000 {
                 text.push_str(piece);

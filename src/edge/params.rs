@@ -33,7 +33,7 @@ impl Faults {
 
 /// Deepest value that is read at all. A context's own limit lies far below, the
 /// JSON reader's above.
-const MAX_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 66;
 
 impl Params {
     /// Reads an object, looking at the depth of each field before a tree is built.

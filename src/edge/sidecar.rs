@@ -120,7 +120,8 @@ fn call(governor: &Governor, request: &Request<'_>) -> Result<Value, Fault> {
         None => Params::default(),
         Some(raw) if raw.get().starts_with('{') => {
             let size = raw.get().len();
-            if size > MAX_REQUEST_BYTES && !request.method.starts_with("policy/") {
+            let is_operators = ["policy/", "catalogue/"].iter().any(|subject| request.method.starts_with(subject));
+            if size > MAX_REQUEST_BYTES && !is_operators {
                 return Err(Error::PayloadTooLarge { what: "params", size, limit: MAX_REQUEST_BYTES }.into());
             }
             Params::read(raw)?

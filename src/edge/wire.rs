@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::catalogue;
 use super::params::{Faults, Params};
 use crate::governor::Governor;
 use crate::model::{Agent, AgentInfo, Error, Intent, Outcome, Period, ProofId, Score, Severity, Timestamp};
@@ -29,6 +30,10 @@ const CALLS: &[(&str, Call)] = &[
     ("policy/validate", validate),
     ("policy/load", load),
     ("policy/explain", explain),
+    ("catalogue/load", catalogue::load),
+    ("catalogue/list", |governor, _| Ok(json!({ "tools": governor.catalogue() }))),
+    ("catalogue/override", catalogue::set),
+    ("catalogue/pin", catalogue::pin),
 ];
 
 /// The call of that name.
@@ -208,7 +213,7 @@ fn merge(object: &mut Value, other: Value) {
     }
 }
 
-fn to_json(answer: &impl Serialize) -> Result<Value, Error> {
+pub(super) fn to_json(answer: &impl Serialize) -> Result<Value, Error> {
     serde_json::to_value(answer)
         .map_err(|error| Error::Internal { message: format!("an answer does not serialise: {error}") })
 }

@@ -160,6 +160,7 @@ impl GovernorBuilder {
         let governor = Governor {
             inner: Arc::new(Inner {
                 parser,
+                tools: super::catalogue::Tools::default(),
                 action_floors: ActionFloors::default(),
                 policies: ArcSwap::from_pointee(policies),
                 policy_turn: Mutex::new(()),

@@ -71,7 +71,7 @@ impl Governor {
     pub fn enforce(&self, intent: &Intent) -> Result<Enforcement, Error> {
         let started = Instant::now();
         intent.check()?;
-        let enforcement = self.decide(intent)?;
+        let enforcement = self.decide(intent, Said::ByCaller)?;
         self.inner.latency.add(started.elapsed());
         Ok(enforcement)
     }
@@ -97,10 +97,11 @@ impl Governor {
         context: &Map<String, Value>,
     ) -> Result<InputEnforcement, Error> {
         let started = Instant::now();
-        let parse = self.parse_with(agent_id, input, context)?;
-        let enforcement = self.decide(&parse.intent)?;
+        let parsed = self.parsed(agent_id, input, context)?;
+        let said = if parsed.is_set { Said::ByOperator } else { Said::ByCaller };
+        let enforcement = self.decide(&parsed.result.intent, said)?;
         self.inner.latency.add(started.elapsed());
-        Ok(InputEnforcement { enforcement, parse })
+        Ok(InputEnforcement { enforcement, parse: parsed.result })
     }
 
     /// What would be decided on an intent now, and why, rule by rule. Nothing is
@@ -120,7 +121,7 @@ impl Governor {
             found => found?.read().clone(),
         };
         let policies = self.inner.policies.load();
-        let request = self.request(intent, &agent, now);
+        let request = self.request(intent, &agent, Said::ByCaller, now);
         let verdict = verdict(&policies, &request, &agent);
         Ok(Explanation {
             decision: verdict.decision,
@@ -136,7 +137,7 @@ impl Governor {
     }
 
     /// The decision on an intent that was checked.
-    fn decide(&self, intent: &Intent) -> Result<Enforcement, Error> {
+    fn decide(&self, intent: &Intent, said: Said) -> Result<Enforcement, Error> {
         let cell = self.acting(&intent.agent_id).map_err(|error| self.inner.log.refusal().unwrap_or(error))?;
         let now = self.inner.clock.now();
         let intent = self.completed(intent, now);
@@ -144,7 +145,7 @@ impl Governor {
         // Held until the record is in order: the trust that it shows is the trust that was in force.
         let agent = cell.read();
         let policies = self.inner.policies.load();
-        let request = self.request(&intent, &agent, now);
+        let request = self.request(&intent, &agent, said, now);
         let verdict = verdict(&policies, &request, &agent);
         let committed = self.record(&request, &verdict, policies.digest(), agent.state, now)?;
         let trust_snapshot = request.trust;
@@ -173,10 +174,13 @@ impl Governor {
         Cow::Owned(intent)
     }
 
-    fn request<'a>(&self, intent: &'a Intent, agent: &'a AgentRecord, now: Timestamp) -> PolicyRequest<'a> {
+    fn request<'a>(&self, intent: &'a Intent, agent: &'a AgentRecord, said: Said, now: Timestamp) -> PolicyRequest<'a> {
         PolicyRequest {
             intent,
-            risk: risk::effective_risk(&self.inner.parser, &self.inner.action_floors, intent),
+            risk: match said {
+                Said::ByCaller => risk::effective_risk(&self.inner.parser, &self.inner.action_floors, intent),
+                Said::ByOperator => intent.risk_level,
+            },
             trust: self.inner.trust_model.snapshot(&agent.trust, now),
             labels: &agent.labels,
         }
@@ -218,6 +222,15 @@ impl Governor {
         };
         self.inner.log.decide(now, draft)
     }
+}
+
+/// Whose word the risk of an intent is.
+#[derive(Debug, Clone, Copy)]
+enum Said {
+    /// A caller's or the parser's: never below what the action and the capabilities imply.
+    ByCaller,
+    /// An operator's, who overrode the tool that is called: as it stands.
+    ByOperator,
 }
 
 /// What the policies say; an agent that may not act is denied without them.

@@ -9,6 +9,7 @@
 //! | `builder.rs` | how a governor is put together and opened |
 //! | `decide.rs` | the way of a decision |
 //! | `risk.rs` | the risk that counts, whatever the caller claims |
+//! | `catalogue.rs` | the tools that a runtime hands over |
 //! | `agents.rs` | registering, reading, suspending agents |
 //! | `outcome.rs` | reporting what became of an action |
 //! | `policies.rs` | which policy set is in force |
@@ -16,6 +17,7 @@
 
 mod agents;
 mod builder;
+mod catalogue;
 mod decide;
 mod outcome;
 mod policies;
@@ -36,7 +38,7 @@ use crate::model::{
     AgentId, Error, IntentId, InvalidValue, Opening, ParseExplanation, ParseResult, Period, ProofId, ProofPage,
     ProofRecord, ProofStats, Verification,
 };
-use crate::parse::{ParseRequest, Parser};
+use crate::parse::{ParseRequest, Parsed, Parser};
 use crate::policy::PolicySet;
 use crate::proof::{Evidence, ProofLog, ProofQuery};
 use crate::system::{Clock, Entropy};
@@ -75,6 +77,7 @@ pub struct Governor {
 
 struct Inner {
     parser: Parser,
+    tools: catalogue::Tools,
     action_floors: ActionFloors,
     /// The set in force. Read without a lock; swapped under `policy_turn`.
     policies: ArcSwap<PolicySet>,
@@ -130,10 +133,7 @@ impl Governor {
     ///
     /// Those of [`Governor::parse`]; also for a context past 64 KiB or 32 levels.
     pub fn parse_with(&self, agent_id: &str, input: &str, context: &Map<String, Value>) -> Result<ParseResult, Error> {
-        let agent_id = self.known_agent(agent_id)?;
-        let at = self.inner.clock.now();
-        let id = IntentId::new(at, self.inner.entropy.bits());
-        self.inner.parser.parse(&ParseRequest { agent_id: &agent_id, input, context, id, at })
+        self.parsed(agent_id, input, context).map(|parsed| parsed.result)
     }
 
     /// Like [`Governor::parse_with`], and says why: which words or arguments gave
@@ -151,7 +151,17 @@ impl Governor {
         let agent_id = self.known_agent(agent_id)?;
         let at = self.inner.clock.now();
         let id = IntentId::new(at, self.inner.entropy.bits());
-        self.inner.parser.explain(&ParseRequest { agent_id: &agent_id, input, context, id, at })
+        let request = ParseRequest { agent_id: &agent_id, input, context, id, at };
+        self.inner.parser.explain(&request, &self.inner.tools.load())
+    }
+
+    /// Parses by the catalogue in force.
+    fn parsed(&self, agent_id: &str, input: &str, context: &Map<String, Value>) -> Result<Parsed, Error> {
+        let agent_id = self.known_agent(agent_id)?;
+        let at = self.inner.clock.now();
+        let id = IntentId::new(at, self.inner.entropy.bits());
+        let request = ParseRequest { agent_id: &agent_id, input, context, id, at };
+        self.inner.parser.parse(&request, &self.inner.tools.load())
     }
 
     fn known_agent(&self, agent_id: &str) -> Result<AgentId, Error> {

@@ -75,7 +75,9 @@ impl Governor {
             id: IntentId::new(at, 0),
             at,
         };
-        let parsed = self.inner.parser.parse(&request);
-        parsed.is_ok_and(|parsed| parsed.intent.required_capabilities.iter().all(|capability| !capability.is_unknown()))
+        let parsed = self.inner.parser.parse(&request, &self.inner.tools.load());
+        parsed.is_ok_and(|parsed| {
+            parsed.result.intent.required_capabilities.iter().all(|capability| !capability.is_unknown())
+        })
     }
 }

@@ -19,6 +19,7 @@ mod record;
 mod risk;
 mod status;
 mod time;
+mod tool;
 mod trust;
 mod word;
 
@@ -37,6 +38,7 @@ pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, P
 pub use risk::{RiskLevel, risk_floor};
 pub use status::{Components, Health, Metrics, Opening, Recovered, SystemStatus};
 pub use time::Timestamp;
+pub use tool::{CatalogueReport, ToolClassification, ToolEvidence, ToolOverride};
 pub use trust::{Score, Tier, TrustSnapshot};
 
 pub(crate) use intent::{check_context, json_depth};

@@ -475,6 +475,26 @@ mod tests {
     }
 
     #[test]
+    fn every_rule_and_class_names_words_that_the_lexicon_knows() {
+        let lexicon = Lexicon::shared().unwrap();
+        let mut strangers = Vec::new();
+        for rule in &lexicon.rules {
+            let unknown_verbs =
+                rule.verbs.iter().filter(|verb| !lexicon.verbs.iter().any(|known| *known.lemma == ***verb));
+            strangers.extend(unknown_verbs.map(|verb| format!("verb {verb}")));
+            let unknown_nouns =
+                rule.nouns.iter().filter(|noun| !lexicon.nouns.iter().any(|known| *known.lemma == ***noun));
+            strangers.extend(unknown_nouns.map(|noun| format!("noun {noun}")));
+        }
+        let unknown_classed =
+            lexicon.classes.keys().filter(|verb| !lexicon.verbs.iter().any(|known| *known.lemma == ***verb));
+        strangers.extend(unknown_classed.map(|verb| format!("class of {verb}")));
+        strangers.sort();
+        strangers.dedup();
+        assert!(strangers.is_empty(), "{strangers:?}");
+    }
+
+    #[test]
     fn a_faulty_lexicon_says_what_was_expected() {
         let error = Lexicon::from_toml("[[verbs]]\nwords = \"zap\"\noperation = \"zapping\"").unwrap_err();
         assert!(error.to_string().contains("one of read write"), "{error}");

@@ -20,6 +20,9 @@ pub(crate) struct Attempt<'a> {
 /// The attempts of a text, one of each kind at most.
 pub(crate) fn find(text: &str) -> Vec<Attempt<'_>> {
     let mut found: Vec<Attempt<'_>> = Vec::new();
+    if !PATTERNS.may_begin_in(text) {
+        return found;
+    }
     let mut all = Signs::default();
     let mut words: Vec<Word<'_>> = Vec::new();
     let mut rest = Clauses { text, at: 0, unclosed: Vec::new() };
@@ -215,6 +218,34 @@ struct Form {
     parts: Vec<Part>,
 }
 
+/// By first letter, the lengths of words, one bit each.
+struct Shapes([u32; 256]);
+
+impl Default for Shapes {
+    fn default() -> Self {
+        Self([0; 256])
+    }
+}
+
+impl Shapes {
+    fn add(&mut self, word: &str) {
+        let (first, bit) = Self::place(word.as_bytes());
+        if let Some(lengths) = self.0.get_mut(first) {
+            *lengths |= bit;
+        }
+    }
+
+    fn fits(&self, word: &[u8]) -> bool {
+        let (first, bit) = Self::place(word);
+        self.0.get(first).is_some_and(|lengths| lengths & bit != 0)
+    }
+
+    fn place(word: &[u8]) -> (usize, u32) {
+        let first = word.first().map_or(0, u8::to_ascii_lowercase);
+        (usize::from(first), 1 << word.len().min(31))
+    }
+}
+
 #[derive(Default)]
 struct Patterns {
     classes: BTreeMap<String, Vec<Item>>,
@@ -222,7 +253,7 @@ struct Patterns {
     /// The forms that can begin with a word.
     starts: HashMap<String, Vec<usize>>,
     /// First letters and lengths of those words: most words are told apart by them alone.
-    shapes: HashMap<u8, u32>,
+    shapes: Shapes,
     /// The words of all classes.
     words: HashSet<String>,
 }
@@ -233,9 +264,16 @@ impl Patterns {
     }
 
     fn begins(&self, word: &str) -> bool {
-        let Some(&first) = word.as_bytes().first() else { return false };
-        let shape = 1_u32.checked_shl(u32::try_from(word.len()).unwrap_or(31)).unwrap_or(0);
-        self.shapes.get(&first).is_some_and(|shapes| shapes & shape != 0) && self.starts.contains_key(word)
+        self.shapes.fits(word.as_bytes()) && self.starts.contains_key(word)
+    }
+
+    /// Whether some word of a text may begin a form: ordinary sentences have none.
+    fn may_begin_in(&self, text: &str) -> bool {
+        text.as_bytes()
+            .split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'\'')
+            .filter(|word| self.shapes.fits(word))
+            .filter_map(|word| std::str::from_utf8(word).ok())
+            .any(|word| self.starts.contains_key(word) || self.starts.contains_key(&word.to_ascii_lowercase()))
     }
 
     fn of(document: &Document) -> Self {
@@ -252,10 +290,7 @@ impl Patterns {
                 let index = patterns.forms.len();
                 if let Some(Part::OneOf(items)) = parts.first() {
                     for first in items.iter().filter_map(|item| item.first()) {
-                        if let Some(letter) = first.as_bytes().first() {
-                            *patterns.shapes.entry(*letter).or_default() |=
-                                1_u32.checked_shl(u32::try_from(first.len()).unwrap_or(31)).unwrap_or(0);
-                        }
+                        patterns.shapes.add(first);
                         let forms = patterns.starts.entry(first.clone()).or_default();
                         if forms.last() != Some(&index) {
                             forms.push(index);

@@ -15,6 +15,7 @@
 //! of words and programs is data (`data/*.toml`), read by `document` and laid out
 //! by `lexicon`, `inflect` and `programs`.
 
+mod catalogue;
 mod classification;
 mod confidence;
 mod document;
@@ -41,9 +42,11 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::model::{
-    ActEvidence, Action, AgentId, Capability, Classification, Error, Intent, IntentId, MAX_INPUT_BYTES, Operation,
-    ParseExplanation, ParseResult, Resource, RiskLevel, Timestamp, check_context, names_production, risk_floor,
+    ActEvidence, Action, AgentId, Capability, CatalogueReport, Classification, Error, Intent, IntentId,
+    MAX_INPUT_BYTES, Operation, ParseExplanation, ParseResult, Resource, RiskLevel, Timestamp, check_context,
+    names_production, risk_floor,
 };
+pub(crate) use catalogue::Catalogue;
 pub use lexicon::Lexicon;
 use normalise::Watched;
 use reading::{Act, Reading};
@@ -96,7 +99,8 @@ impl Parser {
         context: &Map<String, Value>,
     ) -> Result<ParseResult, Error> {
         let at = Timestamp::from_millis(0);
-        self.parse(&ParseRequest { agent_id, input, context, id: IntentId::new(at, 0), at })
+        let parsed = self.parse(&ParseRequest { agent_id, input, context, id: IntentId::new(at, 0), at }, &NO_TOOLS)?;
+        Ok(parsed.result)
     }
 
     /// Parses a text outside of a governor and says why: which words or arguments
@@ -123,24 +127,25 @@ impl Parser {
         context: &Map<String, Value>,
     ) -> Result<ParseExplanation, Error> {
         let at = Timestamp::from_millis(0);
-        self.explain(&ParseRequest { agent_id, input, context, id: IntentId::new(at, 0), at })
+        self.explain(&ParseRequest { agent_id, input, context, id: IntentId::new(at, 0), at }, &NO_TOOLS)
     }
 
-    /// Parses a request. The same request gives the same result.
-    pub(crate) fn parse(&self, request: &ParseRequest<'_>) -> Result<ParseResult, Error> {
-        let reading = self.read(request)?;
-        Ok(Verdict::of(&reading).into_result(request, &reading))
+    /// Parses a request. The same request and the same catalogue give the same result.
+    pub(crate) fn parse(&self, request: &ParseRequest<'_>, tools: &Catalogue) -> Result<Parsed, Error> {
+        let reading = self.read(request, tools)?;
+        let is_set = !reading.acts.is_empty() && reading.acts.iter().all(|act| act.is_set);
+        Ok(Parsed { result: Verdict::of(&reading).into_result(request, &reading), is_set })
     }
 
     /// Parses a request and gives the evidence.
-    pub(crate) fn explain(&self, request: &ParseRequest<'_>) -> Result<ParseExplanation, Error> {
-        let reading = self.read(request)?;
+    pub(crate) fn explain(&self, request: &ParseRequest<'_>, tools: &Catalogue) -> Result<ParseExplanation, Error> {
+        let reading = self.read(request, tools)?;
         let verdict = Verdict::of(&reading);
         let evidence = verdict.evidence(&reading);
         Ok(ParseExplanation { parse: verdict.into_result(request, &reading), evidence })
     }
 
-    fn read(&self, request: &ParseRequest<'_>) -> Result<Reading, Error> {
+    fn read(&self, request: &ParseRequest<'_>, tools: &Catalogue) -> Result<Reading, Error> {
         let size = request.input.len();
         if size > MAX_INPUT_BYTES {
             return Err(Error::PayloadTooLarge { what: "input", size, limit: MAX_INPUT_BYTES });
@@ -150,7 +155,7 @@ impl Parser {
         if normalised.text.trim().is_empty() && normalised.unseen.is_empty() {
             return Err(Error::input("input", "is blank; expected what the agent wants to do"));
         }
-        let (mut reading, decoded) = normalise::read_on(&normalised, &self.lexicon, &self.watched);
+        let (mut reading, decoded) = normalise::read_on(&normalised, &self.lexicon, tools, &self.watched);
         let contents = classification::scan(&normalised.text, &decoded);
         contents.mark(&mut reading);
         reading.facts.contents = Some(contents.class());
@@ -158,11 +163,29 @@ impl Parser {
         Ok(reading)
     }
 
+    /// The catalogue with the tools of one load in it.
+    pub(crate) fn load_tools(
+        &self,
+        tools: &Catalogue,
+        definitions: &Value,
+        server: Option<&str>,
+    ) -> Result<(Catalogue, CatalogueReport), Error> {
+        tools.load(definitions, server, &self.lexicon)
+    }
+
     /// The least risk that the name of a hand-built action implies by its verb and
     /// by words such as `all` or `production`.
     pub(crate) fn action_floor(&self, action: &Action) -> RiskLevel {
         format::name_floor(action, &self.lexicon)
     }
+}
+
+/// A parse, and whether an operator set all that it says.
+#[derive(Debug)]
+pub(crate) struct Parsed {
+    pub result: ParseResult,
+    /// Every act is a tool's that an operator overrode: the rubric's floor does not apply.
+    pub is_set: bool,
 }
 
 /// A text to parse, and what the intent carries besides.
@@ -265,11 +288,14 @@ impl<'r> Verdict<'r> {
     }
 }
 
+/// The catalogue of a parser without a governor.
+static NO_TOOLS: std::sync::LazyLock<Catalogue> = std::sync::LazyLock::new(Catalogue::default);
+
 /// A target is for people and policies; a path of 64 KiB serves neither.
 const LONGEST_TARGET: usize = 1024;
 
 /// Changes come before the reads that feed them, then the riskier, then the further-reaching.
-fn precedence(level: RiskLevel, act: &Act) -> (bool, RiskLevel, u8) {
+fn precedence(level: RiskLevel, act: &Act) -> (bool, bool, RiskLevel, u8) {
     let changes = !matches!(act.operation, Operation::Read);
     let reach = match act.operation {
         Operation::Transfer => 6,
@@ -283,7 +309,7 @@ fn precedence(level: RiskLevel, act: &Act) -> (bool, RiskLevel, u8) {
         },
         Operation::Unknown => 0,
     };
-    (changes, level, reach)
+    (changes, !act.is_entailed, level, reach)
 }
 
 /// The rubric's floor of what was parsed. A trial without effect is below it by the rulings.

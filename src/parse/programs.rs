@@ -61,24 +61,30 @@ pub(crate) enum Wraps {
     /// Behind its own flags and so many plain arguments: `sudo -u bob ls`, `timeout 5 ls`.
     /// As a `text` it is joined and read by a shell once more: `ssh host ls`.
     After { plain: usize, text: bool },
-    /// Behind `--`.
-    AfterDashes,
+    /// Behind a word: `kubectl exec box -- ls`, `gdb --args ls`.
+    AfterWord(Box<str>),
     /// In the argument of a flag: `bash -c 'ls'`.
     Flag(Box<str>),
 }
 
 impl Wraps {
-    /// `rest`, `after-1`, `text`, `text-after-1`, `--`, or a flag; several between blanks.
+    /// `rest`, `after-1`, `text`, `text-after-1`, `--`, `=WORD` (behind that word), or a flag; several between blanks.
     fn read(text: &str) -> Result<Vec<Self>, Error> {
         text.split_whitespace()
             .map(|word| {
-                let faulty = || Error::input("program", format!("wraps {word:?}: expected rest, after-N, text, text-after-N, -- or a flag"));
+                let faulty = || {
+                    Error::input(
+                        "program",
+                        format!("wraps {word:?}: expected rest, after-N, text, text-after-N, -- or a flag"),
+                    )
+                };
                 let count = |count: &str| count.parse().map_err(|_| faulty());
                 Ok(match word {
-                    "--" => Self::AfterDashes,
+                    "--" => Self::AfterWord(word.into()),
                     "rest" => Self::After { plain: 0, text: false },
                     "text" => Self::After { plain: 0, text: true },
                     "after-first" => Self::After { plain: 1, text: false },
+                    marked if marked.starts_with('=') => Self::AfterWord(marked.trim_start_matches('=').into()),
                     flag if flag.starts_with(['-', '/']) => Self::Flag(flag.into()),
                     other => match (other.strip_prefix("after-"), other.strip_prefix("text-after-")) {
                         (Some(plain), _) => Self::After { plain: count(plain)?, text: false },

@@ -50,6 +50,10 @@ pub(crate) struct Act {
     pub rival: Option<(Box<str>, f32)>,
     /// What in the input gave it.
     pub found: Found,
+    /// An operator said so: the rubric's floor does not apply.
+    pub is_set: bool,
+    /// Another act brings it along, as a meeting its invitations: never the primary one.
+    pub is_entailed: bool,
 }
 
 /// The words or arguments that gave an act, as the reader saw them: for the explanation.
@@ -84,6 +88,8 @@ impl Act {
             guess: false,
             rival: None,
             found: Found::default(),
+            is_set: false,
+            is_entailed: false,
         }
     }
 
@@ -211,6 +217,8 @@ impl Reading {
         }) {
             twin.signs = twin.signs.with(act.signs);
             twin.risk = twin.risk.max(act.risk);
+            twin.is_set &= act.is_set;
+            twin.is_entailed &= act.is_entailed;
             twin.found.operation = twin.found.operation.take().or(act.found.operation);
             twin.found.resource = twin.found.resource.take().or(act.found.resource);
             return;

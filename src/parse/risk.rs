@@ -53,7 +53,14 @@ impl Case<'_> {
     }
 
     fn unclear_floor(&self) -> RiskLevel {
-        if self.shows(Sign::Unclear) { RiskLevel::Medium } else { RiskLevel::Low }
+        self.shows(Sign::Contradiction);
+        if self.shows(Sign::PoisonedTool) {
+            return RiskLevel::High;
+        }
+        let is_unsure = [Sign::Unclear, Sign::NotInCatalogue, Sign::ToolChanged, Sign::Destructive]
+            .into_iter()
+            .fold(false, |unsure, sign| unsure | self.shows(sign));
+        if is_unsure { RiskLevel::Medium } else { RiskLevel::Low }
     }
 
     /// What the patterns found, when it leaves: keys and passwords to outside are the worst that
@@ -63,7 +70,9 @@ impl Case<'_> {
         let personal = self.shows(Sign::CardNumber) | self.shows(Sign::NationalId);
         let listed = self.shows(Sign::ContactList) | self.shows(Sign::BankAccount);
         let declared = self.signs.has(Sign::Declared);
-        if self.act.operation != Operation::Send || !(secret || personal || listed || declared) {
+        // What was not understood may send as well.
+        let sends = matches!(self.act.operation, Operation::Send | Operation::Unknown);
+        if !sends || !(secret || personal || listed || declared) {
             return RiskLevel::Low;
         }
         let outside = self.signs.has(Sign::Outside)

@@ -57,6 +57,16 @@ signs! {
     UnseenInstructions = "unseen_instructions", "follows instructions that are not in the request";
     /// Something in it could not be read with certainty.
     Unclear = "unclear", "a part could not be read with certainty";
+    /// A tool that nobody handed over.
+    NotInCatalogue = "not_in_catalogue", "the tool is not in the catalogue";
+    /// A tool whose definition is another than the one that was accepted.
+    ToolChanged = "tool_changed", "the tool's definition changed since it was accepted";
+    /// A tool whose description speaks to the agent.
+    PoisonedTool = "poisoned_tool", "the tool's description carries instructions to the agent";
+    /// A tool whose maker says that it destroys.
+    Destructive = "destructive", "the tool is declared destructive";
+    /// A tool whose hints and name disagree.
+    Contradiction = "contradiction", "the tool's hints contradict what it is";
     /// Production is named.
     Production = "production", "production environment";
     /// All, every, everything.

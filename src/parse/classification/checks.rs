@@ -46,9 +46,13 @@ pub(super) fn passes(check: Check, value: &str) -> bool {
         Check::NlBsn => is_nl_bsn(&digits),
         Check::BrCpf => is_br_cpf(&digits),
         Check::Verhoeff => verhoeff(&digits),
-        Check::Ean13 => weighted(&digits, &[1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1]).is_some_and(|sum| sum % 10 == 0),
+        Check::Ean13 => {
+            weighted(&digits, &[1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1]).is_some_and(|sum: u32| sum.is_multiple_of(10))
+        }
         Check::ItCode => is_it_code(value),
-        Check::PlPesel => weighted(&digits, &[1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1]).is_some_and(|sum| sum % 10 == 0),
+        Check::PlPesel => {
+            weighted(&digits, &[1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1]).is_some_and(|sum: u32| sum.is_multiple_of(10))
+        }
         Check::Random => is_random(value),
         Check::Literal => is_literal(value),
         Check::Mixed => is_literal(value) && is_mixed(value),
@@ -67,7 +71,7 @@ fn luhn(digits: &[u32]) -> bool {
             (_, digit) => digit,
         })
         .sum();
-    digits.len() > 1 && sum % 10 == 0
+    digits.len() > 1 && sum.is_multiple_of(10)
 }
 
 /// A length and a first few digits that an issuer has, and the check digit.
@@ -174,7 +178,7 @@ fn is_es_dni(value: &str) -> bool {
 
 /// SOURCE: Dutch BSN: the eleven-test, whose last weight is minus one.
 fn is_nl_bsn(digits: &[u32]) -> bool {
-    weighted(digits, &[9, 8, 7, 6, 5, 4, 3, 2, 10]).is_some_and(|sum| sum > 0 && sum % 11 == 0)
+    weighted(digits, &[9, 8, 7, 6, 5, 4, 3, 2, 10]).is_some_and(|sum| sum > 0 && sum.is_multiple_of(11))
 }
 
 /// SOURCE: Brazilian CPF: two check digits modulo 11; no number of one digit alone.

@@ -74,47 +74,77 @@ fn goes_on(text: &str, start: usize, end: usize) -> bool {
     next.is_some_and(|byte| byte.is_ascii_digit()) || last.is_some_and(|byte| byte.is_ascii_digit())
 }
 
-/// What a text has that makes a group of patterns worth trying.
+/// What a text has that makes a group of patterns worth trying: a bit a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Looks {
-    digits: bool,
-    token: bool,
-    password: bool,
-    address: bool,
-}
+struct Looks(u8);
 
 impl Looks {
     /// One pass over the bytes: an ordinary sentence has none of them.
     fn of(text: &str) -> Self {
-        let (mut digits, mut run, mut longest, mut at_signs) = (0_usize, 0_usize, 0_usize, 0_usize);
-        let mut password = false;
+        let (mut digits, mut at_signs, mut password, mut token) = (0_usize, 0_usize, false, false);
+        let mut run = Run::default();
         let bytes = text.as_bytes();
         for (place, &byte) in bytes.iter().enumerate() {
-            digits += usize::from(byte.is_ascii_digit());
-            at_signs += usize::from(byte == b'@');
-            run = if byte > b' ' { run + 1 } else { 0 };
-            longest = longest.max(run);
+            match byte {
+                0..=b' ' => {
+                    token |= run.may_hold_key();
+                    run = Run::default();
+                    continue;
+                }
+                b'0'..=b'9' => {
+                    digits += 1;
+                    run.odd += 1;
+                }
+                b'A'..=b'Z' | b'_' | b'=' => run.odd += 1,
+                b'@' => {
+                    at_signs += 1;
+                    run.at_sign = true;
+                }
+                b':' => run.colon = true,
+                b'-' => run.dashes += 1,
+                _ => {}
+            }
+            run.length += 1;
             if byte | 0x20 == b'p' {
                 let next = bytes.get(place + 1..place + 4).unwrap_or(&[]);
-                password |=
-                    next.eq_ignore_ascii_case(b"ass") || next.get(..2).is_some_and(|wd| wd.eq_ignore_ascii_case(b"wd"));
+                password |= next.eq_ignore_ascii_case(b"ass")
+                    || next.get(..2).is_some_and(|next| next.eq_ignore_ascii_case(b"wd"));
             }
         }
-        Self {
-            digits: digits >= FEWEST_DIGITS,
-            token: longest >= SHORTEST_TOKEN || text.contains("-----BEGIN"),
-            password,
-            address: at_signs >= FEWEST_ADDRESSES,
-        }
+        let mut looks = Self::default();
+        looks.add(Look::Digits, digits >= FEWEST_DIGITS);
+        looks.add(Look::Token, token || run.may_hold_key());
+        looks.add(Look::Password, password);
+        looks.add(Look::Address, at_signs >= FEWEST_ADDRESSES);
+        looks
+    }
+
+    fn add(&mut self, look: Look, there: bool) {
+        self.0 |= u8::from(there) << look as u8;
     }
 
     const fn has(self, look: Look) -> bool {
-        match look {
-            Look::Digits => self.digits,
-            Look::Token => self.token,
-            Look::Password => self.password,
-            Look::Address => self.address,
-        }
+        self.0 & 1 << look as u8 != 0
+    }
+}
+
+/// What a run without blanks is made of.
+#[derive(Default)]
+struct Run {
+    length: usize,
+    /// Digits, capitals and the like, which keys have and words have not.
+    odd: usize,
+    dashes: usize,
+    colon: bool,
+    at_sign: bool,
+}
+
+impl Run {
+    /// A key, a connection string with a password in it, or the first line of a key's block.
+    const fn may_hold_key(&self) -> bool {
+        self.length >= SHORTEST_TOKEN && self.odd + self.dashes > 0
+            || self.colon && self.at_sign
+            || self.dashes >= DASHES_OF_A_BLOCK
     }
 }
 
@@ -200,8 +230,10 @@ impl Pattern {
 
 /// Fewest digits of a text that a number of any kind can stand in.
 const FEWEST_DIGITS: usize = 6;
-/// Shortest run without blanks that a key can be, or a connection string with a password.
-const SHORTEST_TOKEN: usize = 12;
+/// Shortest run without blanks that a key can be.
+const SHORTEST_TOKEN: usize = 16;
+/// Dashes before and after the name of a block.
+const DASHES_OF_A_BLOCK: usize = 5;
 /// As many addresses are a list.
 const FEWEST_ADDRESSES: usize = 5;
 /// Most matches of one pattern that are looked at.

@@ -11,19 +11,19 @@ mod shell;
 mod sql;
 mod tool_call;
 
-use crate::model::{Action, MAX_CONTEXT_DEPTH, Operation, Resource, RiskLevel, json_depth};
+use crate::model::{Action, Operation, Resource, RiskLevel};
 
+use super::catalogue::Catalogue;
 use super::language;
-use super::lexicon::Lexicon;
+use super::lexicon::{Form, Lexicon};
 use super::reading::{Act, Format, Reading};
 use super::sign::Sign;
+pub(crate) use tool_call::{Known, Role, Through, tools};
 
 /// Reads a normalised input.
-pub(crate) fn read(text: &str, lexicon: &Lexicon) -> Reading {
+pub(crate) fn read(text: &str, lexicon: &Lexicon, catalogue: &Catalogue) -> Reading {
     let trimmed = unquoted(text.trim());
-    if trimmed.starts_with(['{', '['])
-        && let Some(reading) = structured(trimmed, lexicon)
-    {
+    if let Some(reading) = tool_call::read(trimmed, lexicon, catalogue) {
         return reading;
     }
     if let Some(reading) = http::read(trimmed, lexicon).or_else(|| sql::read(trimmed)) {
@@ -44,7 +44,7 @@ pub(crate) fn read(text: &str, lexicon: &Lexicon) -> Reading {
         reading.push(code());
         return reading;
     }
-    if let Some(reading) = tool_call::read_expression(trimmed, lexicon) {
+    if let Some(reading) = tool_call::read_expression(trimmed, lexicon, catalogue) {
         return reading;
     }
     english(trimmed, lexicon)
@@ -58,6 +58,24 @@ fn unquoted(text: &str) -> &str {
     inner.map(str::trim).filter(|inner| inner.contains(' ')).unwrap_or(text)
 }
 
+/// The acts of a tool by its name; none when it says nothing.
+pub(crate) fn tool_acts(name: &str, lexicon: &Lexicon) -> Vec<Act> {
+    name::of_tool(name, lexicon)
+}
+
+/// The act of an enumerated value that is a verb, on what another act names.
+pub(crate) fn verb_act(verb: &str, on: &Act, lexicon: &Lexicon) -> Option<Act> {
+    let words = name::words(verb);
+    let entry = lexicon.word(words.first()?)?;
+    let is_verb = entry.verb.is_some_and(|(_, form)| form == Form::Base) && entry.noun.is_none();
+    is_verb.then(|| name::verb_act(&words, on, lexicon)).flatten()
+}
+
+/// Whether a word is the path of a secret.
+pub(crate) fn is_secret_path(word: &str) -> bool {
+    place::is_secret(word)
+}
+
 /// The least risk that an action's name implies.
 pub(crate) fn name_floor(action: &Action, lexicon: &Lexicon) -> RiskLevel {
     name::floor(action, lexicon)
@@ -68,17 +86,6 @@ fn code() -> Act {
     let mut act = Act::unclear_execution("code").marked(Sign::Downloaded);
     act.resource = Resource::Code;
     act
-}
-
-fn structured(text: &str, lexicon: &Lexicon) -> Option<Reading> {
-    // Depth is told from the brackets before a tree is built: a hostile text costs no stack.
-    if json_depth(text) > MAX_CONTEXT_DEPTH {
-        let mut reading = Reading::new(Format::ToolCall);
-        reading.push(Act::unclear_execution("tool"));
-        return Some(reading);
-    }
-    let value = serde_json::from_str(text).ok()?;
-    Some(tool_call::read(&value, lexicon))
 }
 
 fn english(text: &str, lexicon: &Lexicon) -> Reading {
@@ -134,6 +141,6 @@ fn is_code(text: &str) -> bool {
 pub(crate) fn read_as_everything(text: &str) {
     if let Ok(lexicon) = Lexicon::shared() {
         let _ = (shell::read(text, &lexicon), sql::read_anyway(text), http::read(text, &lexicon));
-        let _ = (tool_call::read_expression(text, &lexicon), english(text, &lexicon));
+        let _ = (tool_call::read_expression(text, &lexicon, &Catalogue::default()), english(text, &lexicon));
     }
 }

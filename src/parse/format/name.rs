@@ -1,57 +1,159 @@
 //! Names of tools, functions and actions in any spelling, read by the lexicon.
 
 use crate::model::{Action, Operation, Resource, RiskLevel};
-use crate::parse::language;
+use crate::parse::language::{self, Token};
 use crate::parse::lexicon::{Form, Lexicon, Verb};
 use crate::parse::reading::{Act, Facts};
 use crate::parse::risk;
 use crate::parse::sign::Sign;
 
-/// The words of a name in lower case: `mcp__mail__sendEmail` is mail, send, email.
+use super::tool_call::{own_part, tools};
+
+/// The words of a name in lower case: `mcp__mail__sendEmail` is mail, send, email; `HTTPGet2` is http, get.
 pub(super) fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut word = String::new();
-    let mut was_lower = false;
-    for c in name.chars().take(LONGEST_NAME) {
-        if (!c.is_alphanumeric() || (c.is_uppercase() && was_lower)) && !word.is_empty() {
+    let mut characters = name.chars().take(LONGEST_NAME);
+    let mut before = ' ';
+    while let Some(c) = characters.next() {
+        let mut after = characters.clone();
+        let next = after.next();
+        // "IDs" is one word, "HTTPGet" are two.
+        let is_plural = next == Some('s') && after.next().is_none_or(|c| !c.is_lowercase());
+        let is_last_capital =
+            c.is_uppercase() && before.is_uppercase() && next.is_some_and(char::is_lowercase) && !is_plural;
+        let starts = c.is_uppercase() && (before.is_lowercase() || before.is_ascii_digit()) || is_last_capital;
+        if (!c.is_alphanumeric() || starts) && !word.is_empty() {
             words.push(std::mem::take(&mut word));
         }
         if c.is_alphanumeric() {
             word.extend(c.to_lowercase());
         }
-        was_lower = c.is_lowercase() || c.is_ascii_digit();
+        before = c;
     }
     if !word.is_empty() {
         words.push(word);
     }
-    if words.first().is_some_and(|first| first == "mcp") {
+    if words.len() > 1 && words.first().is_some_and(|first| first == "mcp") {
         words.remove(0);
     }
+    for word in &mut words {
+        // "get2" is another "get"; "s3" and "v2" are words of their own.
+        let stem = word.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        if stem > 2 {
+            word.truncate(stem);
+        }
+    }
     words
+}
+
+/// The acts of a tool by its name: the first is what it is for, the others what else its name says.
+/// Empty when the name says nothing.
+pub(crate) fn of_tool(name: &str, lexicon: &Lexicon) -> Vec<Act> {
+    let own = own_part(name).unwrap_or(name);
+    let own_words = spelled_out(&words(own), lexicon);
+    let around = || spelled_out(&words(name), lexicon);
+    let mut first = act(&own_words, None, lexicon);
+    if first.as_ref().is_none_or(|act| act.sure < 0.8) && own.len() < name.len() {
+        // "gmail.send", "users.delete": the part before says what is meant.
+        let whole = act(&around(), None, lexicon);
+        first = match (first, whole) {
+            (Some(own), Some(whole)) if changes(own.operation) && !changes(whole.operation) => Some(own),
+            (own, whole) => whole.or(own),
+        };
+    }
+    let mut first = match first.or_else(|| of_verb_alone(&own_words, lexicon)) {
+        Some(first) => first,
+        None if own.len() < name.len() => match of_verb_alone(&around(), lexicon) {
+            Some(first) => first,
+            None => return Vec::new(),
+        },
+        None => return Vec::new(),
+    };
+    let mut others = riskier(&own_words, &first, lexicon);
+    let removes = lexicon.word(&first.verb).and_then(|entry| entry.verb);
+    if first.operation == Operation::Admin
+        && removes.is_some_and(|(id, _)| lexicon.verb(id).operation == Operation::Delete)
+        && lexicon
+            .word(&first.noun)
+            .and_then(|entry| entry.noun)
+            .is_some_and(|id| lexicon.noun(id).resource == Resource::Customer)
+    {
+        // Who is removed loses the record as well as the access.
+        let record =
+            Act { resource: Resource::Customer, operation: Operation::Delete, is_entailed: true, ..first.clone() };
+        others.push(record);
+    }
+    first = first.from_operation(name).from_resource(name);
+    let mut acts = vec![first];
+    acts.extend(others.into_iter().map(|act| act.from_operation(name).from_resource(name)));
+    acts
+}
+
+/// A verb whose noun says nothing: what is done is known, to what is not.
+fn of_verb_alone(words: &[String], lexicon: &Lexicon) -> Option<Act> {
+    let verb = words.iter().find_map(|word| lexicon.word(word)?.verb.filter(|&(_, form)| form == Form::Base))?;
+    let verb = lexicon.verb(verb.0);
+    let noun = words.last().filter(|word| **word != *verb.lemma).map_or("resource", String::as_str);
+    let mut act = Act::new(&verb.lemma, noun, Resource::Unknown, verb.operation, 0.5);
+    act.signs.add(Sign::Unclear);
+    Some(act)
+}
+
+/// The words with abbreviations written out, and a verb cut from a noun that is written to it.
+fn spelled_out(words: &[String], lexicon: &Lexicon) -> Vec<String> {
+    let mut spelled = Vec::with_capacity(words.len() + 2);
+    for word in words {
+        if let Some(other) = tools().synonyms.get(word.as_str()) {
+            spelled.extend(other.split(' ').map(str::to_owned));
+        } else if let Some((verb, noun)) = joined(word, lexicon) {
+            spelled.extend([verb.to_owned(), noun.to_owned()]);
+        } else {
+            spelled.push(word.clone());
+        }
+    }
+    spelled
+}
+
+/// "sendemail": a verb with its noun, without a mark between them.
+fn joined<'w>(word: &'w str, lexicon: &Lexicon) -> Option<(&'w str, &'w str)> {
+    if !(7..=32).contains(&word.len()) || lexicon.word(word).is_some() {
+        return None;
+    }
+    (3..word.len() - 2).find_map(|place| {
+        let (verb, noun) = word.split_at_checked(place)?;
+        let is_verb = lexicon.word(verb)?.verb.is_some_and(|(_, form)| form == Form::Base);
+        let is_noun = lexicon.word(noun)?.noun.is_some();
+        (is_verb && is_noun).then_some((verb, noun))
+    })
 }
 
 /// The act that a name says, if its words tell one. `resource` stands in where no noun tells it.
 pub(super) fn act(words: &[String], resource: Option<Resource>, lexicon: &Lexicon) -> Option<Act> {
     let line = words.join(" ");
     let tokens = language::tokenise(&line, &line, lexicon);
-    let mut verb: Option<&Verb> = None;
+    let verb_place = verb_place(&tokens, lexicon);
     let mut noun: Option<(&str, Resource, u8)> = None;
     let mut act_signs = crate::parse::sign::Signs::default();
-    for token in &tokens {
+    let (mut is_behind_link, mut has_object) = (false, false);
+    for (place, token) in tokens.iter().enumerate() {
         if let Some(sign) = token.cue {
             act_signs.add(sign);
         }
-        if verb.is_none()
-            && let Some((id, _)) = token.entry.verb.filter(|&(_, form)| form == Form::Base)
-        {
-            verb = Some(lexicon.verb(id));
+        // "get_user_by_email" is about the user.
+        is_behind_link |= place > 0 && tools().name_word("links", token.word);
+        if verb_place == Some(place) || is_behind_link && noun.is_some_and(|(_, _, strength)| strength > 1) {
             continue;
         }
         if let Some(found) = token.entry.noun.map(|id| lexicon.noun(id)) {
-            // The last noun is the head, unless an earlier one names its resource more surely.
-            if noun.is_none_or(|(_, _, strength)| found.strength >= strength) {
+            // The last noun is the head, unless an earlier one names its resource more surely;
+            // what stands before the verb is where it is done: "http get weather".
+            let is_object = verb_place.is_some_and(|verb| place > verb);
+            let is_first_object = is_object && !has_object && found.strength > 1;
+            if is_first_object || noun.is_none_or(|(_, _, strength)| found.strength >= strength) {
                 noun = Some((&found.lemma, found.resource, found.strength));
             }
+            has_object |= is_object;
         }
     }
     let (name, named) = match (noun, resource) {
@@ -61,6 +163,7 @@ pub(super) fn act(words: &[String], resource: Option<Resource>, lexicon: &Lexico
         (None, Some(given)) => (given.as_str(), given),
         (None, None) => ("", Resource::Unknown),
     };
+    let verb = verb_place.and_then(|place| tokens.get(place)?.entry.verb).map(|(id, _)| lexicon.verb(id));
     let Some(verb) = verb else {
         // "weather", "calendar_events": a noun alone looks.
         let (name, named, _) = noun?;
@@ -69,9 +172,9 @@ pub(super) fn act(words: &[String], resource: Option<Resource>, lexicon: &Lexico
         return Some(act);
     };
     let (mut target, mut operation) = (verb.always.unwrap_or(named), verb.operation);
-    if let Some(rule) = lexicon.rule(verb, target, name, "") {
-        (target, operation) = (rule.resource, rule.gives);
-        if let Some(sign) = rule.sign {
+    if let Some((resource, gives, sign)) = ruled(verb, target, name, words, lexicon) {
+        (target, operation) = (resource, gives);
+        if let Some(sign) = sign {
             act_signs.add(sign);
         }
     }
@@ -84,6 +187,49 @@ pub(super) fn act(words: &[String], resource: Option<Resource>, lexicon: &Lexico
     let mut act = Act::new(&verb.lemma, &name.replace([' ', '-'], "_"), target, operation, sure);
     act.signs = act_signs;
     Some(act)
+}
+
+/// Which word is the verb: `email_send` and `order_list` end with it, `schedule_meeting` opens with it.
+fn verb_place(tokens: &[Token<'_>], lexicon: &Lexicon) -> Option<usize> {
+    let is_verb = |token: &Token<'_>| token.entry.verb.is_some_and(|(_, form)| form == Form::Base);
+    let is_noun = |token: &Token<'_>| token.entry.noun.is_some_and(|id| lexicon.noun(id).strength > 1);
+    let end = tokens
+        .iter()
+        .enumerate()
+        .position(|(place, token)| place > 0 && tools().name_word("links", token.word))
+        .unwrap_or(tokens.len());
+    let before_link = tokens.get(..end)?;
+    let first = before_link.iter().position(is_verb).or_else(|| tokens.iter().position(is_verb))?;
+    if !tokens.get(first).is_some_and(is_noun) {
+        return Some(first);
+    }
+    // The word could be the noun: a later one that can only be a verb is the verb then.
+    let sure = before_link.iter().enumerate().skip(first + 1);
+    if let Some((place, _)) = sure.clone().find(|(_, token)| is_verb(token) && !is_noun(token)) {
+        return Some(place);
+    }
+    if tokens.len() > 1 && before_link.last().is_some_and(|last| tools().name_word("tails", last.word)) {
+        return None;
+    }
+    Some(first)
+}
+
+/// What the rules for names, and then the lexicon's, make of a verb and its noun.
+fn ruled(
+    verb: &Verb,
+    target: Resource,
+    noun: &str,
+    words: &[String],
+    lexicon: &Lexicon,
+) -> Option<(Resource, Operation, Option<Sign>)> {
+    let of_name = tools().rules.iter().rev().find(|rule| {
+        rule.verbs.iter().any(|known| **known == *verb.lemma)
+            && (rule.nouns.is_empty() || rule.nouns.iter().any(|known| **known == *noun))
+            && (rule.with.is_empty() || words.iter().any(|word| rule.with.iter().any(|known| **known == **word)))
+    });
+    of_name
+        .map(|rule| (rule.resource, rule.gives, rule.sign))
+        .or_else(|| lexicon.rule(verb, target, noun, "").map(|rule| (rule.resource, rule.gives, rule.sign)))
 }
 
 /// The acts of a name's later verbs that change more than its first: `check_and_purge_backups`.
@@ -108,7 +254,12 @@ pub(super) fn riskier(words: &[String], first: &Act, lexicon: &Lexicon) -> Vec<A
             if rest.len() == 1 {
                 rest.push(first.noun.clone());
             }
-            verb_act(&rest, first, lexicon)
+            let mut act = verb_act(&rest, first, lexicon)?;
+            let is_paid = matches!(act.resource, Resource::Payment | Resource::Order | Resource::Booking);
+            if act.operation == Operation::Transfer && !is_paid {
+                act.resource = Resource::Payment;
+            }
+            Some(act)
         })
         .collect()
 }
@@ -187,7 +338,9 @@ mod tests {
             ("send-email", "send email"),
             ("mail.send", "mail send"),
             ("mcp__gmail__send_email", "gmail send email"),
-            ("HTTPGet2", "httpget2"),
+            ("HTTPGet2", "http get"),
+            ("getS3Object", "get s3 object"),
+            ("listUserIDs", "list user ids"),
         ] {
             assert_eq!(words(name).join(" "), expected, "{name}");
         }

@@ -96,7 +96,9 @@ pub(super) fn is_whole(path: &str) -> bool {
 
 /// Whether a word can name a file at all that matters: most arguments cannot, and are told at a glance.
 fn may_be_place(path: &str) -> bool {
-    path.contains(['/', '.', '\\', '_', '~', '$', '@']) || holds("secret_names", path) || path.len() > 6 && path.contains("passwd")
+    path.contains(['/', '.', '\\', '_', '~', '$', '@'])
+        || holds("secret_names", path)
+        || path.len() > 6 && path.contains("passwd")
 }
 
 /// The parts as one pattern, so that a path is gone through once.

@@ -196,7 +196,8 @@ impl<'t> Context<'t, '_> {
     /// The resource, the noun that names it, and how sure that is.
     fn resource(&self, verb: &Verb, governed: &[Token<'_>], candidates: &[Candidate<'t>]) -> (Resource, &'t str, f64) {
         let changes = matches!(verb.operation, Operation::Write | Operation::Delete | Operation::Transfer);
-        let best = if changes { object::best_to_change(candidates, verb.is(Class::Fills)) } else { object::best(candidates) };
+        let best =
+            if changes { object::best_to_change(candidates, verb.is(Class::Fills)) } else { object::best(candidates) };
         let noun = best.map_or("", |best| best.noun);
         if let Some(always) = verb.always {
             return (always, noun, 0.9);

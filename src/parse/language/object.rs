@@ -40,7 +40,8 @@ impl Candidate<'_> {
 
     /// "The bill", "my order": somebody's own rather than one of the world's.
     pub(super) const fn is_certain(&self) -> bool {
-        self.definite && matches!(self.resource, Resource::Payment | Resource::Order | Resource::Customer | Resource::Health)
+        self.definite
+            && matches!(self.resource, Resource::Payment | Resource::Order | Resource::Customer | Resource::Health)
     }
 
     /// Whether it is something that other things are put into.
@@ -235,7 +236,8 @@ pub(super) fn best_to_change<'c, 'l>(candidates: &'c [Candidate<'l>], fills: boo
     if container.is_some() {
         return container;
     }
-    let held = candidates.iter().filter(|candidate| candidate.resource != Resource::Information && !candidate.is_weak());
+    let held =
+        candidates.iter().filter(|candidate| candidate.resource != Resource::Information && !candidate.is_weak());
     held.reduce(|best, next| if next.score > best.score { next } else { best }).or_else(|| best(candidates))
 }
 

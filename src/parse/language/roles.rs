@@ -110,8 +110,7 @@ impl Context<'_, '_> {
         let behind_unknown = named.is_some_and(|named| named.behind_unknown) && !is_guarded(draft.resource);
         // "The medical records of John Smith" are his.
         let is_record = named.is_some_and(|named| {
-            named.is_certain()
-                || named.strength >= 4 && matches!(draft.resource, Resource::Health | Resource::Customer)
+            named.is_certain() || named.strength >= 4 && matches!(draft.resource, Resource::Health | Resource::Customer)
         });
         if verb.is(Class::Searches) && is_public_kind(draft.resource) && !personal && !is_record
             || draft.resource == Resource::Web && asks_for_an_address(governed)

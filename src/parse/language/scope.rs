@@ -27,7 +27,9 @@ pub(super) fn is_personal(governed: &[Token<'_>]) -> bool {
         .enumerate()
         .take_while(|(place, token)| *place == 0 || !reason(token))
         .filter(|(_, token)| {
-            token.word.starts_with("my ") || token.word.contains(" my ") || matches!(token.word, "my" | "our" | "i" | "we" | "mine" | "i've" | "their" | "his" | "her")
+            token.word.starts_with("my ")
+                || token.word.contains(" my ")
+                || matches!(token.word, "my" | "our" | "i" | "we" | "mine" | "i've" | "their" | "his" | "her")
         })
         .any(|(place, _)| place.checked_sub(1).and_then(|before| governed.get(before)).is_none_or(|t| t.word != "for"))
 }

@@ -23,7 +23,7 @@ pub(super) fn from_hex(digits: &str) -> Option<String> {
         .chunks_exact(2)
         .filter_map(|pair| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok()))
         .collect();
-    if digits.len() % 2 == 1 { None } else { printable(&bytes) }
+    if digits.len().is_multiple_of(2) { printable(&bytes) } else { None }
 }
 
 /// The text that groups of eight binary digits stand for, if it is plain words.
@@ -31,20 +31,28 @@ pub(super) fn from_binary(digits: &str) -> Option<String> {
     let digits: Vec<u8> = digits.bytes().filter(|byte| matches!(byte, b'0' | b'1')).collect();
     let bytes: Vec<u8> =
         digits.chunks_exact(8).map(|group| group.iter().fold(0, |byte, digit| byte << 1 | (digit - b'0'))).collect();
-    if digits.len() % 8 == 0 { printable(&bytes) } else { None }
+    if digits.len().is_multiple_of(8) { printable(&bytes) } else { None }
 }
 
-/// Bytes as words: ASCII, or ASCII in UTF-16 of either order. Anything else is data.
+/// Bytes as words: UTF-8, or UTF-16 that is ASCII for the most part. Anything else is data.
 pub(super) fn printable(bytes: &[u8]) -> Option<String> {
-    let narrow: Vec<u8> = match bytes {
-        [_, 0, _, 0, ..] => bytes.iter().copied().step_by(2).collect(),
-        [0, _, 0, _, ..] => bytes.iter().copied().skip(1).step_by(2).collect(),
-        _ => bytes.to_vec(),
+    let wide = |read: fn([u8; 2]) -> u16| {
+        let units = bytes.chunks_exact(2).filter_map(|pair| <[u8; 2]>::try_from(pair).ok()).map(read);
+        char::decode_utf16(units).collect::<Result<String, _>>().ok()
     };
-    let is_text = narrow.len() >= SHORTEST
-        && narrow.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t'))
-        && narrow.iter().filter(|byte| byte.is_ascii_alphabetic()).count() >= 2;
-    if is_text { String::from_utf8(narrow).ok() } else { None }
+    let zeros = |from: usize| bytes.iter().skip(from).step_by(2).filter(|&&byte| byte == 0).count();
+    let words = match (zeros(0) * 8 >= bytes.len(), zeros(1) * 8 >= bytes.len()) {
+        (false, true) => wide(u16::from_le_bytes)?,
+        (true, false) => wide(u16::from_be_bytes)?,
+        _ => String::from_utf8(bytes.to_vec()).ok()?,
+    };
+    let all = words.chars().count();
+    let plain = words.chars().filter(|c| matches!(c, ' '..='~' | '\n' | '\r' | '\t')).count();
+    let written = words.chars().filter(|c| !c.is_control()).count();
+    let letters = words.bytes().filter(u8::is_ascii_alphabetic).count();
+    // A few bytes may come out printable by chance; of many some may be what hides the rest.
+    let is_text = all >= SHORTEST && letters >= 2 && (plain == all || all >= SHORTEST_MIXED && written * 4 >= all * 3);
+    is_text.then_some(words)
 }
 
 const fn value(digit: u8) -> Option<u8> {
@@ -60,6 +68,8 @@ const fn value(digit: u8) -> Option<u8> {
 
 /// Shortest text that is worth reading: "rm x".
 const SHORTEST: usize = 4;
+/// Shortest text that may have other characters among its letters.
+const SHORTEST_MIXED: usize = 10;
 
 #[cfg(test)]
 mod tests {

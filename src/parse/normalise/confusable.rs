@@ -7,6 +7,8 @@ use serde::Deserialize;
 
 use crate::parse::lexicon::Lexicon;
 
+use super::typos::is_dangerous;
+
 /// A text whose forged words are written in Latin.
 pub(super) struct Unmixed {
     pub text: String,
@@ -56,13 +58,7 @@ impl Unmixed {
         }
         let plain: String = word.chars().map(latin_of).collect();
         // Wholly of look-alikes: forged where it is one of our words and honest where it is not.
-        let forged = !latin
-            && alike
-            && !foreign
-            && plain.chars().count() >= SHORTEST_FORGED
-            && lexicon
-                .word(&plain.to_ascii_lowercase())
-                .is_some_and(|entry| entry.verb.is_some() || entry.noun.is_some());
+        let forged = !latin && alike && !foreign && is_ours(&plain.to_ascii_lowercase(), lexicon);
         if latin && alike || forged {
             self.mixes = true;
             self.text.push_str(&plain);
@@ -79,6 +75,13 @@ impl Unmixed {
             self.text.push_str(word);
         }
     }
+}
+
+/// Whether letters are one of our words and long enough to be no other language's by chance.
+fn is_ours(word: &str, lexicon: &Lexicon) -> bool {
+    let Some(entry) = lexicon.word(word) else { return false };
+    word.len() >= SHORTEST_FORGED && (entry.verb.is_some() || entry.noun.is_some())
+        || word.len() + 1 >= SHORTEST_FORGED && is_dangerous(entry, lexicon)
 }
 
 /// The Latin letter that a letter looks like, or itself.
@@ -123,7 +126,6 @@ fn enclosed(c: char) -> Option<char> {
     let letter = match code {
         0x1f150..=0x1f169 => code - 0x1f150,
         0x1f170..=0x1f189 => code - 0x1f170,
-        0x1f1e6..=0x1f1ff => return None,
         _ => return None,
     };
     u8::try_from(letter).ok().map(|letter| char::from(b'a' + letter))

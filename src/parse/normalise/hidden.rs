@@ -47,7 +47,8 @@ impl Stripped {
     /// Judges one run of invisible characters by what stands around it.
     fn weigh(&mut self, run: &[char], before: Option<char>, after: Option<char>, right_to_left: bool) {
         let tags: String = run.iter().filter_map(|&c| tagged(c)).collect();
-        if !tags.is_empty() && !(before == Some(BLACK_FLAG) && tags.len() <= LONGEST_REGION) {
+        let names_region = before == Some(BLACK_FLAG) && tags.len() <= LONGEST_REGION;
+        if !tags.is_empty() && !names_region {
             self.spelled(tags);
         }
         let selected: Vec<u8> = run.iter().filter_map(|&c| selected(c)).collect();

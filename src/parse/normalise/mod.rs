@@ -9,6 +9,7 @@
 mod base64;
 mod confusable;
 mod escapes;
+mod glance;
 mod hidden;
 mod letters;
 mod other;

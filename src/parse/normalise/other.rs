@@ -3,8 +3,9 @@
 //! is a sign of its own.
 
 use crate::model::{Operation, Resource, RiskLevel};
+use crate::parse::catalogue::Catalogue;
 use crate::parse::lexicon::Lexicon;
-use crate::parse::reading::{Format, Reading};
+use crate::parse::reading::{Act, Format, Reading};
 use crate::parse::sign::Sign;
 use crate::parse::{format, manipulation, risk};
 
@@ -12,10 +13,15 @@ use super::typos::Watched;
 use super::{Normalised, confusable, escapes, normalise, respell, wrapped};
 
 /// Reads a normalised text, and everything that it says beside its plain words.
-pub(crate) fn read_on(normalised: &Normalised<'_>, lexicon: &Lexicon, watched: &Watched) -> (Reading, Vec<String>) {
-    let mut reading = read(&normalised.text, lexicon);
-    let budget = normalised.text.len() + normalised.unseen.iter().map(String::len).sum::<usize>();
-    let mut work = Work { lexicon, watched, left: budget, decoded: Vec::new() };
+pub(crate) fn read_on(
+    normalised: &Normalised<'_>,
+    lexicon: &Lexicon,
+    tools: &Catalogue,
+    watched: &Watched,
+) -> (Reading, Vec<String>) {
+    let mut reading = read(&normalised.text, lexicon, tools);
+    let written = normalised.text.len() + normalised.unseen.iter().map(String::len).sum::<usize>();
+    let mut work = Work { lexicon, tools, watched, left: written.saturating_mul(2), decoded: Vec::new() };
     reading.facts.signs = reading.facts.signs.with(normalised.signs);
     if normalised.styled && matters(&reading) {
         reading.facts.signs.add(Sign::Disguised);
@@ -30,8 +36,9 @@ pub(crate) fn read_on(normalised: &Normalised<'_>, lexicon: &Lexicon, watched: &
 
 struct Work<'l> {
     lexicon: &'l Lexicon,
+    tools: &'l Catalogue,
     watched: &'l Watched,
-    /// Bytes of unwrapped text that may still be read: no more than there was input.
+    /// Bytes of unwrapped text that may still be read: three layers of base64 are less than twice the input.
     left: usize,
     /// What was unwrapped, for those who look for patterns in it.
     decoded: Vec<String>,
@@ -41,13 +48,17 @@ impl Work<'_> {
     /// Adds the readings that can be made of a text, whose own reading is given.
     fn derive(&mut self, text: &str, reading: &mut Reading, depth: usize) {
         if depth >= DEEPEST {
+            if !wrapped::pieces(text).is_empty() {
+                // Wrapped so often, it is nothing that an honest text has.
+                reading.push(Act::unclear_execution("encoded_text"));
+            }
             return;
         }
         let undone = escapes::undone(text);
         if let Some(undone) = &undone {
             self.add_plain(undone, Some(Sign::Disguised), reading);
         }
-        let text = undone.as_deref().unwrap_or(text);
+        let (written, text) = (text, undone.as_deref().unwrap_or(text));
         let structured = text.trim_start().starts_with(['{', '[']);
         let guessed = reading.acts.iter().all(|act| act.signs.has(Sign::Unclear));
         if (structured || guessed || matches!(reading.format, Format::Text))
@@ -55,16 +66,24 @@ impl Work<'_> {
         {
             self.add_plain(&respelled.text, respelled.disguised.then_some(Sign::Disguised), reading);
         }
-        if asks_of_code(text, reading) {
+        let turned = wrapped::rotated(text, self.lexicon);
+        let reversed = wrapped::reversed(written, self.lexicon);
+        let pieces = wrapped::pieces(text);
+        if turned.is_none() && reversed.is_none() && pieces.is_empty() || asks_of_code(text, reading) {
             return;
         }
-        let turned = wrapped::rotated(text, self.lexicon);
-        for other in turned.into_iter().chain(wrapped::reversed(text, self.lexicon).into_iter().flatten()) {
-            self.add_plain(&other, Some(Sign::Encoded), reading);
+        if let Some(turned) = turned {
+            self.add_plain(&turned, Some(Sign::Encoded), reading);
         }
-        let pieces = wrapped::pieces(text);
+        if let Some([whole, by_word]) = reversed {
+            self.add(&whole, Some(Sign::Encoded), reading, depth + 1);
+            self.add_plain(&by_word, Some(Sign::Encoded), reading);
+        }
         if pieces.is_empty() {
             return;
+        }
+        if pieces.len() >= wrapped::MOST {
+            reading.push(Act::unclear_execution("encoded_text"));
         }
         let mut whole = String::with_capacity(text.len());
         let mut at = 0;
@@ -99,14 +118,14 @@ impl Work<'_> {
     }
 
     fn read(&self, normalised: &Normalised<'_>) -> Reading {
-        let mut reading = read(&normalised.text, self.lexicon);
+        let mut reading = read(&normalised.text, self.lexicon, self.tools);
         reading.facts.signs = reading.facts.signs.with(normalised.signs);
         reading
     }
 }
 
-fn read(text: &str, lexicon: &Lexicon) -> Reading {
-    let mut reading = format::read(text, lexicon);
+fn read(text: &str, lexicon: &Lexicon, tools: &Catalogue) -> Reading {
+    let mut reading = format::read(text, lexicon, tools);
     for attempt in manipulation::find(text) {
         reading.facts.signs.add(attempt.sign);
         reading.facts.show(attempt.sign, attempt.words);
@@ -117,14 +136,15 @@ fn read(text: &str, lexicon: &Lexicon) -> Reading {
 /// Takes in what another reading found, if it found more than words.
 fn take_in(reading: &mut Reading, mut other: Reading, sign: Option<Sign>, text: &str) {
     other.acts.retain(|act| !act.is_unknown());
+    let riskier = level(&other) > level(reading);
     let adds = matters(&other)
-        && (level(&other) > level(reading)
+        && (riskier
             || other.facts.signs.with(reading.facts.signs) != reading.facts.signs
             || other.acts.iter().any(|act| {
                 !reading.acts.iter().any(|known| known.resource == act.resource && known.operation == act.operation)
             }));
-    let plain_says_nothing = reading.acts.iter().all(|act| act.is_unknown());
-    if !adds && !(plain_says_nothing && !other.acts.is_empty()) {
+    let says_more = reading.acts.iter().all(Act::is_unknown) && !other.acts.is_empty();
+    if !(adds || riskier || says_more) {
         return;
     }
     if let Some(sign) = sign.filter(|_| adds) {

@@ -7,6 +7,7 @@ use crate::parse::lexicon::Lexicon;
 use crate::parse::manipulation;
 
 use super::confusable;
+use super::glance;
 use super::letters;
 use super::segment;
 use super::typos::{Watched, is_dangerous};
@@ -29,6 +30,9 @@ struct Chunk<'a> {
 /// The text as it is meant, if some word of it is a dangerous verb in disguise. Of `structured`
 /// text the names between its marks are words.
 pub(super) fn respelled(text: &str, structured: bool, lexicon: &Lexicon, watched: &Watched) -> Option<Respelled> {
+    if !structured && !glance::is_worth_a_look(text, lexicon, watched) {
+        return None;
+    }
     let joined = if text.contains('+') { unconcatenated(text) } else { None };
     let text = joined.as_deref().unwrap_or(text);
     let chunks = chunks(text, structured, lexicon);
@@ -136,13 +140,21 @@ impl Work<'_, '_> {
             return None;
         }
         let parts = || lower.split(is_mark).filter(|part| !part.is_empty());
-        if parts().all(|part| part.len() > 1 && self.lexicon.word(part).is_some()) {
+        // "check-out" and "sign-up" are nouns of verbs that have their particle behind them.
+        let is_noun = lower.rsplit_once(['-', '/', '_']).is_some_and(|(verb, particle)| {
+            confusable::holds("particles", particle) && verb.bytes().all(|byte| byte.is_ascii_lowercase())
+        });
+        if is_noun {
             return None;
         }
         let whole: String = lower.chars().filter(|&c| !is_mark(c)).collect();
         let whole = self.read_leet(&whole).map_or(whole, |(word, _)| word);
         if whole.len() >= SHORTEST_PARTED && self.dangerous(&whole) {
             return Some(whole);
+        }
+        // "re-send" is to send once more.
+        if let Some(rest) = lower.strip_prefix("re-").filter(|rest| self.dangerous(rest)) {
+            return Some(rest.to_owned());
         }
         let single = parts().all(|part| part.chars().count() == 1);
         if single { segment::words(&whole, self.lexicon) } else { None }

@@ -76,13 +76,16 @@ fn is_slip(word: &str, verb: &str) -> bool {
     if one == other || one.first() != other.first() {
         return false;
     }
+    // Short words have too many neighbours for anything but two letters swapped.
+    let is_short = one.len().min(other.len()) < FEWEST_FOR_A_LETTER;
     let start = one.iter().zip(other).take_while(|(a, b)| a == b).count();
     let room = one.len().min(other.len()) - start;
     let end = one.iter().rev().zip(other.iter().rev()).take(room).take_while(|(a, b)| a == b).count();
     let (one, other) = (&one.get(start..one.len() - end), &other.get(start..other.len() - end));
     match (one, other) {
-        (Some([]), Some([_])) | (Some([_]), Some([])) => true,
         (Some([a, b]), Some([c, d])) => a == d && b == c,
+        _ if is_short => false,
+        (Some([]), Some([_])) | (Some([_]), Some([])) => true,
         (Some([a]), Some([b])) => sounds_alike(*a, *b),
         _ => false,
     }
@@ -102,8 +105,10 @@ const fn sounds_alike(one: u8, other: u8) -> bool {
     kind(one) != 0 && kind(one) == kind(other)
 }
 
-/// Shorter words have too many neighbours.
-const SHORTEST: usize = 5;
+/// Shorter words are other words with any slip.
+const SHORTEST: usize = 4;
+/// Shortest word of which a letter may be wrong, too many or too few.
+const FEWEST_FOR_A_LETTER: usize = 5;
 /// No verb is longer.
 const LONGEST: usize = 20;
 
@@ -121,10 +126,14 @@ mod tests {
             ("tranfer", "transfer"),
             ("eraze", "erase"),
             ("terminat", "terminate"),
+            ("sned", "send"),
         ] {
             assert_eq!(watched.meant(word), Some(verb), "{word}");
         }
-        for word in ["remote", "weather", "delta", "instill", "steam", "change", "grand", "relate", "delete"] {
+        for word in [
+            "remote", "weather", "delta", "instill", "steam", "change", "grand", "relate", "delete", "star", "wide",
+            "mail",
+        ] {
             assert_eq!(watched.meant(word), None, "{word}");
         }
     }

@@ -15,7 +15,7 @@ pub(super) struct Piece {
     pub text: String,
 }
 
-/// The wrapped pieces of a text.
+/// The wrapped pieces of a text, up to [`MOST`].
 pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -77,11 +77,12 @@ fn rewritten(text: &str, lexicon: &Lexicon, rewrite: impl Fn(&str) -> String) ->
 
 fn says(text: &str, list: &str) -> bool {
     let words = confusable::list(list);
-    // The rarest letter of them all first: an ordinary sentence is done after one look.
-    text.bytes().any(|byte| matches!(byte, b'v' | b'V' | b'k' | b'K' | b'1' | b'z' | b'Z' | b'm' | b'M'))
-        && text
-            .split(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_')
-            .any(|word| word.len() >= 5 && words.iter().any(|known| word.eq_ignore_ascii_case(known)))
+    let initial = |byte: u8| words.iter().any(|known| known.as_bytes().first() == Some(&byte.to_ascii_lowercase()));
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_').any(|word| {
+        word.len() >= SHORTEST_SAYING
+            && word.bytes().next().is_some_and(initial)
+            && words.iter().any(|known| word.eq_ignore_ascii_case(known))
+    })
 }
 
 const fn is_digit_of_64(byte: u8) -> bool {
@@ -168,6 +169,8 @@ fn looks_encoded(token: &str) -> bool {
     mixes || token.ends_with('=')
 }
 
+/// Shortest word that says how a text is written.
+const SHORTEST_SAYING: usize = 5;
 /// Shortest run of digits of 64 that is tried.
 const SHORTEST: usize = 6;
 /// Shortest run of hexadecimal digits that is tried.
@@ -176,8 +179,8 @@ const SHORTEST_HEX: usize = 8;
 const SHORTEST_LINE: usize = 60;
 /// Fewest groups of digits that may spell a text.
 const FEWEST_GROUPS: usize = 4;
-/// Most pieces of one text.
-const MOST: usize = 64;
+/// Most pieces of one text that are unwrapped. A text with as many is not read with certainty.
+pub(super) const MOST: usize = 256;
 
 #[cfg(test)]
 mod tests {

@@ -61,7 +61,8 @@ fn is_metadata(host: &str) -> bool {
     let host = host.rsplit('@').next().unwrap_or(host);
     if let Some(inside) = host.strip_prefix('[').and_then(|host| host.split(']').next()) {
         return inside.parse::<Ipv6Addr>().is_ok_and(|address| {
-            address.to_ipv4().is_some_and(is_link_local) || address == Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)
+            address.to_ipv4().is_some_and(is_link_local)
+                || address == Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)
         });
     }
     let name = host.split(':').next().unwrap_or(host).trim_end_matches('.');
@@ -121,16 +122,8 @@ fn percent(text: &str) -> String {
             .flatten()
             .and_then(|digits| std::str::from_utf8(digits).ok())
             .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match code {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = after.get(2..).unwrap_or(&[]);
-            }
-            None => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
+        bytes.push(code.unwrap_or(first));
+        rest = if code.is_some() { after.get(2..).unwrap_or(&[]) } else { after };
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -166,7 +159,9 @@ mod tests {
 
     #[test]
     fn percent_signs_are_undone_and_broken_ones_stay() {
-        for (text, expected) in [("%64el", "del"), ("%2564el", "del"), ("100%", "100%"), ("%zz%4", "%zz%4"), ("%e4", "\u{fffd}")] {
+        for (text, expected) in
+            [("%64el", "del"), ("%2564el", "del"), ("100%", "100%"), ("%zz%4", "%zz%4"), ("%e4", "\u{fffd}")]
+        {
             assert_eq!(decoded(text), expected);
         }
     }

@@ -131,7 +131,8 @@ pub(super) fn is_graphql(text: &str) -> bool {
     let text = text.trim_start();
     text.contains('{')
         && ["mutation", "query", "subscription", "fragment"].iter().any(|word| {
-            text.strip_prefix(word).is_some_and(|rest| rest.starts_with(|c: char| c.is_whitespace() || matches!(c, '{' | '(' | '@')))
+            text.strip_prefix(word)
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_whitespace() || matches!(c, '{' | '(' | '@')))
         })
         || text.strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with(|c: char| c.is_alphabetic()))
 }
@@ -147,17 +148,27 @@ mod tests {
 
     #[test]
     fn pairs_are_found_in_every_notation() {
-        for body in ["{\"a\": 1, \"b\": {\"c\": \"x y\"}}", "{ a: 1, b: { 'c': 'x y' } }", "a=1&b[c]=x%20y&c=x%20y", "json={\"a\": 1, \"c\": \"x y\"}"] {
+        for body in [
+            "{\"a\": 1, \"b\": {\"c\": \"x y\"}}",
+            "{ a: 1, b: { 'c': 'x y' } }",
+            "a=1&b[c]=x%20y&c=x%20y",
+            "json={\"a\": 1, \"c\": \"x y\"}",
+        ] {
             let pairs = pairs(body);
             for expected in [("a", "1"), ("c", "x y")] {
-                assert!(pairs.iter().any(|(key, value)| (key.as_str(), value.as_str()) == expected), "{body}: {pairs:?}");
+                assert!(
+                    pairs.iter().any(|(key, value)| (key.as_str(), value.as_str()) == expected),
+                    "{body}: {pairs:?}"
+                );
             }
         }
     }
 
     #[test]
     fn graphql_is_read_to_its_first_level() {
-        let found = fields("query A { users(first: 3, name: \"} mutation {\") { id } } mutation B($x: Int) { a: deleteUser(id: $x) { id } add }");
+        let found = fields(
+            "query A { users(first: 3, name: \"} mutation {\") { id } } mutation B($x: Int) { a: deleteUser(id: $x) { id } add }",
+        );
         let named: Vec<(bool, &str)> = found.iter().map(|(mutation, name)| (*mutation, name.as_str())).collect();
         assert_eq!(named, [(false, "users"), (true, "deleteUser"), (true, "add")]);
     }

@@ -30,15 +30,20 @@ pub(super) fn noun(word: &str) -> Option<(&'static str, Resource)> {
     // "policies"
     let (noun, resource) = found.or_else(|| {
         let stem = word.strip_suffix("ies")?;
-        items("nouns").iter().filter_map(|entry| entry.split_once(':')).find(|(noun, _)| {
-            noun.strip_suffix('y').is_some_and(|noun| noun == stem)
-        })
+        items("nouns")
+            .iter()
+            .filter_map(|entry| entry.split_once(':'))
+            .find(|(noun, _)| noun.strip_suffix('y').is_some_and(|noun| noun == stem))
     })?;
     Some((noun, resource.parse().ok()?))
 }
 
 fn value(list: &str, key: &str) -> Option<&'static str> {
-    items(list).iter().filter_map(|entry| entry.split_once(':')).find(|(known, _)| *known == key).map(|(_, value)| value)
+    items(list)
+        .iter()
+        .filter_map(|entry| entry.split_once(':'))
+        .find(|(known, _)| *known == key)
+        .map(|(_, value)| value)
 }
 
 fn items(list: &str) -> &'static [String] {

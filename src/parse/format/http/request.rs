@@ -30,7 +30,8 @@ impl<'t> Request<'t> {
         if third.is_some() && !versioned && inline.is_none() {
             return None;
         }
-        let mut request = Self { method: method.to_owned(), target: target.to_owned(), headers: Vec::new(), body: None };
+        let mut request =
+            Self { method: method.to_owned(), target: target.to_owned(), headers: Vec::new(), body: None };
         if let Some(at) = inline {
             request.body = text.get(at..);
             return Some(request);
@@ -44,7 +45,8 @@ impl<'t> Request<'t> {
                 return Some(request);
             }
             let header = line.split_once(':').filter(|(name, _)| {
-                !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+                !name.is_empty()
+                    && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
             });
             // Words that are no header: somebody goes on talking.
             let (name, value) = header?;
@@ -77,7 +79,10 @@ impl<'t> Request<'t> {
             return None;
         }
         let rest = arguments.get(end..).unwrap_or("");
-        let said = super::body::pairs(rest).into_iter().find(|(key, _)| key == "method").map(|(_, value)| value.to_ascii_uppercase());
+        let said = super::body::pairs(rest)
+            .into_iter()
+            .find(|(key, _)| key == "method")
+            .map(|(_, value)| value.to_ascii_uppercase());
         let method = said.filter(|said| known::method(said).is_some()).or(method).unwrap_or_else(|| "GET".to_owned());
         Some(Self { method, target: target.to_owned(), headers: Vec::new(), body: Some(rest) })
     }

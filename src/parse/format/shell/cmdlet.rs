@@ -23,7 +23,9 @@ impl Shell<'_, '_> {
         let resource = resource(&noun);
         let mut act = Act::new(&verb, &noun, resource, operation, 0.8).from_operation(whole);
         let flags = arguments.texts.iter().map(|flag| flag.to_ascii_lowercase());
-        let has = |flags: &[&str]| arguments.texts.iter().any(|flag| flags.iter().any(|known| flag.eq_ignore_ascii_case(known)));
+        let has = |flags: &[&str]| {
+            arguments.texts.iter().any(|flag| flags.iter().any(|known| flag.eq_ignore_ascii_case(known)))
+        };
         if operation == Operation::Execute {
             act.risk = Some(RiskLevel::Medium);
         }
@@ -39,8 +41,10 @@ impl Shell<'_, '_> {
             act.operation = Operation::Delete;
             act.signs.add(Sign::Whole);
         }
-        let takes_down = dangers::holds("cmdlet_controls", &noun) && operation != Operation::Read
-            && (matches!(verb.as_str(), "disable" | "remove" | "stop") || flags.into_iter().any(|flag| flag.starts_with("-disable")));
+        let takes_down = dangers::holds("cmdlet_controls", &noun)
+            && operation != Operation::Read
+            && (matches!(verb.as_str(), "disable" | "remove" | "stop")
+                || flags.into_iter().any(|flag| flag.starts_with("-disable")));
         if takes_down {
             act.operation = Operation::Admin;
             act.risk = Some(RiskLevel::Critical);
@@ -69,7 +73,8 @@ pub(super) fn is_cmdlet(word: &str) -> bool {
 fn parts(word: &str) -> Option<(&str, &str)> {
     let (verb, noun) = word.split_once('-')?;
     let starts_upper = |part: &str| part.starts_with(|c: char| c.is_ascii_uppercase()) && part.len() > 1;
-    (starts_upper(verb) && starts_upper(noun) && noun.bytes().all(|byte| byte.is_ascii_alphanumeric())).then_some((verb, noun))
+    (starts_upper(verb) && starts_upper(noun) && noun.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+        .then_some((verb, noun))
 }
 
 fn operation(verb: &str) -> Option<Operation> {

@@ -54,7 +54,9 @@ impl Shell<'_, '_> {
             return;
         }
         let versioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-        if dangers::holds("shells", name) || !dangers::holds("interpreters", name) && !dangers::holds("interpreters", versioned) {
+        if dangers::holds("shells", name)
+            || !dangers::holds("interpreters", name) && !dangers::holds("interpreters", versioned)
+        {
             return;
         }
         let flags = arguments.iter().take_while(|argument| argument.starts_with('-') || **argument == "eval").count();
@@ -107,10 +109,13 @@ impl Shell<'_, '_> {
             let text = arguments.get(place + 1..).unwrap_or(&[]).join(" ");
             self.line(text.trim_matches(['{', '}', '&', ' ']), depth + 1);
         }
-        let encoded = arguments
-            .iter()
-            .position(|flag| flag.len() > 1 && "-encodedcommand".starts_with(&flag.to_ascii_lowercase()) || flag.eq_ignore_ascii_case("-ec"));
-        if let Some(bytes) = encoded.and_then(|place| arguments.get(place + 1)).and_then(|text| super::output::base64_bytes(text)) {
+        let encoded = arguments.iter().position(|flag| {
+            flag.len() > 1 && "-encodedcommand".starts_with(&flag.to_ascii_lowercase())
+                || flag.eq_ignore_ascii_case("-ec")
+        });
+        if let Some(bytes) =
+            encoded.and_then(|place| arguments.get(place + 1)).and_then(|text| super::output::base64_bytes(text))
+        {
             let text: String = bytes.iter().filter(|byte| **byte != 0).map(|byte| char::from(*byte)).collect();
             self.line(&text, depth + 1);
         }
@@ -139,7 +144,10 @@ fn is_code_cluster(argument: &str) -> bool {
 
 /// The code of `-e'print 1'`, its flag cut off.
 fn glued(argument: &str) -> Option<&str> {
-    argument.get(2..).filter(|rest| argument.starts_with("-e") || argument.starts_with("-c")).filter(|rest| rest.contains(['(', ' ', ';', '"', '\'']))
+    argument
+        .get(2..)
+        .filter(|_| argument.starts_with("-e") || argument.starts_with("-c"))
+        .filter(|rest| rest.contains(['(', ' ', ';', '"', '\'']))
 }
 
 /// Whether code does nothing but compute and print: each name in it is known to be harmless.
@@ -150,7 +158,9 @@ fn only_computes(code: &str) -> bool {
     let bare = without_literals(code);
     let mut names = bare.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|name| !name.is_empty()).peekable();
     names.peek().is_some()
-        && names.all(|name| name.starts_with(|c: char| c.is_ascii_digit()) || name.len() == 1 || dangers::holds("code_harmless", name))
+        && names.all(|name| {
+            name.starts_with(|c: char| c.is_ascii_digit()) || name.len() == 1 || dangers::holds("code_harmless", name)
+        })
 }
 
 /// The string literals of a piece of code, neighbours of a list joined too: `['rm', '-rf', '/']`.
@@ -219,8 +229,12 @@ fn has_word(text: &str, call: &str) -> bool {
 /// A pipe or a redirection inside an `awk` program.
 pub(super) fn awk_writes_or_runs(program: &str) -> bool {
     let bare = without_literals(&program.replace("||", ""));
-    program.contains('{') && (bare.contains('|') || bare.contains("print >") || bare.contains("> ") && bare.contains("print") && program.contains("> \"") || program.contains(">\"")
-        || dangers::items("awk_calls").iter().any(|call| bare.contains(call.as_str())))
+    program.contains('{')
+        && (bare.contains('|')
+            || bare.contains("print >")
+            || bare.contains("> ") && bare.contains("print") && program.contains("> \"")
+            || program.contains(">\"")
+            || dangers::items("awk_calls").iter().any(|call| bare.contains(call.as_str())))
 }
 
 const MOST_LITERALS: usize = 16;

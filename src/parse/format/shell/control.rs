@@ -31,6 +31,9 @@ impl Shell<'_, '_> {
         let opens = matches!(name, "chmod" | "chown" | "chgrp" | "setfacl" | "chattr")
             && (arguments.iter().any(|argument| place::is_whole(argument) || place::is_system(argument))
                 || opens_to_all(arguments));
+        if name == "git" && arguments.contains(&"push") {
+            self.pushes(arguments);
+        }
         if every_process {
             self.reading
                 .push(Act::new("kill", "process", Resource::System, Operation::Execute, 0.9).at_risk(RiskLevel::High));
@@ -39,11 +42,26 @@ impl Shell<'_, '_> {
             self.reading
                 .push(Act::new("change", "mode", Resource::Permission, Operation::Admin, 0.9).at_risk(RiskLevel::High));
         }
-        if matches!(name, "rm" | "rmdir" | "unlink" | "truncate" | "shred")
-            && arguments.iter().any(|argument| place::is_system(argument) || place::is_secret(argument))
+        let recurses = name == "rmdir" && arguments.iter().any(|argument| argument.eq_ignore_ascii_case("/s"));
+        if recurses
+            || matches!(name, "rm" | "rmdir" | "unlink" | "truncate" | "shred")
+                && arguments.iter().any(|argument| place::is_system(argument) || place::is_secret(argument))
         {
             self.reading
                 .push(Act::new("delete", "file", Resource::File, Operation::Delete, 0.9).at_risk(RiskLevel::High));
+        }
+    }
+
+    /// `git push origin :branch` removes it, `+branch` overwrites it.
+    fn pushes(&mut self, arguments: &[&str]) {
+        for refspec in arguments.iter().filter(|argument| argument.len() > 1) {
+            if refspec.starts_with(':') {
+                let act = Act::new("delete", "branch", Resource::Code, Operation::Delete, 0.9);
+                self.reading.push(act.at_risk(RiskLevel::High).from_operation("git push").from_resource(refspec));
+            } else if refspec.starts_with('+') {
+                let act = Act::new("force", "push", Resource::Code, Operation::Write, 0.9).marked(Sign::Force);
+                self.reading.push(act.at_risk(RiskLevel::High).from_operation("git push").from_resource(refspec));
+            }
         }
     }
 }

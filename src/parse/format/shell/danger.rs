@@ -4,6 +4,7 @@
 use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::format::{dangers, place};
 use crate::parse::reading::Act;
+use crate::parse::sign::Sign;
 
 use super::{Shell, View, is_assignment};
 
@@ -65,7 +66,9 @@ impl Shell<'_, '_> {
         match name {
             "sed" | "gsed" => self.sed(arguments, depth),
             "rsync" => {
-                let shell = arguments.windows(2).find(|pair| matches!(pair, ["-e" | "--rsh", shell] if !shell.starts_with("ssh")));
+                let shell = arguments
+                    .windows(2)
+                    .find(|pair| matches!(pair, ["-e" | "--rsh", shell] if !shell.starts_with("ssh")));
                 if let Some([_, shell]) = shell {
                     self.unclear("code", shell);
                     self.line(shell, depth + 1);
@@ -139,7 +142,9 @@ impl Shell<'_, '_> {
         for argument in arguments {
             match argument.split_once('=') {
                 Some(("of", value)) if name == "dd" => targets.push(value),
-                Some((flag, value)) if flag.starts_with('-') && dangers::holds("write_flags", flag) => targets.push(value),
+                Some((flag, value)) if flag.starts_with('-') && dangers::holds("write_flags", flag) => {
+                    targets.push(value)
+                }
                 _ => {}
             }
         }
@@ -150,11 +155,20 @@ impl Shell<'_, '_> {
 
     /// A write into the system or into what a shell runs.
     pub(super) fn system_write(&mut self, target: &str) {
-        let resource = match place::resolved(target) {
-            path if path.starts_with("/etc") || !path.starts_with('/') || path.contains("/.") => Resource::Config,
-            _ => Resource::System,
+        let path = place::resolved(target);
+        if path.contains("sudoers") || path.contains("authorized_keys") {
+            // Who may log in, and as what.
+            let resource = if path.contains("sudoers") { Resource::Permission } else { Resource::Credential };
+            let act = Act::new("grant", "access", resource, Operation::Admin, 0.8).at_risk(RiskLevel::Critical);
+            self.reading.push(act.marked(Sign::Control).from_resource(target));
+        }
+        let resource = if path.starts_with("/etc") || !path.starts_with('/') || path.contains("/.") {
+            Resource::Config
+        } else {
+            Resource::System
         };
-        self.reading.push(Act::new("write", "system_file", resource, Operation::Write, 0.8).at_risk(RiskLevel::High).from_resource(target));
+        let act = Act::new("write", "system_file", resource, Operation::Write, 0.8).at_risk(RiskLevel::High);
+        self.reading.push(act.from_resource(target));
     }
 }
 

@@ -34,7 +34,7 @@ impl Shell<'_, '_> {
         if script_file.and_then(|place| arguments.words.get(place)).is_some_and(|word| word.dynamic)
             && !arguments.texts.iter().any(|text| text.starts_with("-c"))
         {
-            self.piped_program(script, place, &name);
+            self.piped_program(place, &name);
         }
         if !reads_input {
             return;
@@ -43,7 +43,7 @@ impl Shell<'_, '_> {
             self.told(&text, is_shell, depth);
         }
         if !command.reads.is_empty() {
-            self.piped_program(script, place, &name);
+            self.piped_program(place, &name);
         }
         match (command.feed, piped(script, place)) {
             (Feed::None, _) => {}
@@ -54,7 +54,7 @@ impl Shell<'_, '_> {
                 }
                 self.told(&text, is_shell, depth);
             }
-            (..) => self.piped_program(script, place, &name),
+            (..) => self.piped_program(place, &name),
         }
     }
 
@@ -70,11 +70,9 @@ impl Shell<'_, '_> {
     }
 
     /// A program from elsewhere.
-    fn piped_program(&mut self, script: &Script, place: usize, name: &str) {
+    fn piped_program(&mut self, place: usize, name: &str) {
         self.unclear("piped_program", name);
-        let downloads = script.commands.iter().take(place + 1).any(|command| {
-            command.words.iter().take(3).any(|word| dangers::holds("downloaders", base_name(&word.text)))
-        });
+        let downloads = self.first_download.is_some_and(|first| first <= place);
         if downloads {
             for act in self.reading.acts.iter_mut().filter(|act| act.noun == "piped_program") {
                 act.signs.add(Sign::Downloaded);
@@ -150,9 +148,20 @@ fn fed_program(view: View<'_>) -> Option<(String, View<'_>)> {
                 || dangers::holds("wrappers", base_name(word))
         })
         .count();
-    let program = view.from(skip);
+    let mut program = view.from(skip);
+    if dangers::holds("remote_wrappers", base_name(program.texts.first()?)) {
+        // "ssh host bash" hands on what it is fed.
+        let inner = program.texts.iter().take(MOST_WRAPPED).position(|word| {
+            dangers::holds("shells", base_name(word)) || dangers::holds("sql_clients", base_name(word))
+        });
+        program = program.from(inner?);
+    }
     let name = base_name(program.texts.first()?).to_ascii_lowercase();
     let unversioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let known = if dangers::holds("interpreters", &name) || dangers::holds("shells", &name) { &name } else { unversioned };
+    let known =
+        if dangers::holds("interpreters", &name) || dangers::holds("shells", &name) { &name } else { unversioned };
     Some((known.to_owned(), program.from(1)))
 }
+
+/// Words in which the program that a remote one is handed is looked for.
+const MOST_WRAPPED: usize = 16;

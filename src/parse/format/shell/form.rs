@@ -3,12 +3,14 @@
 use crate::parse::format::dangers;
 use crate::parse::lexicon::{Function, Lexicon};
 
+use super::cmdlet::is_cmdlet;
 use super::{base_name, is_assignment};
 
 /// Whether the text is plainly a command line rather than English.
 pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> bool {
     let line = text.strip_prefix("$ ").unwrap_or(text);
-    let opened = line.trim_start_matches(['(', '{', '!', ' ']);
+    let opened = behind_redirection(line).trim_start_matches(['(', '!', ' ']);
+    let opened = opened.strip_prefix("{ ").unwrap_or(opened);
     let mut words = opened.split_whitespace().skip_while(|word| is_assignment(word));
     let Some(whole) = words.next() else { return false };
     if text.starts_with("$ ") || whole.starts_with("./") || is_script(line) {
@@ -23,22 +25,31 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
         || ["&&", "||", " | ", "$(", " > ", " >> ", "2>", " < ", "<(", "|sh", "|bash", ">/", "> /", "<<<"]
             .iter()
             .any(|operator| line.contains(operator));
+    let has_operator = has_operator || expands(line) || goes_on(line, lexicon);
     let known = lexicon.programs.knows(base_name(first));
     if is_unknown_until_run(whole) {
         let small = line.split_whitespace().filter(|word| is_small_word(word, lexicon)).count();
         return whole.starts_with("$(")
             || whole.starts_with("${")
+            || whole == "\"$@\""
+            || whole.contains("IFS")
+            || whole.starts_with('{')
             || small == 0 && (has_flag || has_operator || whole.starts_with('$'));
     }
     let assigns = opened.split_whitespace().next().is_some_and(is_assignment);
     if assigns && known || is_windows(first, line) || is_cmdlet(first) || stops_the_machine(first, words.clone()) {
         return true;
     }
-    if !known && !has_flag && !has_operator {
+    if !known && !has_flag && !has_operator && !first.starts_with(['/', '~']) {
         return false;
     }
-    let is_english = line.split_whitespace().filter(|word| is_small_word(word, lexicon)).count();
-    if first.starts_with('/') && (known || has_flag) {
+    // Quotations and comments are not the sentence's words.
+    let (mut is_english, mut length) = (0, 0);
+    for word in unquoted(line).split_whitespace() {
+        length += 1;
+        is_english += usize::from(is_small_word(word, lexicon));
+    }
+    if first.starts_with(['/', '~']) && first.len() > 1 && (known || has_flag || words.clone().next().is_none()) {
         return true;
     }
     if !known {
@@ -48,10 +59,12 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
     }
     let is_also_english = lexicon
         .word(first)
-        .is_some_and(|entry| entry.verb.is_some() || entry.noun.is_some() || entry.function.is_some());
+        .is_some_and(|entry| entry.verb.is_some() || entry.noun.is_some() || entry.function.is_some())
+        && !dangers::holds("never_english", base_name(first));
     let only_word = words.next().is_none();
     if has_flag || has_operator {
-        return is_english < 3;
+        // A long line may hold some; a sentence is full of them.
+        return !is_also_english || is_english < 3 || is_english * 5 < length;
     }
     if is_also_english {
         // "find restaurants" is English, "kill 4711" and "head path/to/file" are not.
@@ -65,11 +78,57 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
     is_english == 0 || only_word
 }
 
+/// What stands behind a leading redirection: `> out ls`.
+fn behind_redirection(line: &str) -> &str {
+    let bare = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let Some(rest) = bare.strip_prefix(['>', '<']) else { return line };
+    let rest = rest.trim_start_matches(['>', '<', '&', ' ']);
+    rest.split_once(' ').map_or(line, |(_, rest)| rest.trim_start())
+}
+
+/// The line without what stands in quotes and behind `#`.
+fn unquoted(line: &str) -> String {
+    let mut bare = String::with_capacity(line.len());
+    let mut open: Option<char> = None;
+    let mut before = ' ';
+    for c in line.chars() {
+        match open {
+            Some(quote) if c == quote => open = None,
+            Some(_) => {}
+            None if matches!(c, '\'' | '"') && !before.is_alphanumeric() => open = Some(c),
+            None if c == '#' && before.is_whitespace() => break,
+            None => bare.push(c),
+        }
+        before = c;
+    }
+    bare
+}
+
+/// Whether a variable stands in the line: `"$X"`, `${x}`.
+fn expands(line: &str) -> bool {
+    line.match_indices('$').any(|(at, _)| {
+        line.get(at + 1..)
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '{' | '@')))
+    })
+}
+
+/// Whether a command follows a semicolon or a pipe: a program that is no English word, or what only running tells.
+fn goes_on(line: &str, lexicon: &Lexicon) -> bool {
+    line.split([';', '\n', '|', '&']).skip(1).take(MOST_PARTS).any(|part| {
+        let first = part.split_whitespace().next().unwrap_or("");
+        first.starts_with('$') && is_unknown_until_run(first)
+            || lexicon.programs.knows(base_name(first))
+                && first.len() > 1
+                && (lexicon.word(first).is_none() || dangers::holds("never_english", first))
+    })
+}
+
 /// A first word that is another one once the shell has read it. A sum of money is none.
 fn is_unknown_until_run(first: &str) -> bool {
     let is_money = first.strip_prefix('$').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     !is_money
         && (first.contains(['$', '`', '*'])
+            || first.contains('{') && first.contains(',') && first.contains('}')
             || first.contains(['?', '[']) && !first.ends_with(['?', ']'])
             || first.starts_with('/') && first.contains('?')
             || first.len() <= 3 && first.ends_with('?'))
@@ -81,44 +140,12 @@ fn stops_the_machine<'w>(first: &str, mut words: impl Iterator<Item = &'w str>) 
         && words.next().is_none_or(|next| next == "now" || next.starts_with(['+', '-']))
 }
 
+/// Parts of a line in which a command is looked for.
+const MOST_PARTS: usize = 16;
+
 /// `-9`
 fn is_signal(word: &str) -> bool {
     word.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-}
-
-/// `Remove-Item`, `Invoke-Expression`.
-fn is_cmdlet(first: &str) -> bool {
-    let starts_upper = |part: &str| part.starts_with(|c: char| c.is_ascii_uppercase()) && part.len() > 1;
-    first.split_once('-').is_some_and(|(verb, noun)| {
-        starts_upper(verb)
-            && starts_upper(noun)
-            && first.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-            && matches!(
-                verb,
-                "Remove"
-                    | "Invoke"
-                    | "Set"
-                    | "Stop"
-                    | "Clear"
-                    | "Format"
-                    | "Start"
-                    | "New"
-                    | "Get"
-                    | "Disable"
-                    | "Enable"
-                    | "Add"
-                    | "Move"
-                    | "Copy"
-                    | "Restart"
-                    | "Out"
-                    | "Import"
-                    | "Export"
-                    | "Uninstall"
-                    | "Install"
-                    | "Rename"
-                    | "Initialize"
-            )
-    })
 }
 
 /// `del /s`, `format c:`.

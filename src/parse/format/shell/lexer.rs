@@ -36,6 +36,8 @@ pub(super) struct Command {
     pub words: Vec<Word>,
     pub writes: Vec<Word>,
     pub reads: Vec<Word>,
+    /// What is written if `<x> y` was meant as redirections.
+    pub doubtful: Vec<String>,
     /// Here-documents and here-strings.
     pub texts: Vec<Text>,
     /// Where it begins in the line.
@@ -141,6 +143,7 @@ impl Lexer<'_> {
                 b' ' | b'\t' | b'\r' => self.at += 1,
                 b'\\' if self.peek_at(1) == Some(b'\n') => self.at += 2,
                 b'#' => self.skip_line(),
+                b'<' if !state.test && self.placeholder().is_some() => self.word(&mut state, depth),
                 b'<' | b'>' if self.peek_at(1) != Some(b'(') && !state.test => self.redirection(&mut state, depth),
                 b'&' if self.peek_at(1) == Some(b'>') && !state.test => {
                     self.at += 1;
@@ -192,21 +195,15 @@ impl Lexer<'_> {
 
     /// Ends a command and notes what it sets.
     fn finish(&mut self, state: &mut State) {
-        let fresh = Command {
-            at: self.at,
-            feed: if state.fed { Feed::Group } else { Feed::None },
-            ..Command::default()
-        };
+        let fresh =
+            Command { at: self.at, feed: if state.fed { Feed::Group } else { Feed::None }, ..Command::default() };
         let command = std::mem::replace(&mut state.command, fresh);
         state.test = false;
         if std::mem::take(&mut state.head) {
             self.loop_head(command);
             return;
         }
-        if command.words.is_empty()
-            && command.writes.is_empty()
-            && command.reads.is_empty()
-            && command.texts.is_empty()
+        if command.words.is_empty() && command.writes.is_empty() && command.reads.is_empty() && command.texts.is_empty()
         {
             return;
         }
@@ -255,11 +252,8 @@ impl Lexer<'_> {
 
     fn set(&mut self, name: &str, value: &str, dynamic: bool) {
         let name = name.trim_end_matches('+');
-        let value = if dynamic || value.len() > LONGEST_VALUE {
-            Variable::Unclear
-        } else {
-            Variable::Known(value.to_owned())
-        };
+        let value =
+            if dynamic || value.len() > LONGEST_VALUE { Variable::Unclear } else { Variable::Known(value.to_owned()) };
         // Which of two assignments holds may depend on what runs.
         let value = match self.variables.get(name) {
             Some(known) if *known != value => Variable::Unclear,

@@ -34,7 +34,7 @@ use crate::parse::sign::Sign;
 
 use super::{dangers, place};
 use invocation::Invocation;
-use lexer::{Command, Script};
+use lexer::Script;
 use word::Word;
 use wrap::Inner;
 
@@ -63,6 +63,8 @@ struct Shell<'l, 'r> {
     functions: HashSet<String>,
     /// Names of files that the line downloads.
     downloads: HashSet<String>,
+    /// The first command of the line at hand that downloads or decodes.
+    first_download: Option<usize>,
     /// The line reads a secret, and sends something away.
     reads_secret: bool,
     sends: bool,
@@ -83,7 +85,10 @@ impl<'w> View<'w> {
 
     /// The words up to a place.
     fn up_to(self, place: usize) -> Self {
-        Self { words: self.words.get(..place).unwrap_or(self.words), texts: self.texts.get(..place).unwrap_or(self.texts) }
+        Self {
+            words: self.words.get(..place).unwrap_or(self.words),
+            texts: self.texts.get(..place).unwrap_or(self.texts),
+        }
     }
 
     fn is_dynamic(self) -> bool {
@@ -100,6 +105,7 @@ impl<'l, 'r> Shell<'l, 'r> {
             aliases: HashMap::new(),
             functions: HashSet::new(),
             downloads: HashSet::new(),
+            first_download: None,
             reads_secret: false,
             sends: false,
         }
@@ -122,12 +128,17 @@ impl<'l, 'r> Shell<'l, 'r> {
         for word in &script.others {
             self.file(&word.text);
         }
+        let outer_download = self.first_download.take();
+        self.first_download = script.commands.iter().position(|command| {
+            command.words.iter().take(3).any(|word| dangers::holds("downloaders", base_name(&word.text)))
+        });
         let mut order: Vec<usize> = (0..script.commands.len()).collect();
         // A substitution stands in the list before the command that holds it, in the line behind its start.
         order.sort_by_key(|&place| script.commands.get(place).map_or(0, |command| command.at));
         for place in order {
             self.simple(&script, place, depth);
         }
+        self.first_download = outer_download;
     }
 
     /// One simple command with its redirections.
@@ -151,6 +162,9 @@ impl<'l, 'r> Shell<'l, 'r> {
         self.fed(script, place, program, depth);
         for target in &command.writes {
             self.redirect(target);
+        }
+        for target in command.doubtful.iter().filter(|target| place::is_system(target)) {
+            self.system_write(target);
         }
         for source in &command.reads {
             self.file(&source.text);
@@ -246,8 +260,10 @@ impl<'l, 'r> Shell<'l, 'r> {
 
     /// A program of the table that runs no other, or does more than that.
     fn known(&mut self, name: &str, program: &Program, arguments: View<'_>, depth: usize) {
-        if let Some(target) =
-            arguments.texts.iter().find(|argument| !argument.starts_with('-') && argument.contains(['/', '.', '@', ':']))
+        if let Some(target) = arguments
+            .texts
+            .iter()
+            .find(|argument| !argument.starts_with('-') && argument.contains(['/', '.', '@', ':']))
         {
             self.reading.facts.note_target(target);
         }
@@ -280,6 +296,8 @@ impl<'l, 'r> Shell<'l, 'r> {
 
     /// What each argument names, whatever the program.
     fn arguments(&mut self, name: &str, arguments: View<'_>) {
+        #[cfg(test)]
+        tests::count(arguments.texts.len());
         let handles_keys = dangers::holds("key_handlers", name);
         let mut is_key = false;
         for argument in arguments.texts {
@@ -446,7 +464,8 @@ fn is_assignment(word: &str) -> bool {
 }
 
 fn names_production(argument: &str) -> bool {
-    argument.contains("prod") && argument.split(['-', '_', '.', '/', '=', ':', '@']).any(|part| matches!(part, "prod" | "production"))
+    argument.contains("prod")
+        && argument.split(['-', '_', '.', '/', '=', ':', '@']).any(|part| matches!(part, "prod" | "production"))
 }
 
 /// Bytes of nested commands that are read for each byte of the line, and at least.
@@ -506,8 +525,66 @@ mod tests {
     }
 
     #[test]
+    fn the_work_grows_with_the_line_alone() {
+        let lexicon = Lexicon::shared().unwrap();
+        for unit in [
+            "xargs ",
+            "sudo ",
+            "zork sudo ",
+            "ssh h ",
+            "eval ",
+            "iex ",
+            "bash -c ",
+            "flock a ",
+            "kubectl exec x -- ",
+            "$(",
+            "$(x ",
+            "\"$(",
+            "$((",
+            "((",
+            "${x:-",
+            "`",
+            "`a` ",
+            "\\`",
+            "<(",
+            "; ",
+            "ls a;",
+            "echo a|sh|",
+            "find . -exec ",
+            "-exec ls \\; ",
+            "cat <<A ",
+            "sh <<A\n",
+            "sh <<A\nls\nA\n",
+            "a=$a$a;",
+            "{a,b}",
+            "{a,b} ",
+            "case a in b) ",
+            "if ls; then ",
+            "f() { ",
+            "alias x='x x';",
+            "x;",
+            "git -c alias.x=!git ",
+            "<a",
+            "trap ",
+            "curl -O http://a/b;",
+            "echo YQ== | base64 -d | sh;",
+        ] {
+            let work = |bytes: usize| {
+                READ.with(|read| read.set(0));
+                read(&format!("ls {}", unit.repeat(bytes / unit.len())), &lexicon);
+                READ.with(Cell::get)
+            };
+            // Lines, commands and words that were looked at: twice the line, at most twice the work and a little.
+            let (once, twice) = (work(8_192), work(16_384));
+            assert!(twice <= once * 5 / 2 + 256, "{unit:?}: {once} for 8 KiB, {twice} for 16 KiB");
+            assert!(twice <= 16 * 16_384, "{unit:?}: {twice} for 16 KiB");
+        }
+    }
+
+    #[test]
     fn what_is_not_known_is_an_execution_and_high() {
-        for line in ["frobnicate \"$X\"", "sudo frobnicate", "/tmp/x", "$TOOL now", "ls 'unbalanced", "bash -c \"$X\""] {
+        for line in ["frobnicate \"$X\"", "sudo frobnicate", "/tmp/x", "$TOOL now", "ls 'unbalanced", "bash -c \"$X\""]
+        {
             assert!(
                 acts(line).iter().any(|(capability, risk)| capability == "system:execute" && *risk >= RiskLevel::High),
                 "{line}: {:?}",

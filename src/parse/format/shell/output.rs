@@ -54,9 +54,7 @@ fn of_command(command: &Command, input: Option<&str>) -> Option<String> {
         "echo" => Some(echo(arguments)),
         "printf" => printf(arguments),
         "cat" if arguments.is_empty() || arguments == ["-"] => input.map(str::to_owned),
-        "base64" if arguments.iter().any(|flag| matches!(*flag, "-d" | "-D" | "--decode" | "-di")) => {
-            decoded(input?)
-        }
+        "base64" if arguments.iter().any(|flag| matches!(*flag, "-d" | "-D" | "--decode" | "-di")) => decoded(input?),
         "openssl" if arguments.contains(&"base64") || arguments.contains(&"-base64") => decoded(input?),
         "xxd" if arguments.iter().any(|flag| flag.starts_with("-r") || *flag == "-pr" || *flag == "-p") => {
             from_hex(input?)
@@ -71,9 +69,9 @@ fn of_command(command: &Command, input: Option<&str>) -> Option<String> {
 
 fn echo(arguments: &[&str]) -> String {
     let mut escapes = false;
-    let flags = arguments
-        .iter()
-        .take_while(|flag| flag.len() > 1 && flag.starts_with('-') && flag.bytes().skip(1).all(|b| b"neE".contains(&b)));
+    let flags = arguments.iter().take_while(|flag| {
+        flag.len() > 1 && flag.starts_with('-') && flag.bytes().skip(1).all(|b| b"neE".contains(&b))
+    });
     let mut skipped = 0;
     for flag in flags {
         escapes |= flag.contains('e');
@@ -141,7 +139,8 @@ pub(super) fn base64_bytes(text: &str) -> Option<Vec<u8>> {
 }
 
 fn from_hex(text: &str) -> Option<String> {
-    let digits: Vec<u32> = text.chars().filter(|c| !c.is_whitespace()).map(|c| c.to_digit(16)).collect::<Option<_>>()?;
+    let digits: Vec<u32> =
+        text.chars().filter(|c| !c.is_whitespace()).map(|c| c.to_digit(16)).collect::<Option<_>>()?;
     let bytes: Vec<u8> = digits
         .chunks_exact(2)
         .map(|pair| pair.iter().fold(0, |sum, digit| sum * 16 + digit))
@@ -175,7 +174,7 @@ fn ranges(set: &str) -> Option<Vec<char>> {
     let mut out = Vec::new();
     let mut rest = chars.as_slice();
     while let Some((&first, after)) = rest.split_first() {
-        if let [ '-', last, behind @ .. ] = after
+        if let ['-', last, behind @ ..] = after
             && first <= *last
             && u32::from(*last) - u32::from(first) < 256
         {

@@ -17,7 +17,13 @@ use super::{Outer, Shell, View, base_name};
 
 impl Shell<'_, '_> {
     /// An unknown program. Returns where in its view a command begins that it may run.
-    pub(super) fn unknown(&mut self, whole: &str, arguments: View<'_>, outer: &mut Outer, depth: usize) -> Option<usize> {
+    pub(super) fn unknown(
+        &mut self,
+        whole: &str,
+        arguments: View<'_>,
+        outer: &mut Outer,
+        depth: usize,
+    ) -> Option<usize> {
         if self.cmdlet(whole, arguments, depth) {
             return None;
         }
@@ -30,26 +36,54 @@ impl Shell<'_, '_> {
         }
         // INVARIANT: once a line of wrappers, so that the arguments are not looked through for each of them.
         let may_carry = !std::mem::replace(&mut outer.carried, true);
-        let carried = arguments.texts.iter().take(MOST_LOOKED_AT).position(|word| may_carry && dangers::holds("carried_programs", base_name(word)));
+        let carried = arguments
+            .texts
+            .iter()
+            .take(MOST_LOOKED_AT)
+            .position(|word| may_carry && dangers::holds("carried_programs", base_name(word)));
+        if self.windows(base_name(whole), arguments.texts) {
+            return None;
+        }
         let is_hidden = !is_plain_name(base_name(whole))
             || place::is_open_to_all(whole)
             || arguments.is_dynamic()
             || outer.is_root
+            // Inside code that something else is handed, an unknown name is code, too.
+            || depth > 0
             || carried.is_some();
         if is_hidden {
             self.unclear("program", whole);
         }
-        let mut act = self.by_words(arguments.texts).unwrap_or_else(|| {
-            Act::new("run", "program", Resource::System, Operation::Execute, 0.5)
-        });
-        act.risk = Some(RiskLevel::Medium.max(act.risk.unwrap_or(RiskLevel::Low)));
+        let mut act = self
+            .by_words(arguments.texts)
+            .unwrap_or_else(|| Act::new("run", "program", Resource::System, Operation::Execute, 0.5));
         if act.operation == Operation::Delete && arguments.texts.iter().any(|word| dangers::holds("wide_flags", word)) {
             act.risk = Some(RiskLevel::High);
             act.signs.add(Sign::Force);
         }
         self.reading.facts.show(Sign::Unclear, whole);
+        // The sign keeps the rubric's level at MEDIUM at least.
         self.reading.push(act.marked(Sign::Unclear).from_operation(whole));
         carried.map(|place| place + 1)
+    }
+
+    /// Windows' own programs, whose switches open with a slash: `del /s`, `format c:`.
+    fn windows(&mut self, name: &str, arguments: &[&str]) -> bool {
+        let name = name.to_ascii_lowercase();
+        let name = name.trim_end_matches(".exe");
+        let is_switch = |word: &&str| {
+            word.len() == 2 && (word.ends_with(':') || word.starts_with('/')) || word.eq_ignore_ascii_case("delete")
+        };
+        if !dangers::holds("windows_programs", name) || !arguments.iter().any(is_switch) {
+            return false;
+        }
+        self.unclear("program", name);
+        if dangers::holds("windows_deleters", name) || arguments.iter().any(|word| word.eq_ignore_ascii_case("delete"))
+        {
+            let act = Act::new("delete", "files", Resource::File, Operation::Delete, 0.8);
+            self.reading.push(act.at_risk(RiskLevel::High).from_operation(name));
+        }
+        true
     }
 
     /// "foo create bar": its subcommand says what it does.
@@ -60,7 +94,10 @@ impl Shell<'_, '_> {
         let mut words: Vec<String> = Vec::new();
         for argument in arguments.iter().take(4) {
             let bare = argument.strip_prefix("--").unwrap_or(argument);
-            if bare.starts_with('-') || bare.contains(['/', '.', '=', '_', ':', '@', '$', ' ']) || bare.len() > LONGEST_WORD {
+            if bare.starts_with('-')
+                || bare.contains(['/', '.', '=', '_', ':', '@', '$', ' '])
+                || bare.len() > LONGEST_WORD
+            {
                 break;
             }
             words.extend(name::words(bare));
@@ -68,7 +105,11 @@ impl Shell<'_, '_> {
         // The verb stands first or behind one noun; further on it is a name.
         words.iter().take(2).any(is_verb).then_some(())?;
         let act = name::act(&words, Some(Resource::System), self.lexicon)?;
-        let resource = if matches!(act.resource, Resource::Unknown | Resource::Information) { Resource::System } else { act.resource };
+        let resource = if matches!(act.resource, Resource::Unknown | Resource::Information) {
+            Resource::System
+        } else {
+            act.resource
+        };
         Some(Act { resource, sure: 0.55, ..act })
     }
 
@@ -85,7 +126,9 @@ impl Shell<'_, '_> {
 /// A name as programs have them.
 fn is_plain_name(name: &str) -> bool {
     !name.starts_with('.')
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b':' | b'@' | b'['))
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b':' | b'@' | b'['))
 }
 
 /// Arguments among which a wrapper's command is looked for.

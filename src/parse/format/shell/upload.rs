@@ -17,7 +17,7 @@ impl Shell<'_, '_> {
         let mut files: Vec<&str> = Vec::new();
         let mut takes_data = false;
         let mut sends = !is_request && !is_copy;
-        for argument in arguments.texts {
+        for (place, argument) in arguments.texts.iter().enumerate() {
             let (flag, value) = match argument.split_once('=').filter(|_| argument.starts_with("--")) {
                 Some((flag, value)) => (flag, Some(value)),
                 None => (*argument, None),
@@ -31,7 +31,7 @@ impl Shell<'_, '_> {
                 sends = true;
                 match value {
                     Some(value) => files.push(value),
-                    None => files.extend(next_of(arguments.texts, argument)),
+                    None => files.extend(arguments.texts.get(place + 1)),
                 }
             } else if is_request && dangers::holds("data_flags", flag) {
                 sends = true;
@@ -39,7 +39,11 @@ impl Shell<'_, '_> {
                     Some(value) => files.extend(named_file(value)),
                     None => takes_data = true,
                 }
-            } else if is_request && dangers::items("data_letters").iter().any(|known| argument.starts_with(known.as_str()) && !argument.starts_with("--")) {
+            } else if is_request
+                && dangers::items("data_letters")
+                    .iter()
+                    .any(|known| argument.starts_with(known.as_str()) && !argument.starts_with("--"))
+            {
                 // "-d@file", "-Fx=@file".
                 sends = true;
                 files.extend(argument.split_once('@').map(|(_, file)| file));
@@ -67,7 +71,8 @@ impl Shell<'_, '_> {
         }
         if let Some(secret) = files.iter().find(|file| place::is_secret(file)) {
             let act = Act::new("upload", "secret", Resource::Web, Operation::Send, 0.8).at_risk(RiskLevel::Critical);
-            self.reading.push(act.marked(Sign::Secret).marked(Sign::Outside).from_operation(name).from_resource(secret));
+            self.reading
+                .push(act.marked(Sign::Secret).marked(Sign::Outside).from_operation(name).from_resource(secret));
         } else if let Some(file) = files.iter().find(|file| is_request && place::is_system(file)) {
             let act = Act::new("upload", "system_file", Resource::Web, Operation::Send, 0.8).at_risk(RiskLevel::High);
             self.reading.push(act.marked(Sign::Sensitive).from_operation(name).from_resource(file));
@@ -82,7 +87,8 @@ impl Shell<'_, '_> {
                 self.downloads.insert(base_name(argument).to_owned());
             } else if argument.contains("://") {
                 let path = argument.split(['?', '#']).next().unwrap_or("");
-                let last = path.split_once("://").map_or("", |(_, rest)| rest).rsplit_once('/').map_or("", |(_, last)| last);
+                let last =
+                    path.split_once("://").map_or("", |(_, rest)| rest).rsplit_once('/').map_or("", |(_, last)| last);
                 if !last.is_empty() {
                     self.downloads.insert(last.to_owned());
                 }
@@ -102,7 +108,10 @@ impl Shell<'_, '_> {
             return;
         }
         let name = base_name(whole);
-        let runs = dangers::holds("interpreters", name) || dangers::holds("shells", name) || name == "chmod" || dangers::holds("installers", name);
+        let runs = dangers::holds("interpreters", name)
+            || dangers::holds("shells", name)
+            || name == "chmod"
+            || dangers::holds("installers", name);
         let downloads = &self.downloads;
         let is_download = downloads.contains(name)
             || runs && arguments.texts.iter().take(MOST_ARGUMENTS).any(|word| downloads.contains(base_name(word)));
@@ -115,13 +124,11 @@ impl Shell<'_, '_> {
 
 /// `@file`, `name=@file`, `name=<file`: a value that names a file rather than being the data.
 fn named_file(value: &str) -> Option<&str> {
-    value.strip_prefix('@').or_else(|| value.split_once("=@").map(|(_, file)| file)).or_else(|| value.split_once("=<").map(|(_, file)| file)).filter(|file| *file != "-")
-}
-
-/// The argument behind this one.
-fn next_of<'w>(arguments: &[&'w str], argument: &str) -> Option<&'w str> {
-    let place = arguments.iter().position(|known| std::ptr::eq(*known, argument))?;
-    arguments.get(place + 1).copied()
+    value
+        .strip_prefix('@')
+        .or_else(|| value.split_once("=@").map(|(_, file)| file))
+        .or_else(|| value.split_once("=<").map(|(_, file)| file))
+        .filter(|file| *file != "-")
 }
 
 const MOST_ARGUMENTS: usize = 64;

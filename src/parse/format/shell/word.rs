@@ -12,6 +12,8 @@ pub(super) struct Word {
     pub wild: bool,
     /// A part of it was quoted.
     pub quoted: bool,
+    /// A documentation's placeholder stands in it: `<name>`.
+    pub placeholder: bool,
 }
 
 /// A word in the making. Braces and commas that may expand are kept apart from

@@ -51,8 +51,9 @@ pub(super) fn inner<'p>(program: &'p Program, arguments: &[&str]) -> Option<(Inn
 fn by(wraps: &Wraps, program: &Program, arguments: &[&str], from: usize) -> Option<Inner> {
     match wraps {
         Wraps::Flag(flag) => by_flag(flag, program, arguments, from),
-        Wraps::AfterDashes => {
-            let place = arguments.iter().skip(from).position(|argument| *argument == "--")? + from + 1;
+        Wraps::AfterWord(word) => {
+            let place =
+                arguments.iter().skip(from).take(MOST_BEFORE).position(|argument| *argument == &**word)? + from + 1;
             (place < arguments.len()).then_some(Inner::Rest(place))
         }
         Wraps::After { plain, text } => {
@@ -99,7 +100,10 @@ fn by_flag(flag: &str, program: &Program, arguments: &[&str], from: usize) -> Op
             return None;
         }
         let cluster = letter.is_some_and(|letter| {
-            argument.starts_with('-') && !argument.starts_with("--") && argument.contains(letter) && argument.len() <= LONGEST_CLUSTER
+            argument.starts_with('-')
+                && !argument.starts_with("--")
+                && argument.contains(letter)
+                && argument.len() <= LONGEST_CLUSTER
         });
         if argument == flag || cluster || flag == "-c" && argument == "--command" {
             let next = arguments.get(place + 1..).unwrap_or(&[]);
@@ -121,6 +125,8 @@ fn by_flag(flag: &str, program: &Program, arguments: &[&str], from: usize) -> Op
     None
 }
 
+/// Words before a wrapper's `--` that are looked at.
+const MOST_BEFORE: usize = 64;
 const DEEPEST_SUBCOMMAND: usize = 3;
 /// `-lic`: longer ones are no cluster of a shell's flags.
 const LONGEST_CLUSTER: usize = 6;

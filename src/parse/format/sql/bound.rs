@@ -101,9 +101,9 @@ fn is_constant(term: Part<'_>) -> bool {
 
 /// `$1`, `?`: a value that comes later.
 fn is_parameter(term: Part<'_>) -> bool {
-    term.items.iter().any(|item| {
-        term.source.kind(item.token) == Some(Kind::Number) && term.source.lower(item.token).is_empty()
-    })
+    term.items
+        .iter()
+        .any(|item| term.source.kind(item.token) == Some(Kind::Number) && term.source.lower(item.token).is_empty())
 }
 
 fn is_comparison(term: Part<'_>, place: usize) -> bool {

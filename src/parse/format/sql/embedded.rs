@@ -10,7 +10,10 @@ pub(super) fn find(text: &str) -> Option<&str> {
     let mut at = 0;
     while at < bytes.len() && looked < MOST_LOOKED {
         let is_start = bytes.get(at).is_some_and(u8::is_ascii_alphabetic)
-            && at.checked_sub(1).and_then(|before| bytes.get(before)).is_none_or(|before| !before.is_ascii_alphanumeric() && *before != b'_');
+            && at
+                .checked_sub(1)
+                .and_then(|before| bytes.get(before))
+                .is_none_or(|before| !before.is_ascii_alphanumeric() && *before != b'_');
         let end = at + bytes.iter().skip(at).take_while(|byte| byte.is_ascii_alphabetic()).count();
         if !is_start || end == at {
             at += 1;

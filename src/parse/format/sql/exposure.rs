@@ -57,9 +57,10 @@ fn qualified_call(source: Source<'_>, name: usize) -> Option<&'static known::Rul
 fn is_qualified(source: Source<'_>, name: usize) -> bool {
     let Some(dot) = name.checked_sub(1) else { return false };
     source.is_symbol(dot, ".")
-        && !dot.checked_sub(1).and_then(|schema| source.name(schema)).is_some_and(|schema| {
-            matches!(schema, "pg_catalog" | "sys" | "information_schema" | "safe")
-        })
+        && !dot
+            .checked_sub(1)
+            .and_then(|schema| source.name(schema))
+            .is_some_and(|schema| matches!(schema, "pg_catalog" | "sys" | "information_schema" | "safe"))
 }
 
 /// `AS t (a, b)`, `INTO t (a)`, `(SELECT ...) t (a, b)`.
@@ -108,7 +109,9 @@ pub(super) fn holdings(source: Source<'_>) -> Holdings<'_> {
         if found.person.is_none() && names(name, "persons", "person_pairs") && !has_tail(name) {
             found.person = Some(shown());
         }
-        if person_table.is_none() && name.split(['.', '_']).next_back().is_some_and(|last| known::holds("person_tables", last)) {
+        if person_table.is_none()
+            && name.split(['.', '_']).next_back().is_some_and(|last| known::holds("person_tables", last))
+        {
             person_table = Some(shown());
         }
     }
@@ -148,7 +151,5 @@ fn is_secret_path(source: Source<'_>, token: usize) -> bool {
     known::holds("secret_tables", name)
         || token >= 2
             && source.is_symbol(token - 1, ".")
-            && source
-                .name(token - 2)
-                .is_some_and(|schema| known::holds("secret_tables", &[schema, ".", name].concat()))
+            && source.name(token - 2).is_some_and(|schema| known::holds("secret_tables", &[schema, ".", name].concat()))
 }

@@ -159,9 +159,8 @@ impl Text {
 }
 
 // A test rules out that the file does not read. Without it nothing would be known to be harmless.
-static KNOWN: LazyLock<Known> = LazyLock::new(|| {
-    toml::from_str::<Text>(include_str!("../../data/sql.toml")).map(Text::known).unwrap_or_default()
-});
+static KNOWN: LazyLock<Known> =
+    LazyLock::new(|| toml::from_str::<Text>(include_str!("../../data/sql.toml")).map(Text::known).unwrap_or_default());
 
 #[cfg(test)]
 mod tests {

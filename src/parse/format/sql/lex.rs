@@ -19,13 +19,13 @@ pub(super) struct Rules {
     dollar: bool,
 }
 
-/// PostgreSQL and what follows it; SQL Server.
+/// `PostgreSQL` and what follows it; SQL Server.
 pub(super) const STANDARD: Rules =
     Rules { backslash: false, hash: false, strict_dash: false, nests: true, executes: false, dollar: true };
-/// MySQL, MariaDB, and the strings of `BigQuery` and others.
+/// `MySQL`, `MariaDB`, and the strings of `BigQuery` and others.
 pub(super) const MYSQL: Rules =
     Rules { backslash: true, hash: true, strict_dash: true, nests: false, executes: true, dollar: false };
-/// SQLite and the letter of the standard.
+/// `SQLite` and the letter of the standard.
 pub(super) const PLAIN: Rules =
     Rules { backslash: false, hash: false, strict_dash: false, nests: false, executes: false, dollar: false };
 
@@ -57,6 +57,7 @@ pub(super) struct Token {
 
 /// The tokens of a text, and what was seen on the way.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that was met")]
 pub(super) struct Lexed {
     pub tokens: Vec<Token>,
     /// A string, a name or a comment did not end.
@@ -302,10 +303,11 @@ impl Lexer<'_> {
         self.at += 1;
         self.skip_while(|byte| is_word(byte) || matches!(byte, b'@' | b'#' | b'$'));
         let word = self.bytes.get(start..self.at).unwrap_or(&[]);
-        let is_prefix = word.len() == 1 || word.first() == Some(&b'_');
+        let is_prefix =
+            matches!(word, [b'n' | b'N' | b'b' | b'B' | b'x' | b'X' | b'r' | b'R']) || word.first() == Some(&b'_');
         match self.byte(0) {
             b'\'' if word.eq_ignore_ascii_case(b"e") => self.string(true),
-            b'\'' if is_prefix && !word.eq_ignore_ascii_case(b"u") => self.string(self.rules.backslash),
+            b'\'' if is_prefix => self.string(self.rules.backslash),
             b'&' if word.eq_ignore_ascii_case(b"u") && matches!(self.byte(1), b'"' | b'\'') => {
                 // Escapes that another statement's clause can redefine.
                 self.lexed.unclear = true;
@@ -367,8 +369,9 @@ mod tests {
 
     #[test]
     fn quotes_hide_what_they_hold_and_nothing_else() {
-        assert_eq!(shown("\"a;b\" [c d] `e` 'f''g' E'h\\'i' N'j' a[1]", STANDARD), [
-            "a;b", "c d", "e", "f''g", "h\\'i", "j", "a", "[", "1", "]"
-        ]);
+        assert_eq!(
+            shown("\"a;b\" [c d] `e` 'f''g' E'h\\'i' N'j' a[1]", STANDARD),
+            ["a;b", "c d", "e", "f''g", "h\\'i", "j", "a", "[", "1", "]"]
+        );
     }
 }

@@ -3,11 +3,12 @@
 //! adds a grammar, and the stricter of the two counts.
 //!
 //! `shape` tells SQL from English, `lex` makes tokens under the rules of a family of
-//! dialects, `tree` groups them by brackets, `statement` reads them into acts with
-//! `bound` (conditions), `exposure` (functions, columns) and `client` (commands of
+//! dialects, `tree` groups them by brackets, `statement` and `change` read them into
+//! acts with `bound` (conditions), `exposure` (functions, columns) and `client` (commands of
 //! clients); `embedded` finds SQL in a sentence. What is known is in `data/sql.toml`.
 
 mod bound;
+mod change;
 mod client;
 mod dynamic;
 mod embedded;
@@ -83,6 +84,7 @@ const DEEPEST: u8 = 3;
 
 /// What became of a text under one family's rules.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that a family may find")]
 struct Family {
     statements: usize,
     broken: bool,

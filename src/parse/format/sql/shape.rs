@@ -69,7 +69,8 @@ struct Shape<'t> {
 impl Shape<'_> {
     fn fits(&self) -> bool {
         let Some(first) = self.part.word(0) else { return false };
-        if self.tail == Tail::Words && !(self.is_upper(0) && (self.is_upper(1) || first == "select" || first == "update"))
+        if self.tail == Tail::Words
+            && !(self.is_upper(0) && (self.is_upper(1) || first == "select" || first == "update"))
         {
             return false;
         }
@@ -79,9 +80,9 @@ impl Shape<'_> {
             "insert" | "replace" => self.insert(first),
             "update" => self.update(),
             "delete" => self.delete(),
-            "merge" => self.path(1 + usize::from(self.is(1, "into"))).is_some_and(|next| {
-                self.is(next, "using") || self.is(next + 1, "using") || self.is(next + 2, "using")
-            }),
+            "merge" => self
+                .path(1 + usize::from(self.is(1, "into")))
+                .is_some_and(|next| self.is(next, "using") || self.is(next + 1, "using") || self.is(next + 2, "using")),
             "drop" => self.drop(),
             "truncate" => self.truncate(),
             "alter" => self.alter(),
@@ -94,7 +95,9 @@ impl Shape<'_> {
             "call" => self.marked() && self.path(1).is_some_and(|next| self.part.group(next).is_some()),
             "exec" | "execute" => self.execute(),
             "set" => self.set(),
-            "show" => self.second_in("shown") && (self.is_upper(0) && self.is_upper(1) || self.closed || self.part.len() == 2),
+            "show" => {
+                self.second_in("shown") && (self.is_upper(0) && self.is_upper(1) || self.closed || self.part.len() == 2)
+            }
             "describe" | "desc" | "use" | "table" => self.marked() && self.names_one(),
             "begin" | "start" | "commit" | "rollback" | "end" | "savepoint" => self.transaction(),
             "pragma" => self.marked() || self.part.is_symbol(2, "=") || self.part.group(2).is_some(),
@@ -115,7 +118,9 @@ impl Shape<'_> {
     fn is_upper(&self, place: usize) -> bool {
         self.part.token(place).is_some_and(|token| {
             let raw = self.part.source.text(token, token);
-            self.part.kind(place) == Some(Kind::Word) && raw.len() > 1 && !raw.bytes().any(|byte| byte.is_ascii_lowercase())
+            self.part.kind(place) == Some(Kind::Word)
+                && raw.len() > 1
+                && !raw.bytes().any(|byte| byte.is_ascii_lowercase())
         })
     }
 
@@ -151,7 +156,9 @@ impl Shape<'_> {
     /// Something that a condition is made of.
     fn compares(&self, from: usize) -> bool {
         (from..self.part.len()).any(|place| match self.part.kind(place) {
-            Some(Kind::Symbol) => ["=", "<", ">", "<=", ">=", "<>", "!="].iter().any(|symbol| self.part.is_symbol(place, symbol)),
+            Some(Kind::Symbol) => {
+                ["=", "<", ">", "<=", ">=", "<>", "!="].iter().any(|symbol| self.part.is_symbol(place, symbol))
+            }
             Some(Kind::Word) => self.part.word(place).is_some_and(|word| {
                 matches!(word, "in" | "exists") && self.part.group(place + 1).is_some()
                     || matches!(word, "like" | "between") && self.part.kind(place + 1) != Some(Kind::Word)
@@ -182,7 +189,8 @@ impl Shape<'_> {
                 matches!(self.part.kind(place), Some(Kind::Text | Kind::Number | Kind::Open))
                     || self.starts_with_variable(place)
             });
-            return literal && (self.marked() || list == 2) || self.is_upper(0) && list == 2 && self.part.name(1).is_some();
+            return literal && (self.marked() || list == 2)
+                || self.is_upper(0) && list == 2 && self.part.name(1).is_some();
         };
         if from == 1 {
             return false;
@@ -222,10 +230,25 @@ impl Shape<'_> {
         let mut longest = 0;
         let mut run = 0;
         for place in from..to {
-            let bare = self.part.name(place).is_some() && !self.part.word(place).is_some_and(|word| {
-                holds("connectors", word) && !matches!(word, "of" | "to" | "for" | "with" | "only" | "on" | "by")
-                    || matches!(word, "then" | "end" | "else" | "null" | "filter" | "within" | "at" | "time" | "zone" | "top" | "over" | "collate")
-            });
+            let bare = self.part.name(place).is_some()
+                && !self.part.word(place).is_some_and(|word| {
+                    holds("connectors", word) && !matches!(word, "of" | "to" | "for" | "with" | "only" | "on" | "by")
+                        || matches!(
+                            word,
+                            "then"
+                                | "end"
+                                | "else"
+                                | "null"
+                                | "filter"
+                                | "within"
+                                | "at"
+                                | "time"
+                                | "zone"
+                                | "top"
+                                | "over"
+                                | "collate"
+                        )
+                });
             run = if bare { run + 1 } else { 0 };
             longest = longest.max(run);
         }
@@ -246,10 +269,11 @@ impl Shape<'_> {
         let Some(next) = self.path(name) else { return false };
         let next = if self.part.group(next).is_some() { next + 1 } else { next };
         let body = (next + 1..next + 4).find_map(|place| self.part.group(place));
-        self.is(next, "as") && body.is_some_and(|group| {
-            let body = self.part.of(self.tree.group(group));
-            body.word(0).is_some_and(|word| holds("openers", word)) || body.group(0).is_some()
-        })
+        self.is(next, "as")
+            && body.is_some_and(|group| {
+                let body = self.part.of(self.tree.group(group));
+                body.word(0).is_some_and(|word| holds("openers", word)) || body.group(0).is_some()
+            })
     }
 
     fn insert(&self, first: &str) -> bool {
@@ -259,13 +283,20 @@ impl Shape<'_> {
             None if first == "insert" && self.is_upper(0) => 1,
             None => return false,
         };
-        if into.is_some_and(|into| into > 1) && !self.second_in("noise") && !self.is(1, "delayed") && !self.is(1, "high_priority") {
+        if into.is_some_and(|into| into > 1)
+            && !self.second_in("noise")
+            && !self.is(1, "delayed")
+            && !self.is(1, "high_priority")
+        {
             return false;
         }
         let Some(next) = self.path(at) else { return false };
         if self.part.group(next).is_some() {
             return self.part.word(next + 1).is_none_or(|word| {
-                matches!(word, "values" | "value" | "select" | "with" | "output" | "overriding" | "default" | "table" | "as")
+                matches!(
+                    word,
+                    "values" | "value" | "select" | "with" | "output" | "overriding" | "default" | "table" | "as"
+                )
             });
         }
         let next = if self.is(next, "as") { next + 2 } else { next };
@@ -278,23 +309,26 @@ impl Shape<'_> {
     }
 
     fn update(&self) -> bool {
-        let at = (1..6).find(|&place| {
-            self.part.group(place).is_none() && !self.second_word_of_update(place)
-        });
+        let at = (1..6).find(|&place| self.part.group(place).is_none() && !self.second_word_of_update(place));
         let Some(next) = at.and_then(|at| self.path(at)) else { return false };
         // Up to the assignment: an alias, or joined tables.
-        let limit = if self.is_upper(0) { self.part.len() } else { next + 3 };
+        let limit = if self.is_upper(0) { self.part.len() } else { next + 12 };
         (next..limit).find(|&place| self.is(place, "set")).is_some_and(|set| {
             if self.part.group(set + 1).is_some() {
                 return self.part.is_symbol(set + 2, "=");
             }
-            self.part.path(set + 1).is_some_and(|(_, next)| self.part.is_symbol(next, "=") || self.part.is_symbol(next + 1, "="))
+            self.part
+                .path(set + 1)
+                .is_some_and(|(_, next)| self.part.is_symbol(next, "=") || self.part.is_symbol(next + 1, "="))
         })
     }
 
     fn second_word_of_update(&self, place: usize) -> bool {
         self.part.word(place).is_some_and(|word| {
-            matches!(word, "only" | "low_priority" | "ignore" | "top" | "or" | "rollback" | "abort" | "replace" | "fail")
+            matches!(
+                word,
+                "only" | "low_priority" | "ignore" | "top" | "or" | "rollback" | "abort" | "replace" | "fail"
+            )
         })
     }
 
@@ -309,7 +343,9 @@ impl Shape<'_> {
                         || self.is(next, "where") && self.condition(next)
                 });
         };
-        if from > 1 && !self.is(1, "top") && !self.is_upper(from) {
+        let joins =
+            ["where", "join", "inner", "left", "using"].iter().any(|word| self.part.has(word)) && self.compares(from);
+        if from > 1 && !self.is(1, "top") && !self.is_upper(from) && !joins {
             return false;
         }
         let Some(next) = self.path(from + 1 + usize::from(self.is(from + 1, "only"))) else { return false };
@@ -321,11 +357,20 @@ impl Shape<'_> {
             return self.is_upper(0) && self.is_upper(from) || self.closed || is_all_lower;
         }
         let next = if self.is(next, "as") { next + 1 } else { next };
-        let after = if self.part.name(next).is_some() && !self.is_clause(next) && !self.starts_another(next) { next + 1 } else { next };
+        let after = if self.part.name(next).is_some() && !self.is_clause(next) && !self.starts_another(next) {
+            next + 1
+        } else {
+            next
+        };
         match self.part.word(after) {
             Some("where") => self.condition(after),
-            Some("using" | "limit" | "order" | "returning" | "output" | "join" | "inner" | "left") => self.is_upper(0) || self.compares(after) || self.closed,
-            _ => self.is_upper(0) && self.starts_another(after) || after == self.part.len() && self.is_upper(0) && self.is_upper(from),
+            Some("using" | "limit" | "order" | "returning" | "output" | "join" | "inner" | "left") => {
+                self.is_upper(0) || self.compares(after) || self.closed
+            }
+            _ => {
+                self.is_upper(0) && self.starts_another(after)
+                    || after == self.part.len() && self.is_upper(0) && self.is_upper(from)
+            }
         }
     }
 
@@ -335,7 +380,8 @@ impl Shape<'_> {
             return None;
         }
         let is_head = |word: &str| holds("head", word) || holds("noise", word) || holds("objects", word);
-        let next = (2..self.part.len()).find(|&place| !self.part.word(place).is_some_and(is_head)).unwrap_or(self.part.len());
+        let next =
+            (2..self.part.len()).find(|&place| !self.part.word(place).is_some_and(is_head)).unwrap_or(self.part.len());
         Some(next)
     }
 
@@ -352,7 +398,9 @@ impl Shape<'_> {
             || self.starts_another(next) && self.is_upper(0)
             || self.part.is_symbol(next, "@")
             || self.part.word(next).is_some_and(|word| matches!(word, "cascade" | "restrict" | "purge" | "force"))
-            || self.is(next, "on") && self.part.name(next + 1).is_some() && (self.marked() || self.part.len() == next + 2)
+            || self.is(next, "on")
+                && self.part.name(next + 1).is_some()
+                && (self.marked() || self.part.len() == next + 2)
     }
 
     fn truncate(&self) -> bool {
@@ -366,7 +414,10 @@ impl Shape<'_> {
             }
         }
         let ends = self.ends(next)
-            || self.part.word(next).is_some_and(|word| matches!(word, "restart" | "continue" | "cascade" | "restrict" | "drop" | "reuse"));
+            || self
+                .part
+                .word(next)
+                .is_some_and(|word| matches!(word, "restart" | "continue" | "cascade" | "restrict" | "drop" | "reuse"));
         ends && (is_table || self.marked())
     }
 
@@ -389,9 +440,16 @@ impl Shape<'_> {
         match self.part.word(1) {
             _ if self.closed && self.ends(next) => true,
             Some("table" | "view" | "temporary" | "temp" | "or" | "materialized") => {
-                self.part.group(next).is_some() || self.is(next, "as") && (self.part.group(next + 1).is_some() || self.starts_another(next + 1) || self.is(next + 1, "with"))
+                self.part.group(next).is_some()
+                    || self.is(next, "as")
+                        && (self.part.group(next + 1).is_some()
+                            || self.starts_another(next + 1)
+                            || self.is(next + 1, "with"))
             }
-            Some("index" | "unique") => self.is(next, "on") && (next..self.part.len()).any(|place| self.part.group(place).is_some()),
+            Some("index" | "unique") => {
+                (self.is(next, "on") || self.part.group(next).is_some())
+                    && (next..self.part.len()).any(|place| self.part.group(place).is_some())
+            }
             _ => (next..self.part.len()).any(|place| {
                 self.part.word(place).is_some_and(|word| holds("definitions", word) && word != "on" && word != "as")
             }),
@@ -410,20 +468,60 @@ impl Shape<'_> {
             Some(word) => holds("privileges", word) || word == "privileges",
             None => self.part.group(place).is_some() || self.part.is_symbol(place, ","),
         });
-        all_privileges && on > 1 && on < way && self.part.name(way + 1).or(self.part.kind(way + 1).map(|_| "")).is_some()
+        all_privileges
+            && on > 1
+            && on < way
+            && self.part.name(way + 1).or(self.part.kind(way + 1).map(|_| "")).is_some()
     }
 
     fn explain(&self) -> bool {
         let start = (1..self.part.len().min(10)).find(|&place| {
             self.part.word(place).is_some_and(|word| {
-                matches!(word, "select" | "with" | "insert" | "replace" | "update" | "delete" | "merge" | "execute" | "values" | "create" | "declare" | "call")
+                matches!(
+                    word,
+                    "select"
+                        | "with"
+                        | "insert"
+                        | "replace"
+                        | "update"
+                        | "delete"
+                        | "merge"
+                        | "execute"
+                        | "values"
+                        | "create"
+                        | "declare"
+                        | "call"
+                )
             })
         });
         let Some(start) = start else { return false };
         let options = (1..start).all(|place| {
-            self.part.group(place).is_some() || self.part.is_symbol(place, "=") || self.part.word(place).is_some_and(|word| {
-                matches!(word, "analyze" | "analyse" | "verbose" | "query" | "plan" | "for" | "extended" | "format" | "json" | "tree" | "traditional" | "ast" | "pipeline" | "estimate" | "formatted" | "cost" | "using" | "text" | "syntax")
-            })
+            self.part.group(place).is_some()
+                || self.part.is_symbol(place, "=")
+                || self.part.word(place).is_some_and(|word| {
+                    matches!(
+                        word,
+                        "analyze"
+                            | "analyse"
+                            | "verbose"
+                            | "query"
+                            | "plan"
+                            | "for"
+                            | "extended"
+                            | "format"
+                            | "json"
+                            | "tree"
+                            | "traditional"
+                            | "ast"
+                            | "pipeline"
+                            | "estimate"
+                            | "formatted"
+                            | "cost"
+                            | "using"
+                            | "text"
+                            | "syntax"
+                    )
+                })
         });
         options
             && self.part.items.get(start..).is_some_and(|items| {
@@ -444,7 +542,10 @@ impl Shape<'_> {
             return false;
         }
         match self.part.kind(next + 1) {
-            Some(Kind::Word) => self.part.word(next + 1).is_some_and(|word| matches!(word, "stdin" | "stdout" | "program") || word.starts_with('@')),
+            Some(Kind::Word) => self
+                .part
+                .word(next + 1)
+                .is_some_and(|word| matches!(word, "stdin" | "stdout" | "program") || word.starts_with('@')),
             Some(Kind::Text) => self.is_upper(0) || self.part.group(1).is_some() || self.closed,
             _ => false,
         }
@@ -460,7 +561,11 @@ impl Shape<'_> {
         }
         self.is_upper(0)
             && (self.part.group(1).is_some()
-                || self.path(1).is_some_and(|next| self.part.len() == next || self.part.kind(next) != Some(Kind::Word) || self.starts_with_variable(next)))
+                || self.path(1).is_some_and(|next| {
+                    self.part.len() == next
+                        || self.part.kind(next) != Some(Kind::Word)
+                        || self.starts_with_variable(next)
+                }))
     }
 
     fn set(&self) -> bool {
@@ -468,14 +573,30 @@ impl Shape<'_> {
             return self.compares(2);
         }
         let assigned = self.part.path(1 + usize::from(self.second_in("head"))).is_some_and(|(_, next)| {
-            self.part.is_symbol(next, "=") || self.is(next, "to") && self.part.len() <= next + 3
+            self.part.is_symbol(next, "=") || self.is(next, "to") && self.part.len() <= next + 8
         });
-        let kind = matches!(self.part.word(1), Some("role" | "password" | "session" | "global" | "persist" | "default" | "transaction" | "names" | "local" | "constraints"));
+        let kind = matches!(
+            self.part.word(1),
+            Some(
+                "role"
+                    | "password"
+                    | "session"
+                    | "global"
+                    | "persist"
+                    | "default"
+                    | "transaction"
+                    | "names"
+                    | "local"
+                    | "constraints"
+            )
+        );
         self.is_upper(0) && (assigned || kind && self.part.len() > 2) || self.closed && assigned && self.part.len() <= 8
     }
 
     fn transaction(&self) -> bool {
-        let kind = self.part.word(1).is_some_and(|word| matches!(word, "transaction" | "work" | "tran" | "immediate" | "deferred" | "exclusive" | "prepared" | "to"));
+        let kind = self.part.word(1).is_some_and(|word| {
+            matches!(word, "transaction" | "work" | "tran" | "immediate" | "deferred" | "exclusive" | "prepared" | "to")
+        });
         match self.part.len() {
             1 => self.marked() && !(self.is(0, "start") || self.is(0, "end") && !self.closed),
             2 => kind && self.part.len() == 2 || self.is(0, "savepoint") && self.marked(),
@@ -500,8 +621,7 @@ impl Shape<'_> {
                 self.part.word(1).is_some_and(|word| holds("head", word) || holds("noise", word)) && self.is_upper(1)
                     || self.names_one() && !self.is_upper(1)
             }
-            Some(Kind::Text | Kind::Name | Kind::Number) => true,
-            Some(Kind::Open) => true,
+            Some(Kind::Text | Kind::Name | Kind::Number | Kind::Open) => true,
             _ => false,
         };
         let exact = self.closed && self.part.len() <= 2;

@@ -63,7 +63,10 @@ impl Lexer<'_> {
         }
         if let [name] = state.command.words.as_slice()
             && !name.dynamic
-            && self.text.get(self.at + 1..self.end).is_some_and(|rest| rest.trim_start_matches([' ', '\t']).starts_with(')'))
+            && self
+                .text
+                .get(self.at + 1..self.end)
+                .is_some_and(|rest| rest.trim_start_matches([' ', '\t']).starts_with(')'))
         {
             let name = name.text.clone();
             self.script.functions.insert(name);

@@ -5,6 +5,20 @@ use super::{Lexer, State, Text};
 use crate::parse::format::shell::word::Draft;
 
 impl Lexer<'_> {
+    /// `<name>`: a documentation's placeholder rather than two redirections. Its length.
+    pub(super) fn placeholder(&self) -> Option<usize> {
+        let rest = self.text.get(self.at + 1..self.end)?;
+        let first = rest.bytes().next().filter(u8::is_ascii_alphabetic)?;
+        let _ = first;
+        let length = rest.bytes().take(LONGEST_PLACEHOLDER).position(|byte| {
+            !(byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b' ' | b'.' | b':' | b'|'))
+        })?;
+        let inside = rest.get(..length)?;
+        let closes = rest.as_bytes().get(length) == Some(&b'>') && !inside.ends_with([' ', '|']);
+        let goes_on = rest.as_bytes().get(length + 1).is_none_or(|byte| !matches!(byte, b'>' | b'&' | b'('));
+        (closes && goes_on).then_some(length + 2)
+    }
+
     /// One redirection, from its `<` or `>` on.
     pub(super) fn redirection(&mut self, state: &mut State, depth: usize) {
         let start = self.at;
@@ -40,7 +54,9 @@ impl Lexer<'_> {
             self.pending.push(Pending { delimiter: word.text, expands: !word.quoted, strips, body });
         } else if operator == "<<<" {
             state.command.texts.push(Text { text: word.text, body: None });
-        } else if duplicates && (word.text == "-" || word.text.trim_end_matches('-').bytes().all(|b| b.is_ascii_digit())) {
+        } else if duplicates
+            && (word.text == "-" || word.text.trim_end_matches('-').bytes().all(|b| b.is_ascii_digit()))
+        {
             // Another name of a channel that is open.
         } else {
             if operator.contains('>') {
@@ -52,3 +68,5 @@ impl Lexer<'_> {
         }
     }
 }
+
+const LONGEST_PLACEHOLDER: usize = 40;

@@ -118,7 +118,8 @@ impl<'t> Lexer<'t> {
             return;
         }
         let rest = self.text.get(operator..self.at).unwrap_or("");
-        let has_default = rest.starts_with(":-") || rest.starts_with('-') || rest.starts_with(":=") || rest.starts_with('=');
+        let has_default =
+            rest.starts_with(":-") || rest.starts_with('-') || rest.starts_with(":=") || rest.starts_with('=');
         inner.end(&mut inner_words);
         if has_default && !self.variables.contains_key(&name) {
             // What it says where nothing is set; what is set only running tells.

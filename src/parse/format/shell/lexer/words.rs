@@ -28,6 +28,13 @@ impl Lexer<'_> {
             self.at += 1;
             self.script.unclear = true;
         }
+        if had > 0
+            && let [.., before, word] = state.command.words.as_slice()
+            && before.placeholder
+        {
+            // Should it have been a redirection after all, this is what is written.
+            state.command.doubtful.push(word.text.clone());
+        }
         let begins = state.command.words.len() == had + 1 && self.only_assigned(state, had);
         if begins {
             self.keyword(state, depth);
@@ -51,6 +58,11 @@ impl Lexer<'_> {
                     self.at += 1;
                     draft.push_unknown("$");
                     self.bracketed(depth, is_fed);
+                }
+                b'<' if let Some(length) = self.placeholder() => {
+                    draft.push_str(self.text.get(self.at..self.at + length).unwrap_or(""));
+                    draft.word.placeholder = true;
+                    self.at += length;
                 }
                 b'<' | b'>' => return,
                 b'(' => {

@@ -1,0 +1,35 @@
+//! No text panics the parser, and characters that take no place on the screen
+//! never lower the risk of what they are hidden in.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use rulekeep::{AgentId, Parser, RiskLevel};
+use serde_json::Map;
+
+static PARSER: LazyLock<(Parser, AgentId)> =
+    LazyLock::new(|| (Parser::new().expect("the built-in lexicon reads"), "fuzz".parse().expect("a good id")));
+
+/// Characters that may be put between any two without a change of meaning.
+const HIDDEN: [char; 6] = ['\u{200b}', '\u{2060}', '\u{ad}', '\u{feff}', '\u{34f}', '\u{202e}'];
+
+fn risk(text: &str) -> Option<RiskLevel> {
+    let (parser, agent) = &*PARSER;
+    parser.parse_text(agent, text, &Map::new()).ok().map(|parsed| parsed.intent.risk_level)
+}
+
+fuzz_target!(|input: (&str, u8, u16)| {
+    let (text, which, place) = input;
+    let Some(plain) = risk(text) else { return };
+    // What the text hides by itself is not the plain text of this comparison.
+    if !text.is_ascii() || text.bytes().any(|byte| byte.is_ascii_control()) {
+        return;
+    }
+    let at = usize::from(place) % (text.len() + 1);
+    let hidden = HIDDEN[usize::from(which) % HIDDEN.len()];
+    let disguised = format!("{}{hidden}{}", &text[..at], &text[at..]);
+    if let Some(found) = risk(&disguised) {
+        assert!(found >= plain, "{disguised:?}: {found:?}, plain {plain:?}");
+    }
+});

@@ -1,0 +1,21 @@
+//! Any text reads as the rest of an HTTP request without a panic, twice the same way.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use rulekeep::{AgentId, Parser};
+use serde_json::Map;
+
+static PARSER: LazyLock<(Parser, AgentId)> =
+    LazyLock::new(|| (Parser::new().expect("the built-in lexicon reads"), "fuzz".parse().expect("a good id")));
+
+fuzz_target!(|input: &str| {
+    let (parser, agent) = &*PARSER;
+    for start in ["", "GET /", "POST https://x.com/", "POST /graphql HTTP/1.1\n\n", "fetch('https://x.com/"] {
+        let text = format!("{start}{input}");
+        let first = parser.parse_text(agent, &text, &Map::new()).ok();
+        let second = parser.parse_text(agent, &text, &Map::new()).ok();
+        assert_eq!(first, second);
+    }
+});

@@ -1,0 +1,113 @@
+//! The tools that a runtime hands over, kept in memory and swapped as a whole.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use serde_json::Value;
+
+use super::Governor;
+use crate::model::{CatalogueReport, Error, ToolClassification, ToolOverride};
+use crate::parse::Catalogue;
+
+/// The catalogue in force.
+#[derive(Default)]
+pub(super) struct Tools {
+    /// Read by every parse without a lock; swapped under `turn`.
+    catalogue: ArcSwap<Catalogue>,
+    // Who makes another catalogue holds it, so that no change is lost. Nothing else is locked under it.
+    turn: Mutex<()>,
+}
+
+impl Tools {
+    pub(super) fn load(&self) -> arc_swap::Guard<Arc<Catalogue>> {
+        self.catalogue.load()
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&Catalogue) -> Result<(Catalogue, T), Error>) -> Result<T, Error> {
+        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let (catalogue, answer) = change(&self.catalogue.load())?;
+        self.catalogue.store(Arc::new(catalogue));
+        drop(turn);
+        Ok(answer)
+    }
+}
+
+impl Governor {
+    /// Takes in the tools of one server, or of the runtime itself, and classifies
+    /// each: an MCP `tools/list` result (the whole JSON-RPC message, its result, or
+    /// the list), `OpenAI` or Anthropic `tools`, Gemini `functionDeclarations`, or a
+    /// list of `{name, description?, parameters?}`.
+    ///
+    /// From then on calls are read by the catalogue, and a call of a tool that is
+    /// not in it is at least MEDIUM. Tools that are known already are kept when
+    /// their definition is the same, and reported as changed when it is not; what
+    /// is not named in this load stays. Hints can raise what is seen and never lower
+    /// it; [`Governor::override_tool`] can. The catalogue lives in memory: a runtime
+    /// loads it at each start.
+    ///
+    /// ```
+    /// use rulekeep::{Governor, RiskLevel};
+    /// use serde_json::json;
+    ///
+    /// let governor = Governor::builder().open_in_memory()?;
+    /// let report = governor.load_catalogue(
+    ///     &json!({ "tools": [{
+    ///         "name": "delete_page",
+    ///         "description": "Deletes a page of the wiki.",
+    ///         "inputSchema": { "type": "object", "properties": { "id": { "type": "string" } } },
+    ///         "annotations": { "readOnlyHint": true },
+    ///     }]}),
+    ///     Some("wiki"),
+    /// )?;
+    /// assert_eq!(report.tools[0].capabilities[0].as_str(), "document:delete");
+    /// assert!(report.tools[0].risk_level >= RiskLevel::Medium);
+    /// # Ok::<(), rulekeep::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for a definition that is none, a name that stands
+    /// twice, more than 10,000 tools or more than 64 levels;
+    /// [`Error::PayloadTooLarge`] past 4 MiB. The catalogue is then as it was.
+    pub fn load_catalogue(&self, definitions: &Value, server: Option<&str>) -> Result<CatalogueReport, Error> {
+        self.inner.tools.change(|catalogue| self.inner.parser.load_tools(catalogue, definitions, server))
+    }
+
+    /// Every tool of the catalogue, in the order in which they were first loaded.
+    pub fn catalogue(&self) -> Vec<ToolClassification> {
+        self.inner.tools.load().list()
+    }
+
+    /// Says what a tool is, against its classification: the only way to lower one.
+    /// It holds for the definition that stands now; under another one every call
+    /// is at least HIGH until the tool is overridden again.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for a tool that is not in the catalogue, a blank
+    /// reason, or capabilities outside the built-in vocabulary.
+    pub fn override_tool(&self, name: &str, given: ToolOverride) -> Result<ToolClassification, Error> {
+        self.inner.tools.change(|catalogue| catalogue.overridden(name, given))
+    }
+
+    /// Pins a tool to its present definition and classification: under another
+    /// definition it keeps them, is reported as changed, and every call is at least
+    /// HIGH until it is pinned again.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for a tool that is not in the catalogue, or that
+    /// several servers have where none is named.
+    pub fn pin_tool(&self, name: &str, server: Option<&str>) -> Result<ToolClassification, Error> {
+        self.inner.tools.change(|catalogue| catalogue.pinned(name, server, true))
+    }
+
+    /// Takes a pin off; the definition that stands now is accepted.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Governor::pin_tool`].
+    pub fn unpin_tool(&self, name: &str, server: Option<&str>) -> Result<ToolClassification, Error> {
+        self.inner.tools.change(|catalogue| catalogue.pinned(name, server, false))
+    }
+}

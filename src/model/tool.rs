@@ -1,0 +1,136 @@
+//! Tools that a runtime hands over once, as they were classified.
+
+use serde::Serialize;
+
+use super::{Action, Capability, Digest, RiskLevel};
+
+/// What a tool is taken for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ToolClassification {
+    /// The tool's name, as it was handed over.
+    pub name: String,
+    /// The server that it belongs to, where one was named at the load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// The form of the definition: `mcp`, `openai`, `anthropic`, `gemini` or `list`.
+    pub source: &'static str,
+    /// The action that a call of it is, arguments aside.
+    pub action: Action,
+    /// What a call needs, the primary capability first.
+    pub capabilities: Vec<Capability>,
+    /// The risk of a call whose arguments add nothing; of a tool that runs what it is told, the most.
+    pub risk_level: RiskLevel,
+    /// Why the risk is what it is.
+    pub risk_factors: Vec<String>,
+    /// How likely the classification is right, from 0 to 1.
+    pub confidence: f64,
+    /// What in the definition gave what.
+    pub because: Vec<ToolEvidence>,
+    /// SHA-256 over the definition's JSON with sorted keys.
+    pub digest: Digest,
+    /// An operator pinned it: another definition under its name does not change it.
+    pub pinned: bool,
+    /// Why an operator overrode it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overridden: Option<String>,
+    /// Its definition is another than the one that was accepted: first loaded, pinned or overridden.
+    pub changed: bool,
+}
+
+/// A part of a tool's definition, and what it gave.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ToolEvidence {
+    /// `name`, `description`, `schema`, `hint` or `override`.
+    pub part: &'static str,
+    /// The words, property or hint.
+    pub found: String,
+    /// What it was taken for.
+    pub gives: String,
+}
+
+impl ToolEvidence {
+    pub(crate) fn new(part: &'static str, found: impl Into<String>, gives: impl Into<String>) -> Self {
+        let found: String = found.into();
+        Self { part, found: found.chars().take(LONGEST_FOUND).collect(), gives: gives.into() }
+    }
+}
+
+/// Evidence is for people: the longest piece that is quoted, in characters.
+const LONGEST_FOUND: usize = 120;
+
+/// What a load of tools did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct CatalogueReport {
+    /// The tools of this load, in its order.
+    pub tools: Vec<ToolClassification>,
+    /// How many were not known before.
+    pub added: usize,
+    /// How many were known, with the same definition.
+    pub unchanged: usize,
+    /// The names of those whose definition is another than the one that was accepted.
+    pub changed: Vec<String>,
+    /// How many tools the catalogue holds now.
+    pub total: usize,
+}
+
+/// What an operator says that a tool is. Only this lowers a classification.
+///
+/// ```
+/// use rulekeep::{Governor, RiskLevel, ToolOverride};
+/// use serde_json::json;
+///
+/// let governor = Governor::builder().open_in_memory()?;
+/// governor.load_catalogue(&json!([{ "name": "delete_cache", "description": "Deletes the page cache." }]), None)?;
+/// let tool = governor.override_tool(
+///     "delete_cache",
+///     ToolOverride::because("the cache fills itself again").risk(RiskLevel::Low),
+/// )?;
+/// assert_eq!(tool.risk_level, RiskLevel::Low);
+/// # Ok::<(), rulekeep::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ToolOverride {
+    /// The server whose tool is meant, where several have one of that name.
+    pub server: Option<String>,
+    /// What a call needs, of the built-in vocabulary; none: as classified.
+    pub capabilities: Vec<Capability>,
+    /// What a call risks, arguments aside; none: as classified.
+    pub risk: Option<RiskLevel>,
+    /// Why, for those who look at it later.
+    pub reason: String,
+}
+
+impl ToolOverride {
+    /// An override that changes nothing yet, and why it is made.
+    pub fn because(reason: impl Into<String>) -> Self {
+        Self { server: None, capabilities: Vec::new(), risk: None, reason: reason.into() }
+    }
+
+    /// The tool of that server is meant.
+    #[must_use]
+    pub fn of_server(mut self, server: impl Into<String>) -> Self {
+        self.server = Some(server.into());
+        self
+    }
+
+    /// What a call risks, arguments aside.
+    #[must_use]
+    pub const fn risk(mut self, risk: RiskLevel) -> Self {
+        self.risk = Some(risk);
+        self
+    }
+
+    /// What a call needs.
+    #[must_use]
+    pub fn capabilities(mut self, capabilities: impl IntoIterator<Item = Capability>) -> Self {
+        self.capabilities = capabilities.into_iter().collect();
+        self
+    }
+}

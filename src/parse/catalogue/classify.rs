@@ -1,0 +1,311 @@
+//! From a definition to acts: the name first, then the description, the schema
+//! and the hints, each of which can add and none of which takes away.
+
+use serde_json::{Map, Value};
+
+use crate::model::{Digest, Operation, Resource, RiskLevel, ToolEvidence};
+use crate::parse::format::{self, Known, Role, Through, tools};
+use crate::parse::lexicon::Lexicon;
+use crate::parse::reading::{Act, Facts};
+use crate::parse::risk;
+use crate::parse::sign::Sign;
+
+use super::description::{self, Described};
+use super::load::Definition;
+use super::poison;
+
+/// A definition as it was read.
+#[derive(Debug)]
+pub(super) struct Read {
+    /// What a call does whose arguments add nothing.
+    pub acts: Vec<Act>,
+    /// What a call can do besides, by its arguments.
+    pub possible: Vec<Act>,
+    pub through: Option<Through>,
+    pub known: Option<&'static Known>,
+    pub has_dry_run: bool,
+    pub because: Vec<ToolEvidence>,
+    pub confidence: f64,
+    pub source: &'static str,
+    pub digest: Digest,
+}
+
+/// Reads a definition.
+pub(super) fn read(definition: &Definition<'_>, lexicon: &Lexicon) -> Read {
+    let mut read = Read {
+        acts: Vec::new(),
+        possible: Vec::new(),
+        through: None,
+        known: None,
+        has_dry_run: false,
+        because: Vec::new(),
+        confidence: UNKNOWN,
+        source: definition.source,
+        digest: definition.digest,
+    };
+    let described = description::read(definition.description, lexicon);
+    read.name(definition, lexicon);
+    read.description(&described, definition.description);
+    if let Some(schema) = definition.schema {
+        read.schema(schema, lexicon);
+    }
+    if read.acts.is_empty() {
+        read.acts.push(Act::unknown());
+    }
+    read.hints(definition);
+    if let Some(found) = poison::find(definition.whole, lexicon) {
+        read.because.push(ToolEvidence::new("description", found, "instructions to the agent"));
+        read.mark(Sign::PoisonedTool);
+    }
+    read
+}
+
+impl Read {
+    fn name(&mut self, definition: &Definition<'_>, lexicon: &Lexicon) {
+        let name = definition.name;
+        if let Some(known) = tools().known(name) {
+            self.acts.push(known.act.clone().from_operation(name));
+            (self.through, self.known) = (known.through, Some(known));
+            self.confidence = 0.9;
+        } else {
+            self.acts = format::tool_acts(name, lexicon);
+            let first = self.acts.first();
+            if let Some(server) = definition.server
+                && first.is_none_or(|act| act.resource == Resource::Unknown || act.sure < 0.8)
+            {
+                // "send" of a server "gmail".
+                let behind = format::tool_acts(&format!("{server}.{name}"), lexicon);
+                let operation = first.map(|act| act.operation);
+                if behind.first().is_some_and(|act| operation.is_none_or(|operation| operation == act.operation)) {
+                    self.acts = behind;
+                }
+            }
+            self.confidence = self.acts.first().map_or(UNKNOWN, |act| act.sure * 0.9);
+        }
+        for act in &self.acts {
+            self.because.push(ToolEvidence::new("name", name, capability(act)));
+        }
+    }
+
+    /// What the description adds: the operation where the name has none, the resource
+    /// where it names none, and what it does beyond its name.
+    fn description(&mut self, described: &Described, text: &str) {
+        let said = described.acts.first();
+        let mut agrees = None;
+        match (self.acts.first_mut(), said) {
+            (None, Some(said)) if described.is_verb => {
+                self.because.push(ToolEvidence::new("description", text, capability(said)));
+                self.acts.push(Act { sure: 0.6, ..said.clone() });
+                self.confidence = 0.7;
+            }
+            (Some(act), Some(said)) if described.is_verb && self.known.is_none() && says_nothing(act) => {
+                self.because.push(ToolEvidence::new("description", text, capability(said)));
+                let found = std::mem::take(&mut act.found);
+                *act = Act { sure: 0.6, found, ..said.clone() };
+                self.confidence = 0.7;
+            }
+            (Some(act), Some(said)) if act.operation == said.operation && described.is_verb => {
+                let is_weak = act.resource == Resource::Unknown || act.sure < 0.8 && self.known.is_none();
+                if is_weak && said.resource != Resource::Unknown && said.sure > 0.5 {
+                    (act.resource, act.noun) = (said.resource, said.noun.clone());
+                    // What was unclear of the name is told now.
+                    act.signs = said.signs;
+                    act.sure = 0.8;
+                    self.because.push(ToolEvidence::new("description", text, capability(act)));
+                }
+                agrees = Some(act.resource == said.resource);
+            }
+            (Some(act), Some(said)) if act.resource == Resource::Unknown && said.sure > 0.5 => {
+                (act.resource, act.noun) = (said.resource, said.noun.clone());
+                self.because.push(ToolEvidence::new("description", text, capability(act)));
+            }
+            _ => {}
+        }
+        if let (Some(act), Some(said), true) = (self.acts.first(), said, described.is_verb) {
+            let level = |act: &Act| risk::assess(act, &Facts::default()).level;
+            let is_worse = reach(said.operation) > reach(act.operation)
+                && reach(said.operation) > reach(Operation::Write)
+                && said.sure >= 0.6
+                && level(said) >= level(act);
+            if is_worse && self.known.is_none() {
+                // The name is calmer than the description.
+                self.because.push(ToolEvidence::new("description", text, capability(said)));
+                self.acts.push(said.clone());
+                self.confidence = 0.5;
+            }
+        }
+        for act in &described.also {
+            self.because.push(ToolEvidence::new("description", text, capability(act)));
+            self.acts.push(Act { is_entailed: true, ..act.clone() });
+        }
+        match agrees {
+            Some(true) => self.confidence = self.confidence.max(0.95),
+            Some(false) => self.confidence = self.confidence.max(0.8),
+            None => {}
+        }
+    }
+
+    fn schema(&mut self, schema: &Map<String, Value>, lexicon: &Lexicon) {
+        let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
+        let (mut pays, mut payee) = (false, false);
+        for (key, property) in properties {
+            let role = tools().role(key);
+            match role {
+                Some(Role::Command) => self.runs(key, Through::Command),
+                Some(Role::Code) => self.runs(key, Through::Code),
+                Some(Role::Sql | Role::Query) => self.queries(key, role),
+                Some(Role::DryRun) => self.has_dry_run = true,
+                Some(Role::Amount) => pays = true,
+                Some(Role::Recipient) => payee = true,
+                Some(Role::Url) if self.acts.is_empty() => {
+                    self.because.push(ToolEvidence::new("schema", key.as_str(), "web:execute"));
+                    self.acts
+                        .push(Act::new("request", "url", Resource::Web, Operation::Execute, 0.4).marked(Sign::Unclear));
+                }
+                _ => {}
+            }
+            if role == Some(Role::Doing) {
+                self.choices(key, property, lexicon);
+            }
+        }
+        let says_nothing =
+            self.acts.first().is_none_or(|act| act.resource == Resource::Unknown && act.operation != Operation::Read);
+        if pays && payee && says_nothing {
+            self.because.push(ToolEvidence::new("schema", "an amount and a recipient", "payment:transfer"));
+            self.acts.insert(0, Act::new("transfer", "money", Resource::Payment, Operation::Transfer, 0.5));
+            self.confidence = 0.5;
+        }
+    }
+
+    /// A tool that runs what an argument says.
+    fn runs(&mut self, key: &str, through: Through) {
+        let first = self.acts.first();
+        let can_run = first.is_none_or(|act| matches!(act.operation, Operation::Execute | Operation::Unknown));
+        if !can_run || self.through.is_some() || first.is_some_and(|act| act.resource == Resource::Device) {
+            return;
+        }
+        self.through = Some(through);
+        if self.acts.is_empty() {
+            self.acts.push(Act::new("run", "command", Resource::System, Operation::Execute, 0.6));
+            self.confidence = 0.7;
+        }
+        self.because.push(ToolEvidence::new("schema", key, "runs what it is told"));
+    }
+
+    fn queries(&mut self, key: &str, role: Option<Role>) {
+        let Some(act) = self.acts.first_mut() else { return };
+        let is_database =
+            act.resource == Resource::Database && matches!(act.operation, Operation::Execute | Operation::Unknown);
+        let asks_sql = role == Some(Role::Sql)
+            && matches!(act.resource, Resource::Database | Resource::Unknown | Resource::Analytics)
+            && matches!(act.operation, Operation::Read | Operation::Execute | Operation::Unknown);
+        if self.through.is_none() && (is_database || asks_sql) {
+            (act.resource, act.operation) = (Resource::Database, Operation::Execute);
+            act.sure = act.sure.max(0.8);
+            self.through = Some(Through::Sql);
+            self.confidence = self.confidence.max(0.85);
+            self.because.push(ToolEvidence::new("schema", key, "runs the SQL that it is told"));
+        }
+    }
+
+    /// The choices of an argument that says what is done: each can be called for.
+    fn choices(&mut self, key: &str, property: &Value, lexicon: &Lexicon) {
+        let Some(on) = self.acts.first().cloned() else { return };
+        for choice in property.get("enum").and_then(Value::as_array).into_iter().flatten().take(MOST_CHOICES) {
+            let Some(mut act) = choice.as_str().and_then(|choice| format::verb_act(choice, &on, lexicon)) else {
+                continue;
+            };
+            if matches!(act.operation, Operation::Read | Operation::Unknown) || act.operation == on.operation {
+                continue;
+            }
+            if on.resource != Resource::Unknown {
+                (act.resource, act.noun) = (on.resource, on.noun.clone());
+            }
+            self.because.push(ToolEvidence::new("schema", format!("{key}: {choice}"), capability(&act)));
+            self.possible.push(act);
+        }
+    }
+
+    /// The hints of its maker: they raise, and where they would lower they are a contradiction.
+    fn hints(&mut self, definition: &Definition<'_>) {
+        let hints = definition.hints;
+        let Some(first) = self.acts.first().cloned() else { return };
+        let changes = |act: &Act| !matches!(act.operation, Operation::Read | Operation::Unknown);
+        if hints.destructive == Some(true) && !self.acts.iter().any(|act| act.operation == Operation::Delete) {
+            self.because.push(ToolEvidence::new("hint", "destructiveHint: true", format!("{}:delete", first.resource)));
+            let delete = Act { operation: Operation::Delete, verb: "delete".to_owned(), risk: None, ..first.clone() };
+            self.acts.push(delete.marked(Sign::Destructive));
+        } else if hints.destructive == Some(true) {
+            self.because.push(ToolEvidence::new("hint", "destructiveHint: true", "at least MEDIUM"));
+            self.mark(Sign::Destructive);
+        }
+        if hints.read_only == Some(false) && !self.acts.iter().any(changes) {
+            self.because.push(ToolEvidence::new("hint", "readOnlyHint: false", format!("{}:write", first.resource)));
+            let write = Act { operation: Operation::Write, verb: "change".to_owned(), risk: None, ..first.clone() };
+            self.acts.push(write);
+            self.confidence = self.confidence.min(0.6);
+        }
+        if hints.open_world == Some(true) {
+            for act in self.acts.iter_mut().filter(|act| act.operation == Operation::Send) {
+                act.signs.add(Sign::Outside);
+            }
+            if self.acts.iter().any(|act| act.operation == Operation::Send) {
+                self.because.push(ToolEvidence::new("hint", "openWorldHint: true", "reaches a party outside"));
+            }
+        }
+        let claims_less = hints.read_only == Some(true) && self.acts.iter().any(changes)
+            || hints.destructive == Some(false) && self.acts.iter().any(|act| act.operation == Operation::Delete);
+        if claims_less {
+            let hint = if hints.read_only == Some(true) { "readOnlyHint: true" } else { "destructiveHint: false" };
+            self.because.push(ToolEvidence::new("hint", hint, "ignored: it contradicts the rest of the definition"));
+            self.mark(Sign::Contradiction);
+        }
+        if hints.idempotent == Some(true) && first.operation == Operation::Transfer {
+            self.because.push(ToolEvidence::new("hint", "idempotentHint: true", "ignored: it says nothing about risk"));
+        }
+    }
+
+    fn mark(&mut self, sign: Sign) {
+        for act in &mut self.acts {
+            act.signs.add(sign);
+        }
+    }
+
+    /// The acts to show: what a call does at worst.
+    pub(super) fn at_worst(&self) -> Vec<Act> {
+        let mut acts = self.acts.clone();
+        if let (Some(Through::Command | Through::Code | Through::Sql), Some(first)) = (self.through, acts.first_mut()) {
+            first.risk = first.risk.max(Some(RiskLevel::High));
+            first.signs.add(Sign::Downloaded);
+        }
+        acts.extend(self.possible.iter().cloned());
+        acts
+    }
+}
+
+/// A name such as `do_it`, whose verb and noun tell nothing.
+fn says_nothing(act: &Act) -> bool {
+    tools().name_word("generic", &act.verb) && act.sure < 0.7
+}
+
+fn capability(act: &Act) -> String {
+    format!("{}:{}", act.resource, act.operation)
+}
+
+/// How far an operation reaches.
+const fn reach(operation: Operation) -> u8 {
+    match operation {
+        Operation::Unknown => 0,
+        Operation::Read => 1,
+        Operation::Write => 2,
+        Operation::Send | Operation::Execute => 3,
+        Operation::Delete => 4,
+        Operation::Admin => 5,
+        Operation::Transfer => 6,
+    }
+}
+
+/// The confidence in what nothing tells.
+const UNKNOWN: f64 = 0.2;
+/// Choices of an argument that are looked at.
+const MOST_CHOICES: usize = 64;

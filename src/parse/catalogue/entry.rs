@@ -1,0 +1,218 @@
+//! One tool's state: what its definition reads as, what was accepted of it, and
+//! what an operator said.
+
+use std::sync::Arc;
+
+use crate::model::{Capability, Digest, Error, RiskLevel, ToolClassification, ToolEvidence, ToolOverride};
+use crate::parse::Verdict;
+use crate::parse::lexicon::Lexicon;
+use crate::parse::reading::{Act, Facts, Format, Reading};
+use crate::parse::risk;
+use crate::parse::sign::Sign;
+
+use super::Tool;
+use super::classify::{self, Read};
+use super::load::Definition;
+
+/// A tool in the catalogue.
+#[derive(Debug)]
+pub(super) struct Entry {
+    name: Box<str>,
+    server: Option<Box<str>>,
+    /// The definition that was loaded last.
+    current: Arc<Read>,
+    /// The definition that was loaded first, or stood when the operator pinned or overrode the tool.
+    accepted: Arc<Read>,
+    pinned: bool,
+    set: Option<ToolOverride>,
+    tool: Arc<Tool>,
+    classification: ToolClassification,
+}
+
+impl Entry {
+    pub(super) fn new(definition: &Definition<'_>, lexicon: &Lexicon) -> Self {
+        let read = Arc::new(classify::read(definition, lexicon));
+        Self::of(definition.name.into(), definition.server.map(Into::into), Arc::clone(&read), read, false, None)
+    }
+
+    /// The same tool under another definition.
+    pub(super) fn redefined(&self, definition: &Definition<'_>, lexicon: &Lexicon) -> Self {
+        let current = Arc::new(classify::read(definition, lexicon));
+        let accepted = Arc::clone(&self.accepted);
+        Self::of(self.name.clone(), self.server.clone(), current, accepted, self.pinned, self.set.clone())
+    }
+
+    /// The tool as an operator says, by its present definition.
+    pub(super) fn overridden(&self, given: ToolOverride) -> Result<Self, Error> {
+        if given.reason.trim().is_empty() {
+            return Err(Error::input("reason", "is blank; expected why the classification is overridden"));
+        }
+        let is_foreign = |capability: &&Capability| capability.resource().is_none() || capability.operation().is_none();
+        if let Some(foreign) = given.capabilities.iter().find(is_foreign) {
+            let message = format!("{foreign} is not of the built-in vocabulary");
+            return Err(Error::input("capabilities", message));
+        }
+        let current = Arc::clone(&self.current);
+        Ok(Self::of(self.name.clone(), self.server.clone(), Arc::clone(&current), current, self.pinned, Some(given)))
+    }
+
+    /// The tool with its present definition pinned, or no longer.
+    pub(super) fn pinned(&self, is_pinned: bool) -> Self {
+        let current = Arc::clone(&self.current);
+        Self::of(self.name.clone(), self.server.clone(), Arc::clone(&current), current, is_pinned, self.set.clone())
+    }
+
+    fn of(
+        name: Box<str>,
+        server: Option<Box<str>>,
+        current: Arc<Read>,
+        accepted: Arc<Read>,
+        pinned: bool,
+        set: Option<ToolOverride>,
+    ) -> Self {
+        let changed = current.digest != accepted.digest;
+        let is_held = pinned || set.is_some();
+        let (mut acts, mut at_worst) = match &set {
+            Some(set) => (as_set(&accepted.acts, set), as_set(&accepted.at_worst(), set)),
+            None if is_held || !changed => (accepted.acts.clone(), accepted.at_worst()),
+            // Nobody vouches for either definition: both count.
+            None => (joined(&current.acts, &accepted.acts), joined(&current.at_worst(), &accepted.at_worst())),
+        };
+        if changed {
+            let level = |acts: &[Act]| acts.iter().map(|act| risk::assess(act, &Facts::default()).level).max();
+            // A tool that was vouched for and is another one now: nobody knows what a call does.
+            let least = if is_held { level(&current.acts).max(Some(RiskLevel::High)) } else { None };
+            for act in &mut acts {
+                act.signs.add(Sign::ToolChanged);
+                act.risk = act.risk.max(least);
+                act.is_set = false;
+            }
+            if !is_held {
+                for act in &mut at_worst {
+                    act.signs.add(Sign::ToolChanged);
+                }
+            }
+        }
+        let shown = if is_held { &accepted } else { &current };
+        let classification = classification(&name, server.as_deref(), shown, at_worst, (pinned, changed), set.as_ref());
+        let through = if set.is_some() && !changed { None } else { current.through };
+        let tool = Tool { acts, through, known: current.known, has_dry_run: current.has_dry_run };
+        Self { name, server, current, accepted, pinned, set, tool: Arc::new(tool), classification }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn server(&self) -> Option<&str> {
+        self.server.as_deref()
+    }
+
+    pub(super) fn key(&self) -> (Option<Box<str>>, Box<str>) {
+        (self.server.clone(), self.name.clone())
+    }
+
+    pub(super) fn is_of(&self, digest: Digest) -> bool {
+        self.current.digest == digest
+    }
+
+    pub(super) fn is_changed(&self) -> bool {
+        self.current.digest != self.accepted.digest
+    }
+
+    pub(super) fn tool(&self) -> Arc<Tool> {
+        Arc::clone(&self.tool)
+    }
+
+    pub(super) const fn classification(&self) -> &ToolClassification {
+        &self.classification
+    }
+
+    /// Every form of its name that a call may use.
+    pub(super) fn names(&self) -> Vec<Box<str>> {
+        let name = &self.name;
+        let mut names = vec![name.clone()];
+        if let Some(server) = &self.server {
+            names.extend(
+                [
+                    format!("mcp__{server}__{name}"),
+                    format!("{server}__{name}"),
+                    format!("{server}.{name}"),
+                    format!("{server}/{name}"),
+                    format!("{server}:{name}"),
+                ]
+                .map(Into::into),
+            );
+        }
+        names
+    }
+}
+
+/// The acts as an operator says.
+fn as_set(acts: &[Act], set: &ToolOverride) -> Vec<Act> {
+    let mut acts: Vec<Act> = if set.capabilities.is_empty() {
+        acts.to_vec()
+    } else {
+        let first = acts.first().cloned().unwrap_or_else(Act::unknown);
+        let named = set.capabilities.iter().filter_map(|capability| {
+            let (resource, operation) = (capability.resource()?, capability.operation()?);
+            let (verb, noun) = (operation.as_str(), resource.as_str());
+            // The name of what it was taken for would say what it is not.
+            let same = first.resource == resource && first.operation == operation;
+            let act = if same { first.clone() } else { Act::new(verb, noun, resource, operation, 0.95) };
+            Some(Act { found: first.found.clone(), risk: None, signs: crate::parse::sign::Signs::default(), ..act })
+        });
+        named.collect()
+    };
+    for act in &mut acts {
+        act.sure = act.sure.max(0.95);
+        if let Some(level) = set.risk {
+            act.risk = Some(level);
+            act.signs = crate::parse::sign::Signs::default();
+            act.is_set = true;
+        }
+    }
+    acts
+}
+
+fn joined(one: &[Act], other: &[Act]) -> Vec<Act> {
+    let mut reading = Reading::new(Format::ToolCall);
+    one.iter().chain(other).for_each(|act| reading.push(act.clone()));
+    reading.acts
+}
+
+fn classification(
+    name: &str,
+    server: Option<&str>,
+    read: &Read,
+    at_worst: Vec<Act>,
+    (pinned, changed): (bool, bool),
+    set: Option<&ToolOverride>,
+) -> ToolClassification {
+    let mut reading = Reading::new(Format::ToolCall);
+    for act in at_worst {
+        reading.push(act);
+    }
+    let verdict = Verdict::of(&reading);
+    let mut because = read.because.clone();
+    if let Some(set) = set {
+        let risk = set.risk.map_or_else(String::new, |risk| format!(" at {risk}"));
+        let capabilities: Vec<&str> = set.capabilities.iter().map(Capability::as_str).collect();
+        because.push(ToolEvidence::new("override", set.reason.as_str(), format!("{}{risk}", capabilities.join(", "))));
+    }
+    ToolClassification {
+        name: name.to_owned(),
+        server: server.map(str::to_owned),
+        source: read.source,
+        action: verdict.action.clone(),
+        capabilities: verdict.capabilities.clone(),
+        risk_level: verdict.risk,
+        risk_factors: verdict.factors.iter().map(|factor| (*factor).to_owned()).collect(),
+        confidence: if set.is_some() { 1.0 } else { (read.confidence * 100.0).round() / 100.0 },
+        because,
+        digest: read.digest,
+        pinned,
+        overridden: set.map(|set| set.reason.clone()),
+        changed,
+    }
+}

@@ -1,0 +1,210 @@
+//! The forms in which definitions of tools come: an MCP `tools/list` result,
+//! `OpenAI` and Anthropic `tools`, Gemini `functionDeclarations`, a plain list.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+
+use crate::model::{Digest, Error};
+
+/// Most tools that a catalogue holds.
+pub(crate) const MOST_TOOLS: usize = 10_000;
+/// Largest load, in bytes of its JSON.
+pub(crate) const MAX_CATALOGUE_BYTES: usize = 4 << 20;
+/// Deepest load.
+const MAX_DEPTH: usize = 64;
+/// Longest name of a tool or a server, in bytes.
+const LONGEST_NAME: usize = 256;
+
+/// One tool as it was handed over.
+#[derive(Debug)]
+pub(super) struct Definition<'v> {
+    pub name: &'v str,
+    pub server: Option<&'v str>,
+    pub source: &'static str,
+    pub description: &'v str,
+    pub schema: Option<&'v Map<String, Value>>,
+    pub hints: Hints,
+    /// All of it: what an agent reads may stand anywhere.
+    pub whole: &'v Value,
+    pub digest: Digest,
+}
+
+/// The hints of MCP, where they were given.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Hints {
+    pub read_only: Option<bool>,
+    pub destructive: Option<bool>,
+    pub idempotent: Option<bool>,
+    pub open_world: Option<bool>,
+}
+
+/// Reads the definitions of one load; a faulty one refuses it whole.
+pub(super) fn definitions<'v>(value: &'v Value, server: Option<&'v str>) -> Result<Vec<Definition<'v>>, Error> {
+    if depth(value, MAX_DEPTH) > MAX_DEPTH {
+        return Err(Error::input("tools", format!("nested more than {MAX_DEPTH} levels deep")));
+    }
+    let size = size(value);
+    if size > MAX_CATALOGUE_BYTES {
+        return Err(Error::PayloadTooLarge { what: "catalogue", size, limit: MAX_CATALOGUE_BYTES });
+    }
+    if let Some(server) = server {
+        check_name("server", server)?;
+    }
+    let mut found = Vec::new();
+    gather(unwrapped(value), None, server, &mut found)?;
+    let mut names = HashSet::new();
+    for definition in &found {
+        if !names.insert(definition.name) {
+            return Err(Error::input("tools", format!("the tool {:.60?} stands twice", definition.name)));
+        }
+    }
+    if found.len() > MOST_TOOLS {
+        return Err(too_many(found.len()));
+    }
+    Ok(found)
+}
+
+pub(super) fn too_many(count: usize) -> Error {
+    Error::input("tools", format!("{count} tools; at most {MOST_TOOLS} are held"))
+}
+
+/// The list of tools inside a JSON-RPC message or an object.
+fn unwrapped(value: &Value) -> &Value {
+    let inside = |value: &'_ Value, key: &str| value.get(key).is_some();
+    let value = value.get("result").filter(|_| !inside(value, "name")).unwrap_or(value);
+    value.get("tools").filter(|tools| tools.is_array()).unwrap_or(value)
+}
+
+fn gather<'v>(
+    value: &'v Value,
+    source: Option<&'static str>,
+    server: Option<&'v str>,
+    found: &mut Vec<Definition<'v>>,
+) -> Result<(), Error> {
+    let wrong = |what: &str| Error::input("tools", format!("tool {}: {what}", found.len() + 1));
+    let fields = match value {
+        Value::Array(items) => {
+            return items.iter().try_for_each(|item| {
+                if item.is_object() {
+                    gather(item, source, server, found)
+                } else {
+                    Err(Error::input("tools", format!("tool {}: expected an object", found.len() + 1)))
+                }
+            });
+        }
+        Value::Object(fields) => fields,
+        _ => return Err(wrong("expected a tools/list result, a list of tools, or functionDeclarations")),
+    };
+    for key in ["functionDeclarations", "function_declarations"] {
+        if let Some(declared) = fields.get(key) {
+            return gather(declared, Some("gemini"), server, found);
+        }
+    }
+    let (fields, source) = match fields.get("function") {
+        Some(Value::Object(function)) => (function, "openai"),
+        _ => (fields, source.unwrap_or_else(|| form(fields))),
+    };
+    let text = |key: &str| fields.get(key).and_then(Value::as_str);
+    let name = match fields.get("name") {
+        // Tools that the provider brings have a type alone.
+        None => text("type").filter(|kind| *kind != "function").ok_or_else(|| wrong("name is missing"))?,
+        Some(name) => name.as_str().ok_or_else(|| wrong("name: expected a string"))?,
+    };
+    check_name("name", name)?;
+    let description = match fields.get("description") {
+        None | Some(Value::Null) => "",
+        Some(text) => text.as_str().ok_or_else(|| wrong("description: expected a string"))?,
+    };
+    let schema = ["inputSchema", "input_schema", "parameters", "parametersJsonSchema", "schema"]
+        .iter()
+        .find_map(|key| fields.get(*key))
+        .and_then(Value::as_object);
+    let annotations = fields.get("annotations").or_else(|| fields.get("hints")).and_then(Value::as_object);
+    let hint = |key: &str| match annotations.and_then(|hints| hints.get(key)).or_else(|| fields.get(key)) {
+        None | Some(Value::Null) => Ok(None),
+        Some(hint) => hint.as_bool().map(Some).ok_or_else(|| wrong(&format!("{key}: expected true or false"))),
+    };
+    let hints = Hints {
+        read_only: hint("readOnlyHint")?,
+        destructive: hint("destructiveHint")?,
+        idempotent: hint("idempotentHint")?,
+        open_world: hint("openWorldHint")?,
+    };
+    found.push(Definition { name, server, source, description, schema, hints, whole: value, digest: digest(value) });
+    Ok(())
+}
+
+/// The form of a definition by the key of its schema.
+fn form(fields: &Map<String, Value>) -> &'static str {
+    if fields.contains_key("inputSchema") || fields.contains_key("annotations") {
+        "mcp"
+    } else if fields.contains_key("input_schema") {
+        "anthropic"
+    } else if fields.get("type").and_then(Value::as_str) == Some("function") {
+        "openai"
+    } else {
+        "list"
+    }
+}
+
+fn check_name(field: &'static str, name: &str) -> Result<(), Error> {
+    if name.trim().is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
+        let message = format!("{name:.60?}: expected 1 to {LONGEST_NAME} bytes without control characters");
+        return Err(Error::input(field, message));
+    }
+    Ok(())
+}
+
+/// SHA-256 over the JSON; keys stand sorted in a parsed value.
+fn digest(value: &Value) -> Digest {
+    let mut hash = Hashed(Sha256::new());
+    // Writing into a hash cannot fail.
+    let _ = serde_json::to_writer(&mut hash, value);
+    Digest::new(hash.0.finalize().into())
+}
+
+struct Hashed(Sha256);
+
+impl Write for Hashed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The bytes of the JSON, counted without being kept.
+fn size(value: &Value) -> usize {
+    struct Counted(usize);
+    impl Write for Counted {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counted = Counted(0);
+    let _ = serde_json::to_writer(&mut counted, value);
+    counted.0
+}
+
+/// The depth of a value; the descent ends one level past `limit`.
+fn depth(value: &Value, limit: usize) -> usize {
+    if limit == 0 {
+        return 1;
+    }
+    match value {
+        Value::Object(map) => 1 + map.values().map(|value| depth(value, limit - 1)).max().unwrap_or(0),
+        Value::Array(items) => 1 + items.iter().map(|item| depth(item, limit - 1)).max().unwrap_or(0),
+        _ => 0,
+    }
+}

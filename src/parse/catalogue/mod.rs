@@ -1,0 +1,164 @@
+//! The catalogue: the tools that a runtime handed over, each classified once, so
+//! that a call resolves by name at once.
+//!
+//! It takes in definitions (MCP, `OpenAI`, Anthropic, Gemini, or a plain list) and
+//! an operator's overrides and pins, and hands out the acts of a tool by its name.
+//! A catalogue is never changed: each load makes another one, so that a parse in
+//! flight finishes on the one it began with. It promises that a definition, its
+//! hints included, can raise what a tool's name says and never lower it, and that
+//! another definition under a known name is noticed.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `load.rs` | the forms of definitions, and their limits |
+//! | `classify.rs` | from a definition to acts |
+//! | `description.rs` | what a description says that the tool does |
+//! | `poison.rs` | descriptions that speak to the agent |
+//! | `entry.rs` | one tool's state: accepted, changed, pinned, overridden |
+
+mod classify;
+mod description;
+mod entry;
+mod load;
+mod poison;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::model::{CatalogueReport, Error, ToolClassification, ToolOverride};
+
+use super::format::{Known, Through};
+use super::lexicon::Lexicon;
+use super::reading::Act;
+use entry::Entry;
+
+/// The tools that are known by name.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Catalogue {
+    entries: Vec<Arc<Entry>>,
+    /// The tools by each form of their name. Several servers can have one of the same name: all count.
+    index: HashMap<Box<str>, Vec<Arc<Tool>>>,
+}
+
+/// What a call needs to know of a tool.
+#[derive(Debug)]
+pub(crate) struct Tool {
+    pub acts: Vec<Act>,
+    pub through: Option<Through>,
+    pub known: Option<&'static Known>,
+    /// Whether `dry_run` is one of its arguments.
+    pub has_dry_run: bool,
+}
+
+impl Catalogue {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The tools of that name: as handed over, or behind their server's name.
+    pub(crate) fn find(&self, name: &str) -> Option<&[Arc<Tool>]> {
+        if self.index.is_empty() {
+            return None;
+        }
+        self.index.get(name).map(Vec::as_slice)
+    }
+
+    /// The catalogue with the definitions of one load in it, or nothing of them.
+    pub(super) fn load(
+        &self,
+        definitions: &Value,
+        server: Option<&str>,
+        lexicon: &Lexicon,
+    ) -> Result<(Self, CatalogueReport), Error> {
+        let definitions = load::definitions(definitions, server)?;
+        let mut entries = self.entries.clone();
+        let mut places: HashMap<(Option<Box<str>>, Box<str>), usize> =
+            entries.iter().enumerate().map(|(place, entry)| (entry.key(), place)).collect();
+        let mut report = CatalogueReport { tools: Vec::new(), added: 0, unchanged: 0, changed: Vec::new(), total: 0 };
+        for definition in &definitions {
+            let key = (server.map(Into::into), definition.name.into());
+            let entry = match places.get(&key).and_then(|&place| entries.get_mut(place)) {
+                Some(known) if known.is_of(definition.digest) => {
+                    report.unchanged += 1;
+                    Arc::clone(known)
+                }
+                Some(known) => {
+                    *known = Arc::new(known.redefined(definition, lexicon));
+                    Arc::clone(known)
+                }
+                None => {
+                    report.added += 1;
+                    places.insert(key, entries.len());
+                    let entry = Arc::new(Entry::new(definition, lexicon));
+                    entries.push(Arc::clone(&entry));
+                    entry
+                }
+            };
+            if entry.is_changed() {
+                report.changed.push(definition.name.to_owned());
+            }
+            report.tools.push(entry.classification().clone());
+        }
+        if entries.len() > load::MOST_TOOLS {
+            return Err(load::too_many(entries.len()));
+        }
+        report.total = entries.len();
+        Ok((Self::of(entries), report))
+    }
+
+    /// The catalogue in which one tool is what an operator says.
+    pub(crate) fn overridden(&self, name: &str, given: ToolOverride) -> Result<(Self, ToolClassification), Error> {
+        let server = given.server.clone();
+        self.with_entry(name, server.as_deref(), |entry| entry.overridden(given))
+    }
+
+    /// The catalogue in which one tool's present classification is pinned, or no longer.
+    pub(crate) fn pinned(
+        &self,
+        name: &str,
+        server: Option<&str>,
+        is_pinned: bool,
+    ) -> Result<(Self, ToolClassification), Error> {
+        self.with_entry(name, server, |entry| Ok(entry.pinned(is_pinned)))
+    }
+
+    /// Every tool, in the order of its first load.
+    pub(crate) fn list(&self) -> Vec<ToolClassification> {
+        self.entries.iter().map(|entry| entry.classification().clone()).collect()
+    }
+
+    fn with_entry(
+        &self,
+        name: &str,
+        server: Option<&str>,
+        change: impl FnOnce(&Entry) -> Result<Entry, Error>,
+    ) -> Result<(Self, ToolClassification), Error> {
+        let mut entries = self.entries.clone();
+        let mut named =
+            entries.iter_mut().filter(|entry| entry.name() == name && (server.is_none() || entry.server() == server));
+        let entry = match (named.next(), named.next()) {
+            (Some(entry), None) => entry,
+            (None, _) => {
+                return Err(Error::input("name", format!("there is no tool {name:.60?} in the catalogue")));
+            }
+            (Some(_), Some(_)) => {
+                return Err(Error::input("server", format!("several servers have a tool {name:.60?}; expected which")));
+            }
+        };
+        *entry = Arc::new(change(entry)?);
+        let classification = entry.classification().clone();
+        Ok((Self::of(entries), classification))
+    }
+
+    fn of(entries: Vec<Arc<Entry>>) -> Self {
+        let mut index: HashMap<Box<str>, Vec<Arc<Tool>>> = HashMap::with_capacity(entries.len() * 2);
+        for entry in &entries {
+            for name in entry.names() {
+                index.entry(name).or_default().push(entry.tool());
+            }
+        }
+        Self { entries, index }
+    }
+}

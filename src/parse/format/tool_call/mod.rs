@@ -1,0 +1,213 @@
+//! Structured tool calls, recognised by shape: MCP, `OpenAI`, Anthropic, Gemini,
+//! `LangChain`, a bare name with arguments, and calls written as expressions.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `json.rs` | JSON as it stands in the text |
+//! | `shape.rs` | where the calls stand in a message |
+//! | `expression.rs` | calls written as expressions |
+//! | `arguments.rs` | what the arguments of a call add |
+//! | `secret.rs` | secrets in content |
+//! | `known.rs` | what is known of tool calls (`data/tools.toml`) |
+//!
+//! A call whose name stands in the catalogue is what the catalogue says; its
+//! arguments are read all the same, and can only raise.
+
+mod arguments;
+mod expression;
+mod json;
+mod known;
+mod secret;
+mod shape;
+
+use crate::model::{MAX_CONTEXT_DEPTH, Operation, json_depth};
+use crate::parse::catalogue::Catalogue;
+use crate::parse::lexicon::Lexicon;
+use crate::parse::reading::{Act, Format, Reading};
+use crate::parse::sign::Sign;
+
+use super::name;
+use arguments::Arguments;
+use expression::Expression;
+use json::Json;
+pub(crate) use known::{Known, Role, Through, own_part, tools};
+use shape::Call;
+
+/// Reads a text that is a tool call, or was meant as one; other texts are none.
+pub(super) fn read(text: &str, lexicon: &Lexicon, catalogue: &Catalogue) -> Option<Reading> {
+    let text = unwrapped(text);
+    if !text.starts_with(['{', '[', '"']) {
+        return None;
+    }
+    let mut reader = Reader::new(lexicon, catalogue);
+    // Depth is told from the brackets before a tree is built: a hostile text costs no stack.
+    if json_depth(text) > MAX_CONTEXT_DEPTH {
+        reader.reading.push(Act::unclear_execution("tool"));
+        return Some(reader.reading);
+    }
+    let (values, is_complete) = json::values(text);
+    match (values.as_slice(), is_complete) {
+        // JSON in a string: what it holds is meant.
+        ([Json::Text(inner)], true) => {
+            let inner = inner.trim();
+            return inner.starts_with(['{', '[']).then(|| read(inner, lexicon, catalogue)).flatten();
+        }
+        ([], true) => return None,
+        ([_, ..], true) => reader.values(&values),
+        (values, false) => {
+            let is_meant = text.starts_with(['{', '[']) && tools().marks_call(text);
+            if !is_meant {
+                return None;
+            }
+            // Another reader could make more of it than this one.
+            reader.values(values);
+            reader.reading.push(Act::unclear_execution("tool").from_operation(text));
+        }
+    }
+    Some(reader.reading)
+}
+
+/// Reads `send_email(to="bob@example.com")`, or a list of such calls.
+pub(super) fn read_expression(text: &str, lexicon: &Lexicon, catalogue: &Catalogue) -> Option<Reading> {
+    let mut reader = Reader::new(lexicon, catalogue);
+    match expression::read(text) {
+        Expression::None => return None,
+        Expression::Broken => reader.reading.push(Act::unclear_execution("tool").from_operation(text)),
+        Expression::Calls(calls) => {
+            for call in &calls {
+                let call = Call { names: vec![call.name], arguments: vec![&call.arguments], ..Call::default() };
+                reader.call(&call);
+            }
+        }
+    }
+    Some(reader.reading)
+}
+
+/// The text without the marks that models put around a call.
+fn unwrapped(text: &str) -> &str {
+    let trimmed = text.trim();
+    for (open, close) in WRAPS {
+        if let Some(inner) = trimmed.strip_prefix(open).map(str::trim) {
+            let inner = inner.strip_suffix(close).unwrap_or(inner).trim();
+            if inner.starts_with(['{', '[']) {
+                return inner;
+            }
+        }
+    }
+    trimmed
+}
+
+/// Reads the calls of one message.
+struct Reader<'l> {
+    lexicon: &'l Lexicon,
+    catalogue: &'l Catalogue,
+    reading: Reading,
+    /// How many texts were unpacked to get here: JSON in a string in JSON.
+    unpacked: u8,
+}
+
+/// What the names of a call say.
+#[derive(Default)]
+struct Named<'n> {
+    acts: Vec<Act>,
+    through: Option<Through>,
+    known: Option<&'static Known>,
+    /// The first name: its arguments are a program's where it is one's.
+    program: Option<&'n str>,
+    /// Whether `dry_run` is an argument that the tool does not have.
+    ignores_dry_run: bool,
+}
+
+impl<'l> Reader<'l> {
+    fn new(lexicon: &'l Lexicon, catalogue: &'l Catalogue) -> Self {
+        Self { lexicon, catalogue, reading: Reading::new(Format::ToolCall), unpacked: 0 }
+    }
+
+    fn values(&mut self, values: &[Json<'_>]) {
+        for value in values {
+            let calls = shape::calls(value);
+            if calls.is_empty() {
+                // JSON without a call: data of unknown purpose, which may hold a command.
+                self.call(&Call { arguments: vec![value], ..Call::default() });
+            }
+            for call in &calls {
+                self.call(call);
+            }
+        }
+    }
+
+    /// Reads one call: the tool by its names, then the arguments.
+    fn call(&mut self, call: &Call<'_>) {
+        let mut named = self.named(&call.names);
+        let mut acts = std::mem::take(&mut named.acts).into_iter();
+        let mut act = acts.next().unwrap_or_else(Act::unknown);
+        for other in acts {
+            self.reading.push(other);
+        }
+        if call.is_unclear {
+            self.reading.push(Act::unclear_execution("tool"));
+        }
+        let is_told = Arguments::new(self, &mut act, &named).read(call);
+        if is_told && call.names.len() == 1 && !act.is_set {
+            // What the tool runs is what it does.
+            return;
+        }
+        match named.through {
+            Some(Through::Command | Through::Code | Through::Sql) if !is_told && !act.is_set => {
+                act = act.at_risk(crate::model::RiskLevel::High).marked(Sign::Unclear);
+            }
+            _ if act.is_unknown() => act.signs.add(Sign::Unclear),
+            _ => {}
+        }
+        self.reading.push(act);
+    }
+
+    fn named<'n>(&mut self, names: &[&'n str]) -> Named<'n> {
+        let mut all = Named::default();
+        for name in names {
+            all.program = all.program.or(Some(name));
+            if let Some(found) = self.catalogue.find(name) {
+                for tool in found {
+                    all.acts.extend(tool.acts.iter().cloned());
+                    all.through = all.through.or(tool.through);
+                    all.known = all.known.or(tool.known);
+                    all.ignores_dry_run |= !tool.has_dry_run;
+                }
+                continue;
+            }
+            if !self.catalogue.is_empty() {
+                self.reading.facts.signs.add(Sign::NotInCatalogue);
+                self.reading.facts.show(Sign::NotInCatalogue, name);
+            }
+            if let Some(known) = tools().known(name) {
+                all.acts.push(known.act.clone().from_operation(name));
+                all.through = all.through.or(known.through);
+                all.known = all.known.or(Some(known));
+                continue;
+            }
+            let acts = name::of_tool(name, self.lexicon);
+            if acts.is_empty() {
+                all.acts.push(Act::unknown().from_operation(name));
+            }
+            all.acts.extend(acts);
+        }
+        all
+    }
+}
+
+/// Whether an act changes something or hands it to somebody.
+const fn changes(operation: Operation) -> bool {
+    !matches!(operation, Operation::Read | Operation::Unknown)
+}
+
+/// Marks that models put around calls.
+const WRAPS: &[(&str, &str)] = &[
+    ("<tool_call>", "</tool_call>"),
+    ("<function_call>", "</function_call>"),
+    ("<tool_use>", "</tool_use>"),
+    ("<functioncall>", ""),
+    ("[TOOL_CALLS]", ""),
+    ("```json", "```"),
+    ("```tool_call", "```"),
+    ("```tool_code", "```"),
+];
