@@ -206,7 +206,24 @@ impl Sentence<'_, '_> {
                     self.lexicon.verb(verb).operation,
                     Operation::Delete | Operation::Admin | Operation::Transfer | Operation::Execute
                 );
-            return (is_means || lead.is_some_and(|lead| lead.is(Function::Lead))).then_some(Manner::Asked);
+            // "Roll back to a snapshot, destroying newer ones": it comes along.
+            let comes_along = before.is_some_and(|place| place > self.from)
+                && lead.is_some_and(|lead| matches!(lead.word, "," | "(" | "and" | "while" | "then"))
+                && matches!(
+                    self.lexicon.verb(verb).operation,
+                    Operation::Delete | Operation::Admin | Operation::Transfer | Operation::Send
+                )
+                && token.entry.noun.is_none()
+                && (self.from..index).any(|place| {
+                    self.tokens.get(place).is_some_and(|token| token.entry.verb.is_some_and(|(_, form)| form == Form::Base))
+                });
+            let is_led = lead.is_some_and(|lead| lead.is(Function::Lead));
+            return (is_means || is_led || comes_along).then_some(Manner::Asked);
+        }
+        // "Removes all listed folders": a description of what is done opens without a subject.
+        let opens = before.is_none() && form == Form::Third && index + 1 < self.to && !self.reads_as_noun(index);
+        if opens && !in_question {
+            return Some(Manner::Asked);
         }
         if form != Form::Base {
             return None;

@@ -246,6 +246,7 @@ const fn is_guarded(resource: Resource) -> bool {
             | Resource::Network
             | Resource::Config
             | Resource::Code
+            | Resource::Analytics
     )
 }
 

@@ -87,6 +87,7 @@ impl<'a> Cutter<'a> {
                     self.chunk();
                 }
                 '?' | '!' | ';' => self.take(c.len_utf8(), Kind::Stop),
+                '*' if self.pattern() => {}
                 _ => self.take(c.len_utf8(), Kind::Mark),
             }
         }
@@ -100,6 +101,18 @@ impl<'a> Cutter<'a> {
     fn take(&mut self, length: usize, kind: Kind) {
         self.tokens.push(Piece { start: self.at, end: self.at + length, kind });
         self.at += length;
+    }
+
+    /// Takes a pattern of file names: `*.txt`.
+    fn pattern(&mut self) -> bool {
+        let rest = self.rest();
+        let end = rest.find(|c: char| c.is_whitespace() || matches!(c, ',' | ')' | '"' | '\'')).unwrap_or(rest.len());
+        let whole = rest.get(..end).unwrap_or("").trim_end_matches('.');
+        let is_pattern = whole.len() > 2 && whole.starts_with("*.") && whole.chars().skip(2).all(|c| c.is_alphanumeric() || c == '*');
+        if is_pattern {
+            self.take(whole.len(), Kind::Path);
+        }
+        is_pattern
     }
 
     /// Takes what stands between this mark and its partner, if it has one.
@@ -263,6 +276,14 @@ pub(crate) fn classify(chunk: &str) -> Option<Kind> {
         && !host.starts_with('.')
     {
         return Some(Kind::Email);
+    }
+    // ".log", ".tar.gz": an ending, or a hidden file.
+    if first == '.'
+        && chunk.len() > 2
+        && chunk.chars().skip(1).all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
+        && !chunk.contains("..")
+    {
+        return Some(Kind::Path);
     }
     let rooted = chunk.len() > 1 && ["/", "./", "../", "~/"].iter().any(|root| chunk.starts_with(root));
     if rooted || chunk.get(1..3) == Some(":\\") {
