@@ -30,12 +30,25 @@ pub(super) struct Arguments<'r, 'l> {
     dry_run: Option<bool>,
     /// Something is switched off.
     switches_off: bool,
+    /// What is switched off is what the tool is about.
+    switches_tool: bool,
 }
 
 impl<'r, 'l> Arguments<'r, 'l> {
     pub(super) fn new(reader: &'r mut Reader<'l>, act: &'r mut Act, named: &Named<'r>) -> Self {
         let &Named { through, known, ignores_dry_run, program: name, .. } = named;
-        Self { reader, act, through, known, ignores_dry_run, name, is_told: false, dry_run: None, switches_off: false }
+        Self {
+            reader,
+            act,
+            through,
+            known,
+            ignores_dry_run,
+            name,
+            is_told: false,
+            dry_run: None,
+            switches_off: false,
+            switches_tool: false,
+        }
     }
 
     /// Reads them all; whether what the tool does was told by them.
@@ -183,7 +196,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
                 self.reader.reading.facts.note_count(value.clamp(0.0, 1e15) as u64);
             }
             Some(Role::Force | Role::Bulk | Role::Public | Role::DryRun) => self.flag(key, value != 0.0),
-            None if value == 0.0 => self.switches_off = true,
+            None if value == 0.0 => self.switched_off(key),
             _ => {}
         }
     }
@@ -202,9 +215,14 @@ impl<'r, 'l> Arguments<'r, 'l> {
             (Some(Role::Bulk), true) => self.sign(Sign::Bulk, key),
             (Some(Role::Public), true) => self.opened(key),
             (Some(Role::DryRun), flag) => self.dry_run = Some(self.dry_run.unwrap_or(true) && flag),
-            (_, false) => self.switches_off = true,
+            (_, false) => self.switched_off(key),
             _ => {}
         }
+    }
+
+    fn switched_off(&mut self, key: &str) {
+        self.switches_off = true;
+        self.switches_tool |= tools().value("switches", key);
     }
 
     fn sign(&mut self, sign: Sign, found: &str) {
@@ -257,7 +275,9 @@ impl<'r, 'l> Arguments<'r, 'l> {
             _ => {}
         }
         if matches!(role, None | Some(Role::Path | Role::Idle | Role::Url)) {
-            self.switches_off |= tools().value("off", text);
+            if tools().value("off", text) {
+                self.switched_off(key);
+            }
             self.injected(text);
         }
     }
@@ -395,6 +415,9 @@ impl<'r, 'l> Arguments<'r, 'l> {
             return;
         }
         let last = text.rsplit(['/', ':', '.']).next().unwrap_or(text);
+        if tools().value("open", text) {
+            return self.opened(text);
+        }
         if !(tools().value("administrator", text) || tools().value("administrator", last)) {
             return;
         }
@@ -530,6 +553,9 @@ impl<'r, 'l> Arguments<'r, 'l> {
     /// `set_config(key="audit_log.enabled", value=false)`: a control that is switched off.
     fn control(&mut self, call: &Call<'_>) {
         let mut line = String::new();
+        if self.switches_tool {
+            call.names.iter().for_each(|name| push_words(name, &mut line));
+        }
         for value in &call.arguments {
             gather(value, &mut line);
         }
