@@ -182,6 +182,10 @@ pub(super) fn act(words: &[String], resource: Option<Resource>, lexicon: &Lexico
     };
     let verb = verb_place.and_then(|place| tokens.get(place)?.entry.verb).map(|(id, _)| lexicon.verb(id));
     let Some(verb) = verb else {
+        if words.last().is_some_and(|last| tools().name_word("deeds", last)) {
+            let last = words.last().map_or("money", String::as_str);
+            return Some(Act::new("make", last, Resource::Payment, Operation::Transfer, 0.6));
+        }
         // "weather", "calendar_events": a noun alone looks.
         let (name, named, _) = noun?;
         let mut act = Act::new("get", &name.replace([' ', '-'], "_"), named, Operation::Read, 0.45);
