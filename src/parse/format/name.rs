@@ -51,7 +51,11 @@ pub(super) fn words(name: &str) -> Vec<String> {
 /// Empty when the name says nothing.
 pub(crate) fn of_tool(name: &str, lexicon: &Lexicon) -> Vec<Act> {
     let own = own_part(name).unwrap_or(name);
-    let own_words = spelled_out(&words(own), lexicon);
+    let own_words = words(own);
+    if let Some(acts) = of_program(&own_words, lexicon) {
+        return acts.into_iter().map(|act| act.told_by(name).named_by(name)).collect();
+    }
+    let own_words = spelled_out(&own_words, lexicon);
     let around = || spelled_out(&words(name), lexicon);
     let mut first = act(&own_words, None, lexicon);
     if first.as_ref().is_none_or(|act| act.sure < 0.8) && own.len() < name.len() {
@@ -84,10 +88,23 @@ pub(crate) fn of_tool(name: &str, lexicon: &Lexicon) -> Vec<Act> {
             Act { resource: Resource::Customer, operation: Operation::Delete, is_entailed: true, ..first.clone() };
         others.push(record);
     }
+    if first.operation == Operation::Write && tools().name_word("extracts", &first.verb) {
+        // What is taken out is read, all of it.
+        let read = Act { operation: Operation::Read, is_entailed: true, ..first.clone() };
+        others.push(read.marked(Sign::Bulk));
+    }
     first = first.told_by(name).named_by(name);
     let mut acts = vec![first];
     acts.extend(others.into_iter().map(|act| act.told_by(name).named_by(name)));
     acts
+}
+
+/// `git_push` is what `git push` is, where the program's table is sure of it.
+fn of_program(words: &[String], lexicon: &Lexicon) -> Option<Vec<Act>> {
+    let is_program = words.len() > 1 && words.first().is_some_and(|first| tools().name_word("programs", first));
+    let reading = is_program.then(|| super::shell::read(&words.join(" "), lexicon))?;
+    let is_sure = reading.acts.iter().all(|act| act.sure > 0.5 && !act.signs.has(Sign::Unclear));
+    (is_sure && !reading.acts.is_empty()).then_some(reading.acts)
 }
 
 /// A verb whose noun says nothing: what is done is known, to what is not.
@@ -165,6 +182,10 @@ pub(super) fn act(words: &[String], resource: Option<Resource>, lexicon: &Lexico
     };
     let verb = verb_place.and_then(|place| tokens.get(place)?.entry.verb).map(|(id, _)| lexicon.verb(id));
     let Some(verb) = verb else {
+        if words.last().is_some_and(|last| tools().name_word("deeds", last)) {
+            let last = words.last().map_or("money", String::as_str);
+            return Some(Act::new("make", last, Resource::Payment, Operation::Transfer, 0.6));
+        }
         // "weather", "calendar_events": a noun alone looks.
         let (name, named, _) = noun?;
         let mut act = Act::new("get", &name.replace([' ', '-'], "_"), named, Operation::Read, 0.45);

@@ -215,7 +215,9 @@ impl Sentence<'_, '_> {
                 )
                 && token.entry.noun.is_none()
                 && (self.from..index).any(|place| {
-                    self.tokens.get(place).is_some_and(|token| token.entry.verb.is_some_and(|(_, form)| form == Form::Base))
+                    self.tokens
+                        .get(place)
+                        .is_some_and(|token| token.entry.verb.is_some_and(|(_, form)| form == Form::Base))
                 });
             let is_led = lead.is_some_and(|lead| lead.is(Function::Lead));
             return (is_means || is_led || comes_along).then_some(Manner::Asked);

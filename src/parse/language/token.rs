@@ -108,7 +108,9 @@ impl<'a> Cutter<'a> {
         let rest = self.rest();
         let end = rest.find(|c: char| c.is_whitespace() || matches!(c, ',' | ')' | '"' | '\'')).unwrap_or(rest.len());
         let whole = rest.get(..end).unwrap_or("").trim_end_matches('.');
-        let is_pattern = whole.len() > 2 && whole.starts_with("*.") && whole.chars().skip(2).all(|c| c.is_alphanumeric() || c == '*');
+        let is_pattern = whole.len() > 2
+            && whole.starts_with("*.")
+            && whole.chars().skip(2).all(|c| c.is_alphanumeric() || c == '*');
         if is_pattern {
             self.take(whole.len(), Kind::Path);
         }

@@ -5,22 +5,30 @@
 use std::borrow::Cow;
 
 use crate::model::{MAX_CONTEXT_DEPTH, Operation, Resource, RiskLevel, json_depth};
-use crate::parse::language::{Kind, Token, classify, tokenise};
+use crate::parse::language::{Kind, classify};
 use crate::parse::reading::Act;
-use crate::parse::risk;
 use crate::parse::sign::Sign;
 
-use super::super::{code, english, http, name, place, shell, sql};
+use super::super::{code, english, http, shell, sql};
 use super::json::{Field, Json, values};
 use super::known::{Known, Part, Role, Through, own_part, tools};
 use super::shape::{self, Call};
 use super::{Named, Reader, changes, secret};
 
+/// What a call switches off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Switched {
+    Nothing,
+    Something,
+    /// What the tool itself is about: `configure_logging(enabled=false)`.
+    Tool,
+}
+
 /// Reads the arguments of one call.
 pub(super) struct Arguments<'r, 'l> {
-    reader: &'r mut Reader<'l>,
-    act: &'r mut Act,
-    through: Option<Through>,
+    pub(super) reader: &'r mut Reader<'l>,
+    pub(super) act: &'r mut Act,
+    pub(super) through: Option<Through>,
     known: Option<&'static Known>,
     ignores_dry_run: bool,
     name: Option<&'r str>,
@@ -28,14 +36,23 @@ pub(super) struct Arguments<'r, 'l> {
     is_told: bool,
     /// Whether every `dry_run` says so.
     dry_run: Option<bool>,
-    /// Something is switched off.
-    switches_off: bool,
+    pub(super) switched_off: Switched,
 }
 
 impl<'r, 'l> Arguments<'r, 'l> {
     pub(super) fn new(reader: &'r mut Reader<'l>, act: &'r mut Act, named: &Named<'r>) -> Self {
         let &Named { through, known, ignores_dry_run, program: name, .. } = named;
-        Self { reader, act, through, known, ignores_dry_run, name, is_told: false, dry_run: None, switches_off: false }
+        Self {
+            reader,
+            act,
+            through,
+            known,
+            ignores_dry_run,
+            name,
+            is_told: false,
+            dry_run: None,
+            switched_off: Switched::Nothing,
+        }
     }
 
     /// Reads them all; whether what the tool does was told by them.
@@ -52,7 +69,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         if self.dry_run == Some(true) && !self.ignores_dry_run {
             self.act.signs.add(Sign::DryRun);
         }
-        if self.switches_off && (changes(self.act.operation) || self.act.is_unknown()) {
+        if self.switched_off != Switched::Nothing && (changes(self.act.operation) || self.act.is_unknown()) {
             self.control(call);
         }
         self.is_told
@@ -183,7 +200,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
                 self.reader.reading.facts.note_count(value.clamp(0.0, 1e15) as u64);
             }
             Some(Role::Force | Role::Bulk | Role::Public | Role::DryRun) => self.flag(key, value != 0.0),
-            None if value == 0.0 => self.switches_off = true,
+            None if value == 0.0 => self.switch_off(key),
             _ => {}
         }
     }
@@ -202,12 +219,17 @@ impl<'r, 'l> Arguments<'r, 'l> {
             (Some(Role::Bulk), true) => self.sign(Sign::Bulk, key),
             (Some(Role::Public), true) => self.opened(key),
             (Some(Role::DryRun), flag) => self.dry_run = Some(self.dry_run.unwrap_or(true) && flag),
-            (_, false) => self.switches_off = true,
+            (_, false) => self.switch_off(key),
             _ => {}
         }
     }
 
-    fn sign(&mut self, sign: Sign, found: &str) {
+    pub(super) fn switch_off(&mut self, key: &str) {
+        let is_tool = self.switched_off == Switched::Tool || tools().value("switches", key);
+        self.switched_off = if is_tool { Switched::Tool } else { Switched::Something };
+    }
+
+    pub(super) fn sign(&mut self, sign: Sign, found: &str) {
         self.act.signs.add(sign);
         self.reader.reading.facts.show(sign, found);
     }
@@ -257,7 +279,9 @@ impl<'r, 'l> Arguments<'r, 'l> {
             _ => {}
         }
         if matches!(role, None | Some(Role::Path | Role::Idle | Role::Url)) {
-            self.switches_off |= tools().value("off", text);
+            if tools().value("off", text) {
+                self.switch_off(key);
+            }
             self.injected(text);
         }
     }
@@ -366,7 +390,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         }
     }
 
-    fn known_verb(&mut self, text: &str) {
+    pub(super) fn known_verb(&mut self, text: &str) {
         let Some((resource, operation)) = self.known.and_then(|known| known.under(text.trim())) else { return };
         let noun = std::mem::take(&mut self.act.noun);
         let told = Act::new(text.trim(), &noun, resource, operation, 0.9).told_by(text);
@@ -388,166 +412,6 @@ impl<'r, 'l> Arguments<'r, 'l> {
             self.act.signs.add(Sign::Outside);
         }
     }
-
-    /// A role or a right: what is handed over is admin, whatever the tool is called.
-    fn access(&mut self, text: &str) {
-        if self.act.operation == Operation::Read {
-            return;
-        }
-        let last = text.rsplit(['/', ':', '.']).next().unwrap_or(text);
-        if !(tools().value("administrator", text) || tools().value("administrator", last)) {
-            return;
-        }
-        self.sign(Sign::Administrator, text);
-        if self.act.operation != Operation::Admin {
-            let grant = Act::new("grant", "role", Resource::Permission, Operation::Admin, 0.8).told_by(text);
-            self.reader.reading.push(grant.marked(Sign::Administrator));
-        }
-    }
-
-    /// Something is opened to everybody.
-    fn opened(&mut self, found: &str) {
-        if matches!(self.act.operation, Operation::Read | Operation::Transfer) || self.act.resource == Resource::Social
-        {
-            return;
-        }
-        self.sign(Sign::OpenLink, found);
-        if self.act.operation != Operation::Admin {
-            let share = Act::new("share", "link", Resource::Permission, Operation::Admin, 0.7).told_by(found);
-            self.reader.reading.push(share.marked(Sign::OpenLink));
-        }
-    }
-
-    /// A given secret is kept with what is written.
-    fn stores_secret(&mut self, key: &str) {
-        if matches!(self.act.operation, Operation::Write | Operation::Unknown) {
-            let store = Act::new("store", "credential", Resource::Credential, Operation::Write, 0.7).named_by(key);
-            self.reader.reading.push(store);
-        }
-    }
-
-    /// What an argument says that the tool does: a verb or a method of HTTP.
-    fn doing(&mut self, key: &str, text: &str) {
-        if text.contains(' ') || text.len() > LONGEST_VERB {
-            return;
-        }
-        if self.through == Some(Through::Verb) {
-            return self.known_verb(text);
-        }
-        if matches!(self.through, Some(Through::Http)) && tools().is_http_method(text) {
-            return;
-        }
-        let words = name::words(text);
-        let mut other = match text.to_ascii_uppercase().as_str() {
-            "GET" | "HEAD" | "OPTIONS" => return,
-            "POST" if key.contains("method") => Act::new("post", "url", Resource::Web, Operation::Send, 0.7),
-            "PUT" | "PATCH" if key.contains("method") => Act::new("put", "url", Resource::Web, Operation::Write, 0.7),
-            _ => match self.verb(&words) {
-                Some(other) => other,
-                None => return,
-            },
-        };
-        other = other.told_by(text);
-        if self.act.resource != Resource::Unknown {
-            other.resource = self.act.resource;
-            other.noun.clone_from(&self.act.noun);
-        }
-        // "manage_user" with "delete" acts on who may do what.
-        if other.operation == Operation::Delete {
-            other = other.at_risk(RiskLevel::High);
-        }
-        if other.operation == Operation::Read {
-            return;
-        }
-        self.switches_off |= tools().value("off", text);
-        self.reader.reading.push(other);
-    }
-
-    /// The act of a value that is a verb, and no noun as well: "text" and "email" are kinds of things.
-    fn verb(&self, words: &[String]) -> Option<Act> {
-        let entry = self.reader.lexicon.word(words.first()?)?;
-        if words.len() == 1 && entry.noun.is_some() {
-            return None;
-        }
-        name::verb_act(words, self.act, self.reader.lexicon)
-    }
-
-    /// Paths, hosts and addresses by the shape of the value.
-    fn place(&mut self, key: &str, text: &str) {
-        if text.len() > LONGEST_PLACE {
-            return;
-        }
-        let role = tools().role(key);
-        if place::is_secret(text) {
-            self.sign(Sign::Secret, text);
-            let read = Act::new("read", "secret", Resource::Credential, Operation::Read, 0.8).named_by(text);
-            self.reader.reading.push(read.at_risk(RiskLevel::High));
-        }
-        let changes_it = !matches!(self.act.operation, Operation::Read | Operation::Send);
-        if changes_it && role != Some(Role::Url) && place::is_system(text) {
-            let system = Act::new("write", "system_file", Resource::Config, Operation::Write, 0.8).named_by(text);
-            self.reader.reading.push(system.at_risk(RiskLevel::High));
-        }
-        if self.act.operation == Operation::Delete
-            && (place::is_whole(text) && text.contains(['/', '~']) || matches!(text.trim(), "*" | "**"))
-        {
-            self.sign(Sign::Force, text);
-        }
-        let shape = if text.contains(' ') { None } else { classify(text) };
-        let is_named = matches!(role, Some(Role::Path | Role::Url));
-        if is_named || matches!(shape, Some(Kind::Email | Kind::Path | Kind::Url)) {
-            self.reader.reading.facts.note_target(text);
-        }
-        if matches!(shape, Some(Kind::Email)) && self.act.operation == Operation::Send {
-            self.act.signs.add(Sign::Outside);
-        }
-        if self.act.is_unknown() && shape == Some(Kind::Url) {
-            // A tool whose name says nothing, with an address: it may send as well as fetch.
-            let found = std::mem::take(&mut self.act.found);
-            *self.act = Act::new("request", "url", Resource::Web, Operation::Execute, 0.35).marked(Sign::Unclear);
-            self.act.found = found;
-        }
-    }
-
-    /// A value that is no command, with one behind a mark of the shell: `Oslo; rm -rf /`.
-    fn injected(&mut self, text: &str) {
-        if text.len() > LONGEST_PLACE {
-            return;
-        }
-        let Some(place) = text.find(['`', ';', '|', '&', '$', '\n']) else { return };
-        let rest = text.get(place..).unwrap_or("").trim_start_matches(['`', ';', '|', '&', '$', '(', '{', ' ', '\n']);
-        let program = rest.split(|c: char| c.is_whitespace() || matches!(c, '`' | ')' | ';')).next().unwrap_or("");
-        if !self.reader.lexicon.programs.knows(program) {
-            return;
-        }
-        let reading = shell::read(rest.trim_end_matches(['`', ')', '}', ' ']), self.reader.lexicon);
-        let is_harmful = reading.acts.iter().any(|act| risk::assess(act, &reading.facts).level >= RiskLevel::High);
-        if is_harmful {
-            self.reader.reading.absorb(reading);
-        }
-    }
-
-    /// `set_config(key="audit_log.enabled", value=false)`: a control that is switched off.
-    fn control(&mut self, call: &Call<'_>) {
-        let mut line = String::new();
-        for value in &call.arguments {
-            gather(value, &mut line);
-        }
-        for (key, value) in &call.beside {
-            push_words(key, &mut line);
-            gather(value, &mut line);
-        }
-        let tokens = tokenise(&line, &line, self.reader.lexicon);
-        if let Some(token) = tokens.iter().find(|token| is_control(token)) {
-            let disable = Act::new("disable", "security_control", Resource::Permission, Operation::Admin, 0.7);
-            let disable = disable.told_by(token.text).marked(Sign::Control);
-            self.reader.reading.push(disable);
-        }
-    }
-}
-
-fn is_control(token: &Token<'_>) -> bool {
-    token.cue == Some(Sign::Control) || token.word.split(' ').any(|word| tools().value("controls", word))
 }
 
 /// Whether an object inside arguments is a call itself.
@@ -576,36 +440,6 @@ fn push_word(line: &mut String, word: &str) {
     }
 }
 
-/// The words of keys and short values.
-fn gather(value: &Json<'_>, line: &mut String) {
-    match value {
-        Json::Fields(fields) => fields.iter().for_each(|(key, value)| {
-            push_words(key, line);
-            gather(value, line);
-        }),
-        Json::List(items) => items.iter().for_each(|item| gather(item, line)),
-        // Arguments in a string were unpacked before, so their depth is known.
-        Json::Text(text)
-            if text.trim_start().starts_with('{')
-                && json_depth(text) <= MAX_CONTEXT_DEPTH
-                && line.len() < LONGEST_PLACE =>
-        {
-            values(text).0.iter().for_each(|value| gather(value, line));
-        }
-        Json::Text(text) if text.len() <= LONGEST_VERB => push_words(text, line),
-        _ => {}
-    }
-}
-
-fn push_words(text: &str, line: &mut String) {
-    if line.len() < LONGEST_PLACE {
-        for word in name::words(text) {
-            line.push_str(&word);
-            line.push(' ');
-        }
-    }
-}
-
 fn is_production(text: &str) -> bool {
     text.split(|c: char| !c.is_alphanumeric()).any(|word| tools().value("production", word))
 }
@@ -617,6 +451,6 @@ const MANY_ITEMS: usize = 1000;
 /// Texts inside texts that are unpacked.
 const MOST_UNPACKED: u8 = 4;
 /// Longest value that is a verb or a setting, in bytes.
-const LONGEST_VERB: usize = 64;
+pub(super) const LONGEST_VERB: usize = 64;
 /// Longest value that is a place, in bytes.
-const LONGEST_PLACE: usize = 512;
+pub(super) const LONGEST_PLACE: usize = 512;

@@ -7,6 +7,7 @@
 //! | `shape.rs` | where the calls stand in a message |
 //! | `expression.rs` | calls written as expressions |
 //! | `arguments.rs` | what the arguments of a call add |
+//! | `effects.rs` | what single arguments mean: rights, links, verbs, places, controls |
 //! | `secret.rs` | secrets in content |
 //! | `known.rs` | what is known of tool calls (`data/tools.toml`) |
 //!
@@ -14,6 +15,7 @@
 //! arguments are read all the same, and can only raise.
 
 mod arguments;
+mod effects;
 mod expression;
 mod json;
 mod known;

@@ -1,0 +1,214 @@
+//! What single arguments mean beyond their text: rights, links, verbs, places,
+//! commands hidden in values, controls that are switched off.
+
+use crate::model::{MAX_CONTEXT_DEPTH, Operation, Resource, RiskLevel, json_depth};
+use crate::parse::language::{Kind, Token, classify, tokenise};
+use crate::parse::reading::Act;
+use crate::parse::risk;
+use crate::parse::sign::Sign;
+
+use super::super::{name, place, shell};
+use super::arguments::{Arguments, LONGEST_PLACE, LONGEST_VERB, Switched};
+use super::json::{Json, values};
+use super::known::{Role, Through, tools};
+use super::shape::Call;
+
+impl Arguments<'_, '_> {
+    /// A role or a right: what is handed over is admin, whatever the tool is called.
+    pub(super) fn access(&mut self, text: &str) {
+        if self.act.operation == Operation::Read {
+            return;
+        }
+        let last = text.rsplit(['/', ':', '.']).next().unwrap_or(text);
+        if tools().value("open", text) {
+            return self.opened(text);
+        }
+        if !(tools().value("administrator", text) || tools().value("administrator", last)) {
+            return;
+        }
+        self.sign(Sign::Administrator, text);
+        if self.act.operation != Operation::Admin {
+            let grant = Act::new("grant", "role", Resource::Permission, Operation::Admin, 0.8).told_by(text);
+            self.reader.reading.push(grant.marked(Sign::Administrator));
+        }
+    }
+
+    /// Something is opened to everybody.
+    pub(super) fn opened(&mut self, found: &str) {
+        if matches!(self.act.operation, Operation::Read | Operation::Transfer) || self.act.resource == Resource::Social
+        {
+            return;
+        }
+        self.sign(Sign::OpenLink, found);
+        if self.act.operation != Operation::Admin {
+            let share = Act::new("share", "link", Resource::Permission, Operation::Admin, 0.7).told_by(found);
+            self.reader.reading.push(share.marked(Sign::OpenLink));
+        }
+    }
+
+    /// A given secret is kept with what is written.
+    pub(super) fn stores_secret(&mut self, key: &str) {
+        if matches!(self.act.operation, Operation::Write | Operation::Unknown) {
+            let store = Act::new("store", "credential", Resource::Credential, Operation::Write, 0.7).named_by(key);
+            self.reader.reading.push(store);
+        }
+    }
+
+    /// What an argument says that the tool does: a verb or a method of HTTP.
+    pub(super) fn doing(&mut self, key: &str, text: &str) {
+        if text.contains(' ') || text.len() > LONGEST_VERB {
+            return;
+        }
+        if self.through == Some(Through::Verb) {
+            return self.known_verb(text);
+        }
+        if matches!(self.through, Some(Through::Http)) && tools().is_http_method(text) {
+            return;
+        }
+        let words = name::words(text);
+        let mut other = match text.to_ascii_uppercase().as_str() {
+            "GET" | "HEAD" | "OPTIONS" => return,
+            "POST" if key.contains("method") => Act::new("post", "url", Resource::Web, Operation::Send, 0.7),
+            "PUT" | "PATCH" if key.contains("method") => Act::new("put", "url", Resource::Web, Operation::Write, 0.7),
+            _ => match self.verb(&words) {
+                Some(other) => other,
+                None => return,
+            },
+        };
+        other = other.told_by(text);
+        if self.act.resource != Resource::Unknown {
+            other.resource = self.act.resource;
+            other.noun.clone_from(&self.act.noun);
+        }
+        // "manage_user" with "delete" acts on who may do what.
+        if other.operation == Operation::Delete {
+            other = other.at_risk(RiskLevel::High);
+        }
+        if other.operation == Operation::Read {
+            return;
+        }
+        if tools().value("off", text) {
+            self.switch_off(key);
+        }
+        self.reader.reading.push(other);
+    }
+
+    /// The act of a value that is a verb, and no noun as well: "text" and "email" are kinds of things.
+    fn verb(&self, words: &[String]) -> Option<Act> {
+        let entry = self.reader.lexicon.word(words.first()?)?;
+        if words.len() == 1 && entry.noun.is_some() {
+            return None;
+        }
+        name::verb_act(words, self.act, self.reader.lexicon)
+    }
+
+    /// Paths, hosts and addresses by the shape of the value.
+    pub(super) fn place(&mut self, key: &str, text: &str) {
+        if text.len() > LONGEST_PLACE {
+            return;
+        }
+        let role = tools().role(key);
+        if place::is_secret(text) {
+            self.sign(Sign::Secret, text);
+            let read = Act::new("read", "secret", Resource::Credential, Operation::Read, 0.8).named_by(text);
+            self.reader.reading.push(read.at_risk(RiskLevel::High));
+        }
+        let changes_it = !matches!(self.act.operation, Operation::Read | Operation::Send);
+        if changes_it && role != Some(Role::Url) && place::is_system(text) {
+            let system = Act::new("write", "system_file", Resource::Config, Operation::Write, 0.8).named_by(text);
+            self.reader.reading.push(system.at_risk(RiskLevel::High));
+        }
+        if self.act.operation == Operation::Delete
+            && (place::is_whole(text) && text.contains(['/', '~']) || matches!(text.trim(), "*" | "**"))
+        {
+            self.sign(Sign::Force, text);
+        }
+        let shape = if text.contains(' ') { None } else { classify(text) };
+        let is_named = matches!(role, Some(Role::Path | Role::Url));
+        if is_named || matches!(shape, Some(Kind::Email | Kind::Path | Kind::Url)) {
+            self.reader.reading.facts.note_target(text);
+        }
+        if matches!(shape, Some(Kind::Email)) && self.act.operation == Operation::Send {
+            self.act.signs.add(Sign::Outside);
+        }
+        if self.act.is_unknown() && shape == Some(Kind::Url) {
+            // A tool whose name says nothing, with an address: it may send as well as fetch.
+            let found = std::mem::take(&mut self.act.found);
+            *self.act = Act::new("request", "url", Resource::Web, Operation::Execute, 0.35).marked(Sign::Unclear);
+            self.act.found = found;
+        }
+    }
+
+    /// A value that is no command, with one behind a mark of the shell: `Oslo; rm -rf /`.
+    pub(super) fn injected(&mut self, text: &str) {
+        if text.len() > LONGEST_PLACE {
+            return;
+        }
+        let Some(place) = text.find(['`', ';', '|', '&', '$', '\n']) else { return };
+        let rest = text.get(place..).unwrap_or("").trim_start_matches(['`', ';', '|', '&', '$', '(', '{', ' ', '\n']);
+        let program = rest.split(|c: char| c.is_whitespace() || matches!(c, '`' | ')' | ';')).next().unwrap_or("");
+        if !self.reader.lexicon.programs.knows(program) {
+            return;
+        }
+        let reading = shell::read(rest.trim_end_matches(['`', ')', '}', ' ']), self.reader.lexicon);
+        let is_harmful = reading.acts.iter().any(|act| risk::assess(act, &reading.facts).level >= RiskLevel::High);
+        if is_harmful {
+            self.reader.reading.absorb(reading);
+        }
+    }
+
+    /// `set_config(key="audit_log.enabled", value=false)`: a control that is switched off.
+    pub(super) fn control(&mut self, call: &Call<'_>) {
+        let mut line = String::new();
+        if self.switched_off == Switched::Tool {
+            call.names.iter().for_each(|name| push_words(name, &mut line));
+        }
+        for value in &call.arguments {
+            gather(value, &mut line);
+        }
+        for (key, value) in &call.beside {
+            push_words(key, &mut line);
+            gather(value, &mut line);
+        }
+        let tokens = tokenise(&line, &line, self.reader.lexicon);
+        if let Some(token) = tokens.iter().find(|token| is_control(token)) {
+            let disable = Act::new("disable", "security_control", Resource::Permission, Operation::Admin, 0.7);
+            let disable = disable.told_by(token.text).marked(Sign::Control);
+            self.reader.reading.push(disable);
+        }
+    }
+}
+
+fn is_control(token: &Token<'_>) -> bool {
+    token.cue == Some(Sign::Control) || token.word.split(' ').any(|word| tools().value("controls", word))
+}
+
+/// The words of keys and short values.
+fn gather(value: &Json<'_>, line: &mut String) {
+    match value {
+        Json::Fields(fields) => fields.iter().for_each(|(key, value)| {
+            push_words(key, line);
+            gather(value, line);
+        }),
+        Json::List(items) => items.iter().for_each(|item| gather(item, line)),
+        // Arguments in a string were unpacked before, so their depth is known.
+        Json::Text(text)
+            if text.trim_start().starts_with('{')
+                && json_depth(text) <= MAX_CONTEXT_DEPTH
+                && line.len() < LONGEST_PLACE =>
+        {
+            values(text).0.iter().for_each(|value| gather(value, line));
+        }
+        Json::Text(text) if text.len() <= LONGEST_VERB => push_words(text, line),
+        _ => {}
+    }
+}
+
+fn push_words(text: &str, line: &mut String) {
+    if line.len() < LONGEST_PLACE {
+        for word in name::words(text) {
+            line.push_str(&word);
+            line.push(' ');
+        }
+    }
+}
