@@ -120,7 +120,7 @@ impl Invocation<'_> {
                     | "--no-preserve-root"
                     | "--all-namespaces"
             ) || argument.starts_with("--all-")
-                || is_forcing_cluster(argument)
+                || is_forcing_cluster(argument) && !self.program.takes_value(argument)
         });
         for act in acts.iter_mut().filter(|act| act.operation == Operation::Delete && wide) {
             let is_root = self.arguments.iter().any(|argument| !argument.starts_with('-') && place::is_whole(argument));
@@ -158,8 +158,17 @@ impl Invocation<'_> {
         if matches!(act.resource, Resource::Information | Resource::Unknown) {
             act.resource = resource;
         }
+        settle(&mut act);
         act.sure = 0.7;
         Some(act)
+    }
+}
+
+/// "checkout" and "order" move no money where what they are said of is no shop.
+pub(super) fn settle(act: &mut Act) {
+    let is_trade = matches!(act.resource, Resource::Payment | Resource::Order | Resource::Booking);
+    if act.operation == Operation::Transfer && !is_trade {
+        act.operation = Operation::Write;
     }
 }
 
