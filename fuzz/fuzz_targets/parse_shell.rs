@@ -19,7 +19,9 @@ fuzz_target!(|line: &str| {
     };
     risk(line);
     // Plain words open no quotation, no comment and no document.
-    let is_plain = line.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'.' | b'/' | b'-' | b'|' | b';'));
+    let is_plain = line
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'.' | b'/' | b'-' | b'|' | b';'));
     if is_plain && line.len() < 1000 {
         assert!(risk(&format!("{line} ; rm -rf /srv")).is_none_or(|risk| risk >= RiskLevel::High), "{line:?}");
     }

@@ -52,6 +52,8 @@ pub(crate) struct Program {
     /// How a subcommand runs another command: `docker exec box ls`.
     sub_wraps: HashMap<Box<str>, Vec<Wraps>>,
     flags: HashMap<Box<str>, FlagRule>,
+    /// Some flags stand with a subcommand.
+    scopes: bool,
     values: HashSet<Box<str>>,
 }
 
@@ -125,6 +127,7 @@ impl Program {
                 .flat_map(|(names, rule)| names.split('|').map(move |name| (name, rule)))
                 .map(|(name, rule)| Ok((name.into(), FlagRule::read(rule)?)))
                 .collect::<Result<_, Error>>()?,
+            scopes: text.flag.keys().any(|name| name.contains(' ')),
             values: text.values.split_whitespace().map(Into::into).collect(),
         })
     }
@@ -152,15 +155,22 @@ impl Program {
         self.wraps.len() == 1 || self.wraps_by_subcommand()
     }
 
+    /// Whether some flags mean something of a subcommand alone: `git push -f`.
+    pub(crate) fn has_scoped_flags(&self) -> bool {
+        self.scopes
+    }
+
     /// The rule of a flag; of a cluster or an assignment, that of its name.
     pub(crate) fn flag(&self, flag: &str) -> Option<&FlagRule> {
         let name = flag.split('=').next().unwrap_or(flag);
         self.flags.get(name).or_else(|| {
             let letters = name.strip_prefix('-').filter(|rest| !rest.starts_with('-') && rest.len() > 1)?;
             // "pacman -Syu" is decided by "-S", "tar -xzf" by "-x".
-            letters.char_indices().find_map(|(place, c)| {
-                let letter = letters.get(place..place + c.len_utf8())?;
-                self.flags.get(format!("-{letter}").as_str())
+            let mut one = String::from("-");
+            letters.chars().take(LONGEST_CLUSTER).find_map(|letter| {
+                one.truncate(1);
+                one.push(letter);
+                self.flags.get(one.as_str())
             })
         })
     }
@@ -170,6 +180,9 @@ impl Program {
         self.values.contains(flag)
     }
 }
+
+/// Letters of a cluster of flags that are looked up.
+const LONGEST_CLUSTER: usize = 16;
 
 /// What a command does: `capability[,capability] RISK action`.
 #[derive(Debug, Clone)]

@@ -115,8 +115,11 @@ mod tests {
         let mut peer = Peer::new().unwrap();
         let mut count = Count::default();
         let lines = include_str!("../data/lines.txt");
-        let missed: Vec<String> =
-            lines.lines().filter(|line| !line.is_empty()).flat_map(|line| peer.check(line, &mut count).unwrap()).collect();
+        let missed: Vec<String> = lines
+            .lines()
+            .filter(|line| !line.is_empty())
+            .flat_map(|line| peer.check(line, &mut count).unwrap())
+            .collect();
         assert!(missed.is_empty(), "{}", missed.join("\n"));
         assert!(count.read * 10 >= count.lines * 9, "the grammar should read most lines: {count:?}");
         assert!(count.places >= count.lines, "{count:?}");

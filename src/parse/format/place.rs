@@ -114,11 +114,19 @@ fn is_wild_secret(path: &str) -> bool {
     }
     let mut parts = path.split('/');
     let first = if path.starts_with('/') { parts.nth(1).unwrap_or("") } else { "" };
-    let rooted = items("secret_roots").iter().any(|root| first == root || could_be(first, root));
-    let folder =
-        path.split('/').any(|part| holds("secret_folders", part) || part.starts_with('.') && could_be(part, ".ssh"));
+    let rooted = items("secret_roots").iter().any(|root| first == root || could_be(first, root))
+        && (first != "proc" || path.rsplit('/').next().is_some_and(|name| name.contains(['*', '?', '['])));
+    let folder = path.split('/').any(|part| {
+        holds("secret_folders", part)
+            || part.starts_with('.') && (has_letters(part) || path.starts_with('~')) && could_be(part, ".ssh")
+    });
     let name = path.rsplit('/').next().unwrap_or("");
     rooted || folder || path.starts_with('/') && (name == "shadow" || could_be(name, "shadow"))
+}
+
+/// Whether more than its dot stands before the wildcard: ".*" is any hidden file, and most patterns' end.
+fn has_letters(part: &str) -> bool {
+    part.as_bytes().get(1).is_some_and(u8::is_ascii_alphanumeric)
 }
 
 /// Whether a part with wildcards, of which some letters are plain, can stand for the name.

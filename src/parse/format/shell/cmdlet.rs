@@ -90,7 +90,7 @@ fn operation(verb: &str) -> Option<Operation> {
     .find_map(|(list, operation)| dangers::holds(list, verb).then_some(operation))
 }
 
-/// The resource of a noun: its own entry, or that of its end ("LocalUser" is a user).
+/// The resource of a noun: its own entry, or that of its end (`LocalUser` is a user).
 fn resource(noun: &str) -> Resource {
     dangers::items("cmdlet_nouns")
         .iter()

@@ -9,8 +9,8 @@ use super::{Shell, base_name};
 
 impl Shell<'_, '_> {
     /// A piece of code.
-    pub(super) fn code(&mut self, code: &str, depth: usize) {
-        if only_computes(code) {
+    pub(super) fn code(&mut self, interpreter: &str, code: &str, depth: usize) {
+        if only_computes(code) || calls_only_harmless(interpreter, code) || only_edits(interpreter, code) {
             let act = Act::new("run", "code", Resource::Code, Operation::Execute, 0.8);
             self.reading.push(act.at_risk(RiskLevel::Medium).told_by(code));
             return;
@@ -72,7 +72,7 @@ impl Shell<'_, '_> {
             }
             found = true;
             match value.or_else(|| glued(argument)).or_else(|| arguments.get(place + 1).copied()) {
-                Some(code) => self.code(code, depth),
+                Some(code) => self.code(name, code, depth),
                 None => self.unclear("code", name),
             }
         }
@@ -161,6 +161,53 @@ fn only_computes(code: &str) -> bool {
         && names.all(|name| {
             name.starts_with(|c: char| c.is_ascii_digit()) || name.len() == 1 || dangers::holds("code_harmless", name)
         })
+}
+
+/// The same where names are called by brackets alone: what is called and what is
+/// brought in is known to be harmless, and nothing that reaches further is named.
+fn calls_only_harmless(interpreter: &str, code: &str) -> bool {
+    if !dangers::items("bracket_callers").iter().any(|known| interpreter.starts_with(known.as_str()))
+        || code.contains(['`', '$'])
+        || code.contains("__")
+        || !code.contains('(')
+        || code.len() > LONGEST_HARMLESS
+    {
+        return false;
+    }
+    let bare = without_literals(code);
+    let mut is_import = false;
+    let mut start = None;
+    for (at, c) in bare.char_indices().chain([(bare.len(), ' ')]) {
+        if c.is_alphanumeric() || c == '_' {
+            start = start.or(Some(at));
+            continue;
+        }
+        let Some(begun) = start.take() else {
+            is_import &= c != ';' && c != '\n';
+            continue;
+        };
+        let name = bare.get(begun..at).unwrap_or("");
+        let is_called = bare.get(at..).is_some_and(|rest| rest.trim_start().starts_with('('));
+        let is_safe = !dangers::holds("code_unsafe", name)
+            && (!is_called && !is_import
+                || dangers::holds("code_harmless", name)
+                || dangers::holds("code_words", name));
+        if !is_safe {
+            return false;
+        }
+        is_import = (is_import || matches!(name, "import" | "from")) && c != ';' && c != '\n';
+    }
+    true
+}
+
+/// `perl -pe 's/a/b/'`: one substitution that runs nothing.
+fn only_edits(interpreter: &str, code: &str) -> bool {
+    let code = code.trim().trim_end_matches(';');
+    let begins = code.strip_prefix('s').or_else(|| code.strip_prefix("tr")).or_else(|| code.strip_prefix('y'));
+    matches!(interpreter, "perl" | "ruby")
+        && begins.is_some_and(|rest| rest.starts_with(['/', '|', '#', ',', '!', '@', '~']))
+        && !["(?{", "(??{", "@{", "${", "`", "\n", "@["].iter().any(|part| code.contains(part))
+        && super::sed::is_one_substitution(code)
 }
 
 /// The string literals of a piece of code, neighbours of a list joined too: `['rm', '-rf', '/']`.

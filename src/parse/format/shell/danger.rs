@@ -104,7 +104,8 @@ impl Shell<'_, '_> {
             self.unclear("environment", name);
         }
         let shows_all = match name {
-            "env" | "printenv" | "export" | "set" | "declare" => {
+            "set" => arguments.is_empty(),
+            "env" | "printenv" | "export" | "declare" => {
                 arguments.iter().all(|argument| matches!(*argument, "-p" | "-0" | "-x"))
             }
             _ => false,
@@ -143,7 +144,7 @@ impl Shell<'_, '_> {
             match argument.split_once('=') {
                 Some(("of", value)) if name == "dd" => targets.push(value),
                 Some((flag, value)) if flag.starts_with('-') && dangers::holds("write_flags", flag) => {
-                    targets.push(value)
+                    targets.push(value);
                 }
                 _ => {}
             }
@@ -178,7 +179,17 @@ fn has_part(parts: &[String], argument: &str) -> bool {
 }
 
 fn is_hostile_variable(assignment: &str) -> bool {
-    let name = assignment.split('=').next().unwrap_or("").trim_end_matches('+').to_ascii_lowercase();
+    let (name, value) = assignment.split_once('=').unwrap_or((assignment, ""));
+    let name = name.trim_end_matches('+');
+    if name.bytes().any(|byte| byte.is_ascii_lowercase()) {
+        // "path=x" is a script's own variable.
+        return false;
+    }
+    if name == "IFS" {
+        // Blanks and punctuation split lines; a letter takes words apart.
+        return value.contains(|c: char| c.is_alphanumeric() || c == '/');
+    }
+    let name = name.to_ascii_lowercase();
     dangers::holds("hostile_variables", &name)
         || dangers::items("hostile_variable_starts").iter().any(|start| name.starts_with(start.as_str()))
         || dangers::items("hostile_variable_ends").iter().any(|end| name.ends_with(end.as_str()))

@@ -40,7 +40,7 @@ impl Shell<'_, '_> {
             return;
         }
         for text in texts {
-            self.told(&text, is_shell, depth);
+            self.told(&name, &text, is_shell, depth);
         }
         if !command.reads.is_empty() {
             self.piped_program(place, &name);
@@ -52,20 +52,20 @@ impl Shell<'_, '_> {
                     // Who wraps a command up does not want it to be read.
                     self.unclear("piped_program", &name);
                 }
-                self.told(&text, is_shell, depth);
+                self.told(&name, &text, is_shell, depth);
             }
             (..) => self.piped_program(place, &name),
         }
     }
 
     /// A program in the line itself, handed to what runs it.
-    fn told(&mut self, text: &str, is_shell: bool, depth: usize) {
+    fn told(&mut self, name: &str, text: &str, is_shell: bool, depth: usize) {
         if is_shell {
             let act = Act::new("run", "script", Resource::System, Operation::Execute, 0.8);
             self.reading.push(act.at_risk(RiskLevel::Medium));
             self.line(text, depth + 1);
         } else {
-            self.code(text, depth);
+            self.code(name, text, depth);
         }
     }
 

@@ -21,6 +21,7 @@ impl Invocation<'_> {
         }
         let plain = self.plain();
         let (deciding, is_scoped, least, only) = self.flags(&plain);
+        let (deciding, flag) = (deciding.map(|(rule, _)| rule), deciding.map(|(_, flag)| flag));
         let subcommand = self.program.subcommand(&plain);
         let rule = match (subcommand, deciding) {
             (Some(sub), Some(flag)) if is_scoped || flag.risk > sub.risk => Some(flag),
@@ -38,7 +39,14 @@ impl Invocation<'_> {
             },
         };
         self.widen(&mut acts);
+        let told = match flag.filter(|_| subcommand.is_none() || is_scoped) {
+            Some(flag) => Some(flag),
+            None => plain.first().copied().filter(|_| subcommand.is_some() || self.program.resource.is_some()),
+        };
+        let evidence = told.map_or_else(|| name.to_owned(), |told| format!("{name} {told}"));
+        let object = plain.iter().find(|argument| Some(**argument) != told).copied().unwrap_or("");
         for act in &mut acts {
+            *act = std::mem::replace(act, Act::unknown()).from_operation(&evidence).from_resource(object);
             if let Some(least) = least {
                 act.risk = act.risk.max(Some(least));
                 act.signs.add(Sign::Force);
@@ -77,17 +85,16 @@ impl Invocation<'_> {
     }
 
     /// The riskiest rule of a flag that decides, the least risk, and the only risk that flags leave.
-    fn flags(&self, plain: &[&str]) -> (Option<&CommandRule>, bool, Option<RiskLevel>, Option<RiskLevel>) {
-        let (mut deciding, mut is_scoped, mut least, mut only): (Option<&CommandRule>, _, _, _) =
-            (None, false, None, None);
-        let scoped = plain.first().map(|first| (*first).to_owned());
+    fn flags(&self, plain: &[&str]) -> Decision<'_> {
+        let (mut deciding, mut is_scoped, mut least, mut only): Decision<'_> = (None, false, None, None);
+        let scoped = plain.first().filter(|_| self.program.has_scoped_flags());
         // Behind a bare "--" nothing is a flag any more.
         let before_end = self.arguments.iter().take_while(|argument| **argument != "--");
         for &argument in before_end.filter(|argument| argument.starts_with('-') || argument.contains('=')) {
-            let own = scoped.as_ref().and_then(|sub| self.program.flag(&format!("{sub} {argument}")));
+            let own = scoped.and_then(|sub| self.program.flag(&format!("{sub} {argument}")));
             match own.or_else(|| self.program.flag(argument)) {
-                Some(FlagRule::Is(rule)) if deciding.is_none_or(|known| rule.risk > known.risk) => {
-                    (deciding, is_scoped) = (Some(rule), own.is_some());
+                Some(FlagRule::Is(rule)) if deciding.is_none_or(|(known, _)| rule.risk > known.risk) => {
+                    (deciding, is_scoped) = (Some((rule, argument)), own.is_some());
                 }
                 Some(FlagRule::AtLeast(level)) => least = least.max(Some(*level)),
                 Some(FlagRule::Only(level)) if !is_switched_off(argument) => only = Some(*level),
@@ -120,7 +127,7 @@ impl Invocation<'_> {
                     | "--no-preserve-root"
                     | "--all-namespaces"
             ) || argument.starts_with("--all-")
-                || is_forcing_cluster(argument)
+                || is_forcing_cluster(argument) && !self.program.takes_value(argument)
         });
         for act in acts.iter_mut().filter(|act| act.operation == Operation::Delete && wide) {
             let is_root = self.arguments.iter().any(|argument| !argument.starts_with('-') && place::is_whole(argument));
@@ -158,8 +165,20 @@ impl Invocation<'_> {
         if matches!(act.resource, Resource::Information | Resource::Unknown) {
             act.resource = resource;
         }
+        settle(&mut act);
         act.sure = 0.7;
         Some(act)
+    }
+}
+
+/// The rule that flags give and its flag, whether it is its subcommand's own, the least risk, the only one.
+type Decision<'d> = (Option<(&'d CommandRule, &'d str)>, bool, Option<RiskLevel>, Option<RiskLevel>);
+
+/// "checkout" and "order" move no money where what they are said of is no shop.
+pub(super) fn settle(act: &mut Act) {
+    let is_trade = matches!(act.resource, Resource::Payment | Resource::Order | Resource::Booking);
+    if act.operation == Operation::Transfer && !is_trade {
+        act.operation = Operation::Write;
     }
 }
 

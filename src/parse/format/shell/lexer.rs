@@ -149,9 +149,8 @@ impl Lexer<'_> {
                     self.at += 1;
                     self.redirection(&mut state, depth);
                 }
-                b'&' | b'|' | b'(' | b')' if state.test => self.at += 1,
+                b'&' | b'|' | b'(' | b')' | b'\n' if state.test => self.at += 1,
                 b'<' | b'>' if state.test && self.peek_at(1) != Some(b'(') => self.at += 1,
-                b'\n' if state.test => self.at += 1,
                 b'\n' => {
                     self.at += 1;
                     self.finish(&mut state);
@@ -175,7 +174,7 @@ impl Lexer<'_> {
                     self.finish(&mut state);
                 }
                 b'|' => self.pipe(&mut state),
-                b'(' => self.open_bracket(&mut state, end, depth),
+                b'(' => self.open_bracket(&mut state, depth),
                 b')' if end == End::Bracket => {
                     self.finish(&mut state);
                     self.at += 1;

@@ -77,7 +77,7 @@ struct View<'w> {
     texts: &'w [&'w str],
 }
 
-impl<'w> View<'w> {
+impl View<'_> {
     /// The words from a place on.
     fn from(self, place: usize) -> Self {
         Self { words: self.words.get(place..).unwrap_or(&[]), texts: self.texts.get(place..).unwrap_or(&[]) }
@@ -335,7 +335,8 @@ impl<'l, 'r> Shell<'l, 'r> {
             let behind = arguments.up_to(until).from(place + 1);
             let length = behind.texts.iter().position(|word| matches!(*word, ";" | "+")).unwrap_or(behind.texts.len());
             let inner = behind.up_to(length);
-            self.command(inner, depth + 1);
+            // INVARIANT: its words hold no such flag any more, so this goes one deeper and ends.
+            self.command(inner, depth);
             if inner.texts.iter().take(4).any(|word| dangers::holds("deleters", base_name(word))) {
                 // Whatever is found goes.
                 let act = Act::new("delete", "files", Resource::File, Operation::Delete, 0.9);
@@ -422,10 +423,10 @@ fn known<'l>(name: &str, lexicon: &'l Lexicon) -> Option<(&'l str, &'l Program)>
 /// What a word that is told only by running may be: its plain part, or a program that its pattern fits.
 fn guessed(word: &Word) -> String {
     let name = base_name(&word.text);
-    if word.wild {
-        if let Some(fits) = dangers::items("guessed_programs").iter().find(|program| word::matches(name, program)) {
-            return fits.clone();
-        }
+    if word.wild
+        && let Some(fits) = dangers::items("guessed_programs").iter().find(|program| word::matches(name, program))
+    {
+        return fits.clone();
     }
     let mut plain = String::new();
     let mut rest = word.text.as_str();

@@ -45,6 +45,14 @@ pub(super) fn runs_or_writes(script: &str) -> Option<&str> {
     }
 }
 
+/// Whether the script is one substitution or translation with harmless flags, and nothing more.
+pub(super) fn is_one_substitution(script: &str) -> bool {
+    let rest = script.strip_prefix("tr").or_else(|| script.strip_prefix(['s', 'y'])).unwrap_or("");
+    let mut chars = rest.chars();
+    let Some(delimiter) = chars.next() else { return false };
+    behind_parts(chars.as_str(), delimiter).is_some_and(|flags| flags.bytes().all(|flag| b"gimsxor".contains(&flag)))
+}
+
 /// `1,5`, `/x/,$!`: what a command holds for.
 fn behind_address(script: &str) -> &str {
     let mut rest = script;

@@ -13,6 +13,7 @@ use crate::parse::lexicon::Form;
 use crate::parse::reading::Act;
 use crate::parse::sign::Sign;
 
+use super::invocation::settle;
 use super::{Outer, Shell, View, base_name};
 
 impl Shell<'_, '_> {
@@ -110,7 +111,9 @@ impl Shell<'_, '_> {
         } else {
             act.resource
         };
-        Some(Act { resource, sure: 0.55, ..act })
+        let mut act = Act { resource, sure: 0.55, ..act };
+        settle(&mut act);
+        Some(act)
     }
 
     /// A function that the line itself defines; its body is read where it stands.

@@ -2,6 +2,7 @@
 //! taken away, and what could not be told before it runs.
 
 /// One word.
+#[expect(clippy::struct_excessive_bools, reason = "four independent marks of one word")]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Word {
     /// Without its quotes; what only running tells stands as `$` or `$NAME`.

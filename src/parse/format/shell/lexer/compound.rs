@@ -2,7 +2,7 @@
 //! commands stay.
 
 use super::{Command, DEEPEST, End, Feed, Lexer, State, Variable};
-use crate::parse::format::shell::word::{CLOSE, Draft, OPEN};
+use crate::parse::format::shell::word::Draft;
 
 impl Lexer<'_> {
     /// What the first word of a command does to the list, if it is a keyword.
@@ -11,7 +11,6 @@ impl Lexer<'_> {
         if word.quoted || word.dynamic {
             return;
         }
-        let is_brace = matches!(word.text.as_str(), "{" | "}");
         match word.text.as_str() {
             "if" | "then" | "elif" | "else" | "while" | "until" | "do" | "!" | "{" | "}" | "fi" | "done" => {
                 if state.command.feed != Feed::None {
@@ -24,7 +23,6 @@ impl Lexer<'_> {
                     // A pipe behind it takes what the whole group says.
                     state.last = None;
                 }
-                let _ = is_brace;
             }
             "esac" if state.cases > 0 => {
                 state.cases -= 1;
@@ -53,10 +51,8 @@ impl Lexer<'_> {
     }
 
     /// `(` where a command or a word may begin.
-    pub(super) fn open_bracket(&mut self, state: &mut State, end: End, depth: usize) {
-        let _ = end;
-        let is_head = state.head;
-        if is_head {
+    pub(super) fn open_bracket(&mut self, state: &mut State, depth: usize) {
+        if state.head {
             self.script.unclear = true;
             self.at += 1;
             return;
@@ -251,4 +247,3 @@ impl Lexer<'_> {
 
 /// Longest arithmetic that is told from a group in a group.
 const LONGEST_ARITHMETIC: usize = 256;
-const _: (char, char) = (OPEN, CLOSE);

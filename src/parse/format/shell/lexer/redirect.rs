@@ -8,8 +8,7 @@ impl Lexer<'_> {
     /// `<name>`: a documentation's placeholder rather than two redirections. Its length.
     pub(super) fn placeholder(&self) -> Option<usize> {
         let rest = self.text.get(self.at + 1..self.end)?;
-        let first = rest.bytes().next().filter(u8::is_ascii_alphabetic)?;
-        let _ = first;
+        rest.bytes().next().filter(u8::is_ascii_alphabetic)?;
         let length = rest.bytes().take(LONGEST_PLACEHOLDER).position(|byte| {
             !(byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b' ' | b'.' | b':' | b'|'))
         })?;

@@ -3,7 +3,7 @@
 use super::{DEEPEST, Lexer, Variable};
 use crate::parse::format::shell::word::{Draft, Word, unescaped};
 
-impl<'t> Lexer<'t> {
+impl Lexer<'_> {
     /// What follows a `$`. Outside quotes, what it stands for is cut at its blanks.
     pub(super) fn dollar(&mut self, draft: &mut Draft, words: &mut Vec<Word>, depth: usize, bare: bool) {
         self.at += 1;
@@ -25,7 +25,7 @@ impl<'t> Lexer<'t> {
                 }
                 self.bracketed(depth, false);
                 let output = self.output_since(first);
-                self.put(draft, words, output.as_deref().map(|text| text.trim_end_matches('\n')), "$", bare);
+                Self::put(draft, words, output.as_deref().map(|text| text.trim_end_matches('\n')), "$", bare);
             }
             Some(b'{') => self.braced(draft, words, depth, bare),
             Some(b'\'') if bare => self.ansi_quoted(draft),
@@ -59,7 +59,7 @@ impl<'t> Lexer<'t> {
         if let Some(value) = &known {
             self.budget -= value.len();
         }
-        self.put(draft, words, known.as_deref(), "", bare);
+        Self::put(draft, words, known.as_deref(), "", bare);
         if known.is_none() {
             draft.push_unknown("$");
             draft.push_str(name);
@@ -67,7 +67,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// Puts a known text into the draft, cut at its blanks outside quotes.
-    fn put(&self, draft: &mut Draft, words: &mut Vec<Word>, text: Option<&str>, unknown: &str, bare: bool) {
+    fn put(draft: &mut Draft, words: &mut Vec<Word>, text: Option<&str>, unknown: &str, bare: bool) {
         let Some(text) = text else {
             if !unknown.is_empty() {
                 draft.push_unknown(unknown);
@@ -112,7 +112,7 @@ impl<'t> Lexer<'t> {
         let operator = self.at;
         let mut inner = Draft::default();
         let mut inner_words = Vec::new();
-        self.to_closing_brace(&mut inner, &mut inner_words, depth);
+        self.read_to_brace(&mut inner, &mut inner_words, depth);
         if name == "IFS" && bare {
             draft.end(words);
             return;
@@ -126,7 +126,7 @@ impl<'t> Lexer<'t> {
             let skip = if rest.starts_with(':') { 2 } else { 1 };
             let text: Vec<&str> = inner_words.iter().map(|word| word.text.as_str()).collect();
             let text = text.join(" ");
-            self.put(draft, words, Some(text.get(skip..).unwrap_or("")), "", bare);
+            Self::put(draft, words, Some(text.get(skip..).unwrap_or("")), "", bare);
             draft.word.dynamic = true;
             draft.begun = true;
             return;
@@ -136,7 +136,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// The inside of `${`, its own substitutions read.
-    fn to_closing_brace(&mut self, inner: &mut Draft, words: &mut Vec<Word>, depth: usize) {
+    fn read_to_brace(&mut self, inner: &mut Draft, words: &mut Vec<Word>, depth: usize) {
         while let Some(byte) = self.peek() {
             match byte {
                 b'}' => {
@@ -230,7 +230,7 @@ impl<'t> Lexer<'t> {
         let first = self.script.commands.len();
         self.nested(&inner, depth);
         let output = self.output_since(first);
-        self.put(draft, words, output.as_deref().map(|text| text.trim_end_matches('\n')), "$", bare);
+        Self::put(draft, words, output.as_deref().map(|text| text.trim_end_matches('\n')), "$", bare);
     }
 
     /// Reads another text with what is known here.

@@ -36,7 +36,7 @@ impl Lexer<'_> {
             // Should it have been a redirection after all, this is what is written.
             state.command.doubtful.push(word.text.clone());
         }
-        let begins = state.command.words.len() == had + 1 && self.only_assigned(state, had);
+        let begins = state.command.words.len() == had + 1 && only_assigned(state, had);
         if begins {
             self.keyword(state, depth);
         } else if state.test && state.command.words.last().is_some_and(|word| word.text == "]]" && !word.quoted) {
@@ -44,15 +44,10 @@ impl Lexer<'_> {
         }
     }
 
-    fn only_assigned(&self, state: &State, had: usize) -> bool {
-        had == 0 && !state.head && !state.test
-    }
-
     /// Reads into the draft up to an unquoted blank or operator.
     pub(super) fn scan_word(&mut self, draft: &mut Draft, words: &mut Vec<Word>, depth: usize) {
         while let Some(byte) = self.peek() {
             match byte {
-                b' ' | b'\t' | b'\r' | b'\n' | b';' | b'&' | b'|' | b')' => return,
                 b'<' | b'>' if self.peek_at(1) == Some(b'(') => {
                     // The file that stands for it is told when it runs.
                     let is_fed = byte == b'>';
@@ -65,7 +60,7 @@ impl Lexer<'_> {
                     draft.word.placeholder = true;
                     self.at += length;
                 }
-                b'<' | b'>' => return,
+                b' ' | b'\t' | b'\r' | b'\n' | b';' | b'&' | b'|' | b')' | b'<' | b'>' => return,
                 b'(' => {
                     if draft.begun && !draft.word.quoted && draft.word.text.ends_with(['?', '*', '+', '@', '!']) {
                         self.pattern_group(draft, words, depth);
@@ -227,6 +222,11 @@ impl Lexer<'_> {
         let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
         draft.push_str(&texts.join(" "));
     }
+}
+
+/// Whether a keyword may stand here: at a command's start.
+const fn only_assigned(state: &State, had: usize) -> bool {
+    had == 0 && !state.head && !state.test
 }
 
 /// What ends a run of plain letters.
