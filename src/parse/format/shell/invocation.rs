@@ -46,7 +46,7 @@ impl Invocation<'_> {
         let evidence = told.map_or_else(|| name.to_owned(), |told| format!("{name} {told}"));
         let object = plain.iter().find(|argument| Some(**argument) != told).copied().unwrap_or("");
         for act in &mut acts {
-            *act = std::mem::replace(act, Act::unknown()).from_operation(&evidence).from_resource(object);
+            *act = std::mem::replace(act, Act::unknown()).told_by(&evidence).named_by(object);
             if let Some(least) = least {
                 act.risk = act.risk.max(Some(least));
                 act.signs.add(Sign::Force);
