@@ -37,6 +37,9 @@ pub struct Lexicon {
     verbs: Vec<Verb>,
     nouns: Vec<Noun>,
     rules: Vec<Rule>,
+    /// The places of the rules that name a verb, by its lemma, and of those that name none.
+    rules_of: Table<Vec<u16>>,
+    rules_of_any: Vec<u16>,
     /// The classes of verbs, by lemma.
     classes: Table<Classes>,
     pub(crate) programs: Programs,
@@ -114,7 +117,17 @@ impl Lexicon {
     /// What the rules make of a verb on a resource; the last rule that fits decides,
     /// so that a user's own come before the built-in ones.
     pub(crate) fn rule(&self, verb: &Verb, resource: Resource, noun: &str, after: &str) -> Option<&Rule> {
-        self.rules.iter().rev().find(|rule| rule.fits(verb, resource, noun, after))
+        // Of the rules that name this verb and of those that name none, the later decides.
+        let named = self.rules_of.get(&*verb.lemma).map_or(&[][..], Vec::as_slice);
+        let find = |places: &[u16]| {
+            let found = places.iter().rev().find_map(|&place| {
+                let rule = self.rules.get(usize::from(place))?;
+                rule.fits(verb, resource, noun, after).then_some((place, rule))
+            });
+            found
+        };
+        let (one, other) = (find(named), find(&self.rules_of_any));
+        [one, other].into_iter().flatten().max_by_key(|(place, _)| *place).map(|(_, rule)| rule)
     }
 
     fn add_words(&mut self, document: &Document) -> Result<(), Error> {
@@ -184,7 +197,15 @@ impl Lexicon {
                 .gives
                 .split_once(':')
                 .ok_or_else(|| Error::input("rules", format!("{:?} is no resource:operation", rule.gives)))?;
+            let place = count_of(self.rules.len())?;
+            for verb in rule.verbs.split_whitespace() {
+                self.rules_of.entry(verb.into()).or_default().push(place);
+            }
+            if rule.verbs.trim().is_empty() {
+                self.rules_of_any.push(place);
+            }
             self.rules.push(Rule {
+                #[cfg(test)]
                 verbs: rule.verbs.split_whitespace().map(Into::into).collect(),
                 operation: optional_word("operation", rule.operation.as_deref())?,
                 on: optional_word("on", rule.on.as_deref())?,
@@ -412,6 +433,7 @@ impl Function {
 /// What a verb on a resource, or on a noun, means beyond its class.
 #[derive(Debug, Clone)]
 pub(crate) struct Rule {
+    #[cfg(test)]
     verbs: Vec<Box<str>>,
     operation: Option<Operation>,
     on: Option<Resource>,
@@ -424,8 +446,8 @@ pub(crate) struct Rule {
 
 impl Rule {
     fn fits(&self, verb: &Verb, resource: Resource, noun: &str, after: &str) -> bool {
-        (self.verbs.is_empty() || self.verbs.iter().any(|known| **known == *verb.lemma))
-            && self.operation.is_none_or(|operation| operation == verb.operation)
+        // Whether it names the verb is told by the place where it was found.
+        self.operation.is_none_or(|operation| operation == verb.operation)
             && self.on.is_none_or(|on| on == resource)
             && (self.nouns.is_empty() || self.nouns.iter().any(|known| **known == *noun))
             && (self.after.is_empty() || self.after.iter().any(|known| **known == *after))

@@ -1,11 +1,17 @@
 //! Hash tables by word, with a hash that is fast on short words.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A table by word. Its keys come from the lexicon alone, so that no input can
 /// fill it with words that collide.
 pub(super) type Table<V> = HashMap<Box<str>, V, BuildHasherDefault<WordHasher>>;
+
+/// A table by word of the crate's own data.
+pub(super) type Words<V> = HashMap<String, V, BuildHasherDefault<WordHasher>>;
+
+/// A set of words of the crate's own data.
+pub(super) type WordSet = HashSet<String, BuildHasherDefault<WordHasher>>;
 
 /// FNV-1a over eight bytes at a time.
 /// SOURCE: Fowler, Noll, Vo; offset basis and prime of the 64-bit variant.

@@ -1,8 +1,9 @@
 //! The lists of what turns a harmless look into harm, by name: programs, flags,
 //! variables, paths. They are the crate's own: a user's lexicon does not thin them.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
+
+use crate::parse::table::{WordSet, Words};
 
 /// Whether the list holds the word.
 pub(super) fn holds(list: &str, word: &str) -> bool {
@@ -21,6 +22,12 @@ pub(super) fn items(list: &str) -> &'static [String] {
 
 /// Whether a text calls what runs programs or removes files, in some programming language.
 pub(super) fn calls_code(text: &str) -> bool {
+    // Most sentences have nothing of a call's marks.
+    let may_call = text.bytes().any(|byte| matches!(byte, b'(' | b'_'))
+        || ["os.", "fs.", "::", "ctypes."].iter().any(|part| text.contains(part));
+    if !may_call {
+        return false;
+    }
     let text = text.to_ascii_lowercase();
     items("code_calls").iter().any(|call| {
         text.match_indices(call.as_str()).any(|(at, _)| {
@@ -35,14 +42,14 @@ pub(super) fn calls_code(text: &str) -> bool {
 #[derive(Debug, Default)]
 struct List {
     words: Vec<String>,
-    set: HashSet<String>,
-    of: HashMap<String, Vec<String>>,
+    set: WordSet,
+    of: Words<Vec<String>>,
 }
 
 impl List {
     fn new(text: &str) -> Self {
         let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-        let mut of: HashMap<String, Vec<String>> = HashMap::new();
+        let mut of: Words<Vec<String>> = Words::default();
         for (program, part) in words.iter().filter_map(|word| word.split_once(':')) {
             of.entry(program.to_owned()).or_default().push(part.to_owned());
         }
@@ -51,8 +58,8 @@ impl List {
 }
 
 // A test rules out that the file does not read.
-static LISTS: LazyLock<HashMap<String, List>> = LazyLock::new(|| {
-    let lists: HashMap<String, String> = toml::from_str(include_str!("../data/dangers.toml")).unwrap_or_default();
+static LISTS: LazyLock<Words<List>> = LazyLock::new(|| {
+    let lists: Words<String> = toml::from_str(include_str!("../data/dangers.toml")).unwrap_or_default();
     lists.into_iter().map(|(name, words)| (name, List::new(&words))).collect()
 });
 

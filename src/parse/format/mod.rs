@@ -96,8 +96,12 @@ fn english(text: &str, lexicon: &Lexicon) -> Reading {
         reading.absorb(shell::read(command, lexicon));
     }
     let names_secret = text.split_whitespace().any(|word| {
-        word.contains(['.', '/'])
-            && place::is_secret(word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '/' | '~')))
+        // A full stop behind a word makes no path of it.
+        let inner = word.trim_end_matches(|c: char| !c.is_alphanumeric());
+        inner.contains(['.', '/'])
+            && place::is_secret(
+                inner.trim_start_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '/' | '~')),
+            )
     });
     if names_secret {
         // Whatever the sentence calls it, the file holds a secret.

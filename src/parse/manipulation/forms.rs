@@ -1,8 +1,9 @@
 //! The forms of the turns of phrase, as the data gives them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use crate::parse::table::{WordSet, Words};
 use serde::Deserialize;
 
 use crate::parse::sign::Sign;
@@ -55,11 +56,11 @@ pub(super) struct Patterns {
     classes: BTreeMap<String, Vec<Item>>,
     pub forms: Vec<Form>,
     /// The forms that can begin with a word.
-    pub starts: HashMap<String, Vec<usize>>,
+    pub starts: Words<Vec<usize>>,
     /// First letters and lengths of those words: most words are told apart by them alone.
     shapes: Shapes,
     /// The words of all classes.
-    pub words: HashSet<String>,
+    pub words: WordSet,
 }
 
 impl Patterns {

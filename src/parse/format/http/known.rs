@@ -1,9 +1,9 @@
 //! What is known of HTTP requests, as data: `data/http.toml`.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::model::{Operation, Resource};
+use crate::parse::table::Words;
 
 /// Whether a list holds the word.
 pub(super) fn holds(list: &str, word: &str) -> bool {
@@ -51,8 +51,8 @@ fn items(list: &str) -> &'static [String] {
 }
 
 // A test rules out that the file does not read.
-static LISTS: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
-    let lists: HashMap<String, String> = toml::from_str(include_str!("../../data/http.toml")).unwrap_or_default();
+static LISTS: LazyLock<Words<Vec<String>>> = LazyLock::new(|| {
+    let lists: Words<String> = toml::from_str(include_str!("../../data/http.toml")).unwrap_or_default();
     lists.into_iter().map(|(name, words)| (name, words.split_whitespace().map(str::to_owned).collect())).collect()
 });
 

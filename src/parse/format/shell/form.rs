@@ -8,6 +8,9 @@ use super::{base_name, is_assignment};
 
 /// Whether the text is plainly a command line rather than English.
 pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> bool {
+    if is_plain_sentence(text, lexicon) {
+        return false;
+    }
     let line = text.strip_prefix("$ ").unwrap_or(text);
     let opened = behind_redirection(line).trim_start_matches(['(', '!', ' ']);
     let opened = opened.strip_prefix("{ ").unwrap_or(opened);
@@ -76,6 +79,21 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
             || only_word && first.len() <= 4;
     }
     is_english == 0 || only_word
+}
+
+/// A capital, an English word, and nothing that a shell would make something of: the quick answer for most sentences.
+fn is_plain_sentence(text: &str, lexicon: &Lexicon) -> bool {
+    let first = text.split_whitespace().next().unwrap_or("");
+    let is_capitalised = first.starts_with(|c: char| c.is_ascii_uppercase())
+        && first.bytes().skip(1).all(|byte| byte.is_ascii_lowercase() || matches!(byte, b',' | b'\''));
+    is_capitalised
+        && !lexicon.programs.knows(first)
+        && !dangers::holds("windows_programs", &first.to_ascii_lowercase())
+        && !text
+            .bytes()
+            .any(|byte| matches!(byte, b'|' | b'&' | b';' | b'<' | b'>' | b'$' | b'`' | b'\\' | b'{' | b'=' | b'\n'))
+        && !text.as_bytes().windows(2).any(|pair| pair == b" -" || pair == b" /")
+        && !matches!(first, "Shutdown" | "Reboot" | "Halt" | "Poweroff")
 }
 
 /// What stands behind a leading redirection: `> out ls`.

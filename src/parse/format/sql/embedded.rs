@@ -6,6 +6,9 @@ use super::shape;
 /// The SQL in a text that asks for it to be run.
 pub(super) fn find(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
+    if !may_hold_sql(bytes) {
+        return None;
+    }
     let mut looked = 0;
     let mut at = 0;
     while at < bytes.len() && looked < MOST_LOOKED {
@@ -29,6 +32,13 @@ pub(super) fn find(text: &str) -> Option<&str> {
         at = end;
     }
     None
+}
+
+/// Whether a text has anything of a statement beside words: a mark, a quotation, two capitals in a row, or the word.
+fn may_hold_sql(bytes: &[u8]) -> bool {
+    bytes.iter().any(|byte| matches!(byte, b';' | b'=' | b'*' | b'(' | b'`' | b'"' | b'\'' | b':'))
+        || bytes.windows(2).any(|pair| pair.iter().all(u8::is_ascii_uppercase))
+        || bytes.windows(3).any(|three| three.eq_ignore_ascii_case(b"sql"))
 }
 
 /// The statement that begins at a place.
@@ -61,8 +71,7 @@ fn statement(text: &str, at: usize) -> Option<&str> {
 
 /// Whether a sentence has one of a list's words or phrases.
 fn says(sentence: &str, list: &str) -> bool {
-    known::phrases(list).any(|phrase| {
-        let phrase = phrase.trim_end_matches('_').replace('_', " ");
+    known::spoken(list).iter().any(|phrase| {
         sentence.match_indices(phrase.as_str()).any(|(at, _)| {
             let edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
             edge(sentence.get(..at).and_then(|before| before.chars().next_back()))

@@ -1,8 +1,8 @@
 //! What is known of SQL, as data: `data/sql.toml`.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
+use crate::parse::table::{WordSet, Words};
 use serde::Deserialize;
 
 use crate::model::{Operation, Resource, RiskLevel};
@@ -19,9 +19,14 @@ pub(super) fn is_client(list: &str, command: &str) -> bool {
     KNOWN.client.get(list).is_some_and(|words| words.contains(command))
 }
 
-/// Whether a list's entries of words joined by `_` stand at the end or inside of a text.
+/// The entries of a list.
 pub(super) fn phrases(list: &str) -> impl Iterator<Item = &'static str> {
     KNOWN.words.get(list).into_iter().flatten().map(String::as_str)
+}
+
+/// A list's entries as they are spoken: words joined by `_` with blanks between them.
+pub(super) fn spoken(list: &str) -> &'static [String] {
+    KNOWN.spoken.get(list).map_or(&[], Vec::as_slice)
 }
 
 /// What the longest key of `[statements]` says that the words begin with.
@@ -94,41 +99,45 @@ impl Rule {
 /// Words of a statement's head that a key can have.
 const LONGEST_HEAD: usize = 3;
 
+/// The lists whose entries are looked for in sentences.
+const SPOKEN: &[&str] = &["about", "runs"];
+
 #[derive(Default)]
 struct Known {
-    statements: HashMap<String, Rule>,
-    words: HashMap<String, HashSet<String>>,
-    client: HashMap<String, HashSet<String>>,
+    statements: Words<Rule>,
+    words: Words<WordSet>,
+    spoken: Words<Vec<String>>,
+    client: Words<WordSet>,
     calls: Calls,
-    harmless: HashSet<String>,
+    harmless: WordSet,
     families: Vec<String>,
 }
 
 #[derive(Default)]
 struct Calls {
-    named: HashMap<String, Rule>,
+    named: Words<Rule>,
     families: Vec<(String, Rule)>,
 }
 
 #[derive(Default, Deserialize)]
 struct Text {
-    statements: HashMap<String, String>,
-    words: HashMap<String, String>,
-    client: HashMap<String, String>,
-    calls: HashMap<String, String>,
-    harmless: HashMap<String, String>,
+    statements: Words<String>,
+    words: Words<String>,
+    client: Words<String>,
+    calls: Words<String>,
+    harmless: Words<String>,
 }
 
 impl Text {
     fn known(self) -> Known {
-        let lists = |lists: HashMap<String, String>| {
+        let lists = |lists: Words<String>| {
             lists
                 .into_iter()
                 .map(|(name, words)| (name, words.split_whitespace().map(str::to_owned).collect()))
                 .collect()
         };
-        let rules = |rules: HashMap<String, String>| {
-            rules.into_iter().filter_map(|(name, rule)| Some((name, Rule::read(&rule)?))).collect::<HashMap<_, _>>()
+        let rules = |rules: Words<String>| {
+            rules.into_iter().filter_map(|(name, rule)| Some((name, Rule::read(&rule)?))).collect::<Words<_>>()
         };
         let mut calls = Calls::default();
         for (name, rule) in rules(self.calls) {
@@ -139,7 +148,12 @@ impl Text {
                 }
             }
         }
+        let spoken = SPOKEN.iter().filter_map(|&list| {
+            let phrases = self.words.get(list)?.split_whitespace();
+            Some((list.to_owned(), phrases.map(|phrase| phrase.trim_end_matches('_').replace('_', " ")).collect()))
+        });
         let mut known = Known {
+            spoken: spoken.collect(),
             statements: rules(self.statements),
             words: lists(self.words),
             client: lists(self.client),

@@ -27,6 +27,9 @@ enum Tail {
 fn has_shape(text: &str, tail: Tail) -> bool {
     let first = text.trim_start_matches(['(', ' ', '\n', '\t', '\r']);
     let word = first.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("");
+    if opens_english(first, word) {
+        return false;
+    }
     if !holds("openers", &word.to_ascii_lowercase()) && !first.starts_with("/*") && !first.starts_with("--") {
         return false;
     }
@@ -56,6 +59,17 @@ fn has_shape(text: &str, tail: Tail) -> bool {
         }
     }
     Shape { part, tail, closed, tree: &tree }.fits()
+}
+
+/// "Show me", "delete the": a small word follows that no statement has there.
+fn opens_english(text: &str, word: &str) -> bool {
+    let second = text.get(word.len()..).unwrap_or("").split_whitespace().next().unwrap_or("");
+    !word.bytes().all(|byte| byte.is_ascii_uppercase())
+        && [
+            "the", "a", "an", "my", "me", "our", "your", "this", "these", "those", "his", "her", "their", "us", "it",
+            "up",
+        ]
+        .contains(&second)
 }
 
 struct Shape<'t> {

@@ -1,9 +1,10 @@
 //! What is known of tool calls, from `data/tools.toml`: shapes, the roles of
 //! arguments, values, and the tools that everybody has.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use crate::parse::table::Words;
 use serde::Deserialize;
 
 use crate::model::{Operation, Resource};
@@ -143,12 +144,12 @@ pub(crate) struct Tools {
     types: Vec<Box<str>>,
     marks: Vec<Box<str>>,
     roles: Table<Role>,
-    values: HashMap<String, Vec<Box<str>>>,
+    values: Words<Vec<Box<str>>>,
     known: Vec<Known>,
     /// A tool's place, and whether its name is of one word: such a name is known only where it stands alone.
     names: Table<(usize, bool)>,
     pub(crate) synonyms: Table<Box<str>>,
-    words: HashMap<String, Vec<Box<str>>>,
+    words: Words<Vec<Box<str>>>,
     pub(crate) rules: Vec<NameRule>,
     secrets: Secrets,
     /// Phrases of descriptions that speak to the agent.
