@@ -160,8 +160,18 @@ impl<'l, 'r> Shell<'l, 'r> {
         }
         self.command(program, depth);
         self.fed(script, place, program, depth);
+        let empties = match program.texts {
+            [] | [":" | "true"] => assigned == 0,
+            ["cat", "/dev/null"] | ["echo", "-n"] => true,
+            _ => false,
+        };
         for target in &command.writes {
             self.redirect(target);
+            if empties && !target.text.starts_with("/dev/") {
+                // Nothing is written over what stood there.
+                let act = Act::new("truncate", "file", Resource::File, Operation::Delete, 0.8);
+                self.reading.push(act.at_risk(RiskLevel::Medium).from_operation(">").from_resource(&target.text));
+            }
         }
         for target in command.doubtful.iter().filter(|target| place::is_system(target)) {
             self.system_write(target);
@@ -220,6 +230,9 @@ impl<'l, 'r> Shell<'l, 'r> {
         };
         self.arguments(name, own);
         self.dangers(name, own, depth);
+        if matches!(name, "docker" | "podman" | "nerdctl") && inner.is_some() {
+            self.container(own.texts, depth);
+        }
         let Some((inner, rule)) = inner else {
             self.known(name, program, arguments, depth);
             return None;
@@ -236,6 +249,12 @@ impl<'l, 'r> Shell<'l, 'r> {
                     .at_risk(RiskLevel::Medium)
                     .from_operation(name),
             );
+        }
+        let deletes = matches!(&inner, Inner::Rest(place) if arguments.texts.get(*place).is_some_and(|word| dangers::holds("deleters", base_name(word))));
+        if deletes && matches!(name, "xargs" | "parallel" | "gxargs") {
+            // Whatever is listed goes.
+            let act = Act::new("delete", "files", Resource::File, Operation::Delete, 0.9);
+            self.reading.push(act.at_risk(RiskLevel::High).from_operation(name));
         }
         match inner {
             Inner::Rest(place) => {
@@ -280,6 +299,25 @@ impl<'l, 'r> Shell<'l, 'r> {
         }
         self.notes(name, arguments);
         self.embedded(name, arguments, depth);
+        if matches!(name, "docker" | "podman" | "nerdctl") {
+            self.container(arguments.texts, depth);
+        }
+    }
+
+    /// A container that begins with a program of the line's choice, or that holds the host's files.
+    fn container(&mut self, arguments: &[&str], depth: usize) {
+        for pair in arguments.windows(2) {
+            match pair {
+                ["--entrypoint", program] => {
+                    let rest: Vec<&str> = arguments.iter().rev().take(MOST_ENTRY).rev().copied().collect();
+                    self.line(&format!("{program} {}", rest.join(" ")), depth + 1);
+                }
+                ["-v" | "--volume", volume] if volume.starts_with("/:") || volume.contains("docker.sock") => {
+                    self.unclear("host", volume);
+                }
+                _ => {}
+            }
+        }
     }
 
     /// What a line says that later parts of it build on.
@@ -478,6 +516,8 @@ const MOST_EMBEDDED: usize = 64;
 /// Deepest nesting of lines in lines.
 const DEEPEST: usize = 12;
 const LONGEST_NAME: usize = 64;
+/// Arguments that a container's first program is read with.
+const MOST_ENTRY: usize = 8;
 
 #[cfg(test)]
 mod tests {

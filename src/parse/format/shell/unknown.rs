@@ -73,7 +73,9 @@ impl Shell<'_, '_> {
         let name = name.to_ascii_lowercase();
         let name = name.trim_end_matches(".exe");
         let is_switch = |word: &&str| {
-            word.len() == 2 && (word.ends_with(':') || word.starts_with('/')) || word.eq_ignore_ascii_case("delete")
+            super::form::is_long_switch(name, word)
+                || word.len() == 2 && (word.ends_with(':') || word.starts_with('/'))
+                || word.eq_ignore_ascii_case("delete")
         };
         if !dangers::holds("windows_programs", name) || !arguments.iter().any(is_switch) {
             return false;
