@@ -26,7 +26,7 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
     let first = bare.as_str();
     let has_flag = line.split_whitespace().skip(1).any(|word| is_flag(word) || first == "kill" && is_signal(word));
     let has_operator = cut.is_some()
-        || ["&&", "||", " | ", "$(", " > ", " >> ", "2>", " < ", "<(", "|sh", "|bash", ">/", "> /", "<<<"]
+        || ["&&", "||", " | ", "$(", " > ", " >> ", "2>", " < ", "<(", "|sh", "|bash", ">/", "> /", "<<"]
             .iter()
             .any(|operator| line.contains(operator));
     let has_operator = has_operator || expands(line) || goes_on(line, lexicon);

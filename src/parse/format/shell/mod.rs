@@ -209,13 +209,19 @@ impl<'l, 'r> Shell<'l, 'r> {
         // A blank before a name is quoted only to be overlooked.
         let name = base_name(whole).trim();
         let arguments = view.from(1);
-        if let Some(alias) = self.aliases.get(name).cloned() {
+        if let Some(alias) = self.aliases.remove(name) {
+            // INVARIANT: within itself an alias is a plain name, as for the shell; so it ends.
             self.line(&alias, depth + 1);
+            self.aliases.insert(name.to_owned(), alias);
             return None;
         }
         if self.functions.contains(name) && !whole.contains('/') {
-            self.call(name, arguments);
-            return None;
+            if !self.lexicon.programs.knows(name) {
+                self.call(name, arguments);
+                return None;
+            }
+            // A function under a program's name: which of the two runs, only running tells.
+            self.unclear("shadowed_program", name);
         }
         let lexicon = self.lexicon;
         let Some((name, program)) = known(name, lexicon) else {
@@ -229,7 +235,17 @@ impl<'l, 'r> Shell<'l, 'r> {
             _ => arguments,
         };
         self.arguments(name, own);
-        self.dangers(name, own, depth);
+        if !own.texts.is_empty() || inner.is_none() {
+            self.dangers(name, own, depth);
+        }
+        if name == "command" && own.texts.first().is_some_and(|flag| matches!(*flag, "-v" | "-V" | "-pv")) {
+            let act = Act::new("find", "program", Resource::System, Operation::Read, 0.9);
+            self.reading.push(act.at_risk(RiskLevel::Low).from_operation(name));
+            return None;
+        }
+        if outer.is_root && arguments.texts.is_empty() && dangers::holds("shells", name) {
+            self.unclear("root_shell", name);
+        }
         if matches!(name, "docker" | "podman" | "nerdctl") && inner.is_some() {
             self.container(own.texts, depth);
         }

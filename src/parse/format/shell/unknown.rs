@@ -123,7 +123,10 @@ impl Shell<'_, '_> {
         if !arguments.texts.is_empty() {
             // What it does with them, the body tells only in part.
             let act = Act::new("call", "function", Resource::System, Operation::Execute, 0.6);
-            self.reading.push(act.at_risk(RiskLevel::Medium).marked(Sign::Unclear).from_operation(name));
+            // A flag or a path is what a body is made dangerous with.
+            let reaches = arguments.texts.iter().any(|word| word.starts_with(['-', '/', '~']));
+            let risk = if reaches { RiskLevel::High } else { RiskLevel::Medium };
+            self.reading.push(act.at_risk(risk).marked(Sign::Unclear).from_operation(name));
         }
     }
 }
