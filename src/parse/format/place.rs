@@ -5,10 +5,6 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
 use super::dangers::{holds, items};
 
 /// The path in lower case with `//`, `/./` and `..` resolved and the home written `~`.
@@ -30,13 +26,6 @@ pub(super) fn resolved(path: &str) -> String {
         _ => parts.join("/"),
     }
 }
-
-/// The parts of paths that name a secret, as one search. INVARIANT: a pattern of escaped words compiles; if it did not,
-/// every path would count as a secret.
-static SECRET_PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let parts: Vec<String> = items("secret_parts").iter().map(|part| regex::escape(part)).collect();
-    Regex::new(&parts.join("|")).ok()
-});
 
 /// Files that hold secrets, and addresses that hand them out.
 pub(super) fn is_secret(path: &str) -> bool {

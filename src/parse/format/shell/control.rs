@@ -34,6 +34,15 @@ impl Shell<'_, '_> {
         if name == "git" && arguments.contains(&"push") {
             self.pushes(arguments);
         }
+        let destroying = dangers::parts("destroying_words", name);
+        if !destroying.is_empty() && arguments.iter().any(|argument| destroying.iter().any(|word| word == argument)) {
+            let act = Act::new("destroy", "volume", Resource::System, Operation::Delete, 0.9);
+            self.reading.push(act.at_risk(RiskLevel::High).told_by(name));
+        }
+        if name == "mv" && arguments.last() == Some(&"/dev/null") {
+            let act = Act::new("delete", "file", Resource::File, Operation::Delete, 0.9);
+            self.reading.push(act.at_risk(RiskLevel::Medium).told_by("mv /dev/null"));
+        }
         if every_process {
             self.reading
                 .push(Act::new("kill", "process", Resource::System, Operation::Execute, 0.9).at_risk(RiskLevel::High));

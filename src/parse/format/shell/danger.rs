@@ -135,7 +135,7 @@ impl Shell<'_, '_> {
             if let [flag, value] = pair
                 && dangers::holds("write_flags", flag)
                 && value.contains(['/', '~'])
-                && !dangers::holds("no_write_flags", name)
+                && (!dangers::holds("no_write_flags", name) || flag.starts_with("-fp") || *flag == "-fls")
             {
                 targets.push(value);
             }

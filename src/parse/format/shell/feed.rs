@@ -24,6 +24,11 @@ impl Shell<'_, '_> {
             }
             return;
         }
+        if name == "crontab" {
+            // What it is fed runs later, again and again.
+            self.unclear("schedule", &name);
+            return;
+        }
         let is_shell = dangers::holds("shells", &name);
         if !is_shell && !dangers::holds("interpreters", &name) || dangers::holds("filters", &name) {
             return;
@@ -118,6 +123,11 @@ impl Shell<'_, '_> {
     }
 
     fn statement(&mut self, text: &str) {
+        let lower = text.to_ascii_lowercase();
+        if dangers::items("database_deletes").iter().any(|call| lower.contains(call.as_str())) {
+            let act = Act::new("delete", "records", Resource::Database, Operation::Delete, 0.8);
+            self.reading.push(act.at_risk(RiskLevel::High).told_by(text));
+        }
         self.absorb_statement(sql::read_anyway(text));
     }
 

@@ -15,6 +15,10 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
     let opened = behind_redirection(line).trim_start_matches(['(', '!', ' ']);
     let opened = opened.strip_prefix("{ ").unwrap_or(opened);
     let mut words = opened.split_whitespace().skip_while(|word| is_assignment(word));
+    if line.starts_with('>') && line.split_whitespace().count() <= 2 && line.contains('/') {
+        // "> file" empties it.
+        return true;
+    }
     let Some(whole) = words.next() else { return false };
     if text.starts_with("$ ") || whole.starts_with("./") || is_script(line) {
         return true;
@@ -25,7 +29,7 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
     let first = bare.as_str();
     let has_flag = line.split_whitespace().skip(1).any(|word| is_flag(word) || first == "kill" && is_signal(word));
     let has_operator = cut.is_some()
-        || ["&&", "||", " | ", "$(", " > ", " >> ", "2>", " < ", "<(", "|sh", "|bash", ">/", "> /", "<<<"]
+        || ["&&", "||", " | ", "$(", " > ", " >> ", "2>", " < ", "<(", "|sh", "|bash", ">/", "> /", "<<"]
             .iter()
             .any(|operator| line.contains(operator));
     let has_operator = has_operator || expands(line) || goes_on(line, lexicon);
@@ -170,9 +174,16 @@ fn is_signal(word: &str) -> bool {
 fn is_windows(first: &str, line: &str) -> bool {
     let is_drive =
         |word: &str| word.len() == 2 && word.ends_with(':') && word.starts_with(|c: char| c.is_ascii_alphabetic());
-    let is_switch = |word: &str| word.len() == 2 && word.starts_with('/');
+    let is_switch = |word: &str| word.len() == 2 && word.starts_with('/') || is_long_switch(first, word);
     dangers::holds("windows_programs", &first.to_ascii_lowercase())
         && line.split_whitespace().skip(1).any(|word| is_drive(word) || is_switch(word))
+}
+
+/// `/create`, `/all`, and words that only Windows' own programs take.
+pub(super) fn is_long_switch(program: &str, word: &str) -> bool {
+    dangers::holds("windows_only", program)
+        && (word.eq_ignore_ascii_case("delete")
+            || word.strip_prefix('/').is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_alphabetic())))
 }
 
 /// A loop, a condition or a function of the shell.

@@ -160,8 +160,18 @@ impl<'l, 'r> Shell<'l, 'r> {
         }
         self.command(program, depth);
         self.fed(script, place, program, depth);
+        let empties = match program.texts {
+            [] | [":" | "true"] => assigned == 0,
+            ["cat", "/dev/null"] | ["echo", "-n"] => true,
+            _ => false,
+        };
         for target in &command.writes {
             self.redirect(target);
+            if empties && !target.text.starts_with("/dev/") {
+                // Nothing is written over what stood there.
+                let act = Act::new("truncate", "file", Resource::File, Operation::Delete, 0.8);
+                self.reading.push(act.at_risk(RiskLevel::Medium).told_by(">").named_by(&target.text));
+            }
         }
         for target in command.doubtful.iter().filter(|target| place::is_system(target)) {
             self.system_write(target);
@@ -199,13 +209,19 @@ impl<'l, 'r> Shell<'l, 'r> {
         // A blank before a name is quoted only to be overlooked.
         let name = base_name(whole).trim();
         let arguments = view.from(1);
-        if let Some(alias) = self.aliases.get(name).cloned() {
+        if let Some(alias) = self.aliases.remove(name) {
+            // INVARIANT: within itself an alias is a plain name, as for the shell; so it ends.
             self.line(&alias, depth + 1);
+            self.aliases.insert(name.to_owned(), alias);
             return None;
         }
         if self.functions.contains(name) && !whole.contains('/') {
-            self.call(name, arguments);
-            return None;
+            if !self.lexicon.programs.knows(name) {
+                self.call(name, arguments);
+                return None;
+            }
+            // A function under a program's name: which of the two runs, only running tells.
+            self.unclear("shadowed_program", name);
         }
         let lexicon = self.lexicon;
         let Some((name, program)) = known(name, lexicon) else {
@@ -219,7 +235,20 @@ impl<'l, 'r> Shell<'l, 'r> {
             _ => arguments,
         };
         self.arguments(name, own);
-        self.dangers(name, own, depth);
+        if !own.texts.is_empty() || inner.is_none() {
+            self.dangers(name, own, depth);
+        }
+        if name == "command" && own.texts.first().is_some_and(|flag| matches!(*flag, "-v" | "-V" | "-pv")) {
+            let act = Act::new("find", "program", Resource::System, Operation::Read, 0.9);
+            self.reading.push(act.at_risk(RiskLevel::Low).told_by(name));
+            return None;
+        }
+        if outer.is_root && arguments.texts.is_empty() && dangers::holds("shells", name) {
+            self.unclear("root_shell", name);
+        }
+        if matches!(name, "docker" | "podman" | "nerdctl") && inner.is_some() {
+            self.container(own.texts, depth);
+        }
         let Some((inner, rule)) = inner else {
             self.known(name, program, arguments, depth);
             return None;
@@ -236,6 +265,12 @@ impl<'l, 'r> Shell<'l, 'r> {
                     .at_risk(RiskLevel::Medium)
                     .told_by(name),
             );
+        }
+        let deletes = matches!(&inner, Inner::Rest(place) if arguments.texts.get(*place).is_some_and(|word| dangers::holds("deleters", base_name(word))));
+        if deletes && matches!(name, "xargs" | "parallel" | "gxargs") {
+            // Whatever is listed goes.
+            let act = Act::new("delete", "files", Resource::File, Operation::Delete, 0.9);
+            self.reading.push(act.at_risk(RiskLevel::High).told_by(name));
         }
         match inner {
             Inner::Rest(place) => {
@@ -280,6 +315,25 @@ impl<'l, 'r> Shell<'l, 'r> {
         }
         self.notes(name, arguments);
         self.embedded(name, arguments, depth);
+        if matches!(name, "docker" | "podman" | "nerdctl") {
+            self.container(arguments.texts, depth);
+        }
+    }
+
+    /// A container that begins with a program of the line's choice, or that holds the host's files.
+    fn container(&mut self, arguments: &[&str], depth: usize) {
+        for pair in arguments.windows(2) {
+            match pair {
+                ["--entrypoint", program] => {
+                    let rest: Vec<&str> = arguments.iter().rev().take(MOST_ENTRY).rev().copied().collect();
+                    self.line(&format!("{program} {}", rest.join(" ")), depth + 1);
+                }
+                ["-v" | "--volume", volume] if volume.starts_with("/:") || volume.contains("docker.sock") => {
+                    self.unclear("host", volume);
+                }
+                _ => {}
+            }
+        }
     }
 
     /// What a line says that later parts of it build on.
@@ -478,6 +532,8 @@ const MOST_EMBEDDED: usize = 64;
 /// Deepest nesting of lines in lines.
 const DEEPEST: usize = 12;
 const LONGEST_NAME: usize = 64;
+/// Arguments that a container's first program is read with.
+const MOST_ENTRY: usize = 8;
 
 #[cfg(test)]
 mod tests {

@@ -73,7 +73,9 @@ impl Shell<'_, '_> {
         let name = name.to_ascii_lowercase();
         let name = name.trim_end_matches(".exe");
         let is_switch = |word: &&str| {
-            word.len() == 2 && (word.ends_with(':') || word.starts_with('/')) || word.eq_ignore_ascii_case("delete")
+            super::form::is_long_switch(name, word)
+                || word.len() == 2 && (word.ends_with(':') || word.starts_with('/'))
+                || word.eq_ignore_ascii_case("delete")
         };
         if !dangers::holds("windows_programs", name) || !arguments.iter().any(is_switch) {
             return false;
@@ -121,7 +123,10 @@ impl Shell<'_, '_> {
         if !arguments.texts.is_empty() {
             // What it does with them, the body tells only in part.
             let act = Act::new("call", "function", Resource::System, Operation::Execute, 0.6);
-            self.reading.push(act.at_risk(RiskLevel::Medium).marked(Sign::Unclear).told_by(name));
+            // A flag or a path is what a body is made dangerous with.
+            let reaches = arguments.texts.iter().any(|word| word.starts_with(['-', '/', '~']));
+            let risk = if reaches { RiskLevel::High } else { RiskLevel::Medium };
+            self.reading.push(act.at_risk(risk).marked(Sign::Unclear).told_by(name));
         }
     }
 }

@@ -60,7 +60,8 @@ fn by(wraps: &Wraps, program: &Program, arguments: &[&str], from: usize) -> Opti
             let place = first_plain(program, arguments, from, *plain)?;
             let rest = arguments.get(place..).filter(|rest| !rest.is_empty())?;
             match rest {
-                [only] if only.contains(char::is_whitespace) => Some(Inner::Text((*only).to_owned(), place)),
+                // A name with blanks in it is a text that a shell reads: `parallel 'rm {}' ::: *`.
+                [text, ..] if text.contains(char::is_whitespace) => Some(Inner::Text(rest.join(" "), place)),
                 // An inner "--" is the wrapper's.
                 _ if *text => Some(Inner::Text(rest.join(" "), place)),
                 _ => Some(Inner::Rest(place)),
