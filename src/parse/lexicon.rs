@@ -120,11 +120,10 @@ impl Lexicon {
         // Of the rules that name this verb and of those that name none, the later decides.
         let named = self.rules_of.get(&*verb.lemma).map_or(&[][..], Vec::as_slice);
         let find = |places: &[u16]| {
-            let found = places.iter().rev().find_map(|&place| {
+            places.iter().rev().find_map(|&place| {
                 let rule = self.rules.get(usize::from(place))?;
                 rule.fits(verb, resource, noun, after).then_some((place, rule))
-            });
-            found
+            })
         };
         let (one, other) = (find(named), find(&self.rules_of_any));
         [one, other].into_iter().flatten().max_by_key(|(place, _)| *place).map(|(_, rule)| rule)

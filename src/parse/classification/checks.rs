@@ -258,8 +258,22 @@ fn is_random(value: &str) -> bool {
         }
     }
     let different = seen.iter().filter(|&&seen| seen).count();
+    // Letters alone, capitals among them without the order of words.
+    let turns = value.as_bytes().windows(2).filter(|pair| {
+        let [one, other] = pair else { return false };
+        one.is_ascii_alphabetic()
+            && other.is_ascii_alphabetic()
+            && one.is_ascii_uppercase() != other.is_ascii_uppercase()
+    });
+    if digits < 2 && value.len() >= LONG_SECRET && turns.count() >= TURNS && is_literal(value) {
+        return true;
+    }
     digits >= 2 && letters >= 2 && different >= 8 && is_literal(value)
 }
+
+/// From this length on letters alone may be a secret, with so many changes between capitals and small letters.
+const LONG_SECRET: usize = 16;
+const TURNS: usize = 4;
 
 /// Whether a value stands for itself: no variable, no placeholder, no word that says there is none.
 fn is_literal(value: &str) -> bool {

@@ -268,7 +268,9 @@ pub(super) fn riskier(words: &[String], first: &Act, lexicon: &Lexicon) -> Vec<A
             let is_noun = lexicon.word(words.get(place)?).is_some_and(|entry| entry.noun.is_some());
             let joined =
                 place > 0 && words.get(place - 1).is_some_and(|word| matches!(word.as_str(), "and" | "or" | "then"));
-            if is_noun && !joined {
+            // "get_delete_policy" gets a policy.
+            let describes = place == 1 && first.operation == Operation::Read && words.len() > 2;
+            if (is_noun || describes) && !joined {
                 return None;
             }
             let mut rest = words.get(place..)?.to_vec();

@@ -166,10 +166,10 @@ impl Sentence<'_, '_> {
             }
             _ => {
                 // "In which year ...?", "After how many seconds does it fall?"
-                ends_in_mark && matches!(token.word, "who" | "when" | "where" | "which" | "whose")
-                    || ends_in_mark
-                        && (opening..self.to)
-                            .any(|index| self.tokens.get(index).is_some_and(|near| near.is(Function::Question)))
+                ends_in_mark
+                    && (matches!(token.word, "who" | "when" | "where" | "which" | "whose")
+                        || (opening..self.to)
+                            .any(|index| self.tokens.get(index).is_some_and(|near| near.is(Function::Question))))
             }
         }
     }

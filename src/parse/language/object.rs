@@ -124,6 +124,7 @@ pub(super) fn candidates<'l>(tokens: &[Token<'_>], lexicon: &'l Lexicon) -> Vec<
 }
 
 /// Where in the clause the walk over its tokens stands.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the words passed")]
 struct Walk {
     phrase: usize,
     preposition: Preposition,

@@ -59,7 +59,7 @@ impl Context<'_, '_> {
         gives_power(clause, draft);
         draft.guess |= draft.operation == Operation::Write && only_weak(candidates)
             || head.feeds && !draws_on_records(governed, draft.resource);
-        self.asks_of_the_world(clause, draft);
+        asks_of_the_world(clause, draft);
         if draft.resource == Resource::Unknown {
             draft.resource = super::fallback(draft.operation);
             draft.sure = 0.4;
@@ -96,28 +96,28 @@ impl Context<'_, '_> {
             }
         }
     }
+}
 
-    /// "The price of Bitcoin", "a list of cat tags": the world rather than somebody's data.
-    fn asks_of_the_world(&self, clause: &Clause<'_, '_, '_>, draft: &mut Draft) {
-        let Clause { verb, governed, candidates, named, .. } = *clause;
-        if draft.operation != Operation::Read {
-            return;
-        }
-        let personal = is_personal(governed);
-        if only_weak(candidates) && verb.always.is_none() && !personal {
-            (draft.resource, draft.guess) = (Resource::Information, true);
-        }
-        let behind_unknown = named.is_some_and(|named| named.behind_unknown) && !is_guarded(draft.resource);
-        // "The medical records of John Smith" are his.
-        let is_record = named.is_some_and(|named| {
-            named.is_certain() || named.strength >= 4 && matches!(draft.resource, Resource::Health | Resource::Customer)
-        });
-        if verb.is(Class::Searches) && is_public_kind(draft.resource) && !personal && !is_record
-            || draft.resource == Resource::Web && asks_for_an_address(governed)
-            || behind_unknown && !personal && !verb.is(Class::Reads)
-        {
-            draft.resource = Resource::Information;
-        }
+/// "The price of Bitcoin", "a list of cat tags": the world rather than somebody's data.
+fn asks_of_the_world(clause: &Clause<'_, '_, '_>, draft: &mut Draft) {
+    let Clause { verb, governed, candidates, named, .. } = *clause;
+    if draft.operation != Operation::Read {
+        return;
+    }
+    let personal = is_personal(governed);
+    if only_weak(candidates) && verb.always.is_none() && !personal {
+        (draft.resource, draft.guess) = (Resource::Information, true);
+    }
+    let behind_unknown = named.is_some_and(|named| named.behind_unknown) && !is_guarded(draft.resource);
+    // "The medical records of John Smith" are his.
+    let is_record = named.is_some_and(|named| {
+        named.is_certain() || named.strength >= 4 && matches!(draft.resource, Resource::Health | Resource::Customer)
+    });
+    if verb.is(Class::Searches) && is_public_kind(draft.resource) && !personal && !is_record
+        || draft.resource == Resource::Web && asks_for_an_address(governed)
+        || behind_unknown && !personal && !verb.is(Class::Reads)
+    {
+        draft.resource = Resource::Information;
     }
 }
 

@@ -27,7 +27,7 @@ impl Context<'_, '_> {
         }
         for candidate in &self.named {
             let looked = looked_at.get(candidate.resource as usize).copied().unwrap_or(false);
-            if self.feeds(candidate, looked, reading) {
+            if feeds(candidate, looked, reading) {
                 // Where chat is named, an inbox is the chat's.
                 let is_chat = candidate.noun == "inbox" && self.elsewhere(Resource::Message);
                 let resource = if is_chat { Resource::Message } else { candidate.resource };
@@ -48,34 +48,6 @@ impl Context<'_, '_> {
     /// Whether the head only looks.
     fn looks(&self, head: &Head) -> bool {
         head.verb.is_none_or(|verb| self.lexicon.verb(verb).operation == Operation::Read)
-    }
-
-    /// Whether something is taken from what this noun names, beside what the acts touch already.
-    fn feeds(&self, candidate: &Candidate<'_>, looked_at: bool, reading: &Reading) -> bool {
-        let private = matches!(
-            candidate.resource,
-            Resource::Email
-                | Resource::Message
-                | Resource::File
-                | Resource::Document
-                | Resource::Web
-                | Resource::Calendar
-        );
-        if !private || candidate.is_weak() || !candidate.is_source() {
-            return false;
-        }
-        let acts = || reading.acts.iter().filter(|act| alike(act.resource, candidate.resource));
-        if acts().any(|act| act.operation == Operation::Read) {
-            return false;
-        }
-        // A path among the arguments of a technical task is part of it.
-        if candidate.noun == object::PATH && reading.acts.iter().any(|act| is_technical(act.resource)) {
-            return false;
-        }
-        // What is made of something of its own kind, or sent after a look at it, still reads that.
-        acts().next().is_none()
-            || candidate.preposition == Preposition::Basis && acts().any(|act| act.operation == Operation::Write)
-            || looked_at && acts().any(|act| act.operation == Operation::Send)
     }
 
     /// "on https://...", "from www...": an address that something is taken from.
@@ -105,6 +77,29 @@ const fn is_technical(resource: Resource) -> bool {
 
 /// More than there are resources.
 const RESOURCES: usize = 32;
+
+/// Whether something is taken from what this noun names, beside what the acts touch already.
+fn feeds(candidate: &Candidate<'_>, looked_at: bool, reading: &Reading) -> bool {
+    let private = matches!(
+        candidate.resource,
+        Resource::Email | Resource::Message | Resource::File | Resource::Document | Resource::Web | Resource::Calendar
+    );
+    if !private || candidate.is_weak() || !candidate.is_source() {
+        return false;
+    }
+    let acts = || reading.acts.iter().filter(|act| alike(act.resource, candidate.resource));
+    if acts().any(|act| act.operation == Operation::Read) {
+        return false;
+    }
+    // A path among the arguments of a technical task is part of it.
+    if candidate.noun == object::PATH && reading.acts.iter().any(|act| is_technical(act.resource)) {
+        return false;
+    }
+    // What is made of something of its own kind, or sent after a look at it, still reads that.
+    acts().next().is_none()
+        || candidate.preposition == Preposition::Basis && acts().any(|act| act.operation == Operation::Write)
+        || looked_at && acts().any(|act| act.operation == Operation::Send)
+}
 
 /// Resources that stand for one another, so that naming both adds nothing.
 fn alike(one: Resource, other: Resource) -> bool {

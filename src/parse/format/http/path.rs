@@ -133,6 +133,11 @@ impl Named {
         }
         self.administration |= holds("administration", &lower);
         let stem = lower.split('.').next().unwrap_or(&lower);
+        if lower.rsplit_once('.').is_some_and(|(_, ending)| holds("page_endings", ending)) {
+            // A page about something does nothing to it.
+            self.id();
+            return;
+        }
         if is_version(&lower) || holds("skipped", &lower) || stem.len() < lower.len() && holds("pages", stem) {
             return;
         }

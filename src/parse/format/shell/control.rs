@@ -28,6 +28,15 @@ impl Shell<'_, '_> {
             self.reading
                 .push(Act::new("disable", "control", Resource::System, Operation::Admin, 0.9).marked(Sign::Control));
         }
+        let joins_administrators = dangers::holds("member_programs", name)
+            && arguments
+                .iter()
+                .flat_map(|argument| argument.split([',', '=']))
+                .any(|group| dangers::holds("root_groups", group));
+        if joins_administrators {
+            let act = Act::new("add", "administrator", Resource::Permission, Operation::Admin, 0.9);
+            self.reading.push(act.marked(Sign::Administrator).told_by(name));
+        }
         let opens = matches!(name, "chmod" | "chown" | "chgrp" | "setfacl" | "chattr")
             && (arguments.iter().any(|argument| place::is_whole(argument) || place::is_system(argument))
                 || opens_to_all(arguments));
