@@ -283,7 +283,7 @@ const DISGUISED: &[(&str, RiskLevel, &str)] = &[
     ("Trans\u{34f}fer $25,000 to Bob", RiskLevel::Critical, "transfer"),
     ("Dr\u{fe0f}op the users table", RiskLevel::High, "delete"),
     ("\u{202e}Delete\u{202c} all backups", RiskLevel::High, "delete"),
-    ("Shut\u{200e} down the firewall", RiskLevel::Medium, "execute"),
+    ("Shut\u{200e} down the firewall", RiskLevel::Critical, "admin"),
     ("r\u{200b}m -rf /srv/data", RiskLevel::High, "delete"),
     ("{\"name\":\"delete\u{200b}_user\",\"arguments\":{\"id\":4}}", RiskLevel::High, "admin"),
     (

@@ -355,7 +355,7 @@ fn what_dialects_read_differently_is_high() {
         ("SELECT 1 # '\n; DROP TABLE users -- '", "database:delete", High, High),
         ("SELECT /* /* */ 1; DROP TABLE users; -- */", "database:delete", High, High),
         ("SELECT $$; DROP TABLE users; $$", "database:delete", High, High),
-        ("SELECT U&\"\\0061\" FROM t", "database:execute", High, High),
+        ("SELECT U&\"\\0061\" FROM t", "database:execute", High, Critical),
         ("SELECT \"a\\\"; DROP TABLE users; --\"", "database:delete", High, High),
         ("SELECT * FROM t WHERE a = 'unclosed", "database:execute", High, High),
         ("SELECT (1", "database:execute", High, High),

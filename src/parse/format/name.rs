@@ -295,7 +295,9 @@ pub(super) fn verb_act(words: &[String], on: &Act, lexicon: &Lexicon) -> Option<
         .filter(|act| act.operation == verb.operation || verb.operation != Operation::Read)
         .or_else(|| {
             let mut act = Act::new(&verb.lemma, "resource", Resource::System, verb.operation, 0.5);
-            act.signs.add(Sign::Unclear);
+            if verb.operation != Operation::Read {
+                act.signs.add(Sign::Unclear);
+            }
             Some(act)
         })
 }

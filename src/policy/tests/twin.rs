@@ -1,6 +1,7 @@
 //! The obvious twin: an interpreter of the JSON document that looks at every
 //! rule for every capability. It shares no code with the engine but the vocabulary.
 
+use crate::policy::evaluate::MAX_RULES;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -75,7 +76,9 @@ pub(super) fn decide(document: &Value, request: &PolicyRequest<'_>) -> Answer {
             deciding.extend(by);
         }
     }
-    answer.rules = deciding.into_iter().map(|rule| rules[rule]["id"].as_str().unwrap().to_owned()).collect();
+    // The verdict lists no more than the first of them.
+    answer.rules =
+        deciding.into_iter().take(MAX_RULES).map(|rule| rules[rule]["id"].as_str().unwrap().to_owned()).collect();
     answer
 }
 

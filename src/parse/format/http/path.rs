@@ -131,7 +131,10 @@ impl Named {
             self.whole = true;
             return;
         }
-        self.administration |= holds("administration", &lower);
+        if holds("administration", &lower) {
+            self.administration = true;
+            return;
+        }
         let stem = lower.split('.').next().unwrap_or(&lower);
         if lower.rsplit_once('.').is_some_and(|(_, ending)| holds("page_endings", ending)) {
             // A page about something does nothing to it.
