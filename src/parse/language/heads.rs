@@ -51,8 +51,11 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
         let Some(token) = tokens.get(index) else { break };
         if token.is(Function::About) {
             about = true;
-            if let Some(last) = heads.get_mut(first_new..).and_then(<[Head]>::last_mut) {
-                // "List the steps to revoke a key" lists steps.
+            // "List the steps to revoke a key" asks about it.
+            let looks = |head: &Head| head.verb.is_none_or(|verb| lexicon.verb(verb).operation == Operation::Read);
+            if heads.len() > first_new && heads.last().is_some_and(looks) {
+                heads.pop();
+            } else if let Some(last) = heads.get_mut(first_new..).and_then(<[Head]>::last_mut) {
                 last.end = index;
             }
             if heads.len() == first_new {
