@@ -62,7 +62,7 @@ impl Invocation<'_> {
     /// `-h` is not among them: it halts, for `shutdown`.
     fn only_asks_for_help(&self) -> bool {
         match self.arguments {
-            ["--help" | "--version"] => true,
+            ["--help" | "--version" | "-version" | "-showversion" | "-V"] => true,
             ["help" | "version"] => self.program.resource.is_some(),
             _ => false,
         }
