@@ -45,7 +45,10 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
     let Some(opening) = (from..to).find(|&index| !is_skipped(tokens, index)) else { return };
     let sentence = Sentence { tokens, from, to, lexicon };
     let asks = sentence.is_question(opening);
-    let inquires = asks && tokens.get(opening).is_some_and(|token| token.is(Function::Question));
+    let opens_with = tokens.get(opening);
+    let inquires = asks && opens_with.is_some_and(|token| token.is(Function::Question));
+    // "Did I remember to add it": what was done is asked about, whatever is led in by.
+    let looks_back = asks && opens_with.is_some_and(|token| matches!(token.word, "did" | "was" | "were" | "has"));
     let (mut about, mut reminds) = (false, false);
     for index in opening..to {
         let Some(token) = tokens.get(index) else { break };
@@ -75,6 +78,7 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
         let is_reminder = reminds && index > from && tokens.get(index - 1).is_some_and(|before| before.word == "to");
         let manner = if about || is_reminder { None } else { sentence.manner(index, asks) };
         // "How much do I have to pay": the verb is what is asked about.
+        let manner = manner.filter(|_| !looks_back);
         let manner = manner.filter(|manner| !inquires || matches!(manner, Manner::Asked | Manner::Question));
         if manner.is_none()
             && !about
@@ -162,7 +166,13 @@ impl Sentence<'_, '_> {
         match token.entry.function {
             _ if next_is_not => false,
             // "When you post it, add a comment" asks for the comment.
-            Some(Function::Question) => ends_in_mark || !matches!(token.word, "when" | "where"),
+            Some(Function::Question) => {
+                let inverts = self
+                    .tokens
+                    .get(opening + 1)
+                    .is_some_and(|next| next.is(Function::Auxiliary) || next.is(Function::Modal));
+                ends_in_mark || inverts || !matches!(token.word, "when" | "where")
+            }
             Some(Function::Auxiliary) => {
                 // "Have a look", "do it" are no questions; "is it", "are there", "do i have" are.
                 ends_in_mark || matches!(token.word, "is" | "are" | "am" | "was" | "were" | "does" | "did")
@@ -236,6 +246,14 @@ impl Sentence<'_, '_> {
         let Some((place, lead)) = before.zip(lead) else {
             return (!in_question && !self.reads_as_noun(index)).then_some(Manner::Asked);
         };
+        // "The header, which you should skip".
+        let is_relative = self
+            .before(place)
+            .and_then(|earlier| self.tokens.get(earlier))
+            .is_some_and(|earlier| matches!(earlier.word, "which" | "that" | "who"));
+        if lead.is(Function::Lead) && is_relative {
+            return None;
+        }
         if lead.is(Function::Lead) {
             return Some(if is_of_speaker(lead.word) { Manner::Wished } else { Manner::Asked });
         }
@@ -347,6 +365,10 @@ impl Sentence<'_, '_> {
         let near = (self.from..place).rev().take(4);
         for index in near {
             let Some(token) = self.tokens.get(index) else { break };
+            // "I'm about to speak to her": what comes next, not what is asked.
+            if token.word == "about" && index + 1 == place {
+                return Some(Manner::Mentioned);
+            }
             if token.is(Function::Want) {
                 // "The task they need to do" is theirs.
                 let of_others = self
@@ -473,7 +495,7 @@ fn is_of_speaker(lead: &str) -> bool {
 
 /// "planning to travel": what the speaker is about to do, not what is asked.
 fn is_plan(word: &str) -> bool {
-    matches!(word, "plan" | "planning" | "going" | "ready" | "prepared" | "keen" | "eager")
+    matches!(word, "plan" | "planning" | "going" | "ready" | "prepared" | "keen" | "eager" | "about")
 }
 
 /// Words that say nothing on what is asked: fillers, and adverbs in -ly that the lexicon does not know.

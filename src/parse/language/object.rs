@@ -61,6 +61,7 @@ impl Candidate<'_> {
                     | Resource::Config
                     | Resource::Permission
                     | Resource::Customer
+                    | Resource::Message
             )
     }
 
