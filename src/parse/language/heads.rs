@@ -1,10 +1,13 @@
 //! Which verbs of a sentence ask for something: imperatives, polite forms,
 //! wishes and questions; and which only tell, quote, or are forbidden.
 
-use crate::model::Operation;
-use crate::parse::lexicon::{Class, Form, Function, Lexicon, VerbId};
+use std::ops::Range;
 
-use super::token::{Kind, Token};
+use crate::model::Operation;
+use crate::parse::lexicon::{Class, Function, Lexicon, VerbId};
+
+use super::sentence::{Sentence, is_skipped};
+use super::token::Token;
 
 /// A verb that asks for something, and the tokens that it governs.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +25,12 @@ pub(super) struct Head {
     pub sentence: usize,
     /// It only says what goes into something else: what it names is read for that.
     pub feeds: bool,
+}
+
+impl Head {
+    fn new(verb: Option<VerbId>, manner: Manner, at: usize, governs: Range<usize>, sentence: usize) -> Self {
+        Self { verb, manner, at, start: governs.start, end: governs.end, sentence, feeds: false }
+    }
 }
 
 /// How it is asked.
@@ -62,15 +71,7 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
                 last.end = index;
             }
             if heads.len() == first_new {
-                heads.push(Head {
-                    verb: None,
-                    manner: Manner::Question,
-                    at: index,
-                    start: index + 1,
-                    end: to,
-                    sentence: from,
-                    feeds: false,
-                });
+                heads.push(Head::new(None, Manner::Question, index, index + 1..to, from));
             }
             continue;
         }
@@ -85,15 +86,7 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
             && let Some((manner, verb)) = sentence.passive(index)
         {
             // "The logs should be wiped": what is done to stands before.
-            heads.push(Head {
-                verb: Some(verb),
-                manner,
-                at: index,
-                start: opening,
-                end: index,
-                sentence: from,
-                feeds: false,
-            });
+            heads.push(Head::new(Some(verb), manner, index, opening..index, from));
             continue;
         }
         if let (Some(manner), Some((verb, _))) = (manner, token.entry.verb) {
@@ -102,17 +95,21 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
                 previous.end = index;
             }
             reminds |= lexicon.verb(verb).is(Class::Reminds);
-            heads.push(Head {
-                verb: Some(verb),
-                manner,
-                at: index,
-                start: index + 1,
-                end: to,
-                sentence: from,
-                feeds: false,
-            });
+            heads.push(Head::new(Some(verb), manner, index, index + 1..to, from));
         }
     }
+    add_what_no_verb_asks(&sentence, asks, opening, first_new, heads);
+}
+
+/// A question of fact, or a bare wish, where no verb asks.
+fn add_what_no_verb_asks(
+    sentence: &Sentence<'_, '_>,
+    asks: bool,
+    opening: usize,
+    first_new: usize,
+    heads: &mut Vec<Head>,
+) {
+    let (from, to) = (sentence.from, sentence.to);
     let found = heads.get(first_new..).unwrap_or(&[]);
     // "Can i substitute milk": a question whose verb is not known.
     let asks = asks || found.is_empty() && sentence.opens_as_question(opening);
@@ -120,392 +117,10 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
         && !found.iter().any(|head| matches!(head.manner, Manner::Asked | Manner::Wished) && head.start < opening + 6)
     {
         let end = found.first().map_or(to, |head| head.start.saturating_sub(1).max(opening + 1));
-        heads.insert(
-            first_new,
-            Head {
-                verb: None,
-                manner: Manner::Question,
-                at: opening,
-                start: opening,
-                end,
-                sentence: from,
-                feeds: false,
-            },
-        );
+        heads.insert(first_new, Head::new(None, Manner::Question, opening, opening..end, from));
     } else if !found.iter().any(|head| matches!(head.manner, Manner::Asked | Manner::Wished))
         && let Some(want) = (from..to).find(|&index| sentence.is_bare_wish(index))
     {
-        heads.insert(
-            first_new,
-            Head {
-                verb: None,
-                manner: Manner::Wanted,
-                at: want,
-                start: want + 1,
-                end: to,
-                sentence: from,
-                feeds: false,
-            },
-        );
+        heads.insert(first_new, Head::new(None, Manner::Wanted, want, want + 1..to, from));
     }
-}
-
-struct Sentence<'t, 'a> {
-    tokens: &'t [Token<'a>],
-    from: usize,
-    to: usize,
-    lexicon: &'t Lexicon,
-}
-
-impl Sentence<'_, '_> {
-    /// Whether the sentence is a question of fact: it opens with a question word or an auxiliary.
-    fn is_question(&self, opening: usize) -> bool {
-        let Some(token) = self.tokens.get(opening) else { return false };
-        let ends_in_mark = self.tokens.get(self.to).is_some_and(|stop| stop.text.contains('?'));
-        let next_is_not = self.tokens.get(opening + 1).is_some_and(|next| next.is(Function::Negation));
-        match token.entry.function {
-            _ if next_is_not => false,
-            // "When you post it, add a comment" asks for the comment.
-            Some(Function::Question) => {
-                let inverts = self
-                    .tokens
-                    .get(opening + 1)
-                    .is_some_and(|next| next.is(Function::Auxiliary) || next.is(Function::Modal));
-                ends_in_mark || inverts || !matches!(token.word, "when" | "where")
-            }
-            Some(Function::Auxiliary) => {
-                // "Have a look", "do it" are no questions; "is it", "are there", "do i have" are.
-                ends_in_mark || matches!(token.word, "is" | "are" | "am" | "was" | "were" | "does" | "did")
-            }
-            _ => {
-                // "In which year ...?", "After how many seconds does it fall?"
-                ends_in_mark
-                    && (matches!(token.word, "who" | "when" | "where" | "which" | "whose")
-                        || (opening..self.to)
-                            .any(|index| self.tokens.get(index).is_some_and(|near| near.is(Function::Question))))
-            }
-        }
-    }
-
-    /// "Can i", "is it": an auxiliary and its subject.
-    fn opens_as_question(&self, opening: usize) -> bool {
-        let is_helper = self
-            .tokens
-            .get(opening)
-            .is_some_and(|token| token.is(Function::Modal) || token.is(Function::Auxiliary) && token.word != "do");
-        is_helper
-            && self
-                .tokens
-                .get(opening + 1)
-                .is_some_and(|next| next.is(Function::Pronoun) || next.is(Function::Determiner))
-    }
-
-    /// How the verb at `index` is asked for, if it is.
-    fn manner(&self, index: usize, in_question: bool) -> Option<Manner> {
-        let token = self.tokens.get(index)?;
-        if token.kind != Kind::Word || token.is(Function::Constraint) || self.is_label(index) {
-            return None;
-        }
-        let (verb, form) = token.entry.verb?;
-        if self.lexicon.verb(verb).lemma.starts_with("looking") {
-            return Some(Manner::Asked);
-        }
-        let before = self.before(index);
-        let lead = before.and_then(|place| self.tokens.get(place));
-        if form == Form::Ing {
-            // "Free up space by clearing the table": the means is what is done.
-            let is_means = lead.is_some_and(|lead| lead.word == "by")
-                && matches!(
-                    self.lexicon.verb(verb).operation,
-                    Operation::Delete | Operation::Admin | Operation::Transfer | Operation::Execute
-                );
-            // "Roll back to a snapshot, destroying newer ones": it comes along.
-            let comes_along = before.is_some_and(|place| place > self.from)
-                && lead.is_some_and(|lead| matches!(lead.word, "," | "(" | "and" | "while" | "then"))
-                && matches!(
-                    self.lexicon.verb(verb).operation,
-                    Operation::Delete | Operation::Admin | Operation::Transfer | Operation::Send
-                )
-                && token.entry.noun.is_none()
-                && (self.from..index).any(|place| {
-                    self.tokens
-                        .get(place)
-                        .is_some_and(|token| token.entry.verb.is_some_and(|(_, form)| form == Form::Base))
-                });
-            let is_led = lead.is_some_and(|lead| lead.is(Function::Lead));
-            return (is_means || is_led || comes_along).then_some(Manner::Asked);
-        }
-        // "Removes all listed folders": a description of what is done opens without a subject.
-        let opens = before.is_none() && form == Form::Third && index + 1 < self.to && !self.reads_as_noun(index);
-        if opens && !in_question {
-            return Some(Manner::Asked);
-        }
-        if form != Form::Base {
-            return None;
-        }
-        let Some((place, lead)) = before.zip(lead) else {
-            return (!in_question && !self.reads_as_noun(index)).then_some(Manner::Asked);
-        };
-        // "The header, which you should skip".
-        let is_relative = self
-            .before(place)
-            .and_then(|earlier| self.tokens.get(earlier))
-            .is_some_and(|earlier| matches!(earlier.word, "which" | "that" | "who"));
-        if lead.is(Function::Lead) && is_relative {
-            return None;
-        }
-        if lead.is(Function::Lead) {
-            return Some(if is_of_speaker(lead.word) { Manner::Wished } else { Manner::Asked });
-        }
-        match lead.entry.function {
-            Some(Function::Negation) => None,
-            Some(Function::Pronoun) => self.after_subject(place, lead.word),
-            Some(Function::Modal) => self.after_modal(place, index),
-            // "The link to reset it" names a link.
-            Some(Function::Preposition) if lead.word == "to" && self.describes(place) => None,
-            // "Related to water and sanitation", "access to email".
-            Some(Function::Preposition) if lead.word == "to" && self.is_noun_after_to(place, index) => None,
-            Some(Function::Preposition) if lead.word == "to" => self.after_to(place),
-            Some(Function::Conjunction) if in_question => self.takes_object(index).then_some(Manner::Asked),
-            Some(Function::Conjunction) => {
-                (token.entry.noun.is_none() || self.takes_object(index)).then_some(Manner::Asked)
-            }
-            // "<file>" is a placeholder.
-            _ if matches!(lead.word, "<" | "=") => None,
-            // "(start an interactive session)" is a remark.
-            _ if lead.word == "(" && place > self.from => Some(Manner::Mentioned),
-            _ if matches!(lead.kind, Kind::Mark) => {
-                (!in_question && !self.reads_as_noun(index)).then_some(Manner::Asked)
-            }
-            // "If it is still pending cancel it": the condition ends where the order begins.
-            _ => (self.is_conditional(index) && self.takes_object(index) && !lead.word.ends_with('s'))
-                .then_some(Manner::Asked),
-        }
-    }
-
-    /// Whether a condition or a time stands before: "if", "when", "once".
-    fn is_conditional(&self, index: usize) -> bool {
-        (self.from..index).any(|place| {
-            self.tokens
-                .get(place)
-                .is_some_and(|token| matches!(token.word, "if" | "when" | "once" | "whenever" | "after"))
-        })
-    }
-
-    /// "Should be deleted", "make sure they are removed", "I want it wiped": asked for in the passive.
-    fn passive(&self, index: usize) -> Option<(Manner, VerbId)> {
-        let (verb, form) = self.tokens.get(index)?.entry.verb?;
-        if form != Form::Past {
-            return None;
-        }
-        let helper_at = self.before(index)?;
-        let helper = self.tokens.get(helper_at)?;
-        let is_be = matches!(helper.word, "be" | "get" | "being" | "gets" | "is" | "are");
-        let constrained =
-            || (self.from..helper_at).any(|place| self.tokens.get(place).is_some_and(|t| t.is(Function::Constraint)));
-        if is_be {
-            let earlier = self.before(helper_at).and_then(|place| self.tokens.get(place));
-            let wanted = earlier
-                .is_some_and(|earlier| matches!(earlier.word, "should" | "must" | "to" | "shall" | "please" | "will"));
-            return (matches!(helper.word, "be" | "get") && wanted || constrained()).then_some((Manner::Asked, verb));
-        }
-        let wishes = (self.from..helper_at).take(4).any(|place| self.is_bare_wish(place));
-        let is_object = helper.entry.noun.is_some() || helper.is(Function::Pronoun);
-        let ends = self.tokens.get(index + 1).filter(|_| index + 1 < self.to).is_none_or(|next| {
-            matches!(
-                next.word,
-                "to" | "from" | "now" | "immediately" | "asap" | "today" | "right" | "completely" | "for"
-            )
-        });
-        (wishes && is_object && ends).then_some((Manner::Wished, verb))
-    }
-
-    /// "Turn the heating up", "log me in": the verb that a particle behind its object makes.
-    fn with_particle(&self, index: usize) -> Option<VerbId> {
-        let phrases = self.lexicon.phrases(self.tokens.get(index)?.word);
-        (index + 2..self.to.min(index + 6)).find_map(|place| {
-            let particle = self.tokens.get(place).filter(|token| PARTICLES.contains(&token.word))?;
-            let ends = particle.word == "into"
-                || self.tokens.get(place + 1).filter(|_| place + 1 < self.to).is_none_or(|next| {
-                    next.kind == Kind::Mark
-                        || next.is(Function::Preposition)
-                        || next.is(Function::Conjunction)
-                        || next.is(Function::Filler)
-                        || matches!(next.kind, Kind::Number(_))
-                });
-            let phrase = phrases.iter().find(|phrase| matches!(&*phrase.rest, [only] if **only == *particle.word))?;
-            phrase.entry.verb.filter(|&(_, form)| ends && form == Form::Base).map(|(verb, _)| verb)
-        })
-    }
-
-    /// "could you send", "can i find", "if you could send": what the subject before the verb makes of it.
-    fn after_subject(&self, place: usize, subject: &str) -> Option<Manner> {
-        let earlier = self.before(place).and_then(|earlier| self.tokens.get(earlier))?;
-        let asks = earlier.is(Function::Modal) || earlier.is(Function::Lead);
-        if asks && matches!(subject, "you" | "i" | "we") {
-            return Some(Manner::Asked);
-        }
-        None
-    }
-
-    /// "if you could send" asks; "you can send" only mentions, and without an object not even that.
-    fn after_modal(&self, place: usize, index: usize) -> Option<Manner> {
-        let subject = self.before(place)?;
-        let condition = self.before(subject).and_then(|earlier| self.tokens.get(earlier));
-        if self.tokens.get(subject).is_some_and(|token| token.word == "you")
-            && condition.is_some_and(|token| token.word == "if")
-        {
-            return Some(Manner::Asked);
-        }
-        (index + 1 < self.to).then_some(Manner::Mentioned)
-    }
-
-    /// "want to send" asks; "a script to send" only mentions; "not to send" neither.
-    fn after_to(&self, place: usize) -> Option<Manner> {
-        let near = (self.from..place).rev().take(4);
-        for index in near {
-            let Some(token) = self.tokens.get(index) else { break };
-            // "I'm about to speak to her": what comes next, not what is asked.
-            if token.word == "about" && index + 1 == place {
-                return Some(Manner::Mentioned);
-            }
-            if token.is(Function::Want) {
-                // "The task they need to do" is theirs.
-                let of_others = self
-                    .before(index)
-                    .and_then(|earlier| self.tokens.get(earlier))
-                    .is_some_and(|earlier| matches!(earlier.word, "they" | "he" | "she" | "it" | "who" | "which"));
-                if of_others {
-                    return None;
-                }
-                let refuses = self.before(index).and_then(|earlier| self.tokens.get(earlier)).is_some_and(|earlier| {
-                    earlier.is(Function::Negation) || matches!(earlier.word, "no" | "neither" | "nor")
-                });
-                if refuses {
-                    return None;
-                }
-                // "Is it possible for you to", "would you be able to", "your task is to": polite orders.
-                if matches!(token.word, "possible" | "able" | "task" | "job" | "goal" | "asked" | "ask" | "request") {
-                    return Some(Manner::Asked);
-                }
-                return if is_plan(token.word) { Some(Manner::Mentioned) } else { Some(Manner::Wished) };
-            }
-            if token.kind == Kind::Mark {
-                break;
-            }
-        }
-        Some(Manner::Mentioned)
-    }
-
-    /// "Note: ...", "Subject: ...": a label, not an order.
-    fn is_label(&self, index: usize) -> bool {
-        self.before(index).is_none_or(|place| self.tokens.get(place).is_some_and(|token| token.kind == Kind::Stop))
-            && self.tokens.get(index + 1).is_some_and(|next| next.word.starts_with(':'))
-    }
-
-    /// Whether "to" is a preposition before a word that can be a noun as well.
-    fn is_noun_after_to(&self, place: usize, index: usize) -> bool {
-        let is_noun = self.tokens.get(index).is_some_and(|token| token.entry.noun.is_some());
-        let joins = self.before(place).and_then(|earlier| self.tokens.get(earlier)).is_some_and(|earlier| {
-            matches!(
-                earlier.word,
-                "related"
-                    | "access"
-                    | "response"
-                    | "belonging"
-                    | "similar"
-                    | "next"
-                    | "close"
-                    | "compared"
-                    | "reply"
-                    | "due"
-                    | "relating"
-                    | "pertaining"
-                    | "according"
-                    | "relevant"
-                    | "addition"
-                    | "subscribed"
-                    | "attached"
-            )
-        });
-        joins || is_noun && !self.takes_object(index) && self.reads_as_noun(index)
-    }
-
-    /// Whether the "to" at `place` goes on describing a noun of telling rather than asking.
-    fn describes(&self, place: usize) -> bool {
-        self.before(place).and_then(|earlier| self.tokens.get(earlier)).is_some_and(|noun| {
-            matches!(
-                noun.word,
-                "link" | "url" | "website" | "page" | "form" | "instructions" | "steps" | "guide" | "tutorial"
-                    // "A reminder to pay" pays nothing.
-                    | "reminder" | "alarm" | "todo" | "to-do" | "note" | "timer" | "event"
-            )
-        })
-    }
-
-    /// "I need the logs", "I want a burger".
-    fn is_bare_wish(&self, index: usize) -> bool {
-        let Some(token) = self.tokens.get(index) else { return false };
-        matches!(token.word, "need" | "want" | "require" | "like")
-            && self
-                .before(index)
-                .and_then(|place| self.tokens.get(place))
-                .is_some_and(|lead| matches!(lead.word, "i" | "we") || lead.is(Function::Modal) || lead.word == "i'd")
-    }
-
-    /// Whether a word that can be a noun stands where only a noun can: "order status", "Email from Bob".
-    fn reads_as_noun(&self, index: usize) -> bool {
-        let Some(token) = self.tokens.get(index) else { return false };
-        if token.entry.noun.is_none() {
-            return false;
-        }
-        match self.tokens.get(index + 1).filter(|_| index + 1 < self.to) {
-            None => true,
-            Some(next) => {
-                next.is(Function::Auxiliary)
-                    || (next.is(Function::Preposition) && !matches!(next.word, "to" | "for" | "with" | "in" | "from"))
-            }
-        }
-    }
-
-    /// Whether what follows can be a verb's object.
-    fn takes_object(&self, index: usize) -> bool {
-        self.tokens.get(index + 1).filter(|_| index + 1 < self.to).is_some_and(|next| {
-            next.is(Function::Determiner)
-                || next.is(Function::Pronoun)
-                // A name: "message Ida".
-                || next.kind == Kind::Word && next.text.starts_with(char::is_uppercase)
-                || matches!(next.kind, Kind::Quoted | Kind::Number(_) | Kind::Email | Kind::Path | Kind::Url)
-        })
-    }
-
-    /// The token before, politeness and adverbs aside.
-    fn before(&self, index: usize) -> Option<usize> {
-        (self.from..index).rev().find(|&place| !is_skipped(self.tokens, place))
-    }
-}
-
-/// Words that make another verb of the one before them, also from behind its object.
-const PARTICLES: &[&str] = &["up", "down", "on", "off", "in", "out", "back", "away", "over", "into"];
-
-/// "i want to", "we need to": a lead that tells the speaker's wish.
-fn is_of_speaker(lead: &str) -> bool {
-    ["i ", "i'", "we ", "we'"].iter().any(|start| lead.starts_with(start))
-}
-
-/// "planning to travel": what the speaker is about to do, not what is asked.
-fn is_plan(word: &str) -> bool {
-    matches!(word, "plan" | "planning" | "going" | "ready" | "prepared" | "keen" | "eager" | "about")
-}
-
-/// Words that say nothing on what is asked: fillers, and adverbs in -ly that the lexicon does not know.
-fn is_skipped(tokens: &[Token<'_>], index: usize) -> bool {
-    tokens.get(index).is_some_and(|token| {
-        token.is(Function::Filler)
-            || (token.kind == Kind::Word
-                && token.word.ends_with("ly")
-                && token.entry.verb.is_none()
-                && token.entry.noun.is_none()
-                && token.entry.function.is_none())
-    })
 }

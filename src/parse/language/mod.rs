@@ -14,6 +14,7 @@ mod object;
 mod request;
 mod roles;
 mod scope;
+mod sentence;
 mod sources;
 mod tidy;
 mod token;
