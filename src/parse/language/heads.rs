@@ -86,7 +86,8 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
             && let Some((manner, verb)) = sentence.passive(index)
         {
             // "The logs should be wiped": what is done to stands before.
-            heads.push(Head::new(Some(verb), manner, index, opening..index, from));
+            let start = opening.max(index.saturating_sub(LONGEST_SUBJECT));
+            heads.push(Head::new(Some(verb), manner, index, start..index, from));
             continue;
         }
         if let (Some(manner), Some((verb, _))) = (manner, token.entry.verb) {
@@ -100,6 +101,9 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
     }
     add_what_no_verb_asks(&sentence, asks, opening, first_new, heads);
 }
+
+/// Tokens before a passive verb that can be what is done to.
+const LONGEST_SUBJECT: usize = 24;
 
 /// A question of fact, or a bare wish, where no verb asks.
 fn add_what_no_verb_asks(

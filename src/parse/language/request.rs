@@ -41,6 +41,7 @@ pub(super) fn mark_ingredients(heads: &mut [Head], lexicon: &Lexicon) {
 
 /// "Find and delete the file": the first verb is done to what the second names.
 pub(super) fn share_objects(heads: &mut [Head], tokens: &[Token<'_>]) {
+    let mut shared = 0;
     for place in (1..heads.len()).rev() {
         let Some(next) = heads.get(place).copied() else { continue };
         let Some(head) = heads.get_mut(place - 1) else { continue };
@@ -48,11 +49,18 @@ pub(super) fn share_objects(heads: &mut [Head], tokens: &[Token<'_>]) {
         let joined = between.iter().all(|token| {
             token.is(Function::Conjunction) || token.is(Function::Filler) || matches!(token.word, "," | "/" | "to")
         });
-        if joined && head.end == next.at && head.verb.is_some() {
+        // No sentence has many verbs for one object; a text of nothing else would be read over and over.
+        if joined && head.end == next.at && head.verb.is_some() && shared < MOST_SHARING {
             (head.start, head.end) = (next.start, next.end);
+            shared += 1;
+        } else {
+            shared = 0;
         }
     }
 }
+
+/// Verbs in a row that share an object.
+const MOST_SHARING: usize = 4;
 
 fn stays(head: &Head, lexicon: &Lexicon) -> bool {
     match head.manner {

@@ -85,7 +85,7 @@ impl Sentence<'_, '_> {
                     Operation::Delete | Operation::Admin | Operation::Transfer | Operation::Send
                 )
                 && token.entry.noun.is_none()
-                && (self.from..index).any(|place| {
+                && self.lately(index).any(|place| {
                     self.tokens
                         .get(place)
                         .is_some_and(|token| token.entry.verb.is_some_and(|(_, form)| form == Form::Base))
@@ -143,7 +143,7 @@ impl Sentence<'_, '_> {
 
     /// Whether a condition or a time stands before: "if", "when", "once".
     fn is_conditional(&self, index: usize) -> bool {
-        (self.from..index).any(|place| {
+        self.lately(index).any(|place| {
             self.tokens
                 .get(place)
                 .is_some_and(|token| matches!(token.word, "if" | "when" | "once" | "whenever" | "after"))
@@ -160,7 +160,7 @@ impl Sentence<'_, '_> {
         let helper = self.tokens.get(helper_at)?;
         let is_be = matches!(helper.word, "be" | "get" | "being" | "gets" | "is" | "are");
         let constrained =
-            || (self.from..helper_at).any(|place| self.tokens.get(place).is_some_and(|t| t.is(Function::Constraint)));
+            || self.lately(helper_at).any(|place| self.tokens.get(place).is_some_and(|t| t.is(Function::Constraint)));
         if is_be {
             let earlier = self.before(helper_at).and_then(|place| self.tokens.get(place));
             let wanted = earlier
@@ -337,11 +337,19 @@ impl Sentence<'_, '_> {
         })
     }
 
+    /// The places shortly before: far enough for a clause, near enough for the time to stay linear.
+    fn lately(&self, index: usize) -> std::ops::Range<usize> {
+        self.from.max(index.saturating_sub(LOOK_BACK))..index
+    }
+
     /// The token before, politeness and adverbs aside.
     fn before(&self, index: usize) -> Option<usize> {
-        (self.from..index).rev().find(|&place| !is_skipped(self.tokens, place))
+        self.lately(index).rev().find(|&place| !is_skipped(self.tokens, place))
     }
 }
+
+/// Tokens that are looked back over for what a clause hangs on.
+const LOOK_BACK: usize = 40;
 
 /// Words that make another verb of the one before them, also from behind its object.
 const PARTICLES: &[&str] = &["up", "down", "on", "off", "in", "out", "back", "away", "over", "into"];
