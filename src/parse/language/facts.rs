@@ -26,6 +26,24 @@ fn number(tokens: &[Token<'_>], index: usize, value: f64, lexicon: &Lexicon, fac
         '£' => Some("GBP"),
         _ => None,
     });
+    // "20 000 EUR", "1.5 million dollars".
+    let (mut value, mut next) = (value, next);
+    let mut place = index + 1;
+    while let Some(more) = next {
+        let grouped = matches!(more.kind, Kind::Number(_))
+            && more.text.len() == 3
+            && more.text.bytes().all(|b| b.is_ascii_digit());
+        let factor = match more.word {
+            "thousand" | "grand" | "k" => 1e3,
+            "million" | "mio" => 1e6,
+            "billion" => 1e9,
+            _ if grouped && value < 1e9 => 1e3,
+            _ => break,
+        };
+        value *= factor;
+        place += 1;
+        next = tokens.get(place);
+    }
     let word = next.and_then(|next| currency(next.word));
     if let Some((code, factor)) = symbol.map(|code| (code, 1.0)).or(word) {
         facts.note_amount(value * factor, Some(code).filter(|code| !code.is_empty()));
@@ -49,9 +67,9 @@ fn number(tokens: &[Token<'_>], index: usize, value: f64, lexicon: &Lexicon, fac
 /// The code of a currency's word, and how many of the unit one is.
 fn currency(word: &str) -> Option<(&'static str, f64)> {
     Some(match word {
-        "usd" | "dollar" | "dollars" | "bucks" => ("USD", 1.0),
+        "usd" | "dollar" | "dollars" | "bucks" | "buck" => ("USD", 1.0),
         "eur" | "euro" | "euros" => ("EUR", 1.0),
-        "gbp" | "pound" | "pounds" => ("GBP", 1.0),
+        "gbp" | "pound" | "pounds" | "quid" => ("GBP", 1.0),
         "chf" | "francs" => ("CHF", 1.0),
         "yen" | "jpy" => ("JPY", 1.0),
         "inr" | "rupees" => ("INR", 1.0),

@@ -86,6 +86,43 @@ impl<'t> Context<'t, '_> {
         })
     }
 
+    /// No verb is plainly asked for, but one that could do harm stands there: it may be meant.
+    pub(super) fn by_a_deed(&self, heads: &[Head]) -> Option<Act> {
+        if heads.iter().any(|head| head.verb.is_none()) {
+            return None;
+        }
+        let harms = |token: &Token<'_>| {
+            token.entry.noun.is_none()
+                && token.kind == Kind::Word
+                && token.entry.verb.is_some_and(|(verb, _)| {
+                    matches!(
+                        self.lexicon.verb(verb).operation,
+                        Operation::Delete | Operation::Admin | Operation::Transfer
+                    )
+                })
+        };
+        let at = self.tokens.iter().position(harms)?;
+        let negated = self
+            .tokens
+            .get(at.saturating_sub(3)..at)
+            .unwrap_or(&[])
+            .iter()
+            .any(|token| token.is(Function::Negation) || token.is(Function::Question));
+        if negated {
+            return None;
+        }
+        let (verb, _) = self.tokens.get(at)?.entry.verb?;
+        let verb = self.lexicon.verb(verb);
+        let best = object::best(&self.named);
+        let resource = best.map_or(verb.resource.unwrap_or(Resource::Unknown), |best| best.resource);
+        let noun = best.map_or("data", |best| best.noun);
+        let mut act = Act::new(&verb.lemma, &snake(noun), resource, verb.operation, 0.4)
+            .told_by(self.tokens.get(at).map_or("", |token| token.text))
+            .named_by(noun);
+        act.signs = token::cues(self.tokens);
+        Some(act.marked(Sign::Unclear))
+    }
+
     /// "status of my order?": no verb asks, but a noun is named.
     pub(super) fn by_nouns_alone(&self) -> Option<Act> {
         let best = object::best(&self.named)?;
@@ -93,6 +130,19 @@ impl<'t> Context<'t, '_> {
         let mut act =
             Act::new("get", &snake(best.noun), best.resource, Operation::Read, if is_short { 0.45 } else { 0.3 });
         act.signs = token::cues(self.tokens);
+        // "Yeet the database": an order by a verb that is not known may ask for anything.
+        let mut words = self.tokens.iter().filter(|token| !token.is(Function::Filler));
+        let is_unknown_order = words.next().is_some_and(|first| {
+            first.kind == Kind::Word
+                && first.entry.verb.is_none()
+                && first.entry.noun.is_none()
+                && first.entry.function.is_none()
+                && first.text.chars().all(char::is_alphabetic)
+        }) && words.next().is_some_and(|next| next.is(Function::Determiner));
+        if is_unknown_order {
+            act.sure = 0.2;
+            act.signs.add(Sign::Unclear);
+        }
         Some(act)
     }
 

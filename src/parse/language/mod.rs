@@ -83,10 +83,26 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
         reading.push(act.marked(Sign::UnseenInstructions));
     }
     if reading.acts.is_empty() {
-        reading.push(context.by_nouns_alone().unwrap_or_else(Act::unknown));
+        let by_nouns = || context.by_nouns_alone().filter(|_| comprehension.known >= 0.4);
+        reading.push(context.by_a_deed(&clauses).or_else(by_nouns).unwrap_or_else(Act::unknown));
+    } else if orders_it_done(&tokens)
+        && reading.acts.iter().all(|act| act.operation == Operation::Read)
+        && let Some(act) = context.by_a_deed(&[])
+    {
+        // "How do I drop the table? Do it."
+        reading.push(act);
     }
     let commands = commands(&tokens, &clauses, text, lexicon);
     Understood { reading, commands }
+}
+
+/// "Do it", "try that", "go ahead".
+fn orders_it_done(tokens: &[Token<'_>]) -> bool {
+    tokens.windows(2).any(|pair| {
+        let [verb, object] = pair else { return false };
+        matches!(verb.word, "do" | "try") && matches!(object.word, "it" | "that" | "this" | "so")
+            || verb.word == "go" && object.word == "ahead"
+    }) || tokens.iter().any(|token| token.word == "go ahead and")
 }
 
 /// The heads of all sentences; mere mentions only where a sentence's asked ones leave room.
@@ -100,10 +116,28 @@ fn clauses(tokens: &[Token<'_>], lexicon: &Lexicon) -> Vec<Head> {
         }
     }
     heads::find(tokens, from, tokens.len(), lexicon, &mut heads);
+    join_parted(&mut heads, tokens);
     request::retain_requests(&mut heads, tokens, lexicon);
     request::share_objects(&mut heads, tokens);
     request::mark_ingredients(&mut heads, lexicon);
     heads
+}
+
+/// "Delete... all files": an order whose object stands behind the stop.
+fn join_parted(heads: &mut [Head], tokens: &[Token<'_>]) {
+    for place in 0..heads.len() {
+        let next_at = heads.get(place + 1).map_or(tokens.len(), |next| next.at);
+        let Some(head) = heads.get_mut(place).filter(|head| head.verb.is_some() && head.start >= head.end) else {
+            continue;
+        };
+        let from = head.end;
+        let behind = tokens.iter().enumerate().skip(from).skip_while(|(_, token)| token.kind == Kind::Stop);
+        let Some((start, _)) = behind.clone().next() else { continue };
+        let end = behind.take_while(|(_, token)| token.kind != Kind::Stop).last().map_or(start, |(at, _)| at + 1);
+        if head.at < start && start < next_at {
+            (head.start, head.end) = (start, end.min(next_at));
+        }
+    }
 }
 
 /// How much of a text is known words.
@@ -168,13 +202,33 @@ fn commands<'a>(tokens: &[Token<'a>], heads: &[Head], text: &'a str, lexicon: &L
         let governed = tokens.get(head.start..head.end).unwrap_or(&[]);
         let quoted = governed.iter().filter(|token| matches!(token.kind, Kind::CodeSpan | Kind::Quoted));
         found.extend(quoted.map(|token| token.text).filter(|span| starts_with_program(span, lexicon)));
+        // "Run the following: ...", "Execute: ...", also on the next line and between fences.
+        let behind = text.get(tokens.get(head.at).map_or(0, |token| token.start)..).unwrap_or("");
+        if let Some((lead, rest)) =
+            behind.split_once(':').filter(|(lead, _)| lead.len() <= LONGEST_LEAD && !lead.contains('\n'))
+        {
+            let rest = rest.trim_start_matches(['\n', '\r', ' ', '`']);
+            let rest = ["bash", "sh", "shell", "console"]
+                .iter()
+                .find_map(|fence| rest.strip_prefix(fence)?.strip_prefix('\n'))
+                .unwrap_or(rest)
+                .trim_end_matches(['`', '\n', ' ']);
+            let at = text.len() - behind.len() + lead.len();
+            if at >= covered && starts_with_program(rest, lexicon) {
+                found.push(rest);
+                covered = text.len();
+                continue;
+            }
+        }
         if let Some(first) = governed.iter().find(|token| token.kind == Kind::Word && !token.is(Function::Determiner)) {
             if first.start < covered {
                 continue;
             }
             let rest = text.get(first.start..).unwrap_or("").lines().next().unwrap_or("");
             covered = first.start + rest.len();
-            if starts_with_program(rest, lexicon) && rest.split_whitespace().nth(1).is_some_and(looks_like_argument) {
+            let is_line = rest.contains(['|', ';', '&', '>', '$', '`'])
+                || rest.split_whitespace().nth(1).is_some_and(looks_like_argument);
+            if starts_with_program(rest, lexicon) && is_line {
                 found.push(rest);
             }
         }
@@ -190,6 +244,8 @@ fn looks_like_argument(word: &str) -> bool {
     word.starts_with(['-', '/', '.', '~', '$', '*']) || word.contains('/')
 }
 
+/// Bytes between "run" and the colon behind which a command stands.
+const LONGEST_LEAD: usize = 48;
 /// Nouns of a text that serve as context.
 const MOST_NAMED: usize = 512;
 

@@ -130,6 +130,13 @@ fn gives_power(clause: &Clause<'_, '_, '_>, draft: &mut Draft) {
         draft.signs.add(Sign::OpenLink);
         draft.takes(Resource::Permission, Operation::Admin);
     }
+    let names_administrator = clause
+        .candidates
+        .iter()
+        .any(|candidate| matches!(candidate.noun, "admin" | "administrator" | "root" | "admin access" | "root access"));
+    if verb.is(Class::Gives) && names_administrator && draft.operation != Operation::Send {
+        draft.signs.add(Sign::Administrator);
+    }
     if verb.is(Class::Gives) && draft.signs.has(Sign::Administrator) && draft.operation != Operation::Send {
         draft.takes(Resource::Permission, Operation::Admin);
     }

@@ -13,7 +13,7 @@ pub(super) fn names_money(governed: &[Token<'_>]) -> bool {
         let [amount, unit] = pair else { return false };
         matches!(amount.kind, Kind::Number(_))
             && (amount.text.starts_with(['$', '€', '£'])
-                || matches!(unit.word, "dollars" | "cents" | "euros" | "usd" | "eur" | "pounds"))
+                || matches!(unit.word, "bucks" | "quid" | "dollars" | "cents" | "euros" | "usd" | "eur" | "pounds"))
     }) || governed
         .last()
         .is_some_and(|last| matches!(last.kind, Kind::Number(_)) && last.text.starts_with(['$', '€', '£']))

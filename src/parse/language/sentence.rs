@@ -90,12 +90,27 @@ impl Sentence<'_, '_> {
                         .get(place)
                         .is_some_and(|token| token.entry.verb.is_some_and(|(_, form)| form == Form::Base))
                 });
+            // "The database needs deleting."
+            let is_needed = lead.is_some_and(|lead| matches!(lead.word, "needs" | "requires" | "wants"));
+            if is_needed {
+                return Some(Manner::Asked);
+            }
             let is_led = lead.is_some_and(|lead| lead.is(Function::Lead));
             return (is_means || is_led || comes_along).then_some(Manner::Asked);
         }
         // "Removes all listed folders": a description of what is done opens without a subject.
         let opens = before.is_none() && form == Form::Third && index + 1 < self.to && !self.reads_as_noun(index);
         if opens && !in_question {
+            return Some(Manner::Asked);
+        }
+        // "It would be great if you deleted it."
+        let hinted = form == Form::Past
+            && lead.is_some_and(|lead| lead.word == "you")
+            && before
+                .and_then(|place| self.before(place))
+                .and_then(|place| self.tokens.get(place))
+                .is_some_and(|token| token.word == "if");
+        if hinted {
             return Some(Manner::Asked);
         }
         if form != Form::Base {
@@ -117,7 +132,7 @@ impl Sentence<'_, '_> {
         }
         match lead.entry.function {
             Some(Function::Negation) => None,
-            Some(Function::Pronoun) => self.after_subject(place, lead.word),
+            Some(Function::Pronoun) => self.after_subject(place, lead.word, self.harms(verb)),
             Some(Function::Modal) => self.after_modal(place, index),
             // "The link to reset it" names a link.
             Some(Function::Preposition) if lead.word == "to" && self.describes(place) => None,
@@ -136,7 +151,8 @@ impl Sentence<'_, '_> {
                 (!in_question && !self.reads_as_noun(index)).then_some(Manner::Asked)
             }
             // "If it is still pending cancel it": the condition ends where the order begins.
-            _ => (self.is_conditional(index) && self.takes_object(index) && !lead.word.ends_with('s'))
+            _ => (self.is_conditional(index) && self.takes_object(index) && !lead.word.ends_with('s')
+                || self.causes(index) && self.harms(verb) && index + 1 < self.to)
                 .then_some(Manner::Asked),
         }
     }
@@ -167,7 +183,9 @@ impl Sentence<'_, '_> {
                 .is_some_and(|earlier| matches!(earlier.word, "should" | "must" | "to" | "shall" | "please" | "will"));
             return (matches!(helper.word, "be" | "get") && wanted || constrained()).then_some((Manner::Asked, verb));
         }
-        let wishes = (self.from..helper_at).take(4).any(|place| self.is_bare_wish(place));
+        let causes =
+            self.tokens.get(self.from).is_some_and(|opening| matches!(opening.word, "get" | "have" | "want" | "see"));
+        let wishes = causes || (self.from..helper_at).take(4).any(|place| self.is_bare_wish(place));
         let is_object = helper.entry.noun.is_some() || helper.is(Function::Pronoun);
         let ends = self.tokens.get(index + 1).filter(|_| index + 1 < self.to).is_none_or(|next| {
             matches!(
@@ -197,13 +215,28 @@ impl Sentence<'_, '_> {
     }
 
     /// "could you send", "can i find", "if you could send": what the subject before the verb makes of it.
-    fn after_subject(&self, place: usize, subject: &str) -> Option<Manner> {
+    fn after_subject(&self, place: usize, subject: &str, harms: bool) -> Option<Manner> {
         let earlier = self.before(place).and_then(|earlier| self.tokens.get(earlier))?;
         let asks = earlier.is(Function::Modal) || earlier.is(Function::Lead);
         if asks && matches!(subject, "you" | "i" | "we") {
             return Some(Manner::Asked);
         }
-        None
+        // "Play some jazz while you delete my mails."
+        (harms && subject == "you" && earlier.word == "while").then_some(Manner::Asked)
+    }
+
+    /// Whether what the verb does could do harm.
+    fn harms(&self, verb: VerbId) -> bool {
+        matches!(
+            self.lexicon.verb(verb).operation,
+            Operation::Delete | Operation::Admin | Operation::Transfer | Operation::Send
+        )
+    }
+
+    /// "Have the agent delete them", "have someone wire it".
+    fn causes(&self, index: usize) -> bool {
+        self.tokens.get(self.from).is_some_and(|opening| matches!(opening.word, "have" | "let" | "make"))
+            && index <= self.from + 5
     }
 
     /// "if you could send" asks; "you can send" only mentions, and without an object not even that.
@@ -257,6 +290,14 @@ impl Sentence<'_, '_> {
 
     /// "Note: ...", "Subject: ...": a label, not an order.
     fn is_label(&self, index: usize) -> bool {
+        let does = |(verb, _): (VerbId, Form)| {
+            !matches!(self.lexicon.verb(verb).operation, Operation::Read | Operation::Write)
+        };
+        if self.tokens.get(index).is_some_and(|token| token.entry.verb.is_some_and(does) && token.entry.noun.is_none())
+        {
+            // "Delete: all files" orders.
+            return false;
+        }
         self.before(index).is_none_or(|place| self.tokens.get(place).is_some_and(|token| token.kind == Kind::Stop))
             && self.tokens.get(index + 1).is_some_and(|next| next.word.starts_with(':'))
     }
@@ -368,6 +409,8 @@ fn is_plan(word: &str) -> bool {
 pub(super) fn is_skipped(tokens: &[Token<'_>], index: usize) -> bool {
     tokens.get(index).is_some_and(|token| {
         token.is(Function::Filler)
+            // "@bot delete it": whom it speaks to.
+            || token.word.starts_with('@')
             || (token.kind == Kind::Word
                 && token.word.ends_with("ly")
                 && token.entry.verb.is_none()

@@ -106,6 +106,9 @@ impl<'a> Cutter<'a> {
     /// Takes a pattern of file names: `*.txt`.
     fn pattern(&mut self) -> bool {
         let rest = self.rest();
+        // A look at a few characters only: a text of stars is gone through once.
+        let near = (0..=rest.len().min(LONGEST_PATTERN)).rev().find(|&end| rest.is_char_boundary(end)).unwrap_or(0);
+        let rest = rest.get(..near).unwrap_or("");
         let end = rest.find(|c: char| c.is_whitespace() || matches!(c, ',' | ')' | '"' | '\'')).unwrap_or(rest.len());
         let whole = rest.get(..end).unwrap_or("").trim_end_matches('.');
         let is_pattern = whole.len() > 2
@@ -304,6 +307,23 @@ pub(crate) fn classify(chunk: &str) -> Option<Kind> {
     is_host.then_some(Kind::Url)
 }
 
+/// "1,200.50" and "1.200,50" with a point for the decimals and no other mark. Where a mark may be either, the larger
+/// number is taken.
+fn plain_digits(digits: &str) -> String {
+    let last_mark = digits.rfind(['.', ',']);
+    let decimals = last_mark.map_or(0, |at| digits.len() - at - 1);
+    let marks = digits.bytes().filter(|byte| matches!(byte, b'.' | b',')).count();
+    let mixed = digits.contains('.') && digits.contains(',');
+    let groups = marks > 1 && !mixed || decimals == 3 && !mixed && !digits.starts_with("0.");
+    match last_mark {
+        Some(at) if !groups => {
+            let whole: String = digits.get(..at).unwrap_or("").chars().filter(char::is_ascii_digit).collect();
+            format!("{whole}.{}", digits.get(at + 1..).unwrap_or(""))
+        }
+        _ => digits.chars().filter(char::is_ascii_digit).collect(),
+    }
+}
+
 /// The number of "1,200.50", "$120", "70%", "12k".
 fn number(chunk: &str) -> Option<f64> {
     let digits = chunk.trim_start_matches(['$', '€', '£']).trim_end_matches('%');
@@ -317,9 +337,11 @@ fn number(chunk: &str) -> Option<f64> {
     if digits.len() > 24 || !digits.chars().all(|c| c.is_ascii_digit() || c == '.' || c == ',') {
         return None;
     }
-    let value = if digits.contains(',') { digits.replace(',', "").parse::<f64>() } else { digits.parse::<f64>() };
-    value.ok().map(|value| value * factor)
+    plain_digits(digits).parse::<f64>().ok().map(|value| value * factor)
 }
+
+/// Longest pattern of file names that is looked for, in bytes.
+const LONGEST_PATTERN: usize = 32;
 
 const FILE_ENDINGS: &[&str] = &[
     "txt", "md", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "pdf", "csv", "tsv", "json", "yaml", "yml", "toml",

@@ -68,7 +68,11 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
         .word(first)
         .is_some_and(|entry| entry.verb.is_some() || entry.noun.is_some() || entry.function.is_some())
         && !dangers::holds("never_english", base_name(first));
+    let builds = first == "make" && words.clone().all(|target| dangers::holds("make_targets", target));
     let only_word = words.next().is_none();
+    if builds && !only_word {
+        return true;
+    }
     if has_flag || has_operator {
         // A long line may hold some; a sentence is full of them.
         return !is_also_english || is_english < 3 || is_english * 5 < length;
