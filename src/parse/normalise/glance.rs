@@ -65,6 +65,35 @@ pub(super) fn is_worth_a_look(text: &str, lexicon: &Lexicon, watched: &Watched) 
     false
 }
 
+/// The same of structured text, whose words stand between marks.
+pub(super) fn is_worth_a_look_between_marks(text: &str, lexicon: &Lexicon, watched: &Watched) -> bool {
+    // Marks that stand for letters, and joined pieces: the whole look is for them.
+    if !text.is_ascii()
+        || text.bytes().any(|byte| matches!(byte, b'$' | b'*' | b'+' | b'!' | b'|' | b'%' | b'&' | b'\\'))
+    {
+        return true;
+    }
+    let mut before: Option<Word> = None;
+    let mut single = 0;
+    for chunk in text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|chunk| !chunk.is_empty()) {
+        single = if chunk.len() == 1 { single + 1 } else { 0 };
+        if single >= FEWEST_LETTERS || text.contains('@') && chunk.len() >= LONGEST {
+            return true;
+        }
+        if chunk.bytes().all(|byte| byte.is_ascii_digit()) {
+            before = None;
+            continue;
+        }
+        let Some(word) = lowered(chunk, lexicon, true) else { return true };
+        if !word.known && is_odd(&word, None, watched) || joins(before.as_ref(), &word, lexicon) {
+            return true;
+        }
+        before = Some(word);
+    }
+    // "gr@nt": a sign within a word that is no address.
+    text.split_whitespace().any(|chunk| chunk.contains('@') && !chunk.contains('.'))
+}
+
 fn lowered(core: &str, lexicon: &Lexicon, after_blank: bool) -> Option<Word> {
     let mut word = Word { letters: [0; LONGEST], length: core.len(), known: false, after_blank };
     for (place, byte) in word.letters.get_mut(..core.len())?.iter_mut().zip(core.bytes()) {

@@ -30,7 +30,12 @@ struct Chunk<'a> {
 /// The text as it is meant, if some word of it is a dangerous verb in disguise. Of `structured`
 /// text the names between its marks are words.
 pub(super) fn respelled(text: &str, structured: bool, lexicon: &Lexicon, watched: &Watched) -> Option<Respelled> {
-    if !structured && !glance::is_worth_a_look(text, lexicon, watched) {
+    let worth_a_look = if structured {
+        glance::is_worth_a_look_between_marks(text, lexicon, watched)
+    } else {
+        glance::is_worth_a_look(text, lexicon, watched)
+    };
+    if !worth_a_look {
         return None;
     }
     let joined = if text.contains('+') { unconcatenated(text) } else { None };
