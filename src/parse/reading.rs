@@ -84,7 +84,7 @@ fn scrubbed(text: &str) -> Cow<'_, str> {
         .ok()
     });
     static USERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"((?:^|//)[^/\s:@]+:)[^\s@/]{3,}@").ok());
-    if !text.contains(['=', ':', '@']) && !text.contains("hooks.") {
+    if !text.contains(['=', ':']) && !text.contains("hooks.") {
         return Cow::Borrowed(text);
     }
     let (Some(values), Some(users)) = (VALUES.as_ref(), USERS.as_ref()) else { return Cow::Borrowed("***") };
