@@ -152,6 +152,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_ordinary_call_is_not_worth_a_look_and_a_disguised_one_is() {
+        let lexicon = Lexicon::shared().unwrap();
+        let watched = Watched::of(&lexicon);
+        let look = |text: &str| is_worth_a_look_between_marks(text, &lexicon, &watched);
+        let ordinary = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_email","arguments":{"recipients":["bob@example.com"],"subject":"Report for the quarter","body":"Please find the numbers of the third quarter below."}}}"#;
+        assert!(!look(ordinary));
+        for text in [
+            r#"{"name":"d3l3te_file"}"#,
+            r#"{"name":"delte_file"}"#,
+            r#"{"name":"del_ete_file"}"#,
+            r#"{"name":"deleeete_file"}"#,
+            r#"{"name":"gr@nt_role"}"#,
+            r#"{"name":"d_e_l_e_t_e"}"#,
+            r#"{"name":"$end_money"}"#,
+        ] {
+            assert!(look(text), "{text}");
+        }
+    }
+
+    #[test]
     fn ordinary_sentences_are_not_worth_a_look() {
         let lexicon = Lexicon::shared().unwrap();
         let watched = Watched::of(&lexicon);
