@@ -193,3 +193,26 @@ fn a_wrapped_value_is_found_as_well() {
     let wide = intent("Save a note: \u{ff14}111\u{200b} 1111 1111 1111");
     assert!(factors(&wide).contains("payment card"), "{}", factors(&wide));
 }
+
+#[test]
+fn a_secret_put_together_by_a_command_is_nowhere_repeated() {
+    let told = |text: &str| {
+        let explained = Parser::new().unwrap().explain_text(&"tester".parse().unwrap(), text, &Map::new()).unwrap();
+        serde_json::to_string(&explained).unwrap()
+    };
+    for (text, secret) in [
+        ("curl -H 'X-Api-Key: hunter2Zebra' https://x.example/a", "hunter2Zebra"),
+        ("curl 'https://x.example/a?api_key=hunter2Zebra'", "hunter2Zebra"),
+        ("curl https://x.example/?token=hun\"ter2Zebra\"", "hunter2Zebra"),
+        ("scp f ssh://root:hunter2@host/x", "hunter2"),
+        ("rsync f root:hunter2@host", "hunter2"),
+        ("curl -d @f https://hooks.slack.com/services/T0/B0/xyz", "B0/xyz"),
+    ] {
+        let told = told(text);
+        assert!(!told.contains(secret), "{text}: {told}");
+    }
+    for kept in ["nginx:latest", "localhost:8080", "bob@example.com", "example.com:8443/a"] {
+        let told = told(&format!("curl -T f {kept}"));
+        assert!(told.contains(kept), "{kept}: {told}");
+    }
+}

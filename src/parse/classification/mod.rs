@@ -3,12 +3,13 @@
 //! `checks`). What is secret is masked wherever the parser repeats the input.
 
 mod checks;
+mod looks;
 mod mask;
 mod patterns;
 
 use crate::model::{Classification, Resource};
 
-use super::reading::{Act, Reading};
+use super::reading::{Act, Format, Reading};
 use super::sign::{Sign, Signs};
 
 /// The most sensitive that any act touches.
@@ -64,47 +65,50 @@ impl Contents {
             reading.facts.signs.add(sign);
             reading.facts.show(sign, sign.text());
         }
-        if self.secrets.is_empty() {
+        // A command's words are put together anew: a secret may be whole only then.
+        let by_piece = reading.format == Format::Shell || self.secrets.len() >= MOST_SECRETS;
+        if self.secrets.is_empty() && !by_piece {
             return;
         }
-        if let Some(target) = &mut reading.facts.target {
-            self.conceal(target);
-        }
-        for act in &mut reading.acts {
-            for found in [&mut act.found.operation, &mut act.found.resource].into_iter().flatten() {
-                self.conceal_boxed(found);
+        let conceal = |text: &str| {
+            let masked = mask::masked(text, &self.secrets);
+            if !by_piece {
+                return masked;
             }
-            self.conceal(&mut act.noun);
-            self.conceal(&mut act.verb);
+            let found = secrets_of(masked.as_deref().unwrap_or(text));
+            mask::masked(masked.as_deref().unwrap_or(text), &found).or(masked)
+        };
+        let pieces =
+            reading.acts.iter_mut().flat_map(|act| [&mut act.found.operation, &mut act.found.resource]).flatten();
+        for piece in pieces.chain(reading.facts.shown.iter_mut().map(|(_, found)| found)) {
+            if let Some(masked) = conceal(piece) {
+                *piece = masked.into();
+            }
         }
-        for (_, found) in &mut reading.facts.shown {
-            self.conceal_boxed(found);
+        let names = reading.acts.iter_mut().flat_map(|act| [&mut act.noun, &mut act.verb]);
+        for name in names.chain(&mut reading.facts.target) {
+            if let Some(masked) = conceal(name) {
+                *name = masked;
+            }
         }
     }
 
-    fn note(&mut self, sign: Sign, class: Classification, secret: Option<&str>) {
+    fn note(&mut self, sign: Sign, class: Classification) {
         self.signs.add(sign);
         self.class = self.class.max(Some(class));
-        if let Some(secret) = secret
-            && self.secrets.len() < MOST_SECRETS
-            && !self.secrets.iter().any(|known| known == secret)
-        {
+    }
+
+    fn keep(&mut self, secret: &str) {
+        if self.secrets.len() < MOST_SECRETS && !self.secrets.iter().any(|known| known == secret) {
             self.secrets.push(secret.to_owned());
-        }
-    }
-
-    fn conceal(&self, text: &mut String) {
-        if let Some(masked) = mask::masked(text, &self.secrets) {
-            *text = masked;
-        }
-    }
-
-    fn conceal_boxed(&self, text: &mut Box<str>) {
-        if let Some(masked) = mask::masked(text, &self.secrets) {
-            *text = masked.into();
         }
     }
 }
 
-/// More secrets than these in one text are not told apart: the rest of the text is masked by shape.
+/// The secrets in a text, the longest first.
+fn secrets_of(text: &str) -> Vec<String> {
+    scan(text, &[]).secrets
+}
+
+/// More secrets than these in one text are not collected: what is repeated is then looked at piece by piece.
 const MOST_SECRETS: usize = 64;

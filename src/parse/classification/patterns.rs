@@ -7,13 +7,14 @@ use serde::Deserialize;
 
 use super::Contents;
 use super::checks::{self, Check};
+use super::looks::{Look, Looks};
 use crate::model::Classification;
 use crate::parse::sign::Sign;
 
 /// Notes what the patterns find in a text.
 pub(super) fn scan(text: &str, contents: &mut Contents) {
     let looks = Looks::of(text);
-    if looks == Looks::default() {
+    if looks.is_empty() {
         return;
     }
     for group in GROUPS.iter().filter(|group| looks.has(group.look)) {
@@ -51,7 +52,12 @@ impl Pattern {
                     continue;
                 }
             }
-            contents.note(self.sign, self.class, self.secret.then_some(value));
+            if let Some((sign, class)) = self.tells {
+                contents.note(sign, class);
+            }
+            if self.secret {
+                contents.keep(value);
+            }
             if self.fewest > 1 {
                 return;
             }
@@ -74,94 +80,11 @@ fn goes_on(text: &str, start: usize, end: usize) -> bool {
     next.is_some_and(|byte| byte.is_ascii_digit()) || last.is_some_and(|byte| byte.is_ascii_digit())
 }
 
-/// What a text has that makes a group of patterns worth trying: a bit a look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Looks(u8);
-
-impl Looks {
-    /// One pass over the bytes: an ordinary sentence has none of them.
-    fn of(text: &str) -> Self {
-        let (mut digits, mut at_signs, mut password, mut token) = (0_usize, 0_usize, false, false);
-        let mut run = Run::default();
-        let bytes = text.as_bytes();
-        for (place, &byte) in bytes.iter().enumerate() {
-            match byte {
-                0..=b' ' => {
-                    token |= run.may_hold_key();
-                    run = Run::default();
-                    continue;
-                }
-                b'0'..=b'9' => {
-                    digits += 1;
-                    run.odd += 1;
-                }
-                b'A'..=b'Z' | b'_' | b'=' => run.odd += 1,
-                b'@' => {
-                    at_signs += 1;
-                    run.at_sign = true;
-                }
-                b':' => run.colon = true,
-                b'-' => run.dashes += 1,
-                _ => {}
-            }
-            run.length += 1;
-            if byte | 0x20 == b'p' {
-                let next = bytes.get(place + 1..place + 4).unwrap_or(&[]);
-                password |= next.eq_ignore_ascii_case(b"ass")
-                    || next.get(..2).is_some_and(|next| next.eq_ignore_ascii_case(b"wd"));
-            }
-        }
-        let mut looks = Self::default();
-        looks.add(Look::Digits, digits >= FEWEST_DIGITS);
-        looks.add(Look::Token, token || run.may_hold_key());
-        looks.add(Look::Password, password);
-        looks.add(Look::Address, at_signs >= FEWEST_ADDRESSES);
-        looks
-    }
-
-    fn add(&mut self, look: Look, there: bool) {
-        self.0 |= u8::from(there) << look as u8;
-    }
-
-    const fn has(self, look: Look) -> bool {
-        self.0 & 1 << look as u8 != 0
-    }
-}
-
-/// What a run without blanks is made of.
-#[derive(Default)]
-struct Run {
-    length: usize,
-    /// Digits, capitals and the like, which keys have and words have not.
-    odd: usize,
-    dashes: usize,
-    colon: bool,
-    at_sign: bool,
-}
-
-impl Run {
-    /// A key, a connection string with a password in it, or the first line of a key's block.
-    const fn may_hold_key(&self) -> bool {
-        self.length >= SHORTEST_TOKEN && self.odd + self.dashes > 0
-            || self.colon && self.at_sign
-            || self.dashes >= DASHES_OF_A_BLOCK
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Look {
-    Digits,
-    Token,
-    Password,
-    Address,
-}
-
 struct Pattern {
     form: Regex,
     look: Look,
-    sign: Sign,
-    class: Classification,
+    /// What it tells of the text; one that tells nothing only hides its value.
+    tells: Option<(Sign, Classification)>,
     check: Option<Check>,
     near: Vec<String>,
     fewest: usize,
@@ -184,8 +107,8 @@ struct Document {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PatternText {
-    sign: String,
-    class: String,
+    sign: Option<String>,
+    class: Option<String>,
     look: Look,
     form: String,
     check: Option<Check>,
@@ -200,7 +123,7 @@ struct PatternText {
 // A test rules out that the file does not read or that a pattern is left out.
 static GROUPS: LazyLock<Vec<Group>> = LazyLock::new(|| {
     let document: Document = toml::from_str(include_str!("../data/patterns.toml")).unwrap_or_default();
-    [Look::Digits, Look::Token, Look::Password, Look::Address]
+    Look::ALL
         .into_iter()
         .filter_map(|look| {
             let patterns: Vec<Pattern> =
@@ -218,8 +141,11 @@ impl Pattern {
         Some(Self {
             form,
             look: text.look,
-            sign: Sign::from_word(&text.sign)?,
-            class: text.class.parse().ok()?,
+            tells: match (&text.sign, &text.class) {
+                (Some(sign), Some(class)) => Some((Sign::from_word(sign)?, class.parse().ok()?)),
+                (None, None) => None,
+                _ => return None,
+            },
             check: text.check,
             near: text.near.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect(),
             fewest: text.fewest,
@@ -228,14 +154,6 @@ impl Pattern {
     }
 }
 
-/// Fewest digits of a text that a number of any kind can stand in.
-const FEWEST_DIGITS: usize = 6;
-/// Shortest run without blanks that a key can be.
-const SHORTEST_TOKEN: usize = 16;
-/// Dashes before and after the name of a block.
-const DASHES_OF_A_BLOCK: usize = 5;
-/// As many addresses are a list.
-const FEWEST_ADDRESSES: usize = 5;
 /// Most matches of one pattern that are looked at.
 const MOST_MATCHES: usize = 256;
 
@@ -247,10 +165,5 @@ mod tests {
     fn every_pattern_of_the_data_reads() {
         let document: Document = toml::from_str(include_str!("../data/patterns.toml")).unwrap();
         assert_eq!(GROUPS.iter().map(|group| group.patterns.len()).sum::<usize>(), document.patterns.len());
-    }
-
-    #[test]
-    fn an_ordinary_sentence_is_not_looked_into() {
-        assert_eq!(Looks::of("Send the report of May 2024 to Bob before noon, please"), Looks::default());
     }
 }

@@ -77,8 +77,13 @@ impl Patterns {
         text.as_bytes()
             .split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'\'')
             .filter(|word| self.shapes.fits(word))
-            .filter_map(|word| std::str::from_utf8(word).ok())
-            .any(|word| self.starts.contains_key(word) || self.starts.contains_key(&word.to_ascii_lowercase()))
+            .any(|word| {
+                let mut lower = [0; LONGEST_START];
+                let Some(lower) = lower.get_mut(..word.len()) else { return true };
+                lower.copy_from_slice(word);
+                lower.make_ascii_lowercase();
+                std::str::from_utf8(lower).is_ok_and(|word| self.starts.contains_key(word))
+            })
     }
 
     fn of(document: &Document) -> Self {
@@ -128,6 +133,9 @@ impl Patterns {
         if any { Part::Any(items) } else { Part::OneOf(items) }
     }
 }
+
+/// Longer words are looked at in full.
+const LONGEST_START: usize = 32;
 
 fn item(text: &str) -> Item {
     text.split('_').map(str::to_owned).collect()

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::parse::lexicon::Lexicon;
+use crate::parse::table::{WordSet, Words};
 
 use super::typos::is_dangerous;
 
@@ -94,14 +95,59 @@ pub(super) fn unstroked(c: char) -> char {
     STROKED.get(&c).copied().unwrap_or(c)
 }
 
-/// A list of words of the data file.
-pub(super) fn list(name: &str) -> &'static [String] {
-    WORDS.get(name).map_or(&[], Vec::as_slice)
-}
-
 /// Whether a list of the data file holds the word.
 pub(super) fn holds(name: &str, word: &str) -> bool {
-    list(name).iter().any(|known| known == word)
+    WORDS.get(name).is_some_and(|list| list.set.contains(word))
+}
+
+/// Which of some lists of the data file have a word of a text, in whatever case.
+pub(super) fn said<'n>(text: &str, names: &[&'n str]) -> Vec<&'n str> {
+    let lists: Vec<_> = names.iter().filter_map(|&name| Some((name, WORDS.get(name)?))).collect();
+    let mut found: Vec<&str> = Vec::new();
+    for word in text.as_bytes().split(|byte| !byte.is_ascii_alphanumeric() && !matches!(byte, b'-' | b'_')) {
+        for (name, list) in &lists {
+            if list.begins(word)
+                && list.words.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
+                && !found.contains(name)
+            {
+                found.push(name);
+            }
+        }
+    }
+    found
+}
+
+/// A list of words of the data file.
+struct List {
+    words: Vec<String>,
+    set: WordSet,
+    /// By first letter, the lengths of the words, one bit each.
+    lengths: [u32; 26],
+}
+
+impl List {
+    fn of(words: &str) -> Self {
+        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+        let mut lengths = [0; 26];
+        for word in &words {
+            if let Some(slot) = initial(word.as_bytes()).and_then(|initial| lengths.get_mut(initial)) {
+                *slot |= length_bit(word.as_bytes());
+            }
+        }
+        Self { set: words.iter().cloned().collect(), words, lengths }
+    }
+
+    fn begins(&self, word: &[u8]) -> bool {
+        initial(word).and_then(|initial| self.lengths.get(initial)).is_some_and(|bits| bits & length_bit(word) != 0)
+    }
+}
+
+fn initial(word: &[u8]) -> Option<usize> {
+    word.first()?.to_ascii_lowercase().checked_sub(b'a').map(usize::from)
+}
+
+fn length_bit(word: &[u8]) -> u32 {
+    1 << word.len().min(31)
 }
 
 /// The letters that a digit or mark stands for in a word.
@@ -163,13 +209,8 @@ static DOCUMENT: LazyLock<Document> =
     LazyLock::new(|| toml::from_str(include_str!("../data/confusables.toml")).unwrap_or_default());
 static ALIKE: LazyLock<HashMap<char, char>> = LazyLock::new(|| by_letter(&DOCUMENT.alike));
 static STROKED: LazyLock<HashMap<char, char>> = LazyLock::new(|| by_letter(&DOCUMENT.stroked));
-static WORDS: LazyLock<HashMap<&str, Vec<String>>> = LazyLock::new(|| {
-    DOCUMENT
-        .words
-        .iter()
-        .map(|(name, words)| (name.as_str(), words.split_whitespace().map(str::to_owned).collect()))
-        .collect()
-});
+static WORDS: LazyLock<Words<List>> =
+    LazyLock::new(|| DOCUMENT.words.iter().map(|(name, words)| (name.clone(), List::of(words))).collect());
 
 fn by_letter(letters: &BTreeMap<char, String>) -> HashMap<char, char> {
     letters.iter().flat_map(|(&latin, alike)| alike.chars().map(move |c| (c, latin))).collect()
@@ -182,8 +223,8 @@ mod tests {
     #[test]
     fn the_data_reads() {
         assert!(!ALIKE.is_empty() && !STROKED.is_empty() && !DOCUMENT.leet.is_empty());
-        assert!(!list("ordinary").is_empty());
-        assert!(list("nonsense").is_empty());
+        assert!(holds("ordinary", "remote") && !holds("nonsense", "remote"));
+        assert_eq!(said("a ROT13 text, backwards", &["rotated", "reversed"]), ["rotated", "reversed"]);
     }
 
     #[test]

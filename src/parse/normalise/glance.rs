@@ -73,11 +73,12 @@ pub(super) fn is_worth_a_look_between_marks(text: &str, lexicon: &Lexicon, watch
     {
         return true;
     }
+    let has_sign = text.contains('@');
     let mut before: Option<Word> = None;
     let mut single = 0;
     for chunk in text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|chunk| !chunk.is_empty()) {
         single = if chunk.len() == 1 { single + 1 } else { 0 };
-        if single >= FEWEST_LETTERS || text.contains('@') && chunk.len() >= LONGEST {
+        if single >= FEWEST_LETTERS || has_sign && chunk.len() >= LONGEST {
             return true;
         }
         if chunk.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -91,7 +92,7 @@ pub(super) fn is_worth_a_look_between_marks(text: &str, lexicon: &Lexicon, watch
         before = Some(word);
     }
     // "gr@nt": a sign within a word that is no address.
-    text.split_whitespace().any(|chunk| chunk.contains('@') && !chunk.contains('.'))
+    has_sign && text.split_whitespace().any(|chunk| chunk.contains('@') && !chunk.contains('.'))
 }
 
 fn lowered(core: &str, lexicon: &Lexicon, after_blank: bool) -> Option<Word> {

@@ -10,6 +10,7 @@ use crate::parse::sign::Sign;
 use crate::parse::{format, manipulation, risk};
 
 use super::typos::Watched;
+use super::wrapped::Turned;
 use super::{Normalised, confusable, escapes, normalise, respell, wrapped};
 
 /// Reads a normalised text, and everything that it says beside its plain words.
@@ -66,16 +67,15 @@ impl Work<'_> {
         {
             self.add_plain(&respelled.text, respelled.disguised.then_some(Sign::Disguised), reading);
         }
-        let turned = wrapped::rotated(text, self.lexicon);
-        let reversed = wrapped::reversed(written, self.lexicon);
+        let turned = Turned::of(text, written, self.lexicon);
         let pieces = wrapped::pieces(text);
-        if turned.is_none() && reversed.is_none() && pieces.is_empty() || asks_of_code(text, reading) {
+        if turned.is_none() && pieces.is_empty() || asks_of_code(text, reading) {
             return;
         }
-        if let Some(turned) = turned {
-            self.add_plain(&turned, Some(Sign::Encoded), reading);
+        if let Some(rotated) = turned.rotated {
+            self.add_plain(&rotated, Some(Sign::Encoded), reading);
         }
-        if let Some([whole, by_word]) = reversed {
+        if let Some([whole, by_word]) = turned.reversed {
             self.add(&whole, Some(Sign::Encoded), reading, depth + 1);
             self.add_plain(&by_word, Some(Sign::Encoded), reading);
         }
@@ -180,9 +180,7 @@ fn asks_of_code(text: &str, reading: &Reading) -> bool {
         && matches!(reading.format, Format::Text)
         && !reading.facts.signs.has(Sign::UnseenInstructions)
         && reading.acts.iter().all(|act| act.operation == Operation::Read && act.resource != Resource::Credential)
-        && text
-            .split(|c: char| !c.is_ascii_alphanumeric() && c != '\'')
-            .any(|word| confusable::list("asks_of_code").iter().any(|known| word.eq_ignore_ascii_case(known)))
+        && !confusable::said(text, &["asks_of_code"]).is_empty()
 }
 
 /// Wrappings within wrappings that are opened.

@@ -1,10 +1,10 @@
 //! Dangerous verbs: which words they are, and which words are one slip away.
 
-use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::model::Operation;
 use crate::parse::lexicon::{Entry, Lexicon};
+use crate::parse::table::Table;
 
 use super::confusable;
 
@@ -12,7 +12,7 @@ use super::confusable;
 #[derive(Debug, Default)]
 pub(crate) struct Watched {
     /// Verbs by each spelling that lacks one of their letters, and by their own.
-    by_rest: HashMap<Box<str>, Vec<Box<str>>>,
+    by_rest: Table<Vec<Box<str>>>,
 }
 
 impl Watched {
@@ -39,18 +39,49 @@ impl Watched {
     /// The dangerous verb that a lower-case word is one slip away from: a letter too many or
     /// too few, two letters swapped, or one letter written as it sounds.
     pub(super) fn meant(&self, word: &str) -> Option<&str> {
-        if !(SHORTEST..=LONGEST).contains(&word.len())
-            || !word.bytes().all(|byte| byte.is_ascii_lowercase())
-            || confusable::holds("ordinary", word)
-        {
+        if !(SHORTEST..=LONGEST).contains(&word.len()) || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
             return None;
         }
-        std::iter::once(word.to_owned())
-            .chain(without_one(word))
-            .filter_map(|rest| self.by_rest.get(rest.as_str()))
-            .flatten()
-            .map(|verb| &**verb)
-            .find(|verb| is_slip(word, verb))
+        // A slip leaves the first letter as it is.
+        let mut rest = Rest::of(word)?;
+        let mut found = self.slip_of(word, word);
+        for gap in (1..word.len()).rev() {
+            if found.is_some() {
+                break;
+            }
+            found = self.slip_of(word, rest.without(gap));
+        }
+        found.filter(|_| !confusable::holds("ordinary", word))
+    }
+
+    fn slip_of(&self, word: &str, rest: &str) -> Option<&str> {
+        self.by_rest.get(rest)?.iter().map(|verb| &**verb).find(|verb| is_slip(word, verb))
+    }
+}
+
+/// A word with one of its letters left out, on the stack: each step moves the gap one letter to the front.
+struct Rest {
+    letters: [u8; LONGEST],
+    length: usize,
+    /// The letter that is left out at present.
+    out: u8,
+}
+
+impl Rest {
+    /// Of a word of ASCII letters: all but the last.
+    fn of(word: &str) -> Option<Self> {
+        let (&out, kept) = word.as_bytes().split_last()?;
+        let mut letters = [0; LONGEST];
+        letters.get_mut(..kept.len())?.copy_from_slice(kept);
+        Some(Self { letters, length: kept.len(), out })
+    }
+
+    /// The word without the letter at `gap`, which goes down from the last by one at each call.
+    fn without(&mut self, gap: usize) -> &str {
+        if let Some(letter) = self.letters.get_mut(gap).filter(|_| gap < self.length) {
+            std::mem::swap(letter, &mut self.out);
+        }
+        self.letters.get(..self.length).and_then(|letters| std::str::from_utf8(letters).ok()).unwrap_or("")
     }
 }
 

@@ -43,20 +43,42 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     found
 }
 
-/// The text with letters turned by thirteen in the words that this makes words, where it says that they are turned.
-pub(super) fn rotated(text: &str, lexicon: &Lexicon) -> Option<String> {
-    let turn = |c| match c {
+/// The text as it is once letters that it says are turned, or written backwards, are put right.
+#[derive(Default)]
+pub(super) struct Turned {
+    /// With letters turned by thirteen in the words that this makes words.
+    pub rotated: Option<String>,
+    /// Backwards, and with the words backwards that are words then.
+    pub reversed: Option<[String; 2]>,
+}
+
+impl Turned {
+    /// `text` may be told otherwise than it was `written`, with escapes.
+    pub(super) fn of(text: &str, written: &str, lexicon: &Lexicon) -> Self {
+        let mut turned = Self::default();
+        for told in confusable::said(text, &["rotated", "reversed"]) {
+            match told {
+                "rotated" => turned.rotated = Some(rewritten(text, lexicon, |word| word.chars().map(by_13).collect())),
+                _ => {
+                    let by_word = rewritten(written, lexicon, |word| word.chars().rev().collect());
+                    turned.reversed = Some([written.chars().rev().collect(), by_word]);
+                }
+            }
+        }
+        turned
+    }
+
+    pub(super) const fn is_none(&self) -> bool {
+        self.rotated.is_none() && self.reversed.is_none()
+    }
+}
+
+fn by_13(c: char) -> char {
+    match c {
         'a'..='m' | 'A'..='M' => char::from_u32(u32::from(c) + 13).unwrap_or(c),
         'n'..='z' | 'N'..='Z' => char::from_u32(u32::from(c) - 13).unwrap_or(c),
         other => other,
-    };
-    says(text, "rotated").then(|| rewritten(text, lexicon, |word| word.chars().map(turn).collect()))
-}
-
-/// The text backwards, and with the words backwards that are words then, where it says that it is.
-pub(super) fn reversed(text: &str, lexicon: &Lexicon) -> Option<[String; 2]> {
-    says(text, "reversed")
-        .then(|| [text.chars().rev().collect(), rewritten(text, lexicon, |word| word.chars().rev().collect())])
+    }
 }
 
 /// The text with each unknown word rewritten that is a known one so.
@@ -73,16 +95,6 @@ fn rewritten(text: &str, lexicon: &Lexicon, rewrite: impl Fn(&str) -> String) ->
         out.push_str(chunk.get(word.len()..).unwrap_or(""));
     }
     out
-}
-
-fn says(text: &str, list: &str) -> bool {
-    let words = confusable::list(list);
-    let initial = |byte: u8| words.iter().any(|known| known.as_bytes().first() == Some(&byte.to_ascii_lowercase()));
-    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_').any(|word| {
-        word.len() >= SHORTEST_SAYING
-            && word.bytes().next().is_some_and(initial)
-            && words.iter().any(|known| word.eq_ignore_ascii_case(known))
-    })
 }
 
 const fn is_digit_of_64(byte: u8) -> bool {
@@ -169,8 +181,6 @@ fn looks_encoded(token: &str) -> bool {
     mixes || token.ends_with('=')
 }
 
-/// Shortest word that says how a text is written.
-const SHORTEST_SAYING: usize = 5;
 /// Shortest run of digits of 64 that is tried.
 const SHORTEST: usize = 6;
 /// Shortest run of hexadecimal digits that is tried.
@@ -202,12 +212,13 @@ mod tests {
     #[test]
     fn letters_are_turned_only_where_the_text_says_so() {
         let lexicon = Lexicon::shared().unwrap();
-        assert_eq!(rotated("rot13: qryrgr vg", &lexicon).as_deref(), Some("rot13: delete it"));
-        assert_eq!(rotated("qryrgr", &lexicon), None);
+        let turned = |text| Turned::of(text, text, &lexicon);
+        assert_eq!(turned("rot13: qryrgr vg").rotated.as_deref(), Some("rot13: delete it"));
+        assert!(turned("qryrgr").is_none());
         assert_eq!(
-            reversed("Reversed: eteled", &lexicon),
+            turned("Reversed: eteled").reversed,
             Some(["delete :desreveR", "Reversed: delete"].map(str::to_owned))
         );
-        assert_eq!(reversed("eteled", &lexicon), None);
+        assert!(turned("eteled").is_none());
     }
 }

@@ -13,7 +13,7 @@ use super::super::{code, english, http, shell, sql};
 use super::json::{Field, Json, values};
 use super::known::{Known, Part, Role, Through, own_part, tools};
 use super::shape::{self, Call};
-use super::{Named, Reader, changes, secret};
+use super::{Named, Reader, changes};
 
 /// What a call switches off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -240,7 +240,8 @@ impl<'r, 'l> Arguments<'r, 'l> {
             role => role,
         };
         match role {
-            Some(Role::Content) => self.content(text),
+            // What it holds is looked for in the whole input.
+            Some(Role::Content) => {}
             Some(Role::Query) => self.query(text),
             Some(Role::Sql) => self.sql(text),
             Some(Role::Command) => self.command_or_verb(text),
@@ -332,12 +333,6 @@ impl<'r, 'l> Arguments<'r, 'l> {
         self.through == Some(through)
             || self.act.operation == Operation::Execute && self.through.is_none()
             || self.act.is_unknown()
-    }
-
-    fn content(&mut self, text: &str) {
-        if self.act.operation == Operation::Send && secret::holds(text) {
-            self.sign(Sign::Secret, "the content");
-        }
     }
 
     fn query(&mut self, text: &str) {

@@ -80,49 +80,6 @@ impl Known {
     }
 }
 
-/// A set of bytes.
-#[derive(Debug)]
-pub(super) struct Bytes([bool; 256]);
-
-impl Default for Bytes {
-    fn default() -> Self {
-        Self([false; 256])
-    }
-}
-
-impl Bytes {
-    pub(super) fn has(&self, byte: u8) -> bool {
-        self.0.get(usize::from(byte)).copied().unwrap_or_default()
-    }
-
-    fn firsts(words: &[Box<str>]) -> Self {
-        let mut bytes = Self::default();
-        for first in words.iter().filter_map(|word| word.bytes().next()) {
-            for byte in [first, first.to_ascii_uppercase()] {
-                if let Some(known) = bytes.0.get_mut(usize::from(byte)) {
-                    *known = true;
-                }
-            }
-        }
-        bytes
-    }
-}
-
-/// How content holds a secret.
-#[derive(Debug, Default)]
-pub(super) struct Secrets {
-    /// What keys and tokens begin with.
-    pub begins: Vec<Box<str>>,
-    /// Whether one of them begins with the byte.
-    pub begin_bytes: Bytes,
-    /// Words that name a secret.
-    pub names: Vec<Box<str>>,
-    /// Whether one of them begins with the byte, in whatever case.
-    pub name_bytes: Bytes,
-    /// What stands between such a word and the secret.
-    pub links: Vec<Box<str>>,
-}
-
 /// What a verb of a name makes of a noun.
 #[derive(Debug)]
 pub(crate) struct NameRule {
@@ -151,7 +108,6 @@ pub(crate) struct Tools {
     pub(crate) synonyms: Table<Box<str>>,
     words: Words<Vec<Box<str>>>,
     pub(crate) rules: Vec<NameRule>,
-    secrets: Secrets,
     /// Phrases of descriptions that speak to the agent.
     pub(crate) poison: Vec<Box<str>>,
     pub(crate) openings: Vec<Box<str>>,
@@ -221,10 +177,6 @@ impl Tools {
         self.words.get(list).is_some_and(|words| holds(words, word))
     }
 
-    pub(super) const fn secrets(&self) -> &Secrets {
-        &self.secrets
-    }
-
     /// The tool that everybody has under this name, in whatever spelling.
     pub(crate) fn known(&self, name: &str) -> Option<&Known> {
         let mut whole = [0_u8; LONGEST_KEY];
@@ -258,17 +210,9 @@ impl Tools {
             openings: phrases(text.poison.get("openings")),
             values: text.values.iter().map(|(name, words)| (name.clone(), listed(Some(words)))).collect(),
             words: text.names.iter().map(|(name, words)| (name.clone(), listed(Some(words)))).collect(),
-            secrets: Secrets {
-                begins: listed(text.secrets.get("begins")),
-                names: listed(text.secrets.get("names")),
-                links: listed(text.secrets.get("links")),
-                ..Secrets::default()
-            },
             synonyms: text.synonyms.iter().map(|(word, other)| (word.as_str().into(), other.as_str().into())).collect(),
             ..Self::default()
         };
-        tools.secrets.begin_bytes = Bytes::firsts(&tools.secrets.begins);
-        tools.secrets.name_bytes = Bytes::firsts(&tools.secrets.names);
         for (list, part) in [
             ("beside", Part::Beside),
             ("arguments", Part::Arguments),
@@ -449,7 +393,6 @@ struct ToolsText {
     shape: BTreeMap<String, String>,
     roles: BTreeMap<String, String>,
     values: BTreeMap<String, String>,
-    secrets: BTreeMap<String, String>,
     synonyms: BTreeMap<String, String>,
     names: BTreeMap<String, String>,
     rules: Vec<RuleText>,

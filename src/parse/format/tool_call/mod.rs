@@ -8,7 +8,6 @@
 //! | `expression.rs` | calls written as expressions |
 //! | `arguments.rs` | what the arguments of a call add |
 //! | `effects.rs` | what single arguments mean: rights, links, verbs, places, controls |
-//! | `secret.rs` | secrets in content |
 //! | `known.rs` | what is known of tool calls (`data/tools.toml`) |
 //!
 //! A call whose name stands in the catalogue is what the catalogue says; its
@@ -19,7 +18,6 @@ mod effects;
 mod expression;
 mod json;
 mod known;
-mod secret;
 mod shape;
 
 use crate::model::{MAX_CONTEXT_DEPTH, Operation, json_depth};

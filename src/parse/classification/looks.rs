@@ -1,0 +1,183 @@
+//! One pass over a text that tells which patterns are worth trying on it:
+//! ordinary sentences and calls need none.
+
+use serde::Deserialize;
+
+/// What a text has that makes a group of patterns worth trying.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Look {
+    /// Digits enough for a number of any kind.
+    Digits,
+    /// A run of letters and digits that no word has.
+    Token,
+    /// A word for a password.
+    Password,
+    /// Several addresses.
+    Address,
+    /// A word for a secret, with a mark behind it.
+    Named,
+    /// A user with a password before a host.
+    User,
+}
+
+impl Look {
+    pub(super) const ALL: [Self; 6] =
+        [Self::Digits, Self::Token, Self::Password, Self::Address, Self::Named, Self::User];
+}
+
+/// The looks of a text: a bit each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Looks(u8);
+
+impl Looks {
+    pub(super) fn of(text: &str) -> Self {
+        let bytes = text.as_bytes();
+        let mut looks = Self::default();
+        let (mut digits, mut at_signs) = (0_usize, 0_usize);
+        let mut run = Run::default();
+        // Whether a colon stands in what a blank has not ended yet.
+        let mut after_colon = false;
+        for (place, &byte) in bytes.iter().enumerate() {
+            match byte {
+                b'0'..=b'9' => {
+                    digits += 1;
+                    run.odd += 1;
+                }
+                b'A'..=b'Z' | b'_' => run.odd += 1,
+                b'a'..=b'z' | b'+' | b'/' | b'.' => {}
+                b'-' => run.dashes += 1,
+                b':' | b'=' => {
+                    if !looks.has(Look::Named) {
+                        looks.add(Look::Named, ends_in_secret(bytes.get(..place).unwrap_or(&[])));
+                    }
+                    after_colon |= byte == b':';
+                }
+                b'@' => {
+                    at_signs += 1;
+                    looks.add(Look::User, after_colon);
+                }
+                0..=b' ' => after_colon = false,
+                _ => {}
+            }
+            if byte | 0x20 == b'p' && !looks.has(Look::Password) {
+                let next = bytes.get(place + 1..place + 4).unwrap_or(&[]);
+                let is_word = next.eq_ignore_ascii_case(b"ass")
+                    || next.get(..2).is_some_and(|next| next.eq_ignore_ascii_case(b"wd"));
+                looks.add(Look::Password, is_word);
+            }
+            if is_of_key(byte) {
+                run.length += 1;
+            } else {
+                looks.add(Look::Token, run.may_be_key());
+                run = Run::default();
+            }
+        }
+        looks.add(Look::Token, run.may_be_key());
+        looks.add(Look::Digits, digits >= FEWEST_DIGITS);
+        looks.add(Look::Address, at_signs >= FEWEST_ADDRESSES);
+        looks
+    }
+
+    fn add(&mut self, look: Look, there: bool) {
+        self.0 |= u8::from(there) << look as u8;
+    }
+
+    pub(super) const fn has(self, look: Look) -> bool {
+        self.0 & 1 << look as u8 != 0
+    }
+
+    pub(super) const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// A run of what keys are made of.
+#[derive(Default)]
+struct Run {
+    length: usize,
+    /// Digits, capitals and the like, which keys have and words have not.
+    odd: usize,
+    dashes: usize,
+}
+
+impl Run {
+    const fn may_be_key(&self) -> bool {
+        self.length >= SHORTEST_TOKEN && self.odd + self.dashes > 0 || self.dashes >= DASHES_OF_A_BLOCK
+    }
+}
+
+const fn is_of_key(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'/' | b'.' | b'=')
+}
+
+/// Whether the text before a mark ends in a word for a secret: told by the word's last letters.
+fn ends_in_secret(before: &[u8]) -> bool {
+    let end = before.iter().rposition(|byte| !matches!(byte, b'"' | b'\'' | b' ' | b'\t')).map_or(0, |last| last + 1);
+    let ends = |word: &[u8]| {
+        end.checked_sub(word.len())
+            .and_then(|start| before.get(start..end))
+            .is_some_and(|end| end.eq_ignore_ascii_case(word))
+    };
+    ENDINGS.iter().any(|word| ends(word))
+}
+
+/// Ends of the words that name a secret in the patterns' forms.
+const ENDINGS: [&[u8]; 16] = [
+    b"key",
+    b"token",
+    b"secret",
+    b"credential",
+    b"credentials",
+    b"word",
+    b"passwd",
+    b"phrase",
+    b"code",
+    b"pwd",
+    b"pin",
+    b"cvv",
+    b"cvc",
+    b"otp",
+    b"ation",
+    b"cookie",
+];
+/// Fewest digits of a text that a number of any kind can stand in.
+const FEWEST_DIGITS: usize = 6;
+/// Shortest run that a key can be.
+const SHORTEST_TOKEN: usize = 16;
+/// Dashes before and after the name of a block.
+const DASHES_OF_A_BLOCK: usize = 5;
+/// As many addresses are a list.
+const FEWEST_ADDRESSES: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ordinary_sentence_or_call_is_not_looked_into() {
+        for text in [
+            "Send the report of May 2024 to Bob before noon, please",
+            r#"{"name":"send_email","arguments":{"subject":"Report","body":"Hello Ann, see below."}}"#,
+        ] {
+            assert!(Looks::of(text).is_empty(), "{text}: {:?}", Looks::of(text));
+        }
+    }
+
+    #[test]
+    fn each_look_has_what_calls_for_it() {
+        for (look, text) in [
+            (Look::Digits, "call 555 123"),
+            (Look::Token, "use AKIAABCDEFGHIJKLMNOP"),
+            (Look::Token, "-----BEGIN"),
+            (Look::Password, "the passwd"),
+            (Look::Address, "a@b c@d e@f g@h i@j"),
+            (Look::Named, "my_token = x"),
+            (Look::Named, r#"{"API_KEY" : "x"}"#),
+            (Look::Named, "Authorization: x"),
+            (Look::User, "root:pw@host"),
+        ] {
+            assert!(Looks::of(text).has(look), "{text}");
+        }
+    }
+}
