@@ -36,42 +36,48 @@ impl Looks {
         let mut looks = Self::default();
         let (mut digits, mut at_signs) = (0_usize, 0_usize);
         let mut run = Run::default();
-        // Whether a colon stands in what a blank has not ended yet.
+        // Whether a colon stands in the word or address.
         let mut after_colon = false;
         for (place, &byte) in bytes.iter().enumerate() {
-            match byte {
-                b'0'..=b'9' => {
+            match KINDS.get(usize::from(byte)).copied().unwrap_or(Kind::Other) {
+                Kind::Letter => {
+                    run.length += 1;
+                    continue;
+                }
+                Kind::Odd => run.odd += 1,
+                Kind::Digit => {
                     digits += 1;
                     run.odd += 1;
                 }
-                b'A'..=b'Z' | b'_' => run.odd += 1,
-                b'a'..=b'z' | b'+' | b'/' | b'.' => {}
-                b'-' => run.dashes += 1,
-                b':' | b'=' => {
-                    if !looks.has(Look::Named) {
+                Kind::Dash => run.dashes += 1,
+                Kind::LetterP => {
+                    let next = bytes.get(place + 1..place + 4).unwrap_or(&[]);
+                    let is_word = next.eq_ignore_ascii_case(b"ass")
+                        || next.get(..2).is_some_and(|next| next.eq_ignore_ascii_case(b"wd"));
+                    looks.add(Look::Password, is_word);
+                    run.odd += usize::from(byte == b'P');
+                }
+                mark => {
+                    if matches!(mark, Kind::Colon | Kind::Equals) && !looks.has(Look::Named) {
                         looks.add(Look::Named, ends_in_secret(bytes.get(..place).unwrap_or(&[])));
                     }
-                    after_colon |= byte == b':';
+                    if matches!(mark, Kind::At) {
+                        at_signs += 1;
+                        looks.add(Look::User, after_colon);
+                    }
+                    after_colon = match mark {
+                        Kind::Colon => true,
+                        Kind::End => false,
+                        _ => after_colon,
+                    };
+                    if !matches!(mark, Kind::Equals) {
+                        looks.add(Look::Token, run.may_be_key());
+                        run = Run::default();
+                        continue;
+                    }
                 }
-                b'@' => {
-                    at_signs += 1;
-                    looks.add(Look::User, after_colon);
-                }
-                0..=b' ' => after_colon = false,
-                _ => {}
             }
-            if byte | 0x20 == b'p' && !looks.has(Look::Password) {
-                let next = bytes.get(place + 1..place + 4).unwrap_or(&[]);
-                let is_word = next.eq_ignore_ascii_case(b"ass")
-                    || next.get(..2).is_some_and(|next| next.eq_ignore_ascii_case(b"wd"));
-                looks.add(Look::Password, is_word);
-            }
-            if is_of_key(byte) {
-                run.length += 1;
-            } else {
-                looks.add(Look::Token, run.may_be_key());
-                run = Run::default();
-            }
+            run.length += 1;
         }
         looks.add(Look::Token, run.may_be_key());
         looks.add(Look::Digits, digits >= FEWEST_DIGITS);
@@ -107,9 +113,46 @@ impl Run {
     }
 }
 
-const fn is_of_key(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'/' | b'.' | b'=')
+/// What a byte is to the looks.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    /// Of words and keys alike.
+    Letter,
+    LetterP,
+    /// Of keys rather than words.
+    Odd,
+    Digit,
+    Dash,
+    Colon,
+    Equals,
+    At,
+    /// What no word, address or key goes on behind.
+    End,
+    Other,
 }
+
+const KINDS: [Kind; 256] = {
+    let mut kinds = [Kind::Other; 256];
+    let mut byte = 0_u8;
+    loop {
+        kinds[byte as usize] = match byte {
+            b'p' | b'P' => Kind::LetterP,
+            b'a'..=b'z' | b'+' | b'/' | b'.' => Kind::Letter,
+            b'A'..=b'Z' | b'_' => Kind::Odd,
+            b'0'..=b'9' => Kind::Digit,
+            b'-' => Kind::Dash,
+            b':' => Kind::Colon,
+            b'=' => Kind::Equals,
+            b'@' => Kind::At,
+            0..=b' ' | b'"' | b'\'' | b',' | b'[' | b']' | b'{' | b'}' => Kind::End,
+            _ => Kind::Other,
+        };
+        if byte == u8::MAX {
+            break kinds;
+        }
+        byte += 1;
+    }
+};
 
 /// Whether the text before a mark ends in a word for a secret: told by the word's last letters.
 fn ends_in_secret(before: &[u8]) -> bool {

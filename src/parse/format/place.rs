@@ -1,6 +1,7 @@
 //! Paths and addresses: whether one names a secret, or a part of the system that
 //! a write would change. They are compared with their dots and slashes resolved.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -8,7 +9,12 @@ use regex::Regex;
 use super::dangers::{holds, items};
 
 /// The path in lower case with `//`, `/./` and `..` resolved and the home written `~`.
-pub(super) fn resolved(path: &str) -> String {
+pub(super) fn resolved(path: &str) -> Cow<'_, str> {
+    let path = path.trim();
+    let is_plain = path.bytes().all(|byte| !byte.is_ascii_uppercase() && !matches!(byte, b'$' | b'\\' | b'/'));
+    if is_plain {
+        return Cow::Borrowed(path);
+    }
     let lower = path.trim().to_ascii_lowercase().replace("${home}", "~").replace("$home", "~").replace('\\', "/");
     let mut parts: Vec<&str> = Vec::new();
     for part in lower.split('/') {
@@ -22,8 +28,8 @@ pub(super) fn resolved(path: &str) -> String {
         }
     }
     match parts.as_slice() {
-        [""] if lower.starts_with('/') => "/".to_owned(),
-        _ => parts.join("/"),
+        [""] if lower.starts_with('/') => Cow::Borrowed("/"),
+        _ => Cow::Owned(parts.join("/")),
     }
 }
 

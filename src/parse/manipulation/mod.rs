@@ -18,18 +18,15 @@ pub(crate) struct Attempt<'a> {
 /// The attempts of a text, one of each kind at most.
 pub(crate) fn find(text: &str) -> Vec<Attempt<'_>> {
     let mut found: Vec<Attempt<'_>> = Vec::new();
-    if !PATTERNS.may_begin_in(text) {
-        return found;
-    }
     let mut all = Signs::default();
     let mut words: Vec<Word<'_>> = Vec::new();
     let mut rest = Clauses { text, at: 0, unclosed: Vec::new() };
     while let Some(clause) = rest.next_clause() {
-        words.clear();
-        split(text, clause, &mut words);
-        if !words.iter().any(|word| word.starts) {
+        if !text.get(clause.0..clause.1).is_some_and(|clause| PATTERNS.may_begin_in(clause)) {
             continue;
         }
+        words.clear();
+        split(text, clause, &mut words);
         for (place, word) in words.iter().enumerate().filter(|(_, word)| word.starts) {
             let Some(forms) = PATTERNS.starts.get(word.lower.as_ref()) else { continue };
             let Some(here) = words.get(place..) else { continue };

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
+use regex::Regex;
 use serde::Deserialize;
 
 use crate::parse::lexicon::Lexicon;
@@ -100,55 +101,28 @@ pub(super) fn holds(name: &str, word: &str) -> bool {
     WORDS.get(name).is_some_and(|list| list.set.contains(word))
 }
 
-/// Which of some lists of the data file have a word of a text, in whatever case.
-pub(super) fn said<'n>(text: &str, names: &[&'n str]) -> Vec<&'n str> {
-    let lists: Vec<_> = names.iter().filter_map(|&name| Some((name, WORDS.get(name)?))).collect();
-    let mut found: Vec<&str> = Vec::new();
-    for word in text.as_bytes().split(|byte| !byte.is_ascii_alphanumeric() && !matches!(byte, b'-' | b'_')) {
-        for (name, list) in &lists {
-            if list.begins(word)
-                && list.words.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
-                && !found.contains(name)
-            {
-                found.push(name);
-            }
-        }
-    }
-    found
+/// Whether a text has a word of a list of the data file, in whatever case.
+pub(super) fn says(text: &str, name: &str) -> bool {
+    WORDS.get(name).and_then(|list| list.form.as_ref()).is_some_and(|form| form.is_match(text))
 }
 
 /// A list of words of the data file.
 struct List {
-    words: Vec<String>,
     set: WordSet,
-    /// By first letter, the lengths of the words, one bit each.
-    lengths: [u32; 26],
+    /// Any of them as a word of a text; made of those lists alone that are looked for in texts.
+    form: Option<Regex>,
 }
 
 impl List {
-    fn of(words: &str) -> Self {
-        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-        let mut lengths = [0; 26];
-        for word in &words {
-            if let Some(slot) = initial(word.as_bytes()).and_then(|initial| lengths.get_mut(initial)) {
-                *slot |= length_bit(word.as_bytes());
-            }
-        }
-        Self { set: words.iter().cloned().collect(), words, lengths }
-    }
-
-    fn begins(&self, word: &[u8]) -> bool {
-        initial(word).and_then(|initial| self.lengths.get(initial)).is_some_and(|bits| bits & length_bit(word) != 0)
+    fn of(name: &str, words: &str) -> Self {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let form = SAID.contains(&name).then(|| Regex::new(&format!(r"(?i-u)\b(?:{})\b", words.join("|"))).ok());
+        Self { set: words.into_iter().map(str::to_owned).collect(), form: form.flatten() }
     }
 }
 
-fn initial(word: &[u8]) -> Option<usize> {
-    word.first()?.to_ascii_lowercase().checked_sub(b'a').map(usize::from)
-}
-
-fn length_bit(word: &[u8]) -> u32 {
-    1 << word.len().min(31)
-}
+/// The lists that are looked for in whole texts.
+const SAID: [&str; 3] = ["rotated", "reversed", "asks_of_code"];
 
 /// The letters that a digit or mark stands for in a word.
 pub(super) fn leet(c: char) -> &'static str {
@@ -210,7 +184,7 @@ static DOCUMENT: LazyLock<Document> =
 static ALIKE: LazyLock<HashMap<char, char>> = LazyLock::new(|| by_letter(&DOCUMENT.alike));
 static STROKED: LazyLock<HashMap<char, char>> = LazyLock::new(|| by_letter(&DOCUMENT.stroked));
 static WORDS: LazyLock<Words<List>> =
-    LazyLock::new(|| DOCUMENT.words.iter().map(|(name, words)| (name.clone(), List::of(words))).collect());
+    LazyLock::new(|| DOCUMENT.words.iter().map(|(name, words)| (name.clone(), List::of(name, words))).collect());
 
 fn by_letter(letters: &BTreeMap<char, String>) -> HashMap<char, char> {
     letters.iter().flat_map(|(&latin, alike)| alike.chars().map(move |c| (c, latin))).collect()
@@ -224,7 +198,9 @@ mod tests {
     fn the_data_reads() {
         assert!(!ALIKE.is_empty() && !STROKED.is_empty() && !DOCUMENT.leet.is_empty());
         assert!(holds("ordinary", "remote") && !holds("nonsense", "remote"));
-        assert_eq!(said("a ROT13 text, backwards", &["rotated", "reversed"]), ["rotated", "reversed"]);
+        assert!(says("a ROT13 text", "rotated") && says("read it, backwards", "reversed"));
+        assert!(!says("a reversal of rot130", "rotated") && !says("a reversal", "reversed"));
+        assert!(says("what does it mean?", "asks_of_code"));
     }
 
     #[test]

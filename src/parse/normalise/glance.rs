@@ -6,20 +6,13 @@ use crate::parse::lexicon::Lexicon;
 use super::confusable;
 use super::typos::{Watched, is_dangerous};
 
-/// A word in lower case, on the stack.
+/// A word of the text.
 #[derive(Clone, Copy)]
-struct Word {
-    letters: [u8; LONGEST],
-    length: usize,
+struct Word<'t> {
+    text: &'t str,
     known: bool,
     /// Whether a single blank stands before it.
     after_blank: bool,
-}
-
-impl Word {
-    fn as_str(&self) -> &str {
-        self.letters.get(..self.length).and_then(|letters| std::str::from_utf8(letters).ok()).unwrap_or("")
-    }
 }
 
 /// Whether some word may be a dangerous verb in disguise.
@@ -27,7 +20,7 @@ pub(super) fn is_worth_a_look(text: &str, lexicon: &Lexicon, watched: &Watched) 
     if !text.is_ascii() {
         return true;
     }
-    let mut before: Option<Word> = None;
+    let mut before: Option<Word<'_>> = None;
     let mut single = 0;
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -49,7 +42,7 @@ pub(super) fn is_worth_a_look(text: &str, lexicon: &Lexicon, watched: &Watched) 
             before = None;
             continue;
         }
-        let Some(word) = lowered(core, lexicon, gap == 1 && core.len() == chunk.len()) else {
+        let Some(word) = Word::of(core, lexicon, gap == 1 && core.len() == chunk.len()) else {
             // Addresses are read as they are; nothing else is so long.
             if !core.contains("://") && core.len() < LONGEST_OF_ALL {
                 return true;
@@ -57,7 +50,7 @@ pub(super) fn is_worth_a_look(text: &str, lexicon: &Lexicon, watched: &Watched) 
             before = None;
             continue;
         };
-        if !word.known && is_odd(&word, before.as_ref(), watched) || joins(before.as_ref(), &word, lexicon) {
+        if !word.known && word.is_odd(before, watched) || word.completes(before, lexicon) {
             return true;
         }
         before = Some(Word { after_blank: core.len() == chunk.len(), ..word });
@@ -74,9 +67,14 @@ pub(super) fn is_worth_a_look_between_marks(text: &str, lexicon: &Lexicon, watch
         return true;
     }
     let has_sign = text.contains('@');
-    let mut before: Option<Word> = None;
+    let mut before: Option<Word<'_>> = None;
     let mut single = 0;
-    for chunk in text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|chunk| !chunk.is_empty()) {
+    let mut rest = text;
+    while !rest.is_empty() {
+        let gap = rest.bytes().take_while(|byte| !byte.is_ascii_alphanumeric()).count();
+        let length = rest.bytes().skip(gap).take_while(u8::is_ascii_alphanumeric).count();
+        let Some((chunk, after)) = rest.get(gap..).and_then(|rest| rest.split_at_checked(length)) else { break };
+        rest = after;
         single = if chunk.len() == 1 { single + 1 } else { 0 };
         if single >= FEWEST_LETTERS || has_sign && chunk.len() >= LONGEST {
             return true;
@@ -85,8 +83,8 @@ pub(super) fn is_worth_a_look_between_marks(text: &str, lexicon: &Lexicon, watch
             before = None;
             continue;
         }
-        let Some(word) = lowered(chunk, lexicon, true) else { return true };
-        if !word.known && is_odd(&word, None, watched) || joins(before.as_ref(), &word, lexicon) {
+        let Some(word) = Word::of(chunk, lexicon, true) else { return true };
+        if !word.known && word.is_odd(None, watched) || word.completes(before, lexicon) {
             return true;
         }
         before = Some(word);
@@ -95,48 +93,60 @@ pub(super) fn is_worth_a_look_between_marks(text: &str, lexicon: &Lexicon, watch
     has_sign && text.split_whitespace().any(|chunk| chunk.contains('@') && !chunk.contains('.'))
 }
 
-fn lowered(core: &str, lexicon: &Lexicon, after_blank: bool) -> Option<Word> {
-    let mut word = Word { letters: [0; LONGEST], length: core.len(), known: false, after_blank };
-    for (place, byte) in word.letters.get_mut(..core.len())?.iter_mut().zip(core.bytes()) {
-        *place = byte.to_ascii_lowercase();
+impl<'t> Word<'t> {
+    fn of(text: &'t str, lexicon: &Lexicon, after_blank: bool) -> Option<Self> {
+        let is_known = |lower: &str| lexicon.word(lower).is_some() || !lexicon.phrases(lower).is_empty();
+        in_lower_case([text, ""], is_known).map(|known| Self { text, known, after_blank })
     }
-    let text = word.as_str();
-    word.known = lexicon.word(text).is_some() || !lexicon.phrases(text).is_empty();
-    Some(word)
+
+    /// Whether an unknown word may be a known one: by its characters, its repetitions or its place.
+    fn is_odd(&self, before: Option<Self>, watched: &Watched) -> bool {
+        in_lower_case([self.text, ""], |text| {
+            if !text.bytes().all(|byte| byte.is_ascii_lowercase()) {
+                let is_address = text.contains("://") || text.contains('@') && text.contains('.');
+                let possessive =
+                    text.strip_suffix("'s").is_some_and(|owner| owner.bytes().all(|byte| byte.is_ascii_lowercase()));
+                return !is_address && !possessive;
+            }
+            let repeats = text.as_bytes().windows(3).any(|run| matches!(run, [a, b, c] if a == b && b == c));
+            let is_part = text.len() <= LONGEST_PART
+                && before
+                    .is_some_and(|before| before.after_blank && !before.known && before.text.len() <= LONGEST_PART);
+            repeats || is_part || Self::verb_may_follow(before) && watched.meant(text).is_some()
+        })
+        .unwrap_or(true)
+    }
+
+    fn verb_may_follow(before: Option<Self>) -> bool {
+        match before.filter(|before| before.after_blank) {
+            Some(before) => {
+                in_lower_case([before.text, ""], |word| confusable::holds("before_verb", word)).unwrap_or(true)
+            }
+            None => true,
+        }
+    }
+
+    /// Whether two words are a dangerous verb that was parted.
+    fn completes(&self, before: Option<Self>, lexicon: &Lexicon) -> bool {
+        before.filter(|before| before.after_blank && !(before.known && self.known)).is_some_and(|before| {
+            in_lower_case([before.text, self.text], |both| {
+                lexicon.word(both).is_some_and(|entry| is_dangerous(entry, lexicon))
+            })
+            .unwrap_or(false)
+        })
+    }
 }
 
-/// Whether an unknown word may be a known one: by its characters, its repetitions or its place.
-fn is_odd(word: &Word, before: Option<&Word>, watched: &Watched) -> bool {
-    let text = word.as_str();
-    if !text.bytes().all(|byte| byte.is_ascii_lowercase()) {
-        let is_address = text.contains("://") || text.contains('@') && text.contains('.');
-        let possessive =
-            text.strip_suffix("'s").is_some_and(|owner| owner.bytes().all(|byte| byte.is_ascii_lowercase()));
-        return !is_address && !possessive;
-    }
-    let repeats = text.as_bytes().windows(3).any(|run| run.iter().all(|byte| Some(byte) == run.first()));
-    let verb_may_stand = match before {
-        Some(before) if before.after_blank => confusable::holds("before_verb", before.as_str()),
-        _ => true,
-    };
-    let is_part = word.length <= LONGEST_PART
-        && before.is_some_and(|before| before.after_blank && !before.known && before.length <= LONGEST_PART);
-    repeats || is_part || verb_may_stand && watched.meant(text).is_some()
-}
-
-/// Whether two words are a dangerous verb that was parted.
-fn joins(before: Option<&Word>, word: &Word, lexicon: &Lexicon) -> bool {
-    let Some(before) = before.filter(|before| before.after_blank && !(before.known && word.known)) else {
-        return false;
-    };
-    let mut both = *before;
-    let length = before.length + word.length;
-    let Some(rest) = both.letters.get_mut(before.length..length) else { return false };
-    for (place, letter) in rest.iter_mut().zip(word.as_str().bytes()) {
-        *place = letter;
-    }
-    both.length = length;
-    lexicon.word(both.as_str()).is_some_and(|entry| is_dangerous(entry, lexicon))
+/// Asks something of two pieces of text together in lower case, which is made on the stack; `None` of a longer text.
+fn in_lower_case<T>([first, second]: [&str; 2], ask: impl FnOnce(&str) -> T) -> Option<T> {
+    let mut letters = [0; LONGEST];
+    let length = first.len() + second.len();
+    let lower = letters.get_mut(..length)?;
+    let (start, end) = lower.split_at_mut_checked(first.len())?;
+    start.copy_from_slice(first.as_bytes());
+    end.copy_from_slice(second.as_bytes());
+    lower.make_ascii_lowercase();
+    std::str::from_utf8(lower).ok().map(ask)
 }
 
 /// Longest word that is looked at on the stack.

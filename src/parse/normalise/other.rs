@@ -180,7 +180,7 @@ fn asks_of_code(text: &str, reading: &Reading) -> bool {
         && matches!(reading.format, Format::Text)
         && !reading.facts.signs.has(Sign::UnseenInstructions)
         && reading.acts.iter().all(|act| act.operation == Operation::Read && act.resource != Resource::Credential)
-        && !confusable::said(text, &["asks_of_code"]).is_empty()
+        && confusable::says(text, "asks_of_code")
 }
 
 /// Wrappings within wrappings that are opened.

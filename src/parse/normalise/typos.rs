@@ -4,15 +4,14 @@ use std::sync::{Arc, OnceLock};
 
 use crate::model::Operation;
 use crate::parse::lexicon::{Entry, Lexicon};
-use crate::parse::table::Table;
 
 use super::confusable;
 
 /// The verbs of a lexicon that are looked for behind misspellings.
 #[derive(Debug, Default)]
 pub(crate) struct Watched {
-    /// Verbs by each spelling that lacks one of their letters, and by their own.
-    by_rest: Table<Vec<Box<str>>>,
+    /// By first letter, which a slip leaves as it is.
+    by_initial: [Vec<Box<str>>; 26],
 }
 
 impl Watched {
@@ -20,11 +19,9 @@ impl Watched {
         let mut watched = Self::default();
         let verbs = lexicon.verbs().filter(|verb| is_effect(verb.operation) && verb.lemma.len() >= SHORTEST);
         for verb in verbs.filter(|verb| verb.lemma.bytes().all(|byte| byte.is_ascii_lowercase())) {
-            for rest in without_one(&verb.lemma).chain(std::iter::once(verb.lemma.to_string())) {
-                let known = watched.by_rest.entry(rest.into()).or_default();
-                if !known.iter().any(|known| **known == *verb.lemma) {
-                    known.push((*verb.lemma).into());
-                }
+            let known = initial(&verb.lemma).and_then(|initial| watched.by_initial.get_mut(initial));
+            if let Some(known) = known.filter(|known| !known.iter().any(|known| **known == *verb.lemma)) {
+                known.push((*verb.lemma).into());
             }
         }
         watched
@@ -42,46 +39,9 @@ impl Watched {
         if !(SHORTEST..=LONGEST).contains(&word.len()) || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
             return None;
         }
-        // A slip leaves the first letter as it is.
-        let mut rest = Rest::of(word)?;
-        let mut found = self.slip_of(word, word);
-        for gap in (1..word.len()).rev() {
-            if found.is_some() {
-                break;
-            }
-            found = self.slip_of(word, rest.without(gap));
-        }
-        found.filter(|_| !confusable::holds("ordinary", word))
-    }
-
-    fn slip_of(&self, word: &str, rest: &str) -> Option<&str> {
-        self.by_rest.get(rest)?.iter().map(|verb| &**verb).find(|verb| is_slip(word, verb))
-    }
-}
-
-/// A word with one of its letters left out, on the stack: each step moves the gap one letter to the front.
-struct Rest {
-    letters: [u8; LONGEST],
-    length: usize,
-    /// The letter that is left out at present.
-    out: u8,
-}
-
-impl Rest {
-    /// Of a word of ASCII letters: all but the last.
-    fn of(word: &str) -> Option<Self> {
-        let (&out, kept) = word.as_bytes().split_last()?;
-        let mut letters = [0; LONGEST];
-        letters.get_mut(..kept.len())?.copy_from_slice(kept);
-        Some(Self { letters, length: kept.len(), out })
-    }
-
-    /// The word without the letter at `gap`, which goes down from the last by one at each call.
-    fn without(&mut self, gap: usize) -> &str {
-        if let Some(letter) = self.letters.get_mut(gap).filter(|_| gap < self.length) {
-            std::mem::swap(letter, &mut self.out);
-        }
-        self.letters.get(..self.length).and_then(|letters| std::str::from_utf8(letters).ok()).unwrap_or("")
+        let verbs = initial(word).and_then(|initial| self.by_initial.get(initial))?;
+        let found = verbs.iter().find(|verb| verb.len().abs_diff(word.len()) <= 1 && is_slip(word, verb))?;
+        (!confusable::holds("ordinary", word)).then_some(found)
     }
 }
 
@@ -97,8 +57,9 @@ const fn is_effect(operation: Operation) -> bool {
     )
 }
 
-fn without_one(word: &str) -> impl Iterator<Item = String> {
-    (0..word.len()).map(move |place| word.char_indices().filter(|&(at, _)| at != place).map(|(_, c)| c).collect())
+/// The place of a small first letter in the alphabet.
+fn initial(word: &str) -> Option<usize> {
+    word.bytes().next()?.checked_sub(b'a').map(usize::from)
 }
 
 /// Whether two different words of ASCII letters with one initial differ by one slip.

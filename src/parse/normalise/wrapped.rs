@@ -44,7 +44,6 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
 }
 
 /// The text as it is once letters that it says are turned, or written backwards, are put right.
-#[derive(Default)]
 pub(super) struct Turned {
     /// With letters turned by thirteen in the words that this makes words.
     pub rotated: Option<String>,
@@ -55,17 +54,13 @@ pub(super) struct Turned {
 impl Turned {
     /// `text` may be told otherwise than it was `written`, with escapes.
     pub(super) fn of(text: &str, written: &str, lexicon: &Lexicon) -> Self {
-        let mut turned = Self::default();
-        for told in confusable::said(text, &["rotated", "reversed"]) {
-            match told {
-                "rotated" => turned.rotated = Some(rewritten(text, lexicon, |word| word.chars().map(by_13).collect())),
-                _ => {
-                    let by_word = rewritten(written, lexicon, |word| word.chars().rev().collect());
-                    turned.reversed = Some([written.chars().rev().collect(), by_word]);
-                }
-            }
-        }
-        turned
+        let rotated = confusable::says(text, "rotated")
+            .then(|| rewritten(text, lexicon, |word| word.chars().map(by_13).collect()));
+        let reversed = confusable::says(written, "reversed").then(|| {
+            let by_word = rewritten(written, lexicon, |word| word.chars().rev().collect());
+            [written.chars().rev().collect(), by_word]
+        });
+        Self { rotated, reversed }
     }
 
     pub(super) const fn is_none(&self) -> bool {

@@ -240,8 +240,6 @@ impl<'r, 'l> Arguments<'r, 'l> {
             role => role,
         };
         match role {
-            // What it holds is looked for in the whole input.
-            Some(Role::Content) => {}
             Some(Role::Query) => self.query(text),
             Some(Role::Sql) => self.sql(text),
             Some(Role::Command) => self.command_or_verb(text),
