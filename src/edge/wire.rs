@@ -56,6 +56,12 @@ fn register(governor: &Governor, params: &Params) -> Result<Value, Error> {
     for label in params.texts("labels")? {
         agent = agent.with_label(label);
     }
+    for group in params.texts("groups")? {
+        agent = agent.in_group(group);
+    }
+    for (name, value) in params.object("attributes")? {
+        agent = agent.with_attribute(name, value);
+    }
     Ok(shown(&governor.register_agent(agent)?))
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Governor, checked_agent_id};
-use crate::model::{Agent, AgentId, AgentInfo, AgentState, Error, Sequence, Timestamp};
+use crate::model::{Agent, AgentId, AgentInfo, AgentState, Error, Sequence, Timestamp, Traits};
 use crate::proof::StateDraft;
 use crate::trust::{AgentCell, AgentRecord, Ledger, TrustState};
 
@@ -18,9 +18,9 @@ impl Governor {
     /// [`Error::InvalidInput`] for a malformed id or label, [`Error::Conflict`]
     /// when an agent of that id is registered.
     pub fn register_agent(&self, agent: Agent) -> Result<AgentInfo, Error> {
-        let (agent_id, score, labels) = agent.validated()?;
+        let (agent_id, score, traits) = agent.validated()?;
         let at = self.inner.clock.now();
-        let record = AgentRecord { agent_id, state: AgentState::Active, labels, trust: TrustState::new(score, at) };
+        let record = AgentRecord { agent_id, state: AgentState::Active, traits, trust: TrustState::new(score, at) };
         match self.insert_agent(record, "registered", at)? {
             Ok(cell) => Ok(self.info(&cell.read(), at)),
             Err(cell) => {
@@ -134,14 +134,14 @@ impl Governor {
 
     fn info(&self, record: &AgentRecord, now: Timestamp) -> AgentInfo {
         let trust = self.inner.trust_model.snapshot(&record.trust, now);
-        AgentInfo::new(record.agent_id.clone(), trust, record.state, record.labels.clone())
+        AgentInfo::new(record.agent_id.clone(), trust, record.state, record.traits.clone())
     }
 }
 
 /// An agent that is not registered yet, as it would be at its first request.
 pub(super) fn newcomer(agent_id: &AgentId, at: Timestamp) -> AgentRecord {
     let trust = TrustState::new(Agent::NEWCOMER_SCORE, at);
-    AgentRecord { agent_id: agent_id.clone(), state: AgentState::Active, labels: Vec::new(), trust }
+    AgentRecord { agent_id: agent_id.clone(), state: AgentState::Active, traits: Traits::default(), trust }
 }
 
 /// The state that the log keeps of an agent.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::{Governor, risk};
 use crate::model::{
     AgentState, Capability, Constraints, Decision, Digest, Enforcement, Error, InputEnforcement, Intent, IntentId,
-    Label, RiskLevel, Timestamp, TrustSnapshot,
+    RiskLevel, Timestamp, Traits, TrustSnapshot,
 };
 use crate::policy::{PolicyRequest, PolicySet, RuleTrace, Verdict};
 use crate::proof::{Committed, DecisionDraft, encode_evidence};
@@ -52,7 +52,8 @@ struct EvidenceDetail<'a> {
     policy_digest: Digest,
     rules: &'a [Arc<str>],
     trust_snapshot: TrustSnapshot,
-    labels: &'a [Label],
+    #[serde(flatten)]
+    traits: &'a Traits,
     agent_state: AgentState,
 }
 
@@ -182,7 +183,8 @@ impl Governor {
                 Said::ByOperator => intent.risk_level,
             },
             trust: self.inner.trust_model.snapshot(&agent.trust, now),
-            labels: &agent.labels,
+            traits: &agent.traits,
+            now,
         }
     }
 
@@ -205,7 +207,7 @@ impl Governor {
             policy_digest,
             rules: &verdict.rules,
             trust_snapshot: request.trust,
-            labels: request.labels,
+            traits: request.traits,
             agent_state,
         };
         let evidence =

@@ -3,7 +3,8 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::{AgentId, Error, InvalidValue, Score, Tier, TrustSnapshot, closed_words};
 
@@ -58,6 +59,8 @@ pub struct Agent {
     id: String,
     score: Score,
     labels: Vec<String>,
+    groups: Vec<String>,
+    attributes: Map<String, Value>,
 }
 
 impl Agent {
@@ -66,7 +69,7 @@ impl Agent {
 
     /// An agent with the score of a newcomer. The id is checked at registration.
     pub fn new(id: impl Into<String>) -> Self {
-        Self { id: id.into(), score: Self::NEWCOMER_SCORE, labels: Vec::new() }
+        Self { id: id.into(), score: Self::NEWCOMER_SCORE, labels: Vec::new(), groups: Vec::new(), attributes: Map::new() }
     }
 
     /// Starts at the middle of a tier.
@@ -90,25 +93,62 @@ impl Agent {
         self
     }
 
+    /// Adds a group that the agent belongs to: policies match it, and limits can be counted by it.
+    #[must_use]
+    pub fn in_group(mut self, group: impl Into<String>) -> Self {
+        self.groups.push(group.into());
+        self
+    }
+
+    /// Sets an attribute that conditions of policies read as `agent.attributes.<name>`.
+    #[must_use]
+    pub fn with_attribute(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.attributes.insert(name.into(), value.into());
+        self
+    }
+
     /// The parts, each checked.
-    pub(crate) fn validated(self) -> Result<(AgentId, Score, Vec<Label>), Error> {
+    pub(crate) fn validated(self) -> Result<(AgentId, Score, Traits), Error> {
         let id = self.id.parse().map_err(|error: InvalidValue| Error::input("agentId", error.to_string()))?;
-        if self.labels.len() > MAX_LABELS {
-            return Err(Error::input("labels", format!("expected at most {MAX_LABELS} labels")));
+        let (labels, groups) = (checked(&self.labels, "labels")?, checked(&self.groups, "groups")?);
+        let size = serde_json::to_string(&self.attributes).map_or(usize::MAX, |text| text.len());
+        if size > MAX_ATTRIBUTE_BYTES {
+            let expected = format!("expected at most {MAX_ATTRIBUTE_BYTES} bytes of JSON, found {size}");
+            return Err(Error::input("attributes", expected));
         }
-        let mut labels = self
-            .labels
-            .iter()
-            .map(|label| label.parse().map_err(|error: InvalidValue| Error::input("labels", error.to_string())))
-            .collect::<Result<Vec<Label>, Error>>()?;
-        labels.sort();
-        labels.dedup();
-        Ok((id, self.score, labels))
+        Ok((id, self.score, Traits { labels, groups, attributes: self.attributes }))
     }
 }
 
-/// Most labels on one agent.
+/// What an operator says of an agent, for policies to look at.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Traits {
+    /// Sorted.
+    pub(crate) labels: Vec<Label>,
+    /// Sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) groups: Vec<Label>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(crate) attributes: Map<String, Value>,
+}
+
+fn checked(words: &[String], what: &'static str) -> Result<Vec<Label>, Error> {
+    if words.len() > MAX_LABELS {
+        return Err(Error::input(what, format!("expected at most {MAX_LABELS} {what}")));
+    }
+    let mut labels = words
+        .iter()
+        .map(|word| word.parse().map_err(|error: InvalidValue| Error::input(what, error.to_string())))
+        .collect::<Result<Vec<Label>, Error>>()?;
+    labels.sort();
+    labels.dedup();
+    Ok(labels)
+}
+
+/// Most labels on one agent, and most groups.
 const MAX_LABELS: usize = 64;
+/// Most that an agent's attributes take as JSON.
+const MAX_ATTRIBUTE_BYTES: usize = 4096;
 
 /// What is known of a registered agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -124,11 +164,18 @@ pub struct AgentInfo {
     pub state: AgentState,
     /// Its labels, sorted.
     pub labels: Vec<Label>,
+    /// The groups that it belongs to, sorted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<Label>,
+    /// Its attributes.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub attributes: Map<String, Value>,
 }
 
 impl AgentInfo {
     /// The parts put together.
-    pub fn new(agent_id: AgentId, trust: TrustSnapshot, state: AgentState, labels: Vec<Label>) -> Self {
-        Self { agent_id, trust, state, labels }
+    pub(crate) fn new(agent_id: AgentId, trust: TrustSnapshot, state: AgentState, traits: Traits) -> Self {
+        let Traits { labels, groups, attributes } = traits;
+        Self { agent_id, trust, state, labels, groups, attributes }
     }
 }

@@ -61,6 +61,8 @@ impl<'a> CanonicalRule<'a> {
 struct CanonicalMatch<'a> {
     agents: Vec<&'a str>,
     labels: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    groups: Vec<&'a str>,
     actions: Vec<&'a str>,
     capabilities: Vec<String>,
     levels: u16,
@@ -73,6 +75,7 @@ impl<'a> CanonicalMatch<'a> {
         Self {
             agents: matches.agents.texts().collect(),
             labels: matches.labels.texts().collect(),
+            groups: matches.groups.texts().collect(),
             actions: matches.actions.texts().collect(),
             capabilities: matches.capabilities.iter().map(ToString::to_string).collect(),
             levels: matches.levels.bits(),

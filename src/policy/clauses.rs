@@ -27,6 +27,7 @@ pub(super) fn read(
     };
     let agents = names("agents", "match.agents");
     let labels = names("labels", "match.labels");
+    let groups = names("groups", "match.groups");
     let actions = names("actions", "match.actions");
     let capabilities = match fields.take("capabilities") {
         Some(node) => vocabulary.patterns(node, "match.capabilities", report),
@@ -40,6 +41,7 @@ pub(super) fn read(
     Match {
         agents,
         labels,
+        groups,
         actions,
         capabilities,
         levels: Levels::new(
@@ -250,7 +252,7 @@ fn regex(node: Node, patterns: &mut HashMap<String, Pattern>, report: &mut Repor
 }
 
 const MATCH_FIELDS: &[&str] =
-    &["agents", "labels", "actions", "capabilities", "risk", "tiers", "classification", "environment", "context"];
+    &["agents", "labels", "groups", "actions", "capabilities", "risk", "tiers", "classification", "environment", "context"];
 const MAX_GLOB_CHARS: usize = 256;
 const MAX_REGEX_BYTES: usize = 1_024;
 const MAX_REGEXES: usize = 1_000;

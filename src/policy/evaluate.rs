@@ -10,9 +10,10 @@ use super::index::{Index, RequestNumbers};
 use super::numbers::Few;
 use super::reasoning::{self, Citations};
 use super::rule::{Effect, Rule};
-use crate::model::{Capability, Constraints, Decision, Intent, Label, RiskLevel, TrustSnapshot};
+use crate::model::{Capability, Constraints, Decision, Intent, RiskLevel, Timestamp, Traits, TrustSnapshot};
 
-/// What a policy set decides on.
+/// What a policy set decides on. With the set and the counters of its limits this is
+/// all that a verdict depends on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PolicyRequest<'a> {
     /// What is asked.
@@ -21,8 +22,10 @@ pub(crate) struct PolicyRequest<'a> {
     pub(crate) risk: RiskLevel,
     /// The agent's trust now.
     pub(crate) trust: TrustSnapshot,
-    /// The agent's labels.
-    pub(crate) labels: &'a [Label],
+    /// The agent's labels, groups and attributes.
+    pub(crate) traits: &'a Traits,
+    /// The time that conditions call `now`.
+    pub(crate) now: Timestamp,
 }
 
 /// What a policy set decided.

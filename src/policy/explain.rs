@@ -91,6 +91,7 @@ fn name(clause: Clause<'_>) -> String {
         Clause::Tiers => "tiers".to_owned(),
         Clause::Agents => "agents".to_owned(),
         Clause::Labels => "labels".to_owned(),
+        Clause::Groups => "groups".to_owned(),
         Clause::Actions => "actions".to_owned(),
         Clause::Classification => "classification".to_owned(),
         Clause::Environment => "environment".to_owned(),
@@ -107,6 +108,7 @@ fn in_words(clause: Clause<'_>, rule: &Rule, request: &PolicyRequest<'_>) -> Str
             format!("the agent is {:?}, not {}", excerpt(intent.agent_id.as_str()), names(&matches.agents))
         }
         Clause::Labels => format!("the agent has no label {}", names(&matches.labels)),
+        Clause::Groups => format!("the agent is in no group {}", names(&matches.groups)),
         Clause::Actions => format!("the action is {}, not {}", intent.parsed_action, names(&matches.actions)),
         Clause::Classification => {
             let wanted = texts(matches.levels.classes());

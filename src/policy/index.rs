@@ -11,7 +11,7 @@ use std::hash::{Hash, Hasher};
 use serde_json::Value;
 
 use super::evaluate::PolicyRequest;
-use super::numbers::{ACTIONS, AGENTS, ANY, FAMILY_AND_KIND, Few, LABELS, NameNumbers, QuickState, Words};
+use super::numbers::{ACTIONS, AGENTS, ANY, FAMILY_AND_KIND, Few, GROUPS, LABELS, NameNumbers, QuickState, Words};
 use super::pattern::Names;
 use super::rule::{ENVIRONMENT_KEY, Effect, Levels, Rule};
 use crate::model::Capability;
@@ -24,6 +24,7 @@ pub(super) struct Index {
     actions: NameNumbers,
     agents: NameNumbers,
     labels: NameNumbers,
+    groups: NameNumbers,
     environments: Words,
     /// Which combinations of `ANY` and numbers exist, a bit each.
     shapes: u32,
@@ -95,8 +96,13 @@ impl Index {
         self.actions.find(request.intent.parsed_action.as_str(), ACTIONS, &mut numbers.actions);
         self.agents.find(request.intent.agent_id.as_str(), AGENTS, &mut numbers.askers);
         if !self.labels.is_empty() {
-            for label in request.labels {
+            for label in &request.traits.labels {
                 self.labels.find(label.as_str(), LABELS, &mut numbers.askers);
+            }
+        }
+        if !self.groups.is_empty() {
+            for group in &request.traits.groups {
+                self.groups.find(group.as_str(), GROUPS, &mut numbers.askers);
             }
         }
         numbers
@@ -163,6 +169,8 @@ impl Index {
             self.agents.add(&matches.agents, AGENTS)
         } else if narrows(&matches.labels, room) {
             self.labels.add(&matches.labels, LABELS)
+        } else if narrows(&matches.groups, room) {
+            self.groups.add(&matches.groups, GROUPS)
         } else {
             vec![ANY]
         };
@@ -234,6 +242,7 @@ impl Key {
         (matches.actions.is_any() || is_exact(self.action, ACTIONS))
             && (matches.agents.is_any() || is_exact(self.asker, AGENTS))
             && (matches.labels.is_any() || is_exact(self.asker, LABELS))
+            && (matches.groups.is_any() || is_exact(self.asker, GROUPS))
             && (matches.environment.is_empty() || self.environment != ANY)
             && matches.context.is_empty()
     }

@@ -179,12 +179,13 @@ const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Stands for "whatever it is".
 pub(super) const ANY: u32 = 0;
-// The lowest bits of a name's number tell an agent from a label, and an exact
+// The lowest bits of a name's number tell an agent from a label or a group, and an exact
 // name from the start or the end of a glob.
 pub(super) const ACTIONS: u32 = 0;
 pub(super) const AGENTS: u32 = 0;
 pub(super) const LABELS: u32 = 4;
+pub(super) const GROUPS: u32 = 8;
 const PREFIX: u32 = 1;
 const SUFFIX: u32 = 2;
-const NAME_BITS: u32 = 3;
-pub(super) const FAMILY_AND_KIND: u32 = 7;
+const NAME_BITS: u32 = 4;
+pub(super) const FAMILY_AND_KIND: u32 = 15;

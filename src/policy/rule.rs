@@ -57,6 +57,7 @@ impl Rule {
 pub(super) struct Match {
     pub(super) agents: Names,
     pub(super) labels: Names,
+    pub(super) groups: Names,
     pub(super) actions: Names,
     pub(super) capabilities: Vec<CapabilityPattern>,
     pub(super) levels: Levels,
@@ -71,6 +72,7 @@ pub(super) enum Clause<'a> {
     Tiers,
     Agents,
     Labels,
+    Groups,
     Actions,
     Classification,
     Environment,
@@ -101,8 +103,11 @@ impl Match {
         if !self.agents.matches(intent.agent_id.as_str()) {
             return Some(Clause::Agents);
         }
-        if !self.labels.is_any() && !request.labels.iter().any(|label| self.labels.matches(label.as_str())) {
+        if !self.labels.is_any() && !request.traits.labels.iter().any(|label| self.labels.matches(label.as_str())) {
             return Some(Clause::Labels);
+        }
+        if !self.groups.is_any() && !request.traits.groups.iter().any(|group| self.groups.matches(group.as_str())) {
+            return Some(Clause::Groups);
         }
         let text = |key: &str| intent.context.get(key).and_then(Value::as_str);
         if !self.environment.is_empty() && !text(ENVIRONMENT_KEY).is_some_and(|name| self.names_environment(name)) {
@@ -118,6 +123,7 @@ impl Match {
     pub(super) fn is_wide(&self) -> bool {
         self.agents.is_any()
             && self.labels.is_any()
+            && self.groups.is_any()
             && self.actions.is_any()
             && self.levels.has_class(None)
             && self.environment.is_empty()

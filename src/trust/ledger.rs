@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use serde::{Deserialize, Serialize};
 
 use super::model::TrustState;
-use crate::model::{AgentId, AgentState, Label};
+use crate::model::{AgentId, AgentState, Traits};
 
 /// What is kept of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,7 +16,8 @@ use crate::model::{AgentId, AgentState, Label};
 pub(crate) struct AgentRecord {
     pub(crate) agent_id: AgentId,
     pub(crate) state: AgentState,
-    pub(crate) labels: Vec<Label>,
+    #[serde(flatten)]
+    pub(crate) traits: Traits,
     pub(crate) trust: TrustState,
 }
 

@@ -9,7 +9,11 @@ mod twin;
 
 use super::evaluate::{PolicyRequest, Verdict};
 use super::{PolicyFormat, PolicySet};
-use crate::model::{Intent, Label, RiskLevel, Tier, TrustSnapshot};
+use std::sync::LazyLock;
+
+use crate::model::{Intent, Label, RiskLevel, Tier, Timestamp, Traits, TrustSnapshot};
+
+static NO_TRAITS: LazyLock<Traits> = LazyLock::new(Traits::default);
 
 /// An intent of `bot-1` with the least that it needs.
 fn intent(action: &str, capabilities: &[&str]) -> Intent {
@@ -18,7 +22,7 @@ fn intent(action: &str, capabilities: &[&str]) -> Intent {
 
 /// A request at a tier and a risk, without labels.
 fn request(intent: &Intent, tier: Tier, risk: RiskLevel) -> PolicyRequest<'_> {
-    PolicyRequest { intent, risk, trust: TrustSnapshot::new(tier.middle(), tier), labels: &[] }
+    PolicyRequest { intent, risk, trust: TrustSnapshot::new(tier.middle(), tier), traits: &NO_TRAITS, now: Timestamp::from_millis(0) }
 }
 
 fn decide(policies: &PolicySet, intent: &Intent) -> Verdict {

@@ -50,6 +50,7 @@ fn clauses() -> impl Strategy<Value = Value> {
     (
         list(AGENT_GLOBS),
         list(LABEL_GLOBS),
+        rare(LABEL_GLOBS),
         list(ACTION_GLOBS),
         list(CAPABILITY_PATTERNS),
         range(RISKS),
@@ -58,11 +59,12 @@ fn clauses() -> impl Strategy<Value = Value> {
         rare(&["production", "staging"]),
         context,
     )
-        .prop_map(|(agents, labels, actions, capabilities, risk, tiers, classification, environment, context)| {
+        .prop_map(|(agents, labels, groups, actions, capabilities, risk, tiers, classification, environment, context)| {
             let fields = [
                 ("agents", agents),
                 // Agents, labels and actions together would hardly ever match.
                 ("labels", if classification.is_some() { labels } else { None }),
+                ("groups", groups),
                 ("actions", actions),
                 ("capabilities", capabilities),
                 ("risk", risk),
@@ -121,12 +123,12 @@ struct Asked {
     intent: Intent,
     risk: RiskLevel,
     tier: Tier,
-    labels: Vec<Label>,
+    traits: Traits,
 }
 
 impl Asked {
     fn request(&self) -> PolicyRequest<'_> {
-        PolicyRequest { labels: &self.labels, ..request(&self.intent, self.tier, self.risk) }
+        PolicyRequest { traits: &self.traits, ..request(&self.intent, self.tier, self.risk) }
     }
 }
 
@@ -151,12 +153,15 @@ fn asked() -> impl Strategy<Value = Asked> {
         select(RiskLevel::ALL),
         select(Tier::ALL),
         subsequence(LABELS, 0..=2),
+        subsequence(LABELS, 0..=2),
         context,
     )
-        .prop_map(|(agent, action, capabilities, risk, tier, labels, context)| {
+        .prop_map(|(agent, action, capabilities, risk, tier, labels, groups, context)| {
             let mut intent = Intent::new(agent, action, RiskLevel::Low, capabilities).unwrap();
             intent.context = context.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<Map<_, _>>();
-            Asked { intent, risk, tier, labels: labels.into_iter().map(label).collect() }
+            let labels_of = |words: Vec<&str>| words.into_iter().map(label).collect();
+            let traits = Traits { labels: labels_of(labels), groups: labels_of(groups), ..Traits::default() };
+            Asked { intent, risk, tier, traits }
         })
 }
 

@@ -122,7 +122,8 @@ fn matches(effect: &str, clauses: &Value, request: &PolicyRequest<'_>, capabilit
     let risk = |text: &str| text.parse::<RiskLevel>().unwrap();
     let tier = |text: &str| text.parse::<Tier>().unwrap();
     any("agents", &|glob| is_glob(glob, intent.agent_id.as_str()))
-        && any("labels", &|glob| request.labels.iter().any(|label| is_glob(glob, label.as_str())))
+        && any("labels", &|glob| request.traits.labels.iter().any(|label| is_glob(glob, label.as_str())))
+        && any("groups", &|glob| request.traits.groups.iter().any(|group| is_glob(glob, group.as_str())))
         && any("actions", &|glob| is_glob(glob, intent.parsed_action.as_str()))
         && any("capabilities", &|text| is_capability(text, capability))
         && end("risk", "min").is_none_or(|min| request.risk >= risk(min))
