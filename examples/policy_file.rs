@@ -27,7 +27,7 @@ fn main() -> Result<(), Error> {
     ];
     for intent in &intents {
         let explanation = governor.explain(intent)?;
-        println!("\n{}: {}, {}", intent.parsed_action, explanation.decision, explanation.reasoning);
+        println!("\n{}: {}, {}", intent.parsed_action, explanation.preview.decision, explanation.preview.reasoning);
         for rule in &explanation.rules {
             println!("  line {:>3}  {:28}  {}", rule.line, rule.rule, rule.why);
         }

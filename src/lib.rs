@@ -63,10 +63,10 @@ mod system;
 mod trust;
 
 pub use edge::{sidecar, signature};
-pub use governor::{Explanation, Governor, GovernorBuilder};
+pub use governor::{Explanation, Governor, GovernorBuilder, Preview};
 pub use model::*;
 pub use parse::{Lexicon, Parser};
-pub use policy::{Effect, PolicyFormat, PolicySet, RuleTrace};
+pub use policy::{Effect, LimitUse, PolicyFormat, PolicySet, RuleTrace};
 pub use proof::{Durability, Evidence, ProofQuery};
 pub use system::{Clock, Entropy, SystemClock, SystemEntropy};
 pub use trust::{PerRisk, TrustModel};

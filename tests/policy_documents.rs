@@ -16,7 +16,7 @@ fn every_document_on_the_policy_page_loads() {
 #[test]
 fn the_recommended_set_can_be_read_back_from_its_source() {
     let recommended = PolicySet::recommended().unwrap();
-    let (text, format) = recommended.source();
+    let (text, format) = recommended.sources().next().unwrap();
     assert_eq!(format, PolicyFormat::Toml);
     assert_eq!(PolicySet::parse(text, format, "copy.toml").unwrap().digest(), recommended.digest());
 }

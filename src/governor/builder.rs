@@ -164,6 +164,7 @@ impl GovernorBuilder {
                 action_floors: ActionFloors::default(),
                 policies: ArcSwap::from_pointee(policies),
                 policy_turn: Mutex::new(()),
+                limits: super::limits::Counters::restored(startup.used),
                 ledger,
                 trust_model: self.trust_model,
                 log,

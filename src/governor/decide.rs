@@ -9,37 +9,12 @@ use serde_json::{Map, Value};
 
 use super::{Governor, risk};
 use crate::model::{
-    AgentState, Capability, Constraints, Decision, Digest, Enforcement, Error, InputEnforcement, Intent, IntentId,
-    RiskLevel, Timestamp, Traits, TrustSnapshot,
+    AgentState, Capability, Constraints, Digest, Enforcement, Error, InputEnforcement, Intent, IntentId, RiskLevel,
+    Timestamp, Traits, TrustSnapshot,
 };
-use crate::policy::{PolicyRequest, PolicySet, RuleTrace, Verdict};
+use crate::policy::{LimitUse, Meter, PolicyRequest, PolicySet, Verdict};
 use crate::proof::{Committed, DecisionDraft, encode_evidence};
 use crate::trust::AgentRecord;
-
-/// What would be decided on an intent, and why, rule by rule.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Explanation {
-    /// What would be decided.
-    pub decision: Decision,
-    /// Why, in words.
-    pub reasoning: String,
-    /// What would be granted.
-    pub granted_capabilities: Vec<Capability>,
-    /// What would be refused.
-    pub denied_capabilities: Vec<Capability>,
-    /// Limits on what would be granted.
-    pub constraints: Constraints,
-    /// The risk that counts.
-    pub risk_level: RiskLevel,
-    /// The agent's trust now.
-    pub trust_snapshot: TrustSnapshot,
-    /// The digest of the policy set.
-    pub policy_digest: Digest,
-    /// Every rule of the set: whether it matched, and why not.
-    pub rules: Vec<RuleTrace>,
-}
 
 /// The second part of the evidence.
 #[derive(Serialize)]
@@ -55,6 +30,9 @@ struct EvidenceDetail<'a> {
     #[serde(flatten)]
     traits: &'a Traits,
     agent_state: AgentState,
+    now: Timestamp,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    limits: &'a [LimitUse],
 }
 
 impl Governor {
@@ -105,38 +83,6 @@ impl Governor {
         Ok(InputEnforcement { enforcement, parse: parsed.result })
     }
 
-    /// What would be decided on an intent now, and why, rule by rule. Nothing is
-    /// recorded, and no agent is registered: one that would be, at its first
-    /// request, is taken for the newcomer that it would become.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Governor::enforce`], storage aside.
-    pub fn explain(&self, intent: &Intent) -> Result<Explanation, Error> {
-        intent.check()?;
-        let now = self.inner.clock.now();
-        let agent = match self.registered(&intent.agent_id) {
-            Err(Error::AgentNotFound { .. }) if self.inner.auto_register => {
-                super::agents::newcomer(&intent.agent_id, now)
-            }
-            found => found?.read().clone(),
-        };
-        let policies = self.inner.policies.load();
-        let request = self.request(intent, &agent, Said::ByCaller, now);
-        let verdict = verdict(&policies, &request, &agent);
-        Ok(Explanation {
-            decision: verdict.decision,
-            reasoning: verdict.reasoning,
-            granted_capabilities: verdict.granted,
-            denied_capabilities: verdict.denied,
-            constraints: verdict.constraints,
-            risk_level: request.risk,
-            trust_snapshot: request.trust,
-            policy_digest: policies.digest(),
-            rules: policies.explain(&request),
-        })
-    }
-
     /// The decision on an intent that was checked.
     fn decide(&self, intent: &Intent, said: Said) -> Result<Enforcement, Error> {
         let cell = self.acting(&intent.agent_id).map_err(|error| self.inner.log.refusal().unwrap_or(error))?;
@@ -147,8 +93,11 @@ impl Governor {
         let agent = cell.read();
         let policies = self.inner.policies.load();
         let request = self.request(&intent, &agent, said, now);
-        let verdict = verdict(&policies, &request, &agent);
-        let committed = self.record(&request, &verdict, policies.digest(), agent.state, now)?;
+        let mut desk = self.inner.limits.desk(now);
+        let verdict = verdict(&policies, &request, &agent, &mut desk)?;
+        let committed = self.record(&request, &verdict, policies.digest(), agent.state)?;
+        desk.reserve(&verdict.charges, committed.sequence, committed.at);
+        drop(desk);
         let trust_snapshot = request.trust;
         drop(agent);
 
@@ -175,7 +124,13 @@ impl Governor {
         Cow::Owned(intent)
     }
 
-    fn request<'a>(&self, intent: &'a Intent, agent: &'a AgentRecord, said: Said, now: Timestamp) -> PolicyRequest<'a> {
+    pub(super) fn request<'a>(
+        &self,
+        intent: &'a Intent,
+        agent: &'a AgentRecord,
+        said: Said,
+        now: Timestamp,
+    ) -> PolicyRequest<'a> {
         PolicyRequest {
             intent,
             risk: match said {
@@ -195,7 +150,6 @@ impl Governor {
         verdict: &Verdict,
         policy_digest: Digest,
         agent_state: AgentState,
-        now: Timestamp,
     ) -> Result<Committed, Error> {
         let internal = |what: &str| Error::Internal { message: what.to_owned() };
         let bits = self.inner.entropy.bits();
@@ -209,9 +163,12 @@ impl Governor {
             trust_snapshot: request.trust,
             traits: request.traits,
             agent_state,
+            now: request.now,
+            limits: &verdict.limits,
         };
-        let evidence =
-            encode_evidence(bits, request.intent, &detail).map_err(|_| internal("the evidence does not serialise"))?;
+        let charges: Vec<_> = verdict.charges.iter().map(|charge| (charge.counter.clone(), charge.amount)).collect();
+        let evidence = encode_evidence(bits, request.intent, &detail, &charges)
+            .map_err(|_| internal("the evidence does not serialise"))?;
         let draft = DecisionDraft {
             entity: request.intent.agent_id.clone(),
             intent: request.intent.id.ok_or_else(|| internal("an intent without an id"))?,
@@ -222,13 +179,13 @@ impl Governor {
             evidence,
             random: random_part(self.inner.entropy.bits()),
         };
-        self.inner.log.decide(now, draft)
+        self.inner.log.decide(request.now, draft)
     }
 }
 
 /// Whose word the risk of an intent is.
 #[derive(Debug, Clone, Copy)]
-enum Said {
+pub(super) enum Said {
     /// A caller's or the parser's: never below what the action and the capabilities imply.
     ByCaller,
     /// An operator's, who overrode the tool that is called: as it stands.
@@ -236,21 +193,19 @@ enum Said {
 }
 
 /// What the policies say; an agent that may not act is denied without them.
-fn verdict(policies: &PolicySet, request: &PolicyRequest<'_>, agent: &AgentRecord) -> Verdict {
+pub(super) fn verdict(
+    policies: &PolicySet,
+    request: &PolicyRequest<'_>,
+    agent: &AgentRecord,
+    meter: &mut dyn Meter,
+) -> Result<Verdict, Error> {
     if agent.state == AgentState::Active {
-        return policies.evaluate(request);
+        return policies.evaluate(request, meter).map_err(|undecided| undecided.into_error(policies.name()));
     }
-    Verdict {
-        decision: Decision::Deny,
-        reasoning: format!("Denied: agent {} is {}; only an operator can change that.", agent.agent_id, agent.state),
-        granted: Vec::new(),
-        denied: request.intent.required_capabilities.clone(),
-        constraints: Constraints::new(),
-        rules: Vec::new(),
-        rules_total: 0,
-        reviewer: None,
-        on_approval: None,
-    }
+    Ok(Verdict::denied(
+        &request.intent.required_capabilities,
+        format!("Denied: agent {} is {}; only an operator can change that.", agent.agent_id, agent.state),
+    ))
 }
 
 /// 32 of 128 random bits.

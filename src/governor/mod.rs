@@ -11,16 +11,20 @@
 //! | `risk.rs` | the risk that counts, whatever the caller claims |
 //! | `catalogue.rs` | the tools that a runtime hands over |
 //! | `agents.rs` | registering, reading, suspending agents |
+//! | `limits.rs` | the counters of the policies' limits |
 //! | `outcome.rs` | reporting what became of an action |
 //! | `policies.rs` | which policy set is in force |
+//! | `preview.rs` | what would be decided |
 //! | `status.rs` | health and metrics |
 
 mod agents;
 mod builder;
 mod catalogue;
 mod decide;
+mod limits;
 mod outcome;
 mod policies;
+mod preview;
 mod risk;
 mod status;
 
@@ -32,7 +36,7 @@ use arc_swap::ArcSwap;
 use serde_json::{Map, Value};
 
 pub use builder::GovernorBuilder;
-pub use decide::Explanation;
+pub use preview::{Explanation, Preview};
 
 use crate::model::{
     AgentId, Error, IntentId, InvalidValue, Opening, ParseExplanation, ParseResult, Period, ProofId, ProofPage,
@@ -83,6 +87,7 @@ struct Inner {
     policies: ArcSwap<PolicySet>,
     // Who swaps the set holds it, so that the journal's order is the order of swaps.
     policy_turn: Mutex<()>,
+    limits: limits::Counters,
     ledger: Ledger,
     trust_model: TrustModel,
     log: ProofLog,

@@ -47,6 +47,9 @@ impl Governor {
         })?;
         if ordered.is_some() {
             *agent = changed;
+            if outcome == Outcome::Failure {
+                inner.limits.give_back(proof_id.sequence());
+            }
         }
         let trust = inner.trust_model.snapshot(&agent.trust, now);
         drop(agent);

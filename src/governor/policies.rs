@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Governor;
 use crate::model::{Digest, Error, Sequence};
-use crate::policy::{PolicyFormat, PolicySet};
+use crate::policy::{PolicyFormat, PolicySet, Source};
 use crate::proof::StateDraft;
 
 /// The set in force, as the journal keeps it.
@@ -16,6 +16,9 @@ pub(super) struct PolicyState {
     digest: Digest,
     format: PolicyFormat,
     text: String,
+    /// What is laid over it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    later: Vec<Source>,
     /// It is the recommended set: a later version of the library brings its own.
     recommended: bool,
 }
@@ -33,9 +36,7 @@ impl PolicyState {
     pub(super) fn choose(asked: Option<PolicySet>, recorded: Option<Self>) -> Result<(PolicySet, bool), Error> {
         let set = match (asked, &recorded) {
             (Some(asked), _) => asked,
-            (None, Some(recorded)) if !recorded.recommended => {
-                PolicySet::parse(&recorded.text, recorded.format, &recorded.name)?
-            }
+            (None, Some(recorded)) if !recorded.recommended => PolicySet::of(recorded.documents())?,
             (None, _) => PolicySet::recommended()?,
         };
         let is_new = recorded.is_none_or(|recorded| recorded.digest != set.digest());
@@ -43,9 +44,17 @@ impl PolicyState {
     }
 
     fn of(set: &PolicySet) -> Result<Self, Error> {
-        let (text, format) = set.source();
         let recommended = PolicySet::recommended()?.digest() == set.digest();
-        Ok(Self { name: set.name().to_owned(), digest: set.digest(), format, text: text.to_owned(), recommended })
+        let Some((base, later)) = set.documents().split_first() else {
+            return Err(Error::Internal { message: "a policy set without a document".to_owned() });
+        };
+        let Source { name, format, text } = base.clone();
+        Ok(Self { name, digest: set.digest(), format, text, later: later.to_vec(), recommended })
+    }
+
+    fn documents(&self) -> Vec<Source> {
+        let base = Source { name: self.name.clone(), format: self.format, text: self.text.clone() };
+        std::iter::once(base).chain(self.later.iter().cloned()).collect()
     }
 }
 

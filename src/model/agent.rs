@@ -69,7 +69,13 @@ impl Agent {
 
     /// An agent with the score of a newcomer. The id is checked at registration.
     pub fn new(id: impl Into<String>) -> Self {
-        Self { id: id.into(), score: Self::NEWCOMER_SCORE, labels: Vec::new(), groups: Vec::new(), attributes: Map::new() }
+        Self {
+            id: id.into(),
+            score: Self::NEWCOMER_SCORE,
+            labels: Vec::new(),
+            groups: Vec::new(),
+            attributes: Map::new(),
+        }
     }
 
     /// Starts at the middle of a tier.

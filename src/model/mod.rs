@@ -44,4 +44,5 @@ pub use trust::{Score, Tier, TrustSnapshot};
 pub(crate) use agent::Traits;
 pub(crate) use intent::{check_context, json_depth};
 pub(crate) use risk::names_production;
+pub(crate) use time::LONGEST_LIMIT_WINDOW;
 pub(crate) use word::{closed_words, written_as_text};

@@ -33,6 +33,9 @@ impl Timestamp {
     }
 }
 
+/// How far back a limit of a policy may look, in milliseconds: 31 days.
+pub(crate) const LONGEST_LIMIT_WINDOW: i64 = 31 * MILLIS_PER_DAY;
+
 impl From<DateTime<Utc>> for Timestamp {
     fn from(time: DateTime<Utc>) -> Self {
         Self::from_millis(time.timestamp_millis())

@@ -5,15 +5,22 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use super::clauses::Vocabulary;
+use super::limit::Limit;
+use super::pattern::CapabilityPattern;
 use super::rule::{Effect, Match, Rule};
-use crate::model::{Capability, Constraints, Digest};
+use crate::model::{Capability, Constraints, Digest, RiskLevel};
 
 /// SHA-256 over the vocabulary and the rules in their order. Their order counts
 /// because `reasoning` names rules in it; names and descriptions do not.
-pub(super) fn digest(vocabulary: &Vocabulary, rules: &[Rule]) -> Digest {
+pub(super) fn digest(vocabulary: &Vocabulary, delegates: &[Vec<CapabilityPattern>], rules: &[Rule]) -> Digest {
     let mut hash = Sha256::new();
     let own: Vec<&Capability> = vocabulary.own().collect();
     hash.update(json(&own));
+    if delegates.iter().any(|left| !left.is_empty()) {
+        let left: Vec<Vec<String>> =
+            delegates.iter().map(|left| left.iter().map(ToString::to_string).collect()).collect();
+        hash.update(json(&left));
+    }
     for rule in rules {
         // JSON holds no bare line break, so it parts the rules.
         hash.update(b"\n");
@@ -24,14 +31,24 @@ pub(super) fn digest(vocabulary: &Vocabulary, rules: &[Rule]) -> Digest {
 
 /// The text that is equal for two rules that match and do the same, whatever
 /// they are called, and whatever constraints they set.
+///
+/// A limited rule is nobody's twin: its counters are its own.
 pub(super) fn twin_key(rule: &Rule) -> String {
-    json(&CanonicalRule { id: None, reason: None, constraints: None, ..CanonicalRule::of(rule) })
+    let id = rule.limit.as_ref().map(|_| &*rule.id);
+    json(&CanonicalRule { id, reason: None, severity: None, constraints: None, ..CanonicalRule::of(rule) })
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_base(layer: &usize) -> bool {
+    *layer == 0
 }
 
 #[derive(Serialize)]
 struct CanonicalRule<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_base")]
+    layer: usize,
     effect: Effect,
     reviewer: Option<&'a str>,
     to: Vec<String>,
@@ -39,6 +56,12 @@ struct CanonicalRule<'a> {
     reason: Option<&'a str>,
     #[serde(rename = "match")]
     matches: CanonicalMatch<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    conditions: Vec<[&'a str; 2]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    severity: Option<RiskLevel>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     constraints: Option<&'a Constraints>,
 }
@@ -47,11 +70,15 @@ impl<'a> CanonicalRule<'a> {
     fn of(rule: &'a Rule) -> Self {
         Self {
             id: Some(&rule.id),
+            layer: rule.layer,
             effect: rule.effect,
             reviewer: rule.reviewer.as_deref(),
             to: rule.to.iter().map(ToString::to_string).collect(),
             reason: rule.reason.as_deref(),
             matches: CanonicalMatch::of(&rule.matches),
+            conditions: rule.conditions.texts().collect(),
+            severity: rule.severity,
+            limit: rule.limit.as_ref().map(Limit::canonical),
             constraints: Some(&rule.constraints),
         }
     }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::document::{Document, LocatedRule, Report};
 use super::pattern::CapabilityPattern;
 use super::rule::{Effect, Levels, Rule};
+use crate::model::{Problem, Severity};
 
 /// Adds the problems of the set as a whole.
 pub(super) fn check(document: &Document, report: &mut Report<'_>) {
@@ -37,6 +38,40 @@ fn ids_are_unique(rules: &[LocatedRule], report: &mut Report<'_>) {
             first_lines.insert(&rule.id, rule.line);
         }
     }
+}
+
+/// Rules of different documents that have one id.
+pub(super) fn ids_across_layers(rules: &[Rule]) -> Vec<Problem> {
+    let mut first: HashMap<&str, usize> = HashMap::with_capacity(rules.len());
+    let mut problems = Vec::new();
+    for rule in rules {
+        if let Some(layer) = first.insert(&rule.id, rule.layer) {
+            let message = format!("a rule of document {} has the id {:?} too, on another layer", layer + 1, rule.id);
+            problems.push(Problem::new(rule.line, 1, Severity::Error, message));
+        }
+    }
+    problems
+}
+
+/// Warnings of rules of later documents that grant what no earlier one leaves to them.
+pub(super) fn idle_grants(rules: &[Rule], delegates: &[Vec<CapabilityPattern>]) -> Vec<Problem> {
+    let is_left = |rule: &Rule| {
+        delegates.iter().take(rule.layer).all(|left| {
+            left.iter().any(|pattern| {
+                rule.matches.capabilities.is_empty() || rule.matches.capabilities.iter().any(|one| one.meets(pattern))
+            })
+        })
+    };
+    let idle = rules.iter().filter(|rule| rule.effect == Effect::Allow && !is_left(rule));
+    idle.map(|rule| {
+        let message = format!(
+            "the allow {:?} of document {} grants nothing by itself: an earlier document does not name its capabilities under delegates",
+            rule.id,
+            rule.layer + 1
+        );
+        Problem::new(rule.line, 1, Severity::Warning, message)
+    })
+    .collect()
 }
 
 fn grants(rule: &Rule) -> bool {

@@ -76,6 +76,11 @@ impl Vocabulary {
         Self { own }
     }
 
+    /// Takes over another document's words.
+    pub(super) fn extend(&mut self, other: Self) {
+        self.own.extend(other.own);
+    }
+
     /// The document's own words, sorted.
     pub(super) fn own(&self) -> impl Iterator<Item = &Capability> {
         self.own.iter()
@@ -251,8 +256,18 @@ fn regex(node: Node, patterns: &mut HashMap<String, Pattern>, report: &mut Repor
     None
 }
 
-const MATCH_FIELDS: &[&str] =
-    &["agents", "labels", "groups", "actions", "capabilities", "risk", "tiers", "classification", "environment", "context"];
+const MATCH_FIELDS: &[&str] = &[
+    "agents",
+    "labels",
+    "groups",
+    "actions",
+    "capabilities",
+    "risk",
+    "tiers",
+    "classification",
+    "environment",
+    "context",
+];
 const MAX_GLOB_CHARS: usize = 256;
 const MAX_REGEX_BYTES: usize = 1_024;
 const MAX_REGEXES: usize = 1_000;

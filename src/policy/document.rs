@@ -7,18 +7,24 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::clauses::{self, Vocabulary};
+use super::conditions::Conditions;
+use super::examples::Examples;
+use super::limit::Limit;
 use super::nearest::did_you_mean;
 use super::pattern::CapabilityPattern;
 use super::place::Lines;
 use super::rule::{Effect, Match, Pattern, Rule};
 use super::tree::{Field, Node, Value};
 use super::value;
-use crate::model::{Constraints, Problem, Severity};
+use crate::model::{Constraints, Problem, RiskLevel, Severity};
 
 /// A document that follows the schema; what only the whole set shows is for `check`.
+#[derive(Default)]
 pub(super) struct Document {
     pub(super) name: String,
     pub(super) vocabulary: Vocabulary,
+    /// What documents that are laid over this one may grant by themselves.
+    pub(super) delegates: Vec<CapabilityPattern>,
     pub(super) rules: Vec<LocatedRule>,
 }
 
@@ -31,12 +37,15 @@ pub(super) struct LocatedRule {
 impl Document {
     /// Reads what can be read and reports the rest.
     pub(super) fn read(root: Node, report: &mut Report<'_>) -> Self {
-        let mut document = Self { name: String::new(), vocabulary: Vocabulary::default(), rules: Vec::new() };
+        let mut document = Self::default();
         let Some(mut fields) = Fields::of(root, "", DOCUMENT_FIELDS, report) else { return document };
         document.name = fields.required_line("name", MAX_NAME_CHARS, report).unwrap_or_default();
         fields.line("description", MAX_TEXT_CHARS, report);
         if let Some(node) = fields.take("vocabulary") {
             document.vocabulary = Vocabulary::read(node, report);
+        }
+        if let Some(node) = fields.take("delegates") {
+            document.delegates = document.vocabulary.patterns(node, "delegates", report);
         }
         let (singular, plural) = (fields.take("rule"), fields.take("rules"));
         if let (Some(_), Some(second)) = (&singular, &plural) {
@@ -89,6 +98,11 @@ impl RuleReader<'_> {
         let constraints_at = fields.place("constraints");
         let constraints = fields.take("constraints").map(|node| value::constraints(node, report));
 
+        let severity = fields.word("severity", RiskLevel::ALL, report);
+        let limit_node = fields.take("limit");
+        let conditions = Conditions::read(&mut fields, report);
+        let examples = fields.take("examples").and_then(|node| Examples::read(node, report));
+
         let effect = effect?;
         let mut must_fit = |field: &'static str, at: Option<usize>, goes_with: &[Effect], is_needed: bool| {
             let fits = goes_with.contains(&effect);
@@ -107,12 +121,14 @@ impl RuleReader<'_> {
         must_fit("to", to_at, &[Effect::Degrade], true);
         must_fit("constraints", constraints_at, &[Effect::Allow, Effect::Degrade], false);
 
+        let limit = limit_node.and_then(|node| Limit::read(node, effect, report));
+
         let to = to.unwrap_or_default();
         warn_of_idle_remains(&to, to_at, &matches.capabilities, report);
         for clause in &mut matches.context {
             clause.allows = effect == Effect::Allow;
         }
-        Some(Rule {
+        let rule = Rule {
             id: id?.into(),
             effect,
             reviewer: reviewer.map(Arc::from),
@@ -120,8 +136,16 @@ impl RuleReader<'_> {
             reason: reason.map(String::into_boxed_str),
             matches,
             constraints: constraints.unwrap_or_else(Constraints::new),
+            conditions,
+            limit,
+            severity,
+            layer: 0,
             line: report.lines.place(at).0,
-        })
+        };
+        if let Some(examples) = examples.filter(|_| !report.has_errors()) {
+            examples.check(&rule, report);
+        }
+        Some(rule)
     }
 
     fn id(fields: &mut Fields, report: &mut Report<'_>) -> Option<String> {
@@ -360,8 +384,22 @@ pub(super) fn excerpt(text: &str) -> String {
     text.chars().take(EXCERPT_CHARS).chain(['…']).collect()
 }
 
-const DOCUMENT_FIELDS: &[&str] = &["name", "description", "vocabulary", "rule", "rules"];
-const RULE_FIELDS: &[&str] = &["id", "effect", "reviewer", "to", "reason", "match", "constraints"];
+const DOCUMENT_FIELDS: &[&str] = &["name", "description", "vocabulary", "delegates", "rule", "rules"];
+const RULE_FIELDS: &[&str] = &[
+    "id",
+    "effect",
+    "reviewer",
+    "to",
+    "reason",
+    "severity",
+    "match",
+    "let",
+    "when",
+    "unless",
+    "constraints",
+    "limit",
+    "examples",
+];
 const MAX_ID_CHARS: usize = 128;
 const MAX_NAME_CHARS: usize = 128;
 const MAX_TEXT_CHARS: usize = 1_000;

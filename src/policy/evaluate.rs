@@ -6,10 +6,14 @@ use std::sync::Arc;
 
 use super::canonical;
 use super::clauses::Vocabulary;
+use super::condition::Scope;
 use super::index::{Index, RequestNumbers};
+use super::limit::{Charge, LimitUse};
 use super::numbers::Few;
+use super::pattern::CapabilityPattern;
 use super::reasoning::{self, Citations};
 use super::rule::{Effect, Rule};
+use super::settle::{Given, Settled};
 use crate::model::{Capability, Constraints, Decision, Intent, RiskLevel, Timestamp, Traits, TrustSnapshot};
 
 /// What a policy set decides on. With the set and the counters of its limits this is
@@ -26,6 +30,25 @@ pub(crate) struct PolicyRequest<'a> {
     pub(crate) traits: &'a Traits,
     /// The time that conditions call `now`.
     pub(crate) now: Timestamp,
+}
+
+impl<'a> PolicyRequest<'a> {
+    /// What conditions look at.
+    pub(super) fn scope(&self) -> Scope<'a> {
+        Scope {
+            agent_id: self.intent.agent_id.as_str(),
+            labels: &self.traits.labels,
+            groups: &self.traits.groups,
+            attributes: &self.traits.attributes,
+            action: self.intent.parsed_action.as_str(),
+            risk: self.risk,
+            capabilities: &self.intent.required_capabilities,
+            context: &self.intent.context,
+            score: self.trust.score.get(),
+            tier: self.trust.tier,
+            now: self.now,
+        }
+    }
 }
 
 /// What a policy set decided.
@@ -47,6 +70,40 @@ pub(crate) struct Verdict {
     pub(crate) reviewer: Option<Arc<str>>,
     /// What an approval would grant; only of an escalation.
     pub(crate) on_approval: Option<Approval>,
+    /// The limits that the deciding rules have.
+    pub(crate) limits: Vec<LimitUse>,
+    /// What the decision uses of them.
+    pub(crate) charges: Vec<Charge>,
+    /// Conditions that failed, and made no difference.
+    pub(crate) failures: Vec<ConditionFailure>,
+}
+
+/// A condition that could not be evaluated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ConditionFailure {
+    pub(crate) rule: Arc<str>,
+    /// Why; nothing of the context stands in it.
+    pub(crate) message: String,
+}
+
+impl Verdict {
+    /// A verdict that no rule has a part in.
+    pub(crate) fn denied(required: &[Capability], reasoning: String) -> Self {
+        Self {
+            decision: Decision::Deny,
+            reasoning,
+            granted: Vec::new(),
+            denied: required.to_vec(),
+            constraints: Constraints::new(),
+            rules: Vec::new(),
+            rules_total: 0,
+            reviewer: None,
+            on_approval: None,
+            limits: Vec::new(),
+            charges: Vec::new(),
+            failures: Vec::new(),
+        }
+    }
 }
 
 /// What a person's approval of an escalation grants.
@@ -66,6 +123,9 @@ pub(super) struct Engine {
     groups: Vec<Group>,
     index: Index,
     citations: Citations,
+    /// Which layer may be granted what by those that come after it.
+    delegates: Vec<Vec<CapabilityPattern>>,
+    has_limits: bool,
 }
 
 /// Rules that match alike and do the same, so that one look settles them all.
@@ -92,22 +152,26 @@ pub(super) enum Standing {
     Unmatched,
 }
 
-/// A request, and the same in the index's numbers.
+/// A request, the same in the index's numbers, and what is taken for given.
 struct Asked<'a> {
     request: &'a PolicyRequest<'a>,
     numbers: RequestNumbers,
+    given: &'a Given,
 }
 
 /// How each required capability stands, and by which groups.
+#[derive(Debug, PartialEq)]
 pub(super) struct Findings {
     standings: Vec<(Standing, usize)>,
     /// The deciding groups of all capabilities, one after the other: each
     /// standing notes where its own end.
     groups: Vec<u32>,
+    /// The first group whose condition failed, unless it is given how it stands.
+    pub(super) failed: Option<(u32, String)>,
 }
 
 impl Engine {
-    pub(super) fn new(rules: Vec<Rule>, vocabulary: Vocabulary) -> Self {
+    pub(super) fn new(rules: Vec<Rule>, vocabulary: Vocabulary, delegates: Vec<Vec<CapabilityPattern>>) -> Self {
         let mut groups: Vec<Group> = Vec::new();
         let mut index = Index::default();
         let mut known: HashMap<String, u32> = HashMap::with_capacity(rules.len());
@@ -123,11 +187,13 @@ impl Engine {
             }
         }
         let citations = Citations::of(&rules);
-        Self { rules, vocabulary, groups, index, citations }
+        let has_limits = rules.iter().any(|rule| rule.limit.is_some());
+        Self { rules, vocabulary, groups, index, citations, delegates, has_limits }
     }
 
-    pub(super) fn evaluate(&self, request: &PolicyRequest<'_>) -> Verdict {
-        let findings = self.find(request);
+    /// The verdict that findings come to.
+    pub(super) fn verdict(&self, request: &PolicyRequest<'_>, settled: Settled) -> Verdict {
+        let Settled { findings, limits, charges, .. } = settled;
         let required = &request.intent.required_capabilities;
         let decision = findings.decision();
         let is_granted = |standing: Standing| match decision {
@@ -143,7 +209,7 @@ impl Engine {
         };
         Verdict {
             decision,
-            reasoning: reasoning::write(self, request, &findings, decision),
+            reasoning: reasoning::write(self, request, &findings, decision, &limits),
             granted,
             denied,
             constraints,
@@ -157,38 +223,46 @@ impl Engine {
                 .collect(),
             reviewer,
             on_approval: (decision == Decision::Escalate).then(|| self.approval(&findings, required)),
+            limits,
+            charges,
+            failures: Vec::new(),
         }
     }
 
     /// How each required capability stands.
-    pub(super) fn find(&self, request: &PolicyRequest<'_>) -> Findings {
+    pub(super) fn find(&self, request: &PolicyRequest<'_>, given: &Given) -> Findings {
         let required = &request.intent.required_capabilities;
-        let asked = Asked { request, numbers: self.index.numbers(request) };
-        let mut findings =
-            Findings { standings: Vec::with_capacity(required.len()), groups: Vec::with_capacity(2 * required.len()) };
+        let asked = Asked { request, numbers: self.index.numbers(request), given };
+        let mut findings = Findings {
+            standings: Vec::with_capacity(required.len()),
+            groups: Vec::with_capacity(2 * required.len()),
+            failed: None,
+        };
         for capability in required {
             let buckets = self.index.buckets(&asked.numbers, capability);
-            let standing = self.resolve(&asked, capability, &buckets, &mut findings.groups);
+            let standing = self.resolve(&asked, capability, &buckets, &mut findings);
             findings.standings.push((standing, findings.groups.len()));
         }
         findings
     }
 
-    /// How one capability stands; its deciding groups are added to `groups`.
-    fn resolve(&self, asked: &Asked<'_>, capability: &Capability, buckets: &Few, groups: &mut Vec<u32>) -> Standing {
-        let start = groups.len();
-        if self.collect(asked, buckets, Effect::Deny, groups) > start {
-            sort_tail(groups, start);
+    /// How one capability stands; its deciding groups are added to the findings.
+    fn resolve(&self, asked: &Asked<'_>, capability: &Capability, buckets: &Few, found: &mut Findings) -> Standing {
+        let start = found.groups.len();
+        self.collect(asked, buckets, Effect::Deny, found);
+        self.collect_spent(asked, buckets, Effect::Deny, found);
+        if found.groups.len() > start {
+            sort_tail(&mut found.groups, start);
             return Standing::Denied;
         }
-        let standing = self.resolve_undenied(asked, capability, buckets, groups);
+        let standing = self.resolve_undenied(asked, capability, buckets, found);
         // A word that the document never wrote is nothing that its wildcards were meant to grant,
         // and no person is asked for what an approval could not grant.
-        if groups.len() > start && !self.vocabulary.knows(capability) {
-            groups.truncate(start);
+        if found.groups.len() > start && !self.vocabulary.knows(capability) {
+            found.groups.truncate(start);
             return Standing::Unmatched;
         }
-        sort_tail(groups, start);
+        sort_tail(&mut found.groups, start);
         standing
     }
 
@@ -197,36 +271,87 @@ impl Engine {
         asked: &Asked<'_>,
         capability: &Capability,
         buckets: &Few,
-        groups: &mut Vec<u32>,
+        found: &mut Findings,
     ) -> Standing {
-        let start = groups.len();
-        if self.collect(asked, buckets, Effect::Escalate, groups) > start {
+        let start = found.groups.len();
+        self.collect(asked, buckets, Effect::Escalate, found);
+        self.collect_spent(asked, buckets, Effect::Escalate, found);
+        if found.groups.len() > start {
             return Standing::NeedsPerson;
         }
-        if self.collect(asked, buckets, Effect::Degrade, groups) > start {
-            let leaves = |group: &u32| self.lead(*group).is_some_and(|rule| rule.leaves(capability));
-            if groups.iter().skip(start).any(|group| !leaves(group)) {
-                retain_tail(groups, start, |group| !leaves(group));
-                return Standing::Withheld;
-            }
+        self.collect(asked, buckets, Effect::Degrade, found);
+        let leaves = |group: &u32| self.lead(*group).is_some_and(|rule| rule.leaves(capability));
+        if found.groups.iter().skip(start).any(|group| !leaves(group)) {
+            retain_tail(&mut found.groups, start, |group| !leaves(group));
+            return Standing::Withheld;
         }
-        if self.collect(asked, buckets, Effect::Allow, groups) > start {
+        self.collect(asked, buckets, Effect::Allow, found);
+        let may_grant = |group: &u32| self.lead(*group).is_some_and(|rule| self.may_grant(rule, capability));
+        if found.groups.iter().skip(start).any(may_grant) {
             return Standing::Granted;
         }
+        found.groups.truncate(start);
         Standing::Unmatched
     }
 
-    /// Adds the groups of an effect that match, and says how many are in now.
-    fn collect(&self, asked: &Asked<'_>, buckets: &Few, effect: Effect, groups: &mut Vec<u32>) -> usize {
+    /// Whether a rule of a later layer was left the capability by all the earlier ones.
+    fn may_grant(&self, rule: &Rule, capability: &Capability) -> bool {
+        self.delegates.iter().take(rule.layer).all(|left| left.iter().any(|pattern| pattern.matches(capability)))
+    }
+
+    /// Adds the groups of an effect that match.
+    fn collect(&self, asked: &Asked<'_>, buckets: &Few, effect: Effect, found: &mut Findings) {
+        self.each_match(asked, buckets, effect, found, |group| !asked.given.is_spent(group));
+    }
+
+    /// Adds the groups that grant no more, for their limit is used up, and do this instead.
+    fn collect_spent(&self, asked: &Asked<'_>, buckets: &Few, instead: Effect, found: &mut Findings) {
+        if asked.given.has_spent() {
+            let does_instead = |group| {
+                let limit = self.lead(group).and_then(|rule| rule.limit.as_ref());
+                asked.given.is_spent(group) && limit.is_some_and(|limit| limit.over.effect() == instead)
+            };
+            self.each_match(asked, buckets, Effect::Degrade, found, does_instead);
+            self.each_match(asked, buckets, Effect::Allow, found, does_instead);
+        }
+    }
+
+    fn each_match(
+        &self,
+        asked: &Asked<'_>,
+        buckets: &Few,
+        effect: Effect,
+        found: &mut Findings,
+        wanted: impl Fn(u32) -> bool,
+    ) {
         for bucket in buckets.iter() {
             for entry in self.index.entries(bucket, effect).iter().filter(|entry| entry.may_match(&asked.numbers)) {
-                let matches = |rule: &Rule| rule.matches.failing_besides_levels(asked.request).is_none();
-                if entry.is_settled || self.lead(entry.group).is_some_and(matches) {
-                    groups.push(entry.group);
+                if wanted(entry.group) && (entry.is_settled || self.holds(asked, entry.group, found)) {
+                    found.groups.push(entry.group);
                 }
             }
         }
-        groups.len()
+    }
+
+    /// Whether all clauses and conditions of a group hold. A condition that fails is noted, and holds not.
+    fn holds(&self, asked: &Asked<'_>, group: u32, found: &mut Findings) -> bool {
+        let Some(rule) = self.lead(group) else { return false };
+        if rule.matches.failing_besides_levels(asked.request).is_some() {
+            return false;
+        }
+        if !rule.is_conditional() {
+            return true;
+        }
+        if let Some(holds) = asked.given.assumed(group) {
+            return holds;
+        }
+        match rule.condition(asked.request) {
+            Ok(failing) => failing.is_none(),
+            Err(message) => {
+                found.failed.get_or_insert((group, message));
+                false
+            }
+        }
     }
 
     fn constraints(&self, findings: &Findings) -> Constraints {
@@ -249,7 +374,7 @@ impl Engine {
     pub(super) fn reviewers(&self, findings: &Findings) -> impl Iterator<Item = &Arc<str>> {
         let rules = self.first_rules(findings.groups_of(|standing| standing == Standing::NeedsPerson));
         let mut reviewers: Vec<&Arc<str>> = Vec::new();
-        for reviewer in rules.first.iter().filter_map(|rule| self.rule(rule)?.reviewer.as_ref()) {
+        for reviewer in rules.first.iter().filter_map(|rule| self.rule(rule)?.asks()) {
             if !reviewers.contains(&reviewer) {
                 reviewers.push(reviewer);
             }
@@ -285,7 +410,7 @@ impl Engine {
     }
 
     /// The rule that stands for a group.
-    fn lead(&self, group: u32) -> Option<&Rule> {
+    pub(super) fn lead(&self, group: u32) -> Option<&Rule> {
         let members = &self.groups.get(group as usize)?.members;
         self.rule(*members.first()?)
     }
@@ -296,6 +421,11 @@ impl Engine {
 
     pub(super) fn citations(&self) -> &Citations {
         &self.citations
+    }
+
+    /// Whether some rule has a limit.
+    pub(super) const fn has_limits(&self) -> bool {
+        self.has_limits
     }
 
     /// Whether a rule was among those that decided.

@@ -4,8 +4,10 @@
 use serde::Serialize;
 
 use super::evaluate::{Engine, PolicyRequest};
+use super::limit::Meter;
 use super::pattern::Names;
 use super::rule::{CLASSIFICATION_KEY, Clause, ENVIRONMENT_KEY, Effect, Levels, Rule};
+use super::settle::{Given, Settled};
 use crate::model::{Capability, RiskLevel, Tier};
 
 /// One rule of a policy set, held against a request.
@@ -19,6 +21,9 @@ pub struct RuleTrace {
     pub line: usize,
     /// What it does when it matches.
     pub effect: Effect,
+    /// How grave a match is, where the rule says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub severity: Option<RiskLevel>,
     /// Whether every clause held.
     pub matched: bool,
     /// Whether the verdict rests on it: it matched, and nothing outranked it.
@@ -34,35 +39,70 @@ pub struct RuleTrace {
 
 impl Engine {
     /// Every rule, in the order of the document.
-    pub(super) fn explain(&self, request: &PolicyRequest<'_>) -> Vec<RuleTrace> {
-        let findings = self.find(request);
-        let trace = |(number, rule): (usize, &Rule)| trace(rule, request, self.decided(&findings, number));
+    pub(super) fn explain(&self, request: &PolicyRequest<'_>, meter: &mut dyn Meter) -> Vec<RuleTrace> {
+        let Settled { findings, limits, .. } = self.settle(request, Given::default(), meter);
+        let spent = |rule: &Rule| limits.iter().any(|limit| limit.rule == rule.id && limit.is_spent());
+        let trace = |(number, rule): (usize, &Rule)| trace(rule, request, self.decided(&findings, number), spent(rule));
         self.rules.iter().enumerate().map(trace).collect()
     }
 }
 
-fn trace(rule: &Rule, request: &PolicyRequest<'_>, decided: bool) -> RuleTrace {
+fn trace(rule: &Rule, request: &PolicyRequest<'_>, decided: bool, is_spent: bool) -> RuleTrace {
     let spoken_of = request.intent.required_capabilities.iter().filter(|capability| rule.speaks_about(capability));
     let mut capabilities: Vec<Capability> = spoken_of.cloned().collect();
     let (failed, why) = if capabilities.is_empty() {
-        let listed = texts(rule.matches.capabilities.iter().map(ToString::to_string));
-        (Some("capabilities".to_owned()), format!("none of the required capabilities is {listed}"))
-    } else if let Some(clause) = rule.matches.failing(request) {
-        capabilities.clear();
-        (Some(name(clause)), in_words(clause, rule, request))
+        (Some("capabilities".to_owned()), not_spoken_of(rule))
     } else {
-        (None, matched_in_words(rule, &capabilities, decided))
+        match rule.matches.failing(request).map_or_else(|| rule.condition(request), |clause| Ok(Some(clause))) {
+            Ok(Some(clause)) => {
+                capabilities.clear();
+                (Some(name(clause)), in_words(clause, rule, request))
+            }
+            Ok(None) if is_spent => (None, spent_in_words(rule, &capabilities)),
+            Ok(None) => (None, matched_in_words(rule, &capabilities, decided)),
+            Err(message) => {
+                capabilities.clear();
+                let failed = message.split(':').next().unwrap_or_default().to_owned();
+                (Some(failed), format!("the condition failed: {message}"))
+            }
+        }
     };
     RuleTrace {
         rule: rule.id.to_string(),
         line: rule.line,
         effect: rule.effect,
+        severity: rule.severity,
         matched: failed.is_none(),
         decided,
         capabilities,
         failed,
         why,
     }
+}
+
+/// What keeps a rule from matching, in words; nothing when it matches. `Err` when a condition fails.
+/// What the context says of class, environment and the like is passed over where it is not given.
+pub(super) fn why_not(
+    rule: &Rule,
+    request: &PolicyRequest<'_>,
+    is_context_open: bool,
+) -> Result<Option<String>, String> {
+    let required = &request.intent.required_capabilities;
+    if !required.iter().any(|capability| rule.speaks_about(capability)) {
+        return Ok(Some(not_spoken_of(rule)));
+    }
+    let failing = rule.matches.failing(request).filter(|clause| {
+        !(is_context_open && matches!(clause, Clause::Classification | Clause::Environment | Clause::Context(_)))
+    });
+    if let Some(clause) = failing {
+        return Ok(Some(in_words(clause, rule, request)));
+    }
+    Ok(rule.condition(request)?.map(|clause| in_words(clause, rule, request)))
+}
+
+fn not_spoken_of(rule: &Rule) -> String {
+    let listed = texts(rule.matches.capabilities.iter().map(ToString::to_string));
+    format!("none of the required capabilities is {listed}")
 }
 
 fn matched_in_words(rule: &Rule, capabilities: &[Capability], decided: bool) -> String {
@@ -85,6 +125,17 @@ fn matched_in_words(rule: &Rule, capabilities: &[Capability], decided: bool) -> 
     format!("every clause holds: {does}{outranked}")
 }
 
+/// What a rule does whose limit is used up.
+fn spent_in_words(rule: &Rule, capabilities: &[Capability]) -> String {
+    let listed = texts(capabilities.iter().map(Capability::as_str));
+    let limit = rule.limit.as_ref().map(ToString::to_string).unwrap_or_default();
+    let does = match rule.limit.as_ref().and_then(|limit| limit.over.reviewer()) {
+        Some(reviewer) => format!("has {reviewer} decide on"),
+        None => "denies".to_owned(),
+    };
+    format!("every clause holds, but the limit ({limit}) is used up: {does} {listed}")
+}
+
 fn name(clause: Clause<'_>) -> String {
     match clause {
         Clause::Risk => "risk".to_owned(),
@@ -96,6 +147,8 @@ fn name(clause: Clause<'_>) -> String {
         Clause::Classification => "classification".to_owned(),
         Clause::Environment => "environment".to_owned(),
         Clause::Context(clause) => format!("context.{}", clause.key),
+        Clause::When(_) => "when".to_owned(),
+        Clause::Unless(_) => "unless".to_owned(),
     }
 }
 
@@ -121,6 +174,8 @@ fn in_words(clause: Clause<'_>, rule: &Rule, request: &PolicyRequest<'_>) -> Str
         Clause::Context(clause) => {
             format!("{}, which does not match {:?}", found(request, &clause.key), clause.pattern.0.as_str())
         }
+        Clause::When(condition) => format!("the condition does not hold: {}", excerpt(condition.source())),
+        Clause::Unless(condition) => format!("the exception holds: {}", excerpt(condition.source())),
     }
 }
 

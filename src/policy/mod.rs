@@ -15,10 +15,14 @@
 mod canonical;
 mod check;
 mod clauses;
+mod condition;
+mod conditions;
 mod document;
 mod evaluate;
+mod examples;
 mod explain;
 mod index;
+mod limit;
 mod nearest;
 mod numbers;
 mod pattern;
@@ -26,6 +30,7 @@ mod place;
 mod reasoning;
 mod rule;
 mod set;
+mod settle;
 mod tree;
 mod value;
 
@@ -33,7 +38,10 @@ mod value;
 mod tests;
 
 pub use explain::RuleTrace;
+pub use limit::LimitUse;
 pub use rule::Effect;
 pub use set::{PolicyFormat, PolicySet};
 
 pub(crate) use evaluate::{PolicyRequest, Verdict};
+pub(crate) use limit::{Charge, Meter, Used};
+pub(crate) use set::Source;

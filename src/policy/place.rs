@@ -22,6 +22,21 @@ impl<'a> Lines<'a> {
         (line, characters + 1)
     }
 
+    /// The offset of a byte of a string's value, whose text begins with its quotes at `at`; of the
+    /// string itself where escapes stand in it, so that the two do not go together.
+    pub(super) fn within(&self, at: usize, value: &str, byte: usize) -> usize {
+        let text = self.text.get(at..).unwrap_or("");
+        let mark = text.bytes().next().filter(|mark| matches!(mark, b'"' | b'\''));
+        let marks = text.bytes().take(3).take_while(|byte| Some(*byte) == mark).count();
+        let mut length = if marks == 3 { 3 } else { marks.min(1) };
+        if marks == 3 {
+            // A line break right behind three marks is none of the value.
+            let rest = text.get(3..).unwrap_or("");
+            length += if rest.starts_with("\r\n") { 2 } else { usize::from(rest.starts_with('\n')) };
+        }
+        if text.get(length..).is_some_and(|rest| rest.starts_with(value)) { at + length + byte } else { at }
+    }
+
     /// The offset of a line and a column in bytes, both counted from 1.
     pub(super) fn offset(&self, line: usize, byte_column: usize) -> usize {
         let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(self.text.len());
@@ -32,6 +47,15 @@ impl<'a> Lines<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_within_a_string_is_found_unless_escapes_move_it() {
+        let text = "a = \"one two\"\nb = \"\"\"\nx\"\"\"\nc = \"o\\u006ee\"";
+        let lines = Lines::of(text);
+        assert_eq!(lines.within(4, "one two", 4), 9);
+        assert_eq!(lines.within(18, "x", 0), 22);
+        assert_eq!(lines.within(31, "one", 2), 31);
+    }
 
     #[test]
     fn columns_count_characters_and_lines_count_from_one() {

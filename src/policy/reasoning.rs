@@ -2,6 +2,7 @@
 //! lawful way on is. Equal requests get equal lines.
 
 use super::evaluate::{Engine, Findings, PolicyRequest, Standing};
+use super::limit::{Decimal, LimitUse};
 use super::rule::Rule;
 use crate::model::{Capability, Decision};
 
@@ -24,7 +25,13 @@ fn citation(rule: &Rule) -> Box<str> {
 }
 
 /// Writes the reasoning of a decision.
-pub(super) fn write(engine: &Engine, request: &PolicyRequest<'_>, findings: &Findings, decision: Decision) -> String {
+pub(super) fn write(
+    engine: &Engine,
+    request: &PolicyRequest<'_>,
+    findings: &Findings,
+    decision: Decision,
+    limits: &[LimitUse],
+) -> String {
     let required = &request.intent.required_capabilities;
     let mut writer = Writer { engine, request, findings, line: String::with_capacity(LIKELY_BYTES) };
     writer.line.push_str(match decision {
@@ -50,6 +57,7 @@ pub(super) fn write(engine: &Engine, request: &PolicyRequest<'_>, findings: &Fin
         writer.line.push_str("no capability was asked for");
     }
     writer.line.push('.');
+    writer.spent(limits);
     writer.way_on(decision);
     writer.line
 }
@@ -94,6 +102,27 @@ impl Writer<'_> {
             }
         }
         self.rules(standing);
+    }
+
+    /// Which limits are used up, and when that ends.
+    fn spent(&mut self, limits: &[LimitUse]) {
+        for limit in limits.iter().filter(|limit| limit.is_spent()).take(MAX_NAMED) {
+            let rule = self.engine.rules.iter().find(|rule| rule.id == limit.rule);
+            let terms = rule.and_then(|rule| rule.limit.as_ref()).map(ToString::to_string).unwrap_or_default();
+            let told = match (limit.amount, limit.frees_at) {
+                (None, _) => {
+                    format!(" The limit of rule {:?} ({terms}) needs an amount that can be counted.", limit.rule)
+                }
+                (Some(_), None) => {
+                    format!(" This is more than the limit of rule {:?} ({terms}) ever leaves.", limit.rule)
+                }
+                (Some(_), Some(at)) => {
+                    let left = Decimal(limit.most.saturating_sub(limit.used).max(0));
+                    format!(" The limit of rule {:?} ({terms}) has {left} left until {at}.", limit.rule)
+                }
+            };
+            self.line.push_str(&told);
+        }
     }
 
     fn way_on(&mut self, decision: Decision) {

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use regex::Regex;
 use serde_json::Value;
 
+use super::condition::Condition;
+use super::conditions::Conditions;
 use super::evaluate::PolicyRequest;
+use super::limit::Limit;
 use super::pattern::{CapabilityPattern, Names};
 use crate::model::{Capability, Classification, Constraints, RiskLevel, Tier, closed_words};
 
@@ -34,12 +37,38 @@ pub(super) struct Rule {
     pub(super) to: Vec<CapabilityPattern>,
     pub(super) reason: Option<Box<str>>,
     pub(super) matches: Match,
+    pub(super) conditions: Conditions,
     pub(super) constraints: Constraints,
+    /// How often, or for how much, what it grants may be used.
+    pub(super) limit: Option<Limit>,
+    /// How grave it is that the rule matched, for people and alerts.
+    pub(super) severity: Option<RiskLevel>,
+    /// Which of several documents it stands in, from 0.
+    pub(super) layer: usize,
     /// Line of the rule in its document.
     pub(super) line: usize,
 }
 
 impl Rule {
+    /// Whether a condition is left to hold once every clause does.
+    pub(super) const fn is_conditional(&self) -> bool {
+        !self.conditions.is_empty()
+    }
+
+    /// The condition that keeps the rule from matching, if one does.
+    ///
+    /// # Errors
+    ///
+    /// Why a condition failed, in words without anything of the context.
+    pub(super) fn condition(&self, request: &PolicyRequest<'_>) -> Result<Option<Clause<'_>>, String> {
+        self.conditions.failing(&request.scope())
+    }
+
+    /// Who decides where the rule asks for a person, at once or when its limit is used up.
+    pub(super) fn asks(&self) -> Option<&Arc<str>> {
+        self.reviewer.as_ref().or_else(|| self.limit.as_ref()?.over.reviewer())
+    }
+
     /// Whether the rule speaks about a capability.
     pub(super) fn speaks_about(&self, capability: &Capability) -> bool {
         let patterns = &self.matches.capabilities;
@@ -66,7 +95,7 @@ pub(super) struct Match {
 }
 
 /// A clause of a rule, as it is named where a rule did not match.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Clause<'a> {
     Risk,
     Tiers,
@@ -77,6 +106,8 @@ pub(super) enum Clause<'a> {
     Classification,
     Environment,
     Context(&'a ContextClause),
+    When(&'a Condition),
+    Unless(&'a Condition),
 }
 
 impl Match {

@@ -4,11 +4,18 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::canonical;
 use super::check;
+use super::clauses::Vocabulary;
 use super::document::{Document, Report};
 use super::evaluate::{Engine, PolicyRequest, Verdict};
 use super::explain::RuleTrace;
+use super::limit::Meter;
+use super::pattern::CapabilityPattern;
+use super::rule::Rule;
+use super::settle::Undecided;
 use super::tree::Node;
 use crate::model::{Digest, Error, Problem, Severity, closed_words};
 
@@ -59,10 +66,19 @@ pub struct PolicySet(Arc<Inner>);
 struct Inner {
     name: String,
     digest: Digest,
-    text: String,
-    format: PolicyFormat,
+    /// The documents that the set was loaded from, the base first.
+    sources: Vec<Source>,
     warnings: Vec<Problem>,
     engine: Engine,
+}
+
+/// A document that a set was loaded from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Source {
+    /// What stands for the document in messages.
+    pub(crate) name: String,
+    pub(crate) format: PolicyFormat,
+    pub(crate) text: String,
 }
 
 impl PolicySet {
@@ -103,18 +119,57 @@ impl PolicySet {
     ///
     /// [`Error::Policy`] with every problem found.
     pub fn parse(text: &str, format: PolicyFormat, name: &str) -> Result<Self, Error> {
-        let Reading { document, problems } = Reading::of(text, format);
-        let Some(document) = document.filter(|_| !has_errors(&problems)) else {
-            return Err(refusal(name, problems));
-        };
-        let rules: Vec<_> = document.rules.into_iter().map(|located| located.rule).collect();
+        Self::of(vec![Source { name: name.to_owned(), format, text: text.to_owned() }])
+    }
+
+    /// Lays later sets over earlier ones: a base, a team's, an agent's.
+    ///
+    /// A later set may only narrow: its deny, escalate and degrade rules count
+    /// like those of the base, and its constraints tighten. What it allows counts
+    /// by itself only for capabilities that every earlier set names under
+    /// `delegates`. Rule ids are unique over all of them.
+    ///
+    /// ```
+    /// use rulekeep::PolicySet;
+    ///
+    /// let base = PolicySet::from_toml("name = \"base\"\ndelegates = [\"web:read\"]\n[[rule]]\nid = \"mail\"\neffect = \"allow\"\nmatch.capabilities = [\"email:*\"]")?;
+    /// let team = PolicySet::from_toml("name = \"team\"\n[[rule]]\nid = \"no-sending\"\neffect = \"deny\"\nmatch.capabilities = [\"email:send\"]")?;
+    /// assert_eq!(PolicySet::layered(&[base, team])?.len(), 2);
+    /// # Ok::<(), rulekeep::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Policy`] when two rules have one id, or for an empty list.
+    pub fn layered(sets: &[Self]) -> Result<Self, Error> {
+        Self::of(sets.iter().flat_map(|set| set.0.sources.iter().cloned()).collect())
+    }
+
+    /// Loads a set from its documents, the base first.
+    pub(crate) fn of(sources: Vec<Source>) -> Result<Self, Error> {
+        let mut layers = Layers::default();
+        for source in &sources {
+            let Reading { document, problems } = Reading::of(&source.text, source.format);
+            let Some(document) = document.filter(|_| !has_errors(&problems)) else {
+                return Err(refusal(&source.name, problems));
+            };
+            layers.add(document, problems);
+        }
+        let Layers { names, vocabulary, rules, delegates, mut warnings } = layers;
+        let doubles = check::ids_across_layers(&rules);
+        if !doubles.is_empty() {
+            return Err(refusal(&names.join(" + "), doubles));
+        }
+        if sources.is_empty() {
+            return Err(Error::Policy { message: "no policy set was given".to_owned(), problems: Vec::new() });
+        }
+        warnings.extend(check::idle_grants(&rules, &delegates));
         Ok(Self(Arc::new(Inner {
-            name: document.name,
-            digest: canonical::digest(&document.vocabulary, &rules),
-            text: text.to_owned(),
-            format,
-            warnings: problems,
-            engine: Engine::new(rules, document.vocabulary),
+            name: names.join(" + "),
+            digest: canonical::digest(&vocabulary, &delegates, &rules),
+            sources,
+            warnings,
+            engine: Engine::new(rules, vocabulary, delegates),
         })))
     }
 
@@ -174,19 +229,27 @@ impl PolicySet {
         &self.0.warnings
     }
 
-    /// The text that the set was loaded from.
-    pub fn source(&self) -> (&str, PolicyFormat) {
-        (&self.0.text, self.0.format)
+    /// The texts that the set was loaded from, the base first.
+    pub fn sources(&self) -> impl Iterator<Item = (&str, PolicyFormat)> {
+        self.0.sources.iter().map(|source| (source.text.as_str(), source.format))
     }
 
-    /// Decides on a request.
-    pub(crate) fn evaluate(&self, request: &PolicyRequest<'_>) -> Verdict {
-        self.0.engine.evaluate(request)
+    pub(crate) fn documents(&self) -> &[Source] {
+        &self.0.sources
+    }
+
+    /// Decides on a request, as far as the counters of its limits allow.
+    ///
+    /// # Errors
+    ///
+    /// [`Undecided`] when conditions failed and the verdict hangs on them.
+    pub(crate) fn evaluate(&self, request: &PolicyRequest<'_>, meter: &mut dyn Meter) -> Result<Verdict, Undecided> {
+        self.0.engine.evaluate(request, meter)
     }
 
     /// Holds every rule against a request.
-    pub(crate) fn explain(&self, request: &PolicyRequest<'_>) -> Vec<RuleTrace> {
-        self.0.engine.explain(request)
+    pub(crate) fn explain(&self, request: &PolicyRequest<'_>, meter: &mut dyn Meter) -> Vec<RuleTrace> {
+        self.0.engine.explain(request, meter)
     }
 }
 
@@ -197,6 +260,27 @@ impl fmt::Debug for PolicySet {
             .field("digest", &self.digest())
             .field("rules", &self.len())
             .finish_non_exhaustive()
+    }
+}
+
+/// Documents laid one over the other.
+#[derive(Default)]
+struct Layers {
+    names: Vec<String>,
+    vocabulary: Vocabulary,
+    rules: Vec<Rule>,
+    delegates: Vec<Vec<CapabilityPattern>>,
+    warnings: Vec<Problem>,
+}
+
+impl Layers {
+    fn add(&mut self, document: Document, warnings: Vec<Problem>) {
+        let layer = self.names.len();
+        self.names.push(document.name);
+        self.vocabulary.extend(document.vocabulary);
+        self.rules.extend(document.rules.into_iter().map(|located| Rule { layer, ..located.rule }));
+        self.delegates.push(document.delegates);
+        self.warnings.extend(warnings);
     }
 }
 

@@ -3,19 +3,22 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{BrokenKind, Digest, ProofId, Sequence};
+use crate::model::{BrokenKind, Digest, Outcome, ProofId, Sequence};
 use crate::store::{Finding, Frame, Kind, Position, ViewError, Visitor};
 
 use super::entry::{OutcomeEntry, RecoveryEntry, StateEntry, StoreEntry};
 use super::evidence;
 use super::index::{Census, Index, RecordFacts};
 use super::record::StoredRecord;
+use super::used::UsedLimits;
 
 /// A reading of the journal.
 pub(super) struct Reading<'a> {
     index: Option<&'a mut Index>,
     /// The latest value of each state, from the journal alone.
     pub(super) states: BTreeMap<String, Vec<u8>>,
+    /// What was used of limits, and not given back.
+    pub(super) used: UsedLimits,
     /// What the index must add up to.
     pub(super) census: Census,
     /// Why the index takes in nothing more.
@@ -51,7 +54,15 @@ impl<'a> Reading<'a> {
 
     fn new(index: Option<&'a mut Index>) -> Self {
         let chain = Chain { records: 0, head_hash: Digest::ZERO, last_time: i64::MIN };
-        Self { index, states: BTreeMap::new(), census: Census::default(), view_error: None, chain, before_break: None }
+        Self {
+            index,
+            states: BTreeMap::new(),
+            used: UsedLimits::default(),
+            census: Census::default(),
+            view_error: None,
+            chain,
+            before_break: None,
+        }
     }
 
     /// Calls the index, unless it has the entry or has failed.
@@ -92,6 +103,7 @@ impl<'a> Reading<'a> {
             head_hash: stored.hash,
             last_time: fields.timestamp.as_millis().max(self.chain.last_time),
         };
+        self.used.add(frame.sequence, fields.timestamp, frame.evidence);
         let facts = RecordFacts {
             entity: &fields.entity_id,
             time: fields.timestamp,
@@ -111,6 +123,9 @@ impl<'a> Reading<'a> {
         };
         if let Some(state) = &entry.state {
             self.states.insert(state.key.to_string(), state.value.get().as_bytes().to_vec());
+        }
+        if entry.outcome == Outcome::Failure {
+            self.used.give_back(entry.proof_id.sequence());
         }
         self.census.add_outcome(&entry.entity_id, entry.outcome);
         self.feed(frame.sequence, |index| {

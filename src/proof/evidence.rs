@@ -19,16 +19,28 @@ pub struct Evidence {
     /// The intent as it was evaluated.
     pub intent: Value,
     /// Granted and denied capabilities, constraints, the policy set's digest,
-    /// the rules that decided, the trust snapshot and the agent's labels.
+    /// the rules that decided, the trust snapshot, the agent's labels, groups and attributes,
+    /// the time, and how the limits stood.
     pub detail: Value,
 }
 
-/// The bytes that are stored for two parts of JSON.
-pub(crate) fn encode(salt: u128, intent: &impl Serialize, detail: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+/// What a decision used of a limit: the counter, and how much in millionths.
+pub(crate) type Charged = (Box<str>, i64);
+
+/// The bytes that are stored for two parts of JSON, and a third where the decision used limits.
+pub(crate) fn encode(
+    salt: u128,
+    intent: &impl Serialize,
+    detail: &impl Serialize,
+    charges: &[Charged],
+) -> serde_json::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(1024);
     bytes.extend_from_slice(&salt.to_le_bytes());
     push_part(&mut bytes, intent)?;
     push_part(&mut bytes, detail)?;
+    if !charges.is_empty() {
+        push_part(&mut bytes, &charges)?;
+    }
     Ok(bytes)
 }
 
@@ -42,7 +54,22 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Evidence> {
     let (_salt, rest) = bytes.split_first_chunk::<SALT_BYTES>()?;
     let (intent, rest) = split_part(rest)?;
     let (detail, rest) = split_part(rest)?;
-    rest.is_empty().then_some(Evidence { intent, detail })
+    let intent = serde_json::from_slice(intent).ok()?;
+    let detail = serde_json::from_slice(detail).ok()?;
+    (rest.is_empty() || read_charges(rest).is_some()).then_some(Evidence { intent, detail })
+}
+
+/// What the decision used of limits, without reading the rest; `None` when the bytes are no evidence.
+pub(super) fn charges(bytes: &[u8]) -> Option<Vec<Charged>> {
+    let (_salt, rest) = bytes.split_first_chunk::<SALT_BYTES>()?;
+    let (_, rest) = split_part(rest)?;
+    let (_, rest) = split_part(rest)?;
+    if rest.is_empty() { Some(Vec::new()) } else { read_charges(rest) }
+}
+
+fn read_charges(bytes: &[u8]) -> Option<Vec<Charged>> {
+    let (part, rest) = split_part(bytes)?;
+    rest.is_empty().then(|| serde_json::from_slice(part).ok()).flatten()
 }
 
 const SALT_BYTES: usize = 16;
@@ -59,10 +86,9 @@ fn push_part(bytes: &mut Vec<u8>, part: &impl Serialize) -> serde_json::Result<(
     Ok(())
 }
 
-fn split_part(bytes: &[u8]) -> Option<(Value, &[u8])> {
+fn split_part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
-    let (part, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-    Some((serde_json::from_slice(part).ok()?, rest))
+    rest.split_at_checked(u32::from_le_bytes(*length) as usize)
 }
 
 #[cfg(test)]
@@ -74,17 +100,30 @@ mod tests {
     #[test]
     fn evidence_reads_back_and_the_salt_changes_its_digest() {
         let (intent, detail) = (json!({"account": 9_007_199_254_740_993_u64}), json!({"rules": []}));
-        let bytes = encode(1, &intent, &detail).unwrap();
+        let bytes = encode(1, &intent, &detail, &[]).unwrap();
         assert_eq!(decode(&bytes), Some(Evidence { intent: intent.clone(), detail: detail.clone() }));
-        assert_ne!(digest(&bytes), digest(&encode(2, &intent, &detail).unwrap()));
+        assert_ne!(digest(&bytes), digest(&encode(2, &intent, &detail, &[]).unwrap()));
         let neighbour = json!({"account": 9_007_199_254_740_992_u64});
-        assert_ne!(digest(&bytes), digest(&encode(1, &neighbour, &detail).unwrap()));
+        assert_ne!(digest(&bytes), digest(&encode(1, &neighbour, &detail, &[]).unwrap()));
+    }
+
+    #[test]
+    fn what_was_used_of_limits_reads_back_beside_the_rest() {
+        let used = [(Box::from("r/agent/a"), 1_000_000)];
+        let bytes = encode(1, &json!("intent"), &json!("detail"), &used).unwrap();
+        assert_eq!(charges(&bytes), Some(used.to_vec()));
+        assert!(decode(&bytes).is_some());
+        let none = encode(1, &json!("intent"), &json!("detail"), &[]).unwrap();
+        assert_eq!(charges(&none), Some(Vec::new()));
+        assert!(bytes.starts_with(&none));
+        assert_eq!(decode(&bytes[..bytes.len() - 1]), None);
     }
 
     proptest! {
         #[test]
         fn no_bytes_make_decoding_panic(bytes in proptest::collection::vec(any::<u8>(), 0..128)) {
             let _ = decode(&bytes);
+            let _ = charges(&bytes);
         }
     }
 }

@@ -15,6 +15,7 @@ use super::progress::Progress;
 use super::query::{ProofQuery, checked_entity, checked_period};
 use super::record::StoredRecord;
 use super::shared::{Shared, load_view};
+use super::used::UsedLimit;
 use super::writer::{Pace, Writer};
 use crate::model::{
     AgentId, Breakage, Decision, Error, Outcome, Period, ProofId, ProofPage, ProofRecord, ProofStats, Recovered,
@@ -72,6 +73,8 @@ struct Open {
 pub(crate) struct Startup {
     /// Every state by its key, as JSON.
     pub(crate) states: Vec<(String, Vec<u8>)>,
+    /// What was used of limits and may still count, in order.
+    pub(crate) used: Vec<UsedLimit>,
     /// The log was made just now.
     pub(crate) created: bool,
     /// A write had been cut short, and this was set aside.
@@ -96,6 +99,7 @@ pub(crate) enum OpenLogError {
 pub(crate) struct Committed {
     pub(crate) proof_id: ProofId,
     pub(crate) sequence: Sequence,
+    pub(crate) at: Timestamp,
 }
 
 /// What an outcome needs to know of its decision.
@@ -156,7 +160,7 @@ impl ProofLog {
         let mut reading = Reading::into_index(&mut index);
         let view_entries = mark.map(|mark| (mark.store, mark.totals.applied.entries));
         let opened = store::open(files, &mut reading, view_entries, fresh)?;
-        let Reading { states, census, view_error, .. } = reading;
+        let Reading { states, used, census, view_error, .. } = reading;
         let view_error = load_error.or(view_error).or_else(|| {
             let mark = mark?;
             let applied = mark.totals.applied;
@@ -204,7 +208,12 @@ impl ProofLog {
         let log = Self { shared, durability: options.durability, open };
         Ok((
             log,
-            Startup { states: states.into_iter().collect(), created: opened.created, recovered: opened.recovered },
+            Startup {
+                states: states.into_iter().collect(),
+                used: used.into_list(),
+                created: opened.created,
+                recovered: opened.recovered,
+            },
         ))
     }
 
@@ -259,8 +268,8 @@ impl ProofLog {
 
     /// Puts a decision in order; [`ProofLog::settle`] waits for it.
     pub(crate) fn decide(&self, now: Timestamp, draft: DecisionDraft) -> Result<Committed, Error> {
-        let (proof_id, sequence, _) = self.shared.intake.decision(now, draft)?;
-        Ok(Committed { proof_id, sequence })
+        let (proof_id, sequence, at) = self.shared.intake.decision(now, draft)?;
+        Ok(Committed { proof_id, sequence, at })
     }
 
     /// Puts a change of state in order.

@@ -30,6 +30,7 @@ mod progress;
 mod query;
 mod record;
 mod shared;
+mod used;
 mod writer;
 
 pub use intake::Durability;
@@ -39,6 +40,7 @@ pub use evidence::Evidence;
 pub(crate) use evidence::encode as encode_evidence;
 pub(crate) use intake::{DecisionDraft, OutcomeDraft, StateDraft};
 pub(crate) use log::{Committed, LogOptions, OpenLogError, Place, ProofLog, Startup};
+pub(crate) use used::UsedLimit;
 
 #[cfg(test)]
 mod tests;

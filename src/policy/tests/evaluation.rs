@@ -103,7 +103,7 @@ fn a_word_that_no_document_names_is_granted_by_no_wildcard() {
 fn the_effective_risk_counts_and_not_the_claimed_one() {
     let policies = toml(&["id = \"low\"\neffect = \"allow\"\nmatch.risk = { max = \"LOW\" }"]);
     let claimed_low = intent("do_it", &["email:read"]);
-    assert_eq!(policies.evaluate(&request(&claimed_low, Tier::T5, RiskLevel::High)).decision, Decision::Deny);
+    assert_eq!(policies.decide(&request(&claimed_low, Tier::T5, RiskLevel::High)).decision, Decision::Deny);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn the_tier_in_force_counts_and_not_that_of_the_score() {
         trust: TrustSnapshot::new(Tier::T3.highest(), Tier::T4),
         ..request(&intent, Tier::T0, RiskLevel::Low)
     };
-    assert_eq!(policies.evaluate(&held).decision, Decision::Allow);
+    assert_eq!(policies.decide(&held).decision, Decision::Allow);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn explain_names_the_clause_that_failed() {
         "id = \"to\"\neffect = \"deny\"\nmatch.context = [{ key = \"target\", matches = \"x\" }]",
     ]);
     let asked = intent("read_email", &["email:read", "email:send"]).with_context("target", "a\u{7}b");
-    let traces = policies.explain(&request(&asked, Tier::T3, RiskLevel::Medium));
+    let traces = policies.traces(&request(&asked, Tier::T3, RiskLevel::Medium));
     insta::assert_snapshot!(serde_json::to_string_pretty(&traces).unwrap());
 }
 

@@ -50,7 +50,7 @@ fn a_complete_document_loads() {
     let policies = PolicySet::from_toml(COMPLETE).unwrap();
     assert_eq!((policies.name(), policies.len()), ("support", 3));
     assert_eq!(policies.warnings(), []);
-    assert_eq!(policies.source(), (COMPLETE, PolicyFormat::Toml));
+    assert_eq!(policies.sources().collect::<Vec<_>>(), [(COMPLETE, PolicyFormat::Toml)]);
     let debug = format!("{policies:?}");
     assert!(debug.contains("support") && !debug.contains("finance-lead"), "{debug}");
 }

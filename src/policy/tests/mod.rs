@@ -8,7 +8,8 @@ mod recommended;
 mod twin;
 
 use super::evaluate::{PolicyRequest, Verdict};
-use super::{PolicyFormat, PolicySet};
+use super::limit::Unused;
+use super::{PolicyFormat, PolicySet, RuleTrace};
 use std::sync::LazyLock;
 
 use crate::model::{Intent, Label, RiskLevel, Tier, Timestamp, Traits, TrustSnapshot};
@@ -22,11 +23,27 @@ fn intent(action: &str, capabilities: &[&str]) -> Intent {
 
 /// A request at a tier and a risk, without labels.
 fn request(intent: &Intent, tier: Tier, risk: RiskLevel) -> PolicyRequest<'_> {
-    PolicyRequest { intent, risk, trust: TrustSnapshot::new(tier.middle(), tier), traits: &NO_TRAITS, now: Timestamp::from_millis(0) }
+    PolicyRequest {
+        intent,
+        risk,
+        trust: TrustSnapshot::new(tier.middle(), tier),
+        traits: &NO_TRAITS,
+        now: Timestamp::from_millis(0),
+    }
 }
 
 fn decide(policies: &PolicySet, intent: &Intent) -> Verdict {
-    policies.evaluate(&request(intent, Tier::T3, RiskLevel::Medium))
+    policies.decide(&request(intent, Tier::T3, RiskLevel::Medium))
+}
+
+impl PolicySet {
+    fn decide(&self, request: &PolicyRequest<'_>) -> Verdict {
+        self.evaluate(request, &mut Unused).unwrap()
+    }
+
+    fn traces(&self, request: &PolicyRequest<'_>) -> Vec<RuleTrace> {
+        self.explain(request, &mut Unused)
+    }
 }
 
 fn label(text: &str) -> Label {

@@ -59,22 +59,24 @@ fn clauses() -> impl Strategy<Value = Value> {
         rare(&["production", "staging"]),
         context,
     )
-        .prop_map(|(agents, labels, groups, actions, capabilities, risk, tiers, classification, environment, context)| {
-            let fields = [
-                ("agents", agents),
-                // Agents, labels and actions together would hardly ever match.
-                ("labels", if classification.is_some() { labels } else { None }),
-                ("groups", groups),
-                ("actions", actions),
-                ("capabilities", capabilities),
-                ("risk", risk),
-                ("tiers", tiers),
-                ("classification", classification),
-                ("environment", environment),
-                ("context", context),
-            ];
-            Value::Object(fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
-        })
+        .prop_map(
+            |(agents, labels, groups, actions, capabilities, risk, tiers, classification, environment, context)| {
+                let fields = [
+                    ("agents", agents),
+                    // Agents, labels and actions together would hardly ever match.
+                    ("labels", if classification.is_some() { labels } else { None }),
+                    ("groups", groups),
+                    ("actions", actions),
+                    ("capabilities", capabilities),
+                    ("risk", risk),
+                    ("tiers", tiers),
+                    ("classification", classification),
+                    ("environment", environment),
+                    ("context", context),
+                ];
+                Value::Object(fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
+            },
+        )
 }
 
 fn constraints() -> impl Strategy<Value = Option<Value>> {
@@ -183,14 +185,14 @@ proptest! {
     fn the_index_and_a_plain_scan_of_all_rules_agree(document in rules(), asked in prop::collection::vec(asked(), 1..5)) {
         let policies = load(&document);
         for asked in &asked {
-            let verdict = policies.evaluate(&asked.request());
+            let verdict = policies.decide(&asked.request());
             prop_assert_eq!(Answer::of(&verdict), twin::decide(&document, &asked.request()), "{}", verdict.reasoning);
         }
     }
 
     #[test]
     fn granted_and_denied_part_what_is_required_in_its_order(document in rules(), asked in asked()) {
-        let verdict = load(&document).evaluate(&asked.request());
+        let verdict = load(&document).decide(&asked.request());
         let is_granted = |capability: &&crate::model::Capability| verdict.granted.contains(capability);
         let (granted, denied): (Vec<_>, Vec<_>) = asked.intent.required_capabilities.iter().partition(is_granted);
         prop_assert_eq!(words(&verdict.granted), words(&granted));
@@ -205,8 +207,8 @@ proptest! {
     #[test]
     fn a_matching_deny_is_never_outvoted(document in rules(), asked in asked()) {
         let policies = load(&document);
-        let verdict = policies.evaluate(&asked.request());
-        let traces = policies.explain(&asked.request());
+        let verdict = policies.decide(&asked.request());
+        let traces = policies.traces(&asked.request());
         for trace in traces.iter().filter(|trace| trace.matched && trace.effect == crate::policy::Effect::Deny) {
             for capability in &trace.capabilities {
                 prop_assert!(verdict.denied.contains(capability));
@@ -225,8 +227,8 @@ proptest! {
         let fewer = document["rule"].as_array().unwrap().clone();
         let mut all = fewer.clone();
         all.insert(place.index(fewer.len() + 1), allow);
-        let before = load(&self::document(all)).evaluate(&asked.request());
-        let after = load(&self::document(fewer)).evaluate(&asked.request());
+        let before = load(&self::document(all)).decide(&asked.request());
+        let after = load(&self::document(fewer)).decide(&asked.request());
         prop_assert!(is_within(&within_reach(&after), &within_reach(&before)));
     }
 
@@ -234,8 +236,8 @@ proptest! {
     fn adding_a_deny_never_grants_more(document in rules(), deny in rule(&["deny"]), asked in asked()) {
         let mut more = document["rule"].as_array().unwrap().clone();
         more.push(deny);
-        let before = load(&document).evaluate(&asked.request());
-        let after = load(&self::document(more)).evaluate(&asked.request());
+        let before = load(&document).decide(&asked.request());
+        let after = load(&self::document(more)).decide(&asked.request());
         prop_assert!(is_within(&within_reach(&after), &within_reach(&before)));
     }
 
@@ -247,8 +249,8 @@ proptest! {
         }),
         asked in asked(),
     ) {
-        let before = load(&document).evaluate(&asked.request());
-        let after = load(&self::document(shuffled)).evaluate(&asked.request());
+        let before = load(&document).decide(&asked.request());
+        let after = load(&self::document(shuffled)).decide(&asked.request());
         prop_assert_eq!(before.decision, after.decision);
         prop_assert_eq!(before.granted, after.granted);
         prop_assert_eq!(before.denied, after.denied);
@@ -260,7 +262,7 @@ proptest! {
     #[test]
     fn the_same_request_gets_the_same_verdict(document in rules(), asked in asked()) {
         let (first, second) = (load(&document), load(&document));
-        prop_assert_eq!(first.evaluate(&asked.request()), second.evaluate(&asked.request()));
+        prop_assert_eq!(first.decide(&asked.request()), second.decide(&asked.request()));
     }
 
     #[test]
@@ -274,8 +276,8 @@ proptest! {
     #[test]
     fn explain_and_evaluate_tell_the_same(document in rules(), asked in asked()) {
         let policies = load(&document);
-        let verdict = policies.evaluate(&asked.request());
-        let traces = policies.explain(&asked.request());
+        let verdict = policies.decide(&asked.request());
+        let traces = policies.traces(&asked.request());
         prop_assert_eq!(traces.len(), policies.len());
         for trace in &traces {
             prop_assert!(trace.matched || !trace.decided, "{trace:?}");

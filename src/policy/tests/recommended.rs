@@ -44,7 +44,7 @@ fn every_tier_gets_what_the_table_says() {
         for resource in [Resource::Email, Resource::Task, Resource::Document, Resource::System] {
             let capability = Capability::new(resource, operation);
             let intent = intent("do_it", &[capability.as_str()]);
-            let verdict = policies.evaluate(&request(&intent, tier, risk));
+            let verdict = policies.decide(&request(&intent, tier, risk));
             assert_eq!(verdict.decision, expected, "{capability} at {tier} {risk}: {}", verdict.reasoning);
             seen += 1;
         }
@@ -56,14 +56,14 @@ fn every_tier_gets_what_the_table_says() {
 fn a_sandboxed_agent_reads_public_information_and_nothing_else() {
     let policies = recommended();
     let public = intent("get_weather", &["information:read"]);
-    assert_eq!(policies.evaluate(&request(&public, Tier::T0, RiskLevel::Low)).decision, Decision::Allow);
-    assert_eq!(policies.evaluate(&request(&public, Tier::T0, RiskLevel::Medium)).decision, Decision::Deny);
+    assert_eq!(policies.decide(&request(&public, Tier::T0, RiskLevel::Low)).decision, Decision::Allow);
+    assert_eq!(policies.decide(&request(&public, Tier::T0, RiskLevel::Medium)).decision, Decision::Deny);
     for &resource in Resource::ALL {
         for &operation in Operation::ALL {
             let capability = Capability::new(resource, operation);
             if capability.as_str() != "information:read" {
                 let intent = intent("do_it", &[capability.as_str()]);
-                let verdict = policies.evaluate(&request(&intent, Tier::T0, RiskLevel::Low));
+                let verdict = policies.decide(&request(&intent, Tier::T0, RiskLevel::Low));
                 assert_eq!(verdict.decision, Decision::Deny, "{capability}");
             }
         }
@@ -79,7 +79,7 @@ fn secrets_and_what_is_unknown_are_granted_to_nobody() {
         for &tier in Tier::ALL {
             for &risk in RiskLevel::ALL {
                 let intent = intent("do_it", &[capability]);
-                let verdict = policies.evaluate(&request(&intent, tier, risk));
+                let verdict = policies.decide(&request(&intent, tier, risk));
                 assert_eq!(verdict.granted, [], "{capability} at {tier} {risk}");
                 if capability == "credential:send" || tier < Tier::T3 {
                     assert_eq!(verdict.decision, Decision::Deny, "{capability} at {tier} {risk}");
@@ -103,7 +103,7 @@ fn secrets_money_rights_and_health_at_high_risk_need_a_person_even_of_a_trusted_
         "health:send",
     ] {
         let intent = intent("do_it", &[capability]);
-        let verdict = policies.evaluate(&request(&intent, Tier::T5, RiskLevel::High));
+        let verdict = policies.decide(&request(&intent, Tier::T5, RiskLevel::High));
         assert_eq!(verdict.decision, Decision::Escalate, "{capability}");
     }
 }
@@ -120,7 +120,7 @@ fn a_standard_assistant_can_do_its_work() {
         ("send_secret", &["email:read", "credential:send"], RiskLevel::Medium, Decision::Degrade),
     ] {
         let intent = intent(action, capabilities);
-        let verdict = policies.evaluate(&request(&intent, Tier::T4, risk));
+        let verdict = policies.decide(&request(&intent, Tier::T4, risk));
         assert_eq!(verdict.decision, expected, "{action}: {}", verdict.reasoning);
     }
 }
@@ -128,7 +128,7 @@ fn a_standard_assistant_can_do_its_work() {
 #[test]
 fn a_mixed_request_resolves_capability_by_capability() {
     let intent = intent("forward_report", &["email:send", "email:read"]);
-    let verdict = recommended().evaluate(&request(&intent, Tier::T2, RiskLevel::Medium));
+    let verdict = recommended().decide(&request(&intent, Tier::T2, RiskLevel::Medium));
     assert_eq!(verdict.decision, Decision::Degrade);
     assert_eq!(words(&verdict.granted), ["email:read"]);
     assert_eq!(words(&verdict.denied), ["email:send"]);
@@ -162,8 +162,8 @@ fn no_context_loosens_anything() {
                 for &tier in Tier::ALL {
                     for &risk in RiskLevel::ALL {
                         let (before, after) = (
-                            policies.evaluate(&request(&plain, tier, risk)),
-                            policies.evaluate(&request(&told, tier, risk)),
+                            policies.decide(&request(&plain, tier, risk)),
+                            policies.decide(&request(&told, tier, risk)),
                         );
                         assert!(
                             strictness(after.decision) >= strictness(before.decision),
@@ -182,10 +182,10 @@ fn no_context_loosens_anything() {
 fn the_context_tightens_what_leaves_and_what_runs() {
     let policies = recommended();
     let sent = intent("send_email", &["email:send"]).with_context("dataClassification", "restricted");
-    assert_eq!(policies.evaluate(&request(&sent, Tier::T5, RiskLevel::Medium)).decision, Decision::Escalate);
-    assert_eq!(policies.evaluate(&request(&sent, Tier::T2, RiskLevel::Low)).decision, Decision::Deny);
+    assert_eq!(policies.decide(&request(&sent, Tier::T5, RiskLevel::Medium)).decision, Decision::Escalate);
+    assert_eq!(policies.decide(&request(&sent, Tier::T2, RiskLevel::Low)).decision, Decision::Deny);
     let restarted = intent("restart_service", &["system:execute"]).with_context("environment", "Production");
-    let verdict = policies.evaluate(&request(&restarted, Tier::T4, RiskLevel::Medium));
+    let verdict = policies.decide(&request(&restarted, Tier::T4, RiskLevel::Medium));
     assert_eq!((verdict.decision, verdict.reviewer.as_deref()), (Decision::Escalate, Some("operations")));
 }
 

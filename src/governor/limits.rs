@@ -1,0 +1,184 @@
+//! The counters of the policies' limits: exact while any number of threads
+//! decides, and rebuilt from the journal when a store is opened.
+//!
+//! A decision that meets a limit takes the counters for as long as it needs to
+//! look, to be put in order and to note what it uses, so that no two decisions
+//! see the same room. Decisions without limits never come here.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::model::{Sequence, Timestamp};
+use crate::policy::{Charge, Meter, Used};
+use crate::proof::UsedLimit;
+
+/// All counters.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    // Held over one decision that meets a limit; taken after the agent's lock and before the log's.
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    by_counter: HashMap<Box<str>, Counter>,
+    /// Where the uses of a record stand, to give them back.
+    by_record: HashMap<Sequence, Vec<Box<str>>>,
+}
+
+/// One counter: what was used within its window.
+#[derive(Debug, Default)]
+struct Counter {
+    /// The oldest first.
+    uses: VecDeque<Use>,
+    // INVARIANT: the sum over `uses`.
+    total: i64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Use {
+    at: Timestamp,
+    record: Sequence,
+    amount: i64,
+}
+
+impl Counters {
+    /// The counters as the journal tells them.
+    pub(super) fn restored(used: Vec<UsedLimit>) -> Self {
+        let mut state = State::default();
+        for UsedLimit { record, at, charges } in used {
+            for (counter, amount) in charges {
+                state.add(&counter, Use { at, record, amount });
+            }
+        }
+        Self { state: Mutex::new(state) }
+    }
+
+    /// The counters as a decision at `now` sees them.
+    pub(super) fn desk(&self, now: Timestamp) -> Desk<'_> {
+        Desk { counters: self, state: None, now }
+    }
+
+    /// Gives back what a decision used, for its action failed.
+    pub(super) fn give_back(&self, record: Sequence) {
+        let mut state = self.lock();
+        for counter in state.by_record.remove(&record).unwrap_or_default() {
+            if let Some(counter) = state.by_counter.get_mut(&counter) {
+                counter.remove(record);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Every change leaves the sums whole before anything can panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The counters, held from the first look to the end of the decision.
+pub(super) struct Desk<'a> {
+    counters: &'a Counters,
+    state: Option<MutexGuard<'a, State>>,
+    now: Timestamp,
+}
+
+impl Desk<'_> {
+    /// Notes what a decision uses.
+    pub(super) fn reserve(&mut self, charges: &[Charge], record: Sequence, at: Timestamp) {
+        if charges.is_empty() {
+            return;
+        }
+        let state = self.state.get_or_insert_with(|| self.counters.lock());
+        for charge in charges {
+            state.add(&charge.counter, Use { at, record, amount: charge.amount });
+        }
+    }
+}
+
+impl Meter for Desk<'_> {
+    fn used(&mut self, charge: &Charge) -> Used {
+        let state = self.state.get_or_insert_with(|| self.counters.lock());
+        state.used(charge, self.now)
+    }
+}
+
+impl State {
+    fn add(&mut self, counter: &str, used: Use) {
+        if !self.by_counter.contains_key(counter) {
+            self.by_counter.insert(counter.into(), Counter::default());
+        }
+        if let Some(known) = self.by_counter.get_mut(counter) {
+            known.uses.push_back(used);
+            known.total = known.total.saturating_add(used.amount);
+        }
+        self.by_record.entry(used.record).or_default().push(counter.into());
+    }
+
+    fn used(&mut self, charge: &Charge, now: Timestamp) -> Used {
+        let Self { by_counter, by_record } = self;
+        let Some(counter) = by_counter.get_mut(&charge.counter) else {
+            return Used { used: 0, frees_at: None, is_full: false };
+        };
+        let oldest = now.as_millis().saturating_sub(charge.window);
+        while let Some(first) = counter.uses.front().copied().filter(|first| first.at.as_millis() <= oldest) {
+            counter.uses.pop_front();
+            counter.total -= first.amount;
+            if let Some(counters) = by_record.get_mut(&first.record) {
+                counters.retain(|name| *name != charge.counter);
+                if counters.is_empty() {
+                    by_record.remove(&first.record);
+                }
+            }
+        }
+        let frees_at = counter
+            .uses
+            .front()
+            .map(|first| Timestamp::from_millis(first.at.as_millis().saturating_add(charge.window)));
+        Used { used: counter.total, frees_at, is_full: counter.uses.len() >= MOST_USES }
+    }
+}
+
+impl Counter {
+    fn remove(&mut self, record: Sequence) {
+        let Ok(place) = self.uses.binary_search_by_key(&record, |known| known.record) else { return };
+        if let Some(used) = self.uses.remove(place) {
+            self.total -= used.amount;
+        }
+    }
+}
+
+/// Most uses that one counter keeps; with more it counts as used up.
+const MOST_USES: usize = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn charge(counter: &str, amount: i64) -> Charge {
+        Charge { counter: counter.into(), amount, most: 10, window: 1000 }
+    }
+
+    fn used(counters: &Counters, now: i64) -> i64 {
+        counters.desk(Timestamp::from_millis(now)).used(&charge("c", 0)).used
+    }
+
+    #[test]
+    fn uses_leave_with_the_window_and_failures_give_back() {
+        let counters = Counters::default();
+        for (record, at) in [(1, 0), (2, 500), (3, 900)] {
+            counters.desk(Timestamp::from_millis(at)).reserve(
+                &[charge("c", 2)],
+                Sequence::new(record),
+                Timestamp::from_millis(at),
+            );
+        }
+        assert_eq!(used(&counters, 999), 6);
+        assert_eq!(used(&counters, 1000), 4, "the first use is a window old");
+        counters.give_back(Sequence::new(3));
+        counters.give_back(Sequence::new(3));
+        counters.give_back(Sequence::new(1));
+        assert_eq!(used(&counters, 1000), 2);
+        assert_eq!(used(&counters, 1500), 0);
+        assert!(counters.lock().by_record.is_empty());
+    }
+}

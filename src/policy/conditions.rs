@@ -1,0 +1,97 @@
+//! The conditions of a rule: `when` must hold, `unless` must not, and both may
+//! use what the rule's `let` names.
+
+use super::condition::{Bindings, Condition, Scope};
+use super::document::{Fields, Report, excerpt};
+use super::rule::Clause;
+use super::tree::{Node, Value};
+
+/// The conditions of one rule.
+#[derive(Debug, Default)]
+pub(super) struct Conditions {
+    when: Option<Condition>,
+    unless: Option<Condition>,
+    /// Each name and its expression, in the order of the document.
+    named: Vec<(Box<str>, Box<str>)>,
+}
+
+impl Conditions {
+    /// Reads `let`, `when` and `unless` of a rule.
+    pub(super) fn read(fields: &mut Fields, report: &mut Report<'_>) -> Self {
+        let mut bindings = Bindings::default();
+        let mut named = Vec::new();
+        if let Some(node) = fields.take("let") {
+            named = name_all(node, &mut bindings, report);
+        }
+        let mut condition = |name: &'static str| compiled(fields.take(name)?, name, &bindings, report);
+        let (when, unless) = (condition("when"), condition("unless"));
+        Self { when, unless, named }
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.when.is_none() && self.unless.is_none()
+    }
+
+    /// The condition that keeps the rule from matching, if one does.
+    ///
+    /// # Errors
+    ///
+    /// Why one failed, in words without anything of the context.
+    pub(super) fn failing(&self, scope: &Scope<'_>) -> Result<Option<Clause<'_>>, String> {
+        if let Some(when) = &self.when
+            && !when.evaluate(scope).map_err(|error| format!("when: {error}"))?
+        {
+            return Ok(Some(Clause::When(when)));
+        }
+        if let Some(unless) = &self.unless
+            && unless.evaluate(scope).map_err(|error| format!("unless: {error}"))?
+        {
+            return Ok(Some(Clause::Unless(unless)));
+        }
+        Ok(None)
+    }
+
+    /// What stands in them, for the canonical form.
+    pub(super) fn texts(&self) -> impl Iterator<Item = [&str; 2]> {
+        let named = self.named.iter().map(|(name, source)| [&**name, &**source]);
+        let when = self.when.iter().map(|when| ["when", when.source()]);
+        let unless = self.unless.iter().map(|unless| ["unless", unless.source()]);
+        named.chain(when).chain(unless)
+    }
+}
+
+fn name_all(node: Node, bindings: &mut Bindings, report: &mut Report<'_>) -> Vec<(Box<str>, Box<str>)> {
+    let (at, kind) = (node.at, node.kind());
+    let Value::Table(fields) = node.value else {
+        report.error(at, "let", format!("expected a table of expressions, found {kind}"));
+        return Vec::new();
+    };
+    let mut named: Vec<(Box<str>, Box<str>)> = Vec::new();
+    for field in fields {
+        let path = format!("let.{}", excerpt(&field.name));
+        let at = field.node.at;
+        let Some(source) = report.text(field.node, &path) else { continue };
+        match bindings.add(&field.name, &source) {
+            Ok(()) => named.push((field.name.into(), source.into())),
+            Err(error) => report.error(report.lines.within(at, &source, error.at), &path, error.message),
+        }
+    }
+    named
+}
+
+fn compiled(node: Node, name: &str, bindings: &Bindings, report: &mut Report<'_>) -> Option<Condition> {
+    let at = node.at;
+    let source = report.text(node, name)?;
+    match Condition::compile(&source, bindings) {
+        Ok(condition) => {
+            if let Some(holds) = condition.constant() {
+                report.warn(at, name, format!("this condition is always {holds}, whatever is asked"));
+            }
+            Some(condition)
+        }
+        Err(error) => {
+            report.error(report.lines.within(at, &source, error.at), name, error.message);
+            None
+        }
+    }
+}

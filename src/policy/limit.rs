@@ -1,0 +1,354 @@
+//! Limits over time: how often, or for how much, what a rule grants may be used.
+//!
+//! A rule's limit is counted by agent, by group or for everybody together, over a
+//! window that slides. The counters are the caller's: a [`Meter`] says how much of
+//! a limit is used, and is told what a verdict used of it. Amounts are kept in
+//! millionths, as whole numbers, so that sums are exact.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::document::{Fields, Report};
+use super::evaluate::PolicyRequest;
+use super::rule::{Effect, Rule};
+use super::tree::{Node, Value};
+use crate::model::{LONGEST_LIMIT_WINDOW, Timestamp, closed_words};
+
+/// The limit of a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Limit {
+    measure: Measure,
+    window: Window,
+    by: By,
+    pub(super) over: Over,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Measure {
+    /// Actions.
+    Count(u64),
+    /// The sum of a number in the context, in millionths.
+    Sum { key: Box<str>, most: i64 },
+}
+
+/// How far back uses count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Window {
+    millis: i64,
+    /// As the document has it: `1h`.
+    text: Box<str>,
+}
+
+closed_words! {
+    /// Whose uses are counted together.
+    pub enum By("counting") {
+        /// Each agent's apart.
+        Agent = "agent",
+        /// Those of each group that the agent belongs to and the rule names, or of each of its groups.
+        Group = "group",
+        /// Everybody's together.
+        All = "all",
+    }
+}
+
+/// What the rule does once its limit is used up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Over {
+    Deny,
+    /// The reviewer decides.
+    Escalate(Arc<str>),
+}
+
+impl Over {
+    pub(super) const fn effect(&self) -> Effect {
+        match self {
+            Self::Deny => Effect::Deny,
+            Self::Escalate(_) => Effect::Escalate,
+        }
+    }
+
+    pub(super) const fn reviewer(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Deny => None,
+            Self::Escalate(reviewer) => Some(reviewer),
+        }
+    }
+}
+
+/// What a verdict would use of a limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Charge {
+    /// Names the counter: the rule, and whose uses it counts.
+    pub(crate) counter: Box<str>,
+    /// In millionths.
+    pub(crate) amount: i64,
+    /// In millionths.
+    pub(crate) most: i64,
+    /// In milliseconds.
+    pub(crate) window: i64,
+}
+
+/// How a counter stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Used {
+    /// What was used within the window, in millionths.
+    pub(crate) used: i64,
+    /// When the oldest use leaves the window.
+    pub(crate) frees_at: Option<Timestamp>,
+    /// Nothing more can be counted.
+    pub(crate) is_full: bool,
+}
+
+/// The counters of limits, as a decision sees them.
+pub(crate) trait Meter {
+    /// How a counter stands now.
+    fn used(&mut self, charge: &Charge) -> Used;
+}
+
+/// Counters of which nothing was used.
+#[cfg(test)]
+pub(crate) struct Unused;
+
+#[cfg(test)]
+impl Meter for Unused {
+    fn used(&mut self, _: &Charge) -> Used {
+        Used { used: 0, frees_at: None, is_full: false }
+    }
+}
+
+/// A limit, as a decision found it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct LimitUse {
+    /// The rule whose limit it is.
+    pub rule: Arc<str>,
+    /// Whose uses are counted: the rule and the agent, the group, or everybody.
+    pub counter: Box<str>,
+    /// What had been used within the window before, in millionths.
+    pub used: i64,
+    /// The most that may be used within a window, in millionths.
+    pub most: i64,
+    /// What this decision asks for, in millionths; none where the intent does not say how much.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub amount: Option<i64>,
+    /// Whether the decision used it.
+    pub charged: bool,
+    /// When the oldest use leaves the window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frees_at: Option<Timestamp>,
+}
+
+impl LimitUse {
+    /// Whether what is asked for does not fit.
+    pub(super) fn is_spent(&self) -> bool {
+        self.amount.and_then(|amount| self.used.checked_add(amount)).is_none_or(|after| after > self.most)
+    }
+}
+
+impl Limit {
+    /// Reads a rule's `limit`.
+    pub(super) fn read(node: Node, effect: Effect, report: &mut Report<'_>) -> Option<Self> {
+        let at = node.at;
+        if !matches!(effect, Effect::Allow | Effect::Degrade) {
+            let message = format!("a rule that says {effect} has no limit; it goes with allow or degrade");
+            report.error(at, "limit", message);
+            return None;
+        }
+        let mut fields = Fields::of(node, "limit.", FIELDS, report)?;
+        let measure = Self::measure(&mut fields, report);
+        let window = match fields.take("per") {
+            Some(node) => {
+                let at = node.at;
+                let text = report.text(node, "limit.per")?;
+                Window::read(&text).map_err(|message| report.error(at, "limit.per", message)).ok()
+            }
+            None => {
+                report.error(at, "limit.per", "the field \"per\" is missing; expected a window such as \"1h\"");
+                None
+            }
+        };
+        let by = fields.word("by", By::ALL, report).unwrap_or(By::Agent);
+        let over = fields.word("over", &[Effect::Deny, Effect::Escalate], report).unwrap_or(Effect::Deny);
+        let reviewer_at = fields.place("reviewer");
+        let reviewer = fields.line("reviewer", MAX_REVIEWER_CHARS, report);
+        let over = match (over, reviewer) {
+            (Effect::Deny, None) => Over::Deny,
+            (Effect::Escalate, Some(reviewer)) => Over::Escalate(reviewer.into()),
+            (Effect::Escalate, None) => {
+                report.error(at, "limit.reviewer", "a limit that goes over to escalate needs a field \"reviewer\"");
+                return None;
+            }
+            (Effect::Deny, Some(_)) => {
+                let message = "a limit that goes over to deny has no reviewer; it goes with over = \"escalate\"";
+                report.error(reviewer_at.unwrap_or(at), "limit.reviewer", message);
+                return None;
+            }
+            (Effect::Degrade | Effect::Allow, _) => {
+                report.error(at, "limit.over", "expected deny or escalate");
+                return None;
+            }
+        };
+        Some(Self { measure: measure?, window: window?, by, over })
+    }
+
+    fn measure(fields: &mut Fields, report: &mut Report<'_>) -> Option<Measure> {
+        let at = fields.at;
+        let (count, sum, max) = (fields.take("count"), fields.take("sum"), fields.take("max"));
+        match (count, sum, max) {
+            (Some(count), None, None) => match count.value {
+                Value::Integer(most) if (1..=MOST_COUNT).contains(&most) => {
+                    u64::try_from(most).ok().map(Measure::Count)
+                }
+                _ => {
+                    let message = format!("expected a whole number from 1 to {MOST_COUNT}, found {}", count.kind());
+                    report.error(count.at, "limit.count", message);
+                    None
+                }
+            },
+            (None, Some(sum), Some(max)) => {
+                let key = report.line(sum, "limit.sum", MAX_KEY_CHARS);
+                let number = match max.value {
+                    #[expect(clippy::cast_precision_loss, reason = "bounds are far below 2^53")]
+                    Value::Integer(number) => number as f64,
+                    Value::Float(number) => number,
+                    _ => f64::NAN,
+                };
+                let most = millionths(number).filter(|most| *most > 0);
+                if most.is_none() {
+                    let message = format!("expected a number above 0 and at most 9e12, found {}", max.kind());
+                    report.error(max.at, "limit.max", message);
+                }
+                Some(Measure::Sum { key: key?.into(), most: most? })
+            }
+            _ => {
+                report.error(at, "limit", "expected either count, or sum and max");
+                None
+            }
+        }
+    }
+
+    /// One text for one meaning.
+    pub(super) fn canonical(&self) -> String {
+        let over = match &self.over {
+            Over::Deny => "deny".to_owned(),
+            Over::Escalate(reviewer) => format!("escalate to {reviewer:?}"),
+        };
+        let measure = match &self.measure {
+            Measure::Count(most) => format!("{most}"),
+            Measure::Sum { key, most } => format!("{most} of {key:?}"),
+        };
+        format!("{measure} in {} by {}, then {over}", self.window.millis, self.by)
+    }
+
+    /// What a request would use of it, counter by counter; the amount is absent where the intent does not say it.
+    pub(super) fn charges(&self, rule: &Rule, request: &PolicyRequest<'_>) -> (Vec<Charge>, bool) {
+        let (most, amount) = match &self.measure {
+            Measure::Count(most) => (i64::try_from(*most).unwrap_or(i64::MAX).saturating_mul(MILLION), Some(MILLION)),
+            Measure::Sum { key, most } => {
+                let number = request.intent.context.get(&**key).and_then(serde_json::Value::as_f64);
+                (*most, number.and_then(millionths))
+            }
+        };
+        let charge = |counter: String| Charge {
+            counter: counter.into(),
+            amount: amount.unwrap_or(0),
+            most,
+            window: self.window.millis,
+        };
+        let charges = match self.by {
+            By::Agent => vec![charge(format!("{}/agent/{}", rule.id, request.intent.agent_id))],
+            By::All => vec![charge(format!("{}/all", rule.id))],
+            By::Group => request
+                .traits
+                .groups
+                .iter()
+                .filter(|group| rule.matches.groups.is_any() || rule.matches.groups.matches(group.as_str()))
+                .map(|group| charge(format!("{}/group/{group}", rule.id)))
+                .collect(),
+        };
+        // Whoever is in no group cannot be counted by one.
+        let is_known = amount.is_some() && !charges.is_empty();
+        (charges, is_known)
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.measure {
+            Measure::Count(most) => write!(f, "{most} per {}", self.window.text)?,
+            Measure::Sum { key, most } => write!(f, "{} of {key} per {}", Decimal(*most), self.window.text)?,
+        }
+        match self.by {
+            By::Agent => f.write_str(" for each agent"),
+            By::Group => f.write_str(" for each group"),
+            By::All => f.write_str(" for all together"),
+        }
+    }
+}
+
+/// Millionths as people write them.
+pub(super) struct Decimal(pub(super) i64);
+
+impl fmt::Display for Decimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, part) = (self.0 / MILLION, (self.0 % MILLION).unsigned_abs());
+        if part == 0 {
+            return write!(f, "{whole}");
+        }
+        let digits = format!("{part:06}");
+        write!(f, "{whole}.{}", digits.trim_end_matches('0'))
+    }
+}
+
+impl Window {
+    /// A whole number and one of `s`, `m`, `h`, `d`; at most 31 days.
+    fn read(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is no window: expected a whole number and s, m, h or d, at most 31d");
+        let unit = match text.chars().last() {
+            Some('s') => 1_000,
+            Some('m') => 60_000,
+            Some('h') => 3_600_000,
+            Some('d') => 86_400_000,
+            _ => return Err(wrong()),
+        };
+        let number: i64 = text.get(..text.len() - 1).and_then(|digits| digits.parse().ok()).ok_or_else(wrong)?;
+        let millis =
+            number.checked_mul(unit).filter(|millis| (1..=LONGEST_LIMIT_WINDOW).contains(millis)).ok_or_else(wrong)?;
+        Ok(Self { millis, text: text.into() })
+    }
+}
+
+/// A number of the context in millionths, rounded up; none for one that is negative or too large to be counted.
+fn millionths(number: f64) -> Option<i64> {
+    let scaled = (number * 1e6).ceil();
+    #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
+    (0.0..=MOST_MILLIONTHS).contains(&scaled).then_some(scaled as i64)
+}
+
+const FIELDS: &[&str] = &["count", "sum", "max", "per", "by", "over", "reviewer"];
+/// One, in millionths.
+const MILLION: i64 = 1_000_000;
+const MOST_MILLIONTHS: f64 = 9e18;
+const MOST_COUNT: i64 = 1_000_000;
+const MAX_REVIEWER_CHARS: usize = 128;
+const MAX_KEY_CHARS: usize = 128;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_and_amounts_read_or_say_what_was_expected() {
+        assert_eq!(Window::read("90m").unwrap().millis, 5_400_000);
+        for wrong in ["", "h", "1", "1w", "0s", "32d", "-1h", "1.5h", "99999999999999999d", "1µ"] {
+            assert!(Window::read(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(millionths(0.1), Some(100_000));
+        assert_eq!(millionths(1e-9), Some(1), "rounded up, so that many small ones count");
+        assert_eq!((millionths(-1.0), millionths(f64::NAN), millionths(1e13)), (None, None, None));
+        assert_eq!(Decimal(1_500_000).to_string(), "1.5");
+    }
+}

@@ -1,0 +1,59 @@
+//! What decisions used of limits, as the journal tells it: read when the log is
+//! opened, so that counters go on where they were.
+
+use std::collections::BTreeMap;
+
+use super::evidence::{self, Charged};
+use crate::model::{LONGEST_LIMIT_WINDOW, Sequence, Timestamp};
+
+/// What one decision used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UsedLimit {
+    pub(crate) record: Sequence,
+    pub(crate) at: Timestamp,
+    pub(crate) charges: Vec<Charged>,
+}
+
+/// All that was used within the longest window, less what failures gave back.
+#[derive(Debug, Default)]
+pub(super) struct UsedLimits {
+    by_record: BTreeMap<Sequence, UsedLimit>,
+    last: Option<Timestamp>,
+    until_sweep: usize,
+}
+
+impl UsedLimits {
+    pub(super) fn add(&mut self, record: Sequence, at: Timestamp, evidence: &[u8]) {
+        let charges = evidence::charges(evidence).unwrap_or_default();
+        if charges.is_empty() {
+            return;
+        }
+        self.last = self.last.max(Some(at));
+        self.by_record.insert(record, UsedLimit { record, at, charges });
+        self.until_sweep += 1;
+        if self.until_sweep >= SWEEP_EVERY {
+            self.sweep();
+        }
+    }
+
+    pub(super) fn give_back(&mut self, record: Sequence) {
+        self.by_record.remove(&record);
+    }
+
+    /// In the order of the records.
+    pub(super) fn into_list(mut self) -> Vec<UsedLimit> {
+        self.sweep();
+        self.by_record.into_values().collect()
+    }
+
+    fn sweep(&mut self) {
+        self.until_sweep = 0;
+        if let Some(last) = self.last {
+            let oldest = last.as_millis() - LONGEST_LIMIT_WINDOW;
+            self.by_record.retain(|_, used| used.at.as_millis() > oldest);
+        }
+    }
+}
+
+/// Uses that are taken in before old ones are looked for.
+const SWEEP_EVERY: usize = 1 << 16;
