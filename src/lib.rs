@@ -66,7 +66,9 @@ pub use edge::{sidecar, signature};
 pub use governor::{Explanation, Governor, GovernorBuilder, Preview};
 pub use model::*;
 pub use parse::{Lexicon, Parser};
-pub use policy::{Effect, LimitUse, PolicyFormat, PolicySet, RuleTrace};
+pub use policy::{
+    Approval, ConditionFailure, Effect, LimitUse, PolicyFormat, PolicyRequest, PolicySet, PolicyVerdict, RuleTrace,
+};
 pub use proof::{Durability, Evidence, ProofQuery};
 pub use system::{Clock, Entropy, SystemClock, SystemEntropy};
 pub use trust::{PerRisk, TrustModel};

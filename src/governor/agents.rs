@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Governor, checked_agent_id};
-use crate::model::{Agent, AgentId, AgentInfo, AgentState, Error, Sequence, Timestamp, Traits};
+use crate::model::{Agent, AgentId, AgentInfo, AgentState, AgentTraits, Error, Sequence, Timestamp};
 use crate::proof::StateDraft;
 use crate::trust::{AgentCell, AgentRecord, Ledger, TrustState};
 
@@ -141,7 +141,7 @@ impl Governor {
 /// An agent that is not registered yet, as it would be at its first request.
 pub(super) fn newcomer(agent_id: &AgentId, at: Timestamp) -> AgentRecord {
     let trust = TrustState::new(Agent::NEWCOMER_SCORE, at);
-    AgentRecord { agent_id: agent_id.clone(), state: AgentState::Active, traits: Traits::default(), trust }
+    AgentRecord { agent_id: agent_id.clone(), state: AgentState::Active, traits: AgentTraits::default(), trust }
 }
 
 /// The state that the log keeps of an agent.

@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 
 use super::{Governor, risk};
 use crate::model::{
-    AgentState, Capability, Constraints, Digest, Enforcement, Error, InputEnforcement, Intent, IntentId, RiskLevel,
-    Timestamp, Traits, TrustSnapshot,
+    AgentState, AgentTraits, Capability, Constraints, Digest, Enforcement, Error, InputEnforcement, Intent, IntentId,
+    RiskLevel, Timestamp, TrustSnapshot,
 };
-use crate::policy::{LimitUse, Meter, PolicyRequest, PolicySet, Verdict};
+use crate::policy::{LimitUse, Meter, PolicyRequest, PolicySet, PolicyVerdict};
 use crate::proof::{Committed, DecisionDraft, encode_evidence};
 use crate::trust::AgentRecord;
 
@@ -28,7 +28,7 @@ struct EvidenceDetail<'a> {
     rules: &'a [Arc<str>],
     trust_snapshot: TrustSnapshot,
     #[serde(flatten)]
-    traits: &'a Traits,
+    traits: &'a AgentTraits,
     agent_state: AgentState,
     now: Timestamp,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -147,7 +147,7 @@ impl Governor {
     fn record(
         &self,
         request: &PolicyRequest<'_>,
-        verdict: &Verdict,
+        verdict: &PolicyVerdict,
         policy_digest: Digest,
         agent_state: AgentState,
     ) -> Result<Committed, Error> {
@@ -198,11 +198,11 @@ pub(super) fn verdict(
     request: &PolicyRequest<'_>,
     agent: &AgentRecord,
     meter: &mut dyn Meter,
-) -> Result<Verdict, Error> {
+) -> Result<PolicyVerdict, Error> {
     if agent.state == AgentState::Active {
-        return policies.evaluate(request, meter).map_err(|undecided| undecided.into_error(policies.name()));
+        return policies.evaluate_with(request, meter);
     }
-    Ok(Verdict::denied(
+    Ok(PolicyVerdict::of_no_rule(
         &request.intent.required_capabilities,
         format!("Denied: agent {} is {}; only an operator can change that.", agent.agent_id, agent.state),
     ))

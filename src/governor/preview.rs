@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::Governor;
 use super::decide::{Said, verdict};
 use crate::model::{Capability, Constraints, Decision, Digest, Error, Intent, RiskLevel, TrustSnapshot};
-use crate::policy::{LimitUse, RuleTrace, Verdict};
+use crate::policy::{LimitUse, PolicyVerdict, RuleTrace};
 
 /// What would be decided on an intent now.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -96,7 +96,7 @@ impl Governor {
         let policies = self.inner.policies.load();
         let request = self.request(intent, &agent, Said::ByCaller, now);
         let mut desk = self.inner.limits.desk(now);
-        let Verdict { decision, reasoning, granted, denied, constraints, reviewer, limits, .. } =
+        let PolicyVerdict { decision, reasoning, granted, denied, constraints, reviewer, limits, .. } =
             verdict(&policies, &request, &agent, &mut desk)?;
         let preview = Preview {
             decision,

@@ -113,8 +113,17 @@ impl Agent {
         self
     }
 
+    /// What policies look at besides the id.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for a malformed label, group or attribute.
+    pub fn traits(&self) -> Result<AgentTraits, Error> {
+        self.clone().validated().map(|(_, _, traits)| traits)
+    }
+
     /// The parts, each checked.
-    pub(crate) fn validated(self) -> Result<(AgentId, Score, Traits), Error> {
+    pub(crate) fn validated(self) -> Result<(AgentId, Score, AgentTraits), Error> {
         let id = self.id.parse().map_err(|error: InvalidValue| Error::input("agentId", error.to_string()))?;
         let (labels, groups) = (checked(&self.labels, "labels")?, checked(&self.groups, "groups")?);
         let size = serde_json::to_string(&self.attributes).map_or(usize::MAX, |text| text.len());
@@ -122,20 +131,23 @@ impl Agent {
             let expected = format!("expected at most {MAX_ATTRIBUTE_BYTES} bytes of JSON, found {size}");
             return Err(Error::input("attributes", expected));
         }
-        Ok((id, self.score, Traits { labels, groups, attributes: self.attributes }))
+        Ok((id, self.score, AgentTraits { labels, groups, attributes: self.attributes }))
     }
 }
 
 /// What an operator says of an agent, for policies to look at.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Traits {
-    /// Sorted.
-    pub(crate) labels: Vec<Label>,
-    /// Sorted.
+#[non_exhaustive]
+pub struct AgentTraits {
+    /// Its labels, sorted.
+    #[serde(default)]
+    pub labels: Vec<Label>,
+    /// The groups that it belongs to, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) groups: Vec<Label>,
+    pub groups: Vec<Label>,
+    /// What conditions read as `agent.attributes`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub(crate) attributes: Map<String, Value>,
+    pub attributes: Map<String, Value>,
 }
 
 fn checked(words: &[String], what: &'static str) -> Result<Vec<Label>, Error> {
@@ -180,8 +192,8 @@ pub struct AgentInfo {
 
 impl AgentInfo {
     /// The parts put together.
-    pub(crate) fn new(agent_id: AgentId, trust: TrustSnapshot, state: AgentState, traits: Traits) -> Self {
-        let Traits { labels, groups, attributes } = traits;
+    pub(crate) fn new(agent_id: AgentId, trust: TrustSnapshot, state: AgentState, traits: AgentTraits) -> Self {
+        let AgentTraits { labels, groups, attributes } = traits;
         Self { agent_id, trust, state, labels, groups, attributes }
     }
 }

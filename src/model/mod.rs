@@ -24,7 +24,7 @@ mod trust;
 mod word;
 
 pub use action::Action;
-pub use agent::{Agent, AgentInfo, AgentState, Label};
+pub use agent::{Agent, AgentInfo, AgentState, AgentTraits, Label};
 pub use capability::{Capability, Operation, Resource};
 pub use classification::Classification;
 pub use constraints::Constraints;
@@ -41,7 +41,6 @@ pub use time::Timestamp;
 pub use tool::{CatalogueReport, ToolClassification, ToolEvidence, ToolOverride};
 pub use trust::{Score, Tier, TrustSnapshot};
 
-pub(crate) use agent::Traits;
 pub(crate) use intent::{check_context, json_depth};
 pub(crate) use risk::names_production;
 pub(crate) use time::LONGEST_LIMIT_WINDOW;

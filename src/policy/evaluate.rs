@@ -6,114 +6,15 @@ use std::sync::Arc;
 
 use super::canonical;
 use super::clauses::Vocabulary;
-use super::condition::Scope;
 use super::index::{Index, RequestNumbers};
-use super::limit::{Charge, LimitUse};
 use super::numbers::Few;
 use super::pattern::CapabilityPattern;
 use super::reasoning::{self, Citations};
+use super::request::PolicyRequest;
 use super::rule::{Effect, Rule};
 use super::settle::{Given, Settled};
-use crate::model::{Capability, Constraints, Decision, Intent, RiskLevel, Timestamp, Traits, TrustSnapshot};
-
-/// What a policy set decides on. With the set and the counters of its limits this is
-/// all that a verdict depends on.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PolicyRequest<'a> {
-    /// What is asked.
-    pub(crate) intent: &'a Intent,
-    /// The effective risk; the intent's own claim is not looked at.
-    pub(crate) risk: RiskLevel,
-    /// The agent's trust now.
-    pub(crate) trust: TrustSnapshot,
-    /// The agent's labels, groups and attributes.
-    pub(crate) traits: &'a Traits,
-    /// The time that conditions call `now`.
-    pub(crate) now: Timestamp,
-}
-
-impl<'a> PolicyRequest<'a> {
-    /// What conditions look at.
-    pub(super) fn scope(&self) -> Scope<'a> {
-        Scope {
-            agent_id: self.intent.agent_id.as_str(),
-            labels: &self.traits.labels,
-            groups: &self.traits.groups,
-            attributes: &self.traits.attributes,
-            action: self.intent.parsed_action.as_str(),
-            risk: self.risk,
-            capabilities: &self.intent.required_capabilities,
-            context: &self.intent.context,
-            score: self.trust.score.get(),
-            tier: self.trust.tier,
-            now: self.now,
-        }
-    }
-}
-
-/// What a policy set decided.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Verdict {
-    pub(crate) decision: Decision,
-    /// One line for people: the rules that decided, and the lawful way on.
-    pub(crate) reasoning: String,
-    // INVARIANT: `granted` and `denied` part the required capabilities, in their order.
-    pub(crate) granted: Vec<Capability>,
-    pub(crate) denied: Vec<Capability>,
-    /// Limits on what is granted; empty when nothing is.
-    pub(crate) constraints: Constraints,
-    /// The rules that decided, in the order of the document, at most [`MAX_RULES`].
-    pub(crate) rules: Vec<Arc<str>>,
-    /// How many rules decided in all.
-    pub(crate) rules_total: usize,
-    /// Whom an escalation goes to.
-    pub(crate) reviewer: Option<Arc<str>>,
-    /// What an approval would grant; only of an escalation.
-    pub(crate) on_approval: Option<Approval>,
-    /// The limits that the deciding rules have.
-    pub(crate) limits: Vec<LimitUse>,
-    /// What the decision uses of them.
-    pub(crate) charges: Vec<Charge>,
-    /// Conditions that failed, and made no difference.
-    pub(crate) failures: Vec<ConditionFailure>,
-}
-
-/// A condition that could not be evaluated.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ConditionFailure {
-    pub(crate) rule: Arc<str>,
-    /// Why; nothing of the context stands in it.
-    pub(crate) message: String,
-}
-
-impl Verdict {
-    /// A verdict that no rule has a part in.
-    pub(crate) fn denied(required: &[Capability], reasoning: String) -> Self {
-        Self {
-            decision: Decision::Deny,
-            reasoning,
-            granted: Vec::new(),
-            denied: required.to_vec(),
-            constraints: Constraints::new(),
-            rules: Vec::new(),
-            rules_total: 0,
-            reviewer: None,
-            on_approval: None,
-            limits: Vec::new(),
-            charges: Vec::new(),
-            failures: Vec::new(),
-        }
-    }
-}
-
-/// What a person's approval of an escalation grants.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Approval {
-    pub(crate) granted: Vec<Capability>,
-    /// What a degrading rule withholds all the same.
-    pub(crate) denied: Vec<Capability>,
-    pub(crate) constraints: Constraints,
-}
+use super::verdict::{Approval, PolicyVerdict};
+use crate::model::{Capability, Constraints, Decision};
 
 /// The rules of a policy set, made ready.
 #[derive(Debug)]
@@ -133,6 +34,8 @@ pub(super) struct Engine {
 pub(super) struct Group {
     // INVARIANT: never empty, in the order of the document.
     members: Vec<u32>,
+    /// The first members' ids.
+    ids: Arc<[Arc<str>]>,
     /// The members' constraints, merged.
     constraints: Constraints,
 }
@@ -182,9 +85,17 @@ impl Engine {
                 group.members.push(number);
                 group.constraints.tighten(&rule.constraints);
             } else {
-                groups.push(Group { members: vec![number], constraints: rule.constraints.clone() });
+                groups.push(Group {
+                    members: vec![number],
+                    ids: Arc::default(),
+                    constraints: rule.constraints.clone(),
+                });
                 index.add(place, rule);
             }
+        }
+        for group in &mut groups {
+            let first = group.members.iter().take(MAX_RULES).filter_map(|rule| rules.get(*rule as usize));
+            group.ids = first.map(|rule| Arc::clone(&rule.id)).collect();
         }
         let citations = Citations::of(&rules);
         let has_limits = rules.iter().any(|rule| rule.limit.is_some());
@@ -192,7 +103,7 @@ impl Engine {
     }
 
     /// The verdict that findings come to.
-    pub(super) fn verdict(&self, request: &PolicyRequest<'_>, settled: Settled) -> Verdict {
+    pub(super) fn verdict(&self, request: &PolicyRequest<'_>, settled: Settled) -> PolicyVerdict {
         let Settled { findings, limits, charges, .. } = settled;
         let required = &request.intent.required_capabilities;
         let decision = findings.decision();
@@ -207,20 +118,14 @@ impl Engine {
             Decision::Escalate => self.reviewers(&findings).next().cloned(),
             _ => None,
         };
-        Verdict {
+        PolicyVerdict {
             decision,
             reasoning: reasoning::write(self, request, &findings, decision, &limits),
             granted,
             denied,
             constraints,
             rules_total: rules.total,
-            rules: rules
-                .first
-                .iter()
-                .take(MAX_RULES)
-                .filter_map(|rule| self.rule(rule))
-                .map(|rule| rule.id.clone())
-                .collect(),
+            rules: self.ids(&rules),
             reviewer,
             on_approval: (decision == Decision::Escalate).then(|| self.approval(&findings, required)),
             limits,
@@ -396,7 +301,8 @@ impl Engine {
         if rest.all(|group| group == only) {
             // The common case needs no sorting.
             let members = members_of(only);
-            return FirstRules { first: members.iter().take(MAX_RULES).copied().collect(), total: members.len() };
+            let first = members.iter().take(MAX_RULES).copied().collect();
+            return FirstRules { first, total: members.len(), only: Some(only) };
         }
         let mut groups: Vec<u32> = groups.collect();
         groups.sort_unstable();
@@ -406,7 +312,16 @@ impl Engine {
         let firsts = groups.iter().take(MAX_RULES).flat_map(|group| members_of(*group).iter().take(MAX_RULES));
         let mut first: Vec<u32> = firsts.copied().collect();
         first.sort_unstable();
-        FirstRules { first: first.into_iter().take(MAX_RULES).collect(), total }
+        FirstRules { first: first.into_iter().take(MAX_RULES).collect(), total, only: None }
+    }
+
+    /// The ids of some rules; those of one group are at hand.
+    fn ids(&self, rules: &FirstRules) -> Arc<[Arc<str>]> {
+        let only = rules.only.and_then(|group| self.groups.get(group as usize));
+        only.map_or_else(
+            || rules.first.iter().filter_map(|rule| Some(Arc::clone(&self.rule(rule)?.id))).collect(),
+            |group| Arc::clone(&group.ids),
+        )
     }
 
     /// The rule that stands for a group.
@@ -489,6 +404,8 @@ pub(super) struct FirstRules {
     /// The first of them, in order, at most [`MAX_RULES`].
     pub(super) first: Few,
     pub(super) total: usize,
+    /// The one group that they are all of.
+    only: Option<u32>,
 }
 
 /// Most rules that a verdict lists by id.

@@ -8,12 +8,12 @@
 use serde_json::{Map, Value as Json};
 
 use super::document::{Fields, Report};
-use super::evaluate::PolicyRequest;
 use super::explain;
+use super::request::PolicyRequest;
 use super::rule::Rule;
 use super::tree::Node;
 use super::value;
-use crate::model::{Intent, Label, RiskLevel, Score, Tier, Timestamp, Traits, TrustSnapshot};
+use crate::model::{AgentTraits, Intent, Label, RiskLevel, Score, Tier, Timestamp, TrustSnapshot};
 
 /// The examples of one rule, as they were read.
 pub(super) struct Examples {
@@ -145,7 +145,7 @@ impl Example {
         let (risk, tier) = (risk.unwrap_or(RiskLevel::Low), tier.unwrap_or(Tier::T0));
         let mut intent = Intent::new(&agent, &action, risk, &capabilities).map_err(|error| error.to_string())?;
         intent.context = self.context.clone().unwrap_or_default();
-        let traits = Traits {
+        let traits = AgentTraits {
             labels: names(&self.labels, &matches.labels),
             groups: names(&self.groups, &matches.groups),
             attributes: self.attributes.clone(),

@@ -3,9 +3,10 @@
 
 use serde::Serialize;
 
-use super::evaluate::{Engine, PolicyRequest};
+use super::evaluate::Engine;
 use super::limit::Meter;
 use super::pattern::Names;
+use super::request::PolicyRequest;
 use super::rule::{CLASSIFICATION_KEY, Clause, ENVIRONMENT_KEY, Effect, Levels, Rule};
 use super::settle::{Given, Settled};
 use crate::model::{Capability, RiskLevel, Tier};

@@ -10,9 +10,9 @@ use std::hash::{Hash, Hasher};
 
 use serde_json::Value;
 
-use super::evaluate::PolicyRequest;
 use super::numbers::{ACTIONS, AGENTS, ANY, FAMILY_AND_KIND, Few, GROUPS, LABELS, NameNumbers, QuickState, Words};
 use super::pattern::Names;
+use super::request::PolicyRequest;
 use super::rule::{ENVIRONMENT_KEY, Effect, Levels, Rule};
 use crate::model::Capability;
 

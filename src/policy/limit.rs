@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::document::{Fields, Report};
-use super::evaluate::PolicyRequest;
+use super::request::PolicyRequest;
 use super::rule::{Effect, Rule};
 use super::tree::{Node, Value};
 use crate::model::{LONGEST_LIMIT_WINDOW, Timestamp, closed_words};
@@ -108,10 +108,8 @@ pub(crate) trait Meter {
 }
 
 /// Counters of which nothing was used.
-#[cfg(test)]
-pub(crate) struct Unused;
+pub(super) struct Unused;
 
-#[cfg(test)]
 impl Meter for Unused {
     fn used(&mut self, _: &Charge) -> Used {
         Used { used: 0, frees_at: None, is_full: false }

@@ -2,7 +2,7 @@
 //!
 //! It takes in a [`PolicySet`], loaded from TOML or JSON and checked in full
 //! before it exists, and a `PolicyRequest`: an intent, its effective risk, the
-//! agent's trust and labels. It hands out a `Verdict`, or, for `explain`, why
+//! agent's trust and labels. It hands out a `PolicyVerdict`, or, for `explain`, why
 //! each rule matched or did not. Evaluation is a pure function of these, does not
 //! depend on the order of rules, and grants nothing that no rule grants.
 //!
@@ -28,20 +28,23 @@ mod numbers;
 mod pattern;
 mod place;
 mod reasoning;
+mod request;
 mod rule;
 mod set;
 mod settle;
 mod tree;
 mod value;
+mod verdict;
 
 #[cfg(test)]
 mod tests;
 
 pub use explain::RuleTrace;
 pub use limit::LimitUse;
+pub use request::PolicyRequest;
 pub use rule::Effect;
 pub use set::{PolicyFormat, PolicySet};
+pub use verdict::{Approval, ConditionFailure, PolicyVerdict};
 
-pub(crate) use evaluate::{PolicyRequest, Verdict};
 pub(crate) use limit::{Charge, Meter, Used};
 pub(crate) use set::Source;

@@ -1,8 +1,9 @@
 //! The one line that tells people what was decided, by which rules, and what the
 //! lawful way on is. Equal requests get equal lines.
 
-use super::evaluate::{Engine, Findings, PolicyRequest, Standing};
+use super::evaluate::{Engine, Findings, Standing};
 use super::limit::{Decimal, LimitUse};
+use super::request::PolicyRequest;
 use super::rule::Rule;
 use crate::model::{Capability, Decision};
 

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::condition::Condition;
 use super::conditions::Conditions;
-use super::evaluate::PolicyRequest;
 use super::limit::Limit;
 use super::pattern::{CapabilityPattern, Names};
+use super::request::PolicyRequest;
 use crate::model::{Capability, Classification, Constraints, RiskLevel, Tier, closed_words};
 
 closed_words! {

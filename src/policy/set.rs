@@ -10,13 +10,14 @@ use super::canonical;
 use super::check;
 use super::clauses::Vocabulary;
 use super::document::{Document, Report};
-use super::evaluate::{Engine, PolicyRequest, Verdict};
+use super::evaluate::Engine;
 use super::explain::RuleTrace;
-use super::limit::Meter;
+use super::limit::{Meter, Unused};
 use super::pattern::CapabilityPattern;
+use super::request::PolicyRequest;
 use super::rule::Rule;
-use super::settle::Undecided;
 use super::tree::Node;
+use super::verdict::PolicyVerdict;
 use crate::model::{Digest, Error, Problem, Severity, closed_words};
 
 closed_words! {
@@ -238,13 +239,37 @@ impl PolicySet {
         &self.0.sources
     }
 
+    /// Decides on a request outside of a governor, as if nothing had been used of
+    /// any limit: for tests of policies and for tools.
+    ///
+    /// ```
+    /// use rulekeep::{Decision, Intent, PolicyRequest, PolicySet, RiskLevel, Score, Tier, TrustSnapshot};
+    ///
+    /// let policies = PolicySet::from_toml("name = \"p\"\n[[rule]]\nid = \"r\"\neffect = \"allow\"\nmatch.capabilities = [\"web:read\"]")?;
+    /// let intent = Intent::new("a", "open_page", RiskLevel::Low, ["web:read"])?;
+    /// let verdict = policies.evaluate(&PolicyRequest::new(&intent, TrustSnapshot::new(Tier::T3.middle(), Tier::T3)))?;
+    /// assert_eq!(verdict.decision, Decision::Allow);
+    /// # Ok::<(), rulekeep::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Policy`] when a condition fails and the verdict hangs on it.
+    pub fn evaluate(&self, request: &PolicyRequest<'_>) -> Result<PolicyVerdict, Error> {
+        self.evaluate_with(request, &mut Unused)
+    }
+
     /// Decides on a request, as far as the counters of its limits allow.
     ///
     /// # Errors
     ///
-    /// [`Undecided`] when conditions failed and the verdict hangs on them.
-    pub(crate) fn evaluate(&self, request: &PolicyRequest<'_>, meter: &mut dyn Meter) -> Result<Verdict, Undecided> {
-        self.0.engine.evaluate(request, meter)
+    /// [`Error::Policy`] when a condition fails and the verdict hangs on it.
+    pub(crate) fn evaluate_with(
+        &self,
+        request: &PolicyRequest<'_>,
+        meter: &mut dyn Meter,
+    ) -> Result<PolicyVerdict, Error> {
+        self.0.engine.evaluate(request, meter).map_err(|undecided| undecided.into_error(self.name()))
     }
 
     /// Holds every rule against a request.

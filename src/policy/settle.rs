@@ -7,8 +7,10 @@
 
 use std::sync::Arc;
 
-use super::evaluate::{ConditionFailure, Engine, Findings, PolicyRequest, Standing, Verdict};
+use super::evaluate::{Engine, Findings, Standing};
 use super::limit::{Charge, LimitUse, Meter};
+use super::request::PolicyRequest;
+use super::verdict::{ConditionFailure, PolicyVerdict};
 use crate::model::{Decision, Error};
 
 /// Conditions that failed, on which a verdict hangs.
@@ -70,7 +72,11 @@ impl Engine {
     /// # Errors
     ///
     /// [`Undecided`] when conditions failed and the verdict hangs on them.
-    pub(super) fn evaluate(&self, request: &PolicyRequest<'_>, meter: &mut dyn Meter) -> Result<Verdict, Undecided> {
+    pub(super) fn evaluate(
+        &self,
+        request: &PolicyRequest<'_>,
+        meter: &mut dyn Meter,
+    ) -> Result<PolicyVerdict, Undecided> {
         let settled = self.settle(request, Given::default(), meter);
         let Some(failed) = &settled.findings.failed else { return Ok(self.verdict(request, settled)) };
         let (group, message) = failed.clone();
@@ -144,10 +150,10 @@ impl Engine {
         group: u32,
         message: String,
         meter: &mut dyn Meter,
-    ) -> Result<Verdict, Undecided> {
+    ) -> Result<PolicyVerdict, Undecided> {
         let mut failures = vec![self.failure(group, message)];
         let mut open = vec![Given::default().with(group, false), Given::default().with(group, true)];
-        let mut stands: Option<Verdict> = None;
+        let mut stands: Option<PolicyVerdict> = None;
         while let Some(given) = open.pop() {
             let settled = self.settle(request, given.clone(), meter);
             if let Some((group, message)) = &settled.findings.failed {
@@ -188,7 +194,7 @@ impl Engine {
 }
 
 /// Whether two verdicts come to the same for whoever acts on them.
-fn is_same(one: &Verdict, other: &Verdict) -> bool {
+fn is_same(one: &PolicyVerdict, other: &PolicyVerdict) -> bool {
     one.decision == other.decision
         && one.granted == other.granted
         && one.denied == other.denied

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use serde::{Deserialize, Serialize};
 
 use super::model::TrustState;
-use crate::model::{AgentId, AgentState, Traits};
+use crate::model::{AgentId, AgentState, AgentTraits};
 
 /// What is kept of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub(crate) struct AgentRecord {
     pub(crate) agent_id: AgentId,
     pub(crate) state: AgentState,
     #[serde(flatten)]
-    pub(crate) traits: Traits,
+    pub(crate) traits: AgentTraits,
     pub(crate) trust: TrustState,
 }
 

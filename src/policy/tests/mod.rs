@@ -7,14 +7,15 @@ mod properties;
 mod recommended;
 mod twin;
 
-use super::evaluate::{PolicyRequest, Verdict};
 use super::limit::Unused;
+use super::request::PolicyRequest;
+use super::verdict::PolicyVerdict;
 use super::{PolicyFormat, PolicySet, RuleTrace};
 use std::sync::LazyLock;
 
-use crate::model::{Intent, Label, RiskLevel, Tier, Timestamp, Traits, TrustSnapshot};
+use crate::model::{AgentTraits, Intent, Label, RiskLevel, Tier, Timestamp, TrustSnapshot};
 
-static NO_TRAITS: LazyLock<Traits> = LazyLock::new(Traits::default);
+static NO_TRAITS: LazyLock<AgentTraits> = LazyLock::new(AgentTraits::default);
 
 /// An intent of `bot-1` with the least that it needs.
 fn intent(action: &str, capabilities: &[&str]) -> Intent {
@@ -32,13 +33,13 @@ fn request(intent: &Intent, tier: Tier, risk: RiskLevel) -> PolicyRequest<'_> {
     }
 }
 
-fn decide(policies: &PolicySet, intent: &Intent) -> Verdict {
+fn decide(policies: &PolicySet, intent: &Intent) -> PolicyVerdict {
     policies.decide(&request(intent, Tier::T3, RiskLevel::Medium))
 }
 
 impl PolicySet {
-    fn decide(&self, request: &PolicyRequest<'_>) -> Verdict {
-        self.evaluate(request, &mut Unused).unwrap()
+    fn decide(&self, request: &PolicyRequest<'_>) -> PolicyVerdict {
+        self.evaluate(request).unwrap()
     }
 
     fn traces(&self, request: &PolicyRequest<'_>) -> Vec<RuleTrace> {

@@ -125,7 +125,7 @@ struct Asked {
     intent: Intent,
     risk: RiskLevel,
     tier: Tier,
-    traits: Traits,
+    traits: AgentTraits,
 }
 
 impl Asked {
@@ -162,7 +162,7 @@ fn asked() -> impl Strategy<Value = Asked> {
             let mut intent = Intent::new(agent, action, RiskLevel::Low, capabilities).unwrap();
             intent.context = context.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<Map<_, _>>();
             let labels_of = |words: Vec<&str>| words.into_iter().map(label).collect();
-            let traits = Traits { labels: labels_of(labels), groups: labels_of(groups), ..Traits::default() };
+            let traits = AgentTraits { labels: labels_of(labels), groups: labels_of(groups), ..AgentTraits::default() };
             Asked { intent, risk, tier, traits }
         })
 }
@@ -172,7 +172,7 @@ fn load(document: &Value) -> PolicySet {
 }
 
 /// All that a caller can come by, with a person's approval or without.
-fn within_reach(verdict: &Verdict) -> Vec<String> {
+fn within_reach(verdict: &PolicyVerdict) -> Vec<String> {
     words(verdict.on_approval.as_ref().map_or(&verdict.granted, |approval| &approval.granted))
 }
 

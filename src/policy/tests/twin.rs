@@ -21,7 +21,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub(super) fn of(verdict: &Verdict) -> Self {
+    pub(super) fn of(verdict: &PolicyVerdict) -> Self {
         Self {
             decision: verdict.decision,
             granted: words(&verdict.granted),

@@ -1,0 +1,87 @@
+//! What a policy set decided.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::limit::{Charge, LimitUse};
+use crate::model::{Capability, Constraints, Decision};
+
+/// What a policy set decided.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct PolicyVerdict {
+    /// What was decided.
+    pub decision: Decision,
+    /// One line for people: the rules that decided, and the lawful way on.
+    pub reasoning: String,
+    // INVARIANT: `granted` and `denied` part the required capabilities, in their order.
+    /// What is granted.
+    pub granted: Vec<Capability>,
+    /// What is refused.
+    pub denied: Vec<Capability>,
+    /// Limits on what is granted; empty when nothing is.
+    pub constraints: Constraints,
+    /// The ids of the rules that decided, in the order of the document, the first eight.
+    pub rules: Arc<[Arc<str>]>,
+    /// How many rules decided in all.
+    pub rules_total: usize,
+    /// Whom an escalation goes to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reviewer: Option<Arc<str>>,
+    /// What an approval would grant; only of an escalation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_approval: Option<Approval>,
+    /// How the limits stand that the deciding rules have.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<LimitUse>,
+    /// What the decision uses of them.
+    #[serde(skip)]
+    pub(crate) charges: Vec<Charge>,
+    /// Conditions that failed, and made no difference.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<ConditionFailure>,
+}
+
+/// A condition that could not be evaluated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ConditionFailure {
+    /// The rule's id.
+    pub rule: Arc<str>,
+    /// Why; nothing of the context stands in it.
+    pub message: String,
+}
+
+/// What a person's approval of an escalation grants.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Approval {
+    /// What it grants.
+    pub granted: Vec<Capability>,
+    /// What a degrading rule withholds all the same.
+    pub denied: Vec<Capability>,
+    /// Limits on what it grants.
+    pub constraints: Constraints,
+}
+
+impl PolicyVerdict {
+    /// A verdict that no rule has a part in.
+    pub(crate) fn of_no_rule(required: &[Capability], reasoning: String) -> Self {
+        Self {
+            decision: Decision::Deny,
+            reasoning,
+            granted: Vec::new(),
+            denied: required.to_vec(),
+            constraints: Constraints::new(),
+            rules: Arc::default(),
+            rules_total: 0,
+            reviewer: None,
+            on_approval: None,
+            limits: Vec::new(),
+            charges: Vec::new(),
+            failures: Vec::new(),
+        }
+    }
+}
