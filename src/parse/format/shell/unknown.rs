@@ -13,8 +13,9 @@ use crate::parse::lexicon::Form;
 use crate::parse::reading::Act;
 use crate::parse::sign::Sign;
 
+use super::command::Outer;
 use super::invocation::settle;
-use super::{Outer, Shell, View, base_name};
+use super::{Shell, View, base_name};
 
 impl Shell<'_, '_> {
     /// An unknown program. Returns where in its view a command begins that it may run.
