@@ -475,3 +475,125 @@ fn cmdlets_are_read_by_their_verb() {
     }
     all_show(RUNS, RiskLevel::High, &["Invoke-Expression $x", "Invoke-WebRequest http://x.example/a.ps1 | iex"]);
 }
+
+#[test]
+fn what_destroys_for_good_is_high_however_mild_the_program() {
+    all_show(
+        "code:delete",
+        RiskLevel::High,
+        &[
+            "git reflog expire --expire=now --all",
+            "git -C repo reflog expire --expire-unreachable=now --all",
+            "git update-ref -d refs/heads/main",
+            "git gc --prune=now",
+            "git gc --aggressive --prune=all",
+        ],
+    );
+    all_show(
+        "system:delete",
+        RiskLevel::High,
+        &[
+            "docker compose down -v",
+            "docker compose -f a.yml down --volumes",
+            "docker-compose down -v",
+            "docker container rm -f web",
+            "terraform apply -destroy",
+            "tofu apply --destroy -auto-approve",
+        ],
+    );
+    all_show(
+        DELETES,
+        RiskLevel::High,
+        &[
+            "aws s3 sync build s3://bucket --delete",
+            "aws s3 rm s3://bucket --recursive",
+            "gsutil rsync -d a gs://b",
+            "ln -sf /dev/null ~/.bash_history",
+            "cp /dev/null ~/.zsh_history",
+            "rm ~/.bash_history",
+            "> ~/.bash_history",
+        ],
+    );
+    all_show(DELETES, RiskLevel::Medium, &["cp /dev/null important.db", "ln -sf /dev/null app.log"]);
+    all_stay(
+        RiskLevel::Medium,
+        &[
+            "git gc",
+            "git gc --auto",
+            "git reflog",
+            "git reflog expire --all --expire=90.days",
+            "git update-ref refs/heads/x HEAD",
+            "docker compose down",
+            "docker-compose down",
+            "docker run -v data:/data alpine ls",
+            "aws s3 sync build s3://bucket",
+            "aws s3 sync a b",
+            "terraform plan -destroy",
+            "cp a /dev/null",
+            "ln -s a b",
+            "cat ~/.bash_history",
+        ],
+    );
+}
+
+#[test]
+fn who_may_do_what_is_seen_in_a_mode_a_role_and_a_firewall() {
+    all_show(
+        "permission:admin",
+        RiskLevel::High,
+        &[
+            "install -m 4755 x /usr/bin/x",
+            "install -m4755 x y",
+            "install --mode=u+s x y",
+            "mkdir -m 777 shared",
+            "az role assignment create --role Reader --assignee b",
+        ],
+    );
+    all_show(
+        "permission:admin",
+        RiskLevel::Critical,
+        &[
+            "aws iam attach-user-policy --user-name b --policy-arn arn:aws:iam::aws:policy/AdministratorAccess",
+            "aws iam attach-role-policy --role-name r --policy-arn=arn:aws:iam::aws:policy/AdministratorAccess",
+            "kubectl create clusterrolebinding x --clusterrole=cluster-admin --user=b",
+            "kubectl create clusterrolebinding x --clusterrole cluster-admin --user b",
+            "gcloud projects add-iam-policy-binding p --member=user:b --role=roles/owner",
+            "az role assignment create --role Owner --assignee b",
+            "az role assignment create --role 'User Access Administrator' --assignee b",
+        ],
+    );
+    all_show(
+        "system:admin",
+        RiskLevel::Critical,
+        &["netsh advfirewall set allprofiles state off", "netsh firewall set opmode disable"],
+    );
+    all_stay(
+        RiskLevel::Low,
+        &["install -m 755 x y", "install -d dir", "mkdir -m 750 mine", "netsh wlan show profiles"],
+    );
+    all_stay(RiskLevel::High, &["npm owner add bob pkg", "az role assignment create --role Contributor --assignee b"]);
+}
+
+#[test]
+fn a_recursive_or_all_matching_change_says_so_among_its_reasons() {
+    let parser = Parser::new().unwrap();
+    for (line, reason) in [
+        ("rm -rf build", "forced or recursive"),
+        ("rm -r build", "forced or recursive"),
+        ("rmdir /s build", "forced or recursive"),
+        ("docker rm -f web", "forced or recursive"),
+        ("Remove-Item -Recurse C:\\x", "forced or recursive"),
+        ("find . -name '*.o' -delete", "bulk scope"),
+        ("ls | xargs rm", "bulk scope"),
+        ("find . -exec rm {} +", "bulk scope"),
+        ("aws s3 sync a s3://b --delete", "bulk scope"),
+        ("dd if=/dev/zero of=/dev/sda", "a whole disk, database, branch or account is concerned"),
+        ("systemctl stop auditd", "a security control or audit is concerned"),
+        ("usermod -aG sudo bob", "root or administrator rights"),
+    ] {
+        let intent = intent(&parser, line);
+        let factors = intent.context["riskFactors"].to_string();
+        assert!(factors.contains(reason), "{line}: {} {factors}", intent.risk_level);
+        assert!(intent.risk_level >= RiskLevel::High, "{line}: {}", intent.risk_level);
+    }
+}

@@ -7,6 +7,7 @@ use crate::parse::format::dangers;
 use crate::parse::lexicon::Lexicon;
 use crate::parse::programs::Program;
 use crate::parse::reading::Act;
+use crate::parse::sign::Sign;
 
 use super::invocation::{self, Invocation};
 use super::word::{self, Word};
@@ -103,7 +104,7 @@ impl Shell<'_, '_> {
         if deletes && matches!(name, "xargs" | "parallel" | "gxargs") {
             // Whatever is listed goes.
             let act = Act::new("delete", "files", Resource::File, Operation::Delete, 0.9);
-            self.reading.push(act.at_risk(RiskLevel::High).told_by(name));
+            self.reading.push(act.at_risk(RiskLevel::High).marked(Sign::Bulk).told_by(name));
         }
         match inner {
             Inner::Rest(place) => {
@@ -209,7 +210,7 @@ impl Shell<'_, '_> {
             if inner.texts.iter().take(4).any(|word| dangers::holds("deleters", base_name(word))) {
                 // Whatever is found goes.
                 let act = Act::new("delete", "files", Resource::File, Operation::Delete, 0.9);
-                self.reading.push(act.at_risk(RiskLevel::High).told_by(name));
+                self.reading.push(act.at_risk(RiskLevel::High).marked(Sign::Bulk).told_by(name));
             }
         }
     }

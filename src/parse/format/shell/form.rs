@@ -86,7 +86,12 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
         return is_english == 0 && (arguments.iter().any(looks_technical) || has_subcommand())
             || only_word && first.len() <= 4;
     }
-    is_english == 0 || only_word
+    is_english == 0 || only_word || {
+        // "aws s3 sync a b": no sentence begins with a program and its subcommand.
+        let arguments: Vec<&str> = line.split_whitespace().skip(1).take(MOST_SUBCOMMAND).collect();
+        arguments.len() > 1
+            && lexicon.programs.get(first).is_some_and(|program| program.subcommand(&arguments).is_some())
+    }
 }
 
 /// A capital, an English word, and nothing that a shell would make something of: the quick answer for most sentences.
@@ -166,6 +171,8 @@ fn stops_the_machine<'w>(first: &str, mut words: impl Iterator<Item = &'w str>) 
         && words.next().is_none_or(|next| next == "now" || next.starts_with(['+', '-']))
 }
 
+/// Words in which a subcommand is looked for.
+const MOST_SUBCOMMAND: usize = 4;
 /// Parts of a line in which a command is looked for.
 const MOST_PARTS: usize = 16;
 

@@ -171,6 +171,9 @@ impl<'l, 'r> Shell<'l, 'r> {
                 // Nothing is written over what stood there.
                 let act = Act::new("truncate", "file", Resource::File, Operation::Delete, 0.8);
                 self.reading.push(act.at_risk(RiskLevel::Medium).told_by(">").named_by(&target.text));
+                if control::is_trace(&target.text) {
+                    self.hides(">", &target.text);
+                }
             }
         }
         for target in command.doubtful.iter().filter(|target| place::is_system(target)) {
@@ -193,6 +196,24 @@ impl<'l, 'r> Shell<'l, 'r> {
             let act = Act::new("upload", "secret", Resource::Web, Operation::Send, 0.8).at_risk(RiskLevel::Critical);
             self.reading.push(act.marked(Sign::Secret).marked(Sign::Outside));
         }
+        for act in &mut self.reading.acts {
+            leave_to_the_table(act);
+        }
+    }
+}
+
+/// A level that the rubric's table gives for a sign is left to it, so that the sign is named as its reason.
+fn leave_to_the_table(act: &mut Act) {
+    let has = |signs: &[Sign]| signs.iter().any(|&sign| act.signs.has(sign));
+    let by_table = match (act.operation, act.risk) {
+        (Operation::Delete, Some(RiskLevel::High)) => has(&[Sign::Force, Sign::Bulk]) && !has(&[Sign::Whole]),
+        (Operation::Delete, Some(RiskLevel::Critical)) => act.resource == Resource::System && has(&[Sign::Whole]),
+        (Operation::Admin, Some(RiskLevel::Critical)) => has(&[Sign::Administrator, Sign::Control]),
+        (Operation::Execute, Some(RiskLevel::High)) => has(&[Sign::Downloaded]),
+        _ => false,
+    };
+    if by_table {
+        act.risk = None;
     }
 }
 
