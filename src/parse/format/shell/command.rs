@@ -57,12 +57,16 @@ impl Shell<'_, '_> {
             // A function under a program's name: which of the two runs, only running tells.
             self.unclear("shadowed_program", name);
         }
+        if self.aliased_cmdlet(name, arguments, depth) {
+            return None;
+        }
         let lexicon = self.lexicon;
         let Some((name, program)) = known(name, lexicon) else {
             self.arguments(name, arguments);
             return self.unknown(whole, arguments, outer, depth);
         };
         self.runs_download(whole, arguments);
+        self.runs_written(whole, arguments, depth);
         let inner = wrap::inner(program, arguments.texts);
         let own = match &inner {
             Some((Inner::Rest(place) | Inner::Text(_, place), _)) => arguments.up_to(*place),
@@ -130,11 +134,9 @@ impl Shell<'_, '_> {
 
     /// A program of the table that runs no other, or does more than that.
     fn known(&mut self, name: &str, program: &Program, arguments: View<'_>, depth: usize) {
-        if let Some(target) = arguments
-            .texts
-            .iter()
-            .find(|argument| !argument.starts_with('-') && argument.contains(['/', '.', '@', ':']))
-        {
+        if let Some(target) = arguments.texts.iter().find(|argument| {
+            !argument.starts_with('-') && argument.contains(['/', '.', '@', ':']) && !self.shows_secret(argument)
+        }) {
             self.reading.facts.note_target(target);
         }
         let is_client = program
@@ -148,6 +150,7 @@ impl Shell<'_, '_> {
             self.reading.push(act);
         }
         self.notes(name, arguments);
+        self.runs_remote(name, program, arguments.texts);
         self.embedded(name, arguments, depth);
         if matches!(name, "docker" | "podman" | "nerdctl") {
             self.container(arguments.texts, depth);
@@ -176,6 +179,11 @@ impl Shell<'_, '_> {
             "alias" => {
                 for (alias, value) in arguments.texts.iter().filter_map(|text| text.split_once('=')) {
                     self.aliases.insert(alias.to_owned(), value.to_owned());
+                }
+            }
+            "tee" | "sponge" => {
+                for file in arguments.texts.iter().filter(|text| !text.starts_with('-')).take(MOST_WRITTEN) {
+                    self.keep_written(file, None);
                 }
             }
             "curl" | "wget" | "aria2c" | "http" | "xh" | "fetch" | "axel" => self.note_downloads(arguments.texts),
@@ -266,5 +274,7 @@ fn is_prefix(word: &str) -> bool {
 /// Commands among one command's arguments that are read.
 const MOST_EMBEDDED: usize = 64;
 const LONGEST_NAME: usize = 64;
+/// Files of one command that are kept in mind.
+const MOST_WRITTEN: usize = 8;
 /// Arguments that a container's first program is read with.
 const MOST_ENTRY: usize = 8;

@@ -14,6 +14,7 @@ impl Shell<'_, '_> {
     pub(super) fn arguments(&mut self, name: &str, arguments: View<'_>) {
         #[cfg(test)]
         super::tests::count(arguments.texts.len());
+        self.note_secrets(name, arguments.texts);
         let handles_keys = dangers::holds("key_handlers", name);
         let mut is_key = false;
         for argument in arguments.texts {

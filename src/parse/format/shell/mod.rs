@@ -6,7 +6,8 @@
 //! apart, `wrap` finds the command in a command, `output` tells what a pipeline
 //! prints where the line itself says it, `invocation` reads a program of the table,
 //! `unknown` one that the table does not know, `cmdlet` PowerShell's, `code` what
-//! interpreters are handed, `files` the paths that are named, and `danger`,
+//! interpreters are handed, `files` the paths that are named, `secret` what must not be
+//! shown of a line, and `danger`,
 //! `upload`, `control` and `feed` what a command does beside what its program is
 //! for. What cannot be read with certainty is an execution, at least HIGH.
 
@@ -21,6 +22,7 @@ mod form;
 mod invocation;
 mod lexer;
 mod output;
+mod secret;
 mod sed;
 mod unknown;
 mod upload;
@@ -63,8 +65,12 @@ struct Shell<'l, 'r> {
     functions: HashSet<String>,
     /// Names of files that the line downloads.
     downloads: HashSet<String>,
+    /// What the line writes into files, by their names; nothing where that is not told by the line itself.
+    written: HashMap<String, Option<String>>,
     /// The first command of the line at hand that downloads or decodes.
     first_download: Option<usize>,
+    /// Secrets that stand in the line as they are.
+    secrets: Vec<String>,
     /// The line reads a secret, and sends something away.
     reads_secret: bool,
     sends: bool,
@@ -105,7 +111,9 @@ impl<'l, 'r> Shell<'l, 'r> {
             aliases: HashMap::new(),
             functions: HashSet::new(),
             downloads: HashSet::new(),
+            written: HashMap::new(),
             first_download: None,
+            secrets: Vec::new(),
             reads_secret: false,
             sends: false,
         }
@@ -176,6 +184,7 @@ impl<'l, 'r> Shell<'l, 'r> {
                 }
             }
         }
+        self.note_written(script, place);
         for target in command.doubtful.iter().filter(|target| place::is_system(target)) {
             self.system_write(target);
         }
@@ -196,6 +205,7 @@ impl<'l, 'r> Shell<'l, 'r> {
             let act = Act::new("upload", "secret", Resource::Web, Operation::Send, 0.8).at_risk(RiskLevel::Critical);
             self.reading.push(act.marked(Sign::Secret).marked(Sign::Outside));
         }
+        self.hide_secrets();
         for act in &mut self.reading.acts {
             leave_to_the_table(act);
         }
