@@ -146,7 +146,13 @@ impl Shell<'_, '_> {
         if is_client && program.subcommand(arguments.texts).is_none() && self.statements(arguments.texts) {
             return;
         }
-        for act in (Invocation { program, arguments: arguments.texts, lexicon: self.lexicon }).acts(name) {
+        let mut acts = Invocation { program, arguments: arguments.texts, lexicon: self.lexicon }.acts(name);
+        if let Some(requested) = self.requested(name, program, arguments.texts) {
+            // What the request does stands in it; what the table says of files stays.
+            acts.retain(|act| act.resource == Resource::File);
+            acts.splice(0..0, requested);
+        }
+        for act in acts {
             self.reading.push(act);
         }
         self.notes(name, arguments);

@@ -7,7 +7,7 @@
 //! prints where the line itself says it, `invocation` reads a program of the table,
 //! `unknown` one that the table does not know, `cmdlet` PowerShell's, `code` what
 //! interpreters are handed, `files` the paths that are named, `secret` what must not be
-//! shown of a line, and `danger`,
+//! shown of a line, `request` what `curl` asks for, and `danger`,
 //! `upload`, `control` and `feed` what a command does beside what its program is
 //! for. What cannot be read with certainty is an execution, at least HIGH.
 
@@ -22,6 +22,7 @@ mod form;
 mod invocation;
 mod lexer;
 mod output;
+mod request;
 mod secret;
 mod sed;
 mod unknown;
@@ -44,15 +45,25 @@ pub(super) use form::is_command;
 
 /// Reads a command line.
 pub(super) fn read(line: &str, lexicon: &Lexicon) -> Reading {
+    read_as(line, lexicon, false)
+}
+
+fn read_as(line: &str, lexicon: &Lexicon, in_request: bool) -> Reading {
     let mut reading = Reading::new(Format::Shell);
     let line = line.trim().trim_start_matches("$ ");
     let mut shell = Shell::new(lexicon, &mut reading, line.len());
+    shell.in_request = in_request;
     shell.line(line, 0);
     shell.end();
     if reading.acts.is_empty() {
         reading.push(Act::unclear_execution("command"));
     }
     reading
+}
+
+/// Reads a command line that stands in a request. Requests in it are not read in their turn, so this ends.
+pub(super) fn read_in_request(line: &str, lexicon: &Lexicon) -> Reading {
+    read_as(line, lexicon, true)
 }
 
 struct Shell<'l, 'r> {
@@ -69,6 +80,8 @@ struct Shell<'l, 'r> {
     written: HashMap<String, Option<String>>,
     /// The first command of the line at hand that downloads or decodes.
     first_download: Option<usize>,
+    /// The line stands in a request.
+    in_request: bool,
     /// Secrets that stand in the line as they are.
     secrets: Vec<String>,
     /// The line reads a secret, and sends something away.
@@ -113,6 +126,7 @@ impl<'l, 'r> Shell<'l, 'r> {
             downloads: HashSet::new(),
             written: HashMap::new(),
             first_download: None,
+            in_request: false,
             secrets: Vec::new(),
             reads_secret: false,
             sends: false,
@@ -206,24 +220,6 @@ impl<'l, 'r> Shell<'l, 'r> {
             self.reading.push(act.marked(Sign::Secret).marked(Sign::Outside));
         }
         self.hide_secrets();
-        for act in &mut self.reading.acts {
-            leave_to_the_table(act);
-        }
-    }
-}
-
-/// A level that the rubric's table gives for a sign is left to it, so that the sign is named as its reason.
-fn leave_to_the_table(act: &mut Act) {
-    let has = |signs: &[Sign]| signs.iter().any(|&sign| act.signs.has(sign));
-    let by_table = match (act.operation, act.risk) {
-        (Operation::Delete, Some(RiskLevel::High)) => has(&[Sign::Force, Sign::Bulk]) && !has(&[Sign::Whole]),
-        (Operation::Delete, Some(RiskLevel::Critical)) => act.resource == Resource::System && has(&[Sign::Whole]),
-        (Operation::Admin, Some(RiskLevel::Critical)) => has(&[Sign::Administrator, Sign::Control]),
-        (Operation::Execute, Some(RiskLevel::High)) => has(&[Sign::Downloaded]),
-        _ => false,
-    };
-    if by_table {
-        act.risk = None;
     }
 }
 

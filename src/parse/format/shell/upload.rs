@@ -59,9 +59,6 @@ impl Shell<'_, '_> {
                 files.push(argument);
             }
         }
-        if is_request && let Some(method) = method(arguments.texts) {
-            self.request(name, method);
-        }
         if is_copy {
             sends = arguments.texts.last().is_some_and(|last| last.contains(':'));
             if !sends {
@@ -80,17 +77,6 @@ impl Shell<'_, '_> {
             let act = Act::new("upload", "system_file", Resource::Web, Operation::Send, 0.8).at_risk(RiskLevel::High);
             self.reading.push(act.marked(Sign::Sensitive).told_by(name).named_by(file));
         }
-    }
-
-    /// A request by a method of its own.
-    fn request(&mut self, name: &str, method: &str) {
-        let operation = match method.to_ascii_uppercase().as_str() {
-            "DELETE" => Operation::Delete,
-            "PUT" | "PATCH" => Operation::Write,
-            _ => return,
-        };
-        let act = Act::new("request", "url", Resource::Web, operation, 0.8).at_risk(RiskLevel::Medium);
-        self.reading.push(act.told_by(name).named_by(method));
     }
 
     /// The names under which a download lies on the disk.
@@ -196,14 +182,6 @@ fn is_remote_code(word: &str) -> bool {
             .split_once('@')
             .and_then(|(path, _)| path.split_once('/'))
             .is_some_and(|(host, _)| host.contains('.') && !host.starts_with('.'))
-}
-
-/// The method of `-X DELETE`, `-XDELETE`, `--request=DELETE`, `--method=DELETE`.
-fn method<'w>(arguments: &[&'w str]) -> Option<&'w str> {
-    arguments.iter().enumerate().find_map(|(place, argument)| match *argument {
-        "-X" | "--request" | "--method" => arguments.get(place + 1).copied(),
-        other => ["--request=", "--method=", "-X"].iter().find_map(|flag| other.strip_prefix(flag)),
-    })
 }
 
 /// `@file`, `name=@file`, `name=<file`: a value that names a file rather than being the data.
