@@ -10,9 +10,12 @@ use super::{Shell, View};
 impl Shell<'_, '_> {
     /// `ri -r -fo x`: an alias of PowerShell's that something else may be called, too. Its parameters tell.
     pub(super) fn aliased_cmdlet(&mut self, name: &str, arguments: View<'_>, depth: usize) -> bool {
-        let [cmdlet, ..] = dangers::parts("cmdlet_aliases", name) else { return false };
         let tells = |flag: &&str| is_parameter(flag, "-recurse") || is_parameter(flag, "-force");
-        arguments.texts.iter().take(MOST_PARAMETERS).any(tells) && self.cmdlet(cmdlet, arguments, depth)
+        if name.len() > LONGEST_ALIAS || !arguments.texts.iter().take(MOST_PARAMETERS).any(tells) {
+            return false;
+        }
+        let [cmdlet, ..] = dangers::parts("cmdlet_aliases", name) else { return false };
+        self.cmdlet(cmdlet, arguments, depth)
     }
 
     /// Reads a command of the form `Verb-Noun`. Returns whether it is one.
@@ -77,6 +80,9 @@ impl Shell<'_, '_> {
 
 /// A parameter in full or as its start, as far as that is no other one's: `-r`, `-Rec`, `-fo`, `-Force:$true`.
 fn is_parameter(flag: &str, parameter: &str) -> bool {
+    if !flag.starts_with('-') {
+        return false;
+    }
     let name = flag.split(':').next().unwrap_or(flag);
     let least = if parameter == "-recurse" { 2 } else { 3 };
     name.len() >= least && parameter.get(..name.len()).is_some_and(|start| name.eq_ignore_ascii_case(start))
@@ -119,3 +125,4 @@ fn resource(noun: &str) -> Resource {
 
 /// Arguments among which the parameters are looked for that tell an alias.
 const MOST_PARAMETERS: usize = 32;
+const LONGEST_ALIAS: usize = 5;

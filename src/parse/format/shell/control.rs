@@ -77,9 +77,9 @@ impl Shell<'_, '_> {
 
     /// Nothing is put in a file's place, and what tells of deeds done is taken away.
     fn empties(&mut self, name: &str, arguments: &[&str]) {
-        let replaces = dangers::holds("empty_sources", name)
-            && arguments.contains(&"/dev/null")
-            && arguments.last() != Some(&"/dev/null");
+        let replaces = arguments.contains(&"/dev/null")
+            && arguments.last() != Some(&"/dev/null")
+            && dangers::holds("empty_sources", name);
         if !replaces && !dangers::holds("trace_removers", name) {
             return;
         }

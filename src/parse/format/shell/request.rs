@@ -11,13 +11,15 @@ use super::Shell;
 impl Shell<'_, '_> {
     /// What the requests of a command do. None where it names no address.
     pub(super) fn requested(&self, name: &str, program: &Program, arguments: &[&str]) -> Option<Vec<Act>> {
-        let is_interface =
-            dangers::parts("interface_callers", name).iter().any(|sub| arguments.first() == Some(&sub.as_str()));
-        if self.in_request || !is_interface && !dangers::holds("requesters", name) {
+        if self.in_request || arguments.is_empty() {
             return None;
         }
-        let mut call = Call::default();
-        call.is_itemised = dangers::holds("item_requesters", name);
+        let is_interface =
+            dangers::parts("interface_callers", name).iter().any(|sub| arguments.first() == Some(&sub.as_str()));
+        if !is_interface && !dangers::holds("requesters", name) {
+            return None;
+        }
+        let mut call = Call { is_itemised: dangers::holds("item_requesters", name), ..Call::default() };
         let values = dangers::parts("request_values", name);
         let takes_value = |flag: &str| program.takes_value(flag) || values.iter().any(|known| known == flag);
         let arguments = arguments.get(usize::from(is_interface)..).unwrap_or(&[]);
@@ -46,12 +48,13 @@ impl Shell<'_, '_> {
         let body = Some(body.as_str()).filter(|body| !body.is_empty() && !call.in_address);
         let mut acts = Vec::new();
         for address in &call.addresses {
-            let acts_of = |address: &str| http::call(method, address, body, self.lexicon);
-            acts.extend(match is_interface && !address.contains("://") {
+            if is_interface && !address.contains("://") {
                 // An interface's own paths have no host.
-                true => acts_of(&format!("/{}", address.trim_start_matches('/'))),
-                false => acts_of(address),
-            });
+                let path = format!("/{}", address.trim_start_matches('/'));
+                acts.extend(http::call(method, &path, body, self.lexicon));
+            } else {
+                acts.extend(http::call(method, address, body, self.lexicon));
+            }
         }
         Some(acts)
     }

@@ -11,13 +11,15 @@ use super::{Shell, assigned, base_name, feed};
 impl Shell<'_, '_> {
     /// Notes the secrets among a program's arguments.
     pub(super) fn note_secrets(&mut self, name: &str, arguments: &[&str]) {
-        let flags = dangers::parts("secret_flags", name);
-        let letters = dangers::parts("secret_letters", name);
+        let mut tables: Option<(&[String], &[String])> = None;
         for (place, argument) in arguments.iter().enumerate() {
             if !argument.starts_with('-') {
                 self.note_variable(argument);
                 continue;
             }
+            // Looked up for the first flag: many commands have none.
+            let (flags, letters) = *tables
+                .get_or_insert_with(|| (dangers::parts("secret_flags", name), dangers::parts("secret_letters", name)));
             let (flag, joined) = match argument.split_once('=') {
                 Some((flag, value)) => (flag, Some(value)),
                 None => (*argument, None),

@@ -123,9 +123,13 @@ impl Shell<'_, '_> {
 
     /// Code that a program fetches from an address, not from its registry, and runs.
     pub(super) fn runs_remote(&mut self, name: &str, program: &Program, arguments: &[&str]) {
+        // Most commands have nothing in them that could be an address.
+        if !arguments.iter().any(|word| word.contains(['@', ':'])) {
+            return;
+        }
         let runs = dangers::parts("remote_runners", name);
         let installs = dangers::parts("remote_installers", name);
-        if runs.is_empty() && installs.is_empty() || !arguments.iter().any(|word| word.contains(['@', ':'])) {
+        if runs.is_empty() && installs.is_empty() {
             return;
         }
         let holds = |list: &[String], word: &str| list.iter().any(|known| known == word);
