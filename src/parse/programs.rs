@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use crate::model::{Error, Operation, Resource, RiskLevel};
 
 use super::document::{Document, ProgramText};
+use super::sign::{Sign, Signs};
 
 /// All programs by name.
 #[derive(Debug, Clone, Default)]
@@ -52,8 +53,8 @@ pub(crate) struct Program {
     /// How a subcommand runs another command: `docker exec box ls`.
     sub_wraps: HashMap<Box<str>, Vec<Wraps>>,
     flags: HashMap<Box<str>, FlagRule>,
-    /// Some flags stand with a subcommand.
-    scopes: bool,
+    /// The most words of a subcommand that flags stand with.
+    scopes: usize,
     values: HashSet<Box<str>>,
 }
 
@@ -127,7 +128,7 @@ impl Program {
                 .flat_map(|(names, rule)| names.split('|').map(move |name| (name, rule)))
                 .map(|(name, rule)| Ok((name.into(), FlagRule::read(rule)?)))
                 .collect::<Result<_, Error>>()?,
-            scopes: text.flag.keys().any(|name| name.contains(' ')),
+            scopes: text.flag.keys().map(|name| name.matches(' ').count().min(MOST_SCOPED)).max().unwrap_or(0),
             values: text.values.split_whitespace().map(Into::into).collect(),
         })
     }
@@ -155,15 +156,16 @@ impl Program {
         self.wraps.len() == 1 || self.wraps_by_subcommand()
     }
 
-    /// Whether some flags mean something of a subcommand alone: `git push -f`.
-    pub(crate) fn has_scoped_flags(&self) -> bool {
+    /// How many words of a subcommand some flags stand with: one for `git push -f`, two for `aws s3 sync --delete`.
+    pub(crate) fn scoped_words(&self) -> usize {
         self.scopes
     }
 
     /// The rule of a flag; of a cluster or an assignment, that of its name.
     pub(crate) fn flag(&self, flag: &str) -> Option<&FlagRule> {
         let name = flag.split('=').next().unwrap_or(flag);
-        self.flags.get(name).or_else(|| {
+        let with_value = if name.len() < flag.len() { self.flags.get(flag) } else { None };
+        with_value.or_else(|| self.flags.get(name)).or_else(|| {
             let letters = name.strip_prefix('-').filter(|rest| !rest.starts_with('-') && rest.len() > 1)?;
             // "pacman -Syu" is decided by "-S", "tar -xzf" by "-x".
             let mut one = String::from("-");
@@ -183,25 +185,32 @@ impl Program {
 
 /// Letters of a cluster of flags that are looked up.
 const LONGEST_CLUSTER: usize = 16;
+/// Words of a subcommand that a flag may stand with.
+const MOST_SCOPED: usize = 2;
 
-/// What a command does: `capability[,capability] RISK action`.
+/// What a command does: `capability[,capability] RISK action [sign...]`.
 #[derive(Debug, Clone)]
 pub(crate) struct CommandRule {
     pub capabilities: Vec<(Resource, Operation)>,
     pub risk: RiskLevel,
     pub verb: Box<str>,
     pub noun: Box<str>,
+    /// What the rubric counts beside it.
+    pub signs: Signs,
 }
 
 impl CommandRule {
     fn read(text: &str) -> Result<Self, Error> {
-        let faulty = || Error::input("program", format!("{text:?}: expected \"resource:operation RISK verb_noun\""));
+        let faulty =
+            || Error::input("program", format!("{text:?}: expected \"resource:operation RISK verb_noun [sign]\""));
         let mut parts = text.split_whitespace();
-        let (Some(capabilities), Some(risk), Some(action), None) =
-            (parts.next(), parts.next(), parts.next(), parts.next())
-        else {
+        let (Some(capabilities), Some(risk), Some(action)) = (parts.next(), parts.next(), parts.next()) else {
             return Err(faulty());
         };
+        let mut signs = Signs::default();
+        for word in parts {
+            signs.add(Sign::from_word(word).ok_or_else(faulty)?);
+        }
         let capabilities = capabilities
             .split(',')
             .map(|pair| {
@@ -210,7 +219,8 @@ impl CommandRule {
             })
             .collect::<Result<Vec<_>, Error>>()?;
         let (verb, noun) = action.split_once('_').ok_or_else(faulty)?;
-        Ok(Self { capabilities, risk: risk.parse().map_err(|_| faulty())?, verb: verb.into(), noun: noun.into() })
+        let risk = risk.parse().map_err(|_| faulty())?;
+        Ok(Self { capabilities, risk, verb: verb.into(), noun: noun.into(), signs })
     }
 }
 
@@ -246,7 +256,13 @@ mod tests {
 
     #[test]
     fn a_rule_that_does_not_read_says_what_was_expected() {
-        for text in ["file:read LOW", "file LOW read_file", "file:read MILD read_file", "file:read LOW read"] {
+        for text in [
+            "file:read LOW",
+            "file LOW read_file",
+            "file:read MILD read_file",
+            "file:read LOW read",
+            "file:read LOW read_file mild",
+        ] {
             assert!(CommandRule::read(text).unwrap_err().to_string().contains("expected"), "{text}");
         }
     }

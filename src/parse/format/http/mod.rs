@@ -28,7 +28,6 @@ pub(super) fn read(text: &str, lexicon: &Lexicon) -> Option<Reading> {
 }
 
 /// The acts of a call that another reader found, `curl` for one.
-#[cfg_attr(not(test), expect(dead_code, reason = "for the shell's reader of curl"))]
 pub(super) fn call(method: &str, url: &str, body: Option<&str>, lexicon: &Lexicon) -> Vec<Act> {
     let request = Request { method: method.to_ascii_uppercase(), target: url.to_owned(), headers: Vec::new(), body };
     let reading = Reader::of(&request, lexicon).reading;
@@ -40,6 +39,11 @@ pub(super) fn call(method: &str, url: &str, body: Option<&str>, lexicon: &Lexico
         .into_iter()
         .map(|act| if moves(&act) { act.clone().at_risk(risk::assess(&act, &facts).level) } else { act });
     acts.collect()
+}
+
+/// Whether a word is a method, in whatever case.
+pub(super) fn is_method(word: &str) -> bool {
+    word.len() <= LONGEST_METHOD && known::method(&word.to_ascii_uppercase()).is_some()
 }
 
 struct Reader<'l> {
@@ -131,7 +135,7 @@ impl<'l> Reader<'l> {
         if known::holds("commands", key) && !value.is_empty() {
             let act = Act::new("run", "command", Resource::System, Operation::Execute, 0.7).at_risk(RiskLevel::High);
             self.reading.push(act.told_by(key).named_by(value));
-            self.absorb(shell::read(value, self.lexicon));
+            self.absorb(shell::read_in_request(value, self.lexicon));
         } else if known::holds("statements", key) {
             self.absorb(sql::read_anyway(value));
         } else if known::holds("actions", key) {
@@ -210,6 +214,7 @@ fn overridden(request: &Request<'_>, address: &Address, body: &[Pair]) -> Option
     known::method(&method).map(|_| method)
 }
 
+const LONGEST_METHOD: usize = 16;
 /// Pieces of a value that are tried as statements.
 const MOST_PIECES: usize = 64;
 

@@ -8,6 +8,16 @@ use crate::parse::sign::Sign;
 use super::{Shell, View};
 
 impl Shell<'_, '_> {
+    /// `ri -r -fo x`: an alias of PowerShell's that something else may be called, too. Its parameters tell.
+    pub(super) fn aliased_cmdlet(&mut self, name: &str, arguments: View<'_>, depth: usize) -> bool {
+        let tells = |flag: &&str| is_parameter(flag, "-recurse") || is_parameter(flag, "-force");
+        if name.len() > LONGEST_ALIAS || !arguments.texts.iter().take(MOST_PARAMETERS).any(tells) {
+            return false;
+        }
+        let [cmdlet, ..] = dangers::parts("cmdlet_aliases", name) else { return false };
+        self.cmdlet(cmdlet, arguments, depth)
+    }
+
     /// Reads a command of the form `Verb-Noun`. Returns whether it is one.
     pub(super) fn cmdlet(&mut self, whole: &str, arguments: View<'_>, depth: usize) -> bool {
         let Some((verb, noun)) = parts(whole) else { return false };
@@ -29,7 +39,10 @@ impl Shell<'_, '_> {
         if operation == Operation::Execute {
             act.risk = Some(RiskLevel::Medium);
         }
-        if operation == Operation::Delete && has(&["-recurse", "-force", "-all"]) {
+        if operation == Operation::Delete
+            && (has(&["-all"])
+                || arguments.texts.iter().any(|flag| is_parameter(flag, "-recurse") || is_parameter(flag, "-force")))
+        {
             act.risk = Some(RiskLevel::High);
             act.signs.add(Sign::Force);
         }
@@ -63,6 +76,16 @@ impl Shell<'_, '_> {
         self.reading.push(act);
         true
     }
+}
+
+/// A parameter in full or as its start, as far as that is no other one's: `-r`, `-Rec`, `-fo`, `-Force:$true`.
+fn is_parameter(flag: &str, parameter: &str) -> bool {
+    if !flag.starts_with('-') {
+        return false;
+    }
+    let name = flag.split(':').next().unwrap_or(flag);
+    let least = if parameter == "-recurse" { 2 } else { 3 };
+    name.len() >= least && parameter.get(..name.len()).is_some_and(|start| name.eq_ignore_ascii_case(start))
 }
 
 /// Whether a first word has the form of one and a verb that PowerShell knows.
@@ -99,3 +122,7 @@ fn resource(noun: &str) -> Resource {
         .and_then(|(_, resource)| resource.parse().ok())
         .unwrap_or(Resource::System)
 }
+
+/// Arguments among which the parameters are looked for that tell an alias.
+const MOST_PARAMETERS: usize = 32;
+const LONGEST_ALIAS: usize = 5;

@@ -108,6 +108,9 @@ impl Shell<'_, '_> {
         if let Some(place) = arguments.iter().position(|flag| is_command(flag)) {
             let text = arguments.get(place + 1..).unwrap_or(&[]).join(" ");
             self.line(text.trim_matches(['{', '}', '&', ' ']), depth + 1);
+        } else if let Some(place) = arguments.iter().position(|word| !word.starts_with(['-', '/'])) {
+            // What is no parameter's value is the command: it is read as one in any case.
+            self.line(&arguments.get(place..).unwrap_or(&[]).join(" "), depth + 1);
         }
         let encoded = arguments.iter().position(|flag| {
             flag.len() > 1 && "-encodedcommand".starts_with(&flag.to_ascii_lowercase())

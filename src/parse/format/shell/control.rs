@@ -39,7 +39,10 @@ impl Shell<'_, '_> {
         }
         let opens = matches!(name, "chmod" | "chown" | "chgrp" | "setfacl" | "chattr")
             && (arguments.iter().any(|argument| place::is_whole(argument) || place::is_system(argument))
-                || opens_to_all(arguments));
+                || opens_to_all(arguments))
+            || matches!(name, "install" | "mkdir" | "mkfifo")
+                && given_mode(arguments).is_some_and(|mode| opens_to_all(&[mode]));
+        self.empties(name, arguments);
         if name == "git" && arguments.contains(&"push") {
             self.pushes(arguments);
         }
@@ -61,13 +64,40 @@ impl Shell<'_, '_> {
                 .push(Act::new("change", "mode", Resource::Permission, Operation::Admin, 0.9).at_risk(RiskLevel::High));
         }
         let recurses = name == "rmdir" && arguments.iter().any(|argument| argument.eq_ignore_ascii_case("/s"));
-        if recurses
-            || matches!(name, "rm" | "rmdir" | "unlink" | "truncate" | "shred")
-                && arguments.iter().any(|argument| place::is_system(argument) || place::is_secret(argument))
-        {
-            self.reading
-                .push(Act::new("delete", "file", Resource::File, Operation::Delete, 0.9).at_risk(RiskLevel::High));
+        let reaches = matches!(name, "rm" | "rmdir" | "unlink" | "truncate" | "shred")
+            && arguments.iter().any(|argument| place::is_system(argument) || place::is_secret(argument));
+        if recurses || reaches {
+            let mut act = Act::new("delete", "file", Resource::File, Operation::Delete, 0.9).at_risk(RiskLevel::High);
+            if recurses {
+                act.signs.add(Sign::Force);
+            }
+            self.reading.push(act);
         }
+    }
+
+    /// Nothing is put in a file's place, and what tells of deeds done is taken away.
+    fn empties(&mut self, name: &str, arguments: &[&str]) {
+        let replaces = arguments.contains(&"/dev/null")
+            && arguments.last() != Some(&"/dev/null")
+            && dangers::holds("empty_sources", name);
+        if !replaces && !dangers::holds("trace_removers", name) {
+            return;
+        }
+        if replaces {
+            let act = Act::new("truncate", "file", Resource::File, Operation::Delete, 0.8).at_risk(RiskLevel::Medium);
+            let target = arguments.last().copied().unwrap_or("");
+            self.reading.push(act.told_by("/dev/null").named_by(target));
+        }
+        if let Some(trace) = arguments.iter().find(|argument| is_trace(argument)) {
+            self.hides(name, trace);
+        }
+    }
+
+    /// A trace of what was done goes.
+    pub(super) fn hides(&mut self, told: &str, trace: &str) {
+        let act = Act::new("delete", "traces", Resource::File, Operation::Delete, 0.8).at_risk(RiskLevel::Medium);
+        self.reading.facts.show(Sign::Conceal, trace);
+        self.reading.push(act.marked(Sign::Conceal).told_by(told).named_by(trace));
     }
 
     /// `git push origin :branch` removes it, `+branch` overwrites it.
@@ -82,6 +112,19 @@ impl Shell<'_, '_> {
             }
         }
     }
+}
+
+/// Whether a file tells what was done: a shell's history, a log of who was there.
+pub(super) fn is_trace(path: &str) -> bool {
+    dangers::holds("trace_files", super::base_name(path))
+}
+
+/// The mode that a program is told to give: `-m 4755`, `-m4755`, `--mode=4755`.
+fn given_mode<'w>(arguments: &[&'w str]) -> Option<&'w str> {
+    arguments.iter().enumerate().find_map(|(place, argument)| match *argument {
+        "-m" | "--mode" => arguments.get(place + 1).copied(),
+        other => ["--mode=", "-m"].iter().find_map(|flag| other.strip_prefix(flag)),
+    })
 }
 
 /// `777`, `o+w`, `u+s`: more than the owner, or more than a user.

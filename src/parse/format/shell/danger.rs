@@ -29,6 +29,7 @@ impl Shell<'_, '_> {
     /// Assignments before a command that make it run something else.
     pub(super) fn assignments(&mut self, words: &[&str]) {
         for word in words.iter().take_while(|word| is_assignment(word)) {
+            self.note_variable(word);
             if is_hostile_variable(word) {
                 self.unclear("environment", word);
             }

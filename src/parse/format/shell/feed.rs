@@ -1,7 +1,7 @@
 //! What a command is handed to read: by a pipe, a redirection, a here-document.
 
 use crate::model::{Operation, Resource, RiskLevel};
-use crate::parse::format::{dangers, sql};
+use crate::parse::format::{dangers, place, sql};
 use crate::parse::reading::Act;
 use crate::parse::sign::Sign;
 
@@ -14,6 +14,15 @@ impl Shell<'_, '_> {
         let Some(command) = script.commands.get(place) else { return };
         if command.feed == Feed::None && command.reads.is_empty() && command.texts.is_empty() && !view.is_dynamic() {
             return;
+        }
+        if command.feed != Feed::None || !command.texts.is_empty() {
+            self.note_fed(script, place, command, view.texts);
+        }
+        if self.first_download.is_some() && command.feed != Feed::None {
+            let program = view.texts.iter().find(|word| !dangers::holds("wrappers", base_name(word)));
+            if let Some(applier) = program.filter(|word| dangers::holds("appliers", base_name(word))) {
+                self.piped_program(place, applier);
+            }
         }
         let Some((name, arguments)) = fed_program(view) else { return };
         let texts = command.texts.iter().map(|text| text.text.clone());
@@ -35,6 +44,7 @@ impl Shell<'_, '_> {
         }
         let script_file = arguments.texts.iter().position(|argument| !argument.starts_with('-'));
         let reads_input = script_file.is_none()
+            || dangers::holds("schedulers", &name)
             || arguments.texts.iter().any(|argument| matches!(*argument, "-" | "-s" | "/dev/stdin"));
         if script_file.and_then(|place| arguments.words.get(place)).is_some_and(|word| word.dynamic)
             && !arguments.texts.iter().any(|text| text.starts_with("-c"))
@@ -61,6 +71,55 @@ impl Shell<'_, '_> {
             }
             (..) => self.piped_program(place, &name),
         }
+    }
+
+    /// What the command writes into a file that the line may run later on.
+    pub(super) fn note_written(&mut self, script: &Script, place: usize) {
+        let Some(command) = script.commands.get(place).filter(|_| script.commands.len() > 1) else { return };
+        // INVARIANT: one file for each command, so that no text is kept twice.
+        let Some(target) = command
+            .writes
+            .last()
+            .filter(|target| !target.text.starts_with(['/', '&']) || place::is_open_to_all(&target.text))
+        else {
+            return;
+        };
+        let text = output::written(&script.commands, place);
+        self.keep_written(&target.text, text);
+    }
+
+    /// Keeps a file's text; of one that is written twice only that it is written.
+    pub(super) fn keep_written(&mut self, file: &str, text: Option<String>) {
+        let known = self.written.entry(base_name(file).to_owned());
+        known.and_modify(|known| *known = None).or_insert(text);
+    }
+
+    /// A file that the line itself has written, run as a program or by an interpreter.
+    pub(super) fn runs_written(&mut self, whole: &str, arguments: View<'_>, depth: usize) {
+        if self.written.is_empty() {
+            return;
+        }
+        let name = base_name(whole);
+        let interprets = || dangers::holds("interpreters", name) || dangers::holds("shells", name);
+        let file = if self.written.contains_key(name) {
+            Some(name)
+        } else if interprets() {
+            let mut files = arguments.texts.iter().take(MOST_SCRIPT).map(|word| base_name(word));
+            files.find(|file| self.written.contains_key(*file))
+        } else {
+            None
+        };
+        // INVARIANT: it is read once, however often it runs.
+        let Some((file, text)) = file.and_then(|file| self.written.remove_entry(file)) else { return };
+        let Some(text) = text else {
+            self.unclear("written_script", &file);
+            return;
+        };
+        let named = text.strip_prefix("#!").and_then(|rest| rest.lines().next()).map_or(name, |line| {
+            base_name(line.split_whitespace().find(|word| !word.ends_with("/env")).unwrap_or(line))
+        });
+        let is_code = dangers::holds("interpreters", named) && !dangers::holds("shells", named);
+        self.told(named, &text, !is_code, depth);
     }
 
     /// A program in the line itself, handed to what runs it.
@@ -139,7 +198,7 @@ impl Shell<'_, '_> {
 }
 
 /// What is piped into the command, and whether a decoder stands before it.
-fn piped(script: &Script, place: usize) -> Option<(String, bool)> {
+pub(super) fn piped(script: &Script, place: usize) -> Option<(String, bool)> {
     let Feed::From(before) = script.commands.get(place)?.feed else { return None };
     let text = output::of_place(&script.commands, before)?;
     let program = script.commands.get(before)?.words.first()?;
@@ -173,5 +232,7 @@ fn fed_program(view: View<'_>) -> Option<(String, View<'_>)> {
     Some((known.to_owned(), program.from(1)))
 }
 
+/// Arguments of an interpreter among which its script is looked for.
+const MOST_SCRIPT: usize = 16;
 /// Words in which the program that a remote one is handed is looked for.
 const MOST_WRAPPED: usize = 16;

@@ -19,7 +19,7 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
         // "> file" empties it.
         return true;
     }
-    let Some(whole) = words.next() else { return false };
+    let Some(whole) = words.next() else { return sets_and_goes_on(opened, lexicon) };
     if text.starts_with("$ ") || whole.starts_with("./") || is_script(line) {
         return true;
     }
@@ -86,7 +86,12 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
         return is_english == 0 && (arguments.iter().any(looks_technical) || has_subcommand())
             || only_word && first.len() <= 4;
     }
-    is_english == 0 || only_word
+    is_english == 0 || only_word || {
+        // "aws s3 sync a b": no sentence begins with a program and its subcommand.
+        let arguments: Vec<&str> = line.split_whitespace().skip(1).take(MOST_SUBCOMMAND).collect();
+        arguments.len() > 1
+            && lexicon.programs.get(first).is_some_and(|program| program.subcommand(&arguments).is_some())
+    }
 }
 
 /// A capital, an English word, and nothing that a shell would make something of: the quick answer for most sentences.
@@ -140,13 +145,23 @@ fn expands(line: &str) -> bool {
 
 /// Whether a command follows a semicolon or a pipe: a program that is no English word, or what only running tells.
 fn goes_on(line: &str, lexicon: &Lexicon) -> bool {
-    line.split([';', '\n', '|', '&']).skip(1).take(MOST_PARTS).any(|part| {
+    line.split([';', '\n', '\r', '|', '&']).skip(1).take(MOST_PARTS).any(|part| {
         let first = part.split_whitespace().next().unwrap_or("");
         first.starts_with('$') && is_unknown_until_run(first)
             || lexicon.programs.knows(base_name(first))
                 && first.len() > 1
                 && (lexicon.word(first).is_none() || dangers::holds("never_english", first))
     })
+}
+
+/// `a=rm;$a`: an assignment, and in the same breath what is run.
+fn sets_and_goes_on(line: &str, lexicon: &Lexicon) -> bool {
+    let mut parts = line.split([';', '\n', '\r', '&']);
+    parts.next().is_some_and(is_assignment)
+        && parts.take(MOST_PARTS).any(|part| {
+            let first = part.split_whitespace().next().unwrap_or("");
+            first.starts_with('$') || lexicon.programs.knows(base_name(first))
+        })
 }
 
 /// A first word that is another one once the shell has read it. A sum of money is none.
@@ -166,6 +181,8 @@ fn stops_the_machine<'w>(first: &str, mut words: impl Iterator<Item = &'w str>) 
         && words.next().is_none_or(|next| next == "now" || next.starts_with(['+', '-']))
 }
 
+/// Words in which a subcommand is looked for.
+const MOST_SUBCOMMAND: usize = 4;
 /// Parts of a line in which a command is looked for.
 const MOST_PARTS: usize = 16;
 

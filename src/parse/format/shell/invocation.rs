@@ -1,7 +1,7 @@
 //! One program with its arguments: what its subcommand and flags make of it.
 
 use crate::model::{Operation, Resource, RiskLevel};
-use crate::parse::format::{name, place};
+use crate::parse::format::{dangers, name, place};
 use crate::parse::lexicon::{Form, Lexicon};
 use crate::parse::programs::{CommandRule, FlagRule, Program};
 use crate::parse::reading::Act;
@@ -39,6 +39,7 @@ impl Invocation<'_> {
             },
         };
         self.widen(&mut acts);
+        self.administrators(&mut acts);
         let told = match flag.filter(|_| subcommand.is_none() || is_scoped) {
             Some(flag) => Some(flag),
             None => plain.first().copied().filter(|_| subcommand.is_some() || self.program.resource.is_some()),
@@ -87,11 +88,20 @@ impl Invocation<'_> {
     /// The riskiest rule of a flag that decides, the least risk, and the only risk that flags leave.
     fn flags(&self, plain: &[&str]) -> Decision<'_> {
         let (mut deciding, mut is_scoped, mut least, mut only): Decision<'_> = (None, false, None, None);
-        let scoped = plain.first().filter(|_| self.program.has_scoped_flags());
+        let scopes = self.program.scoped_words().min(plain.len());
+        let mut scoped = String::new();
         // Behind a bare "--" nothing is a flag any more.
         let before_end = self.arguments.iter().take_while(|argument| **argument != "--");
         for &argument in before_end.filter(|argument| argument.starts_with('-') || argument.contains('=')) {
-            let own = scoped.and_then(|sub| self.program.flag(&format!("{sub} {argument}")));
+            let own = (1..=scopes).rev().find_map(|words| {
+                scoped.clear();
+                for word in plain.iter().take(words) {
+                    scoped.push_str(word);
+                    scoped.push(' ');
+                }
+                scoped.push_str(argument);
+                self.program.flag(&scoped)
+            });
             match own.or_else(|| self.program.flag(argument)) {
                 Some(FlagRule::Is(rule)) if deciding.is_none_or(|(known, _)| rule.risk > known.risk) => {
                     (deciding, is_scoped) = (Some((rule, argument)), own.is_some());
@@ -133,6 +143,25 @@ impl Invocation<'_> {
             let is_root = self.arguments.iter().any(|argument| !argument.starts_with('-') && place::is_whole(argument));
             act.risk = act.risk.max(Some(if is_root { RiskLevel::Critical } else { RiskLevel::High }));
             act.signs.add(if is_root { Sign::Whole } else { Sign::Force });
+        }
+    }
+
+    /// A role or a policy that gives an administrator's rights makes a grant of it the greatest there is.
+    fn administrators(&self, acts: &mut [Act]) {
+        for act in
+            acts.iter_mut().filter(|act| (act.resource, act.operation) == (Resource::Permission, Operation::Admin))
+        {
+            // What a flag is given, joined to it or behind it.
+            let mut values =
+                self.arguments.iter().enumerate().filter_map(|(place, argument)| match argument.split_once('=') {
+                    Some((flag, value)) if flag.starts_with('-') => Some(value),
+                    None if argument.starts_with("--") => self.arguments.get(place + 1).copied(),
+                    _ => None,
+                });
+            if values.any(is_administrator_role) {
+                act.signs.add(Sign::Administrator);
+                act.risk = Some(RiskLevel::Critical);
+            }
         }
     }
 
@@ -182,6 +211,14 @@ pub(super) fn settle(act: &mut Act) {
     }
 }
 
+/// `arn:aws:iam::aws:policy/AdministratorAccess`, `roles/owner`, `cluster-admin`, `Owner`.
+fn is_administrator_role(value: &str) -> bool {
+    value.len() <= LONGEST_ROLE && {
+        let role = value.rsplit('/').next().unwrap_or(value).to_ascii_lowercase();
+        dangers::holds("administrator_roles", &role.replace(' ', "-"))
+    }
+}
+
 /// `-Rf`, `-rvf`, `-r`.
 fn is_forcing_cluster(argument: &str) -> bool {
     argument.strip_prefix('-').is_some_and(|letters| {
@@ -200,12 +237,14 @@ pub(super) fn from_rule(rule: &CommandRule) -> Vec<Act> {
         .iter()
         .enumerate()
         .map(|(place, &(resource, operation))| {
-            let act = Act::new(&rule.verb, &rule.noun, resource, operation, 0.9);
+            let mut act = Act::new(&rule.verb, &rule.noun, resource, operation, 0.9);
+            act.signs = rule.signs;
             // The stated risk is the first capability's; what comes along follows the rubric, at most that.
             if place == 0 { act.at_risk(rule.risk) } else { act.at_risk(RiskLevel::Low) }
         })
         .collect()
 }
 
+const LONGEST_ROLE: usize = 256;
 /// Words of subcommands that are read.
 const MOST_WORDS: usize = 16;

@@ -140,7 +140,8 @@ impl Lexer<'_> {
         }
         while let Some(byte) = self.peek() {
             match byte {
-                b' ' | b'\t' | b'\r' => self.at += 1,
+                b' ' | b'\t' => self.at += 1,
+                b'\r' if self.peek_at(1) == Some(b'\n') => self.at += 1,
                 b'\\' if self.peek_at(1) == Some(b'\n') => self.at += 2,
                 b'#' => self.skip_line(),
                 b'<' if !state.test && self.placeholder().is_some() => self.word(&mut state, depth),
@@ -149,9 +150,10 @@ impl Lexer<'_> {
                     self.at += 1;
                     self.redirection(&mut state, depth);
                 }
-                b'&' | b'|' | b'(' | b')' | b'\n' if state.test => self.at += 1,
+                b'&' | b'|' | b'(' | b')' | b'\n' | b'\r' if state.test => self.at += 1,
                 b'<' | b'>' if state.test && self.peek_at(1) != Some(b'(') => self.at += 1,
-                b'\n' => {
+                // A lone carriage return overwrites on a screen what stood before it: no line is read past it.
+                b'\n' | b'\r' => {
                     self.at += 1;
                     self.finish(&mut state);
                     self.bodies(depth);
@@ -277,7 +279,7 @@ impl Lexer<'_> {
 
     fn skip_line(&mut self) {
         let rest = self.text.get(self.at..self.end).unwrap_or("");
-        self.at += rest.find('\n').unwrap_or(rest.len());
+        self.at += rest.find(['\n', '\r']).unwrap_or(rest.len());
     }
 
     /// Takes the character at hand, of whatever length.

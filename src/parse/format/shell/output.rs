@@ -16,6 +16,9 @@ pub(super) fn of_list(commands: &[Command], first: usize) -> Option<String> {
             (_, Feed::From(place)) if place + 1 == first + offset => {}
             _ => return None,
         }
+        if !command.writes.is_empty() {
+            return None;
+        }
         text = Some(of_command(command, text.as_deref())?);
     }
     Some(text.unwrap_or_default())
@@ -34,6 +37,17 @@ pub(super) fn of_place(commands: &[Command], place: usize) -> Option<String> {
     None
 }
 
+/// What the command at this place writes into its file.
+pub(super) fn written(commands: &[Command], place: usize) -> Option<String> {
+    let command = commands.get(place)?;
+    let input = match command.feed {
+        Feed::None => None,
+        Feed::From(before) => Some(of_place(commands, before)?),
+        Feed::Group => return None,
+    };
+    of_command(command, input.as_deref())
+}
+
 /// Whether a text was made unreadable before it is handed on.
 pub(super) fn is_decoder(name: &str) -> bool {
     matches!(name, "base64" | "base32" | "xxd" | "openssl" | "rev" | "tr")
@@ -45,7 +59,7 @@ fn of_command(command: &Command, input: Option<&str>) -> Option<String> {
         .iter()
         .map(|word| if word.dynamic { None } else { Some(word.text.as_str()) })
         .collect::<Option<_>>()?;
-    if !command.writes.is_empty() || !command.reads.is_empty() {
+    if !command.reads.is_empty() {
         return None;
     }
     let input = command.texts.last().map(|text| text.text.as_str()).or(input);

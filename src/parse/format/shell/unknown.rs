@@ -13,8 +13,9 @@ use crate::parse::lexicon::Form;
 use crate::parse::reading::Act;
 use crate::parse::sign::Sign;
 
+use super::command::Outer;
 use super::invocation::settle;
-use super::{Outer, Shell, View, base_name};
+use super::{Shell, View, base_name};
 
 impl Shell<'_, '_> {
     /// An unknown program. Returns where in its view a command begins that it may run.
@@ -30,6 +31,7 @@ impl Shell<'_, '_> {
         }
         self.dangers(base_name(whole), arguments, depth);
         self.runs_download(whole, arguments);
+        self.runs_written(whole, arguments, depth);
         if matches!(whole, "command" | "program" | "program_name" | "arguments_source") {
             // A documentation's placeholder: some named program.
             self.reading.push(Act::new("run", "program", Resource::System, Operation::Execute, 0.7));
@@ -133,7 +135,8 @@ impl Shell<'_, '_> {
 
 /// A name as programs have them.
 fn is_plain_name(name: &str) -> bool {
-    !name.starts_with('.')
+    !name.is_empty()
+        && !name.starts_with('.')
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b':' | b'@' | b'['))

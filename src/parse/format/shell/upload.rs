@@ -2,6 +2,7 @@
 
 use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::format::{dangers, place};
+use crate::parse::programs::Program;
 use crate::parse::reading::Act;
 use crate::parse::sign::Sign;
 
@@ -58,9 +59,6 @@ impl Shell<'_, '_> {
                 files.push(argument);
             }
         }
-        if is_request && let Some(method) = method(arguments.texts) {
-            self.request(name, method);
-        }
         if is_copy {
             sends = arguments.texts.last().is_some_and(|last| last.contains(':'));
             if !sends {
@@ -79,17 +77,6 @@ impl Shell<'_, '_> {
             let act = Act::new("upload", "system_file", Resource::Web, Operation::Send, 0.8).at_risk(RiskLevel::High);
             self.reading.push(act.marked(Sign::Sensitive).told_by(name).named_by(file));
         }
-    }
-
-    /// A request by a method of its own.
-    fn request(&mut self, name: &str, method: &str) {
-        let operation = match method.to_ascii_uppercase().as_str() {
-            "DELETE" => Operation::Delete,
-            "PUT" | "PATCH" => Operation::Write,
-            _ => return,
-        };
-        let act = Act::new("request", "url", Resource::Web, operation, 0.8).at_risk(RiskLevel::Medium);
-        self.reading.push(act.told_by(name).named_by(method));
     }
 
     /// The names under which a download lies on the disk.
@@ -133,14 +120,72 @@ impl Shell<'_, '_> {
             self.reading.push(act.marked(Sign::Downloaded).told_by(whole));
         }
     }
+
+    /// Code that a program fetches from an address, not from its registry, and runs.
+    pub(super) fn runs_remote(&mut self, name: &str, program: &Program, arguments: &[&str]) {
+        // Most commands have nothing in them that could be an address.
+        if !arguments.iter().any(|word| word.contains(['@', ':'])) {
+            return;
+        }
+        let runs = dangers::parts("remote_runners", name);
+        let installs = dangers::parts("remote_installers", name);
+        if runs.is_empty() && installs.is_empty() {
+            return;
+        }
+        let holds = |list: &[String], word: &str| list.iter().any(|known| known == word);
+        // How many plain words more may be the code: the first behind the subcommand, or each.
+        let mut left = if holds(runs, "*") {
+            1
+        } else if holds(installs, "*") {
+            usize::MAX
+        } else {
+            0
+        };
+        let mut before = "";
+        for argument in arguments.iter().copied().take(MOST_ARGUMENTS) {
+            let (flag, value) = match argument.split_once('=').filter(|_| argument.starts_with('-')) {
+                Some((flag, value)) => (flag, value),
+                None if argument.starts_with('-') => ("", ""),
+                None => (std::mem::take(&mut before), argument),
+            };
+            let names_code = dangers::holds("remote_flags", flag);
+            let is_plain = value == argument
+                && !names_code
+                && !program.takes_value(flag)
+                && !dangers::holds("address_flags", flag);
+            if (names_code || is_plain && left > 0) && is_remote_code(value) {
+                let is_code = program
+                    .rule
+                    .as_ref()
+                    .and_then(|rule| rule.capabilities.first())
+                    .is_some_and(|(resource, _)| *resource == Resource::Code);
+                let resource = if is_code { Resource::Code } else { Resource::System };
+                let act = Act::new("run", "download", resource, Operation::Execute, 0.8).at_risk(RiskLevel::High);
+                self.reading.push(act.marked(Sign::Downloaded).told_by(name).named_by(value));
+                return;
+            }
+            if is_plain {
+                left = if holds(runs, argument) {
+                    1
+                } else if holds(installs, argument) {
+                    usize::MAX
+                } else {
+                    left.saturating_sub(1)
+                };
+            }
+            before = if argument.starts_with('-') && value.is_empty() { argument } else { "" };
+        }
+    }
 }
 
-/// The method of `-X DELETE`, `-XDELETE`, `--request=DELETE`, `--method=DELETE`.
-fn method<'w>(arguments: &[&'w str]) -> Option<&'w str> {
-    arguments.iter().enumerate().find_map(|(place, argument)| match *argument {
-        "-X" | "--request" | "--method" => arguments.get(place + 1).copied(),
-        other => ["--request=", "--method=", "-X"].iter().find_map(|flag| other.strip_prefix(flag)),
-    })
+/// `https://x/a.ts`, `git+ssh://x`, `github:a/b`, `example.com/x@latest`: no name of a registry's.
+fn is_remote_code(word: &str) -> bool {
+    word.contains("://") && !word.starts_with("file:")
+        || ["git+", "github:", "gitlab:", "bitbucket:", "gist:"].iter().any(|start| word.starts_with(start))
+        || word
+            .split_once('@')
+            .and_then(|(path, _)| path.split_once('/'))
+            .is_some_and(|(host, _)| host.contains('.') && !host.starts_with('.'))
 }
 
 /// `@file`, `name=@file`, `name=<file`: a value that names a file rather than being the data.

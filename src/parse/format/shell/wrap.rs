@@ -54,7 +54,11 @@ fn by(wraps: &Wraps, program: &Program, arguments: &[&str], from: usize) -> Opti
         Wraps::AfterWord(word) => {
             let place =
                 arguments.iter().skip(from).take(MOST_BEFORE).position(|argument| *argument == &**word)? + from + 1;
-            (place < arguments.len()).then_some(Inner::Rest(place))
+            match arguments.get(place..)? {
+                [text, ..] if text.contains(char::is_whitespace) => Some(Inner::Text((*text).to_owned(), place)),
+                [] => None,
+                _ => Some(Inner::Rest(place)),
+            }
         }
         Wraps::After { plain, text } => {
             let place = first_plain(program, arguments, from, *plain)?;

@@ -52,14 +52,21 @@ impl Lexer<'_> {
             draft.end(words);
             return;
         }
+        let separators = match self.variables.get("IFS") {
+            Some(Variable::Known(value)) if value.len() <= MOST_SEPARATORS => Some(value.as_str()),
+            Some(_) => None,
+            None => Some(""),
+        };
         let known = match self.variables.get(name) {
-            Some(Variable::Known(value)) if value.len() <= self.budget => Some(value.clone()),
+            Some(Variable::Known(value)) if value.len() <= self.budget && (!bare || separators.is_some()) => {
+                Some(value.clone())
+            }
             _ => None,
         };
         if let Some(value) = &known {
             self.budget -= value.len();
         }
-        Self::put(draft, words, known.as_deref(), "", bare);
+        Self::put_cut(draft, words, known.as_deref(), bare, separators.unwrap_or(""));
         if known.is_none() {
             draft.push_unknown("$");
             draft.push_str(name);
@@ -68,17 +75,20 @@ impl Lexer<'_> {
 
     /// Puts a known text into the draft, cut at its blanks outside quotes.
     fn put(draft: &mut Draft, words: &mut Vec<Word>, text: Option<&str>, unknown: &str, bare: bool) {
-        let Some(text) = text else {
-            if !unknown.is_empty() {
-                draft.push_unknown(unknown);
-            }
-            return;
-        };
+        if text.is_none() && !unknown.is_empty() {
+            draft.push_unknown(unknown);
+        }
+        Self::put_cut(draft, words, text, bare, "");
+    }
+
+    /// The same, cut at these separators, too.
+    fn put_cut(draft: &mut Draft, words: &mut Vec<Word>, text: Option<&str>, bare: bool, separators: &str) {
+        let Some(text) = text else { return };
         if !bare {
             draft.push_str(text);
             return;
         }
-        for (place, part) in text.split(char::is_whitespace).enumerate() {
+        for (place, part) in text.split(|c: char| c.is_whitespace() || separators.contains(c)).enumerate() {
             if place > 0 {
                 draft.end(words);
             }
@@ -258,3 +268,6 @@ impl Lexer<'_> {
         }
     }
 }
+
+/// Separators (`IFS`) at which a variable is cut; what more would come to is not read.
+const MOST_SEPARATORS: usize = 8;

@@ -1,0 +1,177 @@
+//! Requests that `curl` and its like make: their method, address and data are put
+//! together and read by the reader of HTTP, so that a command line and a request
+//! line say the same of the same request.
+
+use crate::parse::format::{dangers, http};
+use crate::parse::programs::Program;
+use crate::parse::reading::Act;
+
+use super::Shell;
+
+impl Shell<'_, '_> {
+    /// What the requests of a command do. None where it names no address.
+    pub(super) fn requested(&self, name: &str, program: &Program, arguments: &[&str]) -> Option<Vec<Act>> {
+        if self.in_request || arguments.is_empty() {
+            return None;
+        }
+        let is_interface =
+            dangers::parts("interface_callers", name).iter().any(|sub| arguments.first() == Some(&sub.as_str()));
+        if !is_interface && !dangers::holds("requesters", name) {
+            return None;
+        }
+        let mut call = Call { is_itemised: dangers::holds("item_requesters", name), ..Call::default() };
+        let values = dangers::parts("request_values", name);
+        let takes_value = |flag: &str| program.takes_value(flag) || values.iter().any(|known| known == flag);
+        let arguments = arguments.get(usize::from(is_interface)..).unwrap_or(&[]);
+        let mut flag = "";
+        for &argument in arguments {
+            if !flag.is_empty() {
+                call.flag(std::mem::take(&mut flag), argument);
+            } else if let Some((flag, value)) = argument.split_once('=').filter(|_| argument.starts_with("--")) {
+                call.flag(flag, value);
+            } else if argument.starts_with('-') && argument.len() > 1 {
+                match joined(argument).filter(|(letter, _)| takes_value(letter)) {
+                    Some((letter, "")) => flag = letter,
+                    Some((letter, value)) => call.flag(letter, value),
+                    None if takes_value(argument) => flag = argument,
+                    None => call.switch(argument),
+                }
+            } else {
+                call.plain(argument);
+            }
+        }
+        if call.addresses.is_empty() {
+            return None;
+        }
+        let method = call.method();
+        let body = call.body();
+        let body = Some(body.as_str()).filter(|body| !body.is_empty() && !call.in_address);
+        let mut acts = Vec::new();
+        for address in &call.addresses {
+            if is_interface && !address.contains("://") {
+                // An interface's own paths have no host.
+                let path = format!("/{}", address.trim_start_matches('/'));
+                acts.extend(http::call(method, &path, body, self.lexicon));
+            } else {
+                acts.extend(http::call(method, address, body, self.lexicon));
+            }
+        }
+        Some(acts)
+    }
+}
+
+/// A request in the making.
+#[derive(Default)]
+struct Call<'w> {
+    method: Option<&'w str>,
+    /// What the flags make of a request without a stated method.
+    implied: Option<&'static str>,
+    addresses: Vec<&'w str>,
+    data: Vec<&'w str>,
+    /// The data goes into the address: `curl -G`.
+    in_address: bool,
+    /// Plain arguments behind the address are the data: `http x.example a=1`.
+    is_itemised: bool,
+}
+
+impl<'w> Call<'w> {
+    /// A flag with its value.
+    fn flag(&mut self, flag: &str, value: &'w str) {
+        match flag {
+            "-X" | "--request" | "--method" => self.method = Some(value),
+            "--url" => self.address(value),
+            _ if dangers::holds("data_flags", flag) || dangers::holds("field_flags", flag) => {
+                self.implied = self.implied.or(Some("POST"));
+                self.datum(value);
+            }
+            "-T" | "--upload-file" => self.implied = Some("PUT"),
+            _ if dangers::holds("file_flags", flag) => self.implied = self.implied.or(Some("POST")),
+            _ => {}
+        }
+    }
+
+    /// A flag without one.
+    fn switch(&mut self, flag: &str) {
+        let is_cluster = !flag.starts_with("--");
+        match flag {
+            "--get" => self.in_address = true,
+            "--head" | "--spider" => self.implied = Some("HEAD"),
+            _ if is_cluster && flag.contains('G') => self.in_address = true,
+            _ if is_cluster && flag.contains('I') => self.implied = Some("HEAD"),
+            _ => {}
+        }
+    }
+
+    fn plain(&mut self, argument: &'w str) {
+        if !self.is_itemised {
+            self.address(argument);
+        } else if self.addresses.is_empty() && self.method.is_none() && http::is_method(argument) {
+            self.method = Some(argument);
+        } else if self.addresses.is_empty() {
+            self.address(argument);
+        } else if argument.contains(['=', '@']) && !argument.contains("==") {
+            self.implied = self.implied.or(Some("POST"));
+            self.datum(argument);
+        }
+    }
+
+    fn address(&mut self, address: &'w str) {
+        if self.addresses.len() < MOST_ADDRESSES {
+            self.addresses.push(address);
+        }
+    }
+
+    fn datum(&mut self, datum: &'w str) {
+        if !datum.starts_with('@') && self.data.len() < MOST_DATA {
+            self.data.push(datum);
+        }
+    }
+
+    /// The data as one body; a value with blanks is quoted, so that it stays one.
+    fn body(&self) -> String {
+        let mut body = String::new();
+        for datum in &self.data {
+            if !body.is_empty() {
+                body.push('&');
+            }
+            match datum
+                .split_once('=')
+                .filter(|_| !datum.starts_with(['{', '[']) && datum.contains(char::is_whitespace))
+            {
+                Some((key, value)) => {
+                    body.push_str(key);
+                    body.push_str("=\"");
+                    body.push_str(&value.replace('"', "'"));
+                    body.push('"');
+                }
+                None => body.push_str(datum),
+            }
+        }
+        body
+    }
+
+    fn method(&self) -> &'w str {
+        match (self.method, self.implied) {
+            (Some(method), _) => method,
+            (None, Some("POST")) if self.in_address => "GET",
+            (None, implied) => implied.unwrap_or("GET"),
+        }
+    }
+}
+
+/// A letter that takes a value at the end of a cluster of others that take none, or with its value joined to it:
+/// `-sX`, `-XDELETE`, `-sSLo`.
+fn joined(argument: &str) -> Option<(&str, &str)> {
+    let letters = argument.strip_prefix('-').filter(|rest| !rest.starts_with('-'))?;
+    let at = letters.find(|letter: char| !SWITCHES.contains(letter))?;
+    let letter =
+        dangers::items("value_letters").iter().find(|known| known.strip_prefix('-') == letters.get(at..=at))?;
+    Some((letter.as_str(), letters.get(at + 1..)?)).filter(|(_, value)| at > 0 || !value.is_empty())
+}
+
+/// Letters of `curl` that take no value.
+const SWITCHES: &str = "sSfLkivNgjqaOJ0146#";
+/// Addresses of one command that are read.
+const MOST_ADDRESSES: usize = 8;
+/// Pieces of data that are read.
+const MOST_DATA: usize = 64;

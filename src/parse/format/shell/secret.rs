@@ -1,0 +1,180 @@
+//! Secrets that stand in a command line as they are: a password behind a flag
+//! (`-u bob:x`), in a variable (`PGPASSWORD=x`), in what is piped (`echo bob:x | chpasswd`).
+//! They are noted while the line is read, and put out of sight when it has been:
+//! neither the evidence nor the target shows one.
+
+use crate::parse::format::dangers;
+
+use super::lexer::{Command, Script};
+use super::{Shell, assigned, base_name, feed};
+
+impl Shell<'_, '_> {
+    /// Notes the secrets among a program's arguments.
+    pub(super) fn note_secrets(&mut self, name: &str, arguments: &[&str]) {
+        let mut tables: Option<(&[String], &[String])> = None;
+        for (place, argument) in arguments.iter().enumerate() {
+            if !argument.starts_with('-') {
+                self.note_variable(argument);
+                continue;
+            }
+            // Looked up for the first flag: many commands have none.
+            let (flags, letters) = *tables
+                .get_or_insert_with(|| (dangers::parts("secret_flags", name), dangers::parts("secret_letters", name)));
+            let (flag, joined) = match argument.split_once('=') {
+                Some((flag, value)) => (flag, Some(value)),
+                None => (*argument, None),
+            };
+            let is_secret = flags.iter().any(|known| known == flag)
+                || flag.len() > 4 && flag.starts_with("--") && dangers::holds("secret_options", flag);
+            if is_secret {
+                if let Some(value) = joined.or_else(|| arguments.get(place + 1).copied()) {
+                    self.note_value(flag, value);
+                }
+            } else if let Some((letter, value)) =
+                letters.iter().find_map(|letter| argument.strip_prefix(letter.as_str()).map(|value| (letter, value)))
+            {
+                self.note_value(letter, value);
+            }
+        }
+    }
+
+    /// `DB_PASSWORD=x`
+    pub(super) fn note_variable(&mut self, word: &str) {
+        if !word.starts_with(|c: char| c.is_ascii_uppercase()) {
+            return;
+        }
+        if let Some((name, value)) = assigned(word)
+            && dangers::items("secret_variables").iter().any(|part| name.contains(part.as_str()))
+        {
+            self.note_secret(value);
+        }
+    }
+
+    /// What a program is fed that reads a password: `echo bob:x | chpasswd`, `echo x | sudo -S ls`.
+    pub(super) fn note_fed(&mut self, script: &Script, place: usize, command: &Command, words: &[&str]) {
+        let mut words = words.iter().take(MOST_WORDS);
+        let Some(reader) = words.find(|word| {
+            if word.starts_with('-') {
+                dangers::holds("secret_inputs", word)
+            } else {
+                dangers::holds("secret_readers", base_name(word))
+            }
+        }) else {
+            return;
+        };
+        let takes_pairs = !reader.starts_with('-');
+        let piped = feed::piped(script, place).map(|(text, _)| text);
+        for text in command.texts.iter().map(|text| text.text.as_str()).chain(piped.as_deref()) {
+            for line in text.lines().take(MOST_SECRETS) {
+                self.note_secret(line.split_once(':').filter(|_| takes_pairs).map_or(line, |(_, secret)| secret));
+            }
+        }
+    }
+
+    /// The secret in a flag's value: all of it, or what stands behind the user's name.
+    fn note_value(&mut self, flag: &str, value: &str) {
+        if let Some((source, secret)) = value.split_once(':')
+            && dangers::holds("secret_sources", source)
+        {
+            // "pass:x" is one, "file:x" and "env:x" only tell where one is.
+            if source == "pass" {
+                self.note_secret(secret);
+            }
+            return;
+        }
+        if !dangers::holds("user_flags", flag) {
+            self.note_secret(value);
+        } else if let Some((_, secret)) = value.split_once([':', '%']) {
+            self.note_secret(secret);
+        }
+    }
+
+    fn note_secret(&mut self, secret: &str) {
+        let secret = secret.trim();
+        let is_one = !secret.is_empty() && !secret.starts_with(['$', '<', '@']) && secret != "-";
+        if is_one && self.secrets.len() < MOST_SECRETS && !self.secrets.iter().any(|known| known == secret) {
+            self.secrets.push(secret.to_owned());
+        }
+    }
+
+    /// Whether a noted secret stands in a word.
+    pub(super) fn shows_secret(&self, word: &str) -> bool {
+        self.secrets.iter().any(|secret| word.contains(secret.as_str()))
+    }
+
+    /// Puts what was noted out of sight.
+    pub(super) fn hide_secrets(&mut self) {
+        // The longest first: one may be a part of another.
+        self.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        for secret in &self.secrets {
+            for act in &mut self.reading.acts {
+                hide_in(&mut act.found.operation, secret);
+                hide_in(&mut act.found.resource, secret);
+                if act.noun == *secret {
+                    "secret".clone_into(&mut act.noun);
+                }
+            }
+            for (_, found) in &mut self.reading.facts.shown {
+                if let Some(hidden) = hidden(found, secret) {
+                    *found = hidden.into();
+                }
+            }
+            if let Some(target) = &mut self.reading.facts.target
+                && let Some(hidden) = hidden(target, secret)
+            {
+                *target = hidden;
+            }
+        }
+    }
+}
+
+fn hide_in(found: &mut Option<Box<str>>, secret: &str) {
+    if let Some(text) = found
+        && let Some(hidden) = hidden(text, secret)
+    {
+        *text = hidden.into();
+    }
+}
+
+/// The text without the secret, if it stands in it, be it cut off at the text's end.
+fn hidden(text: &str, secret: &str) -> Option<String> {
+    if secret.len() < SHORT {
+        // So short a one is a part of many words: it is hidden where it is a word.
+        let mut parts = text.split([' ', ':', '=']);
+        let ends = |rest: &str| rest.strip_prefix('-').is_some_and(|flag| flag.get(1..) == Some(secret));
+        return parts.any(|part| part == secret || ends(part)).then(|| "***".to_owned());
+    }
+    if text.contains(secret) {
+        return Some(text.replace(secret, "***"));
+    }
+    let lengths = (SHORT..secret.len().min(text.len() + 1)).rev();
+    let mut cuts = lengths.filter_map(|length| secret.get(..length));
+    let cut = cuts.find(|start| text.ends_with(start))?;
+    text.strip_suffix(cut).map(|before| format!("{before}***"))
+}
+
+/// Secrets of a line that are kept in mind.
+const MOST_SECRETS: usize = 16;
+/// Words of a fed command that are looked at.
+const MOST_WORDS: usize = 16;
+/// A secret of fewer bytes may be a part of any word.
+const SHORT: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_hidden_whole_and_cut_off() {
+        for (text, secret, expected) in [
+            ("curl bob:hunter2", "hunter2", Some("curl bob:***")),
+            ("mysql -phunter2", "hunter2", Some("mysql -p***")),
+            ("a long text with hunt", "hunter2", Some("a long text with ***")),
+            ("sshpass -p x", "x", Some("***")),
+            ("sshpass", "s", None),
+            ("hunting", "hunter2", None),
+        ] {
+            assert_eq!(hidden(text, secret).as_deref(), expected, "{text}");
+        }
+    }
+}
