@@ -724,3 +724,31 @@ fn a_secret_in_a_line_is_not_shown() {
     }
     assert_eq!(intent(&parser, "curl -u bob:Zebra77 https://x.example").context["target"], "https://x.example");
 }
+
+#[test]
+fn a_recursive_or_all_matching_change_says_so_among_its_reasons() {
+    let parser = Parser::new().unwrap();
+    for (line, reason) in [
+        ("rm -rf build", "forced or recursive"),
+        ("rm -r build", "forced or recursive"),
+        ("rm -rf /", "a whole disk, database, branch or account is concerned"),
+        ("rm -rf /", "forced or recursive"),
+        ("chmod -R 777 build", "forced or recursive"),
+        ("kubectl apply -f https://x.example/a.yaml", "runs downloaded or arbitrary code"),
+        ("rmdir /s build", "forced or recursive"),
+        ("docker rm -f web", "forced or recursive"),
+        ("Remove-Item -Recurse C:\\x", "forced or recursive"),
+        ("find . -name '*.o' -delete", "bulk scope"),
+        ("ls | xargs rm", "bulk scope"),
+        ("find . -exec rm {} +", "bulk scope"),
+        ("aws s3 sync a s3://b --delete", "bulk scope"),
+        ("dd if=/dev/zero of=/dev/sda", "a whole disk, database, branch or account is concerned"),
+        ("systemctl stop auditd", "a security control or audit is concerned"),
+        ("usermod -aG sudo bob", "root or administrator rights"),
+    ] {
+        let intent = intent(&parser, line);
+        let factors = intent.context["riskFactors"].to_string();
+        assert!(factors.contains(reason), "{line}: {} {factors}", intent.risk_level);
+        assert!(intent.risk_level >= RiskLevel::High, "{line}: {}", intent.risk_level);
+    }
+}

@@ -19,7 +19,10 @@ pub(crate) fn assess(act: &Act, facts: &Facts) -> Assessment {
     let signs = act.signs.with(facts.signs);
     let case = Case { act, facts, signs, causes: Cell::default() };
     let mut level = match act.risk {
-        Some(level) => level,
+        Some(level) => {
+            case.name_reasons();
+            level
+        }
         None => case.by_table(),
     };
     level = level.max(case.unclear_floor()).max(case.leak_floor());
@@ -50,6 +53,17 @@ impl Case<'_> {
         let mut causes = self.causes.get();
         causes.add(sign);
         self.causes.set(causes);
+    }
+
+    /// A stated level has its reasons, too: of the act's own signs those that the table would have counted.
+    fn name_reasons(&self) {
+        // Elsewhere bulk still raises, and is named when it does.
+        let takes_away = matches!(self.act.operation, Operation::Delete | Operation::Admin);
+        for sign in [Sign::Force, Sign::Whole, Sign::Control, Sign::Administrator, Sign::Downloaded, Sign::Bulk] {
+            if self.act.signs.has(sign) && (sign != Sign::Bulk || takes_away) {
+                self.cause(sign);
+            }
+        }
     }
 
     fn unclear_floor(&self) -> RiskLevel {
