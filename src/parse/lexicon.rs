@@ -2,6 +2,7 @@
 //! out for lookup by word. The built-in one is read once; a user's own text of
 //! the same form can extend it or stand alone.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::model::{Error, Operation, Resource};
@@ -40,6 +41,8 @@ pub struct Lexicon {
     /// The places of the rules that name a verb, by its lemma, and of those that name none.
     rules_of: Table<Vec<u16>>,
     rules_of_any: Vec<u16>,
+    /// Irregular forms and the verbs that they are of: those of an earlier text hold for a later one's verbs.
+    irregular: BTreeMap<String, String>,
     /// The classes of verbs, by lemma.
     classes: Table<Classes>,
     pub(crate) programs: Programs,
@@ -140,6 +143,7 @@ impl Lexicon {
         for verb in &mut self.verbs {
             verb.classes = self.classes.get(&*verb.lemma).copied().unwrap_or_default();
         }
+        self.irregular.extend(document.irregular.iter().map(|(form, verb)| (form.clone(), verb.clone())));
         for group in &document.verbs {
             let operation = word_of::<Operation>("operation", &group.operation)?;
             let resource = optional_word("resource", group.resource.as_deref())?;
@@ -149,7 +153,7 @@ impl Lexicon {
                 let id = VerbId(count_of(self.verbs.len())?);
                 let classes = self.classes.get(word).copied().unwrap_or_default();
                 self.verbs.push(Verb { lemma: word.to_owned().into(), operation, resource, always, classes });
-                for (form, spelling) in inflect::verb_forms(&lemma, &document.irregular) {
+                for (form, spelling) in inflect::verb_forms(&lemma, &self.irregular) {
                     self.entry(&spelling, |entry| {
                         // A base form is never hidden by another verb's inflection ("found" and "find").
                         if form == Form::Base || entry.verb.is_none_or(|(_, known)| known != Form::Base) {
@@ -333,6 +337,10 @@ classes! {
     Shares = "shares";
     /// Puts before the public: post, publish.
     Posts = "posts";
+    /// Says what its reader is to do: tell, ask, want.
+    Instructs = "instructs";
+    /// Lays open what nobody saw yet: decode, read, open.
+    Uncovers = "uncovers";
     /// Keeps in mind what follows, so that it is not done now: remind.
     Reminds = "reminds";
     /// Puts something into something else: put, add, save.

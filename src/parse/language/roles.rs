@@ -194,8 +194,21 @@ pub(super) fn speaks_to_others(governed: &[Token<'_>], lexicon: &Lexicon) -> boo
         .entry
         .noun
         .is_some_and(|noun| matches!(lexicon.noun(noun).resource, Resource::Customer | Resource::Contact));
-    matches!(first.word, "him" | "her" | "them" | "everyone" | "everybody" | "all")
-        || matches!(first.kind, Kind::Number(_))
+    matches!(
+        first.word,
+        "him"
+            | "her"
+            | "them"
+            | "everyone"
+            | "everybody"
+            | "all"
+            | "anyone"
+            | "anybody"
+            | "someone"
+            | "somebody"
+            | "people"
+            | "others"
+    ) || matches!(first.kind, Kind::Number(_))
         || matches!(first.cue, Some(Sign::Outside | Sign::Team | Sign::ManyRecipients))
         || first.kind == Kind::Word && first.text.starts_with(char::is_uppercase) && !first.is(Function::Pronoun)
         || names_people
