@@ -25,7 +25,16 @@ impl Context<'_, '_> {
                 }
             }
         }
+        let mut holder: Option<&Candidate<'_>> = None;
         for candidate in &self.named {
+            // "The file containing the plans": the plans stand in what is read already.
+            let is_content = holder.is_some_and(|holder| holder.phrase == candidate.phrase);
+            if candidate.is_source() && holds_content(candidate) && !is_content {
+                holder = Some(candidate);
+            }
+            if is_content && !holds_content(candidate) {
+                continue;
+            }
             let looked = looked_at.get(candidate.resource as usize).copied().unwrap_or(false);
             if feeds(candidate, looked, reading) {
                 // Where chat is named, an inbox is the chat's.
@@ -57,6 +66,14 @@ impl Context<'_, '_> {
             is_page(after) && matches!(before.word, "from" | "on" | "at" | "of" | "visit" | "in")
         })
     }
+}
+
+/// Whether it is a text or a place of texts, of which what it is about is no source of its own.
+const fn holds_content(candidate: &Candidate<'_>) -> bool {
+    matches!(
+        candidate.resource,
+        Resource::File | Resource::Document | Resource::Email | Resource::Message | Resource::Web
+    )
 }
 
 fn is_page(token: &Token<'_>) -> bool {
