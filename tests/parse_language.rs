@@ -152,6 +152,24 @@ fn the_world_is_told_from_somebodys_data() {
 }
 
 #[test]
+fn what_only_tells_where_something_is_done_is_not_read() {
+    let parser = Parser::new().unwrap();
+    let agent = "tester".parse().unwrap();
+    for (text, expected) in [
+        ("Generate an avatar image on Discord", &["media:write"][..]),
+        ("Text my dad happy birthday. I am stuck at the meeting.", &["message:send"]),
+        ("Remove Viktor from the channel.", &["permission:admin"]),
+        ("Save this in the notes. The meeting is fun.", &["document:write"]),
+        // These are read.
+        ("Send Bob the plan from my calendar", &["message:send", "calendar:read"]),
+    ] {
+        let intent = parser.parse_text(&agent, text, &Map::new()).unwrap().intent;
+        let found: Vec<&str> = intent.required_capabilities.iter().map(|capability| capability.as_str()).collect();
+        assert_eq!(found, expected, "{text}");
+    }
+}
+
+#[test]
 fn other_languages_and_noise_are_unknown_and_unsure() {
     let parser = Parser::new().unwrap();
     let agent = "tester".parse().unwrap();

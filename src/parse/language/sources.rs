@@ -104,6 +104,22 @@ fn feeds(candidate: &Candidate<'_>, looked_at: bool, reading: &Reading) -> bool 
     if !private || candidate.is_weak() || !candidate.is_source() {
         return false;
     }
+    // "At the conference" is where something was; "in my calendar" is where it is looked up.
+    let is_place = candidate.preposition == Preposition::Source && !keeps_events(candidate.noun);
+    if candidate.resource == Resource::Calendar && is_place {
+        return false;
+    }
+    // "Make an avatar on Discord": the place where it is done.
+    let changes_elsewhere =
+        reading.acts.iter().any(|act| !matches!(act.operation, Operation::Read | Operation::Unknown));
+    if candidate.resource == Resource::Message && candidate.after == "on" && changes_elsewhere {
+        return false;
+    }
+    // "Remove Viktor from the channel": what is taken away from it, not out of it.
+    let takes_away = |act: &Act| matches!(act.operation, Operation::Delete | Operation::Admin);
+    if candidate.after == "from" && reading.acts.iter().all(takes_away) {
+        return false;
+    }
     let acts = || reading.acts.iter().filter(|act| alike(act.resource, candidate.resource));
     if acts().any(|act| act.operation == Operation::Read) {
         return false;
@@ -116,6 +132,13 @@ fn feeds(candidate: &Candidate<'_>, looked_at: bool, reading: &Reading) -> bool 
     acts().next().is_none()
         || candidate.preposition == Preposition::Basis && acts().any(|act| act.operation == Operation::Write)
         || looked_at && acts().any(|act| act.operation == Operation::Send)
+}
+
+/// Whether events are looked up in it.
+fn keeps_events(noun: &str) -> bool {
+    ["calendar", "schedule", "agenda", "planner", "timetable", "diary", "availability"]
+        .iter()
+        .any(|word| noun.contains(word))
 }
 
 /// Resources that stand for one another, so that naming both adds nothing.
