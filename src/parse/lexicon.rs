@@ -134,8 +134,8 @@ impl Lexicon {
 
     fn add_words(&mut self, document: &Document) -> Result<(), Error> {
         for (name, verbs) in &document.classes {
-            let class = Class::from_word(name)
-                .ok_or_else(|| Error::input("classes", format!("unknown class of verbs {name:?}")))?;
+            let class =
+                Class::from_word(name).ok_or_else(|| Error::input("classes", not_one_of(name, Class::WORDS)))?;
             for verb in verbs.split_whitespace() {
                 self.classes.entry(verb.into()).or_default().add(class);
             }
@@ -144,7 +144,8 @@ impl Lexicon {
             verb.classes = self.classes.get(&*verb.lemma).copied().unwrap_or_default();
         }
         self.irregular.extend(document.irregular.iter().map(|(form, verb)| (form.clone(), verb.clone())));
-        for group in &document.verbs {
+        for (place, group) in document.verbs.iter().enumerate() {
+            expect_words("verbs", place, &group.words)?;
             let operation = word_of::<Operation>("operation", &group.operation)?;
             let resource = optional_word("resource", group.resource.as_deref())?;
             let always = optional_word("always", group.always.as_deref())?;
@@ -163,7 +164,13 @@ impl Lexicon {
                 }
             }
         }
-        for group in &document.nouns {
+        for (place, group) in document.nouns.iter().enumerate() {
+            expect_words("nouns", place, &group.words)?;
+            if !(1..=6).contains(&group.strength) {
+                let message =
+                    format!("{}: strength {}; expected 1 to 6", place_of(place, &group.words), group.strength);
+                return Err(Error::input("nouns", message));
+            }
             let resource = word_of::<Resource>("resource", &group.resource)?;
             for word in group.words.split(',').map(str::trim).filter(|word| !word.is_empty()) {
                 let id = NounId(count_of(self.nouns.len())?);
@@ -173,7 +180,8 @@ impl Lexicon {
                 }
             }
         }
-        for group in &document.cues {
+        for (place, group) in document.cues.iter().enumerate() {
+            expect_words("cues", place, &group.words)?;
             let sign = sign_of(&group.sign)?;
             for word in group.words.split(',').map(str::trim).filter(|word| !word.is_empty()) {
                 self.entry(word, |entry| entry.cue = Some(sign));
@@ -186,7 +194,7 @@ impl Lexicon {
         }
         for (name, words) in &document.functions {
             let function = Function::from_word(name)
-                .ok_or_else(|| Error::input("functions", format!("unknown kind of word {name:?}")))?;
+                .ok_or_else(|| Error::input("functions", not_one_of(name, Function::WORDS)))?;
             for word in words.split(',').map(str::trim).filter(|word| !word.is_empty()) {
                 self.entry(word, |entry| entry.function = Some(function));
             }
@@ -303,6 +311,9 @@ macro_rules! classes {
         pub(crate) enum Class { $( $(#[$meta])* $name ),+ }
 
         impl Class {
+            /// Their names in data files.
+            const WORDS: &[&str] = &[$( $word ),+];
+
             fn from_word(word: &str) -> Option<Self> {
                 match word { $( $word => Some(Self::$name), )+ _ => None }
             }
@@ -363,7 +374,7 @@ impl Classes {
     }
 }
 
-/// A noun: the resource that it names, and how surely, from 1 to 5.
+/// A noun: the resource that it names, and how surely, from 1 to 6.
 #[derive(Debug, Clone)]
 pub(crate) struct Noun {
     pub lemma: std::borrow::Cow<'static, str>,
@@ -417,6 +428,23 @@ pub(crate) enum Function {
 }
 
 impl Function {
+    /// Their names in data files.
+    const WORDS: &[&str] = &[
+        "determiner",
+        "preposition",
+        "pronoun",
+        "modal",
+        "auxiliary",
+        "question",
+        "conjunction",
+        "filler",
+        "negation",
+        "want",
+        "lead",
+        "about",
+        "constraint",
+    ];
+
     fn from_word(word: &str) -> Option<Self> {
         Some(match word {
             "determiner" => Self::Determiner,
@@ -471,6 +499,29 @@ const DATA: &[&str] = &[
     include_str!("data/programs.toml"),
     include_str!("data/technical.toml"),
 ];
+
+/// Refuses a group without a word: it was meant to say something.
+fn expect_words(field: &'static str, place: usize, words: &str) -> Result<(), Error> {
+    if words.split([',', ' ', '\n']).all(str::is_empty) {
+        let message = format!("{}: words is empty; expected at least one word", place_of(place, words));
+        return Err(Error::input(field, message));
+    }
+    Ok(())
+}
+
+/// Which group of its kind it is, and how its words begin.
+fn place_of(place: usize, words: &str) -> String {
+    let start: String = words.trim().chars().take(LONGEST_QUOTE).collect();
+    format!("group {} ({start:?})", place + 1)
+}
+
+fn not_one_of(word: &str, known: &[&str]) -> String {
+    let start: String = word.chars().take(LONGEST_QUOTE).collect();
+    format!("{start:?} is not known; expected one of {}", known.join(" "))
+}
+
+/// Characters of a given word that an error quotes.
+const LONGEST_QUOTE: usize = 40;
 
 fn word_of<T: std::str::FromStr>(field: &'static str, word: &str) -> Result<T, Error>
 where
@@ -527,6 +578,21 @@ mod tests {
     fn a_faulty_lexicon_says_what_was_expected() {
         let error = Lexicon::from_toml("[[verbs]]\nwords = \"zap\"\noperation = \"zapping\"").unwrap_err();
         assert!(error.to_string().contains("one of read write"), "{error}");
+        for (text, expected) in [
+            (
+                "[[nouns]]\nresource = \"file\"\nwords = \"zap\"\nstrength = 9",
+                "group 1 (\"zap\"): strength 9; expected 1 to 6",
+            ),
+            ("[[nouns]]\nresource = \"file\"\nwords = \"zap\"\nstrength = 0", "strength 0; expected 1 to 6"),
+            ("[[nouns]]\nresource = \"file\"\nwords = \" , \"", "group 1 (\",\"): words is empty"),
+            ("[[verbs]]\noperation = \"read\"\nwords = \"\"", "words is empty"),
+            ("[[cues]]\nsign = \"bulk\"\nwords = \"\"", "words is empty"),
+            ("[classes]\nzaps = \"read\"", "expected one of searches"),
+            ("[functions]\nzap = \"x\"", "expected one of determiner"),
+        ] {
+            let error = Lexicon::from_toml(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     #[test]
