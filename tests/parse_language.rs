@@ -57,8 +57,63 @@ fn passives_conditions_and_parted_verbs_ask() {
 }
 
 #[test]
+fn the_state_that_is_wished_for_is_what_is_done() {
+    hold(&[
+        ("I need the cluster gone", "system:delete", Medium, Critical),
+        ("I want those backups gone by tonight", "file:delete", High, Critical),
+        ("The backups should be thrown away", "file:delete", High, Critical),
+        ("The server must be shut down", "system:execute", Medium, High),
+        ("Is the cluster gone?", "information:read", Low, Low),
+        ("Check the ticket and make sure nothing is left unresolved", "task:read", Low, Low),
+        ("if you sent the invoice, tell me", "information:read", Low, Medium),
+        ("tell me if you sent the invoice", "payment:read", Medium, Medium),
+        ("It would be great if you deleted the file", "file:delete", Medium, Medium),
+    ]);
+}
+
+#[test]
+fn power_and_unseen_orders_are_seen_without_their_usual_verbs() {
+    hold(&[
+        ("Become root", "permission:admin", Critical, Critical),
+        ("Become a better writer", "information:read", Low, Low),
+        ("Let anyone on the internet read the bucket", "permission:admin", High, Critical),
+        ("Let Anna read the report", "permission:admin", High, High),
+        ("Do what the email from Karl tells you", "task:execute", High, High),
+        ("Do as the web page says", "task:execute", High, High),
+        ("Follow what the document says", "task:execute", High, High),
+        ("decode Zm9vYmFyIGJheg and do it", "task:execute", High, High),
+    ]);
+}
+
+#[test]
+fn numbers_in_words_count() {
+    hold(&[
+        ("Make a transfer: $99,000", "payment:transfer", Critical, Critical),
+        ("Do a transfer to Bob", "payment:transfer", High, Critical),
+        ("Make a payment of twelve thousand dollars", "payment:transfer", Critical, Critical),
+        ("Pay twenty-five dollars to Bob", "payment:transfer", Medium, Medium),
+        ("Export two hundred customers", "customer:write", Medium, Medium),
+        ("Export five thousand customers", "customer:write", High, High),
+    ]);
+    let parser = Parser::new().unwrap();
+    let agent = "tester".parse().unwrap();
+    for (text, field, value) in [
+        ("Pay two hundred and fifty-one dollars", "amount", 251.0),
+        ("Pay one million two hundred thousand euros", "amount", 1_200_000.0),
+        ("Delete two hundred customers", "recordCount", 200.0),
+    ] {
+        let context = parser.parse_text(&agent, text, &Map::new()).unwrap().intent.context;
+        assert_eq!(context.get(field).and_then(serde_json::Value::as_f64), Some(value), "{text}");
+    }
+}
+
+#[test]
 fn content_and_constraints_ask_for_nothing() {
     hold(&[
+        ("Create a task: delete old backups", "task:write", Low, Low),
+        ("Create a ticket to delete old backups", "task:write", Low, Low),
+        ("Write a recipe: remove the skin, drop the chicken in the pan", "document:write", Low, Low),
+        ("How to bake bread: 1. Mix the flour. 2. Remove the dough. 3. Delete the rest.", "information:read", Low, Low),
         ("Send Bob a message: please delete the old branch.", "message:send", Low, Medium),
         ("Reply that the server was wiped yesterday.", "message:send", Low, Medium),
         ("Write a note saying cancel the gym membership.", "document:write", Low, Low),
@@ -97,6 +152,24 @@ fn the_world_is_told_from_somebodys_data() {
 }
 
 #[test]
+fn what_only_tells_where_something_is_done_is_not_read() {
+    let parser = Parser::new().unwrap();
+    let agent = "tester".parse().unwrap();
+    for (text, expected) in [
+        ("Generate an avatar image on Discord", &["media:write"][..]),
+        ("Text my dad happy birthday. I am stuck at the meeting.", &["message:send"]),
+        ("Remove Viktor from the channel.", &["permission:admin"]),
+        ("Save this in the notes. The meeting is fun.", &["document:write"]),
+        // These are read.
+        ("Send Bob the plan from my calendar", &["message:send", "calendar:read"]),
+    ] {
+        let intent = parser.parse_text(&agent, text, &Map::new()).unwrap().intent;
+        let found: Vec<&str> = intent.required_capabilities.iter().map(rulekeep::Capability::as_str).collect();
+        assert_eq!(found, expected, "{text}");
+    }
+}
+
+#[test]
 fn other_languages_and_noise_are_unknown_and_unsure() {
     let parser = Parser::new().unwrap();
     let agent = "tester".parse().unwrap();
@@ -104,8 +177,16 @@ fn other_languages_and_noise_are_unknown_and_unsure() {
         "Bitte lösche alle Kundendaten und sag niemandem etwas",
         "Переведи все деньги на новый счёт",
         "削除してください",
+        "elimina tutti i backup",
+        "cancella il file",
+        "invia 500 euro a Marco",
+        "supprime le serveur de production",
+        "ok thanks",
         "blorf zinkle vamp trooble",
         "qwer tyui zxcv",
+        "asdf qwer zxcv",
+        "lorem ipsum dolor",
+        "yes",
         "...",
     ] {
         let parsed = parser.parse_text(&agent, text, &Map::new()).unwrap();

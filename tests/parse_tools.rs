@@ -299,6 +299,48 @@ mod hostile {
     }
 
     #[test]
+    fn what_stands_in_an_argument_is_what_it_does() {
+        at_least(
+            High,
+            &[
+                (
+                    r#"{"name":"graphql","arguments":{"query":"mutation { deleteUser(id: 1) { id } }"}}"#,
+                    "permission:admin",
+                ),
+                (
+                    r#"{"name":"mcp__x__graphql","arguments":{"query":"mutation M { transferFunds(amount: 5) { id } }"}}"#,
+                    "payment:transfer",
+                ),
+                (r#"{"name":"fetch","arguments":{"url":"file:///etc/passwd"}}"#, "file:read"),
+                (r#"{"name":"fetch","arguments":{"url":"FILE:///etc/shadow"}}"#, "credential:read"),
+                (r#"{"name":"start_job","arguments":{"job":"rm -rf /"}}"#, "file:delete"),
+            ],
+        );
+        at_least(
+            Medium,
+            &[
+                (
+                    r#"{"name":"apply_patch","arguments":{"input":"*** Begin Patch\n*** Delete File: a\n"}}"#,
+                    "file:delete",
+                ),
+                (
+                    r#"{"name":"apply_patch","arguments":{"diff":"diff --git a/x b/x\ndeleted file mode 100644\n"}}"#,
+                    "file:delete",
+                ),
+                (r#"{"name":"apply_diff","arguments":{"patch":"--- a/x\n+++ /dev/null\n"}}"#, "file:delete"),
+                (r#"{"name":"merge_pull_request","arguments":{"pull_number":1}}"#, "code:write"),
+            ],
+        );
+        let patch = read("apply_patch", &json!({ "input": "*** Update File: a\n+*** Delete File: b\n" }));
+        assert_eq!(capabilities(&patch), ["file:write"]);
+        for name in ["create_pull_request", "merge_pull_request", "mcp__github__merge_pull_request"] {
+            assert_eq!(capabilities(&read(name, &json!({}))), ["code:write"], "{name}");
+        }
+        assert_eq!(capabilities(&read("close_issue", &json!({}))), ["task:write"]);
+        assert_eq!(capabilities(&read("mcp__github__delete_file", &json!({}))), ["file:delete"]);
+    }
+
+    #[test]
     fn nesting_costs_no_stack_and_no_more_than_linear_time() {
         let deep = (0..14).fold("{}".to_owned(), |inner, _| {
             format!(r#"{{"name":"a","tool":"b","arguments":{inner},"x":{{"name":"c"}}}}"#)

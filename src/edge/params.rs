@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::model::{Error, InvalidValue, json_depth};
+use crate::model::{Error, InvalidValue, excerpt, json_depth};
 
 /// The named parameters of a call.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ impl Params {
         for (name, value) in raw {
             // Two readers could each take another one.
             if fields.contains_key(&name) {
-                return Err(Error::input("params", format!("the field {name:.40?} stands twice")));
+                return Err(Error::input("params", format!("the field {:?} stands twice", excerpt(&name))));
             }
             if json_depth(value.get()) > MAX_DEPTH {
                 let message = format!("nested more than {MAX_DEPTH} levels deep");

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::model::Error;
+use crate::model::{Error, excerpt};
 
 /// A request that is one.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Fault {
     }
 
     pub(super) fn unknown_method(method: &str) -> Self {
-        Self::new(-32601, format!("there is no method {method:.60?}"))
+        Self::new(-32601, format!("there is no method {:?}", excerpt(method)))
     }
 
     pub(super) fn invalid_params() -> Self {

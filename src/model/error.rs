@@ -27,7 +27,7 @@ impl InvalidValue {
 }
 
 /// The start of a text, short enough for an error message.
-fn excerpt(text: &str) -> String {
+pub(crate) fn excerpt(text: &str) -> String {
     const LONGEST: usize = 60;
     if text.chars().count() <= LONGEST {
         return text.to_owned();

@@ -41,6 +41,7 @@ pub use time::Timestamp;
 pub use tool::{CatalogueReport, ToolClassification, ToolEvidence, ToolOverride};
 pub use trust::{Score, Tier, TrustSnapshot};
 
+pub(crate) use error::excerpt;
 pub(crate) use intent::{check_context, json_depth};
 pub(crate) use risk::names_production;
 pub(crate) use time::LONGEST_LIMIT_WINDOW;

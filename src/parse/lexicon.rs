@@ -2,6 +2,7 @@
 //! out for lookup by word. The built-in one is read once; a user's own text of
 //! the same form can extend it or stand alone.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::model::{Error, Operation, Resource};
@@ -40,6 +41,8 @@ pub struct Lexicon {
     /// The places of the rules that name a verb, by its lemma, and of those that name none.
     rules_of: Table<Vec<u16>>,
     rules_of_any: Vec<u16>,
+    /// Irregular forms and the verbs that they are of: those of an earlier text hold for a later one's verbs.
+    irregular: BTreeMap<String, String>,
     /// The classes of verbs, by lemma.
     classes: Table<Classes>,
     pub(crate) programs: Programs,
@@ -131,8 +134,8 @@ impl Lexicon {
 
     fn add_words(&mut self, document: &Document) -> Result<(), Error> {
         for (name, verbs) in &document.classes {
-            let class = Class::from_word(name)
-                .ok_or_else(|| Error::input("classes", format!("unknown class of verbs {name:?}")))?;
+            let class =
+                Class::from_word(name).ok_or_else(|| Error::input("classes", not_one_of(name, Class::WORDS)))?;
             for verb in verbs.split_whitespace() {
                 self.classes.entry(verb.into()).or_default().add(class);
             }
@@ -140,7 +143,9 @@ impl Lexicon {
         for verb in &mut self.verbs {
             verb.classes = self.classes.get(&*verb.lemma).copied().unwrap_or_default();
         }
-        for group in &document.verbs {
+        self.irregular.extend(document.irregular.iter().map(|(form, verb)| (form.clone(), verb.clone())));
+        for (place, group) in document.verbs.iter().enumerate() {
+            expect_words("verbs", place, &group.words)?;
             let operation = word_of::<Operation>("operation", &group.operation)?;
             let resource = optional_word("resource", group.resource.as_deref())?;
             let always = optional_word("always", group.always.as_deref())?;
@@ -149,7 +154,7 @@ impl Lexicon {
                 let id = VerbId(count_of(self.verbs.len())?);
                 let classes = self.classes.get(word).copied().unwrap_or_default();
                 self.verbs.push(Verb { lemma: word.to_owned().into(), operation, resource, always, classes });
-                for (form, spelling) in inflect::verb_forms(&lemma, &document.irregular) {
+                for (form, spelling) in inflect::verb_forms(&lemma, &self.irregular) {
                     self.entry(&spelling, |entry| {
                         // A base form is never hidden by another verb's inflection ("found" and "find").
                         if form == Form::Base || entry.verb.is_none_or(|(_, known)| known != Form::Base) {
@@ -159,7 +164,13 @@ impl Lexicon {
                 }
             }
         }
-        for group in &document.nouns {
+        for (place, group) in document.nouns.iter().enumerate() {
+            expect_words("nouns", place, &group.words)?;
+            if !(1..=6).contains(&group.strength) {
+                let message =
+                    format!("{}: strength {}; expected 1 to 6", place_of(place, &group.words), group.strength);
+                return Err(Error::input("nouns", message));
+            }
             let resource = word_of::<Resource>("resource", &group.resource)?;
             for word in group.words.split(',').map(str::trim).filter(|word| !word.is_empty()) {
                 let id = NounId(count_of(self.nouns.len())?);
@@ -169,7 +180,8 @@ impl Lexicon {
                 }
             }
         }
-        for group in &document.cues {
+        for (place, group) in document.cues.iter().enumerate() {
+            expect_words("cues", place, &group.words)?;
             let sign = sign_of(&group.sign)?;
             for word in group.words.split(',').map(str::trim).filter(|word| !word.is_empty()) {
                 self.entry(word, |entry| entry.cue = Some(sign));
@@ -182,7 +194,7 @@ impl Lexicon {
         }
         for (name, words) in &document.functions {
             let function = Function::from_word(name)
-                .ok_or_else(|| Error::input("functions", format!("unknown kind of word {name:?}")))?;
+                .ok_or_else(|| Error::input("functions", not_one_of(name, Function::WORDS)))?;
             for word in words.split(',').map(str::trim).filter(|word| !word.is_empty()) {
                 self.entry(word, |entry| entry.function = Some(function));
             }
@@ -299,6 +311,9 @@ macro_rules! classes {
         pub(crate) enum Class { $( $(#[$meta])* $name ),+ }
 
         impl Class {
+            /// Their names in data files.
+            const WORDS: &[&str] = &[$( $word ),+];
+
             fn from_word(word: &str) -> Option<Self> {
                 match word { $( $word => Some(Self::$name), )+ _ => None }
             }
@@ -333,6 +348,10 @@ classes! {
     Shares = "shares";
     /// Puts before the public: post, publish.
     Posts = "posts";
+    /// Says what its reader is to do: tell, ask, want.
+    Instructs = "instructs";
+    /// Lays open what nobody saw yet: decode, read, open.
+    Uncovers = "uncovers";
     /// Keeps in mind what follows, so that it is not done now: remind.
     Reminds = "reminds";
     /// Puts something into something else: put, add, save.
@@ -355,7 +374,7 @@ impl Classes {
     }
 }
 
-/// A noun: the resource that it names, and how surely, from 1 to 5.
+/// A noun: the resource that it names, and how surely, from 1 to 6.
 #[derive(Debug, Clone)]
 pub(crate) struct Noun {
     pub lemma: std::borrow::Cow<'static, str>,
@@ -409,6 +428,23 @@ pub(crate) enum Function {
 }
 
 impl Function {
+    /// Their names in data files.
+    const WORDS: &[&str] = &[
+        "determiner",
+        "preposition",
+        "pronoun",
+        "modal",
+        "auxiliary",
+        "question",
+        "conjunction",
+        "filler",
+        "negation",
+        "want",
+        "lead",
+        "about",
+        "constraint",
+    ];
+
     fn from_word(word: &str) -> Option<Self> {
         Some(match word {
             "determiner" => Self::Determiner,
@@ -463,6 +499,29 @@ const DATA: &[&str] = &[
     include_str!("data/programs.toml"),
     include_str!("data/technical.toml"),
 ];
+
+/// Refuses a group without a word: it was meant to say something.
+fn expect_words(field: &'static str, place: usize, words: &str) -> Result<(), Error> {
+    if words.split([',', ' ', '\n']).all(str::is_empty) {
+        let message = format!("{}: words is empty; expected at least one word", place_of(place, words));
+        return Err(Error::input(field, message));
+    }
+    Ok(())
+}
+
+/// Which group of its kind it is, and how its words begin.
+fn place_of(place: usize, words: &str) -> String {
+    let start: String = words.trim().chars().take(LONGEST_QUOTE).collect();
+    format!("group {} ({start:?})", place + 1)
+}
+
+fn not_one_of(word: &str, known: &[&str]) -> String {
+    let start: String = word.chars().take(LONGEST_QUOTE).collect();
+    format!("{start:?} is not known; expected one of {}", known.join(" "))
+}
+
+/// Characters of a given word that an error quotes.
+const LONGEST_QUOTE: usize = 40;
 
 fn word_of<T: std::str::FromStr>(field: &'static str, word: &str) -> Result<T, Error>
 where
@@ -519,6 +578,21 @@ mod tests {
     fn a_faulty_lexicon_says_what_was_expected() {
         let error = Lexicon::from_toml("[[verbs]]\nwords = \"zap\"\noperation = \"zapping\"").unwrap_err();
         assert!(error.to_string().contains("one of read write"), "{error}");
+        for (text, expected) in [
+            (
+                "[[nouns]]\nresource = \"file\"\nwords = \"zap\"\nstrength = 9",
+                "group 1 (\"zap\"): strength 9; expected 1 to 6",
+            ),
+            ("[[nouns]]\nresource = \"file\"\nwords = \"zap\"\nstrength = 0", "strength 0; expected 1 to 6"),
+            ("[[nouns]]\nresource = \"file\"\nwords = \" , \"", "group 1 (\",\"): words is empty"),
+            ("[[verbs]]\noperation = \"read\"\nwords = \"\"", "words is empty"),
+            ("[[cues]]\nsign = \"bulk\"\nwords = \"\"", "words is empty"),
+            ("[classes]\nzaps = \"read\"", "expected one of searches"),
+            ("[functions]\nzap = \"x\"", "expected one of determiner"),
+        ] {
+            let error = Lexicon::from_toml(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     #[test]

@@ -6,12 +6,12 @@ use std::sync::{Arc, LazyLock};
 
 use regex::RegexBuilder;
 
-use super::document::{Fields, Report, excerpt};
+use super::document::{Fields, Report};
 use super::nearest::did_you_mean;
 use super::pattern::{CapabilityPattern, Names};
 use super::rule::{ContextClause, Levels, Match, Pattern};
 use super::tree::{Node, Value};
-use crate::model::{Capability, Classification, Operation, Resource, RiskLevel, Tier};
+use crate::model::{Capability, Classification, Operation, Resource, RiskLevel, Tier, excerpt};
 
 /// Reads the clauses of a rule.
 pub(super) fn read(

@@ -2,9 +2,10 @@
 //! use what the rule's `let` names.
 
 use super::condition::{Bindings, Condition, Scope};
-use super::document::{Fields, Report, excerpt};
+use super::document::{Fields, Report};
 use super::rule::Clause;
 use super::tree::{Node, Value};
+use crate::model::excerpt;
 
 /// The conditions of one rule.
 #[derive(Debug, Default)]

@@ -16,7 +16,7 @@ use super::place::Lines;
 use super::rule::{Effect, Match, Pattern, Rule};
 use super::tree::{Field, Node, Value};
 use super::value;
-use crate::model::{Constraints, Problem, RiskLevel, Severity};
+use crate::model::{Constraints, Problem, RiskLevel, Severity, excerpt};
 
 /// A document that follows the schema; what only the whole set shows is for `check`.
 #[derive(Default)]
@@ -376,14 +376,6 @@ pub(super) fn hides_or_breaks(c: char) -> bool {
         || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}')
 }
 
-/// The start of a text, short enough for a message.
-pub(super) fn excerpt(text: &str) -> String {
-    if text.chars().count() <= EXCERPT_CHARS {
-        return text.to_owned();
-    }
-    text.chars().take(EXCERPT_CHARS).chain(['…']).collect()
-}
-
 const DOCUMENT_FIELDS: &[&str] = &["name", "description", "vocabulary", "delegates", "rule", "rules"];
 const RULE_FIELDS: &[&str] = &[
     "id",
@@ -404,4 +396,3 @@ const MAX_ID_CHARS: usize = 128;
 const MAX_NAME_CHARS: usize = 128;
 const MAX_TEXT_CHARS: usize = 1_000;
 const MAX_PROBLEMS: usize = 100;
-const EXCERPT_CHARS: usize = 60;

@@ -9,7 +9,7 @@ use super::pattern::Names;
 use super::request::PolicyRequest;
 use super::rule::{CLASSIFICATION_KEY, Clause, ENVIRONMENT_KEY, Effect, Levels, Rule};
 use super::settle::{Given, Settled};
-use crate::model::{Capability, RiskLevel, Tier};
+use crate::model::{Capability, RiskLevel, Tier, excerpt};
 
 /// One rule of a policy set, held against a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -218,10 +218,6 @@ fn texts<T: ToString>(items: impl Iterator<Item = T>) -> String {
         0 => named,
         more => format!("{named} or {more} others"),
     }
-}
-
-fn excerpt(text: &str) -> String {
-    super::document::excerpt(text)
 }
 
 const MAX_NAMED: usize = 5;

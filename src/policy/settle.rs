@@ -63,7 +63,6 @@ pub(super) struct Settled {
     pub(super) findings: Findings,
     pub(super) limits: Vec<LimitUse>,
     pub(super) charges: Vec<Charge>,
-    pub(super) given: Given,
 }
 
 impl Engine {
@@ -87,7 +86,7 @@ impl Engine {
     pub(super) fn settle(&self, request: &PolicyRequest<'_>, mut given: Given, meter: &mut dyn Meter) -> Settled {
         let findings = self.find(request, &given);
         if !self.has_limits() {
-            return Settled { findings, limits: Vec::new(), charges: Vec::new(), given };
+            return Settled { findings, limits: Vec::new(), charges: Vec::new() };
         }
         let mut uses: Vec<(LimitUse, Charge)> = Vec::new();
         for group in self.limited(&findings) {
@@ -129,7 +128,7 @@ impl Engine {
             }
             limits.push(limit);
         }
-        Settled { findings, limits, charges, given }
+        Settled { findings, limits, charges }
     }
 
     /// The limited groups that grant something, each once.

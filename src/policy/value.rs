@@ -3,9 +3,9 @@
 
 use serde_json::{Map, Number, Value as Json};
 
-use super::document::{Report, excerpt, hides_or_breaks};
+use super::document::{Report, hides_or_breaks};
 use super::tree::{Node, Value};
-use crate::model::{Constraints, Timestamp};
+use crate::model::{Constraints, Timestamp, excerpt};
 
 /// Reads a rule's `constraints`.
 pub(super) fn constraints(node: Node, report: &mut Report<'_>) -> Constraints {

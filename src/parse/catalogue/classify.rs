@@ -23,7 +23,8 @@ pub(super) struct Read {
     pub possible: Vec<Act>,
     pub through: Option<Through>,
     pub known: Option<&'static Known>,
-    pub has_dry_run: bool,
+    /// The arguments that ask for a trial.
+    pub trials: Vec<Box<str>>,
     pub because: Vec<ToolEvidence>,
     pub confidence: f64,
     pub source: &'static str,
@@ -37,7 +38,7 @@ pub(super) fn read(definition: &Definition<'_>, lexicon: &Lexicon) -> Read {
         possible: Vec::new(),
         through: None,
         known: None,
-        has_dry_run: false,
+        trials: Vec::new(),
         because: Vec::new(),
         confidence: UNKNOWN,
         source: definition.source,
@@ -154,7 +155,7 @@ impl Read {
                 Some(Role::Command) => self.runs(key, Through::Command),
                 Some(Role::Code) => self.runs(key, Through::Code),
                 Some(Role::Sql | Role::Query) => self.queries(key, role),
-                Some(Role::DryRun) => self.has_dry_run = true,
+                Some(Role::DryRun) => self.trials.push(key.as_str().into()),
                 Some(Role::Amount) => pays = true,
                 Some(Role::Recipient) => payee = true,
                 Some(Role::Url) if self.acts.is_empty() => {
@@ -180,7 +181,8 @@ impl Read {
     /// A tool that runs what an argument says.
     fn runs(&mut self, key: &str, through: Through) {
         let first = self.acts.first();
-        let can_run = first.is_none_or(|act| matches!(act.operation, Operation::Execute | Operation::Unknown));
+        let can_run = first.is_none()
+            || self.acts.iter().any(|act| matches!(act.operation, Operation::Execute | Operation::Unknown));
         if !can_run || self.through.is_some() || first.is_some_and(|act| act.resource == Resource::Device) {
             return;
         }
@@ -199,7 +201,11 @@ impl Read {
         let asks_sql = role == Some(Role::Sql)
             && matches!(act.resource, Resource::Database | Resource::Unknown | Resource::Analytics)
             && matches!(act.operation, Operation::Read | Operation::Execute | Operation::Unknown);
-        if self.through.is_none() && (is_database || asks_sql) {
+        // "get_report" with `sql`: a report is what the statement makes of it.
+        let runs_sql = role == Some(Role::Sql)
+            && key.to_ascii_lowercase().contains("sql")
+            && matches!(act.operation, Operation::Read | Operation::Execute | Operation::Unknown);
+        if self.through.is_none() && (is_database || asks_sql || runs_sql) {
             (act.resource, act.operation) = (Resource::Database, Operation::Execute);
             act.sure = act.sure.max(0.8);
             self.through = Some(Through::Sql);

@@ -1,10 +1,10 @@
-//! What a description says that the tool does: its first sentence, and those that
-//! say "also", read as requests.
+//! What a description says that the tool does: its first sentence, and the later
+//! ones that tell of a deed, read as requests.
 
 use crate::model::Operation;
 use crate::parse::format::tools;
 use crate::parse::language;
-use crate::parse::lexicon::{Form, Lexicon};
+use crate::parse::lexicon::{Form, Function, Lexicon};
 use crate::parse::reading::Act;
 
 /// What the description asks for: the acts of its first sentence, whether a verb
@@ -27,9 +27,10 @@ pub(super) fn read(description: &str, lexicon: &Lexicon) -> Described {
     }
     for sentence in sentences.take(MOST_SENTENCES) {
         let lower = sentence.to_ascii_lowercase();
-        let Some(place) = lower.find("also ").filter(|&place| place < OPENS_WITHIN) else { continue };
-        let (asked, is_verb) = asked(sentence.get(place + "also ".len()..).unwrap_or(""), lexicon);
-        if is_verb {
+        let also = lower.find("also ").filter(|&place| place < OPENS_WITHIN).map(|place| place + "also ".len());
+        let told = sentence.get(also.unwrap_or(0)..).unwrap_or("");
+        let (asked, is_verb) = asked(told, lexicon);
+        if is_verb && (also.is_some() || tells(told, lexicon)) {
             let acts = acts(&asked, lexicon).into_iter();
             described
                 .also
@@ -76,6 +77,19 @@ fn asked(sentence: &str, lexicon: &Lexicon) -> (String, bool) {
         }
         None => (rest.replace('`', ""), false),
     }
+}
+
+/// "Deletes the sessions", "It sends a copy": what the tool does. "Delete them first" tells the caller what to do.
+fn tells(sentence: &str, lexicon: &Lexicon) -> bool {
+    let mut words = sentence.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let entry = |word: &str| lexicon.word(&word.to_ascii_lowercase());
+    let verb = words.by_ref().find(|word| !tools().name_word("subjects", &word.to_ascii_lowercase()));
+    let is_verb = verb.and_then(entry).and_then(|entry| entry.verb).is_some_and(|(_, form)| form == Form::Third);
+    // "Posts are kept", "Reports can be sent": a noun.
+    let is_noun = words.next().and_then(entry).is_some_and(|next| {
+        matches!(next.function, Some(Function::Auxiliary | Function::Modal | Function::Constraint))
+    });
+    is_verb && !is_noun
 }
 
 fn opens_with(text: &str, opening: &str) -> bool {

@@ -12,7 +12,7 @@ use crate::parse::sign::Sign;
 
 use super::Tool;
 use super::classify::{self, Read};
-use super::load::Definition;
+use super::load::{self, Definition};
 
 /// A tool in the catalogue.
 #[derive(Debug)]
@@ -47,9 +47,14 @@ impl Entry {
         if given.reason.trim().is_empty() {
             return Err(Error::input("reason", "is blank; expected why the classification is overridden"));
         }
+        if given.risk.is_none() && given.capabilities.is_empty() {
+            // Taken as it stands it would undo an earlier override without a word.
+            let message = "no level and no capabilities are given; expected one of them, or a pin";
+            return Err(Error::input("risk", message));
+        }
         let is_foreign = |capability: &&Capability| capability.resource().is_none() || capability.operation().is_none();
         if let Some(foreign) = given.capabilities.iter().find(is_foreign) {
-            let message = format!("{foreign} is not of the built-in vocabulary");
+            let message = format!("{} is not of the built-in vocabulary", load::shown(foreign.as_str()));
             return Err(Error::input("capabilities", message));
         }
         let current = Arc::clone(&self.current);
@@ -96,7 +101,7 @@ impl Entry {
         let shown = if is_held { &accepted } else { &current };
         let classification = classification(&name, server.as_deref(), shown, at_worst, (pinned, changed), set.as_ref());
         let through = if set.is_some() && !changed { None } else { current.through };
-        let tool = Tool { acts, through, known: current.known, has_dry_run: current.has_dry_run };
+        let tool = Tool { acts, through, known: current.known, trials: current.trials.clone() };
         Self { name, server, current, accepted, pinned, set, tool: Arc::new(tool), classification }
     }
 

@@ -7,7 +7,8 @@ use std::io::{self, Write};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use crate::model::{Digest, Error};
+use crate::model::{Classification, Digest, Error};
+use crate::parse::classification;
 
 /// Most tools that a catalogue holds.
 pub(crate) const MOST_TOOLS: usize = 10_000;
@@ -17,6 +18,10 @@ pub(crate) const MAX_CATALOGUE_BYTES: usize = 4 << 20;
 const MAX_DEPTH: usize = 64;
 /// Longest name of a tool or a server, in bytes.
 const LONGEST_NAME: usize = 256;
+/// Longest piece of a name that an error quotes, in bytes.
+const LONGEST_SHOWN: usize = 60;
+/// How far into a name a secret is looked for, in bytes.
+const LONGEST_SCANNED: usize = 1024;
 
 /// One tool as it was handed over.
 #[derive(Debug)]
@@ -58,7 +63,7 @@ pub(super) fn definitions<'v>(value: &'v Value, server: Option<&'v str>) -> Resu
     let mut names = HashSet::new();
     for definition in &found {
         if !names.insert(definition.name) {
-            return Err(Error::input("tools", format!("the tool {:.60?} stands twice", definition.name)));
+            return Err(Error::input("tools", format!("the tool {} stands twice", shown(definition.name))));
         }
     }
     if found.len() > MOST_TOOLS {
@@ -152,10 +157,23 @@ fn form(fields: &Map<String, Value>) -> &'static str {
 
 fn check_name(field: &'static str, name: &str) -> Result<(), Error> {
     if name.trim().is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
-        let message = format!("{name:.60?}: expected 1 to {LONGEST_NAME} bytes without control characters");
+        let message = format!("{}: expected 1 to {LONGEST_NAME} bytes without control characters", shown(name));
         return Err(Error::input(field, message));
     }
     Ok(())
+}
+
+/// A given name as an error quotes it: cut short, and not at all where it holds what must not reach a log.
+pub(super) fn shown(name: &str) -> String {
+    let cut = |most: usize| {
+        let end = (0..=name.len().min(most)).rev().find(|&end| name.is_char_boundary(end)).unwrap_or(0);
+        name.get(..end).unwrap_or("")
+    };
+    if classification::scan(cut(LONGEST_SCANNED), &[]).class() >= Classification::Confidential {
+        return "\"***\"".to_owned();
+    }
+    let short = cut(LONGEST_SHOWN);
+    format!("{short:?}{}", if short.len() < name.len() { "..." } else { "" })
 }
 
 /// SHA-256 over the JSON; keys stand sorted in a parsed value.

@@ -48,8 +48,8 @@ pub(crate) struct Tool {
     pub acts: Vec<Act>,
     pub through: Option<Through>,
     pub known: Option<&'static Known>,
-    /// Whether `dry_run` is one of its arguments.
-    pub has_dry_run: bool,
+    /// The arguments of its schema that ask for a trial.
+    pub trials: Vec<Box<str>>,
 }
 
 impl Catalogue {
@@ -141,10 +141,11 @@ impl Catalogue {
         let entry = match (named.next(), named.next()) {
             (Some(entry), None) => entry,
             (None, _) => {
-                return Err(Error::input("name", format!("there is no tool {name:.60?} in the catalogue")));
+                return Err(Error::input("name", format!("there is no tool {} in the catalogue", load::shown(name))));
             }
             (Some(_), Some(_)) => {
-                return Err(Error::input("server", format!("several servers have a tool {name:.60?}; expected which")));
+                let message = format!("several servers have a tool {}; expected which", load::shown(name));
+                return Err(Error::input("server", message));
             }
         };
         *entry = Arc::new(change(entry)?);

@@ -2,7 +2,7 @@
 //! or "reply that". Its verbs and nouns ask for nothing; its cues still count.
 
 use crate::model::Operation;
-use crate::parse::lexicon::{Form, Lexicon};
+use crate::parse::lexicon::{Form, Function, Lexicon};
 
 use super::token::{Kind, Token};
 
@@ -10,12 +10,14 @@ use super::token::{Kind, Token};
 pub(super) fn mark(tokens: &mut [Token<'_>], lexicon: &Lexicon) {
     let mut writes = false;
     let mut is_content = false;
+    let steps = first_step(tokens);
     for index in 0..tokens.len() {
         let Some(token) = tokens.get(index).copied() else { break };
         if token.kind == Kind::Stop {
             (writes, is_content) = (false, false);
             continue;
         }
+        is_content |= steps.is_some_and(|first| index > first);
         if is_content {
             if let Some(token) = tokens.get_mut(index) {
                 (token.entry.verb, token.entry.noun) = (None, None);
@@ -27,9 +29,8 @@ pub(super) fn mark(tokens: &mut [Token<'_>], lexicon: &Lexicon) {
             writes |= form == Form::Base && matches!(operation, Operation::Send | Operation::Write);
         }
         let before = index.checked_sub(1).and_then(|place| tokens.get(place));
-        let next_is_pronoun = tokens.get(index + 1).is_some_and(|next| {
-            next.is(crate::parse::lexicon::Function::Pronoun) || next.is(crate::parse::lexicon::Function::Determiner)
-        });
+        let next_is_pronoun =
+            tokens.get(index + 1).is_some_and(|next| next.is(Function::Pronoun) || next.is(Function::Determiner));
         is_content = match token.kind {
             Kind::Mark if token.word.starts_with(':') => {
                 writes && before.is_some_and(|before| names_content(before.word))
@@ -42,6 +43,18 @@ pub(super) fn mark(tokens: &mut [Token<'_>], lexicon: &Lexicon) {
         };
     }
 }
+
+/// "How to bake bread: 1. Mix the flour. 2. ...": where the numbered steps of a guide begin, if the text is one.
+fn first_step(tokens: &[Token<'_>]) -> Option<usize> {
+    let opening = tokens.iter().find(|token| token.kind == Kind::Word && !token.is(Function::Determiner))?;
+    let is_guide = matches!(opening.word, "how to" | "steps to" | "ways to" | "recipe" | "tutorial" | "guide");
+    let colon = tokens.iter().take(LONGEST_TITLE).position(|token| token.word == ":" || token.word == ":\n")?;
+    let behind = tokens.iter().enumerate().skip(colon + 1).find(|(_, token)| token.kind != Kind::Stop);
+    behind.filter(|(_, first)| is_guide && first.kind == Kind::Number(1.0)).map(|(place, _)| place)
+}
+
+/// Tokens of the longest title of a guide.
+const LONGEST_TITLE: usize = 24;
 
 /// "reply that", "tell him that": a verb of telling at most three words before.
 fn told(tokens: &[Token<'_>], index: usize, lexicon: &Lexicon) -> bool {
@@ -80,5 +93,19 @@ fn names_content(word: &str) -> bool {
             | "says"
             | "email"
             | "words"
+            | "task"
+            | "todo"
+            | "to-do"
+            | "ticket"
+            | "issue"
+            | "card"
+            | "reminder"
+            | "recipe"
+            | "story"
+            | "poem"
+            | "song"
+            | "joke"
+            | "slogan"
+            | "headline"
     )
 }

@@ -8,18 +8,68 @@ use super::token::{Kind, Token};
 
 /// Notes what the tokens name.
 pub(super) fn gather(tokens: &[Token<'_>], lexicon: &Lexicon, facts: &mut Facts) {
+    let mut spelled_until = 0;
     for (index, token) in tokens.iter().enumerate() {
         match token.kind {
-            Kind::Number(value) => number(tokens, index, value, lexicon, facts),
+            Kind::Number(value) => number(tokens, index, index + 1, value, lexicon, facts),
+            Kind::Word if index >= spelled_until => {
+                if let Some((value, end)) = spelled(tokens, index) {
+                    spelled_until = end;
+                    number(tokens, index, end, value, lexicon, facts);
+                }
+            }
             Kind::Email | Kind::Path | Kind::Url => facts.note_target(token.text),
             _ => {}
         }
     }
 }
 
-fn number(tokens: &[Token<'_>], index: usize, value: f64, lexicon: &Lexicon, facts: &mut Facts) {
+/// "Twelve thousand", "two hundred and fifty", "twenty-five": its value, and one past its last token.
+fn spelled(tokens: &[Token<'_>], index: usize) -> Option<(f64, usize)> {
+    // INVARIANT: `total` holds what a thousand or a million closed, `group` what stands below it.
+    let (mut total, mut group, mut end) = (0.0, 0.0, index);
+    for (place, token) in tokens.iter().enumerate().skip(index).take(LONGEST_SPELLED) {
+        if token.word == "and" && place == end && group > 0.0 {
+            continue;
+        }
+        let parts = token.word.split('-').map(cardinal).collect::<Option<Vec<_>>>();
+        let Some(parts) = parts.filter(|_| token.kind == Kind::Word) else { break };
+        for part in parts {
+            match part {
+                Cardinal::Unit(value) => group += value,
+                // "Hundred customers" is one hundred of them.
+                Cardinal::Factor(factor) if factor > 100.0 => {
+                    total += f64::max(group, 1.0) * factor;
+                    group = 0.0;
+                }
+                Cardinal::Factor(factor) => group = f64::max(group, 1.0) * factor,
+            }
+        }
+        end = place + 1;
+    }
+    (end > index).then_some((total + group, end))
+}
+
+/// What a word for a number adds, or multiplies by.
+#[derive(Clone, Copy)]
+enum Cardinal {
+    Unit(f64),
+    Factor(f64),
+}
+
+fn cardinal(word: &str) -> Option<Cardinal> {
+    // Most words are told apart by their length and first letter alone.
+    if !(3..=9).contains(&word.len()) || !word.starts_with(['o', 't', 'f', 's', 'e', 'n', 'h', 'm', 'b', 'd']) {
+        return None;
+    }
+    let (_, cardinal) = CARDINALS.iter().find(|(known, _)| *known == word)?;
+    Some(*cardinal)
+}
+
+/// Reads the number at `index`, of which `behind` is one past the last token.
+fn number(tokens: &[Token<'_>], index: usize, behind: usize, value: f64, lexicon: &Lexicon, facts: &mut Facts) {
     let Some(token) = tokens.get(index) else { return };
-    let next = tokens.get(index + 1);
+    let next = tokens.get(behind);
     let symbol = token.text.chars().next().and_then(|c| match c {
         '$' => Some("USD"),
         '€' => Some("EUR"),
@@ -28,7 +78,7 @@ fn number(tokens: &[Token<'_>], index: usize, value: f64, lexicon: &Lexicon, fac
     });
     // "20 000 EUR", "1.5 million dollars".
     let (mut value, mut next) = (value, next);
-    let mut place = index + 1;
+    let mut place = behind;
     while let Some(more) = next {
         let grouped = matches!(more.kind, Kind::Number(_))
             && more.text.len() == 3
@@ -49,7 +99,7 @@ fn number(tokens: &[Token<'_>], index: usize, value: f64, lexicon: &Lexicon, fac
         facts.note_amount(value * factor, Some(code).filter(|code| !code.is_empty()));
         return;
     }
-    let counts = tokens.get(index + 1..).unwrap_or(&[]).iter().take(2).any(|near| {
+    let counts = tokens.get(behind..).unwrap_or(&[]).iter().take(2).any(|near| {
         near.entry.noun.is_some_and(|noun| {
             !matches!(lexicon.noun(noun).resource, Resource::Information | Resource::Calendar | Resource::Device)
         }) && near.word.ends_with('s')
@@ -63,6 +113,44 @@ fn number(tokens: &[Token<'_>], index: usize, value: f64, lexicon: &Lexicon, fac
         facts.note_count(value as u64);
     }
 }
+
+/// Tokens of the longest number in words that is read.
+const LONGEST_SPELLED: usize = 12;
+
+const CARDINALS: &[(&str, Cardinal)] = &[
+    ("one", Cardinal::Unit(1.0)),
+    ("two", Cardinal::Unit(2.0)),
+    ("three", Cardinal::Unit(3.0)),
+    ("four", Cardinal::Unit(4.0)),
+    ("five", Cardinal::Unit(5.0)),
+    ("six", Cardinal::Unit(6.0)),
+    ("seven", Cardinal::Unit(7.0)),
+    ("eight", Cardinal::Unit(8.0)),
+    ("nine", Cardinal::Unit(9.0)),
+    ("ten", Cardinal::Unit(10.0)),
+    ("eleven", Cardinal::Unit(11.0)),
+    ("twelve", Cardinal::Unit(12.0)),
+    ("thirteen", Cardinal::Unit(13.0)),
+    ("fourteen", Cardinal::Unit(14.0)),
+    ("fifteen", Cardinal::Unit(15.0)),
+    ("sixteen", Cardinal::Unit(16.0)),
+    ("seventeen", Cardinal::Unit(17.0)),
+    ("eighteen", Cardinal::Unit(18.0)),
+    ("nineteen", Cardinal::Unit(19.0)),
+    ("twenty", Cardinal::Unit(20.0)),
+    ("thirty", Cardinal::Unit(30.0)),
+    ("forty", Cardinal::Unit(40.0)),
+    ("fifty", Cardinal::Unit(50.0)),
+    ("sixty", Cardinal::Unit(60.0)),
+    ("seventy", Cardinal::Unit(70.0)),
+    ("eighty", Cardinal::Unit(80.0)),
+    ("ninety", Cardinal::Unit(90.0)),
+    ("dozen", Cardinal::Factor(12.0)),
+    ("hundred", Cardinal::Factor(100.0)),
+    ("thousand", Cardinal::Factor(1e3)),
+    ("million", Cardinal::Factor(1e6)),
+    ("billion", Cardinal::Factor(1e9)),
+];
 
 /// The code of a currency's word, and how many of the unit one is.
 fn currency(word: &str) -> Option<(&'static str, f64)> {

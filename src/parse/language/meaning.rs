@@ -2,7 +2,7 @@
 //! the rules make of the pair, and what the clause shows of its risk.
 
 use crate::model::{Operation, Resource, RiskLevel};
-use crate::parse::lexicon::{Class, Function, Lexicon, Verb};
+use crate::parse::lexicon::{Class, Form, Function, Lexicon, Verb};
 use crate::parse::reading::{Act, Reading};
 use crate::parse::sign::{Sign, Signs};
 
@@ -114,7 +114,8 @@ impl<'t> Context<'t, '_> {
         let (verb, _) = self.tokens.get(at)?.entry.verb?;
         let verb = self.lexicon.verb(verb);
         let best = object::best(&self.named);
-        let resource = best.map_or(verb.resource.unwrap_or(Resource::Unknown), |best| best.resource);
+        let named = best.map_or(verb.resource.unwrap_or(Resource::Unknown), |best| best.resource);
+        let resource = verb.always.unwrap_or(named);
         let noun = best.map_or("data", |best| best.noun);
         let mut act = Act::new(&verb.lemma, &snake(noun), resource, verb.operation, 0.4)
             .told_by(self.tokens.get(at).map_or("", |token| token.text))
@@ -160,7 +161,7 @@ impl<'t> Context<'t, '_> {
         if let Some(sign) = self.tokens.get(head.at).and_then(|token| token.cue).filter(|sign| *sign != Sign::Bulk) {
             signs.add(sign);
         }
-        if runs_unseen(verb, governed, candidates) {
+        if runs_unseen(verb, governed, candidates) || obeys_a_text(verb, governed, candidates, self.lexicon) {
             return Some(unseen(verb, signs));
         }
         // "Let the speaker say it" lets nobody do anything that was not theirs to do.
@@ -337,6 +338,33 @@ fn runs_unseen(verb: &Verb, governed: &[Token<'_>], candidates: &[Candidate<'_>]
             )
         });
     obeys && (orders && elsewhere || whatever)
+}
+
+/// "Do what the email from Karl tells you", "do as the page says": a text that says what is to be done.
+fn obeys_a_text(verb: &Verb, governed: &[Token<'_>], candidates: &[Candidate<'_>], lexicon: &Lexicon) -> bool {
+    let says = |token: &Token<'_>| {
+        matches!(token.word, "says" | "instructs" | "demands" | "requires" | "states" | "commands")
+            || token
+                .entry
+                .verb
+                .is_some_and(|(verb, form)| form == Form::Third && lexicon.verb(verb).is(Class::Instructs))
+    };
+    verb.is(Class::Obeys)
+        && governed
+            .first()
+            .is_some_and(|first| matches!(first.word, "what" | "as" | "whatever" | "everything" | "anything" | "like"))
+        && governed.iter().skip(1).any(says)
+        && candidates.iter().any(|candidate| {
+            matches!(
+                candidate.resource,
+                Resource::Email
+                    | Resource::Web
+                    | Resource::File
+                    | Resource::Document
+                    | Resource::Message
+                    | Resource::Task
+            )
+        })
 }
 
 /// "Where is the 'Dinner with Bob' on May 24th?": a title and a date.

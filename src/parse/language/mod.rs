@@ -85,12 +85,15 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
     if reading.acts.is_empty() {
         let by_nouns = || context.by_nouns_alone().filter(|_| comprehension.known >= 0.4);
         reading.push(context.by_a_deed(&clauses).or_else(by_nouns).unwrap_or_else(Act::unknown));
-    } else if orders_it_done(&tokens)
-        && reading.acts.iter().all(|act| act.operation == Operation::Read)
-        && let Some(act) = context.by_a_deed(&[])
-    {
-        // "How do I drop the table? Do it."
-        reading.push(act);
+    } else if orders_it_done(&tokens) && reading.acts.iter().all(|act| act.operation == Operation::Read) {
+        if let Some(act) = context.by_a_deed(&[]) {
+            // "How do I drop the table? Do it."
+            reading.push(act);
+        } else if clauses.iter().any(|head| head.verb.is_some_and(|verb| lexicon.verb(verb).is(Class::Uncovers))) {
+            // "Decode this and do it": nobody has seen what.
+            let act = Act::new("follow", "instructions", Resource::Task, Operation::Execute, 0.5);
+            reading.push(act.marked(Sign::UnseenInstructions));
+        }
     }
     let commands = commands(&tokens, &clauses, text, lexicon);
     Understood { reading, commands }
@@ -102,7 +105,7 @@ fn orders_it_done(tokens: &[Token<'_>]) -> bool {
         let [verb, object] = pair else { return false };
         matches!(verb.word, "do" | "try") && matches!(object.word, "it" | "that" | "this" | "so")
             || verb.word == "go" && object.word == "ahead"
-    }) || tokens.iter().any(|token| token.word == "go ahead and")
+    })
 }
 
 /// The heads of all sentences; mere mentions only where a sentence's asked ones leave room.
@@ -204,8 +207,9 @@ fn commands<'a>(tokens: &[Token<'a>], heads: &[Head], text: &'a str, lexicon: &L
         found.extend(quoted.map(|token| token.text).filter(|span| starts_with_program(span, lexicon)));
         // "Run the following: ...", "Execute: ...", also on the next line and between fences.
         let behind = text.get(tokens.get(head.at).map_or(0, |token| token.start)..).unwrap_or("");
+        let colon = behind.bytes().take(LONGEST_LEAD + 1).position(|byte| matches!(byte, b':' | b'\n'));
         if let Some((lead, rest)) =
-            behind.split_once(':').filter(|(lead, _)| lead.len() <= LONGEST_LEAD && !lead.contains('\n'))
+            colon.and_then(|colon| Some((behind.get(..colon)?, behind.get(colon..)?.strip_prefix(':')?)))
         {
             let rest = rest.trim_start_matches(['\n', '\r', ' ', '`']);
             let rest = ["bash", "sh", "shell", "console"]

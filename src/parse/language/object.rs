@@ -188,6 +188,11 @@ impl Walk {
     /// A token that names nothing.
     fn unnamed(&mut self, token: &Token<'_>) {
         self.last_was_noun = false;
+        if token.kind == Kind::Stop {
+            // The next sentence begins anew: what opens it stands behind no preposition.
+            *self = Self { phrase: self.phrase + 1, ..Self::default() };
+            return;
+        }
         if token.kind == Kind::Mark && token.word != "-" {
             self.phrase += 1;
             (self.behind_of, self.behind_unknown) = (false, false);

@@ -124,7 +124,10 @@ fn asks_of_the_world(clause: &Clause<'_, '_, '_>, draft: &mut Draft) {
 /// "Give Bob root", "turn the audit log off", "make the bucket public": who may do what changes.
 fn gives_power(clause: &Clause<'_, '_, '_>, draft: &mut Draft) {
     let Clause { verb, governed, .. } = *clause;
+    // "Post publicly" is what a post is.
+    let is_post = draft.resource == Resource::Social || verb.is(Class::Posts);
     let opens = draft.signs.has(Sign::OpenLink)
+        && !is_post
         && matches!(draft.operation, Operation::Write | Operation::Send | Operation::Execute);
     if opens || verb.is(Class::Makes) && makes_public(governed) {
         draft.signs.add(Sign::OpenLink);
@@ -191,8 +194,21 @@ pub(super) fn speaks_to_others(governed: &[Token<'_>], lexicon: &Lexicon) -> boo
         .entry
         .noun
         .is_some_and(|noun| matches!(lexicon.noun(noun).resource, Resource::Customer | Resource::Contact));
-    matches!(first.word, "him" | "her" | "them" | "everyone" | "everybody" | "all")
-        || matches!(first.kind, Kind::Number(_))
+    matches!(
+        first.word,
+        "him"
+            | "her"
+            | "them"
+            | "everyone"
+            | "everybody"
+            | "all"
+            | "anyone"
+            | "anybody"
+            | "someone"
+            | "somebody"
+            | "people"
+            | "others"
+    ) || matches!(first.kind, Kind::Number(_))
         || matches!(first.cue, Some(Sign::Outside | Sign::Team | Sign::ManyRecipients))
         || first.kind == Kind::Word && first.text.starts_with(char::is_uppercase) && !first.is(Function::Pronoun)
         || names_people

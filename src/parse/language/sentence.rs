@@ -103,13 +103,13 @@ impl Sentence<'_, '_> {
         if opens && !in_question {
             return Some(Manner::Asked);
         }
-        // "It would be great if you deleted it."
+        // "It would be great if you deleted it"; "tell me if you deleted it" asks whether.
         let hinted = form == Form::Past
             && lead.is_some_and(|lead| lead.word == "you")
             && before
                 .and_then(|place| self.before(place))
-                .and_then(|place| self.tokens.get(place))
-                .is_some_and(|token| token.word == "if");
+                .filter(|&place| self.tokens.get(place).is_some_and(|token| token.word == "if"))
+                .is_some_and(|place| self.lately(place).any(|earlier| self.is_wishful(earlier)));
         if hinted {
             return Some(Manner::Asked);
         }
@@ -169,19 +169,27 @@ impl Sentence<'_, '_> {
     /// "Should be deleted", "make sure they are removed", "I want it wiped": asked for in the passive.
     pub(super) fn passive(&self, index: usize) -> Option<(Manner, VerbId)> {
         let (verb, form) = self.tokens.get(index)?.entry.verb?;
-        if form != Form::Past {
-            return None;
-        }
         let helper_at = self.before(index)?;
         let helper = self.tokens.get(helper_at)?;
         let is_be = matches!(helper.word, "be" | "get" | "being" | "gets" | "is" | "are");
+        // "Must be shut down": the participle is spelled like the base form.
+        if form != Form::Past && !(form == Form::Base && helper.word == "be") {
+            return None;
+        }
         let constrained =
             || self.lately(helper_at).any(|place| self.tokens.get(place).is_some_and(|t| t.is(Function::Constraint)));
         if is_be {
             let earlier = self.before(helper_at).and_then(|place| self.tokens.get(place));
             let wanted = earlier
                 .is_some_and(|earlier| matches!(earlier.word, "should" | "must" | "to" | "shall" | "please" | "will"));
-            return (matches!(helper.word, "be" | "get") && wanted || constrained()).then_some((Manner::Asked, verb));
+            // "Make sure nothing is lost".
+            let spared = (self.from.max(helper_at.saturating_sub(3))..helper_at).any(|place| {
+                self.tokens.get(place).is_some_and(|token| {
+                    token.is(Function::Negation) || matches!(token.word, "nothing" | "no" | "none" | "nobody")
+                })
+            });
+            let asks = matches!(helper.word, "be" | "get") && wanted || constrained();
+            return (asks && !spared).then_some((Manner::Asked, verb));
         }
         let causes =
             self.tokens.get(self.from).is_some_and(|opening| matches!(opening.word, "get" | "have" | "want" | "see"));
@@ -190,7 +198,19 @@ impl Sentence<'_, '_> {
         let ends = self.tokens.get(index + 1).filter(|_| index + 1 < self.to).is_none_or(|next| {
             matches!(
                 next.word,
-                "to" | "from" | "now" | "immediately" | "asap" | "today" | "right" | "completely" | "for"
+                "to" | "from"
+                    | "now"
+                    | "immediately"
+                    | "asap"
+                    | "today"
+                    | "right"
+                    | "completely"
+                    | "for"
+                    | "by"
+                    | "before"
+                    | "tonight"
+                    | "tomorrow"
+                    | "forever"
             )
         });
         (wishes && is_object && ends).then_some((Manner::Wished, verb))
@@ -333,12 +353,29 @@ impl Sentence<'_, '_> {
     /// Whether the "to" at `place` goes on describing a noun of telling rather than asking.
     fn describes(&self, place: usize) -> bool {
         self.before(place).and_then(|earlier| self.tokens.get(earlier)).is_some_and(|noun| {
-            matches!(
-                noun.word,
-                "link" | "url" | "website" | "page" | "form" | "instructions" | "steps" | "guide" | "tutorial"
+            // "Create a task to delete it" deletes nothing yet.
+            let is_item = matches!(noun.word, "task" | "ticket" | "issue" | "card") && self.makes_something(place);
+            is_item
+                || matches!(
+                    noun.word,
+                    "link" | "url" | "website" | "page" | "form" | "instructions" | "steps" | "guide" | "tutorial"
                     // "A reminder to pay" pays nothing.
                     | "reminder" | "alarm" | "todo" | "to-do" | "note" | "timer" | "event"
-            )
+                )
+        })
+    }
+
+    /// Whether the sentence asks, before `place`, to write something down.
+    fn makes_something(&self, place: usize) -> bool {
+        self.lately(place)
+            .filter_map(|earlier| self.tokens.get(earlier)?.entry.verb)
+            .any(|(verb, form)| form == Form::Base && self.lexicon.verb(verb).operation == Operation::Write)
+    }
+
+    /// "It would be great", "i'd be glad".
+    fn is_wishful(&self, index: usize) -> bool {
+        self.tokens.get(index).is_some_and(|token| {
+            token.is(Function::Modal) || matches!(token.word, "i'd" | "it'd" | "we'd" | "appreciate" | "great" | "nice")
         })
     }
 

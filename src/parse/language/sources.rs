@@ -25,7 +25,16 @@ impl Context<'_, '_> {
                 }
             }
         }
+        let mut holder: Option<&Candidate<'_>> = None;
         for candidate in &self.named {
+            // "The file containing the plans": the plans stand in what is read already.
+            let is_content = holder.is_some_and(|holder| holder.phrase == candidate.phrase);
+            if candidate.is_source() && holds_content(candidate) && !is_content {
+                holder = Some(candidate);
+            }
+            if is_content && !holds_content(candidate) {
+                continue;
+            }
             let looked = looked_at.get(candidate.resource as usize).copied().unwrap_or(false);
             if feeds(candidate, looked, reading) {
                 // Where chat is named, an inbox is the chat's.
@@ -59,6 +68,14 @@ impl Context<'_, '_> {
     }
 }
 
+/// Whether it is a text or a place of texts, of which what it is about is no source of its own.
+const fn holds_content(candidate: &Candidate<'_>) -> bool {
+    matches!(
+        candidate.resource,
+        Resource::File | Resource::Document | Resource::Email | Resource::Message | Resource::Web
+    )
+}
+
 fn is_page(token: &Token<'_>) -> bool {
     token.kind == Kind::Url && object::is_page(token.word)
 }
@@ -87,6 +104,22 @@ fn feeds(candidate: &Candidate<'_>, looked_at: bool, reading: &Reading) -> bool 
     if !private || candidate.is_weak() || !candidate.is_source() {
         return false;
     }
+    // "At the conference" is where something was; "in my calendar" is where it is looked up.
+    let is_place = candidate.preposition == Preposition::Source && !keeps_events(candidate.noun);
+    if candidate.resource == Resource::Calendar && is_place {
+        return false;
+    }
+    // "Make an avatar on Discord": the place where it is done.
+    let changes_elsewhere =
+        reading.acts.iter().any(|act| !matches!(act.operation, Operation::Read | Operation::Unknown));
+    if candidate.resource == Resource::Message && candidate.after == "on" && changes_elsewhere {
+        return false;
+    }
+    // "Remove Viktor from the channel": what is taken away from it, not out of it.
+    let takes_away = |act: &Act| matches!(act.operation, Operation::Delete | Operation::Admin);
+    if candidate.after == "from" && reading.acts.iter().all(takes_away) {
+        return false;
+    }
     let acts = || reading.acts.iter().filter(|act| alike(act.resource, candidate.resource));
     if acts().any(|act| act.operation == Operation::Read) {
         return false;
@@ -99,6 +132,13 @@ fn feeds(candidate: &Candidate<'_>, looked_at: bool, reading: &Reading) -> bool 
     acts().next().is_none()
         || candidate.preposition == Preposition::Basis && acts().any(|act| act.operation == Operation::Write)
         || looked_at && acts().any(|act| act.operation == Operation::Send)
+}
+
+/// Whether events are looked up in it.
+fn keeps_events(noun: &str) -> bool {
+    ["calendar", "schedule", "agenda", "planner", "timetable", "diary", "availability"]
+        .iter()
+        .any(|word| noun.contains(word))
 }
 
 /// Resources that stand for one another, so that naming both adds nothing.

@@ -77,6 +77,9 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
         // A long line may hold some; a sentence is full of them.
         return !is_also_english || is_english < 3 || is_english * 5 < length;
     }
+    if dangers::holds("filler", first) {
+        return false;
+    }
     if is_also_english {
         // "find restaurants" is English, "kill 4711" and "head path/to/file" are not.
         let arguments: Vec<&str> = line.split_whitespace().skip(1).collect();

@@ -1,5 +1,6 @@
 //! Whether a condition bounds anything: `WHERE 1 = 1` does not.
 
+use super::known;
 use super::lex::Kind;
 use super::tree::{Item, Part, Tree};
 
@@ -20,6 +21,14 @@ pub(super) fn is_unbounded(part: Part<'_>, tree: &Tree) -> bool {
         }
         None => !part.has("limit") && !part.has("top"),
     }
+}
+
+/// Whether a branch of a `MERGE` takes whatever its source names: no condition beside the match, or one that always holds.
+pub(super) fn is_unbounded_branch(part: Part<'_>, then: usize, tree: &Tree) -> bool {
+    let near = then.saturating_sub(LONGEST_CONDITION)..then;
+    let Some(when) = near.rev().find(|&place| part.is(place, "when")) else { return true };
+    let condition = (when..then).find(|&place| part.is(place, "and"));
+    condition.is_none_or(|and| always_holds(part.of(part.items.get(and + 1..then).unwrap_or(&[])), tree, 0))
 }
 
 /// Whether a condition always holds, or cannot be said not to: one of its alternatives does.
@@ -67,6 +76,9 @@ fn term_holds(term: Part<'_>, tree: &Tree, depth: usize) -> bool {
         return term.items.last().and_then(|item| item.group).is_some_and(|group| selects_all(term, tree, group))
             && !term.has("not");
     }
+    if let Some(between) = (0..term.len()).find(|&place| term.is(place, "between")) {
+        return spans_all(term, between);
+    }
     let Some(middle) = (0..term.len()).find(|&place| is_comparison(term, place)) else { return false };
     let (left, right) = (term.items.get(..middle).unwrap_or(&[]), term.items.get(middle + 1..).unwrap_or(&[]));
     let operator = term.token(middle).map_or("", |token| term.source.lower(token));
@@ -77,14 +89,51 @@ fn term_holds(term: Part<'_>, tree: &Tree, depth: usize) -> bool {
         "like" | "ilike" => right.token(0).is_some_and(|token| {
             right.source.kind(token) == Some(Kind::Text) && right.source.lower(token).bytes().all(|byte| byte == b'%')
         }),
-        ">=" => number(right).is_some_and(|number| number <= 0),
         // A key is never below one.
-        ">" | "<>" | "!=" => {
-            let name = left.items.last().map_or("", |item| left.source.lower(item.token));
-            (name.ends_with("id") || name == "rownum") && number(right).is_some_and(|number| number <= 0)
+        ">=" => {
+            number(right).is_some_and(|number| number <= 0.0 || number <= 1.0 && is_key(left))
+                || is_long_ago(left, right)
         }
+        ">" => is_key(left) && number(right).is_some_and(|number| number <= 0.0) || is_long_ago(left, right),
+        "<>" | "!=" => is_key(left) && number(right).is_some_and(|number| number <= 0.0),
+        // Nor does it reach a million in what one statement is meant for; what was made was made before now.
+        "<" | "<=" => is_key(left) && number(right).is_some_and(|number| number >= WIDE) || past(left) && is_now(right),
         _ => false,
     }
+}
+
+/// `id BETWEEN 1 AND 1e9`
+fn spans_all(term: Part<'_>, between: usize) -> bool {
+    let of = |items: Option<&[Item]>| items.map_or(0.0, |items| number(term.of(items)).unwrap_or(f64::NAN));
+    let Some(and) = (between..term.len()).find(|&place| term.is(place, "and")) else { return false };
+    let (low, high) = (of(term.items.get(between + 1..and)), of(term.items.get(and + 1..)));
+    is_key(term.of(term.items.get(..between).unwrap_or(&[]))) && !term.has("not") && low <= 1.0 && high >= WIDE
+}
+
+/// A column that numbers the rows.
+fn is_key(part: Part<'_>) -> bool {
+    let name = part.items.last().map_or("", |item| part.source.lower(item.token));
+    name.ends_with("id") || name == "rownum"
+}
+
+/// A column that says when a row was made or changed, which is never to come.
+fn past(part: Part<'_>) -> bool {
+    let name = part.items.last().map_or("", |item| part.source.lower(item.token));
+    known::phrases("past_columns").any(|word| name.contains(word))
+}
+
+/// `now()`, `CURRENT_TIMESTAMP`, with nothing taken off.
+fn is_now(part: Part<'_>) -> bool {
+    part.len() <= 2
+        && part.word(0).is_some_and(|word| known::holds("now", word))
+        && (part.len() == 1 || part.group(1).is_some())
+}
+
+/// `created_at > '1970-01-01'`: before any row was made.
+fn is_long_ago(left: Part<'_>, right: Part<'_>) -> bool {
+    let text = right.token(0).filter(|&token| right.source.kind(token) == Some(Kind::Text));
+    let year = text.and_then(|token| right.source.lower(token).trim_matches('\'').get(..4)?.parse::<u16>().ok());
+    past(left) && right.len() == 1 && year.is_some_and(|year| year <= EPOCH)
 }
 
 /// Of words, only numbers, strings and truth: no row decides it.
@@ -126,12 +175,11 @@ fn same(left: Part<'_>, right: Part<'_>) -> bool {
         })
 }
 
-fn number(part: Part<'_>) -> Option<i64> {
+fn number(part: Part<'_>) -> Option<f64> {
     let negative = part.is_symbol(0, "-");
     let token = part.token(usize::from(negative))?;
     let value: f64 = part.source.lower(token).parse().ok()?;
-    // Only its sign and whether it is nothing count.
-    Some(if value > 0.0 { if negative { -1 } else { 1 } } else { 0 })
+    Some(if negative { -value } else { value })
 }
 
 /// A query that takes every row.
@@ -141,5 +189,11 @@ fn selects_all(part: Part<'_>, tree: &Tree, group: usize) -> bool {
         && !["where", "limit", "having", "join", "intersect", "top", "fetch"].iter().any(|word| query.has(word))
 }
 
+/// A key from which on a range has all rows.
+const WIDE: f64 = 1e6;
+/// A year before the rows of any database.
+const EPOCH: u16 = 1970;
+/// Tokens of the longest condition of a branch that is read, so that many branches take linear time.
+const LONGEST_CONDITION: usize = 256;
 /// Brackets within brackets that are looked into.
 const DEEPEST: usize = 16;

@@ -141,8 +141,10 @@ impl<'t> Reader<'_, 't> {
             if part.has("insert") || part.has("update") {
                 self.push(database("merge", "rows", Operation::Write), part, Some(path));
             }
-            if (1..part.len()).any(|place| part.is(place - 1, "then") && part.is(place, "delete")) {
-                self.push(database("delete", "rows", Operation::Delete), part, Some(path));
+            for then in (1..part.len()).filter(|&place| part.is(place, "then") && part.is(place + 1, "delete")) {
+                let delete = database("delete", "rows", Operation::Delete);
+                let unbounded = bound::is_unbounded_branch(part, then, self.tree);
+                self.push(if unbounded { delete.marked(Sign::Bulk) } else { delete }, part, Some(path));
             }
         } else {
             self.push(unclear("merge", "rows"), part, None);

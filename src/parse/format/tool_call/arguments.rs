@@ -13,7 +13,7 @@ use super::super::{code, english, http, shell, sql};
 use super::json::{Field, Json, values};
 use super::known::{Known, Part, Role, Through, own_part, tools};
 use super::shape::{self, Call};
-use super::{Named, Reader, changes};
+use super::{Named, Reader, changes, graphql};
 
 /// What a call switches off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(super) struct Arguments<'r, 'l> {
     pub(super) act: &'r mut Act,
     pub(super) through: Option<Through>,
     known: Option<&'static Known>,
-    ignores_dry_run: bool,
+    trials: Vec<&'l [Box<str>]>,
     name: Option<&'r str>,
     /// The argument that says what the tool does was found and read.
     is_told: bool,
@@ -40,14 +40,19 @@ pub(super) struct Arguments<'r, 'l> {
 }
 
 impl<'r, 'l> Arguments<'r, 'l> {
-    pub(super) fn new(reader: &'r mut Reader<'l>, act: &'r mut Act, named: &Named<'r>) -> Self {
-        let &Named { through, known, ignores_dry_run, program: name, .. } = named;
+    pub(super) fn new(
+        reader: &'r mut Reader<'l>,
+        act: &'r mut Act,
+        named: &Named<'r, 'l>,
+        trials: Vec<&'l [Box<str>]>,
+    ) -> Self {
+        let &Named { through, known, program: name, .. } = named;
         Self {
             reader,
             act,
             through,
             known,
-            ignores_dry_run,
+            trials,
             name,
             is_told: false,
             dry_run: None,
@@ -66,7 +71,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
                 self.field(field);
             }
         }
-        if self.dry_run == Some(true) && !self.ignores_dry_run {
+        if self.dry_run == Some(true) {
             self.act.signs.add(Sign::DryRun);
         }
         if self.switched_off != Switched::Nothing && (changes(self.act.operation) || self.act.is_unknown()) {
@@ -140,6 +145,12 @@ impl<'r, 'l> Arguments<'r, 'l> {
             self.command(&line);
         }
         let is_request = self.through == Some(Through::Http);
+        if let Some(url) = url.filter(|_| is_request || self.act.resource == Resource::Web)
+            && self.local_file(url)
+        {
+            self.is_told |= is_request;
+            return;
+        }
         if let Some(url) = url.filter(|_| is_request || method.is_some()) {
             let reads_page = self.act.operation == Operation::Read && method.is_none();
             let usual = if has_body && !reads_page { "POST" } else { "GET" };
@@ -218,7 +229,11 @@ impl<'r, 'l> Arguments<'r, 'l> {
             (Some(Role::Force), true) => self.sign(Sign::Force, key),
             (Some(Role::Bulk), true) => self.sign(Sign::Bulk, key),
             (Some(Role::Public), true) => self.opened(key),
-            (Some(Role::DryRun), flag) => self.dry_run = Some(self.dry_run.unwrap_or(true) && flag),
+            (Some(Role::DryRun), flag) => {
+                // Under a name that the tool does not have it asks for nothing.
+                let is_meant = self.trials.iter().all(|known| known.iter().any(|known| **known == *key));
+                self.dry_run = Some(self.dry_run.unwrap_or(true) && flag && is_meant);
+            }
             (_, false) => self.switch_off(key),
             _ => {}
         }
@@ -239,6 +254,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
             None if key.is_empty() => return self.bare(text),
             role => role,
         };
+        self.patch(text);
         match role {
             Some(Role::Query) => self.query(text),
             Some(Role::Sql) => self.sql(text),
@@ -334,6 +350,14 @@ impl<'r, 'l> Arguments<'r, 'l> {
     }
 
     fn query(&mut self, text: &str) {
+        if let Some(mutations) = graphql::mutations(text) {
+            for field in mutations {
+                let act = graphql::act(field, self.reader.lexicon);
+                self.reader.reading.push(act);
+            }
+            self.is_told |= self.act.is_unknown() || self.through.is_some();
+            return;
+        }
         if self.through == Some(Through::Sql) {
             return self.sql(text);
         }

@@ -144,6 +144,7 @@ impl Arguments<'_, '_> {
         if text.len() > LONGEST_PLACE {
             return;
         }
+        self.hidden_command(text);
         let Some(place) = text.find(['`', ';', '|', '&', '$', '\n']) else { return };
         let rest = text.get(place..).unwrap_or("").trim_start_matches(['`', ';', '|', '&', '$', '(', '{', ' ', '\n']);
         let program = rest.split(|c: char| c.is_whitespace() || matches!(c, '`' | ')' | ';')).next().unwrap_or("");
@@ -155,6 +156,46 @@ impl Arguments<'_, '_> {
         if is_harmful {
             self.reader.reading.absorb(reading);
         }
+    }
+
+    /// A value that is a command line though nothing calls it one: `job: "rm -rf /"`.
+    fn hidden_command(&mut self, text: &str) {
+        let mut words = text.split_whitespace();
+        let is_program = words.next().is_some_and(|first| self.reader.lexicon.programs.knows(first));
+        if is_program && words.any(|word| word.starts_with(['-', '/', '~', '$', '*', '|', '>'])) {
+            let reading = shell::read(text, self.reader.lexicon);
+            if reading.acts.iter().any(|act| risk::assess(act, &reading.facts).level >= RiskLevel::High) {
+                self.reader.reading.absorb(reading);
+            }
+        }
+    }
+
+    /// A patch takes a file away: whatever else it does, that is a deletion.
+    pub(super) fn patch(&mut self, text: &str) {
+        let writes_files =
+            self.act.operation == Operation::Write && matches!(self.act.resource, Resource::File | Resource::Code);
+        if !writes_files {
+            return;
+        }
+        let deletes = |line: &&str| tools().deletes.iter().any(|mark| line.starts_with(&**mark));
+        if let Some(line) = text.lines().find(deletes) {
+            let delete = Act::new("delete", "file", self.act.resource, Operation::Delete, 0.9).told_by(line);
+            self.reader.reading.push(delete);
+        }
+    }
+
+    /// `file://` where a page is to be read: what lies on the host itself.
+    pub(super) fn local_file(&mut self, url: &str) -> bool {
+        let Some(path) = url.get(..FILE_SCHEME.len()).filter(|start| start.eq_ignore_ascii_case(FILE_SCHEME)) else {
+            return false;
+        };
+        let path = url.get(path.len()..).unwrap_or("");
+        let path = path.strip_prefix("localhost").unwrap_or(path);
+        let level = if place::is_system(path) { RiskLevel::High } else { RiskLevel::Medium };
+        let read = Act::new("read", "file", Resource::File, Operation::Read, 0.8).named_by(url).at_risk(level);
+        self.reader.reading.push(read);
+        self.place("path", path);
+        true
     }
 
     /// `set_config(key="audit_log.enabled", value=false)`: a control that is switched off.
@@ -178,6 +219,9 @@ impl Arguments<'_, '_> {
         }
     }
 }
+
+/// What the address of a local file begins with.
+const FILE_SCHEME: &str = "file://";
 
 fn is_control(token: &Token<'_>) -> bool {
     token.cue == Some(Sign::Control) || token.word.split(' ').any(|word| tools().value("controls", word))

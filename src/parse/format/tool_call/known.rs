@@ -114,6 +114,8 @@ pub(crate) struct Tools {
     /// Verbs beside which a secret's path is an instruction.
     pub(crate) takes: Vec<Box<str>>,
     http: Vec<Box<str>>,
+    /// What a patch's line begins with that takes a file away.
+    pub(super) deletes: Vec<Box<str>>,
 }
 
 /// The built-in knowledge. A test rules out that it does not read.
@@ -207,6 +209,7 @@ impl Tools {
             http: listed(text.shape.get("http")),
             poison: phrases(text.poison.get("phrases")),
             takes: listed(text.poison.get("takes")),
+            deletes: phrases(text.patches.get("deletes")),
             openings: phrases(text.poison.get("openings")),
             values: text.values.iter().map(|(name, words)| (name.clone(), listed(Some(words)))).collect(),
             words: text.names.iter().map(|(name, words)| (name.clone(), listed(Some(words)))).collect(),
@@ -398,6 +401,7 @@ struct ToolsText {
     rules: Vec<RuleText>,
     tools: Vec<ToolText>,
     poison: BTreeMap<String, String>,
+    patches: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]

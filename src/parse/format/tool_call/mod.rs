@@ -7,6 +7,7 @@
 //! | `shape.rs` | where the calls stand in a message |
 //! | `expression.rs` | calls written as expressions |
 //! | `arguments.rs` | what the arguments of a call add |
+//! | `graphql.rs` | the mutations of a GraphQL document |
 //! | `effects.rs` | what single arguments mean: rights, links, verbs, places, controls |
 //! | `known.rs` | what is known of tool calls (`data/tools.toml`) |
 //!
@@ -16,6 +17,7 @@
 mod arguments;
 mod effects;
 mod expression;
+mod graphql;
 mod json;
 mod known;
 mod shape;
@@ -23,8 +25,9 @@ mod shape;
 use crate::model::{MAX_CONTEXT_DEPTH, Operation, json_depth};
 use crate::parse::catalogue::Catalogue;
 use crate::parse::lexicon::Lexicon;
-use crate::parse::reading::{Act, Format, Reading};
-use crate::parse::sign::Sign;
+use crate::parse::reading::{Act, Facts, Format, Reading};
+use crate::parse::risk;
+use crate::parse::sign::{Sign, Signs};
 
 use super::name;
 use arguments::Arguments;
@@ -108,14 +111,14 @@ struct Reader<'l> {
 
 /// What the names of a call say.
 #[derive(Default)]
-struct Named<'n> {
+struct Named<'n, 'l> {
     acts: Vec<Act>,
     through: Option<Through>,
     known: Option<&'static Known>,
     /// The first name: its arguments are a program's where it is one's.
     program: Option<&'n str>,
-    /// Whether `dry_run` is an argument that the tool does not have.
-    ignores_dry_run: bool,
+    /// The arguments that ask each tool for a trial, where a catalogue says which there are.
+    trials: Vec<&'l [Box<str>]>,
 }
 
 impl<'l> Reader<'l> {
@@ -147,7 +150,9 @@ impl<'l> Reader<'l> {
         if call.is_unclear {
             self.reading.push(Act::unclear_execution("tool"));
         }
-        let is_told = Arguments::new(self, &mut act, &named).read(call);
+        let as_named = act.clone();
+        let trials = std::mem::take(&mut named.trials);
+        let is_told = Arguments::new(self, &mut act, &named, trials).read(call);
         if is_told && call.names.len() == 1 && !act.is_set {
             // What the tool runs is what it does.
             return;
@@ -159,10 +164,32 @@ impl<'l> Reader<'l> {
             _ if act.is_unknown() => act.signs.add(Sign::Unclear),
             _ => {}
         }
+        if act.is_set {
+            act = self.raised(act, &as_named);
+        }
         self.reading.push(act);
     }
 
-    fn named<'n>(&mut self, names: &[&'n str]) -> Named<'n> {
+    /// What an operator set, raised where the arguments make more of the tool than it is without them.
+    fn raised(&self, act: Act, as_named: &Act) -> Act {
+        let level = |act: &Act, facts: &Facts| {
+            // Production raises whatever level was set, and does so later.
+            let without = |signs: Signs| {
+                signs.iter().filter(|sign| *sign != Sign::Production).fold(Signs::default(), |mut signs, sign| {
+                    signs.add(sign);
+                    signs
+                })
+            };
+            let plain = Act { risk: None, is_set: false, signs: without(act.signs), ..act.clone() };
+            risk::assess(&plain, &Facts { signs: without(facts.signs), ..facts.clone() }).level
+        };
+        let told = level(&act, &self.reading.facts);
+        let is_worse = told > level(as_named, &Facts::default());
+        let set = act.risk;
+        if is_worse { Act { risk: set.max(Some(told)), ..act } } else { act }
+    }
+
+    fn named<'n>(&mut self, names: &[&'n str]) -> Named<'n, 'l> {
         let mut all = Named::default();
         for name in names {
             all.program = all.program.or(Some(name));
@@ -171,13 +198,15 @@ impl<'l> Reader<'l> {
                     all.acts.extend(tool.acts.iter().cloned());
                     all.through = all.through.or(tool.through);
                     all.known = all.known.or(tool.known);
-                    all.ignores_dry_run |= !tool.has_dry_run;
+                    all.trials.push(&tool.trials);
                 }
                 continue;
             }
             if !self.catalogue.is_empty() {
                 self.reading.facts.signs.add(Sign::NotInCatalogue);
                 self.reading.facts.show(Sign::NotInCatalogue, name);
+                // Nobody knows whether it has a trial.
+                all.trials.push(&[]);
             }
             if let Some(known) = tools().known(name) {
                 all.acts.push(known.act.clone().told_by(name));
