@@ -63,7 +63,9 @@ mod system;
 mod trust;
 
 pub use edge::{sidecar, signature};
-pub use governor::{Explanation, Governor, GovernorBuilder, Preview};
+pub use governor::{
+    Explanation, Governor, GovernorBuilder, Preview, Replay, ReplayChange, ReplayRange, ShadowDifference, ShadowReport,
+};
 pub use model::*;
 pub use parse::{Lexicon, Parser};
 pub use policy::{

@@ -3,11 +3,10 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::catalogue;
 use super::params::{Faults, Params};
+use super::{catalogue, policy};
 use crate::governor::Governor;
-use crate::model::{Agent, AgentInfo, Error, Intent, Outcome, Period, ProofId, Score, Severity, Timestamp};
-use crate::policy::{PolicyFormat, PolicySet};
+use crate::model::{Agent, AgentInfo, Error, Intent, Outcome, Period, ProofId, Score, Timestamp};
 use crate::proof::ProofQuery;
 
 /// A call of the contract.
@@ -27,9 +26,12 @@ const CALLS: &[(&str, Call)] = &[
     ("proof/verify", |governor, _| to_json(&governor.verify()?)),
     ("proof/get", proof),
     ("admin/status", |governor, _| to_json(&governor.status())),
-    ("policy/validate", validate),
-    ("policy/load", load),
+    ("policy/validate", policy::validate),
+    ("policy/load", policy::load),
     ("policy/explain", explain),
+    ("policy/preview", preview),
+    ("policy/replay", policy::replay),
+    ("policy/shadow", policy::shadow),
     ("catalogue/load", catalogue::load),
     ("catalogue/list", |governor, _| Ok(json!({ "tools": governor.catalogue() }))),
     ("catalogue/override", catalogue::set),
@@ -101,6 +103,18 @@ fn explain(governor: &Governor, params: &Params) -> Result<Value, Error> {
             let mut explanation = to_json(&governor.explain(&parse.intent)?)?;
             merge(&mut explanation, to_json(&parse)?);
             Ok(explanation)
+        }
+    }
+}
+
+fn preview(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    match Form::of(params)? {
+        Form::Intent(intent) => to_json(&governor.preview(&intent)?),
+        Form::Input { agent_id, input } => {
+            let parse = governor.parse_with(agent_id, input, &params.object("context")?)?;
+            let mut preview = to_json(&governor.preview(&parse.intent)?)?;
+            merge(&mut preview, to_json(&parse)?);
+            Ok(preview)
         }
     }
 }
@@ -177,28 +191,6 @@ fn proof(governor: &Governor, params: &Params) -> Result<Value, Error> {
     }
     Ok(record)
 }
-
-fn validate(_: &Governor, params: &Params) -> Result<Value, Error> {
-    let (text, format) = document(params)?;
-    let problems = PolicySet::validate(text, format);
-    let valid = !problems.iter().any(|problem| problem.severity == Severity::Error);
-    Ok(json!({ "valid": valid, "problems": problems }))
-}
-
-fn load(governor: &Governor, params: &Params) -> Result<Value, Error> {
-    let (text, format) = document(params)?;
-    let set = PolicySet::parse(text, format, DOCUMENT)?;
-    let answer = json!({ "digest": set.digest(), "rules": set.len() });
-    governor.load_policies(set)?;
-    Ok(answer)
-}
-
-fn document(params: &Params) -> Result<(&str, PolicyFormat), Error> {
-    Ok((params.text("text", Faults::Input)?, params.word("format", Faults::Input)?))
-}
-
-/// How messages name a policy document that came without a file.
-const DOCUMENT: &str = "text";
 
 /// A text that is no proof id names no record either.
 fn proof_id(params: &Params) -> Result<ProofId, Error> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 
 use super::policies::PolicyState;
 use super::risk::ActionFloors;
@@ -163,6 +163,7 @@ impl GovernorBuilder {
                 tools: super::catalogue::Tools::default(),
                 action_floors: ActionFloors::default(),
                 policies: ArcSwap::from_pointee(policies),
+                shadow: ArcSwapOption::empty(),
                 policy_turn: Mutex::new(()),
                 limits: super::limits::Counters::restored(startup.used),
                 ledger,

@@ -98,19 +98,24 @@ impl Governor {
         let committed = self.record(&request, &verdict, policies.digest(), agent.state)?;
         desk.reserve(&verdict.charges, committed.sequence, committed.at);
         drop(desk);
-        let trust_snapshot = request.trust;
-        drop(agent);
-
-        self.inner.log.settle(committed.sequence)?;
-        Ok(Enforcement {
+        let enforcement = Enforcement {
             decision: verdict.decision,
             reasoning: verdict.reasoning,
             granted_capabilities: verdict.granted,
             denied_capabilities: verdict.denied,
             constraints: verdict.constraints,
             proof_id: committed.proof_id,
-            trust_snapshot,
-        })
+            trust_snapshot: request.trust,
+        };
+        if let Some(shadow) = &*self.inner.shadow.load()
+            && agent.state == AgentState::Active
+        {
+            shadow.look(&request, &enforcement);
+        }
+        drop(agent);
+
+        self.inner.log.settle(committed.sequence)?;
+        Ok(enforcement)
     }
 
     /// The intent with an id and a time, where it was built without.

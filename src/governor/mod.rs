@@ -15,6 +15,8 @@
 //! | `outcome.rs` | reporting what became of an action |
 //! | `policies.rs` | which policy set is in force |
 //! | `preview.rs` | what would be decided |
+//! | `replay.rs` | past decisions decided again |
+//! | `shadow.rs` | a second set that enforces nothing |
 //! | `status.rs` | health and metrics |
 
 mod agents;
@@ -25,18 +27,22 @@ mod limits;
 mod outcome;
 mod policies;
 mod preview;
+mod replay;
 mod risk;
+mod shadow;
 mod status;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use serde_json::{Map, Value};
 
 pub use builder::GovernorBuilder;
 pub use preview::{Explanation, Preview};
+pub use replay::{Replay, ReplayChange, ReplayRange};
+pub use shadow::{ShadowDifference, ShadowReport};
 
 use crate::model::{
     AgentId, Error, IntentId, InvalidValue, Opening, ParseExplanation, ParseResult, Period, ProofId, ProofPage,
@@ -85,6 +91,8 @@ struct Inner {
     action_floors: ActionFloors,
     /// The set in force. Read without a lock; swapped under `policy_turn`.
     policies: ArcSwap<PolicySet>,
+    /// The set in the shadow, if there is one.
+    shadow: ArcSwapOption<shadow::Shadow>,
     // Who swaps the set holds it, so that the journal's order is the order of swaps.
     policy_turn: Mutex<()>,
     limits: limits::Counters,

@@ -11,6 +11,7 @@ use super::entry::{RecoveryEntry, StoreEntry};
 use super::evidence::{self, Evidence};
 use super::index::{Filter, Index, Tally, Totals};
 use super::intake::{DecisionDraft, Draft, Durability, Intake, OutcomeDraft, OutcomeSlot, Refusal, StateDraft};
+use super::past::{Past, PastDecision, PastRange};
 use super::progress::Progress;
 use super::query::{ProofQuery, checked_entity, checked_period};
 use super::record::StoredRecord;
@@ -354,6 +355,23 @@ impl ProofLog {
             let fields = StoredRecord::split(frame.body)?.fields().ok()?;
             if fields.id == *proof_id { evidence::decode(frame.evidence) } else { None }
         })
+    }
+
+    /// Hands every decision of a range on, the oldest first, until `each` fails.
+    pub(crate) fn each_past(
+        &self,
+        range: &PastRange,
+        each: &mut dyn FnMut(PastDecision) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.catch_up()?;
+        let until: Position = self.shared.index().totals().applied;
+        let mut past = Past { range, each, stopped: None };
+        let found = self.shared.reader.verify(&mut past, until).map_err(|error| read_error(&error))?;
+        let stopped = past.stopped.take();
+        if let Some(breakage) = self.shared.note_breakage(found) {
+            return Err(Error::ChainBroken { message: breakage.to_string() });
+        }
+        stopped.map_or(Ok(()), Err)
     }
 
     /// Answers a query.

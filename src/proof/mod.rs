@@ -26,6 +26,7 @@ mod evidence;
 mod index;
 mod intake;
 mod log;
+mod past;
 mod progress;
 mod query;
 mod record;
@@ -40,6 +41,7 @@ pub use evidence::Evidence;
 pub(crate) use evidence::encode as encode_evidence;
 pub(crate) use intake::{DecisionDraft, OutcomeDraft, StateDraft};
 pub(crate) use log::{Committed, LogOptions, OpenLogError, Place, ProofLog, Startup};
+pub(crate) use past::PastRange;
 pub(crate) use used::UsedLimit;
 
 #[cfg(test)]

@@ -1,0 +1,220 @@
+//! Past decisions decided again by another policy set: what would have changed?
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::Governor;
+use crate::model::{
+    AgentId, AgentState, AgentTraits, Decision, Error, Intent, ProofId, RiskLevel, Timestamp, TrustSnapshot,
+};
+use crate::policy::{PolicyRequest, PolicySet, PolicyVerdict};
+use crate::proof::{Evidence, PastRange};
+
+/// Which past decisions to replay: all, unless narrowed.
+///
+/// ```
+/// use rulekeep::ReplayRange;
+///
+/// let range = ReplayRange::all().of_agent("support-1".parse()?);
+/// # Ok::<(), rulekeep::InvalidValue>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct ReplayRange(PastRange);
+
+impl ReplayRange {
+    /// Every decision in the log.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Of one agent only.
+    #[must_use]
+    pub fn of_agent(mut self, agent: AgentId) -> Self {
+        self.0.entity = Some(agent);
+        self
+    }
+
+    /// Only from this moment on, inclusive.
+    #[must_use]
+    pub fn from(mut self, from: impl Into<Timestamp>) -> Self {
+        self.0.from = Some(from.into());
+        self
+    }
+
+    /// Only up to this moment, inclusive.
+    #[must_use]
+    pub fn to(mut self, to: impl Into<Timestamp>) -> Self {
+        self.0.to = Some(to.into());
+        self
+    }
+}
+
+/// What a policy set would have decided otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Replay {
+    /// Decisions that were replayed.
+    pub records: u64,
+    /// How many of them come out otherwise, whether they are listed or not.
+    pub changed: u64,
+    /// What changed, DENY to ALLOW first; at most [`Replay::MOST_CHANGES`].
+    pub changes: Vec<ReplayChange>,
+    /// For each rule of the candidate set that decided a change, how many.
+    pub by_rule: BTreeMap<Arc<str>, u64>,
+    /// Decisions that cannot be replayed, for their evidence is gone or of another form.
+    pub not_replayable: u64,
+    /// Decisions on which a condition of the candidate set failed.
+    pub failed: u64,
+}
+
+/// One decision that comes out otherwise.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ReplayChange {
+    /// The record.
+    pub proof_id: ProofId,
+    /// What was decided.
+    pub was: Decision,
+    /// What would be decided.
+    pub now: Decision,
+    /// The rules of the candidate set that decide.
+    pub rules: Arc<[Arc<str>]>,
+    /// A limit has a part in the old decision or the new one. Counters are not
+    /// replayed: the new decision is the one with nothing used.
+    pub hangs_on_counters: bool,
+}
+
+impl Replay {
+    /// The most changes that are listed one by one.
+    pub const MOST_CHANGES: usize = 10_000;
+
+    fn note(&mut self, change: ReplayChange) {
+        self.changed += 1;
+        for rule in change.rules.iter() {
+            *self.by_rule.entry(Arc::clone(rule)).or_default() += 1;
+        }
+        self.changes.push(change);
+        if self.changes.len() >= 2 * Self::MOST_CHANGES {
+            self.sort();
+        }
+    }
+
+    /// What loosens most comes first, then the older.
+    fn sort(&mut self) {
+        self.changes.sort_by_key(|change| {
+            let loosens = freedom(change.now) - freedom(change.was);
+            (change.hangs_on_counters, std::cmp::Reverse(loosens), change.proof_id.sequence())
+        });
+        self.changes.truncate(Self::MOST_CHANGES);
+    }
+}
+
+/// How much a decision lets through.
+const fn freedom(decision: Decision) -> i8 {
+    match decision {
+        Decision::Deny => 0,
+        Decision::Escalate => 1,
+        Decision::Degrade => 2,
+        Decision::Allow => 3,
+    }
+}
+
+/// What evidence says of a decision.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Detail {
+    granted_capabilities: Vec<String>,
+    risk_level: RiskLevel,
+    trust_snapshot: TrustSnapshot,
+    #[serde(flatten)]
+    traits: AgentTraits,
+    agent_state: AgentState,
+    /// Absent where it was recorded before conditions could look at the time.
+    now: Option<Timestamp>,
+    #[serde(default)]
+    limits: Vec<serde::de::IgnoredAny>,
+}
+
+impl Governor {
+    /// Decides a range of the past again by a candidate set, and lists what would
+    /// come out otherwise: another decision, or other capabilities granted. Nothing
+    /// is recorded. `progress` is called with the number of decisions replayed so
+    /// far, every thousand.
+    ///
+    /// ```
+    /// use rulekeep::{Agent, Decision, Governor, PolicySet, ReplayRange, Tier};
+    ///
+    /// let governor = Governor::builder().open_in_memory()?;
+    /// governor.register_agent(Agent::new("a").at_tier(Tier::T4))?;
+    /// governor.enforce_input("a", "Summarize the meeting notes")?;
+    /// let closed = PolicySet::from_toml("name = \"closed\"")?;
+    /// let replay = governor.replay(&closed, &ReplayRange::all(), |_| {})?;
+    /// assert_eq!((replay.records, replay.changed), (1, 1));
+    /// assert_eq!((replay.changes[0].was, replay.changes[0].now), (Decision::Allow, Decision::Deny));
+    /// # Ok::<(), rulekeep::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the log cannot be read.
+    pub fn replay(
+        &self,
+        candidate: &PolicySet,
+        range: &ReplayRange,
+        mut progress: impl FnMut(u64),
+    ) -> Result<Replay, Error> {
+        let mut replay = Replay::default();
+        let mut seen = 0_u64;
+        self.inner.log.each_past(&range.0, &mut |past| {
+            seen += 1;
+            if seen.is_multiple_of(1000) {
+                progress(seen);
+            }
+            let Some((intent, detail)) = past.evidence.and_then(read) else {
+                replay.not_replayable += 1;
+                return Ok(());
+            };
+            replay.records += 1;
+            let request = PolicyRequest::new(&intent, detail.trust_snapshot)
+                .at_risk(detail.risk_level)
+                .of_agent(&detail.traits)
+                .at(detail.now.or(intent.timestamp).unwrap_or(Timestamp::from_millis(0)));
+            let verdict = match detail.agent_state {
+                AgentState::Active => candidate.evaluate(&request),
+                // No policy has a part in what a suspended agent asks.
+                _ => return Ok(()),
+            };
+            let Ok(verdict) = verdict else {
+                replay.failed += 1;
+                return Ok(());
+            };
+            if is_changed(past.decision, &detail, &verdict) {
+                replay.note(ReplayChange {
+                    proof_id: past.proof_id,
+                    was: past.decision,
+                    now: verdict.decision,
+                    rules: Arc::clone(&verdict.rules),
+                    hangs_on_counters: !detail.limits.is_empty() || !verdict.limits.is_empty(),
+                });
+            }
+            Ok(())
+        })?;
+        replay.sort();
+        Ok(replay)
+    }
+}
+
+fn read(evidence: Evidence) -> Option<(Intent, Detail)> {
+    let intent = serde_json::from_value(evidence.intent).ok()?;
+    Some((intent, serde_json::from_value(evidence.detail).ok()?))
+}
+
+fn is_changed(was: Decision, detail: &Detail, verdict: &PolicyVerdict) -> bool {
+    was != verdict.decision
+        || detail.granted_capabilities.len() != verdict.granted.len()
+        || detail.granted_capabilities.iter().zip(&verdict.granted).any(|(was, now)| was != now.as_str())
+}

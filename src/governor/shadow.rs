@@ -1,0 +1,125 @@
+//! A second policy set beside the one in force: it decides on everything and
+//! enforces nothing.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+
+use super::Governor;
+use crate::model::{AgentId, Decision, Digest, Enforcement, ProofId};
+use crate::policy::{PolicyRequest, PolicySet};
+
+/// A set in the shadow, and where it differed.
+pub(super) struct Shadow {
+    set: PolicySet,
+    decided: AtomicU64,
+    differed: AtomicU64,
+    failed: AtomicU64,
+    // Held to add or read one difference; nothing else is taken meanwhile.
+    differences: Mutex<VecDeque<ShadowDifference>>,
+}
+
+/// What a set in the shadow has come to so far.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ShadowReport {
+    /// The digest of the set in the shadow.
+    pub policy_digest: Digest,
+    /// Decisions that it was held against.
+    pub decided: u64,
+    /// How many of them it would have made otherwise.
+    pub differed: u64,
+    /// On how many a condition of it failed.
+    pub failed: u64,
+    /// The last differences, the newest first, at most [`ShadowReport::MOST_DIFFERENCES`].
+    pub differences: Vec<ShadowDifference>,
+}
+
+impl ShadowReport {
+    /// The most differences that are kept.
+    pub const MOST_DIFFERENCES: usize = 1_000;
+}
+
+/// A decision that the set in the shadow would have made otherwise.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ShadowDifference {
+    /// The record of the decision.
+    pub proof_id: ProofId,
+    /// The agent that asked.
+    pub agent_id: AgentId,
+    /// What was decided.
+    pub was: Decision,
+    /// What the set in the shadow decides.
+    pub shadow: Decision,
+    /// By which of its rules.
+    pub rules: Arc<[Arc<str>]>,
+}
+
+impl Governor {
+    /// Sets a policy set beside the one in force, or takes it away. From the next
+    /// decision on it is held against everything that is asked, after the decision
+    /// is recorded; what it would decide otherwise is in [`Governor::shadow_report`].
+    /// It enforces nothing, counts no limit, and its errors are its own.
+    pub fn shadow_policies(&self, set: Option<PolicySet>) {
+        let shadow = set.map(|set| {
+            Arc::new(Shadow {
+                set,
+                decided: AtomicU64::new(0),
+                differed: AtomicU64::new(0),
+                failed: AtomicU64::new(0),
+                differences: Mutex::default(),
+            })
+        });
+        self.inner.shadow.store(shadow);
+    }
+
+    /// What the set in the shadow has come to since it was set; none without one.
+    pub fn shadow_report(&self) -> Option<ShadowReport> {
+        self.inner.shadow.load().as_ref().map(|shadow| shadow.report())
+    }
+}
+
+impl Shadow {
+    /// Holds the set against a request that was decided.
+    pub(super) fn look(&self, request: &PolicyRequest<'_>, enforcement: &Enforcement) {
+        self.decided.fetch_add(1, Ordering::Relaxed);
+        let Ok(verdict) = self.set.evaluate(request) else {
+            self.failed.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        let is_same = verdict.decision == enforcement.decision
+            && verdict.granted == enforcement.granted_capabilities
+            && verdict.constraints == enforcement.constraints;
+        if is_same {
+            return;
+        }
+        self.differed.fetch_add(1, Ordering::Relaxed);
+        let mut differences = self.differences.lock().unwrap_or_else(PoisonError::into_inner);
+        if differences.len() == ShadowReport::MOST_DIFFERENCES {
+            differences.pop_back();
+        }
+        differences.push_front(ShadowDifference {
+            proof_id: enforcement.proof_id,
+            agent_id: request.intent.agent_id.clone(),
+            was: enforcement.decision,
+            shadow: verdict.decision,
+            rules: verdict.rules,
+        });
+    }
+
+    fn report(&self) -> ShadowReport {
+        let differences = self.differences.lock().unwrap_or_else(PoisonError::into_inner);
+        ShadowReport {
+            policy_digest: self.set.digest(),
+            decided: self.decided.load(Ordering::Relaxed),
+            differed: self.differed.load(Ordering::Relaxed),
+            failed: self.failed.load(Ordering::Relaxed),
+            differences: differences.iter().cloned().collect(),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Past decisions with their evidence, from the first on: for those who decide
+//! them again.
+
+use super::evidence::{self, Evidence};
+use super::record::StoredRecord;
+use crate::model::{AgentId, Decision, Error, ProofId, Timestamp};
+use crate::store::{Finding, Frame, Kind, Visitor};
+
+/// Which decisions are looked at.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PastRange {
+    pub(crate) entity: Option<AgentId>,
+    /// Inclusive.
+    pub(crate) from: Option<Timestamp>,
+    /// Inclusive.
+    pub(crate) to: Option<Timestamp>,
+}
+
+/// One decision.
+#[derive(Debug)]
+pub(crate) struct PastDecision {
+    pub(crate) proof_id: ProofId,
+    pub(crate) decision: Decision,
+    /// None where it is gone or cannot be read.
+    pub(crate) evidence: Option<Evidence>,
+}
+
+/// Hands the decisions of a range on.
+pub(super) struct Past<'a> {
+    pub(super) range: &'a PastRange,
+    pub(super) each: &'a mut dyn FnMut(PastDecision) -> Result<(), Error>,
+    /// Why the caller wants no more.
+    pub(super) stopped: Option<Error>,
+}
+
+impl PastRange {
+    fn has(&self, entity: &AgentId, at: Timestamp) -> bool {
+        self.entity.as_ref().is_none_or(|wanted| wanted == entity)
+            && self.from.is_none_or(|from| at >= from)
+            && self.to.is_none_or(|to| at <= to)
+    }
+}
+
+impl Visitor for Past<'_> {
+    fn visit(&mut self, frame: &Frame<'_>) -> Option<Finding> {
+        if self.stopped.is_some() || frame.kind != Kind::Decision {
+            return None;
+        }
+        // What cannot be read is for the verification to tell.
+        let fields = StoredRecord::split(frame.body)?.fields().ok()?;
+        if self.range.has(&fields.entity_id, fields.timestamp) {
+            let past = PastDecision {
+                proof_id: fields.id,
+                decision: fields.decision,
+                evidence: evidence::decode(frame.evidence),
+            };
+            self.stopped = (self.each)(past).err();
+        }
+        None
+    }
+
+    fn broken(&mut self) {}
+}
