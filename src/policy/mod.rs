@@ -15,6 +15,8 @@
 mod canonical;
 mod check;
 mod clauses;
+#[cfg_attr(not(test), expect(dead_code))]
+mod condition;
 mod document;
 mod evaluate;
 mod explain;
