@@ -1,11 +1,16 @@
 //! Tests of conditions.
 
+mod differential;
+mod generate;
 mod hostile;
 mod language;
 mod refusals;
 
 use serde_json::{Value as Json, json};
 
+use super::error::Problem;
+use super::evaluate::Run;
+use super::value::Value;
 use super::*;
 
 /// What a scope borrows from.
@@ -62,6 +67,14 @@ impl Facts {
             now: self.now,
         }
     }
+}
+
+/// The value of an expression of any type. A map is read as it lies in `facts`.
+fn value_of<'f>(source: &str, facts: &'f Facts) -> Result<Result<Value<'f>, Problem>, ConditionError> {
+    let (typed, _) = parse::parse(source, &[])?;
+    // The value may borrow from the tree, and the tests are short.
+    let node = Box::leak(Box::new(typed.node));
+    Ok(Run::new(facts.scope()).value(node, None).map_err(|fault| fault.problem))
 }
 
 /// Whether the condition holds in an ordinary request.
