@@ -1,0 +1,121 @@
+//! What can go wrong: while a condition is compiled, with its place in the
+//! source, and while it is evaluated, without a word of what it was evaluated on.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Why a source is no condition: where (byte offset), what was found, what was expected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ConditionError {
+    pub(crate) at: usize,
+    pub(crate) message: String,
+}
+
+impl ConditionError {
+    pub(super) fn new(at: usize, message: impl Into<String>) -> Self {
+        Self { at, message: message.into() }
+    }
+}
+
+impl fmt::Display for ConditionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at byte {}: {}", self.at, self.message)
+    }
+}
+
+impl std::error::Error for ConditionError {}
+
+/// Why a condition has no result. Its text names what stands in the source and
+/// the types that met, never a value: a context may hold secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EvaluationError {
+    problem: Problem,
+    at: usize,
+    source: Arc<str>,
+    binding: Option<Box<str>>,
+}
+
+impl EvaluationError {
+    pub(super) fn new(problem: Problem, at: u32, source: Arc<str>, binding: Option<Box<str>>) -> Self {
+        Self { problem, at: usize::try_from(at).unwrap_or(usize::MAX), source, binding }
+    }
+}
+
+impl fmt::Display for EvaluationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rest = self.source.get(self.at..).unwrap_or_default();
+        let excerpt: String = rest.chars().take_while(|c| *c != '\n').take(EXCERPT_CHARACTERS).collect();
+        write!(f, "{} at byte {}, {:?}", self.problem, self.at, excerpt.trim_end())?;
+        match &self.binding {
+            Some(name) => write!(f, " of {name:?}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for EvaluationError {}
+
+/// What failed during evaluation. `Copy` and without text, because most faults
+/// are absorbed by `&&`, `||`, `all` and `exists` and never read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Problem {
+    Overflow,
+    DivisionByZero,
+    MissingKey,
+    MissingIndex,
+    WrongType { expected: &'static str, found: &'static str },
+    NoOperator { operator: &'static str, left: &'static str, right: &'static str },
+    LargeInteger,
+    NotANumber,
+    LongList,
+    LongText,
+    LongPatternText,
+    Unreadable(&'static str),
+    MuchWork,
+    DeepValue,
+    Internal,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Overflow => f.write_str("the result is out of range"),
+            Self::DivisionByZero => f.write_str("division by zero"),
+            Self::MissingKey => f.write_str("no such key (has(...) tells beforehand)"),
+            Self::MissingIndex => f.write_str("no such place in the list"),
+            Self::WrongType { expected, found } => write!(f, "expected {expected}, found {found}"),
+            Self::NoOperator { operator, left, right } => {
+                write!(f, "{operator} does not take {left} and {right}")?;
+                let mixed = matches!((*left, *right), ("int", "double") | ("double", "int"));
+                f.write_str(if mixed { " (convert with int(...) or double(...))" } else { "" })
+            }
+            Self::LargeInteger => f.write_str("an integer does not fit 64 bits"),
+            Self::NotANumber => f.write_str("a double that is not a number has no order"),
+            Self::LongList => write!(f, "more than {} items", super::MAX_LIST_ITEMS),
+            Self::LongText => write!(f, "the text grows past {} bytes", super::MAX_TEXT_BYTES),
+            Self::LongPatternText => write!(f, "matches looks at no more than {} bytes", super::MAX_MATCHED_BYTES),
+            Self::Unreadable(what) => write!(f, "the text is no {what}"),
+            Self::MuchWork => f.write_str("too much text and too many items to look at"),
+            Self::DeepValue => f.write_str("the values are nested too deep to compare"),
+            Self::Internal => f.write_str("not a value"),
+        }
+    }
+}
+
+/// A problem and where it arose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) problem: Problem,
+    /// Byte offset in the source that the node was compiled from.
+    pub(super) at: u32,
+    /// The binding whose source that is; none for the condition itself.
+    pub(super) binding: Option<u16>,
+}
+
+impl Problem {
+    pub(super) fn at(self, at: u32) -> Fault {
+        Fault { problem: self, at, binding: None }
+    }
+}
+
+const EXCERPT_CHARACTERS: usize = 40;

@@ -1,0 +1,110 @@
+//! What a condition may name: the roots with their fields and types, the
+//! functions, the macros.
+
+use super::tree::{Function, Macro, Part, Root, TextFunction};
+use super::types::Type;
+
+/// What a name at the start of an expression stands for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Named {
+    Value(Root),
+    /// Not a value itself: one of its fields has to follow.
+    Group(&'static [(&'static str, Root)]),
+}
+
+pub(super) const ROOTS: &[(&str, Named)] = &[
+    ("intent", Named::Group(INTENT)),
+    ("context", Named::Value(Root::Context)),
+    ("agent", Named::Group(AGENT)),
+    ("trust", Named::Group(&[("score", Root::Score), ("tier", Root::Tier)])),
+    ("now", Named::Value(Root::Now)),
+];
+
+const INTENT: &[(&str, Root)] =
+    &[("action", Root::Action), ("risk", Root::Risk), ("capabilities", Root::Capabilities), ("context", Root::Context)];
+
+const AGENT: &[(&str, Root)] =
+    &[("id", Root::AgentId), ("labels", Root::Labels), ("groups", Root::Groups), ("attributes", Root::Attributes)];
+
+impl Root {
+    pub(super) fn kind(self) -> Type {
+        match self {
+            Self::Action | Self::Risk | Self::AgentId | Self::Tier => Type::Text,
+            Self::Capabilities | Self::Labels | Self::Groups => Type::list(Type::Text),
+            Self::Context | Self::Attributes => Type::map(Type::Dyn),
+            Self::Score => Type::Int,
+            Self::Now => Type::Timestamp,
+        }
+    }
+}
+
+/// What follows a dot and takes arguments.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Method {
+    Plain(Function),
+    Text(TextFunction),
+    Matches,
+    Macro(Macro),
+}
+
+pub(super) const METHODS: &[(&str, Method)] = &[
+    ("contains", Method::Text(TextFunction::Contains)),
+    ("startsWith", Method::Text(TextFunction::StartsWith)),
+    ("endsWith", Method::Text(TextFunction::EndsWith)),
+    ("matches", Method::Matches),
+    ("size", Method::Plain(Function::Size)),
+    ("all", Method::Macro(Macro::All)),
+    ("exists", Method::Macro(Macro::Exists)),
+    ("exists_one", Method::Macro(Macro::ExistsOne)),
+    ("filter", Method::Macro(Macro::Filter)),
+    ("map", Method::Macro(Macro::Map)),
+    ("getFullYear", Method::Plain(Function::Part(Part::FullYear))),
+    ("getMonth", Method::Plain(Function::Part(Part::Month))),
+    ("getDate", Method::Plain(Function::Part(Part::Date))),
+    ("getDayOfMonth", Method::Plain(Function::Part(Part::DayOfMonth))),
+    ("getDayOfWeek", Method::Plain(Function::Part(Part::DayOfWeek))),
+    ("getHours", Method::Plain(Function::Part(Part::Hours))),
+    ("getMinutes", Method::Plain(Function::Part(Part::Minutes))),
+    ("getSeconds", Method::Plain(Function::Part(Part::Seconds))),
+];
+
+pub(super) const FUNCTIONS: &[(&str, Function)] = &[
+    ("size", Function::Size),
+    ("int", Function::ToInt),
+    ("double", Function::ToDouble),
+    ("string", Function::ToText),
+    ("timestamp", Function::ToTimestamp),
+    ("duration", Function::ToDuration),
+];
+
+/// The one function that looks at how its argument is written.
+pub(super) const HAS: &str = "has";
+
+impl Function {
+    /// What the function makes of a value of this type; none when it takes no such value.
+    pub(super) fn result(self, argument: &Type) -> Option<Type> {
+        use Type::{Bool, Double, Duration, Dyn, Int, List, Map, Text, Timestamp};
+
+        match (self, argument) {
+            (Self::Size, Text | List(_) | Map(_) | Dyn)
+            | (Self::ToInt, Int | Double | Text | Timestamp | Dyn)
+            | (Self::Part(_), Timestamp | Dyn)
+            | (Self::Part(Part::Hours | Part::Minutes | Part::Seconds), Duration) => Some(Int),
+            (Self::ToDouble, Int | Double | Text | Dyn) => Some(Double),
+            (Self::ToText, Text | Bool | Int | Double | Timestamp | Duration | Dyn) => Some(Text),
+            (Self::ToTimestamp, Timestamp | Text | Dyn) => Some(Timestamp),
+            (Self::ToDuration, Duration | Text | Dyn) => Some(Duration),
+            _ => None,
+        }
+    }
+}
+
+/// What stands under a name in a table of names.
+pub(super) fn find<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
+    table.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+}
+
+/// The names of a table.
+pub(super) fn names<'t, T>(table: &'t [(&'t str, T)]) -> impl Iterator<Item = &'t str> {
+    table.iter().map(|(name, _)| *name)
+}
