@@ -181,4 +181,29 @@ mod tests {
         assert_eq!(used(&counters, 1500), 0);
         assert!(counters.lock().by_record.is_empty());
     }
+
+    proptest::proptest! {
+        #[test]
+        fn counters_agree_with_a_plain_list(steps in proptest::collection::vec((0..4_u8, 0..600_i64, 1..5_i64), 0..80)) {
+            let counters = Counters::default();
+            // Record, time and amount of what was used and not given back.
+            let mut plain: Vec<(u64, i64, i64)> = Vec::new();
+            let (mut now, mut record) = (0, 0);
+            for (kind, wait, amount) in steps {
+                now += wait;
+                if kind == 0 {
+                    let wanted = record - amount.unsigned_abs().min(record);
+                    counters.give_back(Sequence::new(wanted));
+                    plain.retain(|(known, ..)| *known != wanted);
+                } else {
+                    record += 1;
+                    let at = Timestamp::from_millis(now);
+                    counters.desk(at).reserve(&[charge("c", amount)], Sequence::new(record), at);
+                    plain.push((record, now, amount));
+                }
+                let within: i64 = plain.iter().filter(|(_, at, _)| *at > now - 1000).map(|(.., amount)| amount).sum();
+                proptest::prop_assert_eq!(used(&counters, now), within);
+            }
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Tests of the engine as a whole: against an obvious twin, on random sets, and
 //! of the recommended set.
 
+mod conditions;
 mod evaluation;
 mod loading;
 mod properties;

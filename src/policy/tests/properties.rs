@@ -89,8 +89,15 @@ fn constraints() -> impl Strategy<Value = Option<Value>> {
 
 fn rule(effects: &'static [&'static str]) -> impl Strategy<Value = Value> {
     let to = subsequence(vec!["email:read", "payment:read", "*:send"], 1..=2);
-    (select(effects), clauses(), to, constraints()).prop_map(|(effect, clauses, to, constraints)| {
+    let condition = || prop::option::weighted(0.15, select(super::twin::CONDITIONS));
+    let conditions = (condition(), condition());
+    (select(effects), clauses(), to, constraints(), conditions).prop_map(|(effect, clauses, to, constraints, when)| {
         let mut rule = json!({ "effect": effect, "match": clauses });
+        for (name, condition) in [("when", when.0), ("unless", when.1)] {
+            if let Some(condition) = condition {
+                rule[name] = json!(condition);
+            }
+        }
         match effect {
             "escalate" => rule["reviewer"] = json!("lead"),
             "degrade" => rule["to"] = json!(to),

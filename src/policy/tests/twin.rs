@@ -84,7 +84,12 @@ pub(super) fn decide(document: &Value, request: &PolicyRequest<'_>) -> Answer {
 
 fn fate(document: &Value, rules: &[Value], request: &PolicyRequest<'_>, capability: &Capability) -> (Fate, Vec<usize>) {
     let matching = |effect: &str| -> Vec<usize> {
-        let fits = |rule: &Value| rule["effect"] == effect && matches(effect, &rule["match"], request, capability);
+        let fits = |rule: &Value| {
+            rule["effect"] == effect
+                && matches(effect, &rule["match"], request, capability)
+                && rule["when"].as_str().is_none_or(|condition| holds(condition, request))
+                && !rule["unless"].as_str().is_some_and(|condition| holds(condition, request))
+        };
         (0..rules.len()).filter(|index| fits(&rules[*index])).collect()
     };
     let denies = matching("deny");
@@ -148,6 +153,27 @@ fn matches(effect: &str, clauses: &Value, request: &PolicyRequest<'_>, capabilit
                 Some(_) => effect != "allow",
             }
         })
+}
+
+/// Conditions that cannot fail, for random sets.
+pub(super) const CONDITIONS: &[&str] = &[
+    "has(context.amount) && double(context.amount) > 100.0",
+    "agent.id.startsWith('bot')",
+    "intent.risk in ['HIGH', 'CRITICAL']",
+    "trust.score >= 500",
+    "intent.capabilities.exists(c, c.endsWith(':send'))",
+];
+
+/// The same by hand.
+fn holds(condition: &str, request: &PolicyRequest<'_>) -> bool {
+    let intent = request.intent;
+    match CONDITIONS.iter().position(|known| *known == condition).unwrap() {
+        0 => intent.context.get("amount").and_then(Value::as_f64).is_some_and(|amount| amount > 100.0),
+        1 => intent.agent_id.as_str().starts_with("bot"),
+        2 => request.risk >= RiskLevel::High,
+        3 => request.trust.score.get() >= 500,
+        _ => intent.required_capabilities.iter().any(|capability| capability.operation_word() == "send"),
+    }
 }
 
 fn as_text(value: &Value) -> String {

@@ -1,0 +1,162 @@
+//! Rules with conditions, examples and limits, and sets laid over each other.
+
+use serde_json::json;
+
+use super::*;
+use crate::model::Decision;
+
+const READS: &str = "id = \"reads\"\neffect = \"allow\"\nmatch.capabilities = [\"email:read\"]";
+
+fn amount(value: serde_json::Value) -> Intent {
+    intent("pay", &["email:read"]).with_context("amount", value)
+}
+
+fn decision(policies: &PolicySet, intent: &Intent) -> Decision {
+    decide(policies, intent).decision
+}
+
+#[test]
+fn a_condition_must_hold_and_an_exception_must_not() {
+    let policies = toml(&[
+        "id = \"small\"\neffect = \"allow\"\nmatch.capabilities = [\"email:read\"]\nwhen = \"context.amount < limit\"\nunless = \"has(context.frozen) && context.frozen\"\n[rule.let]\nlimit = \"100\"",
+    ]);
+    assert_eq!(decision(&policies, &amount(json!(99))), Decision::Allow);
+    assert_eq!(decision(&policies, &amount(json!(100))), Decision::Deny);
+    assert_eq!(decision(&policies, &amount(json!(1)).with_context("frozen", true)), Decision::Deny);
+    let asked = amount(json!(1)).with_context("frozen", true);
+    let trace = &policies.traces(&request(&asked, Tier::T3, RiskLevel::Medium))[0];
+    assert_eq!(trace.failed.as_deref(), Some("unless"));
+}
+
+#[test]
+fn conditions_see_agent_trust_and_time() {
+    let policies = toml(&[
+        "id = \"r\"\neffect = \"allow\"\nmatch.capabilities = [\"email:read\"]\nwhen = 'trust.score >= 500 && \"eu\" in agent.groups && agent.attributes.region == \"de\" && now.getHours() < 18'",
+    ]);
+    let traits = AgentTraits {
+        groups: vec![label("eu")],
+        attributes: json!({ "region": "de" }).as_object().unwrap().clone(),
+        ..AgentTraits::default()
+    };
+    let asked = intent("read", &["email:read"]);
+    let at = |hour: i64| PolicyRequest {
+        traits: &traits,
+        now: Timestamp::from_millis(hour * 3_600_000),
+        ..request(&asked, Tier::T3, RiskLevel::Low)
+    };
+    assert_eq!(policies.decide(&at(17)).decision, Decision::Allow);
+    assert_eq!(policies.decide(&at(18)).decision, Decision::Deny);
+    assert_eq!(decision(&policies, &asked), Decision::Deny);
+}
+
+#[test]
+fn a_failed_condition_that_decides_is_an_error_and_one_that_does_not_is_told() {
+    let deny = "id = \"d\"\neffect = \"deny\"\nmatch.capabilities = [\"email:read\"]\nwhen = \"context.amount > 10\"";
+    let hangs = toml(&[READS, deny]);
+    let asked = intent("read", &["email:read"]);
+    let error = hangs.evaluate(&request(&asked, Tier::T3, RiskLevel::Low)).unwrap_err();
+    assert_eq!((error.code(), error.http_status()), ("POLICY_ERROR", 422));
+    assert!(error.to_string().contains("rule \"d\", when: "), "{error}");
+
+    // Without a grant it is denied either way; another deny decides by itself too.
+    let alone = decide(&toml(&[deny]), &asked);
+    // One way the rule decides, the other way none does: the verdict is the same.
+    assert_eq!((alone.decision, alone.failures.len()), (Decision::Deny, 1));
+    assert!(alone.reasoning.contains("changes nothing here"), "{}", alone.reasoning);
+    let other = "id = \"other\"\neffect = \"deny\"\nmatch.capabilities = [\"email:read\"]";
+    assert_eq!(decision(&toml(&[READS, deny, other]), &asked), Decision::Deny);
+}
+
+#[test]
+fn failures_of_several_conditions_are_tried_in_every_combination() {
+    let rule = |id: &str, effect: &str| {
+        format!("id = \"{id}\"\neffect = \"{effect}\"\nmatch.capabilities = [\"email:read\"]\nwhen = \"context.x > 1\"")
+    };
+    let asked = intent("read", &["email:read"]);
+    let both = toml(&[&rule("a", "allow"), &rule("d", "deny")]);
+    // All match: deny. None match: deny. Only the allow: allow. So it hangs on them.
+    assert!(both.evaluate(&request(&asked, Tier::T3, RiskLevel::Low)).is_err());
+    let denies = toml(&[&rule("d1", "deny"), &rule("d2", "deny")]);
+    assert_eq!(decision(&denies, &asked), Decision::Deny);
+    let many: Vec<String> = (0..9).map(|number| rule(&format!("d{number}"), "deny")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    assert!(toml(&many).evaluate(&request(&asked, Tier::T3, RiskLevel::Low)).is_ok(), "each is settled by the first");
+}
+
+#[test]
+fn a_wrong_condition_is_refused_at_its_place() {
+    let text = "name = \"t\"\n[[rule]]\nid = \"r\"\neffect = \"deny\"\nwhen = \"intent.acton == 'x'\"";
+    let found = problems(text);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("5:16 error ") && found[0].contains("did you mean"), "{found:?}");
+    let always = problems("name = \"t\"\n[[rule]]\nid = \"r\"\neffect = \"deny\"\nwhen = \"1 < 2\"");
+    assert!(always.iter().any(|problem| problem.contains("always true")), "{always:?}");
+}
+
+#[test]
+fn the_digest_covers_conditions_and_limits_and_not_examples() {
+    let with = |more: &str| toml(&[&format!("{READS}\n{more}")]).digest();
+    let plain = with("");
+    assert_ne!(plain, with("when = \"trust.score > 1\""));
+    assert_ne!(with("when = \"trust.score > 1\""), with("unless = \"trust.score > 1\""));
+    assert_ne!(plain, with("limit = { count = 1, per = \"1h\" }"));
+    assert_eq!(with("limit = { count = 1, per = \"60m\" }"), with("limit = { count = 1, per = \"1h\" }"));
+    assert_eq!(plain, with("examples.match = [{ capabilities = [\"email:read\"] }]"));
+}
+
+#[test]
+fn examples_are_held_against_their_rule_at_load() {
+    let rule = "name = \"t\"\n[[rule]]\nid = \"r\"\neffect = \"allow\"\nmatch = { actions = [\"refund_*\"], risk = { max = \"MEDIUM\" } }\nwhen = \"context.amount < 10\"\n";
+    let good = "examples.match = [{ context = { amount = 5 } }, { action = \"refund_order\", risk = \"LOW\", context = { amount = 1 } }]\nexamples.not_match = [{ action = \"pay\", context = { amount = 5 } }, { context = { amount = 50 } }, { risk = \"HIGH\", context = { amount = 5 } }]";
+    assert_eq!(problems(&format!("{rule}{good}")), Vec::<String>::new());
+    let wrong = problems(&format!("{rule}examples.match = [{{ action = \"pay\", context = {{ amount = 5 }} }}]"));
+    assert!(wrong[0].contains("does not match this example: the action is pay, not refund_*"), "{wrong:?}");
+    let wrong = problems(&format!("{rule}examples.not_match = [{{ context = {{ amount = 5 }} }}]"));
+    assert!(wrong[0].contains("matches this example, which it must not"), "{wrong:?}");
+    let fails = problems(&format!("{rule}examples.match = [{{ action = \"refund_x\" }}]"));
+    assert!(fails[0].contains("when: "), "a condition that fails is no match: {fails:?}");
+}
+
+#[test]
+fn later_sets_narrow_and_grant_only_what_is_left_to_them() {
+    let set = |name: &str, more: &str, rules: &str| {
+        PolicySet::from_toml(&format!("name = \"{name}\"\n{more}\n{rules}")).unwrap()
+    };
+    let rule = |id: &str, effect: &str, capability: &str, more: &str| {
+        format!("[[rule]]\nid = \"{id}\"\neffect = \"{effect}\"\nmatch.capabilities = [\"{capability}\"]\n{more}\n")
+    };
+    let base = set(
+        "base",
+        "delegates = [\"web:*\"]",
+        &[rule("mail", "allow", "email:*", "constraints.maxRecords = 100"), rule("no-money", "deny", "payment:*", "")]
+            .concat(),
+    );
+    let team = set(
+        "team",
+        "",
+        &[
+            rule("no-sending", "deny", "email:send", ""),
+            rule("fewer", "allow", "email:read", "constraints.maxRecords = 5"),
+            rule("web", "allow", "web:read", ""),
+            rule("files", "allow", "file:read", ""),
+            rule("money", "allow", "payment:read", ""),
+        ]
+        .concat(),
+    );
+    let both = PolicySet::layered(&[base.clone(), team.clone()]).unwrap();
+    for (capability, wanted) in [
+        ("email:read", Decision::Allow),
+        ("email:send", Decision::Deny),
+        ("web:read", Decision::Allow),
+        ("file:read", Decision::Deny),
+        ("payment:read", Decision::Deny),
+    ] {
+        assert_eq!(decision(&both, &intent("do_it", &[capability])), wanted, "{capability}");
+    }
+    let narrowed = decide(&both, &intent("do_it", &["email:read"]));
+    assert_eq!(narrowed.constraints.get("maxRecords"), Some(&json!(5)));
+    assert!(both.warnings().iter().any(|warning| warning.message.contains("\"files\"")), "{:?}", both.warnings());
+    assert!(PolicySet::layered(&[base.clone(), base.clone()]).is_err(), "two rules have one id");
+    assert!(PolicySet::layered(&[]).is_err());
+    assert_ne!(both.digest(), PolicySet::layered(&[team, base]).unwrap().digest());
+}
