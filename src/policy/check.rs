@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use super::document::{Document, LocatedRule, Report};
 use super::pattern::CapabilityPattern;
-use super::rule::{Effect, Levels, Rule};
-use crate::model::{Problem, Severity};
+use super::rule::{Effect, Rule};
+use crate::model::{Action, Classification, Problem, Resource, Severity, Tier};
 
 /// Adds the problems of the set as a whole.
 pub(super) fn check(document: &Document, report: &mut Report<'_>) {
@@ -23,7 +23,8 @@ pub(super) fn check(document: &Document, report: &mut Report<'_>) {
         };
         report.warn(0, "", message);
     }
-    warn_of_beaten_allows(&document.rules, report);
+    warn_of_idle_rules(&document.rules, report);
+    warn_of_left_out_tiers(&document.rules, report);
 }
 
 fn ids_are_unique(rules: &[LocatedRule], report: &mut Report<'_>) {
@@ -78,40 +79,88 @@ fn grants(rule: &Rule) -> bool {
     matches!(rule.effect, Effect::Allow | Effect::Degrade)
 }
 
-/// Warns of each allow whose every request some wide deny refuses: one that asks
-/// for nothing but capabilities, risk and tiers.
-fn warn_of_beaten_allows(rules: &[LocatedRule], report: &mut Report<'_>) {
+/// Warns of each rule that never decides anything: because a wide rule, one that asks for
+/// nothing but capabilities, risk and tiers, covers it, or because no request can match it.
+fn warn_of_idle_rules(rules: &[LocatedRule], report: &mut Report<'_>) {
     let mut wide: Vec<&Rule> = Vec::new();
-    for rule in
-        rules.iter().map(|located| &located.rule).filter(|rule| rule.effect == Effect::Deny && rule.matches.is_wide())
-    {
-        // A deny that repeats another's reach adds nothing to look at.
-        if wide.len() < MAX_WIDE_DENIES
-            && !wide.iter().any(|known| beats(known, &rule.matches.capabilities, rule.matches.levels))
-        {
+    for rule in rules.iter().map(|located| &located.rule).filter(|rule| is_wide(rule)) {
+        // A rule that repeats another's reach adds nothing to look at.
+        if wide.len() < MAX_WIDE && !wide.iter().any(|known| known.effect == rule.effect && beats(known, rule)) {
             wide.push(rule);
         }
     }
-    for located in rules.iter().filter(|located| located.rule.effect == Effect::Allow) {
-        let allow = &located.rule.matches;
-        if let Some(deny) = wide.iter().find(|deny| beats(deny, &allow.capabilities, allow.levels)) {
-            report.rule = Some(format!("rule {:?}", located.rule.id));
-            let message =
-                format!("this allow never grants anything: the deny {:?} on line {} covers it", deny.id, deny.line);
-            report.warn(located.at, "", message);
-            report.rule = None;
-        }
+    for located in rules {
+        let rule = &located.rule;
+        let covering = wide.iter().find(|known| known.id != rule.id && silences(known, rule));
+        let message = match covering {
+            Some(deny) if deny.effect == Effect::Deny && rule.effect != Effect::Deny => {
+                let does = if rule.effect == Effect::Allow { "grants anything" } else { "decides anything" };
+                let (effect, id, line) = (rule.effect, &deny.id, deny.line);
+                format!("this {effect} never {does}: the deny {id:?} on line {line} covers it")
+            }
+            Some(known) => {
+                format!("this rule says nothing that {:?} on line {} does not say", known.id, known.line)
+            }
+            None if !is_matchable(rule) => {
+                "this rule can never match: what it names is more sensitive than its classification".to_owned()
+            }
+            None => continue,
+        };
+        report.rule = Some(format!("rule {:?}", rule.id));
+        report.warn(located.at, "", message);
+        report.rule = None;
     }
 }
 
-/// Whether a wide rule speaks about all of some capabilities at all of some levels.
-fn beats(deny: &Rule, capabilities: &[CapabilityPattern], levels: Levels) -> bool {
-    let covers = &deny.matches.capabilities;
+/// Warns of tiers at which nobody is granted or could be granted anything.
+fn warn_of_left_out_tiers(rules: &[LocatedRule], report: &mut Report<'_>) {
+    let opens = |rule: &Rule, tier: Tier| rule.effect != Effect::Deny && rule.matches.levels.has_tier(tier);
+    let is_left_out = |tier: &&Tier| !rules.iter().any(|located| opens(&located.rule, **tier));
+    let left_out: Vec<&str> = Tier::ALL.iter().filter(is_left_out).map(|tier| tier.as_str()).collect();
+    if !left_out.is_empty() && left_out.len() < Tier::ALL.len() {
+        let message = format!("no rule grants anything to agents at {}, nor asks a person for them", left_out.join(", "));
+        report.warn(0, "", message);
+    }
+}
+
+fn is_wide(rule: &Rule) -> bool {
+    rule.matches.is_wide() && !rule.is_conditional() && rule.limit.is_none()
+}
+
+/// Whether a wide rule leaves another nothing to decide.
+fn silences(wide: &Rule, rule: &Rule) -> bool {
+    let says_as_much = match wide.effect {
+        Effect::Deny => true,
+        Effect::Escalate => rule.effect == Effect::Escalate && rule.reviewer == wide.reviewer,
+        Effect::Degrade => false,
+        Effect::Allow => rule.effect == Effect::Allow && rule.constraints.is_empty() && rule.limit.is_none(),
+    };
+    // Of two that cover each other the earlier is kept.
+    says_as_much && beats(wide, rule) && (wide.line < rule.line || !is_wide(rule) || !beats(rule, wide))
+}
+
+/// Whether data can be as little sensitive as the rule wants it: some resources never are.
+fn is_matchable(rule: &Rule) -> bool {
+    let Some(most) = rule.matches.levels.classes().max() else { return true };
+    let least = |pattern: &CapabilityPattern| {
+        // The public part of a key is no secret, whatever its resource is called.
+        let resource = pattern.resource.as_deref().filter(|resource| *resource != Resource::Credential.as_str())?;
+        let capability = format!("{resource}:{}", pattern.operation.as_deref().unwrap_or("read")).parse().ok()?;
+        Classification::floor(&Action::unknown(), &[capability])
+    };
+    rule.matches.capabilities.is_empty()
+        || rule.matches.capabilities.iter().any(|pattern| least(pattern).is_none_or(|least| least <= most))
+}
+
+/// Whether a wide rule speaks about all that another speaks about, at all of its levels.
+fn beats(wide: &Rule, rule: &Rule) -> bool {
+    let (capabilities, levels) = (&rule.matches.capabilities, rule.matches.levels);
+    let covers = &wide.matches.capabilities;
     let all_covered =
         || !capabilities.is_empty() && capabilities.iter().all(|narrow| covers.iter().any(|wide| wide.covers(narrow)));
     let everything = CapabilityPattern::new("*", "*");
-    deny.matches.levels.contains(levels) && (covers.is_empty() || covers.contains(&everything) || all_covered())
+    wide.matches.levels.contains(levels) && (covers.is_empty() || covers.contains(&everything) || all_covered())
 }
 
 /// A warning is worth a bounded search only.
-const MAX_WIDE_DENIES: usize = 256;
+const MAX_WIDE: usize = 256;

@@ -265,3 +265,46 @@ fn a_document_full_of_mistakes_is_answered_briefly() {
     assert_eq!(found.len(), 100);
     assert!(found.iter().all(|problem| problem.severity == Severity::Error));
 }
+
+/// The warnings of rules, each the inside of a TOML table, without their places.
+fn warnings(rules: &[&str]) -> Vec<String> {
+    let tables: Vec<String> = rules.iter().map(|rule| format!("[[rule]]\n{rule}\n")).collect();
+    PolicySet::validate(&format!("name = \"t\"\n{}", tables.concat()), PolicyFormat::Toml)
+        .into_iter()
+        .map(|problem| problem.message)
+        .collect()
+}
+
+#[test]
+fn a_rule_that_another_covers_is_told() {
+    let wide = "id = \"wide\"\neffect = \"deny\"\nmatch = { capabilities = [\"payment:*\"] }";
+    let narrow = "id = \"narrow\"\neffect = \"deny\"\nmatch = { agents = [\"a\"], capabilities = [\"payment:read\"] }";
+    let asks = "id = \"asks\"\neffect = \"escalate\"\nreviewer = \"lead\"\nmatch.capabilities = [\"payment:transfer\"]";
+    let reads = "id = \"reads\"\neffect = \"allow\"\nmatch.capabilities = [\"*:read\"]";
+    let again = "id = \"again\"\neffect = \"allow\"\nmatch = { agents = [\"a\"], capabilities = [\"web:read\"] }";
+    assert_eq!(
+        warnings(&[wide, narrow, asks, reads, again]),
+        [
+            "this rule says nothing that \"wide\" on line 2 does not say (rule \"narrow\")",
+            "this escalate never decides anything: the deny \"wide\" on line 2 covers it (rule \"asks\")",
+            "this rule says nothing that \"reads\" on line 15 does not say (rule \"again\")",
+        ]
+    );
+    // Limits, constraints and conditions of its own are something to say.
+    let limited = format!("{again}\nconstraints.maxRecords = 5");
+    let conditional = format!("{wide}\nwhen = \"trust.score < 10\"");
+    assert_eq!(warnings(&[&conditional, narrow, reads, &limited]), Vec::<String>::new());
+}
+
+#[test]
+fn a_rule_that_no_request_can_match_and_a_tier_without_a_grant_are_told() {
+    let never = "id = \"n\"\neffect = \"deny\"\nmatch = { capabilities = [\"health:read\"], classification = [\"PUBLIC\"] }";
+    let high = "id = \"h\"\neffect = \"allow\"\nmatch = { capabilities = [\"web:read\"], tiers = { min = \"T2\" } }";
+    assert_eq!(
+        warnings(&[never, high]),
+        [
+            "no rule grants anything to agents at T0, T1, nor asks a person for them",
+            "this rule can never match: what it names is more sensitive than its classification (rule \"n\")",
+        ]
+    );
+}
