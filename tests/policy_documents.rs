@@ -1,6 +1,6 @@
 //! What the pages about policies show loads, through the public face.
 
-use rulekeep::{PolicyFormat, PolicySet};
+use rulekeep::{Governor, PolicyFormat, PolicySet};
 
 #[test]
 fn every_document_on_the_policy_page_loads() {
@@ -29,4 +29,20 @@ fn a_problem_is_told_with_the_file_the_line_and_what_was_meant() {
         "policy \"finance.toml\" line 9: unknown capability \"payment:trasnfer\"; did you mean \"payment:transfer\"?";
     assert!(error.to_string().starts_with(start), "{error}");
     assert_eq!((error.code(), error.http_status()), ("POLICY_ERROR", 422));
+}
+
+#[test]
+fn a_set_that_can_grant_nothing_denies_and_the_status_says_so() {
+    let empty = "name = \"empty\"";
+    let shadowed = "name = \"s\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nmatch.capabilities = [\"web:read\"]\n[[rule]]\nid = \"d\"\neffect = \"deny\"";
+    for text in [empty, shadowed] {
+        let set = PolicySet::from_toml(text).unwrap();
+        assert!(!set.grants_something() && !set.warnings().is_empty(), "{text}");
+        let governor = Governor::builder().policies(set).open_in_memory().unwrap();
+        let status = governor.status();
+        assert_eq!(status.status.to_string(), "degraded");
+        assert!(status.warnings[0].contains("grants nothing"), "{:?}", status.warnings);
+    }
+    let governor = Governor::builder().open_in_memory().unwrap();
+    assert!(governor.status().warnings.is_empty());
 }

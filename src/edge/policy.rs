@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::params::{Faults, Params};
-use super::wire::to_json;
+use super::wire::{merge, to_json};
 use crate::governor::{Governor, ReplayRange};
 use crate::model::{AgentId, Error, Severity, Timestamp};
 use crate::policy::{PolicyFormat, PolicySet};
@@ -17,7 +17,10 @@ pub(super) fn validate(_: &Governor, params: &Params) -> Result<Value, Error> {
 
 pub(super) fn load(governor: &Governor, params: &Params) -> Result<Value, Error> {
     let set = set(params)?;
-    let answer = json!({ "digest": set.digest(), "rules": set.len(), "warnings": set.warnings() });
+    let mut answer = json!({ "digest": set.digest(), "rules": set.len() });
+    if !set.warnings().is_empty() {
+        merge(&mut answer, json!({ "warnings": set.warnings() }));
+    }
     governor.load_policies(set)?;
     Ok(answer)
 }

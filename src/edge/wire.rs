@@ -205,7 +205,7 @@ fn shown(info: &AgentInfo) -> Value {
     value
 }
 
-fn merge(object: &mut Value, other: Value) {
+pub(super) fn merge(object: &mut Value, other: Value) {
     if let (Value::Object(object), Value::Object(other)) = (object, other) {
         object.extend(other);
     }

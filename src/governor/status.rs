@@ -41,9 +41,14 @@ impl Governor {
         let caught_up = self.inner.log.catch_up().is_ok();
         let log = self.inner.log.state();
         let now = self.inner.clock.now();
+        let policies = self.policies();
         let health = |works: bool| if works { Health::Healthy } else { Health::Unhealthy };
         let components = Components::new(
-            health(caught_up && log.refusing.is_none()),
+            match health(caught_up && log.refusing.is_none()) {
+                // It takes decisions, and can only refuse.
+                Health::Healthy if !policies.grants_something() => Health::Degraded,
+                health => health,
+            },
             Health::Healthy,
             health(log.breakage.is_none()),
             health(self.parser_works()),
@@ -57,7 +62,14 @@ impl Governor {
             log.totals.records,
             if is_today { log.totals.escalations_that_day } else { 0 },
         );
-        SystemStatus::new(self.inner.opened.elapsed().as_secs(), components, metrics, now)
+        let mut status = SystemStatus::new(self.inner.opened.elapsed().as_secs(), components, metrics, now);
+        if !policies.grants_something() {
+            let name = policies.name();
+            status
+                .warnings
+                .push(format!("the policy set {name:?} grants nothing: everything is denied or asks a person"));
+        }
+        status
     }
 
     fn active_agents(&self) -> u64 {

@@ -102,13 +102,16 @@ pub struct SystemStatus {
     pub metrics: Metrics,
     /// When the report was made.
     pub timestamp: Timestamp,
+    /// What an operator should look at, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 impl SystemStatus {
     /// A report of this version whose whole follows from its components.
     pub fn new(uptime: u64, components: Components, metrics: Metrics, timestamp: Timestamp) -> Self {
         let version = env!("CARGO_PKG_VERSION");
-        Self { status: components.overall(), version, uptime, components, metrics, timestamp }
+        Self { status: components.overall(), version, uptime, components, metrics, timestamp, warnings: Vec::new() }
     }
 }
 

@@ -56,14 +56,7 @@ pub(super) fn ids_across_layers(rules: &[Rule]) -> Vec<Problem> {
 
 /// Warnings of rules of later documents that grant what no earlier one leaves to them.
 pub(super) fn idle_grants(rules: &[Rule], delegates: &[Vec<CapabilityPattern>]) -> Vec<Problem> {
-    let is_left = |rule: &Rule| {
-        delegates.iter().take(rule.layer).all(|left| {
-            left.iter().any(|pattern| {
-                rule.matches.capabilities.is_empty() || rule.matches.capabilities.iter().any(|one| one.meets(pattern))
-            })
-        })
-    };
-    let idle = rules.iter().filter(|rule| rule.effect == Effect::Allow && !is_left(rule));
+    let idle = rules.iter().filter(|rule| rule.effect == Effect::Allow && !is_left(rule, delegates));
     idle.map(|rule| {
         let message = format!(
             "the allow {:?} of document {} grants nothing by itself: an earlier document does not name its capabilities under delegates",
@@ -73,6 +66,15 @@ pub(super) fn idle_grants(rules: &[Rule], delegates: &[Vec<CapabilityPattern>]) 
         Problem::new(rule.line, 1, Severity::Warning, message)
     })
     .collect()
+}
+
+/// Whether all earlier documents leave something that the rule names to it.
+fn is_left(rule: &Rule, delegates: &[Vec<CapabilityPattern>]) -> bool {
+    let named = &rule.matches.capabilities;
+    let leaves = |left: &Vec<CapabilityPattern>| {
+        left.iter().any(|pattern| named.is_empty() || named.iter().any(|one| one.meets(pattern)))
+    };
+    delegates.iter().take(rule.layer).all(leaves)
 }
 
 fn grants(rule: &Rule) -> bool {
@@ -112,13 +114,24 @@ fn warn_of_idle_rules(rules: &[LocatedRule], report: &mut Report<'_>) {
     }
 }
 
+/// Whether some rule can grant anything: it is not of a later layer that nothing is left to, and
+/// no wide deny covers it.
+pub(super) fn grants_something(rules: &[Rule], delegates: &[Vec<CapabilityPattern>]) -> bool {
+    let denies: Vec<&Rule> =
+        rules.iter().filter(|rule| rule.effect == Effect::Deny && is_wide(rule)).take(MAX_WIDE).collect();
+    rules.iter().any(|rule| {
+        grants(rule) && is_left(rule, delegates) && !denies.iter().any(|deny| beats(deny, rule)) && is_matchable(rule)
+    })
+}
+
 /// Warns of tiers at which nobody is granted or could be granted anything.
 fn warn_of_left_out_tiers(rules: &[LocatedRule], report: &mut Report<'_>) {
     let opens = |rule: &Rule, tier: Tier| rule.effect != Effect::Deny && rule.matches.levels.has_tier(tier);
     let is_left_out = |tier: &&Tier| !rules.iter().any(|located| opens(&located.rule, **tier));
     let left_out: Vec<&str> = Tier::ALL.iter().filter(is_left_out).map(|tier| tier.as_str()).collect();
     if !left_out.is_empty() && left_out.len() < Tier::ALL.len() {
-        let message = format!("no rule grants anything to agents at {}, nor asks a person for them", left_out.join(", "));
+        let message =
+            format!("no rule grants anything to agents at {}, nor asks a person for them", left_out.join(", "));
         report.warn(0, "", message);
     }
 }

@@ -74,7 +74,12 @@ pub(super) struct Findings {
 }
 
 impl Engine {
-    pub(super) fn new(rules: Vec<Rule>, vocabulary: Vocabulary, delegates: Vec<Vec<CapabilityPattern>>) -> Self {
+    pub(super) fn new(
+        rules: Vec<Rule>,
+        vocabulary: Vocabulary,
+        delegates: Vec<Vec<CapabilityPattern>>,
+        documents: &[&str],
+    ) -> Self {
         let mut groups: Vec<Group> = Vec::new();
         let mut index = Index::default();
         let mut known: HashMap<String, u32> = HashMap::with_capacity(rules.len());
@@ -97,7 +102,7 @@ impl Engine {
             let first = group.members.iter().take(MAX_RULES).filter_map(|rule| rules.get(*rule as usize));
             group.ids = first.map(|rule| Arc::clone(&rule.id)).collect();
         }
-        let citations = Citations::of(&rules);
+        let citations = Citations::of(&rules, documents);
         let has_limits = rules.iter().any(|rule| rule.limit.is_some());
         Self { rules, vocabulary, groups, index, citations, delegates, has_limits }
     }

@@ -7,21 +7,26 @@ use super::request::PolicyRequest;
 use super::rule::Rule;
 use crate::model::{Capability, Decision};
 
-/// Each rule as it is cited: `"id" (reason)`, written once at load.
+/// Each rule as it is cited: `"id" at policies.toml:12 (reason)`, written once at load.
 #[derive(Debug)]
 pub(super) struct Citations(Vec<Box<str>>);
 
 impl Citations {
-    pub(super) fn of(rules: &[Rule]) -> Self {
-        Self(rules.iter().map(citation).collect())
+    /// The rules of some documents, each by the name of its document.
+    pub(super) fn of(rules: &[Rule], documents: &[&str]) -> Self {
+        let cite = |rule: &Rule| citation(rule, documents.get(rule.layer).copied().unwrap_or_default());
+        Self(rules.iter().map(cite).collect())
     }
 }
 
-fn citation(rule: &Rule) -> Box<str> {
+fn citation(rule: &Rule, document: &str) -> Box<str> {
+    // A text that came without a file has no name that would help to find it.
+    let is_file = [".toml", ".json"].iter().any(|ending| document.ends_with(ending));
+    let place = if is_file { format!("{document}:{}", rule.line) } else { format!("line {}", rule.line) };
     // A closing full stop would stand before the bracket's own end.
     match rule.reason.as_deref().map(|reason| reason.trim().trim_end_matches('.')) {
-        Some(reason) => format!("{:?} ({reason})", rule.id).into(),
-        None => format!("{:?}", rule.id).into(),
+        Some(reason) => format!("{:?} at {place} ({reason})", rule.id).into(),
+        None => format!("{:?} at {place}", rule.id).into(),
     }
 }
 

@@ -70,6 +70,7 @@ struct Inner {
     /// The documents that the set was loaded from, the base first.
     sources: Vec<Source>,
     warnings: Vec<Problem>,
+    grants_something: bool,
     engine: Engine,
 }
 
@@ -165,13 +166,11 @@ impl PolicySet {
             return Err(Error::Policy { message: "no policy set was given".to_owned(), problems: Vec::new() });
         }
         warnings.extend(check::idle_grants(&rules, &delegates));
-        Ok(Self(Arc::new(Inner {
-            name: names.join(" + "),
-            digest: canonical::digest(&vocabulary, &delegates, &rules),
-            sources,
-            warnings,
-            engine: Engine::new(rules, vocabulary, delegates),
-        })))
+        let grants_something = check::grants_something(&rules, &delegates);
+        let digest = canonical::digest(&vocabulary, &delegates, &rules);
+        let documents: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
+        let engine = Engine::new(rules, vocabulary, delegates, &documents);
+        Ok(Self(Arc::new(Inner { name: names.join(" + "), digest, sources, warnings, grants_something, engine })))
     }
 
     /// Loads a set from a file, its format told by the extension: `.toml` or `.json`.
@@ -223,6 +222,12 @@ impl PolicySet {
     /// Whether there is no rule, so that everything is denied.
     pub fn is_empty(&self) -> bool {
         self.0.engine.rules.is_empty()
+    }
+
+    /// Whether some rule can grant something at all. A set of which none can denies
+    /// everything; the status of a governor says so.
+    pub fn grants_something(&self) -> bool {
+        self.0.grants_something
     }
 
     /// What in the document probably does not say what was meant.

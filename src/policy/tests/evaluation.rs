@@ -27,27 +27,27 @@ fn each_decision_names_its_rules_and_the_way_on() {
         (
             &["email:read", "file:read"][..],
             Decision::Allow,
-            "Allowed: email:read and file:read granted by rule \"reads\" (Reading is harmless).",
+            "Allowed: email:read and file:read granted by rule \"reads\" at line 2 (Reading is harmless).",
         ),
         (
             &["payment:transfer", "payment:read"],
             Decision::Escalate,
-            "Escalated: payment:transfer subject to approval by finance-lead under rule \"money\" (Refunds move money). Nothing is granted until finance-lead approves.",
+            "Escalated: payment:transfer subject to approval by finance-lead under rule \"money\" at line 8 (Refunds move money). Nothing is granted until finance-lead approves.",
         ),
         (
             &["email:read", "email:send"],
             Decision::Degrade,
-            "Degraded: email:read granted by rule \"reads\" (Reading is harmless); email:send denied by rule \"no-mail\". Go on with email:read alone.",
+            "Degraded: email:read granted by rule \"reads\" at line 2 (Reading is harmless); email:send denied by rule \"no-mail\" at line 14. Go on with email:read alone.",
         ),
         (
             &["email:send"],
             Decision::Deny,
-            "Denied: email:send denied by rule \"no-mail\". Other words for the same will not change this; ask whoever keeps the policies.",
+            "Denied: email:send denied by rule \"no-mail\" at line 14. Other words for the same will not change this; ask whoever keeps the policies.",
         ),
         (
             &["payment:transfer", "email:send"],
             Decision::Deny,
-            "Denied: email:send denied by rule \"no-mail\"; payment:transfer subject to approval by finance-lead under rule \"money\" (Refunds move money). Ask for payment:transfer apart to have finance-lead decide.",
+            "Denied: email:send denied by rule \"no-mail\" at line 14; payment:transfer subject to approval by finance-lead under rule \"money\" at line 8 (Refunds move money). Ask for payment:transfer apart to have finance-lead decide.",
         ),
     ] {
         let verdict = decide(&policies, &intent("do_it", capabilities));
@@ -85,7 +85,11 @@ fn many_rules_are_named_by_the_first_three() {
     let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
     let verdict = decide(&toml(&rules), &intent("do_it", &["email:read"]));
     assert_eq!(verdict.rules_total, 7);
-    assert!(verdict.reasoning.contains("denied by rules \"r0\", \"r1\", \"r2\" and 4 more."), "{}", verdict.reasoning);
+    assert!(
+        verdict.reasoning.contains("denied by rules \"r0\" at line 2, \"r1\" at line 6, \"r2\" at line 10 and 4 more."),
+        "{}",
+        verdict.reasoning
+    );
 }
 
 #[test]

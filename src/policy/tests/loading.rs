@@ -298,7 +298,8 @@ fn a_rule_that_another_covers_is_told() {
 
 #[test]
 fn a_rule_that_no_request_can_match_and_a_tier_without_a_grant_are_told() {
-    let never = "id = \"n\"\neffect = \"deny\"\nmatch = { capabilities = [\"health:read\"], classification = [\"PUBLIC\"] }";
+    let never =
+        "id = \"n\"\neffect = \"deny\"\nmatch = { capabilities = [\"health:read\"], classification = [\"PUBLIC\"] }";
     let high = "id = \"h\"\neffect = \"allow\"\nmatch = { capabilities = [\"web:read\"], tiers = { min = \"T2\" } }";
     assert_eq!(
         warnings(&[never, high]),
