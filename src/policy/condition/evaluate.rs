@@ -11,7 +11,7 @@ type Result<T> = std::result::Result<T, Fault>;
 
 /// One evaluation.
 pub(super) struct Run<'a> {
-    scope: Scope<'a>,
+    scope: &'a Scope<'a>,
     work: Work,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Frame<'f, 'a> {
 }
 
 impl<'a> Run<'a> {
-    pub(super) const fn new(scope: Scope<'a>) -> Self {
+    pub(super) const fn new(scope: &'a Scope<'a>) -> Self {
         Self { scope, work: Work::new() }
     }
 
@@ -66,7 +66,7 @@ impl<'a> Run<'a> {
     }
 
     fn root(&self, root: Root) -> Value<'a> {
-        let scope = &self.scope;
+        let scope = self.scope;
         match root {
             Root::Action => Value::text(scope.action),
             Root::Risk => Value::text(scope.risk.as_str()),

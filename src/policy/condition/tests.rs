@@ -72,9 +72,9 @@ impl Facts {
 /// The value of an expression of any type. A map is read as it lies in `facts`.
 fn value_of<'f>(source: &str, facts: &'f Facts) -> Result<Result<Value<'f>, Problem>, ConditionError> {
     let (typed, _) = parse::parse(source, &[])?;
-    // The value may borrow from the tree, and the tests are short.
-    let node = Box::leak(Box::new(typed.node));
-    Ok(Run::new(facts.scope()).value(node, None).map_err(|fault| fault.problem))
+    // The value may borrow from the tree and the scope, and the tests are short.
+    let (node, scope) = (Box::leak(Box::new(typed.node)), Box::leak(Box::new(facts.scope())));
+    Ok(Run::new(scope).value(node, None).map_err(|fault| fault.problem))
 }
 
 /// Whether the condition holds in an ordinary request.
