@@ -50,9 +50,17 @@ pub(super) const EVERY: [Of; 10] =
 pub(super) fn facts(random: &mut Random) -> Facts {
     let mut context = serde_json::Map::new();
     for key in KEYS {
-        if random.below(4) > 0 {
-            context.insert(key.to_owned(), json(random, 2));
-        }
+        let value = match (key, random.below(8)) {
+            (_, 0) => continue,
+            (_, 1) => json(random, 2),
+            ("amount" | "count", _) => json!(INTS[random.below(INTS.len())]),
+            ("rate", _) => json!(DOUBLES[random.below(DOUBLES.len())]),
+            ("name" | "target", _) => json!(random.pick(&WORDS)),
+            ("flag", _) => json!(random.below(2) == 1),
+            ("tags", _) => (0..4).map(|_| json(random, 0)).collect(),
+            _ => json!({ "amount": json(random, 1), "name": json(random, 1), "flag": json(random, 0) }),
+        };
+        context.insert(key.to_owned(), value);
     }
     let labels =
         |random: &mut Random| (0..random.below(4)).map(|_| random.pick(&WORDS[1..]).parse().unwrap()).collect();
@@ -136,7 +144,7 @@ impl Writer<'_> {
     fn leaf(&mut self, of: Of) -> String {
         let random = &mut *self.random;
         match of {
-            Of::Bool => random.pick(&["true", "false", "has(context.flag)", "'a' in agent.labels"]).to_owned(),
+            Of::Bool => random.pick(&["true", "false", "has(context.flag)", "('a' in agent.labels)"]).to_owned(),
             Of::Int => match random.below(4) {
                 0 => "trust.score".to_owned(),
                 1 => random.pick(&["0x1F", "size(agent.labels)", "-9223372036854775808"]).to_owned(),
@@ -151,6 +159,9 @@ impl Writer<'_> {
             Of::Timestamp => random
                 .pick(&[
                     "now",
+                    "now",
+                    "timestamp('2024-02-29T23:00:01.25Z')",
+                    "timestamp('0001-01-01T00:00:00Z')",
                     "timestamp('2026-01-31T09:30:00Z')",
                     "timestamp('1969-12-31T23:59:58.5Z')",
                     "timestamp('9999-12-31T23:59:59Z')",
@@ -174,9 +185,10 @@ impl Writer<'_> {
         let key = random.pick(&KEYS);
         match random.below(6) {
             0 => format!("context[{key:?}]"),
+            1 if random.below(4) == 0 => format!("context.{key}.{}", random.pick(&KEYS)),
             1 => "agent.attributes.level".to_owned(),
-            2 => format!("context.{key}.{}", random.pick(&KEYS)),
-            3 => format!("context.{key}[{}]", random.below(3)),
+            2 => format!("context.nested.{}", random.pick(&KEYS)),
+            3 => format!("context.tags[{}]", random.below(5)),
             _ => format!("context.{key}"),
         }
     }
@@ -360,8 +372,8 @@ impl Writer<'_> {
     }
 }
 
-pub(super) const KEYS: [&str; 7] = ["amount", "count", "name", "flag", "tags", "nested", "target"];
+pub(super) const KEYS: [&str; 8] = ["amount", "count", "rate", "name", "flag", "tags", "nested", "target"];
 pub(super) const WORDS: [&str; 9] = ["", "a", "finance", "refund_order", "é", "12", "-3.5", "T3", "日本"];
 const CAPABILITIES: [&str; 3] = ["payment:transfer", "email:send", "file:read"];
-const INTS: [i64; 12] = [0, 1, 2, 3, 7, 12, 100, 1_000, 9_007_199_254_740_993, i64::MAX, i64::MIN + 1, 255];
-const DOUBLES: [f64; 10] = [0.0, 1.0, 2.5, 0.1, 100.0, 1e300, 9_007_199_254_740_992.0, 9.3e18, 1e-7, 12.0];
+const INTS: [i64; 12] = [0, 1, 2, 2, 3, 7, -7, 12, 100, 9_007_199_254_740_993, i64::MAX, i64::MIN + 1];
+const DOUBLES: [f64; 10] = [0.0, 1.0, 2.5, -7.5, 100.0, 1e300, 9_007_199_254_740_992.0, 9.3e18, 1e-7, 2.0];
