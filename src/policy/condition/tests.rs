@@ -33,7 +33,7 @@ impl Facts {
     /// An ordinary request, for tests that say what they need of it.
     fn ordinary() -> Self {
         let context = json!({
-            "amount": 1_500, "rate": 1.5, "currency": "EUR", "tags": ["a", "b"], "nested": { "deep": { "x": 1 } },
+            "amount": 1_500, "rate": 1.5, "one": 1.0, "currency": "EUR", "tags": ["a", "b"], "nested": { "deep": { "x": 1 } },
             "flag": true, "nothing": null, "huge": u64::MAX, "many": vec![0; 257], "full": vec![0; 256],
             "secret": "hunter2", "when": "2026-01-31T09:00:00Z", "long": "a".repeat(5_000),
         });

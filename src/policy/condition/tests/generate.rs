@@ -415,5 +415,5 @@ impl Writer<'_> {
 pub(super) const KEYS: [&str; 8] = ["amount", "count", "rate", "name", "flag", "tags", "nested", "target"];
 pub(super) const WORDS: [&str; 9] = ["", "a", "finance", "refund_order", "é", "12", "-3.5", "T3", "日本"];
 const CAPABILITIES: [&str; 3] = ["payment:transfer", "email:send", "file:read"];
-const INTS: [i64; 12] = [0, 1, 2, 2, 3, 7, -7, 12, 100, 9_007_199_254_740_993, i64::MAX, i64::MIN + 1];
+const INTS: [i64; 12] = [0, 1, 2, 2, 3, 7, -7, 12, 100, 9_007_199_254_740_992, i64::MAX, i64::MIN + 1];
 const DOUBLES: [f64; 10] = [0.0, 1.0, 2.5, -7.5, 100.0, 1e300, 9_007_199_254_740_992.0, 9.3e18, 1e-7, 2.0];
