@@ -11,12 +11,13 @@ mod model {
     pub(crate) use rulekeep::{Capability, Label, RiskLevel, Tier, Timestamp};
 }
 
+#[path = "../../src/policy"]
 mod policy {
     #[allow(dead_code)]
-    #[path = "../../../src/policy/condition/mod.rs"]
+    #[path = "condition/mod.rs"]
     pub(crate) mod condition;
     #[allow(dead_code)]
-    #[path = "../../../src/policy/nearest.rs"]
+    #[path = "nearest.rs"]
     mod nearest;
 }
 
