@@ -4,14 +4,14 @@
 use super::error::{Fault, Problem};
 use super::functions;
 use super::tree::{Kind, Macro, Node, Relation, Root, Step, TextFunction};
-use super::value::{List, Text, Unordered, Value, Work, order};
+use super::value::{List, Text, Unordered, Value, Work, order, whole};
 use super::{MAX_LIST_ITEMS, MAX_MATCHED_BYTES, Scope};
 
 type Result<T> = std::result::Result<T, Fault>;
 
 /// One evaluation.
 pub(super) struct Run<'a> {
-    scope: Scope<'a>,
+    scope: &'a Scope<'a>,
     work: Work,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Frame<'f, 'a> {
 }
 
 impl<'a> Run<'a> {
-    pub(super) const fn new(scope: Scope<'a>) -> Self {
+    pub(super) const fn new(scope: &'a Scope<'a>) -> Self {
         Self { scope, work: Work::new() }
     }
 
@@ -66,7 +66,7 @@ impl<'a> Run<'a> {
     }
 
     fn root(&self, root: Root) -> Value<'a> {
-        let scope = &self.scope;
+        let scope = self.scope;
         match root {
             Root::Action => Value::text(scope.action),
             Root::Risk => Value::text(scope.risk.as_str()),
@@ -213,6 +213,11 @@ impl<'a> Run<'a> {
         let found = match (self.value(of, frame)?, self.value(index, frame)?) {
             (Value::List(list), Value::Int(index)) => {
                 usize::try_from(index).map_err(|_| Problem::MissingIndex).and_then(|index| list.item(index))
+            }
+            // As cel-go and the `cel` crate have it: a whole double is as good as an int.
+            (Value::List(list), Value::Double(index)) if index.fract() == 0.0 => {
+                let index = whole(index).and_then(|index| usize::try_from(index).ok());
+                index.ok_or(Problem::MissingIndex).and_then(|index| list.item(index))
             }
             (Value::List(_), other) => Err(other.expected("int")),
             (Value::Map(map), Value::Text(key)) => map.get(&*key).ok_or(Problem::MissingKey).and_then(Value::from_json),

@@ -101,7 +101,7 @@ fn folded(node: &Node) -> Option<Value<'static>> {
         tier: Tier::T0,
         now: Timestamp::from_millis(0),
     };
-    Run::new(scope).value(node, None).ok().and_then(Value::into_owned)
+    Run::new(&scope).value(node, None).ok().and_then(Value::into_owned)
 }
 
 pub(super) fn literal_length(node: &Node) -> Option<usize> {

@@ -73,7 +73,7 @@ impl Condition {
     /// Whether it holds.
     pub(crate) fn evaluate(&self, scope: &Scope<'_>) -> Result<bool, EvaluationError> {
         let root = &self.0.root;
-        let result = match Run::new(*scope).value(root, None) {
+        let result = match Run::new(scope).value(root, None) {
             Ok(Value::Bool(holds)) => Ok(holds),
             Ok(other) => Err(other.expected("bool").at(root.at)),
             Err(fault) => Err(fault),

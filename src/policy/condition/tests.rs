@@ -33,7 +33,7 @@ impl Facts {
     /// An ordinary request, for tests that say what they need of it.
     fn ordinary() -> Self {
         let context = json!({
-            "amount": 1_500, "rate": 1.5, "currency": "EUR", "tags": ["a", "b"], "nested": { "deep": { "x": 1 } },
+            "amount": 1_500, "rate": 1.5, "one": 1.0, "currency": "EUR", "tags": ["a", "b"], "nested": { "deep": { "x": 1 } },
             "flag": true, "nothing": null, "huge": u64::MAX, "many": vec![0; 257], "full": vec![0; 256],
             "secret": "hunter2", "when": "2026-01-31T09:00:00Z", "long": "a".repeat(5_000),
         });
@@ -72,9 +72,9 @@ impl Facts {
 /// The value of an expression of any type. A map is read as it lies in `facts`.
 fn value_of<'f>(source: &str, facts: &'f Facts) -> Result<Result<Value<'f>, Problem>, ConditionError> {
     let (typed, _) = parse::parse(source, &[])?;
-    // The value may borrow from the tree, and the tests are short.
-    let node = Box::leak(Box::new(typed.node));
-    Ok(Run::new(facts.scope()).value(node, None).map_err(|fault| fault.problem))
+    // The value may borrow from the tree and the scope, and the tests are short.
+    let (node, scope) = (Box::leak(Box::new(typed.node)), Box::leak(Box::new(facts.scope())));
+    Ok(Run::new(scope).value(node, None).map_err(|fault| fault.problem))
 }
 
 /// Whether the condition holds in an ordinary request.

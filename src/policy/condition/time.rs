@@ -1,6 +1,6 @@
 //! Durations, and the parts of points in time.
 
-use chrono::{DateTime, Datelike, Timelike, Utc};
+use chrono::{DateTime, Datelike, Utc};
 
 use super::tree::Part;
 use crate::model::Timestamp;
@@ -73,16 +73,18 @@ pub(super) fn duration_text(millis: i64) -> String {
 /// A part of a point in time, counted as CEL does: months, days of the month and of the week from 0,
 /// the date from 1, the week from Sunday.
 pub(super) fn timestamp_part(millis: i64, part: Part) -> i64 {
-    let time = DateTime::<Utc>::from(Timestamp::from_millis(millis));
+    let date = || DateTime::<Utc>::from(Timestamp::from_millis(millis)).date_naive();
+    let of_day = millis.rem_euclid(MILLIS_PER_DAY);
     match part {
-        Part::FullYear => i64::from(time.year()),
-        Part::Month => i64::from(time.month0()),
-        Part::Date => i64::from(time.day()),
-        Part::DayOfMonth => i64::from(time.day0()),
-        Part::DayOfWeek => i64::from(time.weekday().num_days_from_sunday()),
-        Part::Hours => i64::from(time.hour()),
-        Part::Minutes => i64::from(time.minute()),
-        Part::Seconds => i64::from(time.second()),
+        Part::FullYear => i64::from(date().year()),
+        Part::Month => i64::from(date().month0()),
+        Part::Date => i64::from(date().day()),
+        Part::DayOfMonth => i64::from(date().day0()),
+        // 1970-01-01 was a Thursday.
+        Part::DayOfWeek => (millis.div_euclid(MILLIS_PER_DAY) + 4).rem_euclid(7),
+        Part::Hours => of_day / 3_600_000,
+        Part::Minutes => of_day / 60_000 % 60,
+        Part::Seconds => of_day / 1_000 % 60,
     }
 }
 
@@ -127,6 +129,7 @@ const UNITS: [(&str, i128); 7] = [
     ("µs", 1_000),
     ("ns", 1),
 ];
+const MILLIS_PER_DAY: i64 = 86_400_000;
 const NANOS_PER_MILLI: i128 = 1_000_000;
 const MAX_DURATION_BYTES: usize = 64;
 const MAX_DURATION_MILLIS: i64 = 9_223_372_036_854;

@@ -7,14 +7,14 @@ use cel::objects::{Key, Map as CelMap};
 use cel::{Context, Env, Program, Value as Cel};
 use serde_json::Value as Json;
 
-use super::generate::{EVERY, Of, Random, Writer, facts};
+use super::generate::{EVERY, Random, Writer, facts};
 use super::{Facts, value_of};
 use crate::policy::condition::error::Problem;
 use crate::policy::condition::value::Value;
 
 /// How many programs; a long run asks for more by the environment.
 fn programs() -> u64 {
-    std::env::var("RULEKEEP_CONDITION_PROGRAMS").ok().and_then(|count| count.parse().ok()).unwrap_or(2_000)
+    std::env::var("RULEKEEP_CONDITION_PROGRAMS").ok().and_then(|count| count.parse().ok()).unwrap_or(5_000)
 }
 
 #[derive(Debug, Default)]
@@ -36,8 +36,9 @@ fn random_programs_mean_what_the_cel_crate_says() {
         for seed in first..first + programs() {
             let mut random = Random::new(seed);
             let facts = facts(&mut random);
-            let of = if random.below(2) == 0 { Of::Bool } else { EVERY[random.below(EVERY.len())] };
-            let source = Writer { random: &mut random, variables: Vec::new() }.expression(of, 4);
+            let of = EVERY[random.below(EVERY.len())];
+            let depth = 1 + random.below(4);
+            let source = Writer { random: &mut random, variables: Vec::new() }.expression(of, depth);
             if let Err(report) = compare(&env, &source, &facts, &mut tally) {
                 wrong.push(format!("seed {seed}: {report}"));
             }
@@ -48,14 +49,37 @@ fn random_programs_mean_what_the_cel_crate_says() {
     println!("{tally:?}");
     assert!(wrong.is_empty(), "{} differ, {tally:?}\n{}", wrong.len(), wrong[..wrong.len().min(20)].join("\n\n"));
     // A generator that mostly fails would compare nothing.
-    assert!(tally.values > tally.refused + tally.set_aside, "{tally:?}");
-    assert!(tally.values > tally.errors / 2, "{tally:?}");
+    assert!(tally.values > tally.errors + 10 * (tally.refused + tally.set_aside), "{tally:?}");
+}
+
+/// Named in `docs/conditions.md`. When one of them ends, the crate has changed: take it off both lists.
+#[test]
+fn where_the_cel_crate_differs_it_still_does() {
+    let mut facts = Facts::ordinary();
+    facts.context.remove("huge");
+    let env = Arc::new(Env::stdlib());
+    for source in [
+        "timestamp('1969-12-31T23:59:58+02:00').getHours() == 21",
+        "size([1] + context.nested) == 2",
+        "9007199254740993 > 9007199254740992.0",
+        r"'\u00e9'.matches('\\w')",
+    ] {
+        let ours = value_of(source, &facts).unwrap();
+        let theirs = Program::compile(source).unwrap().execute(&context(&env, &facts));
+        let agree = matches!((&ours, &theirs), (Ok(ours), Ok(theirs)) if same(ours, theirs));
+        assert!(!agree, "{source}: ours {ours:?}, cel {theirs:?}");
+    }
 }
 
 fn compare(env: &Arc<Env>, source: &str, facts: &Facts, tally: &mut Tally) -> Result<(), String> {
-    let Ok(ours) = value_of(source, facts) else {
-        tally.refused += 1;
-        return Ok(());
+    let ours = match value_of(source, facts) {
+        Ok(ours) => ours,
+        // Where types are known we refuse what `cel` fails on, or calls unequal, when it gets there.
+        Err(error) if error.message.contains("does not take") || error.message.starts_with("may take") => {
+            tally.refused += 1;
+            return Ok(());
+        }
+        Err(error) => return Err(format!("{source}\n  refused: {error}")),
     };
     let program = Program::compile(source).map_err(|error| format!("{source}\n  does not parse: {error}"))?;
     let theirs = program.execute(&context(env, facts));

@@ -43,6 +43,13 @@ pub(super) enum Of {
     Map,
 }
 
+impl Of {
+    /// Whether only a list will do: `map` and `filter` over a map have no order that the `cel` crate keeps.
+    fn is_list(self) -> bool {
+        matches!(self, Self::Ints | Self::Texts | Self::Dyns)
+    }
+}
+
 pub(super) const EVERY: [Of; 10] =
     [Of::Bool, Of::Int, Of::Double, Of::Text, Of::Timestamp, Of::Duration, Of::Ints, Of::Texts, Of::Dyns, Of::Dyn];
 
@@ -50,9 +57,17 @@ pub(super) const EVERY: [Of; 10] =
 pub(super) fn facts(random: &mut Random) -> Facts {
     let mut context = serde_json::Map::new();
     for key in KEYS {
-        if random.below(4) > 0 {
-            context.insert(key.to_owned(), json(random, 2));
-        }
+        let value = match (key, random.below(8)) {
+            (_, 0) => continue,
+            (_, 1) => json(random, 2),
+            ("amount" | "count", _) => json!(INTS[random.below(INTS.len())]),
+            ("rate", _) => json!(DOUBLES[random.below(DOUBLES.len())]),
+            ("name" | "target", _) => json!(random.pick(&WORDS)),
+            ("flag", _) => json!(random.below(2) == 1),
+            ("tags", _) => (0..4).map(|_| json(random, 0)).collect(),
+            _ => json!({ "amount": json(random, 1), "name": json(random, 1), "flag": json(random, 0) }),
+        };
+        context.insert(key.to_owned(), value);
     }
     let labels =
         |random: &mut Random| (0..random.below(4)).map(|_| random.pick(&WORDS[1..]).parse().unwrap()).collect();
@@ -98,8 +113,12 @@ pub(super) struct Writer<'r> {
 impl Writer<'_> {
     pub(super) fn expression(&mut self, of: Of, depth: usize) -> String {
         if !self.variables.is_empty() && self.random.below(3) == 0 {
-            let fitting: Vec<&str> =
-                self.variables.iter().filter(|(_, is)| *is == of || *is == Of::Dyn).map(|(name, _)| *name).collect();
+            let fitting: Vec<&str> = self
+                .variables
+                .iter()
+                .filter(|(_, is)| *is == of || *is == Of::Dyn && !of.is_list())
+                .map(|(name, _)| *name)
+                .collect();
             if !fitting.is_empty() {
                 return self.random.pick(&fitting).to_owned();
             }
@@ -110,7 +129,7 @@ impl Writer<'_> {
         // What is only known at run time stands anywhere, and fails there now and then.
         match self.random.below(14) {
             0 | 1 => return self.leaf(of),
-            2 if of != Of::Dyn => return self.dynamic(depth - 1),
+            2 if of != Of::Dyn && !of.is_list() => return self.dynamic(depth - 1),
             3 => {
                 let condition = self.expression(Of::Bool, depth - 1);
                 let (yes, no) = (self.expression(of, depth - 1), self.expression(of, depth - 1));
@@ -136,7 +155,7 @@ impl Writer<'_> {
     fn leaf(&mut self, of: Of) -> String {
         let random = &mut *self.random;
         match of {
-            Of::Bool => random.pick(&["true", "false", "has(context.flag)", "'a' in agent.labels"]).to_owned(),
+            Of::Bool => random.pick(&["true", "false", "has(context.flag)", "('a' in agent.labels)"]).to_owned(),
             Of::Int => match random.below(4) {
                 0 => "trust.score".to_owned(),
                 1 => random.pick(&["0x1F", "size(agent.labels)", "-9223372036854775808"]).to_owned(),
@@ -151,6 +170,9 @@ impl Writer<'_> {
             Of::Timestamp => random
                 .pick(&[
                     "now",
+                    "now",
+                    "timestamp('2024-02-29T23:00:01.25Z')",
+                    "timestamp('0001-01-01T00:00:00Z')",
                     "timestamp('2026-01-31T09:30:00Z')",
                     "timestamp('1969-12-31T23:59:58.5Z')",
                     "timestamp('9999-12-31T23:59:59Z')",
@@ -159,11 +181,11 @@ impl Writer<'_> {
             Of::Duration => random
                 .pick(&["duration('1h30m')", "duration('-36h')", "duration('1.5s')", "duration('250ms')"])
                 .to_owned(),
-            Of::Ints => random.pick(&["[1, 2, 3]", "[0]", "[1, 9223372036854775807]"]).to_owned(),
-            Of::Texts => {
-                random.pick(&["agent.labels", "agent.groups", "intent.capabilities", "['a', 'finance']"]).to_owned()
-            }
-            Of::Dyns => random.pick(&["[1, 'a', 2.0, null]", "[true, [1]]", "[]"]).to_owned(),
+            Of::Ints => random.pick(&["[1, 2, 3]", "[0, 2, 7]", "[1, 9223372036854775807]"]).to_owned(),
+            Of::Texts => random
+                .pick(&["agent.labels", "agent.groups", "intent.capabilities", "['a', 'finance', '12']"])
+                .to_owned(),
+            Of::Dyns => random.pick(&["[1, 'a', 2.0, null]", "[true, [1], 2]", "[2.5, 2, 1]", "[]"]).to_owned(),
             Of::Dyn => self.path(),
             Of::Map => random.pick(&["context", "agent.attributes", "intent.context"]).to_owned(),
         }
@@ -174,9 +196,10 @@ impl Writer<'_> {
         let key = random.pick(&KEYS);
         match random.below(6) {
             0 => format!("context[{key:?}]"),
+            1 if random.below(4) == 0 => format!("context.{key}.{}", random.pick(&KEYS)),
             1 => "agent.attributes.level".to_owned(),
-            2 => format!("context.{key}.{}", random.pick(&KEYS)),
-            3 => format!("context.{key}[{}]", random.below(3)),
+            2 => format!("context.nested.{}", random.pick(&KEYS)),
+            3 => format!("context.tags[{}]", random.below(5)),
             _ => format!("context.{key}"),
         }
     }
@@ -198,7 +221,11 @@ impl Writer<'_> {
 
     fn truth(&mut self, depth: usize) -> String {
         let pair = |writer: &mut Self, of| (writer.expression(of, depth), writer.expression(of, depth));
-        match self.random.below(16) {
+        match self.random.below(18) {
+            16 | 17 => {
+                let (left, right) = (self.number(), self.number());
+                format!("({left} {} {right})", self.sign(&["==", "!=", "<", "<=", ">", ">="]))
+            }
             0 | 1 => {
                 let terms: Vec<String> =
                     (0..2 + self.random.below(3)).map(|_| self.expression(Of::Bool, depth)).collect();
@@ -227,9 +254,13 @@ impl Writer<'_> {
                 format!("({left} {} {right})", self.sign(&["==", "!="]))
             }
             8 => {
-                let (of, lists) =
-                    [(Of::Int, Of::Ints), (Of::Text, Of::Texts), (Of::Dyn, Of::Dyns), (Of::Text, Of::Map)]
-                        [self.random.below(4)];
+                let (of, lists) = [
+                    (Of::Int, Of::Ints),
+                    (Of::Text, Of::Texts),
+                    (Of::Dyn, Of::Dyns),
+                    (Of::Text, Of::Map),
+                    (Of::Dyn, Of::Dyn),
+                ][self.random.below(5)];
                 format!("({} in {})", self.expression(of, depth), self.expression(lists, depth))
             }
             9 => format!("has(context.{}.{})", self.random.pick(&KEYS), self.random.pick(&KEYS)),
@@ -343,16 +374,37 @@ impl Writer<'_> {
             return self.leaf(if name == "map" || name == "filter" { over.unwrap_or(Of::Dyns) } else { Of::Bool });
         };
         let over = over.unwrap_or([Of::Ints, Of::Texts, Of::Dyns][self.random.below(3)]);
+        let ordered = name == "map" || name == "filter";
+        let over = if !ordered && self.random.below(4) == 0 { [Of::Dyn, Of::Map][self.random.below(2)] } else { over };
         let range = self.expression(over, depth);
         let item = match over {
             Of::Ints => Of::Int,
-            Of::Texts => Of::Text,
+            Of::Texts | Of::Map => Of::Text,
             _ => Of::Dyn,
         };
         self.variables.push((variable, item));
-        let body = self.expression(body, depth);
+        let body = if body == Of::Bool && self.random.below(2) == 0 {
+            self.question(variable, item)
+        } else {
+            self.expression(body, depth)
+        };
         self.variables.pop();
         format!("({range}).{name}({variable}, {body})")
+    }
+
+    /// What holds for some items, and fails for others.
+    fn question(&mut self, variable: &str, item: Of) -> String {
+        let asked = match item {
+            Of::Int => format!("{} % {variable}", self.leaf(Of::Int)),
+            Of::Text => format!("int({variable})"),
+            _ => variable.to_owned(),
+        };
+        format!("({asked} {} {})", self.sign(&["==", "!=", "<", ">="]), self.leaf(Of::Int))
+    }
+
+    fn number(&mut self) -> String {
+        let of = [Of::Int, Of::Double][self.random.below(2)];
+        self.leaf(of)
     }
 
     fn sign(&mut self, of: &[&'static str]) -> &'static str {
@@ -360,8 +412,8 @@ impl Writer<'_> {
     }
 }
 
-pub(super) const KEYS: [&str; 7] = ["amount", "count", "name", "flag", "tags", "nested", "target"];
+pub(super) const KEYS: [&str; 8] = ["amount", "count", "rate", "name", "flag", "tags", "nested", "target"];
 pub(super) const WORDS: [&str; 9] = ["", "a", "finance", "refund_order", "é", "12", "-3.5", "T3", "日本"];
 const CAPABILITIES: [&str; 3] = ["payment:transfer", "email:send", "file:read"];
-const INTS: [i64; 12] = [0, 1, 2, 3, 7, 12, 100, 1_000, 9_007_199_254_740_993, i64::MAX, i64::MIN + 1, 255];
-const DOUBLES: [f64; 10] = [0.0, 1.0, 2.5, 0.1, 100.0, 1e300, 9_007_199_254_740_992.0, 9.3e18, 1e-7, 12.0];
+const INTS: [i64; 12] = [0, 1, 2, 2, 3, 7, -7, 12, 100, 9_007_199_254_740_992, i64::MAX, i64::MIN + 1];
+const DOUBLES: [f64; 10] = [0.0, 1.0, 2.5, -7.5, 100.0, 1e300, 9_007_199_254_740_992.0, 9.3e18, 1e-7, 2.0];

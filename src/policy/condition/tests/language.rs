@@ -28,12 +28,12 @@ const TRUE: &[&str] = &[
     "1.5 + 1.5 == 3 && 1.0 / 0.0 > 1e300 && 0.0 / 0.0 != 0.0 / 0.0",
     "'a' + 'b' == 'ab' && [1] + [2] == [1, 2]",
     "!false && !!true && !(1 > 2) && false == false == true",
-    "1 < 2 && 1 <= 1.0 && 2.5 > 2 && 'b' >= 'a' && false < true && 9007199254740993 != 9007199254740992.0",
+    "1 < 2 && 1 <= 1.0 && 2.5 > 2 && -7 > -7.5 && 'b' >= 'a' && false < true && 9007199254740993 != 9007199254740992.0",
     "true || false && false",
     "(true ? 1 : 2) == 1 && (false ? 1 : true ? 2 : 3) == 2",
     "context.amount == 1500 && context.amount == 1500.0 && context.rate == 1.5 && context.amount != '1500'",
     "'finance' in agent.groups && !('x' in agent.labels) && 'amount' in context && 2 in [1, 2.0] && !(context.amount in context)",
-    "context.nested.deep.x == 1 && context['nested']['deep'] == context.nested.deep && context.tags[1] == 'b'",
+    "context.nested.deep.x == 1 && context['nested']['deep'] == context.nested.deep && context.tags[1] == 'b' && context.tags[context.one] == 'b'",
     "has(context.amount) && !has(context.missing) && has(context.nested.deep) && has(agent.id) && has(context.nothing)",
     // What decides outweighs what fails, from both sides.
     "true || context.missing == 1",
@@ -76,6 +76,7 @@ fn what_fails_says_what_where_and_of_which_types_but_no_value() {
         ("context.tags[2] == 'c'", r#"no such place in the list at byte 12, "[2] == 'c'""#),
         ("context.tags[-1] == 'c'", r#"no such place in the list at byte 12, "[-1] == 'c'""#),
         ("context.tags['a'] == 'c'", r#"expected int, found string at byte 12, "['a'] == 'c'""#),
+        ("context.tags[context.rate] == 'c'", r#"expected int, found double at byte 12, "[context.rate] == 'c'""#),
         ("context.secret > 1", r#"> does not take string and int at byte 15, "> 1""#),
         (
             "context.rate + 1 > 1",
