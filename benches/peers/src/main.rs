@@ -1,127 +1,89 @@
-//! Holds the shell reader against a full grammar of the shell.
+//! Holds policy evaluation beside other engines: the same rules, the same requests, one run.
 //!
-//! `cargo run --release -- FILE` reads command lines, one a line. The grammar says
-//! where in each line a command stands, at any depth. At each of these places in
-//! turn a dangerous command is put, and the parser must see it. What it does not
-//! see is printed; the last line counts lines, places and misses.
+//! `cargo run --release -- --json` prints one object a line, `{"engine","rules","medianNs"}`:
+//! the median over rounds of the mean time of a decision in a round. Before anything is
+//! timed, every engine is asked every request, and all must agree.
+//!
+//! Each rule allows one action; one in ten names the action that is asked for most. A round
+//! asks for that action, for that of the last rule, and for one that no rule names. What an
+//! engine needs ready (parsed requests, compiled policies) is made before.
+
+mod engines;
 
 use std::error::Error;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
 
-use rulekeep::{AgentId, Parser, RiskLevel};
-use serde_json::Map;
+use engines::Engine;
 
-/// The command that is put in, with the capability that tells that it was seen; the
-/// second where a line shows the first's capability by itself.
-const MARKERS: [(&str, &str, RiskLevel); 2] =
-    [("rm -rf /marker; ", "file:delete", RiskLevel::High), ("visudo; ", "permission:admin", RiskLevel::Critical)];
+/// The numbers of rules.
+const SIZES: [usize; 4] = [10, 100, 1_000, 10_000];
+/// How long each engine is timed at each size.
+const PATIENCE: Duration = Duration::from_secs(2);
+const FEWEST_ROUNDS: usize = 20;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let file = std::env::args().nth(1).ok_or("usage: rulekeep-peers FILE")?;
-    let text = std::fs::read_to_string(file)?;
-    let mut count = Count::default();
-    let mut peer = Peer::new()?;
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        for miss in peer.check(line, &mut count)? {
-            println!("missed: {miss}");
+    let json = std::env::args().any(|argument| argument == "--json");
+    if !json {
+        println!("{:<14}{:>8}{:>14}", "engine", "rules", "median ns");
+    }
+    for size in SIZES {
+        let actions = actions(size);
+        let requests = ["send_report", actions.last().map_or("", String::as_str), "nothing_named"];
+        let mut engines = engines::all(&actions, &requests)?;
+        agree(&mut engines, &requests)?;
+        for engine in &mut engines {
+            let median = median_nanos(engine.as_mut(), requests.len());
+            if json {
+                let line = serde_json::json!({ "engine": engine.name(), "rules": size, "medianNs": median });
+                println!("{line}");
+            } else {
+                println!("{:<14}{size:>8}{median:>14}", engine.name());
+            }
         }
     }
-    println!("{count:?}");
     Ok(())
 }
 
-/// What was tried and what came of it.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Count {
-    lines: usize,
-    /// Lines that the grammar reads without an error.
-    read: usize,
-    /// Places of commands that were tried.
-    places: usize,
-    /// Places in lines that show both markers' capabilities by themselves.
-    undecided: usize,
-    missed: usize,
+/// The action of each rule.
+fn actions(size: usize) -> Vec<String> {
+    let action = |rule| if rule % 10 == 0 { "send_report".to_owned() } else { format!("other_{rule}") };
+    (0..size).map(action).collect()
 }
 
-/// The grammar and the parser.
-struct Peer {
-    grammar: tree_sitter::Parser,
-    parser: Parser,
-    agent: AgentId,
-}
-
-impl Peer {
-    fn new() -> Result<Self, Box<dyn Error>> {
-        let mut grammar = tree_sitter::Parser::new();
-        grammar.set_language(&tree_sitter_bash::LANGUAGE.into())?;
-        Ok(Self { grammar, parser: Parser::new()?, agent: "peer".parse()? })
-    }
-
-    /// The lines with a command put in that the parser did not see.
-    fn check(&mut self, line: &str, count: &mut Count) -> Result<Vec<String>, Box<dyn Error>> {
-        count.lines += 1;
-        let Some(tree) = self.grammar.parse(line, None) else { return Ok(Vec::new()) };
-        if tree.root_node().has_error() {
-            return Ok(Vec::new());
-        }
-        count.read += 1;
-        let mut places = Vec::new();
-        commands(tree.root_node(), &mut places);
-        let by_itself = self.capabilities(line)?;
-        let marker = MARKERS.iter().find(|(_, capability, _)| !by_itself.0.iter().any(|found| found == capability));
-        let Some(&(marker, capability, least)) = marker else {
-            count.undecided += places.len();
-            return Ok(Vec::new());
-        };
-        let mut missed = Vec::new();
-        for place in places {
-            count.places += 1;
-            let Some((before, behind)) = line.split_at_checked(place) else { continue };
-            let changed = format!("{before}{marker}{behind}");
-            let (found, risk) = self.capabilities(&changed)?;
-            if risk < least || !found.iter().any(|found| found == capability) {
-                count.missed += 1;
-                missed.push(changed);
+/// Whether all engines decide alike on every request.
+fn agree(engines: &mut [Box<dyn Engine>], requests: &[&str]) -> Result<(), Box<dyn Error>> {
+    for (place, request) in requests.iter().enumerate() {
+        let expected = *request != "nothing_named";
+        for engine in &mut *engines {
+            let allowed = engine.decide(place);
+            if allowed != expected {
+                return Err(format!("{} decides {request} as {allowed}, expected {expected}", engine.name()).into());
             }
         }
-        Ok(missed)
     }
-
-    fn capabilities(&self, line: &str) -> Result<(Vec<String>, RiskLevel), Box<dyn Error>> {
-        // The prompt says that it is a command line.
-        let intent = self.parser.parse_text(&self.agent, &format!("$ {line}"), &Map::new())?.intent;
-        let capabilities = intent.required_capabilities.iter().map(|found| found.as_str().to_owned()).collect();
-        Ok((capabilities, intent.risk_level))
-    }
+    Ok(())
 }
 
-/// Where commands begin, at any depth.
-fn commands(root: tree_sitter::Node<'_>, places: &mut Vec<usize>) {
-    let mut left = vec![root];
-    while let Some(node) = left.pop() {
-        if node.kind() == "command" {
-            places.push(node.start_byte());
+fn median_nanos(engine: &mut dyn Engine, requests: usize) -> u64 {
+    let started = Instant::now();
+    let mut rounds: Vec<u64> = Vec::new();
+    // Short decisions are timed many at a time: a clock takes tens of nanoseconds itself.
+    let round = |engine: &mut dyn Engine, times: u32| {
+        let started = Instant::now();
+        for _ in 0..times {
+            for request in 0..requests {
+                black_box(engine.decide(black_box(request)));
+            }
         }
-        let mut cursor = node.walk();
-        left.extend(node.children(&mut cursor));
+        let decisions = u64::from(times) * requests as u64;
+        u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX) / decisions
+    };
+    let once = round(engine, 1).max(1);
+    let times = u32::try_from(20_000 / once).unwrap_or(1).max(1);
+    while rounds.len() < FEWEST_ROUNDS || started.elapsed() < PATIENCE {
+        rounds.push(round(engine, times));
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_command_of_the_kept_lines_is_missed() {
-        let mut peer = Peer::new().unwrap();
-        let mut count = Count::default();
-        let lines = include_str!("../data/lines.txt");
-        let missed: Vec<String> = lines
-            .lines()
-            .filter(|line| !line.is_empty())
-            .flat_map(|line| peer.check(line, &mut count).unwrap())
-            .collect();
-        assert!(missed.is_empty(), "{}", missed.join("\n"));
-        assert!(count.read * 10 >= count.lines * 9, "the grammar should read most lines: {count:?}");
-        assert!(count.places >= count.lines, "{count:?}");
-    }
+    rounds.sort_unstable();
+    rounds.get(rounds.len() / 2).copied().unwrap_or(0)
 }
