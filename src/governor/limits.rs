@@ -117,7 +117,7 @@ impl State {
     fn used(&mut self, charge: &Charge, now: Timestamp) -> Used {
         let Self { by_counter, by_record } = self;
         let Some(counter) = by_counter.get_mut(&charge.counter) else {
-            return Used { used: 0, frees_at: None, is_full: false };
+            return Used { amount: 0, frees_at: None, is_full: false };
         };
         let oldest = now.as_millis().saturating_sub(charge.window);
         while let Some(first) = counter.uses.front().copied().filter(|first| first.at.as_millis() <= oldest) {
@@ -134,7 +134,7 @@ impl State {
             .uses
             .front()
             .map(|first| Timestamp::from_millis(first.at.as_millis().saturating_add(charge.window)));
-        Used { used: counter.total, frees_at, is_full: counter.uses.len() >= MOST_USES }
+        Used { amount: counter.total, frees_at, is_full: counter.uses.len() >= MOST_USES }
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
     }
 
     fn used(counters: &Counters, now: i64) -> i64 {
-        counters.desk(Timestamp::from_millis(now)).used(&charge("c", 0)).used
+        counters.desk(Timestamp::from_millis(now)).used(&charge("c", 0)).amount
     }
 
     #[test]

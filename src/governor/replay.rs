@@ -169,12 +169,15 @@ impl Governor {
     ) -> Result<Replay, Error> {
         let mut replay = Replay::default();
         let mut seen = 0_u64;
+        let reads_now = candidate.reads_now();
         self.inner.log.each_past(&range.0, &mut |past| {
             seen += 1;
             if seen.is_multiple_of(1000) {
                 progress(seen);
             }
-            let Some((intent, detail)) = past.evidence.and_then(read) else {
+            let evidence = past.evidence.and_then(read);
+            // Where the time was not kept, a set that asks for it cannot say what it would have said.
+            let Some((intent, detail)) = evidence.filter(|(_, detail)| detail.now.is_some() || !reads_now) else {
                 replay.not_replayable += 1;
                 return Ok(());
             };

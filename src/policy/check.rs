@@ -11,6 +11,7 @@ use crate::model::{Action, Classification, Problem, Resource, Severity, Tier};
 /// Adds the problems of the set as a whole.
 pub(super) fn check(document: &Document, report: &mut Report<'_>) {
     ids_are_unique(&document.rules, report);
+    conditions_are_bounded(&document.rules, report);
     // Warnings on half a document would mislead.
     if report.has_errors() {
         return;
@@ -25,6 +26,15 @@ pub(super) fn check(document: &Document, report: &mut Report<'_>) {
     }
     warn_of_idle_rules(&document.rules, report);
     warn_of_left_out_tiers(&document.rules, report);
+}
+
+/// A request can come to need every condition of a document.
+fn conditions_are_bounded(rules: &[LocatedRule], report: &mut Report<'_>) {
+    let cost: u64 = rules.iter().map(|located| located.rule.conditions.cost()).sum();
+    if cost > MOST_STEPS {
+        let message = format!("the conditions take up to {cost} steps together; at most {MOST_STEPS} are allowed");
+        report.error(0, "", message);
+    }
 }
 
 fn ids_are_unique(rules: &[LocatedRule], report: &mut Report<'_>) {
@@ -175,5 +185,7 @@ fn beats(wide: &Rule, rule: &Rule) -> bool {
     wide.matches.levels.contains(levels) && (covers.is_empty() || covers.contains(&everything) || all_covered())
 }
 
+/// Most steps of all conditions of a document: about a second.
+const MOST_STEPS: u64 = 10_000_000;
 /// A warning is worth a bounded search only.
 const MAX_WIDE: usize = 256;

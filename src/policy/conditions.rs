@@ -29,6 +29,16 @@ impl Conditions {
         Self { when, unless, named }
     }
 
+    /// Whether the time has a part in them.
+    pub(super) fn read_now(&self) -> bool {
+        self.when.iter().chain(&self.unless).any(Condition::reads_now)
+    }
+
+    /// The most steps that they take together.
+    pub(super) fn cost(&self) -> u64 {
+        self.when.iter().chain(&self.unless).map(|condition| u64::from(condition.cost())).sum()
+    }
+
     pub(super) const fn is_empty(&self) -> bool {
         self.when.is_none() && self.unless.is_none()
     }

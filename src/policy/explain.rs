@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::condition::Condition;
 use super::evaluate::Engine;
 use super::limit::Meter;
 use super::pattern::Names;
@@ -175,9 +176,16 @@ fn in_words(clause: Clause<'_>, rule: &Rule, request: &PolicyRequest<'_>) -> Str
         Clause::Context(clause) => {
             format!("{}, which does not match {:?}", found(request, &clause.key), clause.pattern.0.as_str())
         }
-        Clause::When(condition) => format!("the condition does not hold: {}", excerpt(condition.source())),
-        Clause::Unless(condition) => format!("the exception holds: {}", excerpt(condition.source())),
+        Clause::When(condition) => format!("the condition does not hold: {}", read_by(condition, request)),
+        Clause::Unless(condition) => format!("the exception holds: {}", read_by(condition, request)),
     }
+}
+
+/// A condition, and what the context holds of the keys that it reads.
+fn read_by(condition: &Condition, request: &PolicyRequest<'_>) -> String {
+    let source = excerpt(condition.source());
+    let keys = condition.context_keys().iter().take(MAX_NAMED).map(|key| found(request, key));
+    std::iter::once(source).chain(keys).collect::<Vec<_>>().join("; ")
 }
 
 /// What a key of the context holds, escaped and cut short: it is the caller's text.

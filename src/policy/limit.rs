@@ -94,7 +94,7 @@ pub(crate) struct Charge {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Used {
     /// What was used within the window, in millionths.
-    pub(crate) used: i64,
+    pub(crate) amount: i64,
     /// When the oldest use leaves the window.
     pub(crate) frees_at: Option<Timestamp>,
     /// Nothing more can be counted.
@@ -112,7 +112,7 @@ pub(super) struct Unused;
 
 impl Meter for Unused {
     fn used(&mut self, _: &Charge) -> Used {
-        Used { used: 0, frees_at: None, is_full: false }
+        Used { amount: 0, frees_at: None, is_full: false }
     }
 }
 
@@ -157,17 +157,7 @@ impl Limit {
         }
         let mut fields = Fields::of(node, "limit.", FIELDS, report)?;
         let measure = Self::measure(&mut fields, report);
-        let window = match fields.take("per") {
-            Some(node) => {
-                let at = node.at;
-                let text = report.text(node, "limit.per")?;
-                Window::read(&text).map_err(|message| report.error(at, "limit.per", message)).ok()
-            }
-            None => {
-                report.error(at, "limit.per", "the field \"per\" is missing; expected a window such as \"1h\"");
-                None
-            }
-        };
+        let window = Window::of(fields.take("per"), at, report);
         let by = fields.word("by", By::ALL, report).unwrap_or(By::Agent);
         let over = fields.word("over", &[Effect::Deny, Effect::Escalate], report).unwrap_or(Effect::Deny);
         let reviewer_at = fields.place("reviewer");
@@ -302,6 +292,16 @@ impl fmt::Display for Decimal {
 }
 
 impl Window {
+    fn of(node: Option<Node>, limit_at: usize, report: &mut Report<'_>) -> Option<Self> {
+        let Some(node) = node else {
+            report.error(limit_at, "limit.per", "the field \"per\" is missing; expected a window such as \"1h\"");
+            return None;
+        };
+        let at = node.at;
+        let text = report.text(node, "limit.per")?;
+        Self::read(&text).map_err(|message| report.error(at, "limit.per", message)).ok()
+    }
+
     /// A whole number and one of `s`, `m`, `h`, `d`; at most 31 days.
     fn read(text: &str) -> Result<Self, String> {
         let wrong = || format!("{text:?} is no window: expected a whole number and s, m, h or d, at most 31d");

@@ -230,6 +230,11 @@ impl PolicySet {
         self.0.grants_something
     }
 
+    /// Whether some condition looks at the time.
+    pub(crate) fn reads_now(&self) -> bool {
+        self.0.engine.rules.iter().any(|rule| rule.conditions.read_now())
+    }
+
     /// What in the document probably does not say what was meant.
     pub fn warnings(&self) -> &[Problem] {
         &self.0.warnings

@@ -99,7 +99,7 @@ impl Engine {
                 let limit_use = LimitUse {
                     rule: Arc::clone(&rule.id),
                     counter: charge.counter.clone(),
-                    used: now.used,
+                    used: now.amount,
                     most: charge.most,
                     amount: is_known.then_some(charge.amount),
                     charged: false,

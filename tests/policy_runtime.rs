@@ -1,0 +1,160 @@
+//! Policy sets while decisions run: swapped, held in the shadow, replayed, and laid over each other.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
+
+mod common;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use common::{call, in_memory, intent, reading, result};
+use rulekeep::{Agent, Decision, Governor, PolicySet, ReplayRange, Tier};
+use serde_json::json;
+
+fn allow(capability: &str, name: &str) -> PolicySet {
+    PolicySet::from_toml(&format!(
+        "name = \"{name}\"\n[[rule]]\nid = \"{name}\"\neffect = \"allow\"\nmatch.capabilities = [\"{capability}\"]"
+    ))
+    .unwrap()
+}
+
+#[test]
+fn each_decision_is_made_by_the_set_that_it_records() {
+    let governor = in_memory();
+    let sets = [allow("document:read", "one"), allow("document:read", "two")];
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut turn = 0;
+            while !stop.load(Ordering::Relaxed) {
+                governor.load_policies(sets[turn % 2].clone()).unwrap();
+                turn += 1;
+            }
+        });
+        for _ in 0..200 {
+            let verdict = governor.enforce(&reading("a")).unwrap();
+            let detail = governor.evidence(&verdict.proof_id).unwrap().detail;
+            let set = sets.iter().find(|set| detail["policyDigest"] == json!(set.digest()));
+            // The very first may have been made by the set that the governor began with.
+            if let Some(set) = set {
+                assert!(verdict.reasoning.contains(&format!("rule {:?}", set.name())), "{}", verdict.reasoning);
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn a_set_in_the_shadow_enforces_nothing_and_tells_what_it_would() {
+    let governor = in_memory();
+    assert!(governor.shadow_report().is_none());
+    governor.shadow_policies(Some(PolicySet::from_toml("name = \"closed\"").unwrap()));
+    let verdict = governor.enforce(&reading("a")).unwrap();
+    assert_eq!(verdict.decision, Decision::Allow);
+    governor.enforce(&intent("a", &["file:delete"])).unwrap();
+    let report = governor.shadow_report().unwrap();
+    assert_eq!((report.decided, report.differed, report.failed), (2, 1, 0));
+    let difference = &report.differences[0];
+    assert_eq!(
+        (difference.proof_id, difference.was, difference.shadow),
+        (verdict.proof_id, Decision::Allow, Decision::Deny)
+    );
+    governor.shadow_policies(None);
+    governor.enforce(&reading("a")).unwrap();
+    assert!(governor.shadow_report().is_none());
+}
+
+#[test]
+fn an_error_in_the_shadow_is_its_own() {
+    let governor = in_memory();
+    let failing = "name = \"f\"\n[[rule]]\nid = \"f\"\neffect = \"allow\"\nwhen = \"context.missing > 1\"";
+    governor.shadow_policies(Some(PolicySet::from_toml(failing).unwrap()));
+    assert_eq!(governor.enforce(&reading("a")).unwrap().decision, Decision::Allow);
+    assert_eq!(governor.shadow_report().unwrap().failed, 1);
+    // In force the same set lets nothing through, and records nothing.
+    governor.load_policies(PolicySet::from_toml(failing).unwrap()).unwrap();
+    let before = governor.status().metrics.proof_chain_length;
+    let error = governor.enforce(&reading("a")).unwrap_err();
+    assert_eq!((error.code(), error.http_status()), ("POLICY_ERROR", 422));
+    assert_eq!(governor.status().metrics.proof_chain_length, before);
+}
+
+#[test]
+fn the_past_is_decided_again_with_what_loosens_most_first() {
+    let governor = in_memory();
+    governor.register_agent(Agent::new("b").at_tier(Tier::T4)).unwrap();
+    for capability in ["document:read", "file:delete", "database:read"] {
+        governor.enforce(&intent("a", &[capability])).unwrap();
+        governor.enforce(&intent("b", &[capability])).unwrap();
+    }
+    governor.suspend("b", "test").unwrap();
+    governor.enforce(&intent("b", &["file:delete"])).unwrap();
+    let candidate = allow("file:*", "files");
+    let mut told = 0;
+    let replay = governor.replay(&candidate, &ReplayRange::all(), |_| told += 1).unwrap();
+    assert_eq!((replay.records, replay.changed, replay.not_replayable, told), (7, 6, 0, 0));
+    let changes: Vec<_> = replay.changes.iter().map(|change| (change.was, change.now)).collect();
+    assert_eq!(changes[..2], [(Decision::Deny, Decision::Allow); 2]);
+    assert!(changes[2..].iter().all(|change| *change == (Decision::Allow, Decision::Deny)), "{changes:?}");
+    assert_eq!(replay.by_rule.iter().map(|(rule, count)| (&**rule, *count)).collect::<Vec<_>>(), [("files", 2)]);
+
+    let only_a = ReplayRange::all().of_agent("a".parse().unwrap());
+    assert_eq!(governor.replay(&candidate, &only_a, |_| {}).unwrap().records, 3);
+    assert_eq!(governor.replay(&governor.policies(), &ReplayRange::all(), |_| {}).unwrap().changed, 0);
+    let records = governor.status().metrics.proof_chain_length;
+    assert_eq!(records, 7, "a replay records nothing");
+}
+
+#[test]
+fn layers_come_back_with_the_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = allow("document:*", "base");
+    let team = PolicySet::from_toml(
+        "name = \"team\"\n[[rule]]\nid = \"no-writing\"\neffect = \"deny\"\nmatch.capabilities = [\"document:write\"]",
+    )
+    .unwrap();
+    let both = PolicySet::layered(&[base, team]).unwrap();
+    let governor = Governor::open(folder.path()).unwrap();
+    governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+    governor.load_policies(both.clone()).unwrap();
+    governor.close().unwrap();
+    let governor = Governor::open(folder.path()).unwrap();
+    assert_eq!(governor.policies().digest(), both.digest());
+    assert_eq!(governor.enforce(&intent("a", &["document:write"])).unwrap().decision, Decision::Deny);
+    assert_eq!(governor.enforce(&intent("a", &["document:read"])).unwrap().decision, Decision::Allow);
+}
+
+#[test]
+fn the_sidecar_previews_replays_and_shadows() {
+    let governor = in_memory();
+    let asked = json!({ "intent": reading("a") });
+    let preview = result(&governor, "policy/preview", &asked);
+    assert_eq!((&preview["decision"], preview.get("proofId")), (&json!("ALLOW"), None));
+    result(&governor, "enforce", &asked);
+    let closed = json!({ "text": "name = \"closed\"", "format": "toml" });
+    let replay = result(&governor, "policy/replay", &closed);
+    assert_eq!(replay["changed"], 1);
+    assert_eq!(replay["changes"][0]["now"], "DENY");
+    assert_eq!(result(&governor, "policy/shadow", &closed)["shadow"]["decided"], 0);
+    result(&governor, "enforce", &asked);
+    assert_eq!(result(&governor, "policy/shadow", &json!({}))["shadow"]["differed"], 1);
+    assert_eq!(result(&governor, "policy/shadow", &json!({ "clear": true }))["shadow"], json!(null));
+    let layers = json!({ "layers": [
+        { "text": "name = \"b\"\n[[rule]]\nid = \"b\"\neffect = \"allow\"", "format": "toml" },
+        { "text": "name = \"t\"\n[[rule]]\nid = \"t\"\neffect = \"deny\"\nmatch.capabilities = [\"file:*\"]", "format": "toml" },
+    ] });
+    assert_eq!(result(&governor, "policy/load", &layers)["rules"], 2);
+    for wrong in [json!({ "layers": [] }), json!({ "layers": [{ "text": "x" }] }), json!({ "layers": "x" })] {
+        assert_eq!(call(&governor, "policy/load", &wrong)["error"]["data"]["code"], "INVALID_INPUT", "{wrong}");
+    }
+    let range = json!({ "text": "name = \"x\"", "format": "toml", "from": "2030-01-01T00:00:00Z", "to": "2020-01-01T00:00:00Z" });
+    assert_eq!(call(&governor, "policy/replay", &range)["error"]["data"]["code"], "INVALID_QUERY");
+}
+
+#[test]
+fn groups_and_attributes_come_back_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let governor = Governor::open(folder.path()).unwrap();
+    governor.register_agent(Agent::new("a").in_group("eu").with_attribute("senior", true)).unwrap();
+    governor.close().unwrap();
+    let agent = Governor::open(folder.path()).unwrap().agent("a").unwrap();
+    assert_eq!((agent.groups[0].as_str(), &agent.attributes["senior"]), ("eu", &json!(true)));
+}
