@@ -1,5 +1,7 @@
 //! What would be decided, with nothing recorded and nothing counted.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use super::Governor;
@@ -46,6 +48,32 @@ pub struct Explanation {
     pub preview: Preview,
     /// Every rule of the set: whether it matched, and why not.
     pub rules: Vec<RuleTrace>,
+}
+
+/// For people: the decision with its reason, then a line a rule.
+///
+/// ```
+/// # use rulekeep::{Agent, Governor, Intent, RiskLevel};
+/// # let governor = Governor::builder().open_in_memory()?;
+/// # governor.register_agent(Agent::new("a"))?;
+/// let intent = Intent::new("a", "send_secret", RiskLevel::Low, ["credential:send"])?;
+/// let text = governor.explain(&intent)?.to_string();
+/// assert!(text.starts_with("DENY: ") && text.contains("secrets-stay"));
+/// # Ok::<(), rulekeep::Error>(())
+/// ```
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {}", self.preview.decision, self.preview.reasoning)?;
+        for rule in &self.rules {
+            let mark = match (rule.decided, rule.matched) {
+                (true, _) => "decides",
+                (false, true) => "matches",
+                (false, false) => "",
+            };
+            writeln!(f, "  line {:>4}  {mark:<8} {} {:<32} {}", rule.line, rule.effect, rule.rule, rule.why)?;
+        }
+        Ok(())
+    }
 }
 
 impl Governor {
