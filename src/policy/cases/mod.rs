@@ -20,6 +20,9 @@ mod report;
 mod run;
 mod written;
 
+#[cfg(test)]
+mod tests;
+
 use std::path::Path;
 
 use serde_json::{Map, Value};

@@ -123,7 +123,7 @@ pub(super) fn part_that_differs(before: &PolicyVerdict, after: &PolicyVerdict) -
 }
 
 /// Every mutation of a rule.
-fn mutations(rule: &WrittenRule) -> Vec<Mutation> {
+pub(super) fn mutations(rule: &WrittenRule) -> Vec<Mutation> {
     let mut mutations = vec![Mutation { text: "left out".to_owned(), clause: None, changed: None }];
     mutations.extend(weakened(rule));
     for clause in rule.clauses() {

@@ -159,14 +159,15 @@ fn in_words(request: &CaseRequest) -> String {
         request.risk,
         capabilities.join(" and "),
     );
-    for label in &request.traits.labels {
-        words.push_str(&format!(", label {label}"));
-    }
-    for group in &request.traits.groups {
-        words.push_str(&format!(", group {group}"));
-    }
+    let named = |what: &str, labels: &[Label]| {
+        labels.iter().map(|label| format!(", {what} {label}")).collect::<Vec<_>>().concat()
+    };
+    words.push_str(&named("label", &request.traits.labels));
+    words.push_str(&named("group", &request.traits.groups));
     if !request.intent.context.is_empty() {
-        words.push_str(&format!(", context {}", Value::Object(request.intent.context.clone())));
+        let context = Value::Object(request.intent.context.clone()).to_string();
+        words.push_str(", context ");
+        words.push_str(&context);
     }
     if !request.used.is_empty() {
         words.push_str(", its limit used up");

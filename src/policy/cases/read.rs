@@ -45,6 +45,8 @@ pub(super) struct Expect {
     pub(super) granted: Option<Vec<Capability>>,
     pub(super) denied: Option<Vec<Capability>>,
     pub(super) constraints: Map<String, Json>,
+    /// Constraints that must not be there.
+    pub(super) unconstrained: Vec<String>,
     pub(super) reviewer: Option<String>,
     pub(super) rules: Vec<String>,
 }
@@ -282,17 +284,21 @@ impl Expect {
         let (granted, denied) = (list("granted", "expect.granted", report), list("denied", "expect.denied", report));
         let constraints = fields.take("constraints").and_then(|node| value::object(node, "expect.constraints", report));
         let reviewer = fields.line("reviewer", MAX_NAME_CHARS, report);
-        let rules = fields.take("rules").map(|node| {
-            let items = report.filled_list(node, "expect.rules");
-            items.into_iter().filter_map(|item| report.line(item, "expect.rules", MAX_NAME_CHARS)).collect()
-        });
+        let mut names = |name: &'static str, field: &str, report: &mut Report<'_>| -> Vec<String> {
+            let Some(node) = fields.take(name) else { return Vec::new() };
+            let items = report.filled_list(node, field);
+            items.into_iter().filter_map(|item| report.line(item, field, MAX_NAME_CHARS)).collect()
+        };
+        let unconstrained = names("unconstrained", "expect.unconstrained", report);
+        let rules = names("rules", "expect.rules", report);
         Some(Self {
             decision: decision?,
             granted,
             denied,
             constraints: constraints.unwrap_or_default(),
+            unconstrained,
             reviewer,
-            rules: rules.unwrap_or_default(),
+            rules,
         })
     }
 }
@@ -353,7 +359,7 @@ const DEFAULT_FIELDS: &[&str] = &["intent", "agent", "now"];
 const CASE_FIELDS: &[&str] = &["name", "intent", "input", "context", "agent", "now", "used", "expect"];
 const INTENT_FIELDS: &[&str] = &["action", "capabilities", "risk", "context"];
 const AGENT_FIELDS: &[&str] = &["id", "tier", "score", "labels", "groups", "attributes"];
-const EXPECT_FIELDS: &[&str] = &["decision", "granted", "denied", "constraints", "reviewer", "rules"];
+const EXPECT_FIELDS: &[&str] = &["decision", "granted", "denied", "constraints", "unconstrained", "reviewer", "rules"];
 const EQUIVALENT_FIELDS: &[&str] = &["rule", "mutation", "reason"];
 const MAX_NAME_CHARS: usize = 128;
 const MAX_TEXT_CHARS: usize = 1_000;

@@ -168,6 +168,11 @@ impl Expect {
                 differences.push(difference(&format!("constraints.{key}"), expected.clone(), found.clone()));
             }
         }
+        for key in &self.unconstrained {
+            if let Some(found) = verdict.constraints.get(key) {
+                differences.push(difference(&format!("constraints.{key}"), Value::Null, found.clone()));
+            }
+        }
         if let Some(reviewer) = &self.reviewer
             && Some(&**reviewer) != verdict.reviewer.as_deref()
         {
