@@ -186,6 +186,20 @@ fn a_limit_is_seen_both_ways_when_a_case_says_what_was_used() {
 }
 
 #[test]
+fn rules_of_every_layer_count_and_are_changed_where_they_stand() {
+    let team = "name = \"team\"\n[[rule]]\nid = \"never-at-t5\"\neffect = \"deny\"\nmatch = { capabilities = [\"email:send\"], tiers = { min = \"T5\" } }\n";
+    let layered = PolicySet::layered(&[policies(MAIL), policies(team)]).unwrap();
+    let report = PolicyCases::from_toml(SENDS).unwrap().run_with_mutants(&layered, &reader);
+    assert!(report.passed(), "{report}");
+    let rules: Vec<&str> = report.coverage.rules.iter().map(|rule| rule.rule.as_str()).collect();
+    assert_eq!(rules, ["send", "ask", "never-at-t5"]);
+    let survivors = report.mutants.unwrap().survivors;
+    let of_team: Vec<&str> =
+        survivors.iter().filter(|one| one.rule == "never-at-t5").map(|one| one.mutation.as_str()).collect();
+    assert_eq!(of_team, ["left out", "without capabilities", "tiers.min T4 instead of T5"], "the case stands at T3");
+}
+
+#[test]
 fn defaults_fill_what_a_case_leaves_out_and_texts_are_read() {
     let cases = r#"
 [defaults]
