@@ -183,6 +183,9 @@ fn a_limit_is_seen_both_ways_when_a_case_says_what_was_used() {
     assert_eq!((limit.clause.as_str(), limit.held, limit.failed), ("limit", 1, 1));
     let survivors = &report.mutants.as_ref().unwrap().survivors;
     assert!(!survivors.iter().any(|one| one.mutation == "without limit"), "{report}");
+
+    let mistyped = run(rules, &used_up.replace("send = 3", "sned = 3")).to_string();
+    assert!(mistyped.contains("used.sned: expected a rule with a limit, found nothing"), "{mistyped}");
 }
 
 #[test]
@@ -290,6 +293,10 @@ fn a_malformed_document_is_refused_with_its_place() {
         (
             "[[case]]\nname = \"a\"\ninput = \"x\"\nnow = \"soon\"\nexpect = { decision = \"DENY\" }",
             "line 4 column 7: \"soon\" is no timestamp",
+        ),
+        (
+            "[[case]]\nname = \"a\"\nintent = { action = \"b\", capabilities = [\"web:read\"], context = { environment = 1 } }\nexpect = { decision = \"DENY\" }",
+            "line 3 column 10: intent context: environment: expected a string",
         ),
         ("[[case]]\nname = ", "line 2 column 8: this is not TOML"),
     ] {

@@ -66,7 +66,7 @@ fn test(mut arguments: Arguments) -> Result<bool, Box<dyn Error>> {
 /// Whether coverage reaches what was asked for; a surviving mutant fails it too.
 fn is_enough(report: &CaseReport, least: Option<f64>) -> bool {
     let Some(least) = least else { return true };
-    let mutants = report.mutants.as_ref().map(rulekeep::MutantReport::percent);
+    let mutants = report.mutants.as_ref().map(|mutants| mutants.percent);
     let reached = [
         ("rules", Some(report.coverage.rules_percent)),
         ("clauses", Some(report.coverage.clauses_percent)),

@@ -12,6 +12,7 @@ use super::written::{Written, WrittenClause};
 use crate::policy::explain::RuleTrace;
 use crate::policy::limit::Unused;
 use crate::policy::set::PolicySet;
+use crate::policy::verdict::PolicyVerdict;
 
 /// What cases exercised so far.
 pub(super) struct Tally {
@@ -41,20 +42,30 @@ impl Tally {
         Self { written, rules, without: HashMap::new() }
     }
 
-    /// Counts what a case exercised, by the trace of every rule and the rules whose limit was used up.
-    pub(super) fn add(&mut self, request: &CaseRequest, traces: &[RuleTrace], spent: &[String]) {
+    /// Counts what a case exercised, by the trace of every rule and what it came to.
+    pub(super) fn add(
+        &mut self,
+        request: &CaseRequest,
+        traces: &[RuleTrace],
+        verdict: Result<&PolicyVerdict, &String>,
+    ) {
         for (number, trace) in traces.iter().enumerate() {
             let Some(rule) = self.rules.get_mut(number) else { break };
             rule.line = trace.line;
             rule.decided += usize::from(trace.decided);
-            let is_spent = spent.contains(&trace.rule);
+            let is_spent = verdict.is_ok_and(|verdict| is_spent(verdict, &trace.rule));
+            // A condition that could not be evaluated neither held nor failed to.
+            let is_broken = verdict.map_or(true, |verdict| is_broken(verdict, &trace.rule));
             let mut alone = None;
             for (place, (clause, coverage)) in rule.clauses.iter_mut().enumerate() {
                 if trace.matched {
                     let failed = clause.name == "limit" && is_spent;
                     coverage.failed += usize::from(failed);
                     coverage.held += usize::from(!failed);
-                } else if trace.failed.as_ref() == Some(&clause.name) && alone.is_none() {
+                } else if trace.failed.as_ref() == Some(&clause.name)
+                    && alone.is_none()
+                    && !(is_broken && clause.is_condition())
+                {
                     let Some(written) = self.written.rules.get(number) else { break };
                     let without = self
                         .without
@@ -97,6 +108,14 @@ impl Tally {
     pub(super) fn line(&self, rule: usize) -> usize {
         self.rules.get(rule).map_or(0, |rule| rule.line)
     }
+}
+
+fn is_spent(verdict: &PolicyVerdict, rule: &str) -> bool {
+    verdict.limits.iter().any(|limit| &*limit.rule == rule && limit.is_spent())
+}
+
+fn is_broken(verdict: &PolicyVerdict, rule: &str) -> bool {
+    verdict.failures.iter().any(|failure| &*failure.rule == rule)
 }
 
 fn share(covered: impl Iterator<Item = bool>) -> f64 {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::probe;
 use super::read::Equivalent;
-use super::report::{MutantReport, Survivor};
+use super::report::{MutantReport, Survivor, percent};
 use super::run::Run;
 use super::written::{WrittenClause, WrittenRule};
 use crate::model::{RiskLevel, Tier};
@@ -18,14 +18,7 @@ use crate::policy::verdict::PolicyVerdict;
 
 /// Judges every mutant of a run's rules.
 pub(super) fn judge(run: &Run<'_>, declared: &[Equivalent]) -> MutantReport {
-    let mut report = MutantReport {
-        total: 0,
-        caught: 0,
-        equivalent: Vec::new(),
-        survivors: Vec::new(),
-        left_out: 0,
-        idle_declarations: Vec::new(),
-    };
+    let mut report = MutantReport::default();
     let mut needed = vec![false; declared.len()];
     for (number, rule) in run.tally.written.rules.iter().enumerate() {
         for mutation in mutations(rule) {
@@ -64,7 +57,13 @@ pub(super) fn judge(run: &Run<'_>, declared: &[Equivalent]) -> MutantReport {
     report.idle_declarations = idle
         .map(|one| format!("no change survives that is {:?} {}: drop its declaration", one.rule, one.mutation))
         .collect();
+    report.percent = share(report.caught, report.total.saturating_sub(report.equivalent.len()));
     report
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
+fn share(part: usize, whole: usize) -> f64 {
+    percent(part as f64, whole as f64)
 }
 
 /// A rule written otherwise.

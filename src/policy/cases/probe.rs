@@ -105,7 +105,7 @@ fn shapes(base: &CaseRequest, rule: &WrittenRule) -> Vec<CaseRequest> {
     if !base.used.is_empty() {
         with(&|shape| shape.used.clear());
     }
-    if rule.fields.contains_key("limit") {
+    if rule.has_limit() {
         with(&|shape| shape.used.extend([(rule.id.clone(), 1e9)]));
     }
     shapes

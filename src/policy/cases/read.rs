@@ -224,11 +224,15 @@ impl PartialIntent {
             return None;
         };
         let texts = capabilities.iter().map(Capability::as_str);
-        match Intent::new(agent_id, &action, self.risk.unwrap_or(RiskLevel::Low), texts) {
-            Ok(mut intent) => {
+        let intent =
+            Intent::new(agent_id, &action, self.risk.unwrap_or(RiskLevel::Low), texts).and_then(|mut intent| {
                 intent.context = self.context.unwrap_or_default();
-                Some(Asked::Intent { intent: Box::new(intent), risk: self.risk })
-            }
+                // A governor would refuse it just so.
+                intent.check()?;
+                Ok(intent)
+            });
+        match intent {
+            Ok(intent) => Some(Asked::Intent { intent: Box::new(intent), risk: self.risk }),
             Err(error) => {
                 report.error(at, "intent", error);
                 None

@@ -100,10 +100,12 @@ pub struct ClauseCoverage {
 }
 
 /// Which changes to rules the cases notice.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct MutantReport {
+    /// Changes that were caught, of those that are not declared to change nothing.
+    pub percent: f64,
     /// Changes that were tried.
     pub total: usize,
     /// Changes by which some case fails that passes without them.
@@ -156,14 +158,6 @@ impl ClauseCoverage {
     /// Whether the cases saw it both ways.
     pub const fn is_covered(&self) -> bool {
         self.held > 0 && self.failed > 0
-    }
-}
-
-impl MutantReport {
-    /// Changes that were caught, in percent of those that are not declared to change nothing.
-    #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-    pub fn percent(&self) -> f64 {
-        percent(self.caught as f64, self.total.saturating_sub(self.equivalent.len()) as f64)
     }
 }
 
@@ -240,7 +234,7 @@ impl fmt::Display for MutantReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let survivors = self.survivors.len();
         write!(f, "mutants: {} tried, {} caught, {survivors} survived", self.total, self.caught)?;
-        write!(f, ", {} declared to change nothing ({:.1} %)", self.equivalent.len(), self.percent())?;
+        write!(f, ", {} declared to change nothing ({:.1} %)", self.equivalent.len(), self.percent)?;
         if self.left_out > 0 {
             write!(f, "; {} more were not tried", self.left_out)?;
         }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::coverage::Tally;
 use super::read::{Asked, Case, Expect};
 use super::report::{CaseDifference, CaseReport, CaseResult, MutantReport};
+use super::written::Written;
 use super::{CaseReader, PolicyCases};
 use crate::model::{AgentTraits, Capability, Intent, RiskLevel, Timestamp, TrustSnapshot};
 use crate::policy::limit::{Charge, Meter, Used};
@@ -80,8 +81,7 @@ impl<'a> Held<'a> {
         };
         let verdict = request.evaluate(policies);
         let traces = policies.explain(&request.policy_request(), &mut request.meter());
-        let spent = verdict.as_ref().map(spent_rules).unwrap_or_default();
-        tally.add(&request, &traces, &spent);
+        tally.add(&request, &traces, verdict.as_ref());
         let decided = traces.into_iter().filter(|trace| trace.decided);
         result.rules = decided.map(|trace| trace.rule).collect();
         let verdict = match verdict {
@@ -97,9 +97,17 @@ impl<'a> Held<'a> {
                 None
             }
         };
+        result.differences.extend(idle_uses(case, &tally.written));
         result.passed = result.differences.is_empty();
         Self { case, request: Some(request), verdict, result }
     }
+}
+
+/// What a case says was used of a limit that there is not.
+fn idle_uses<'a>(case: &'a Case, written: &'a Written) -> impl Iterator<Item = CaseDifference> + 'a {
+    let has_limit = |id: &str| written.rules.iter().any(|rule| rule.id == id && rule.has_limit());
+    let idle = case.used.keys().filter(move |id| !has_limit(id));
+    idle.map(|id| difference(&format!("used.{id}"), json!("a rule with a limit"), Value::Null))
 }
 
 impl CaseRequest {
@@ -140,10 +148,6 @@ impl Meter for CaseMeter<'_> {
         #[expect(clippy::cast_possible_truncation, reason = "bounded when the case was read")]
         Used { used: used.ceil() as i64, frees_at: None, is_full: false }
     }
-}
-
-fn spent_rules(verdict: &PolicyVerdict) -> Vec<String> {
-    verdict.limits.iter().filter(|limit| limit.is_spent()).map(|limit| limit.rule.to_string()).collect()
 }
 
 impl Expect {

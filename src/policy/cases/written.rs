@@ -105,6 +105,13 @@ impl Written {
     }
 }
 
+impl WrittenClause {
+    /// Whether it is an expression, which can fail to be evaluated.
+    pub(super) fn is_condition(&self) -> bool {
+        matches!(self.place, Place::Rule("when" | "unless"))
+    }
+}
+
 impl WrittenRule {
     /// The clauses that the rule has, in the order in which an explanation looks at them.
     pub(super) fn clauses(&self) -> Vec<WrittenClause> {
@@ -144,6 +151,10 @@ impl WrittenRule {
             (Place::Match(_) | Place::Context(_), None) => {}
         }
         fields
+    }
+
+    pub(super) fn has_limit(&self) -> bool {
+        self.fields.contains_key("limit")
     }
 
     /// What stands in a clause of `match`.
