@@ -69,7 +69,9 @@ pub use governor::{
 pub use model::*;
 pub use parse::{Lexicon, Parser};
 pub use policy::{
-    Approval, ConditionFailure, Effect, LimitUse, PolicyFormat, PolicyRequest, PolicySet, PolicyVerdict, RuleTrace,
+    Approval, CaseDifference, CaseReader, CaseReport, CaseResult, ClauseCoverage, ConditionFailure, Coverage, Effect,
+    LimitUse, MutantReport, PolicyCases, PolicyFormat, PolicyRequest, PolicySet, PolicyVerdict, RuleCoverage,
+    RuleTrace, Survivor,
 };
 pub use proof::{Durability, Evidence, ProofQuery};
 pub use system::{Clock, Entropy, SystemClock, SystemEntropy};

@@ -9,6 +9,7 @@
 //! | `builder.rs` | how a governor is put together and opened |
 //! | `decide.rs` | the way of a decision |
 //! | `risk.rs` | the risk that counts, whatever the caller claims |
+//! | `cases.rs` | tests of the policies in force |
 //! | `catalogue.rs` | the tools that a runtime hands over |
 //! | `agents.rs` | registering, reading, suspending agents |
 //! | `limits.rs` | the counters of the policies' limits |
@@ -21,6 +22,7 @@
 
 mod agents;
 mod builder;
+mod cases;
 mod catalogue;
 mod decide;
 mod limits;

@@ -10,9 +10,10 @@
 //! and `clauses` (the schema), `value` (constraints), `nearest` (what was meant),
 //! `check` (what only the whole set shows), `canonical` (the digest). On the way
 //! of a decision: `rule`, `pattern`, `index` and `numbers` (which rules to look at), `evaluate`,
-//! `reasoning`, and `explain`. `set` is the door to both.
+//! `reasoning`, and `explain`. `set` is the door to both. `cases` holds tests against a set.
 
 mod canonical;
+mod cases;
 mod check;
 mod clauses;
 mod condition;
@@ -39,6 +40,10 @@ mod verdict;
 #[cfg(test)]
 mod tests;
 
+pub use cases::{
+    CaseDifference, CaseReader, CaseReport, CaseResult, ClauseCoverage, Coverage, MutantReport, PolicyCases,
+    RuleCoverage, Survivor,
+};
 pub use explain::RuleTrace;
 pub use limit::LimitUse;
 pub use request::PolicyRequest;

@@ -1,0 +1,179 @@
+//! Changes each rule in small ways, one at a time, and tells which changes make no
+//! case fail.
+//!
+//! A changed set is the document with one rule written otherwise, loaded anew: slow,
+//! and nothing that the loader understands can be forgotten. What a case says of
+//! `rules` does not count here: a change must show in what is decided.
+
+use serde_json::{Map, Value, json};
+
+use super::probe;
+use super::read::Equivalent;
+use super::report::{MutantReport, Survivor, percent};
+use super::run::Run;
+use super::written::{WrittenClause, WrittenRule};
+use crate::model::{RiskLevel, Tier};
+use crate::policy::set::PolicySet;
+use crate::policy::verdict::PolicyVerdict;
+
+/// Judges every mutant of a run's rules.
+pub(super) fn judge(run: &Run<'_>, declared: &[Equivalent]) -> MutantReport {
+    let mut report = MutantReport::default();
+    let mut needed = vec![false; declared.len()];
+    for (number, rule) in run.tally.written.rules.iter().enumerate() {
+        for mutation in mutations(rule) {
+            if report.total >= MAX_MUTANTS {
+                report.left_out += 1;
+                continue;
+            }
+            // A change that cannot be written is none: a range that would be empty, a field that must stand.
+            let Ok(changed) = run.tally.written.with(rule, mutation.changed.as_ref()) else { continue };
+            report.total += 1;
+            let seen_by = match fate(run, &changed) {
+                Fate::Caught => {
+                    report.caught += 1;
+                    continue;
+                }
+                Fate::Seen(case) => Some(case),
+                Fate::Missed => None,
+            };
+            let survivor = |advice: String| Survivor {
+                rule: rule.id.clone(),
+                line: run.tally.line(number),
+                mutation: mutation.text.clone(),
+                advice,
+            };
+            let declaration = declared.iter().position(|one| one.rule == rule.id && one.mutation == mutation.text);
+            if let Some((place, declaration)) = declaration.and_then(|place| Some((place, declared.get(place)?))) {
+                needed.get_mut(place).into_iter().for_each(|is_needed| *is_needed = true);
+                report.equivalent.push(survivor(declaration.reason.clone()));
+                continue;
+            }
+            let advice = seen_by.unwrap_or_else(|| probe::advice(run, number, rule, &mutation, &changed));
+            report.survivors.push(survivor(advice));
+        }
+    }
+    let idle = declared.iter().zip(&needed).filter(|(_, is_needed)| !**is_needed).map(|(one, _)| one);
+    report.idle_declarations = idle
+        .map(|one| format!("no change survives that is {:?} {}: drop its declaration", one.rule, one.mutation))
+        .collect();
+    report.percent = share(report.caught, report.total.saturating_sub(report.equivalent.len()));
+    report
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
+fn share(part: usize, whole: usize) -> f64 {
+    percent(part as f64, whole as f64)
+}
+
+/// A rule written otherwise.
+pub(super) struct Mutation {
+    /// As reports and declarations call it.
+    pub(super) text: String,
+    /// The clause that it is about.
+    pub(super) clause: Option<String>,
+    /// None when the rule is left out.
+    pub(super) changed: Option<Map<String, Value>>,
+}
+
+/// What becomes of a mutant.
+enum Fate {
+    /// A case fails that passed.
+    Caught,
+    /// A verdict changes in what its case does not expect; what the case should say.
+    Seen(String),
+    /// No verdict changes.
+    Missed,
+}
+
+fn fate(run: &Run<'_>, changed: &PolicySet) -> Fate {
+    let mut fate = Fate::Missed;
+    for held in &run.cases {
+        let (Some(request), Some(before)) = (&held.request, &held.verdict) else { continue };
+        let Ok(after) = request.evaluate(changed) else {
+            if held.result.passed {
+                return Fate::Caught;
+            }
+            continue;
+        };
+        if held.result.passed && !held.case.expect.differences(&after).is_empty() {
+            return Fate::Caught;
+        }
+        if let (Fate::Missed, Some(part)) = (&fate, part_that_differs(before, &after)) {
+            let name = &held.case.name;
+            let failing = if held.result.passed { "" } else { ", once it passes" };
+            fate = Fate::Seen(format!("case {name:?} sees it and expects nothing of {part}: say it there{failing}"));
+        }
+    }
+    fate
+}
+
+/// What of a verdict a change changes.
+pub(super) fn part_that_differs(before: &PolicyVerdict, after: &PolicyVerdict) -> Option<&'static str> {
+    [
+        ("decision", before.decision != after.decision),
+        ("granted", before.granted != after.granted),
+        ("denied", before.denied != after.denied),
+        ("constraints", before.constraints != after.constraints),
+        ("reviewer", before.reviewer != after.reviewer),
+    ]
+    .into_iter()
+    .find_map(|(part, differs)| differs.then_some(part))
+}
+
+/// Every mutation of a rule.
+pub(super) fn mutations(rule: &WrittenRule) -> Vec<Mutation> {
+    let mut mutations = vec![Mutation { text: "left out".to_owned(), clause: None, changed: None }];
+    mutations.extend(weakened(rule));
+    for clause in rule.clauses() {
+        mutations.push(dropped(rule, &clause));
+    }
+    let (risks, tiers) = (words(RiskLevel::ALL), words(Tier::ALL));
+    for (name, all) in [("risk", risks), ("tiers", tiers)] {
+        for end in ["min", "max"] {
+            mutations.extend(moved(rule, name, end, &all));
+        }
+    }
+    mutations
+}
+
+/// A weaker effect; that of a deny is to be left out.
+fn weakened(rule: &WrittenRule) -> Option<Mutation> {
+    if !matches!(rule.effect.as_str(), "escalate" | "degrade") {
+        return None;
+    }
+    let mut changed = rule.fields.clone();
+    changed.insert("effect".to_owned(), json!("allow"));
+    changed.remove("reviewer");
+    changed.remove("to");
+    Some(Mutation { text: format!("effect allow instead of {}", rule.effect), clause: None, changed: Some(changed) })
+}
+
+fn dropped(rule: &WrittenRule, clause: &WrittenClause) -> Mutation {
+    let text = format!("without {}", clause.name);
+    Mutation { text, clause: Some(clause.name.clone()), changed: Some(rule.without(clause)) }
+}
+
+/// A bound one step up, and one step down.
+fn moved(rule: &WrittenRule, name: &str, end: &str, all: &[String]) -> Vec<Mutation> {
+    let bound = rule.clause(name).and_then(|range| range.get(end)).and_then(Value::as_str);
+    let place = bound.and_then(|bound| all.iter().position(|word| word == bound));
+    let (Some(bound), Some(place)) = (bound, place) else { return Vec::new() };
+    let neighbours = [place.checked_sub(1), place.checked_add(1)].into_iter().flatten();
+    let neighbours = neighbours.filter_map(|place| all.get(place));
+    let move_to = |word: &String| {
+        let mut changed = rule.fields.clone();
+        let range = changed.get_mut("match")?.get_mut(name)?.as_object_mut()?;
+        range.insert(end.to_owned(), json!(word));
+        let text = format!("{name}.{end} {word} instead of {bound}");
+        Some(Mutation { text, clause: Some(name.to_owned()), changed: Some(changed) })
+    };
+    neighbours.filter_map(move_to).collect()
+}
+
+pub(super) fn words<T: ToString>(all: &[T]) -> Vec<String> {
+    all.iter().map(ToString::to_string).collect()
+}
+
+/// Each mutant costs a load of its document.
+const MAX_MUTANTS: usize = 5_000;

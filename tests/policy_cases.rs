@@ -1,0 +1,328 @@
+//! Tests for policies, through the public face: what a case says when it fails, what
+//! counts as covered, which changes to a rule are noticed, and where a document of
+//! cases is wrong.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
+
+use rulekeep::{CaseReport, Decision, Error, Governor, Intent, Parser, PolicyCases, PolicyFormat, PolicySet};
+use serde_json::{Map, Value};
+
+const MAIL: &str = r#"
+name = "mail"
+
+[[rule]]
+id = "send"
+effect = "allow"
+match = { capabilities = ["email:send"], tiers = { min = "T3" } }
+constraints = { maxRecords = 10 }
+
+[[rule]]
+id = "ask"
+effect = "escalate"
+reviewer = "lead"
+match = { capabilities = ["email:send"], risk = { min = "HIGH" } }
+"#;
+
+const SENDS: &str = r#"
+[[case]]
+name = "T3 sends"
+agent = { tier = "T3" }
+intent = { action = "send_mail", capabilities = ["email:send"], risk = "LOW" }
+expect = { decision = "ALLOW", granted = ["email:send"], denied = [], constraints = { maxRecords = 10 }, rules = ["send"] }
+"#;
+
+const NEWCOMER: &str = r#"
+[[case]]
+name = "a newcomer does not send"
+intent = { action = "send_mail", capabilities = ["email:send"], risk = "LOW" }
+expect = { decision = "DENY" }
+"#;
+
+fn policies(text: &str) -> PolicySet {
+    PolicySet::from_toml(text).unwrap()
+}
+
+fn reader(agent: &rulekeep::AgentId, text: &str, context: &Map<String, Value>) -> Result<Intent, Error> {
+    Parser::new()?.parse_text(agent, text, context).map(|parsed| parsed.intent)
+}
+
+fn run(rules: &str, cases: &str) -> CaseReport {
+    PolicyCases::from_toml(cases).unwrap().run_with_mutants(&policies(rules), &reader)
+}
+
+#[test]
+fn a_file_of_cases_that_hold_passes() {
+    let report = run(MAIL, &format!("{SENDS}{NEWCOMER}"));
+    assert!(report.passed(), "{report}");
+    assert_eq!(report.cases[0].decision, Some(Decision::Allow));
+    assert_eq!(report.cases[0].rules, ["send"]);
+}
+
+#[test]
+fn a_failing_case_says_what_was_expected_and_found() {
+    let cases = r#"
+[[case]]
+name = "wrong in every way"
+agent = { tier = "T4" }
+intent = { action = "send_mail", capabilities = ["email:send"], risk = "LOW" }
+[case.expect]
+decision = "ESCALATE"
+granted = []
+denied = ["email:send"]
+constraints = { maxRecords = 5, timeoutMs = 100 }
+unconstrained = ["maxRecords"]
+reviewer = "boss"
+rules = ["ask"]
+"#;
+    let report = run(MAIL, cases);
+    assert!(!report.passed());
+    let text = report.failed().next().unwrap().to_string();
+    for line in [
+        "FAILED (line 2): \"wrong in every way\"",
+        "decision: expected ESCALATE, found ALLOW",
+        "granted: expected none, found email:send",
+        "denied: expected email:send, found none",
+        "constraints.maxRecords: expected 5, found 10",
+        "constraints.timeoutMs: expected 100, found nothing",
+        "constraints.maxRecords: expected nothing, found 10",
+        "reviewer: expected boss, found nothing",
+        "rules: expected ask, found send",
+        "Allowed: email:send granted by rule \"send\".",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+}
+
+#[test]
+fn coverage_is_what_can_be_counted_by_hand() {
+    // "send" has two clauses and "ask" two. T3 at LOW: "send" matches, and "ask" fails by its risk alone.
+    let report = run(MAIL, SENDS);
+    let [send, ask] = &report.coverage.rules[..] else { panic!("two rules") };
+    let clauses = |rule: &rulekeep::RuleCoverage| -> Vec<(String, usize, usize)> {
+        rule.clauses.iter().map(|clause| (clause.clause.clone(), clause.held, clause.failed)).collect()
+    };
+    assert_eq!((send.line, send.decided, ask.line, ask.decided), (4, 1, 10, 0));
+    assert_eq!(clauses(send), [("capabilities".to_owned(), 1, 0), ("tiers".to_owned(), 1, 0)]);
+    assert_eq!(clauses(ask), [("capabilities".to_owned(), 0, 0), ("risk".to_owned(), 0, 1)]);
+    assert_eq!((report.coverage.rules_percent, report.coverage.clauses_percent), (50.0, 0.0));
+
+    // The newcomer: "send" fails by its tier alone. One clause of four is seen both ways.
+    let report = run(MAIL, &format!("{SENDS}{NEWCOMER}"));
+    assert_eq!((report.coverage.rules_percent, report.coverage.clauses_percent), (50.0, 25.0));
+}
+
+#[test]
+fn a_case_that_differs_in_two_ways_covers_no_clause() {
+    let cases = r#"
+[[case]]
+name = "a newcomer reads"
+intent = { action = "read_mail", capabilities = ["email:read"], risk = "LOW" }
+expect = { decision = "DENY" }
+"#;
+    let report = run(MAIL, cases);
+    let send = &report.coverage.rules[0];
+    assert!(send.clauses.iter().all(|clause| clause.failed == 0), "{report}");
+}
+
+#[test]
+fn a_mutant_survives_without_a_case_and_dies_with_it() {
+    let survives = |report: &CaseReport, mutation: &str| {
+        let mutants = report.mutants.as_ref().unwrap();
+        mutants.survivors.iter().any(|one| one.rule == "send" && one.mutation == mutation)
+    };
+    let before = run(MAIL, SENDS);
+    assert!(!survives(&before, "left out"));
+    for mutation in ["without tiers", "tiers.min T2 instead of T3"] {
+        assert!(survives(&before, mutation), "{mutation}: {before}");
+    }
+    let advice =
+        before.mutants.as_ref().unwrap().survivors.iter().find(|one| one.mutation == "tiers.min T2 instead of T3");
+    let advice = &advice.unwrap().advice;
+    assert!(advice.contains("tier T2") && advice.contains("it is DENY, and ALLOW with the change"), "{advice}");
+
+    let at_t2 = NEWCOMER.replace("intent =", "agent = { tier = \"T2\" }\nintent =");
+    let after = run(MAIL, &format!("{SENDS}{at_t2}"));
+    for mutation in ["without tiers", "tiers.min T2 instead of T3"] {
+        assert!(!survives(&after, mutation), "{mutation}: {after}");
+    }
+}
+
+#[test]
+fn a_change_that_a_case_sees_and_does_not_expect_is_told_so() {
+    let rules = MAIL.replace("constraints = { maxRecords = 10 }", "constraints = { maxRecords = 10 }\n\n[[rule]]\nid = \"less\"\neffect = \"allow\"\nmatch = { capabilities = [\"email:*\"] }\nconstraints = { maxRecords = 3 }\n");
+    let cases = SENDS.replace(", constraints = { maxRecords = 10 }", "");
+    let report = run(&rules, &cases);
+    let left_out =
+        report.mutants.as_ref().unwrap().survivors.iter().find(|one| one.rule == "less" && one.mutation == "left out");
+    assert_eq!(left_out.unwrap().advice, "case \"T3 sends\" sees it and expects nothing of constraints: say it there");
+}
+
+#[test]
+fn a_change_that_changes_nothing_can_be_declared_and_an_idle_declaration_is_told() {
+    let rules =
+        format!("{MAIL}\n[[rule]]\nid = \"again\"\neffect = \"deny\"\nmatch = {{ capabilities = [\"web:read\"] }}\n");
+    let declared = "\n[[equivalent]]\nrule = \"again\"\nmutation = \"left out\"\nreason = \"Nothing grants it.\"\n\n[[equivalent]]\nrule = \"send\"\nmutation = \"left out\"\nreason = \"Mistaken.\"\n";
+    let report = run(&rules, &format!("{SENDS}{declared}"));
+    let mutants = report.mutants.unwrap();
+    assert_eq!(mutants.equivalent.len(), 1);
+    assert_eq!(mutants.equivalent[0].advice, "Nothing grants it.");
+    assert_eq!(mutants.idle_declarations, ["no change survives that is \"send\" left out: drop its declaration"]);
+}
+
+#[test]
+fn a_limit_is_seen_both_ways_when_a_case_says_what_was_used() {
+    let rules = "name = \"m\"\n[[rule]]\nid = \"send\"\neffect = \"allow\"\nmatch.capabilities = [\"email:send\"]\nlimit = { count = 3, per = \"1h\" }\n";
+    let used_up = SENDS
+        .replace("T3 sends", "used up")
+        .replace("\"ALLOW\", granted = [\"email:send\"], denied = [], constraints = { maxRecords = 10 }", "\"DENY\"")
+        .replace("expect =", "used = { send = 3 }\nexpect =");
+    let cases = format!("{}{used_up}", SENDS.replace(", constraints = { maxRecords = 10 }", ""));
+    let report = run(rules, &cases);
+    assert!(report.passed(), "{report}");
+    let limit = &report.coverage.rules[0].clauses[1];
+    assert_eq!((limit.clause.as_str(), limit.held, limit.failed), ("limit", 1, 1));
+    let survivors = &report.mutants.as_ref().unwrap().survivors;
+    assert!(!survivors.iter().any(|one| one.mutation == "without limit"), "{report}");
+
+    let mistyped = run(rules, &used_up.replace("send = 3", "sned = 3")).to_string();
+    assert!(mistyped.contains("used.sned: expected a rule with a limit, found nothing"), "{mistyped}");
+}
+
+#[test]
+fn rules_of_every_layer_count_and_are_changed_where_they_stand() {
+    let team = "name = \"team\"\n[[rule]]\nid = \"never-at-t5\"\neffect = \"deny\"\nmatch = { capabilities = [\"email:send\"], tiers = { min = \"T5\" } }\n";
+    let layered = PolicySet::layered(&[policies(MAIL), policies(team)]).unwrap();
+    let report = PolicyCases::from_toml(SENDS).unwrap().run_with_mutants(&layered, &reader);
+    assert!(report.passed(), "{report}");
+    let rules: Vec<&str> = report.coverage.rules.iter().map(|rule| rule.rule.as_str()).collect();
+    assert_eq!(rules, ["send", "ask", "never-at-t5"]);
+    let survivors = report.mutants.unwrap().survivors;
+    let of_team: Vec<&str> =
+        survivors.iter().filter(|one| one.rule == "never-at-t5").map(|one| one.mutation.as_str()).collect();
+    assert_eq!(of_team, ["left out", "without capabilities", "tiers.min T4 instead of T5"], "the case stands at T3");
+}
+
+#[test]
+fn defaults_fill_what_a_case_leaves_out_and_texts_are_read() {
+    let cases = r#"
+[defaults]
+agent = { id = "desk", tier = "T3" }
+intent = { action = "send_mail", capabilities = ["email:send"] }
+
+[[case]]
+name = "by default"
+expect = { decision = "ALLOW" }
+
+[[case]]
+name = "at high risk"
+intent = { risk = "HIGH" }
+expect = { decision = "ESCALATE", reviewer = "lead" }
+
+[[case]]
+name = "in words"
+input = "Send the agenda to ann@example.com"
+expect = { decision = "ALLOW" }
+
+[[case]]
+name = "nothing to read"
+input = " "
+expect = { decision = "ALLOW" }
+"#;
+    let report = run(MAIL, cases);
+    let failed: Vec<&str> = report.failed().map(|case| case.name.as_str()).collect();
+    assert_eq!(failed, ["nothing to read"], "{report}");
+    assert!(report.to_string().contains("input: expected a text that can be read, found input: is blank"), "{report}");
+}
+
+#[test]
+fn a_governor_reads_and_counts_risk_as_for_a_decision() {
+    let governor = Governor::builder().policies(policies(MAIL)).open_in_memory().unwrap();
+    let cases = r#"
+[[case]]
+name = "a mail in production is not low"
+agent = { tier = "T4" }
+intent = { action = "purge_all_mail", capabilities = ["email:send"], context = { environment = "production" } }
+expect = { decision = "ESCALATE" }
+"#;
+    let cases = PolicyCases::from_toml(cases).unwrap();
+    let report = governor.test_policies(&cases);
+    assert!(report.passed(), "{report}");
+    assert!(!cases.run(&policies(MAIL), &reader).passed(), "without a governor only the rubric's floor counts");
+}
+
+#[test]
+fn both_formats_say_the_same() {
+    let json = r#"{"case": [{"name": "T3 sends", "agent": {"tier": "T3"},
+        "intent": {"action": "send_mail", "capabilities": ["email:send"], "risk": "LOW"},
+        "expect": {"decision": "ALLOW", "constraints": {"maxRecords": 10.0}}}]}"#;
+    let report = PolicyCases::from_json(json).unwrap().run(&policies(MAIL), &reader);
+    assert!(report.passed(), "{report}");
+    assert!(serde_json::to_value(&report).unwrap()["coverage"]["rulesPercent"].is_number());
+}
+
+#[test]
+fn a_malformed_document_is_refused_with_its_place() {
+    for (text, expected) in [
+        ("", "line 1 column 1: the document has no cases"),
+        ("[[case]]\nname = \"a\"\n", "line 1 column 1: the field \"expect\" is missing"),
+        ("[[case]]\nnmae = \"a\"\n", "line 2 column 1: unknown field \"nmae\"; did you mean \"name\"?"),
+        (
+            "[[case]]\nname = \"a\"\nexpect = { decison = \"ALLOW\" }",
+            "line 3 column 12: unknown field \"decison\"; did you mean \"decision\"?",
+        ),
+        (
+            "[[case]]\nname = \"a\"\nexpect = { decision = \"ALOW\" }",
+            "line 3 column 23: unknown decision \"ALOW\"; did you mean \"ALLOW\"?",
+        ),
+        (
+            "[[case]]\nname = \"a\"\nintent = { action = \"b\", capabilities = [\"email\"] }\nexpect = { decision = \"DENY\" }",
+            "line 3 column 42: \"email\" is no capability",
+        ),
+        (
+            "[[case]]\nname = \"a\"\nexpect = { decision = \"DENY\" }",
+            "line 1 column 1: a case needs a field \"intent\" or a field \"input\"",
+        ),
+        (
+            "[[case]]\nname = \"a\"\ninput = \"x\"\nintent = { action = \"b\" }\nexpect = { decision = \"DENY\" }",
+            "line 4 column 10: a case is an intent or an input, not both",
+        ),
+        (
+            "[[case]]\nname = \"a\"\ninput = \"x\"\nagent = { tier = \"T3\", score = 1001 }\nexpect = { decision = \"DENY\" }",
+            "line 4 column 32: expected a whole number from 0 to 1000",
+        ),
+        (
+            "[[case]]\nname = \"a\"\ninput = \"x\"\nnow = \"soon\"\nexpect = { decision = \"DENY\" }",
+            "line 4 column 7: \"soon\" is no timestamp",
+        ),
+        (
+            "[[case]]\nname = \"a\"\nintent = { action = \"b\", capabilities = [\"web:read\"], context = { environment = 1 } }\nexpect = { decision = \"DENY\" }",
+            "line 3 column 10: intent context: environment: expected a string",
+        ),
+        ("[[case]]\nname = ", "line 2 column 8: this is not TOML"),
+    ] {
+        let Err(Error::Policy { message, problems }) = PolicyCases::parse(text, PolicyFormat::Toml, "c.toml") else {
+            panic!("{text} loads")
+        };
+        let told = problems.iter().map(|one| format!("line {} column {}: {}", one.line, one.column, one.message));
+        let told: Vec<String> = told.collect();
+        assert!(told.iter().any(|one| one.starts_with(expected)), "{expected} is not in {told:#?}");
+        assert!(message.starts_with(&format!("cases \"c.toml\" {}", told[0])), "{message}");
+    }
+    let twice = format!("{SENDS}{SENDS}");
+    let error = PolicyCases::from_toml(&twice).unwrap_err();
+    assert!(
+        error.to_string().contains("line 8 column 1: another case has the name \"T3 sends\", on line 2"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_recommended_set_keeps_what_its_cases_say_and_no_change_goes_unnoticed() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
+    let cases = PolicyCases::from_file(folder.join("recommended.cases.toml")).unwrap();
+    let report = cases.run_with_mutants(&PolicySet::recommended().unwrap(), &reader);
+    assert!(report.passed(), "{report}");
+    let mutants = report.mutants.as_ref().unwrap();
+    assert_eq!((report.coverage.rules_percent, report.coverage.clauses_percent), (100.0, 100.0), "{report}");
+    assert!(mutants.survivors.is_empty() && mutants.idle_declarations.is_empty() && mutants.left_out == 0, "{report}");
+}

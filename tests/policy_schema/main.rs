@@ -1,0 +1,193 @@
+//! The JSON Schemas of the policy document and of the document of cases: they stand
+//! under `docs/` as they are made here, and they name the fields that the loader
+//! takes, no more and no fewer. `RULEKEEP_BLESS=1` writes them anew.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
+#![allow(dead_code)] // the fields are read by serde and schemars alone
+
+mod cases;
+mod policy;
+mod words;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use cases::CasesDocument;
+use policy::PolicyDocument;
+use rulekeep::{Classification, Decision, Effect, Error, PolicyCases, PolicyFormat, PolicySet, RiskLevel, Tier};
+use schemars::{Schema, schema_for};
+use serde_json::Value;
+
+#[test]
+fn the_schemas_under_docs_are_those_of_the_documents() {
+    for (file, schema) in [("policy.schema.json", policy_schema()), ("policy-cases.schema.json", cases_schema())] {
+        let made = format!("{}\n", serde_json::to_string_pretty(&schema).unwrap());
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(file);
+        if std::env::var_os("RULEKEEP_BLESS").is_some() {
+            std::fs::write(&path, &made).unwrap();
+        }
+        let stands = std::fs::read_to_string(&path).unwrap();
+        assert!(
+            stands == made,
+            "docs/{file} is out of date; RULEKEEP_BLESS=1 cargo test --test policy_schema writes it"
+        );
+    }
+}
+
+#[test]
+fn schema_and_loader_name_the_same_fields_and_refuse_another() {
+    let schema = policy_schema();
+    for (table, document) in POLICY_TABLES {
+        let problems = PolicySet::validate(document, PolicyFormat::Toml);
+        assert_eq!(known(problems.iter().map(|one| one.message.as_str())), fields(&schema, table), "{table}");
+        let refusal = toml::from_str::<PolicyDocument>(document).unwrap_err().to_string();
+        assert!(refusal.contains("unknown field `qqqqqqqq`"), "{table}: {refusal}");
+    }
+    let schema = cases_schema();
+    for (table, document) in CASES_TABLES {
+        let Err(Error::Policy { problems, .. }) = PolicyCases::from_toml(document) else { panic!("{table}") };
+        assert_eq!(known(problems.iter().map(|one| one.message.as_str())), fields(&schema, table), "{table}");
+        let refusal = toml::from_str::<CasesDocument>(document).unwrap_err().to_string();
+        assert!(refusal.contains("unknown field `qqqqqqqq`"), "{table}: {refusal}");
+    }
+}
+
+#[test]
+fn no_table_of_a_schema_is_left_unprobed() {
+    for (schema, probed) in [(policy_schema(), POLICY_TABLES), (cases_schema(), CASES_TABLES)] {
+        let probed: BTreeSet<&str> = probed.iter().map(|(table, _)| *table).collect();
+        let definitions = schema.as_value()["$defs"].as_object().unwrap();
+        let closed = definitions.iter().filter(|(_, one)| one["additionalProperties"] == Value::Bool(false));
+        for (table, _) in closed {
+            assert!(probed.contains(table.as_str()), "{table} is not held against the loader");
+        }
+    }
+}
+
+#[test]
+fn schema_and_loader_know_the_same_words() {
+    let (policy, cases) = (policy_schema(), cases_schema());
+    assert_eq!(words(&policy, "Effect"), texts(Effect::ALL));
+    assert_eq!(words(&policy, "Risk"), texts(RiskLevel::ALL));
+    assert_eq!(words(&policy, "Tier"), texts(Tier::ALL));
+    assert_eq!(words(&policy, "Classification"), texts(Classification::ALL));
+    assert_eq!(words(&cases, "Decision"), texts(Decision::ALL));
+}
+
+#[test]
+fn what_ships_and_what_the_pages_show_has_the_shape_of_the_schema() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |file: &str| std::fs::read_to_string(folder.join(file)).unwrap();
+    let mut documents = vec![read("policies/recommended.toml"), read("examples/policies/support.toml")];
+    for page in ["README.md", "docs/policies.md", "docs/policy-tests.md"] {
+        documents.extend(shown(&read(page), "[[rule]]"));
+    }
+    assert!(documents.len() > 2);
+    for document in documents {
+        assert!(PolicySet::from_toml(&document).is_ok(), "{document}");
+        toml::from_str::<PolicyDocument>(&document).unwrap_or_else(|error| panic!("{error}\n{document}"));
+    }
+    let mut documents = shown(&read("docs/policy-tests.md"), "[[case]]");
+    assert!(!documents.is_empty());
+    documents.push(read("policies/recommended.cases.toml"));
+    for document in documents {
+        PolicyCases::from_toml(&document).unwrap();
+        toml::from_str::<CasesDocument>(&document).unwrap_or_else(|error| panic!("{error}\n{document}"));
+    }
+}
+
+fn policy_schema() -> Schema {
+    without_null(schema_for!(PolicyDocument))
+}
+
+fn cases_schema() -> Schema {
+    without_null(schema_for!(CasesDocument))
+}
+
+/// What may be absent may not be null: the loader refuses that.
+fn without_null(schema: Schema) -> Schema {
+    let mut value = schema.to_value();
+    drop_null(&mut value);
+    Schema::try_from(value).unwrap()
+}
+
+fn drop_null(value: &mut Value) {
+    if let Value::Object(fields) = value {
+        if let Some(Value::Array(types)) = fields.get_mut("type") {
+            types.retain(|kind| kind != "null");
+            if let [only] = &types[..] {
+                let only = only.clone();
+                fields.insert("type".to_owned(), only);
+            }
+        }
+        if let Some(Value::Array(mut ways)) = fields.remove("anyOf") {
+            ways.retain(|way| way["type"] != "null");
+            match &ways[..] {
+                [Value::Object(only)] => fields.extend(only.clone()),
+                _ => drop(fields.insert("anyOf".to_owned(), Value::Array(ways))),
+            }
+        }
+        fields.values_mut().for_each(drop_null);
+    } else if let Value::Array(items) = value {
+        items.iter_mut().for_each(drop_null);
+    }
+}
+
+/// The fields that a schema gives a table; the document itself has no name.
+fn fields(schema: &Schema, table: &str) -> BTreeSet<String> {
+    let schema = schema.as_value();
+    let table = if table.is_empty() { schema } else { &schema["$defs"][table] };
+    table["properties"].as_object().unwrap().keys().cloned().collect()
+}
+
+/// The fields that the loader says it knows, where it met one that it does not.
+fn known<'a>(messages: impl Iterator<Item = &'a str> + Clone) -> BTreeSet<String> {
+    let mut lists = messages.clone().filter_map(|message| message.split("; known are ").nth(1));
+    let Some(list) = lists.next() else { panic!("{:?}", messages.collect::<Vec<_>>()) };
+    list.split(" (").next().unwrap_or_default().split(", ").map(str::to_owned).collect()
+}
+
+fn words(schema: &Schema, name: &str) -> BTreeSet<String> {
+    let listed = schema.as_value()["$defs"][name]["enum"].as_array().unwrap();
+    listed.iter().map(|word| word.as_str().unwrap().to_owned()).collect()
+}
+
+fn texts<T: ToString>(all: &[T]) -> BTreeSet<String> {
+    all.iter().map(ToString::to_string).collect()
+}
+
+/// The TOML documents of a page that have something in them.
+fn shown(page: &str, what: &str) -> Vec<String> {
+    let blocks = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    blocks.filter(|block| block.contains(what)).map(str::to_owned).collect()
+}
+
+/// Each table of a policy document, with a field that is none of its own.
+const POLICY_TABLES: &[(&str, &str)] = &[
+    ("", "name = \"a\"\nqqqqqqqq = 1"),
+    ("Rule", "name = \"a\"\n[[rule]]\nid = \"a\"\neffect = \"deny\"\nqqqqqqqq = 1"),
+    ("Match", "name = \"a\"\n[[rule]]\nid = \"a\"\neffect = \"deny\"\nmatch = { qqqqqqqq = 1 }"),
+    ("RiskRange", "name = \"a\"\n[[rule]]\nid = \"a\"\neffect = \"deny\"\nmatch = { risk = { qqqqqqqq = 1 } }"),
+    ("TierRange", "name = \"a\"\n[[rule]]\nid = \"a\"\neffect = \"deny\"\nmatch = { tiers = { qqqqqqqq = 1 } }"),
+    (
+        "ContextClause",
+        "name = \"a\"\n[[rule]]\nid = \"a\"\neffect = \"deny\"\nmatch = { context = [{ key = \"a\", matches = \"a\", qqqqqqqq = 1 }] }",
+    ),
+    (
+        "Limit",
+        "name = \"a\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nlimit = { count = 1, per = \"1h\", qqqqqqqq = 1 }",
+    ),
+    ("Examples", "name = \"a\"\n[[rule]]\nid = \"a\"\neffect = \"deny\"\nexamples = { qqqqqqqq = 1 }"),
+    ("Example", "name = \"a\"\n[[rule]]\nid = \"a\"\neffect = \"deny\"\nexamples = { match = [{ qqqqqqqq = 1 }] }"),
+];
+
+/// The same of a document of cases.
+const CASES_TABLES: &[(&str, &str)] = &[
+    ("", "qqqqqqqq = 1\n[[case]]\nname = \"a\"\ninput = \"a\"\nexpect = { decision = \"DENY\" }"),
+    ("Defaults", "case = []\n[defaults]\nqqqqqqqq = 1"),
+    ("Case", "[[case]]\nname = \"a\"\ninput = \"a\"\nexpect = { decision = \"DENY\" }\nqqqqqqqq = 1"),
+    ("Intent", "[[case]]\nname = \"a\"\nintent = { qqqqqqqq = 1 }\nexpect = { decision = \"DENY\" }"),
+    ("Agent", "[[case]]\nname = \"a\"\nagent = { qqqqqqqq = 1 }\nexpect = { decision = \"DENY\" }"),
+    ("Expect", "[[case]]\nname = \"a\"\nexpect = { decision = \"DENY\", qqqqqqqq = 1 }"),
+    ("Equivalent", "case = []\n[[equivalent]]\nrule = \"a\"\nmutation = \"a\"\nreason = \"a\"\nqqqqqqqq = 1"),
+];

@@ -1,0 +1,240 @@
+//! The policy document as its JSON Schema describes it. The loader in
+//! `src/policy/document.rs` is what counts; `main.rs` holds the two together.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::words::{Classification, Effect, Measured, Over, Risk, Tier};
+
+/// Rules that decide what agents may do; docs/policies.md describes them.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Rulekeep policy document", extend("$id" = "policy.schema.json"))]
+pub(crate) struct PolicyDocument {
+    /// The set's name.
+    #[schemars(length(min = 1, max = 128))]
+    pub(crate) name: String,
+    /// What the set is for, for people.
+    #[schemars(length(min = 1, max = 1000))]
+    pub(crate) description: Option<String>,
+    /// Capabilities of your own that the rules may name.
+    pub(crate) vocabulary: Option<Vec<Capability>>,
+    /// What documents that are laid over this one may grant by themselves.
+    #[schemars(length(min = 1))]
+    pub(crate) delegates: Option<Vec<CapabilityPattern>>,
+    /// The rules; their order never matters to a decision.
+    pub(crate) rule: Option<Vec<Rule>>,
+    /// Another name for `rule`; only one of the two may stand.
+    pub(crate) rules: Option<Vec<Rule>>,
+}
+
+/// One rule.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rule {
+    /// Unique in the set.
+    #[schemars(regex(pattern = r"^[a-z0-9][a-z0-9._-]*$"), length(max = 128))]
+    pub(crate) id: String,
+    /// What it does with the capabilities that it matches; a deny is never outvoted.
+    pub(crate) effect: Effect,
+    /// Who decides; required with escalate, and only there.
+    #[schemars(length(min = 1, max = 128))]
+    pub(crate) reviewer: Option<String>,
+    /// What remains of the matched capabilities; required with degrade, and only there.
+    #[schemars(length(min = 1))]
+    pub(crate) to: Option<Vec<CapabilityPattern>>,
+    /// Why, for people; becomes part of the reasoning.
+    #[schemars(length(min = 1, max = 1000))]
+    pub(crate) reason: Option<String>,
+    /// How grave a match is, for people and alerts.
+    pub(crate) severity: Option<Risk>,
+    /// Every clause must hold; one that is absent holds for anything.
+    #[serde(rename = "match")]
+    pub(crate) matches: Option<Match>,
+    /// Names for CEL expressions that `when` and `unless` may use.
+    #[serde(rename = "let")]
+    pub(crate) bindings: Option<BTreeMap<String, String>>,
+    /// A CEL expression that must hold.
+    pub(crate) when: Option<String>,
+    /// A CEL expression that must not hold.
+    pub(crate) unless: Option<String>,
+    /// Limits on what is granted; with allow and degrade only.
+    pub(crate) constraints: Option<Constraints>,
+    /// How often, or for how much, what it grants may be used; with allow and degrade only.
+    pub(crate) limit: Option<Limit>,
+    /// Requests that the rule must match and must not match, checked at load.
+    pub(crate) examples: Option<Examples>,
+}
+
+/// What a rule is about. In a list any one will do.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Match {
+    /// Ids of agents, exact or by glob.
+    #[schemars(length(min = 1))]
+    pub(crate) agents: Option<Vec<Glob>>,
+    /// Labels of the agent, exact or by glob.
+    #[schemars(length(min = 1))]
+    pub(crate) labels: Option<Vec<Glob>>,
+    /// Groups of the agent, exact or by glob.
+    #[schemars(length(min = 1))]
+    pub(crate) groups: Option<Vec<Glob>>,
+    /// Actions, exact or by glob.
+    #[schemars(length(min = 1))]
+    pub(crate) actions: Option<Vec<Glob>>,
+    /// The required capabilities that the rule speaks about, and no others.
+    #[schemars(length(min = 1))]
+    pub(crate) capabilities: Option<Vec<CapabilityPattern>>,
+    /// The effective risk lies between both ends.
+    pub(crate) risk: Option<RiskRange>,
+    /// The tier in force lies between both ends.
+    pub(crate) tiers: Option<TierRange>,
+    /// The data class that counts is one of these.
+    #[schemars(length(min = 1))]
+    pub(crate) classification: Option<Vec<Classification>>,
+    /// `context.environment` is one of these; case does not count.
+    #[schemars(length(min = 1))]
+    pub(crate) environment: Option<Vec<Glob>>,
+    /// Values of the context match regular expressions.
+    #[schemars(length(min = 1))]
+    pub(crate) context: Option<Vec<ContextClause>>,
+}
+
+/// `resource:operation`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(crate) struct Capability(#[schemars(regex(pattern = r"^[^:*?\s]+:[^:*?\s]+$"))] String);
+
+/// `resource:operation`, each a word or `*`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(crate) struct CapabilityPattern(#[schemars(regex(pattern = r"^(\*|[^:*?\s]+):(\*|[^:*?\s]+)$"))] String);
+
+/// A name; `*` stands for any run of characters, `?` for one.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(crate) struct Glob(#[schemars(length(min = 1, max = 256))] String);
+
+/// Risks from `min` to `max`; an end that is absent is the extreme.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("minProperties" = 1))]
+pub(crate) struct RiskRange {
+    pub(crate) min: Option<Risk>,
+    pub(crate) max: Option<Risk>,
+}
+
+/// Tiers from `min` to `max`; an end that is absent is the extreme.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("minProperties" = 1))]
+pub(crate) struct TierRange {
+    pub(crate) min: Option<Tier>,
+    pub(crate) max: Option<Tier>,
+}
+
+/// The text of a value of the context matches a regular expression.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ContextClause {
+    /// The key in the context.
+    #[schemars(length(min = 1, max = 256))]
+    pub(crate) key: String,
+    /// A regular expression of at most 1,024 bytes, without look-around.
+    #[schemars(length(max = 1024))]
+    pub(crate) matches: String,
+}
+
+/// Limits that the library hands out with a grant; any other key holds what you like.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Constraints {
+    /// Most records.
+    pub(crate) max_records: Option<u64>,
+    /// Longest time, in milliseconds.
+    pub(crate) timeout_ms: Option<u64>,
+    /// Largest amount.
+    #[schemars(range(min = 0.0))]
+    pub(crate) max_amount: Option<f64>,
+    /// Nothing may be changed.
+    pub(crate) read_only: Option<bool>,
+    /// Where it may go.
+    pub(crate) allowed_targets: Option<Vec<String>>,
+    /// Which hosts it may reach.
+    pub(crate) allowed_hosts: Option<Vec<String>>,
+    /// What is blotted out.
+    pub(crate) redact_fields: Option<Vec<String>>,
+    /// A timestamp with an offset.
+    #[schemars(with = "Option<String>")]
+    pub(crate) expires_at: Option<Value>,
+    #[serde(flatten)]
+    pub(crate) others: Map<String, Value>,
+}
+
+/// Either `count`, or `sum` and `max`, within a window that slides.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Limit {
+    /// Most actions.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(crate) count: Option<u64>,
+    /// The key of the context whose numbers are added up.
+    #[schemars(length(min = 1, max = 128))]
+    pub(crate) sum: Option<String>,
+    /// The most that they may add up to.
+    pub(crate) max: Option<f64>,
+    /// The window: a whole number and s, m, h or d, at most 31d.
+    #[schemars(regex(pattern = r"^[0-9]+[smhd]$"))]
+    pub(crate) per: String,
+    /// Whose uses are counted together; each agent's apart when absent.
+    pub(crate) by: Option<Measured>,
+    /// What happens once it is used up; deny when absent.
+    pub(crate) over: Option<Over>,
+    /// Who decides then; required with `over = "escalate"`, and only there.
+    #[schemars(length(min = 1, max = 128))]
+    pub(crate) reviewer: Option<String>,
+}
+
+/// Requests that the rule must match, and must not match.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Examples {
+    /// Those that it must match.
+    #[serde(rename = "match")]
+    #[schemars(length(min = 1))]
+    pub(crate) matching: Option<Vec<Example>>,
+    /// Those that it must not match.
+    #[schemars(length(min = 1))]
+    pub(crate) not_match: Option<Vec<Example>>,
+}
+
+/// A request; what it leaves out is taken as the rule wants it.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Example {
+    /// The agent's id.
+    #[schemars(length(min = 1, max = 256))]
+    pub(crate) agent: Option<String>,
+    /// The action.
+    #[schemars(length(min = 1, max = 256))]
+    pub(crate) action: Option<String>,
+    /// What the action needs.
+    pub(crate) capabilities: Option<Vec<Capability>>,
+    /// The agent's labels.
+    pub(crate) labels: Option<Vec<String>>,
+    /// The agent's groups.
+    pub(crate) groups: Option<Vec<String>>,
+    /// What conditions read as `agent.attributes`.
+    pub(crate) attributes: Option<Map<String, Value>>,
+    /// The effective risk.
+    pub(crate) risk: Option<Risk>,
+    /// The tier in force.
+    pub(crate) tier: Option<Tier>,
+    /// The caller's context.
+    pub(crate) context: Option<Map<String, Value>>,
+    /// The time, ISO 8601 with an offset.
+    pub(crate) now: Option<String>,
+}
