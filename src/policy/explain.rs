@@ -10,7 +10,7 @@ use super::pattern::Names;
 use super::request::PolicyRequest;
 use super::rule::{CLASSIFICATION_KEY, Clause, ENVIRONMENT_KEY, Effect, Levels, Rule};
 use super::settle::{Given, Settled};
-use crate::model::{Capability, RiskLevel, Tier, excerpt};
+use crate::model::{Capability, Constraints, RiskLevel, Tier, excerpt};
 
 /// One rule of a policy set, held against a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -32,6 +32,9 @@ pub struct RuleTrace {
     pub decided: bool,
     /// The required capabilities that it speaks about; none when it did not match.
     pub capabilities: Vec<Capability>,
+    /// The constraints that it adds to what is granted; none unless it decided and grants.
+    #[serde(skip_serializing_if = "Constraints::is_empty")]
+    pub constraints: Constraints,
     /// The first clause that did not hold, by its name in the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
@@ -76,6 +79,7 @@ fn trace(rule: &Rule, request: &PolicyRequest<'_>, decided: bool, is_spent: bool
         severity: rule.severity,
         matched: failed.is_none(),
         decided,
+        constraints: if decided && !is_spent { rule.constraints.clone() } else { Constraints::new() },
         capabilities,
         failed,
         why,
