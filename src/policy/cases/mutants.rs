@@ -18,47 +18,75 @@ use crate::policy::verdict::PolicyVerdict;
 
 /// Judges every mutant of a run's rules.
 pub(super) fn judge(run: &Run<'_>, declared: &[Equivalent]) -> MutantReport {
-    let mut report = MutantReport::default();
-    let mut needed = vec![false; declared.len()];
+    let mut judge = Judge { run, declared, needed: vec![false; declared.len()], report: MutantReport::default() };
     for (number, rule) in run.tally.written.rules.iter().enumerate() {
         for mutation in mutations(rule) {
-            if report.total >= MAX_MUTANTS {
-                report.left_out += 1;
-                continue;
-            }
-            // A change that cannot be written is none: a range that would be empty, a field that must stand.
-            let Ok(changed) = run.tally.written.with(rule, mutation.changed.as_ref()) else { continue };
-            report.total += 1;
-            let seen_by = match fate(run, &changed) {
-                Fate::Caught => {
-                    report.caught += 1;
-                    continue;
-                }
-                Fate::Seen(case) => Some(case),
-                Fate::Missed => None,
-            };
-            let survivor = |advice: String| Survivor {
-                rule: rule.id.clone(),
-                line: run.tally.line(number),
-                mutation: mutation.text.clone(),
-                advice,
-            };
-            let declaration = declared.iter().position(|one| one.rule == rule.id && one.mutation == mutation.text);
-            if let Some((place, declaration)) = declaration.and_then(|place| Some((place, declared.get(place)?))) {
-                needed.get_mut(place).into_iter().for_each(|is_needed| *is_needed = true);
-                report.equivalent.push(survivor(declaration.reason.clone()));
-                continue;
-            }
-            let advice = seen_by.unwrap_or_else(|| probe::advice(run, number, rule, &mutation, &changed));
-            report.survivors.push(survivor(advice));
+            judge.add(number, rule, &mutation);
         }
     }
-    let idle = declared.iter().zip(&needed).filter(|(_, is_needed)| !**is_needed).map(|(one, _)| one);
-    report.idle_declarations = idle
-        .map(|one| format!("no change survives that is {:?} {}: drop its declaration", one.rule, one.mutation))
-        .collect();
-    report.percent = share(report.caught, report.total.saturating_sub(report.equivalent.len()));
-    report
+    judge.finish()
+}
+
+struct Judge<'a> {
+    run: &'a Run<'a>,
+    declared: &'a [Equivalent],
+    /// Which declarations a surviving change needs.
+    needed: Vec<bool>,
+    report: MutantReport,
+}
+
+impl Judge<'_> {
+    fn add(&mut self, number: usize, rule: &WrittenRule, mutation: &Mutation) {
+        if self.report.total >= MAX_MUTANTS {
+            self.report.left_out += 1;
+            return;
+        }
+        // A change that cannot be written is none: a range that would be empty, a field that must stand.
+        let Ok(changed) = self.run.tally.written.with(rule, mutation.changed.as_ref()) else { return };
+        self.report.total += 1;
+        let fate = fate(self.run, &changed);
+        if matches!(fate, Fate::Caught) {
+            self.report.caught += 1;
+            return;
+        }
+        let (id, line) = (rule.id.clone(), self.run.tally.line(number));
+        let survivor = |advice| Survivor { rule: id, line, mutation: mutation.text.clone(), advice };
+        if let Some(reason) = self.declaration(rule, mutation) {
+            self.report.equivalent.push(survivor(reason));
+            return;
+        }
+        let advice = match fate {
+            Fate::Seen(advice) => advice,
+            Fate::Caught | Fate::Missed => self.advice(rule, mutation, &changed),
+        };
+        self.report.survivors.push(survivor(advice));
+    }
+
+    /// Why a change is declared to change nothing, if it is.
+    fn declaration(&mut self, rule: &WrittenRule, mutation: &Mutation) -> Option<String> {
+        let is_meant = |one: &Equivalent| one.rule == rule.id && one.mutation == mutation.text;
+        let place = self.declared.iter().position(is_meant)?;
+        *self.needed.get_mut(place)? = true;
+        Some(self.declared.get(place)?.reason.clone())
+    }
+
+    fn advice(&self, rule: &WrittenRule, mutation: &Mutation, changed: &PolicySet) -> String {
+        let is_tried = self.report.survivors.len() < MAX_PROBED;
+        let witness = if is_tried { probe::witness(self.run, rule, changed) } else { None };
+        witness.unwrap_or_else(|| probe::advice(mutation, is_tried))
+    }
+
+    fn finish(self) -> MutantReport {
+        let Self { declared, needed, mut report, .. } = self;
+        report.percent = share(report.caught, report.total.saturating_sub(report.equivalent.len()));
+        if report.left_out == 0 {
+            let idle = declared.iter().zip(needed).filter(|(_, is_needed)| !is_needed).map(|(one, _)| one);
+            report.idle_declarations = idle
+                .map(|one| format!("no change survives that is {:?} {}: drop its declaration", one.rule, one.mutation))
+                .collect();
+        }
+        report
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
@@ -177,3 +205,5 @@ pub(super) fn words<T: ToString>(all: &[T]) -> Vec<String> {
 
 /// Each mutant costs a load of its document.
 const MAX_MUTANTS: usize = 5_000;
+/// Nobody reads more proposals than that.
+const MAX_PROBED: usize = 200;

@@ -10,37 +10,34 @@ use crate::model::{Agent, AgentTraits, Capability, Intent, Label, RiskLevel, Tie
 use crate::policy::set::PolicySet;
 use crate::policy::verdict::PolicyVerdict;
 
-/// Words that say how to notice a change.
-pub(super) fn advice(
-    run: &Run<'_>,
-    number: usize,
-    rule: &WrittenRule,
-    mutation: &Mutation,
-    changed: &PolicySet,
-) -> String {
-    for base in bases(run, number, rule) {
+/// A request that tells a change from the rule, if one was found, and what both say of it.
+pub(super) fn witness(run: &Run<'_>, rule: &WrittenRule, changed: &PolicySet) -> Option<String> {
+    for base in bases(run, rule) {
         for request in near(&base, rule) {
             let (Ok(before), Ok(after)) = (request.evaluate(run.policies), request.evaluate(changed)) else { continue };
             if part_that_differs(&before, &after).is_some() {
-                return format!("add a case with {}: {}", in_words(&request), both(&before, &after));
+                return Some(format!("add a case with {}: {}", in_words(&request), both(&before, &after)));
             }
         }
     }
+    None
+}
+
+/// What kind of case would notice a change, where no request is known that does.
+pub(super) fn advice(mutation: &Mutation, was_tried: bool) -> String {
     let what = match &mutation.clause {
         None => "add a case that this rule alone decides".to_owned(),
         Some(clause) => format!(
             "add a case that differs from what the rule matches in {clause} alone, and expect what is decided without the rule"
         ),
     };
-    format!(
-        "{what}; no request that was tried tells the change from the rule, so it may change nothing: then say so under [[equivalent]]"
-    )
+    let tried = "no request that was tried tells the change from the rule, so it may change nothing: then say so under [[equivalent]]";
+    if was_tried { format!("{what}; {tried}") } else { what }
 }
 
 /// Requests to begin with: one made from the rule, and those of cases that it decides.
-fn bases(run: &Run<'_>, number: usize, rule: &WrittenRule) -> Vec<CaseRequest> {
-    let id = run.tally.written.rules.get(number).map(|rule| rule.id.as_str()).unwrap_or_default();
-    let decided = run.cases.iter().filter(|held| held.result.rules.iter().any(|rule| rule == id));
+fn bases(run: &Run<'_>, rule: &WrittenRule) -> Vec<CaseRequest> {
+    let decided = run.cases.iter().filter(|held| held.result.rules.contains(&rule.id));
     let of_cases = decided.filter_map(|held| held.request.clone()).take(MAX_CASES);
     of_rule(rule).into_iter().chain(of_cases).collect()
 }
