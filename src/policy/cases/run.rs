@@ -146,7 +146,7 @@ impl Meter for CaseMeter<'_> {
         let rule = charge.counter.split('/').next().unwrap_or_default();
         let used = self.0.get(rule).copied().unwrap_or(0.0) * MILLION;
         #[expect(clippy::cast_possible_truncation, reason = "bounded when the case was read")]
-        Used { used: used.ceil() as i64, frees_at: None, is_full: false }
+        Used { amount: used.ceil() as i64, frees_at: None, is_full: false }
     }
 }
 
