@@ -87,7 +87,7 @@ rules = ["ask"]
         "constraints.maxRecords: expected nothing, found 10",
         "reviewer: expected boss, found nothing",
         "rules: expected ask, found send",
-        "Allowed: email:send granted by rule \"send\".",
+        "Allowed: email:send granted by rule \"send\" at line",
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
