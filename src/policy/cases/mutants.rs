@@ -51,13 +51,16 @@ impl Judge<'_> {
         }
         let (id, line) = (rule.id.clone(), self.run.tally.line(number));
         let survivor = |advice| Survivor { rule: id, line, mutation: mutation.text.clone(), advice };
-        if let Some(reason) = self.declaration(rule, mutation) {
-            self.report.equivalent.push(survivor(reason));
-            return;
-        }
         let advice = match fate {
+            // A verdict changes, whatever is declared.
             Fate::Seen(advice) => advice,
-            Fate::Caught | Fate::Missed => self.advice(rule, mutation, &changed),
+            Fate::Caught | Fate::Missed => {
+                if let Some(reason) = self.declaration(rule, mutation) {
+                    self.report.equivalent.push(survivor(reason));
+                    return;
+                }
+                self.advice(rule, mutation, &changed)
+            }
         };
         self.report.survivors.push(survivor(advice));
     }
@@ -82,7 +85,12 @@ impl Judge<'_> {
         if report.left_out == 0 {
             let idle = declared.iter().zip(needed).filter(|(_, is_needed)| !is_needed).map(|(one, _)| one);
             report.idle_declarations = idle
-                .map(|one| format!("no change survives that is {:?} {}: drop its declaration", one.rule, one.mutation))
+                .map(|one| {
+                    format!(
+                        "a case notices {:?} {}, or there is no such change: drop its declaration",
+                        one.rule, one.mutation
+                    )
+                })
                 .collect();
         }
         report

@@ -116,7 +116,7 @@ pub struct MutantReport {
     pub survivors: Vec<Survivor>,
     /// Changes that were not tried, for there are more than are worth the time.
     pub left_out: usize,
-    /// Declarations of the document that name no change that survives.
+    /// Declarations of the document that name no change which every verdict survives.
     pub idle_declarations: Vec<String>,
 }
 
