@@ -330,3 +330,24 @@ fn the_recommended_set_keeps_what_its_cases_say_and_no_change_goes_unnoticed() {
     assert_eq!((report.coverage.rules_percent, report.coverage.clauses_percent), (100.0, 100.0), "{report}");
     assert!(mutants.survivors.is_empty() && mutants.idle_declarations.is_empty() && mutants.left_out == 0, "{report}");
 }
+
+#[test]
+fn a_condition_is_seen_both_ways_and_its_loss_is_noticed() {
+    let rules = "name = \"m\"\n[[rule]]\nid = \"send\"\neffect = \"allow\"\nmatch.capabilities = [\"email:send\"]\nwhen = \"context.amount < most\"\nlet = { most = \"50\" }\n";
+    let case = |name: &str, amount: u32, decision: &str| {
+        format!(
+            "[[case]]\nname = \"{name}\"\nagent = {{ id = \"a\", tier = \"T3\" }}\nintent = {{ action = \"send_mail\", capabilities = [\"email:send\"], context = {{ amount = {amount} }} }}\nexpect = {{ decision = \"{decision}\" }}\n"
+        )
+    };
+    let small = case("small", 20, "ALLOW");
+    let one_way = run(rules, &small);
+    assert!(one_way.passed(), "{one_way}");
+    let survivors = |report: &rulekeep::CaseReport| -> Vec<String> {
+        report.mutants.as_ref().unwrap().survivors.iter().map(|one| one.mutation.clone()).collect()
+    };
+    assert!(survivors(&one_way).contains(&"without when".to_owned()), "{one_way}");
+    let both_ways = run(rules, &format!("{small}{}", case("large", 60, "DENY")));
+    let when = both_ways.coverage.rules[0].clauses.iter().find(|clause| clause.clause == "when").unwrap();
+    assert_eq!((when.held, when.failed), (1, 1));
+    assert!(!survivors(&both_ways).contains(&"without when".to_owned()), "{both_ways}");
+}
