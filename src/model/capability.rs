@@ -131,12 +131,18 @@ impl Capability {
 
     /// The text left of the colon.
     pub fn resource_word(&self) -> &str {
-        self.0.split_once(':').map_or("", |(resource, _)| resource)
+        self.halves().0
     }
 
     /// The text right of the colon.
     pub fn operation_word(&self) -> &str {
-        self.0.split_once(':').map_or("", |(_, operation)| operation)
+        self.halves().1
+    }
+
+    /// Both halves. A plain loop: the text is short, and policies ask for it several times a decision.
+    fn halves(&self) -> (&str, &str) {
+        let colon = self.0.bytes().position(|byte| byte == b':').unwrap_or(self.0.len());
+        (self.0.get(..colon).unwrap_or(""), self.0.get(colon + 1..).unwrap_or(""))
     }
 
     /// The resource, when it is a word of the vocabulary.
