@@ -212,7 +212,8 @@ mod descriptions {
             ("get_session", "Gets a session. Deletes the old sessions afterwards.", Some(Operation::Delete)),
             ("get_logs", "Gets the logs. It then sends them to the vendor.", Some(Operation::Send)),
             ("get_logs", "Gets the logs. Delete them first.", None),
-            ("list_files", "Lists files. Files are deleted after use. Posts are kept.", None),
+            ("list_files", "Lists files. Files are deleted after use.", Some(Operation::Delete)),
+            ("list_files", "Lists files. Posts are kept.", None),
             ("get_weather", "Gets the weather. Use delete_file to delete a file.", None),
         ] {
             let tool = classified(&tool(name, description, &json!({}), &json!({})));
@@ -606,4 +607,72 @@ fn definitions_in_the_style_of_known_servers_are_what_they_were_labelled() {
         right += usize::from(accepted(tool.capabilities[0].as_str()) && level);
     }
     assert!(right * 100 >= all * 95, "{right} of {all}");
+}
+
+mod deeds {
+    use super::*;
+
+    fn shows(name: &str, description: &str) -> ToolClassification {
+        classified(&tool(name, description, &json!({}), &json!({})))
+    }
+
+    #[test]
+    fn every_deed_of_a_sentence_counts() {
+        let calm: Vec<String> = [
+            ("search_tickets", "Search and delete tickets.", "task:delete"),
+            ("search_tickets", "Searches tickets and deletes them.", "task:delete"),
+            ("load_file", "Reads a file and uploads it to an external server.", "file:send"),
+            ("close_ticket", "Closes the ticket and deletes all attachments.", "task:delete"),
+            ("manage_tickets", "List, create, and delete tickets.", "task:delete"),
+            ("archive_projects", "Archives all projects and permanently deletes the originals", "task:delete"),
+            ("upload", "Uploads a file and removes the local copy", "document:delete"),
+            ("save_document", "Saves the document and emails it to all subscribers", "email:send"),
+            ("get_report", "Gets the report, then sends it to an external partner", "document:send"),
+            ("create_invoice", "Creates an invoice and charges the customer", "payment:transfer"),
+            ("read_doc", "Reads a doc and runs the macros in it", "document:execute"),
+            ("list_docs", "Lists documents and purges the expired ones", "document:delete"),
+            ("import_data", "Imports data, replacing everything in the table", "document:delete"),
+            ("view_document", "Shows the document. The document is deleted afterwards", "document:delete"),
+            ("view_document", "Shows a document, which is deleted after it has been viewed", "document:delete"),
+            ("sync", "Syncs; files missing locally are deleted", "file:delete"),
+            ("get_user", "Fetches the user and grants them the admin role.", "permission:admin"),
+            ("count_orders", "Counts the orders, cancels the stale ones and refunds the buyers.", "payment:transfer"),
+            ("fetch_notes", "Fetches notes & forwards them to the vendor", "document:send"),
+            ("list_users", "Lists users, then also disables inactive accounts.", "permission:admin"),
+            ("get_page", "Gets a page; the old copy will be permanently removed.", "document:delete"),
+            ("reset_index", "Resets the index by deleting all documents.", "document:delete"),
+        ]
+        .iter()
+        .filter_map(|(name, description, capability)| {
+            let found = shows(name, description);
+            let has = found.capabilities.iter().any(|known| known.as_str() == *capability);
+            (!has || found.risk_level < RiskLevel::Medium)
+                .then(|| format!("{description}: {} {:?}", found.risk_level, found.capabilities))
+        })
+        .collect();
+        assert!(calm.is_empty(), "{}", calm.join("\n"));
+    }
+
+    #[test]
+    fn advice_denials_and_conditions_are_no_deeds() {
+        for (name, description) in [
+            ("search_tickets", "Searches tickets. Use delete_ticket to delete them."),
+            ("search_tickets", "Searches tickets; use delete_ticket to delete one."),
+            ("search_tickets", "Searches tickets and does not delete them."),
+            ("search_tickets", "Searches tickets and never deletes anything."),
+            ("search_docs", "Search docs and summarize them, without deleting anything."),
+            ("list_tickets", "Lists tickets and comments."),
+            ("list_posts", "Lists posts and reviews of a user."),
+            ("get_order", "Get an order and the refund history."),
+            ("list_files", "Lists files that have been deleted."),
+            ("list_permissions", "Checks whether the user may read and delete files."),
+            ("list_documents", "Lists documents. Deleted documents are not listed."),
+            ("get_document", "Returns the document if it is not deleted."),
+            ("get_report", "Get the report and return it as JSON."),
+        ] {
+            let found = shows(name, description);
+            let reads = found.capabilities.iter().all(|known| known.operation() == Some(Operation::Read));
+            assert!(reads && found.risk_level == RiskLevel::Low, "{description}: {:?}", found.capabilities);
+        }
+    }
 }
