@@ -160,8 +160,8 @@ impl<'s> Words<'s> {
 
     /// Whether the verb before a place is denied: "without changing it, deleting nothing".
     fn is_denied(&self, place: usize) -> bool {
-        place.checked_sub(1).and_then(|before| self.get(before)).is_some_and(|word| word.denies())
-            || self.get(place).is_some_and(|word| word.denies())
+        place.checked_sub(1).and_then(|before| self.get(before)).is_some_and(Word::denies)
+            || self.get(place).is_some_and(Word::denies)
     }
 
     /// What is done to something: "the document is deleted afterwards", as "delete the document".
@@ -176,7 +176,7 @@ impl<'s> Words<'s> {
                 continue;
             }
             let is_asked = word.lower == "be"
-                && !place.checked_sub(1).and_then(|at| self.get(at)).is_some_and(|word| word.lower == "will");
+                && place.checked_sub(1).and_then(|at| self.get(at)).is_none_or(|word| word.lower != "will");
             // "The document, which is deleted after that": told of what stands before it.
             let tells_more = self.get(clause).is_some_and(|word| word.is_cut && word.lower == "which");
             let governs = (clause + usize::from(tells_more)..place).any(|at| {
