@@ -216,3 +216,53 @@ fn a_secret_put_together_by_a_command_is_nowhere_repeated() {
         assert!(told.contains(kept), "{kept}: {told}");
     }
 }
+
+#[test]
+fn a_secret_is_hidden_in_whatever_place_of_an_address_or_a_line_it_stands() {
+    const SECRET: &str = "Zq8Kx7Lm2pR4tV6wY";
+    let shown: Vec<String> = [
+        "psql postgres://u:Zq/@@db/app",
+        "psql postgres://u:@/8Kx@db/app",
+        "curl https://bob:Zq/@@x.example",
+        "git clone https://oauth2:a/@@gitlab.example/x.git",
+        "git clone https://@@github.com/a/b",
+        "docker login -p Zq/@ reg.example",
+        "gh secret set X --body Zq/@",
+        "curl https://x.example/?key=@",
+        "curl 'https://x.example/a?auth=@&b=1'",
+        "curl 'https://x.example/a?X-Amz-Signature=@&b=1'",
+        "curl 'https://x.example/blob?sv=1&sig=@'",
+        "curl 'https://x.example/cb?code=@'",
+        "curl https://api.telegram.org/bot1:@/sendMessage",
+        "curl https://discord.com/api/webhooks/1/@",
+        "open https://x.example/reset/@",
+        "open https://x.example/verify-email/@",
+        "python -c \"import os; os.environ['API_KEY']='@'\"",
+        "$p=\"@\"; Remove-Item x",
+        "password=@; rm x",
+        "vault login @",
+        "sqlplus sys/@@db",
+        "npm login --auth @",
+        "lftp -u u,@ host",
+        "snmpwalk -c @ host",
+        "echo @ > ~/.vault-token",
+        "echo 'machine x login b password @' > ~/.netrc",
+        r#"{"name":"delete_ghp_@","arguments":{}}"#,
+    ]
+    .iter()
+    .map(|text| text.replacen('@', SECRET, 1))
+    .filter_map(|text| {
+        let told = serde_json::to_string(&intent(&text).context).unwrap();
+        told.contains(&SECRET[..8]).then(|| format!("{text}: {told}"))
+    })
+    .collect();
+    assert!(shown.is_empty(), "{}", shown.join("\n"));
+}
+
+#[test]
+fn an_address_without_a_secret_is_shown_as_it_stands() {
+    for text in ["curl http://localhost:8080/users/bob@example.com", "curl https://x.example/verify/status?page=2"] {
+        let target = intent(text).context["target"].as_str().unwrap().to_owned();
+        assert!(!target.contains("***"), "{target}");
+    }
+}

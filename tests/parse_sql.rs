@@ -543,3 +543,38 @@ fn nesting_and_length_cost_no_stack() {
         }
     }
 }
+
+#[test]
+fn a_call_is_a_statement_in_small_letters_too() {
+    hold(&[
+        ("select dblink_exec('x','drop table t')", "database:delete", High, Critical),
+        ("select xp_cmdshell('dir')", "system:execute", High, Critical),
+        ("select pg_terminate_backend(17)", "database:execute", High, High),
+        ("select my_proc()", "database:execute", High, High),
+        ("select app.refresh_totals(2024), now()", "database:execute", High, High),
+        ("select setval('s', 1)", "database:write", Medium, High),
+        ("select pg_read_file('/etc/passwd')", "file:read", High, High),
+        ("call purge_all()", "database:execute", High, High),
+        ("exec dbo.purge_all @days = 30", "database:execute", High, High),
+        ("select lower('ABC')", "database:read", Low, Low),
+        ("SHUTDOWN", "system:execute", High, High),
+        ("SHUTDOWN WITH NOWAIT", "system:execute", High, High),
+        ("PURGE BINARY LOGS", "analytics:delete", High, Critical),
+        ("PURGE MASTER LOGS TO 'mysql-bin.010'", "analytics:delete", High, Critical),
+    ]);
+    for text in ["select items (the red ones)", "call mom (mobile)", "select my favourite movie(s)"] {
+        assert_ne!(parse(text).intent.context["inputFormat"], "sql", "{text}");
+    }
+}
+
+#[test]
+fn a_call_held_against_itself_bounds_nothing() {
+    hold(&[
+        ("DELETE FROM t WHERE coalesce(id,0)=coalesce(id,0)", "database:delete", High, High),
+        ("delete from orders where abs(id) = abs(id)", "database:delete", High, High),
+        ("UPDATE t SET x=1 WHERE upper(trim(name)) = upper(trim(name))", "database:write", High, High),
+        ("DELETE FROM t WHERE abs(a) = abs(b)", "database:delete", Medium, Medium),
+        ("REPLACE INTO users SELECT * FROM tmp", "database:write", High, High),
+        ("REPLACE INTO t (id, x) VALUES (1, 2)", "database:write", Medium, Medium),
+    ]);
+}

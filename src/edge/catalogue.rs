@@ -1,4 +1,4 @@
-//! The calls about tools: load, override, pin.
+//! The calls about tools: load, override, pin, remove.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ const FAULTS: Faults = Faults::Input;
 /// Takes in tools: `{tools, server?}`, or an MCP or Gemini message as it came.
 pub(super) fn load(governor: &Governor, params: &Params) -> Result<Value, Error> {
     let server = params.optional_text("server", FAULTS)?;
-    let found = ["tools", "result", "functionDeclarations", "function_declarations"]
+    let found = ["tools", "result", "functionDeclarations", "function_declarations", "error"]
         .into_iter()
         .find_map(|field| params.get(field).map(|value| (field, value)));
     let Some((field, value)) = found else {
@@ -32,8 +32,10 @@ pub(super) fn set(governor: &Governor, params: &Params) -> Result<Value, Error> 
     if let Some(server) = params.optional_text("server", FAULTS)? {
         given = given.of_server(server);
     }
-    if let Some(risk) = params.optional_word("riskLevel", FAULTS)? {
-        given = given.risk(risk);
+    if let Some(risk) = params.optional_text("riskLevel", FAULTS)? {
+        // The text is not quoted: it may be anything that stood in the wrong place.
+        let expected = || Error::input("riskLevel", "expected LOW, MEDIUM, HIGH or CRITICAL");
+        given = given.risk(risk.parse().map_err(|_| expected())?);
     }
     let capabilities = params
         .texts("capabilities")?
@@ -41,6 +43,12 @@ pub(super) fn set(governor: &Governor, params: &Params) -> Result<Value, Error> 
         .map(|text| text.parse::<Capability>().map_err(|error| Error::input("capabilities", error.to_string())));
     given = given.capabilities(capabilities.collect::<Result<Vec<_>, _>>()?);
     to_json(&governor.override_tool(name, given)?)
+}
+
+/// Takes a tool out: `{name, server?}`.
+pub(super) fn remove(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    let name = params.text("name", FAULTS)?;
+    to_json(&governor.remove_tool(name, params.optional_text("server", FAULTS)?)?)
 }
 
 /// Pins a tool, or takes the pin off: `{name, server?, pinned?}`.

@@ -36,6 +36,7 @@ const CALLS: &[(&str, Call)] = &[
     ("catalogue/list", |governor, _| Ok(json!({ "tools": governor.catalogue() }))),
     ("catalogue/override", catalogue::set),
     ("catalogue/pin", catalogue::pin),
+    ("catalogue/remove", catalogue::remove),
 ];
 
 /// The call of that name.

@@ -102,6 +102,16 @@ impl Governor {
         self.inner.tools.change(|catalogue| catalogue.pinned(name, server, true))
     }
 
+    /// Takes a tool out of the catalogue: of a server that is gone, or that no longer has it.
+    /// Its pin and its override go with it, and a call of it is one of a tool that nobody handed over.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Governor::pin_tool`].
+    pub fn remove_tool(&self, name: &str, server: Option<&str>) -> Result<ToolClassification, Error> {
+        self.inner.tools.change(|catalogue| catalogue.removed(name, server))
+    }
+
     /// Takes a pin off; the definition that stands now is accepted.
     ///
     /// # Errors

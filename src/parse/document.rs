@@ -32,6 +32,21 @@ impl Document {
     }
 }
 
+impl Document {
+    /// Words in small letters: that is how a text is looked up.
+    pub(super) fn lower(&mut self) {
+        let groups = self.verbs.iter_mut().map(|group| &mut group.words);
+        let groups = groups.chain(self.nouns.iter_mut().map(|group| &mut group.words));
+        let groups = groups.chain(self.cues.iter_mut().map(|group| &mut group.words));
+        let groups =
+            groups.chain(self.rules.iter_mut().flat_map(|rule| [&mut rule.verbs, &mut rule.nouns, &mut rule.after]));
+        let groups = groups.chain(self.functions.values_mut()).chain(self.classes.values_mut());
+        for words in groups.filter(|words| words.chars().any(char::is_uppercase)) {
+            *words = words.to_lowercase();
+        }
+    }
+}
+
 /// Verbs of one operation; a word's underscores are blanks in the text.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -73,12 +73,30 @@ impl Lexicon {
     /// # Errors
     ///
     /// [`Error::InvalidInput`] with the place and what was expected.
-    pub fn extend(mut self, text: &str) -> Result<Self, Error> {
-        let document = Document::read(text)?;
+    pub fn extend(self, text: &str) -> Result<Self, Error> {
+        let (lexicon, document) = self.with(text)?;
+        for (place, group) in document.nouns.iter().enumerate() {
+            if let Some(word) = group.words.split(',').map(str::trim).find(|word| word.contains('_')) {
+                let word: String = word.chars().take(LONGEST_QUOTE).collect();
+                let place = place_of(place, &group.words);
+                let message = format!("{place}: {word:?}: a noun of several words has blanks between them, no \"_\"");
+                return Err(Error::input("nouns", message));
+            }
+        }
+        for verb in document.rules.iter().flat_map(|rule| rule.verbs.split_whitespace()) {
+            lexicon.expect_verb(verb)?;
+        }
+        Ok(lexicon)
+    }
+
+    /// The lexicon with the entries of a text, and what was read of it.
+    fn with(mut self, text: &str) -> Result<(Self, Document), Error> {
+        let mut document = Document::read(text)?;
+        document.lower();
         self.add_words(&document)?;
         self.add_rules(&document)?;
         self.programs.add(&document)?;
-        Ok(self)
+        Ok((self, document))
     }
 
     /// The built-in lexicon, read on first use.
@@ -86,9 +104,12 @@ impl Lexicon {
         static BUILTIN: OnceLock<Result<Arc<Lexicon>, Error>> = OnceLock::new();
         BUILTIN
             .get_or_init(|| {
-                DATA.iter().try_fold(Self::default(), |lexicon, text| lexicon.extend(text)).map(Arc::new).map_err(
-                    |error| Error::Internal { message: format!("the built-in lexicon does not read: {error}") },
-                )
+                DATA.iter()
+                    .try_fold(Self::default(), |lexicon, text| lexicon.with(text).map(|(lexicon, _)| lexicon))
+                    .map(Arc::new)
+                    .map_err(|error| Error::Internal {
+                        message: format!("the built-in lexicon does not read: {error}"),
+                    })
             })
             .clone()
     }
@@ -228,6 +249,29 @@ impl Lexicon {
             });
         }
         Ok(())
+    }
+
+    /// Refuses a verb of a rule that no table has: the rule would never hold.
+    fn expect_verb(&self, verb: &str) -> Result<(), Error> {
+        let id = self.words.get(verb).or_else(|| {
+            let spelled = verb.replace('_', " ");
+            let (first, rest) = spelled.split_once(' ')?;
+            let phrases = self.phrases.get(first)?;
+            phrases.iter().find(|phrase| phrase.rest.join(" ") == rest).map(|phrase| &phrase.entry)
+        });
+        if id.is_some_and(|entry| entry.verb.is_some()) {
+            return Ok(());
+        }
+        let alike = |known: &str| known.bytes().zip(verb.bytes()).take_while(|(one, other)| one == other).count();
+        let near = self
+            .verbs
+            .iter()
+            .map(|known| (alike(&known.lemma), known.lemma.len().abs_diff(verb.len()), &known.lemma))
+            .filter(|(same, apart, _)| *same >= 2 && *apart <= 2)
+            .max_by_key(|(same, apart, _)| (*same, std::cmp::Reverse(*apart)));
+        let meant = near.map(|(.., known)| format!("; did you mean {known:?}?")).unwrap_or_default();
+        let given: String = verb.chars().take(LONGEST_QUOTE).collect();
+        Err(Error::input("rules", format!("the verb {given:?} is in no [[verbs]]{meant}")))
     }
 
     /// Changes the entry of a word, or of a phrase of several.
@@ -538,7 +582,7 @@ where
 }
 
 fn sign_of(word: &str) -> Result<Sign, Error> {
-    Sign::from_word(word).ok_or_else(|| Error::input("sign", format!("{word:?} is no known sign")))
+    Sign::from_word(word).ok_or_else(|| Error::input("sign", not_one_of(word, Sign::WORDS)))
 }
 
 fn count_of(length: usize) -> Result<u16, Error> {
@@ -584,6 +628,10 @@ mod tests {
                 "group 1 (\"zap\"): strength 9; expected 1 to 6",
             ),
             ("[[nouns]]\nresource = \"file\"\nwords = \"zap\"\nstrength = 0", "strength 0; expected 1 to 6"),
+            ("[[nouns]]\nresource = \"file\"\nwords = \"zap_gun\"", "a noun of several words has blanks"),
+            ("[[rules]]\nverbs = \"zap\"\ngives = \"file:read\"", "is in no [[verbs]]"),
+            ("[[cues]]\nsign = \"loud\"\nwords = \"zap\"", "expected one of override conceal"),
+            ("[simple]\n\"file:read low read_file\" = \"zap\"", "\"low\" is no level; expected LOW, MEDIUM"),
             ("[[nouns]]\nresource = \"file\"\nwords = \" , \"", "group 1 (\",\"): words is empty"),
             ("[[verbs]]\noperation = \"read\"\nwords = \"\"", "words is empty"),
             ("[[cues]]\nsign = \"bulk\"\nwords = \"\"", "words is empty"),

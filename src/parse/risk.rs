@@ -68,7 +68,8 @@ impl Case<'_> {
 
     fn unclear_floor(&self) -> RiskLevel {
         self.shows(Sign::Contradiction);
-        if self.shows(Sign::PoisonedTool) {
+        self.shows(Sign::OperatorSet);
+        if self.shows(Sign::PoisonedTool) && !self.act.is_set {
             return RiskLevel::High;
         }
         let is_unsure = [Sign::Unclear, Sign::NotInCatalogue, Sign::ToolChanged, Sign::Destructive]
@@ -86,6 +87,10 @@ impl Case<'_> {
         let declared = self.signs.has(Sign::Declared);
         // What was not understood may send as well.
         let sends = matches!(self.act.operation, Operation::Send | Operation::Unknown);
+        // A ticket with a key in it shows the key to all who read tickets.
+        if secret && (self.act.operation, self.act.resource) == (Operation::Write, Resource::Task) {
+            return RiskLevel::High;
+        }
         if !sends || !(secret || personal || listed || declared) {
             return RiskLevel::Low;
         }

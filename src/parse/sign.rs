@@ -13,6 +13,9 @@ macro_rules! signs {
             /// Every sign, in the order in which factors are listed.
             pub(crate) const ALL: &'static [Self] = &[ $( Self::$name ),+ ];
 
+            /// Their words in data files.
+            pub(crate) const WORDS: &'static [&'static str] = &[$( $word ),+];
+
             /// What it is called in `riskFactors`.
             pub(crate) const fn text(self) -> &'static str {
                 match self { $( Self::$name => $text ),+ }
@@ -65,6 +68,8 @@ signs! {
     PoisonedTool = "poisoned_tool", "the tool's description carries instructions to the agent";
     /// A tool whose maker says that it destroys.
     Destructive = "destructive", "the tool is declared destructive";
+    /// What a tool is was said by an operator.
+    OperatorSet = "operator_set", "an operator set what the tool is";
     /// A tool whose hints and name disagree.
     Contradiction = "contradiction", "the tool's hints contradict what it is";
     /// Production is named.

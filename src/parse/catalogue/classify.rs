@@ -136,8 +136,15 @@ impl Read {
             }
         }
         for act in &described.also {
-            self.because.push(ToolEvidence::new("description", text, capability(act)));
-            self.acts.push(Act { is_entailed: true, ..act.clone() });
+            let mut act = Act { is_entailed: true, ..act.clone() };
+            if let Some(first) = self.acts.first()
+                && act.resource == Resource::Unknown
+            {
+                // "Archives the projects and deletes the originals": what the tool is about.
+                (act.resource, act.noun) = (first.resource, first.noun.clone());
+            }
+            self.because.push(ToolEvidence::new("description", text, capability(&act)));
+            self.acts.push(act);
         }
         match agrees {
             Some(true) => self.confidence = self.confidence.max(0.95),

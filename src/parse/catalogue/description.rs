@@ -7,6 +7,8 @@ use crate::parse::language;
 use crate::parse::lexicon::{Form, Function, Lexicon};
 use crate::parse::reading::Act;
 
+use super::beside;
+
 /// What the description asks for: the acts of its first sentence, whether a verb
 /// opens it, and what else it does besides.
 #[derive(Debug, Default)]
@@ -24,6 +26,7 @@ pub(super) fn read(description: &str, lexicon: &Lexicon) -> Described {
         let (asked, is_verb) = asked(first, lexicon);
         described.acts = acts(&asked, lexicon);
         described.is_verb = is_verb;
+        described.also = beside::acts(first, lexicon);
     }
     for sentence in sentences.take(MOST_SENTENCES) {
         let lower = sentence.to_ascii_lowercase();
@@ -36,11 +39,12 @@ pub(super) fn read(description: &str, lexicon: &Lexicon) -> Described {
                 .also
                 .extend(acts.take(1).filter(|act| !matches!(act.operation, Operation::Read | Operation::Unknown)));
         }
+        described.also.extend(beside::acts(sentence, lexicon));
     }
     described
 }
 
-fn acts(sentence: &str, lexicon: &Lexicon) -> Vec<Act> {
+pub(super) fn acts(sentence: &str, lexicon: &Lexicon) -> Vec<Act> {
     let lower = sentence.to_ascii_lowercase();
     language::read(sentence, &lower, lexicon).reading.acts.into_iter().filter(|act| !act.is_unknown()).collect()
 }
@@ -59,14 +63,7 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
 
 /// The sentence as a request: "This tool sends an email" is "send an email".
 fn asked(sentence: &str, lexicon: &Lexicon) -> (String, bool) {
-    let mut rest = sentence.trim_start_matches(|c: char| !c.is_alphanumeric());
-    loop {
-        let lower = rest.to_ascii_lowercase();
-        let opening =
-            tools().openings.iter().filter(|opening| opens_with(&lower, opening)).map(|opening| opening.len()).max();
-        let Some(length) = opening else { break };
-        rest = rest.get(length..).unwrap_or("").trim_start();
-    }
+    let rest = opened(sentence);
     let (first, tail) = rest.split_at(rest.find(|c: char| !c.is_alphabetic()).unwrap_or(rest.len()));
     let first = first.to_lowercase();
     match lexicon.word(&first).and_then(|entry| entry.verb) {
@@ -76,6 +73,18 @@ fn asked(sentence: &str, lexicon: &Lexicon) -> (String, bool) {
             (format!("{verb}{}", tail.replace('`', "")), true)
         }
         None => (rest.replace('`', ""), false),
+    }
+}
+
+/// The sentence behind what only opens it.
+pub(super) fn opened(sentence: &str) -> &str {
+    let mut rest = sentence.trim_start_matches(|c: char| !c.is_alphanumeric());
+    loop {
+        let lower = rest.to_ascii_lowercase();
+        let opening =
+            tools().openings.iter().filter(|opening| opens_with(&lower, opening)).map(|opening| opening.len()).max();
+        let Some(length) = opening else { return rest };
+        rest = rest.get(length..).unwrap_or("").trim_start();
     }
 }
 

@@ -133,6 +133,16 @@ impl Entry {
         &self.classification
     }
 
+    /// Whether a call by this name is one of the tool: behind its server, in each form that a call may use.
+    pub(super) fn answers_to(&self, name: &str) -> bool {
+        let Some(server) = self.server.as_deref() else { return *self.name == *name };
+        let rest = name.strip_suffix(&*self.name).unwrap_or("");
+        match rest.strip_suffix("__") {
+            Some(rest) => rest == server || rest.strip_prefix("mcp__") == Some(server),
+            None => rest.strip_suffix(['.', '/', ':']) == Some(server),
+        }
+    }
+
     /// Every form of its name that a call may use.
     pub(super) fn names(&self) -> Vec<Box<str>> {
         let name = &self.name;
@@ -173,9 +183,15 @@ fn as_set(acts: &[Act], set: &ToolOverride) -> Vec<Act> {
         act.sure = act.sure.max(0.95);
         if let Some(level) = set.risk {
             act.risk = Some(level);
-            act.signs = crate::parse::sign::Signs::default();
+            // What a definition says to the agent stays to be seen, though it raises nothing any more.
+            let kept = [Sign::PoisonedTool, Sign::Contradiction].into_iter().filter(|sign| act.signs.has(*sign));
+            act.signs = kept.fold(crate::parse::sign::Signs::default(), |mut signs, sign| {
+                signs.add(sign);
+                signs
+            });
             act.is_set = true;
         }
+        act.signs.add(Sign::OperatorSet);
     }
     acts
 }
@@ -201,9 +217,11 @@ fn classification(
     let verdict = Verdict::of(&reading);
     let mut because = read.because.clone();
     if let Some(set) = set {
-        let risk = set.risk.map_or_else(String::new, |risk| format!(" at {risk}"));
         let capabilities: Vec<&str> = set.capabilities.iter().map(Capability::as_str).collect();
-        because.push(ToolEvidence::new("override", set.reason.as_str(), format!("{}{risk}", capabilities.join(", "))));
+        let risk = set.risk.map(|risk| format!("at {risk}"));
+        let parts = [Some(capabilities.join(", ")).filter(|named| !named.is_empty()), risk];
+        let given: Vec<String> = parts.into_iter().flatten().collect();
+        because.push(ToolEvidence::new("override", set.reason.as_str(), given.join(" ")));
     }
     ToolClassification {
         name: name.to_owned(),

@@ -59,7 +59,9 @@ pub(super) fn definitions<'v>(value: &'v Value, server: Option<&'v str>) -> Resu
         check_name("server", server)?;
     }
     let mut found = Vec::new();
-    gather(unwrapped(value), None, server, &mut found)?;
+    let list = unwrapped(value);
+    expect_tools(value, list)?;
+    gather(list, None, server, &mut found)?;
     let mut names = HashSet::new();
     for definition in &found {
         if !names.insert(definition.name) {
@@ -82,6 +84,35 @@ fn unwrapped(value: &Value) -> &Value {
     let value = value.get("result").filter(|_| !inside(value, "name")).unwrap_or(value);
     value.get("tools").filter(|tools| tools.is_array()).unwrap_or(value)
 }
+
+/// Says what a message is that holds no tools: a server's error, or an answer to something else.
+fn expect_tools(whole: &Value, list: &Value) -> Result<(), Error> {
+    const EXPECTED: &str = "expected a tools/list result, a list of tools, or functionDeclarations";
+    let Value::Object(fields) = list else { return Ok(()) };
+    if TOOL_KEYS.iter().any(|key| fields.contains_key(*key)) {
+        return Ok(());
+    }
+    if let Some(error) = whole.get("error").filter(|error| !error.is_null()) {
+        let said = error.get("message").and_then(Value::as_str).or_else(|| error.as_str()).unwrap_or("");
+        let said = if said.is_empty() { String::new() } else { format!(" {}", shown(said)) };
+        return Err(Error::input("tools", format!("the server answered with an error{said}; {EXPECTED}")));
+    }
+    let found = match fields.get("tools") {
+        Some(_) => "`tools` is no list".to_owned(),
+        None if fields.is_empty() => "an empty object".to_owned(),
+        None => {
+            let keys: Vec<String> = fields.keys().take(MOST_KEYS_SHOWN).map(|key| shown(key)).collect();
+            format!("an object with {}", keys.join(", "))
+        }
+    };
+    Err(Error::input("tools", format!("{EXPECTED}; found {found}")))
+}
+
+/// Keys of which a definition, or what holds definitions, has one.
+const TOOL_KEYS: &[&str] =
+    &["name", "function", "functionDeclarations", "function_declarations", "type", "description"];
+/// Keys of a message without tools that an error names.
+const MOST_KEYS_SHOWN: usize = 5;
 
 fn gather<'v>(
     value: &'v Value,

@@ -13,9 +13,11 @@
 //! | `load.rs` | the forms of definitions, and their limits |
 //! | `classify.rs` | from a definition to acts |
 //! | `description.rs` | what a description says that the tool does |
+//! | `beside.rs` | the further verbs of its sentences |
 //! | `poison.rs` | descriptions that speak to the agent |
 //! | `entry.rs` | one tool's state: accepted, changed, pinned, overridden |
 
+mod beside;
 mod classify;
 mod description;
 mod entry;
@@ -33,6 +35,10 @@ use super::format::{Known, Through};
 use super::lexicon::Lexicon;
 use super::reading::Act;
 use entry::Entry;
+
+fn unknown(name: &str) -> Error {
+    Error::input("name", format!("there is no tool {} in the catalogue", load::shown(name)))
+}
 
 /// The tools that are known by name.
 #[derive(Debug, Clone, Default)]
@@ -135,22 +141,54 @@ impl Catalogue {
         server: Option<&str>,
         change: impl FnOnce(&Entry) -> Result<Entry, Error>,
     ) -> Result<(Self, ToolClassification), Error> {
+        let place = self.place(name, server)?;
         let mut entries = self.entries.clone();
-        let mut named =
-            entries.iter_mut().filter(|entry| entry.name() == name && (server.is_none() || entry.server() == server));
-        let entry = match (named.next(), named.next()) {
-            (Some(entry), None) => entry,
-            (None, _) => {
-                return Err(Error::input("name", format!("there is no tool {} in the catalogue", load::shown(name))));
-            }
-            (Some(_), Some(_)) => {
-                let message = format!("several servers have a tool {}; expected which", load::shown(name));
-                return Err(Error::input("server", message));
-            }
-        };
+        let Some(entry) = entries.get_mut(place) else { return Err(unknown(name)) };
         *entry = Arc::new(change(entry)?);
         let classification = entry.classification().clone();
         Ok((Self::of(entries), classification))
+    }
+
+    /// The one tool of that name, by any form in which a call may name it.
+    fn place(&self, name: &str, server: Option<&str>) -> Result<usize, Error> {
+        let places = |fits: &dyn Fn(&Entry) -> bool| -> Vec<usize> {
+            self.entries.iter().enumerate().filter(|(_, entry)| fits(entry)).map(|(place, _)| place).take(2).collect()
+        };
+        let of_server = |entry: &Entry| server.is_none() || entry.server() == server;
+        let mut named = places(&|entry| entry.name() == name && of_server(entry));
+        if named.is_empty() {
+            named = places(&|entry| entry.answers_to(name) && of_server(entry));
+        }
+        match (named.as_slice(), server) {
+            ([place], _) => Ok(*place),
+            ([_, ..], _) => {
+                let message = format!("several servers have a tool {}; expected which", load::shown(name));
+                Err(Error::input("server", message))
+            }
+            ([], Some(given)) => {
+                let elsewhere = self.entries.iter().find(|entry| entry.name() == name || entry.answers_to(name));
+                Err(elsewhere.map_or_else(
+                    || unknown(name),
+                    |entry| {
+                        let known = entry.server().map_or_else(
+                            || "was loaded without a server".to_owned(),
+                            |known| format!("is one of the server {}", load::shown(known)),
+                        );
+                        let message = format!("the tool {} {known}, not of {}", load::shown(name), load::shown(given));
+                        Error::input("server", message)
+                    },
+                ))
+            }
+            ([], None) => Err(unknown(name)),
+        }
+    }
+
+    /// The catalogue without one tool.
+    pub(crate) fn removed(&self, name: &str, server: Option<&str>) -> Result<(Self, ToolClassification), Error> {
+        let place = self.place(name, server)?;
+        let mut entries = self.entries.clone();
+        let entry = entries.remove(place);
+        Ok((Self::of(entries), entry.classification().clone()))
     }
 
     fn of(entries: Vec<Arc<Entry>>) -> Self {

@@ -156,7 +156,10 @@ const KINDS: [Kind; 256] = {
 
 /// Whether the text before a mark ends in a word for a secret: told by the word's last letters.
 fn ends_in_secret(before: &[u8]) -> bool {
-    let end = before.iter().rposition(|byte| !matches!(byte, b'"' | b'\'' | b' ' | b'\t')).map_or(0, |last| last + 1);
+    let end = before
+        .iter()
+        .rposition(|byte| !matches!(byte, b'"' | b'\'' | b' ' | b'\t' | b']' | b')'))
+        .map_or(0, |last| last + 1);
     let ends = |word: &[u8]| {
         end.checked_sub(word.len())
             .and_then(|start| before.get(start..end))
@@ -166,7 +169,7 @@ fn ends_in_secret(before: &[u8]) -> bool {
 }
 
 /// Ends of the words that name a secret in the patterns' forms.
-const ENDINGS: [&[u8]; 16] = [
+const ENDINGS: [&[u8]; 21] = [
     b"key",
     b"token",
     b"secret",
@@ -182,6 +185,11 @@ const ENDINGS: [&[u8]; 16] = [
     b"cvc",
     b"otp",
     b"ation",
+    b"auth",
+    b"sig",
+    b"ature",
+    b"pass",
+    b"jwt",
     b"cookie",
 ];
 /// Fewest digits of a text that a number of any kind can stand in.

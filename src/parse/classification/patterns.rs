@@ -38,7 +38,7 @@ impl Pattern {
         for found in self.form.captures_iter(text).take(MOST_MATCHES) {
             let Some(value) = found.get(1).or_else(|| found.get(0)) else { continue };
             let part_of_more = self.look == Look::Digits && goes_on(text, value.start(), value.end());
-            let value = value.as_str();
+            let value = value.as_str().trim_matches('_');
             if part_of_more && self.check != Some(Check::Iban)
                 || !self.check.is_none_or(|check| checks::passes(check, value))
             {
@@ -137,7 +137,8 @@ static GROUPS: LazyLock<Vec<Group>> = LazyLock::new(|| {
 impl Pattern {
     fn read(text: &PatternText) -> Option<Self> {
         // Of ASCII letters and digits alone: that is what these numbers and keys are made of.
-        let form = Regex::new(&text.form.replace(r"\b", r"(?-u:\b)").replace(r"\d", "[0-9]")).ok()?;
+        // In a name a `_` parts words as well: "delete_ghp_...".
+        let form = Regex::new(&text.form.replace(r"\b", r"(?-u:\b|_)").replace(r"\d", "[0-9]")).ok()?;
         Some(Self {
             form,
             look: text.look,

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::dangers::{holds, items};
+use crate::model::RiskLevel;
 
 /// The path in lower case with `//`, `/./` and `..` resolved and the home written `~`.
 pub(super) fn resolved(path: &str) -> Cow<'_, str> {
@@ -45,6 +46,7 @@ pub(super) fn is_secret(path: &str) -> bool {
     }
     SECRET_PARTS.as_ref().is_some_and(|parts| parts.is_match(&path))
         || holds("secret_names", name)
+        || name.strip_prefix(".env.").is_some_and(|kind| !holds("public_env", kind))
         || has_path_shape(&path) && items("secret_endings").iter().any(|ending| has_ending(name, ending))
         || has_ending(name, "pem") && !["cert", "chain", "ca.", "ca-"].iter().any(|public| name.contains(public))
         || path.contains("/proc/") && (path.ends_with("/environ") || path.ends_with("/mem"))
@@ -68,6 +70,21 @@ pub(super) fn is_system(path: &str) -> bool {
         || path.starts_with("/e")
             && path.contains(WILD)
             && path.split('/').nth(1).is_some_and(|first| could_be(first, "etc"))
+}
+
+/// Whether what stands there runs unasked: hooks, what is started with a session, an agent's settings (HIGH), or what a
+/// build carries out (MEDIUM).
+pub(super) fn runs_later(path: &str) -> Option<RiskLevel> {
+    if !path.contains(['/', '.']) {
+        return None;
+    }
+    let path = resolved(path).to_ascii_lowercase();
+    let fits = |parts: &LazyLock<Option<Regex>>| parts.as_ref().is_some_and(|parts| parts.is_match(&path));
+    match () {
+        () if fits(&HOOK_PARTS) => Some(RiskLevel::High),
+        () if fits(&BUILD_PARTS) => Some(RiskLevel::Medium),
+        () => None,
+    }
 }
 
 /// A place that anyone may write to, or where what was just fetched lies: no home of a program.
@@ -108,10 +125,14 @@ fn may_be_place(path: &str) -> bool {
 }
 
 /// The parts as one pattern, so that a path is gone through once.
-static SECRET_PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let parts: Vec<String> = items("secret_parts").iter().map(|part| regex::escape(part)).collect();
+static SECRET_PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| any_of("secret_parts"));
+static HOOK_PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| any_of("hook_parts"));
+static BUILD_PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| any_of("build_parts"));
+
+fn any_of(list: &str) -> Option<Regex> {
+    let parts: Vec<String> = items(list).iter().map(|part| regex::escape(part)).collect();
     Regex::new(&parts.join("|")).ok()
-});
+}
 
 /// A wildcard or a variable where secrets lie reaches them.
 fn is_wild_secret(path: &str) -> bool {

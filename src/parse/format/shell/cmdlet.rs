@@ -67,6 +67,17 @@ impl Shell<'_, '_> {
             act.risk = Some(RiskLevel::Low);
             act.signs.add(Sign::DryRun);
         }
+        let value = |parameter: &str| {
+            let mut words = arguments.texts.iter().skip_while(|flag| !flag.eq_ignore_ascii_case(parameter));
+            words.nth(1).map(|value| super::base_name(value))
+        };
+        if verb == "start" && arguments.texts.iter().any(|word| self.downloads.contains(super::base_name(word))) {
+            act.risk = Some(RiskLevel::High);
+            act.signs.add(Sign::Downloaded);
+        }
+        if noun == "webrequest" || noun == "restmethod" || noun == "bitstransfer" {
+            self.downloads.extend(value("-outfile").or_else(|| value("-destination")).map(str::to_owned));
+        }
         if noun == "webrequest" || noun == "restmethod" {
             let sends = has(&["-body", "-infile", "post", "put", "patch", "delete"]);
             act.operation = if sends { Operation::Send } else { Operation::Read };

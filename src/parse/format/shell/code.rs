@@ -22,6 +22,10 @@ impl Shell<'_, '_> {
             let act = Act::new("delete", "files", Resource::File, Operation::Delete, 0.7);
             self.reading.push(act.at_risk(RiskLevel::High).told_by(code));
         }
+        if has("code_empties") {
+            let act = Act::new("delete", "records", Resource::Database, Operation::Delete, 0.7);
+            self.reading.push(act.at_risk(RiskLevel::High).told_by(code));
+        }
         if has("code_sends") {
             self.sends = true;
             let act = Act::new("send", "data", Resource::Web, Operation::Send, 0.7);
@@ -53,6 +57,9 @@ impl Shell<'_, '_> {
             self.powershell(name, arguments, depth);
             return;
         }
+        for entry in dangers::parts("framework_code", name) {
+            self.framework_code(entry, arguments, depth);
+        }
         let versioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
         if dangers::holds("shells", name)
             || !dangers::holds("interpreters", name) && !dangers::holds("interpreters", versioned)
@@ -82,6 +89,19 @@ impl Shell<'_, '_> {
                 self.unclear("code", program);
                 self.awk(program, depth);
             }
+        }
+    }
+
+    /// `rails runner 'x'`, `artisan tinker --execute=x`: an entry `word:language`, and the code behind the word.
+    fn framework_code(&mut self, entry: &str, arguments: &[&str], depth: usize) {
+        let Some((word, language)) = entry.split_once(':') else { return };
+        let behind = arguments.iter().enumerate().find_map(|(place, argument)| match argument.split_once('=') {
+            Some((flag, code)) if flag == word && flag.starts_with('-') => Some(code),
+            _ if *argument == word => arguments.get(place + 1).copied(),
+            _ => None,
+        });
+        if let Some(code) = behind {
+            self.code(language, code, depth);
         }
     }
 
@@ -155,8 +175,12 @@ fn glued(argument: &str) -> Option<&str> {
 
 /// Whether code does nothing but compute and print: each name in it is known to be harmless.
 fn only_computes(code: &str) -> bool {
-    if code.contains(['`', '<', '>', '$', '|', '&']) || !code.contains('(') || code.len() > LONGEST_HARMLESS {
+    if code.contains(['`', '<', '>', '$', '|', '&']) || code.len() > LONGEST_HARMLESS {
         return false;
+    }
+    if !code.contains('(') {
+        // "1+1"
+        return code.bytes().any(|byte| byte.is_ascii_digit()) && !code.bytes().any(|byte| byte.is_ascii_alphabetic());
     }
     let bare = without_literals(code);
     let mut names = bare.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|name| !name.is_empty()).peekable();

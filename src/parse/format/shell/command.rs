@@ -88,7 +88,11 @@ impl Shell<'_, '_> {
             self.container(own.texts, depth);
         }
         let Some((inner, rule)) = inner else {
+            let before = self.reading.acts.len();
             self.known(name, program, arguments, depth);
+            if outer.is_listed {
+                self.takes_all_listed(before);
+            }
             return None;
         };
         if let Some(rule) = rule {
@@ -110,6 +114,7 @@ impl Shell<'_, '_> {
             let act = Act::new("delete", "files", Resource::File, Operation::Delete, 0.9);
             self.reading.push(act.at_risk(RiskLevel::High).marked(Sign::Bulk).told_by(name));
         }
+        outer.is_listed |= dangers::holds("listers", name);
         match inner {
             Inner::Rest(place) => {
                 if outer.is_root && arguments.texts.get(place).is_some_and(|word| word.starts_with('!')) {
@@ -132,11 +137,31 @@ impl Shell<'_, '_> {
         }
     }
 
+    /// `redis-cli --scan | xargs redis-cli del`: whatever is listed goes.
+    fn takes_all_listed(&mut self, before: usize) {
+        for act in self.reading.acts.iter_mut().skip(before) {
+            let is_kept = matches!(act.resource, Resource::Database | Resource::Credential | Resource::Account);
+            if act.operation == Operation::Delete && is_kept {
+                act.risk = act.risk.max(Some(RiskLevel::High));
+                act.signs.add(Sign::Bulk);
+            }
+        }
+    }
+
     /// A program of the table that runs no other, or does more than that.
     fn known(&mut self, name: &str, program: &Program, arguments: View<'_>, depth: usize) {
-        if let Some(target) = arguments.texts.iter().find(|argument| {
-            !argument.starts_with('-') && argument.contains(['/', '.', '@', ':']) && !self.shows_secret(argument)
-        }) {
+        if let Some(disk) =
+            arguments.texts.iter().find_map(|argument| argument.strip_prefix("of=")).filter(|_| name == "dd")
+        {
+            self.reading.facts.note_target(disk);
+        }
+        let mut plain = arguments.texts.iter().filter(|argument| !argument.starts_with('-'));
+        if dangers::holds("pattern_first", name) && plain.clone().nth(1).is_some() {
+            plain.next();
+        }
+        if let Some(target) =
+            plain.find(|argument| argument.contains(['/', '.', '@', ':']) && !self.shows_secret(argument))
+        {
             self.reading.facts.note_target(target);
         }
         let is_client = program
@@ -146,6 +171,11 @@ impl Shell<'_, '_> {
         if is_client && program.subcommand(arguments.texts).is_none() && self.statements(arguments.texts) {
             return;
         }
+        if dangers::parts("sql_callers", name).iter().any(|sub| arguments.texts.first() == Some(&sub.as_str())) {
+            // The program's own, with a client of a database behind it: `wrangler d1 execute x --command "..."`.
+            self.statements(arguments.texts);
+        }
+        self.carried(name, arguments, depth);
         let mut acts = Invocation { program, arguments: arguments.texts, lexicon: self.lexicon }.acts(name);
         if let Some(requested) = self.requested(name, program, arguments.texts) {
             // What the request does stands in it; what the table says of files stays.
@@ -160,6 +190,18 @@ impl Shell<'_, '_> {
         self.embedded(name, arguments, depth);
         if matches!(name, "docker" | "podman" | "nerdctl") {
             self.container(arguments.texts, depth);
+        }
+    }
+
+    /// `php artisan migrate`, `npx prisma migrate reset`: a framework's own program behind what runs it.
+    fn carried(&mut self, name: &str, arguments: View<'_>, depth: usize) {
+        if !dangers::holds("framework_carriers", name) {
+            return;
+        }
+        let mut words = arguments.texts.iter().take(MOST_CARRIED);
+        if let Some(place) = words.position(|word| dangers::holds("frameworks", base_name(word))) {
+            // INVARIANT: no framework carries another, and fewer words are left, so this ends.
+            self.command(arguments.from(place), depth);
         }
     }
 
@@ -234,6 +276,8 @@ impl Shell<'_, '_> {
 #[derive(Default)]
 pub(super) struct Outer {
     pub is_root: bool,
+    /// What a list brings is put behind its arguments.
+    pub is_listed: bool,
     /// A command was looked for among an unknown program's arguments.
     pub carried: bool,
 }
@@ -282,5 +326,7 @@ const MOST_EMBEDDED: usize = 64;
 const LONGEST_NAME: usize = 64;
 /// Files of one command that are kept in mind.
 const MOST_WRITTEN: usize = 8;
+/// Words among which a framework's program is looked for.
+const MOST_CARRIED: usize = 6;
 /// Arguments that a container's first program is read with.
 const MOST_ENTRY: usize = 8;

@@ -20,10 +20,33 @@ impl Shell<'_, '_> {
                 self.unclear("network_shell", argument);
             }
         }
-        self.variables(&lower, texts);
+        self.asks_with_output(&lower, arguments);
+        if texts.iter().any(|flag| {
+            flag.starts_with('-') && dangers::parts("become_flags", &lower).iter().any(|known| known == flag)
+        }) {
+            let act = Act::new("run", "as_root", Resource::System, Operation::Execute, 0.8).at_risk(RiskLevel::High);
+            self.reading.push(act.marked(Sign::Administrator).told_by(name));
+        }
+        self.variables(&lower, texts, depth);
         self.writes(&lower, texts);
         self.uploads(&lower, arguments);
         self.controls(&lower, texts);
+    }
+
+    /// `dig $(whoami).x.example`: what another command prints goes out as a part of a name.
+    fn asks_with_output(&mut self, name: &str, arguments: View<'_>) {
+        if !arguments.is_dynamic() || !dangers::holds("name_askers", name) {
+            return;
+        }
+        let names = arguments.words.iter().find(|word| {
+            let host = word.text.split_once("://").map_or(word.text.as_str(), |(_, rest)| rest);
+            word.dynamic && host.split('/').next().is_some_and(|host| host.contains("$."))
+        });
+        if let Some(word) = names {
+            self.sends = true;
+            let act = Act::new("send", "output", Resource::Network, Operation::Send, 0.7).at_risk(RiskLevel::High);
+            self.reading.push(act.marked(Sign::Outside).told_by(&word.text));
+        }
     }
 
     /// Assignments before a command that make it run something else.
@@ -41,6 +64,7 @@ impl Shell<'_, '_> {
         let flags = dangers::parts("escape_flags", name);
         let parts = dangers::parts("escape_parts", name);
         let commands = dangers::parts("command_flags", name);
+        let glued = dangers::parts("glued_commands", name);
         for (place, argument) in arguments.iter().enumerate() {
             let (flag, value) = match argument.split_once('=') {
                 Some((flag, value)) => (flag, Some(value)),
@@ -56,6 +80,11 @@ impl Shell<'_, '_> {
                 } else if let Some((_, command)) = argument.split_once('!') {
                     self.line(command, depth + 1);
                 }
+            }
+            let glued = glued.iter().filter_map(|flag| argument.strip_prefix(flag.as_str()));
+            for command in glued.filter(|command| command.contains(char::is_whitespace)) {
+                self.unclear("code", command);
+                self.line(command, depth + 1);
             }
             if commands.iter().any(|known| known == flag)
                 && let Some(text) = value.or_else(|| arguments.get(place + 1).copied())
@@ -99,7 +128,15 @@ impl Shell<'_, '_> {
         }
     }
 
-    fn variables(&mut self, name: &str, arguments: &[&str]) {
+    fn variables(&mut self, name: &str, arguments: &[&str], depth: usize) {
+        if dangers::holds("shell_setters", name) {
+            // `make SHELL='sh -c "rm x"'`: a shell with a command of its own.
+            let shells = arguments.iter().filter_map(|argument| argument.strip_prefix("SHELL="));
+            for shell in shells.filter(|shell| shell.contains(char::is_whitespace)) {
+                self.unclear("code", shell);
+                self.line(shell, depth + 1);
+            }
+        }
         let sets = dangers::holds("variable_setters", name);
         if sets && arguments.iter().any(|argument| is_assignment(argument) && is_hostile_variable(argument)) {
             self.unclear("environment", name);
@@ -191,9 +228,24 @@ fn is_hostile_variable(assignment: &str) -> bool {
         return value.contains(|c: char| c.is_alphanumeric() || c == '/');
     }
     let name = name.to_ascii_lowercase();
+    if name == "path" && only_adds_to_path(value) || dangers::holds("usual_viewers", value) && !name.starts_with("ld_")
+    {
+        return false;
+    }
     dangers::holds("hostile_variables", &name)
         || dangers::items("hostile_variable_starts").iter().any(|start| name.starts_with(start.as_str()))
         || dangers::items("hostile_variable_ends").iter().any(|end| name.ends_with(end.as_str()))
+}
+
+/// `$PATH:/usr/local/bin`: what was there stays, and nobody else may write to what comes with it.
+fn only_adds_to_path(value: &str) -> bool {
+    let is_old = |part: &str| matches!(part, "$PATH" | "${PATH}");
+    value.split(':').any(is_old)
+        && value.split(':').all(|part| {
+            is_old(part)
+                || part.starts_with(['/', '~']) && !part.contains('$') && !place::is_open_to_all(part)
+                || part.starts_with("$HOME/")
+        })
 }
 
 fn names_secret_variable(word: &str) -> bool {

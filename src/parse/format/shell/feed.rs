@@ -24,7 +24,10 @@ impl Shell<'_, '_> {
                 self.piped_program(place, applier);
             }
         }
-        let Some((name, arguments)) = fed_program(view) else { return };
+        let Some((name, arguments)) = self.fed_program(view) else {
+            self.hands_on(command.feed, view);
+            return;
+        };
         let texts = command.texts.iter().map(|text| text.text.clone());
         if dangers::holds("sql_clients", &name) {
             let piped = piped(script, place).map(|(text, _)| text);
@@ -70,6 +73,16 @@ impl Shell<'_, '_> {
                 self.told(&name, &text, is_shell, depth);
             }
             (..) => self.piped_program(place, &name),
+        }
+    }
+
+    /// `tar c . | ssh host 'cat > x'`: what is piped into a program on another machine leaves this one.
+    fn hands_on(&mut self, feed: Feed, view: View<'_>) {
+        let is_remote = view.texts.first().is_some_and(|word| dangers::holds("remote_shells", base_name(word)));
+        if is_remote && feed != Feed::None {
+            self.sends = true;
+            let act = Act::new("send", "data", Resource::File, Operation::Send, 0.7).at_risk(RiskLevel::Medium);
+            self.reading.push(act.told_by("|"));
         }
     }
 
@@ -187,6 +200,11 @@ impl Shell<'_, '_> {
             let act = Act::new("delete", "records", Resource::Database, Operation::Delete, 0.8);
             self.reading.push(act.at_risk(RiskLevel::High).told_by(text));
         }
+        if only_looks(text) {
+            let act = Act::new("query", "documents", Resource::Database, Operation::Read, 0.8);
+            self.reading.push(act.at_risk(RiskLevel::Low).told_by(text));
+            return;
+        }
         self.absorb_statement(sql::read_anyway(text));
     }
 
@@ -197,6 +215,25 @@ impl Shell<'_, '_> {
     }
 }
 
+/// `db.products.find({a: 1}).limit(3)`: calls of a document store of which each only looks.
+fn only_looks(text: &str) -> bool {
+    let text = text.trim().trim_end_matches(';');
+    if !text.starts_with("db.") || text.contains([';', '$', '=', '\n', '`']) || text.len() > LONGEST_LOOK {
+        return false;
+    }
+    let mut pieces: Vec<&str> = text.split('(').collect();
+    pieces.pop();
+    // What stands before each bracket is the name of what is called.
+    !pieces.is_empty()
+        && pieces.iter().all(|piece| {
+            let name = piece.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or("");
+            name.is_empty() && piece.trim_end().ends_with('(') || dangers::holds("document_reads", name)
+        })
+}
+
+/// Longest text that is looked at for calls that only look, in bytes.
+const LONGEST_LOOK: usize = 512;
+
 /// What is piped into the command, and whether a decoder stands before it.
 pub(super) fn piped(script: &Script, place: usize) -> Option<(String, bool)> {
     let Feed::From(before) = script.commands.get(place)?.feed else { return None };
@@ -205,31 +242,60 @@ pub(super) fn piped(script: &Script, place: usize) -> Option<(String, bool)> {
     Some((text, output::is_decoder(base_name(&program.text))))
 }
 
-/// The program that is fed, behind its wrappers, in lower case.
-fn fed_program(view: View<'_>) -> Option<(String, View<'_>)> {
-    let skip = view
-        .texts
-        .iter()
-        .take_while(|word| {
-            super::is_assignment(word)
-                || word.starts_with('-')
-                || word.bytes().all(|byte| byte.is_ascii_digit())
-                || dangers::holds("wrappers", base_name(word))
-        })
-        .count();
-    let mut program = view.from(skip);
-    if dangers::holds("remote_wrappers", base_name(program.texts.first()?)) {
-        // "ssh host bash" hands on what it is fed.
-        let inner = program.texts.iter().take(MOST_WRAPPED).position(|word| {
-            dangers::holds("shells", base_name(word)) || dangers::holds("sql_clients", base_name(word))
-        });
-        program = program.from(inner?);
+impl Shell<'_, '_> {
+    /// The program that is fed, behind its wrappers, in lower case.
+    fn fed_program<'w>(&self, view: View<'w>) -> Option<(String, View<'w>)> {
+        let skip = view
+            .texts
+            .iter()
+            .take_while(|word| {
+                super::is_assignment(word)
+                    || word.starts_with('-')
+                    || word.bytes().all(|byte| byte.is_ascii_digit())
+                    || dangers::holds("wrappers", base_name(word))
+            })
+            .count();
+        let mut program = view.from(skip);
+        if dangers::holds("remote_wrappers", base_name(program.texts.first()?)) {
+            // "ssh host bash" hands on what it is fed.
+            let inner = program.texts.iter().take(MOST_WRAPPED).position(|word| {
+                dangers::holds("shells", base_name(word)) || dangers::holds("sql_clients", base_name(word))
+            });
+            match inner {
+                Some(inner) => program = program.from(inner),
+                // "ssh host" alone runs what it is fed.
+                None if self.names_host_alone(program.texts) => {
+                    return Some(("sh".to_owned(), program.from(usize::MAX)));
+                }
+                None => return None,
+            }
+        }
+        let name = base_name(program.texts.first()?).to_ascii_lowercase();
+        let unversioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let known =
+            if dangers::holds("interpreters", &name) || dangers::holds("shells", &name) { &name } else { unversioned };
+        Some((known.to_owned(), program.from(1)))
     }
-    let name = base_name(program.texts.first()?).to_ascii_lowercase();
-    let unversioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let known =
-        if dangers::holds("interpreters", &name) || dangers::holds("shells", &name) { &name } else { unversioned };
-    Some((known.to_owned(), program.from(1)))
+
+    /// Whether a remote shell is given a host and no command.
+    fn names_host_alone(&self, words: &[&str]) -> bool {
+        let Some((&name, arguments)) = words.split_first() else { return false };
+        let name = base_name(name);
+        let Some(program) = self.lexicon.programs.get(name).filter(|_| dangers::holds("remote_shells", name)) else {
+            return false;
+        };
+        let mut plain = 0;
+        let mut skip = false;
+        for argument in arguments.iter().take(MOST_WRAPPED) {
+            if std::mem::take(&mut skip) {
+                continue;
+            }
+            let is_flag = argument.starts_with('-') && argument.len() > 1;
+            skip = is_flag && program.takes_value(argument);
+            plain += usize::from(!is_flag);
+        }
+        plain == 1
+    }
 }
 
 /// Arguments of an interpreter among which its script is looked for.

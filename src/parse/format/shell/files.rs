@@ -47,6 +47,9 @@ impl Shell<'_, '_> {
         }
         if place::is_system(text) {
             self.system_write(text);
+        } else if let Some(level) = place::runs_later(text) {
+            let act = Act::new("write", "hook", Resource::Config, Operation::Write, 0.8);
+            self.reading.push(act.at_risk(level).named_by(text));
         }
         let is_config = path.starts_with("/etc/") || place::is_system(&path) && !path.starts_with('/');
         let mut act = Act::new("write", "file", Resource::File, Operation::Write, 0.9);

@@ -87,7 +87,7 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
         let has_subcommand =
             || lexicon.programs.get(first).is_some_and(|program| program.subcommand(&arguments).is_some());
         return is_english == 0 && (arguments.iter().any(looks_technical) || has_subcommand())
-            || only_word && first.len() <= 4;
+            || only_word && (first.len() <= 4 || dangers::holds("lone_commands", first));
     }
     is_english == 0 || only_word || {
         // "aws s3 sync a b": no sentence begins with a program and its subcommand.
@@ -214,6 +214,7 @@ pub(super) fn is_long_switch(program: &str, word: &str) -> bool {
 fn is_script(line: &str) -> bool {
     line.contains("; do ") && line.contains("done")
         || line.starts_with("if ") && line.contains("; then ")
+        || line.starts_with("case ") && line.contains(" in") && line.contains(')') && line.ends_with("esac")
         || line.contains("(){")
         || line.contains("() {") && line.contains(';') && !line.contains("function")
 }

@@ -137,6 +137,7 @@ impl Invocation<'_> {
                     | "--no-preserve-root"
                     | "--all-namespaces"
             ) || argument.starts_with("--all-")
+                || matches!(*argument, "*" | ".*" | "**")
                 || is_forcing_cluster(argument) && !self.program.takes_value(argument)
         });
         for act in acts.iter_mut().filter(|act| act.operation == Operation::Delete && wide) {
@@ -169,6 +170,10 @@ impl Invocation<'_> {
     fn by_words(&self, plain: &[&str]) -> Option<Act> {
         let resource = self.program.resource?;
         let mut words: Vec<String> = Vec::new();
+        // "doctl compute droplet delete": a part of the cloud, not a deed.
+        let skip =
+            usize::from(plain.len() > 2 && plain.first().is_some_and(|first| dangers::holds("cloud_areas", first)));
+        let plain = plain.get(skip..).unwrap_or(&[]);
         for argument in plain.iter().take(4).filter(|argument| !argument.contains(['/', '.', '=', '_'])) {
             words.extend(name::words(argument));
         }

@@ -188,6 +188,9 @@ impl<'l, 'r> Shell<'l, 'r> {
             _ => false,
         };
         for target in &command.writes {
+            if place::is_secret(&target.text) {
+                self.note_kept(program.texts);
+            }
             self.redirect(target);
             if empties && !target.text.starts_with("/dev/") {
                 // Nothing is written over what stood there.

@@ -12,9 +12,21 @@ impl Shell<'_, '_> {
     /// Notes the secrets among a program's arguments.
     pub(super) fn note_secrets(&mut self, name: &str, arguments: &[&str]) {
         let mut tables: Option<(&[String], &[String])> = None;
+        let mut plain: Option<(bool, &[String])> = None;
         for (place, argument) in arguments.iter().enumerate() {
             if !argument.starts_with('-') {
                 self.note_variable(argument);
+                let (is_login, behind) = *plain.get_or_insert_with(|| {
+                    (dangers::holds("secret_logins", name), dangers::parts("secret_behind", name))
+                });
+                if is_login && let Some((_, login)) = argument.split_once('/').filter(|(user, _)| !user.is_empty()) {
+                    self.note_secret(login.rsplit_once('@').map_or(login, |(secret, _)| secret));
+                }
+                // A plain argument that is a secret by its place: `vault login x`.
+                let before = place.checked_sub(1).and_then(|before| arguments.get(before));
+                if before.is_some_and(|before| behind.iter().any(|word| word == before)) {
+                    self.note_secret(argument);
+                }
                 continue;
             }
             // Looked up for the first flag: many commands have none.
@@ -24,7 +36,14 @@ impl Shell<'_, '_> {
                 Some((flag, value)) => (flag, Some(value)),
                 None => (*argument, None),
             };
-            let is_secret = flags.iter().any(|known| known == flag)
+            // `login:-p` holds behind that subcommand alone.
+            let is_known = |known: &String| {
+                known == flag
+                    || known
+                        .split_once(':')
+                        .is_some_and(|(sub, known)| known == flag && arguments.first() == Some(&sub))
+            };
+            let is_secret = flags.iter().any(is_known)
                 || flag.len() > 4 && flag.starts_with("--") && dangers::holds("secret_options", flag);
             if is_secret {
                 if let Some(value) = joined.or_else(|| arguments.get(place + 1).copied()) {
@@ -38,15 +57,33 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// `DB_PASSWORD=x`
+    /// `DB_PASSWORD=x`, `$password="x"`
     pub(super) fn note_variable(&mut self, word: &str) {
-        if !word.starts_with(|c: char| c.is_ascii_uppercase()) {
-            return;
-        }
-        if let Some((name, value)) = assigned(word)
-            && dangers::items("secret_variables").iter().any(|part| name.contains(part.as_str()))
-        {
+        let Some((name, value)) = word.split_once('=') else { return };
+        if name.starts_with(|c: char| c.is_ascii_uppercase()) {
+            let is_secret = || dangers::items("secret_variables").iter().any(|part| name.contains(part.as_str()));
+            if assigned(word).is_some() && is_secret() {
+                self.note_secret(value);
+            }
+        } else if value.len() >= SHORT && dangers::holds("secret_assigned", name.trim_start_matches('$')) {
             self.note_secret(value);
+        }
+    }
+
+    /// What is written into a file that keeps secrets: `echo x > ~/.vault-token`.
+    pub(super) fn note_kept(&mut self, words: &[&str]) {
+        let is_printer = words.first().is_some_and(|first| matches!(base_name(first), "echo" | "printf"));
+        for text in words.iter().skip(1).filter(|text| is_printer && !text.starts_with('-')).take(MOST_WORDS) {
+            let mut parts = text.split_whitespace().take(MOST_WORDS).peekable();
+            let is_whole = !text.contains(char::is_whitespace);
+            while let Some(part) = parts.next() {
+                let (name, value) = part.split_once(['=', ':']).unwrap_or((part, ""));
+                if dangers::holds("secret_assigned", &name.to_ascii_lowercase()) {
+                    self.note_secret(if value.is_empty() { parts.peek().unwrap_or(&"") } else { value });
+                } else if is_whole {
+                    self.note_secret(if value.is_empty() { part } else { value });
+                }
+            }
         }
     }
 
@@ -84,7 +121,7 @@ impl Shell<'_, '_> {
         }
         if !dangers::holds("user_flags", flag) {
             self.note_secret(value);
-        } else if let Some((_, secret)) = value.split_once([':', '%']) {
+        } else if let Some((_, secret)) = value.split_once([':', '%', ',']) {
             self.note_secret(secret);
         }
     }

@@ -8,6 +8,11 @@ use crate::parse::sign::Sign;
 
 use super::{Shell, View, base_name};
 
+/// `host:path`, `rsync://host/x`; no drive of this machine.
+fn is_remote(target: &str) -> bool {
+    target.split_once(':').is_some_and(|(host, _)| host.len() > 1 && !host.contains('/') && !host.starts_with('-'))
+}
+
 impl Shell<'_, '_> {
     pub(super) fn uploads(&mut self, name: &str, arguments: View<'_>) {
         if !dangers::holds("senders", name) {
@@ -60,8 +65,11 @@ impl Shell<'_, '_> {
             }
         }
         if is_copy {
-            sends = arguments.texts.last().is_some_and(|last| last.contains(':'));
-            if !sends {
+            sends = arguments.texts.last().is_some_and(|last| is_remote(last));
+            if sends {
+                let act = Act::new("send", "files", Resource::File, Operation::Send, 0.7).at_risk(RiskLevel::Medium);
+                self.reading.push(act.marked(Sign::Outside).told_by(name));
+            } else {
                 files.clear();
             }
         }

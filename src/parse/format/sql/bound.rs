@@ -84,7 +84,7 @@ fn term_holds(term: Part<'_>, tree: &Tree, depth: usize) -> bool {
     let operator = term.token(middle).map_or("", |token| term.source.lower(token));
     let (left, right) = (term.of(left), term.of(right));
     match operator {
-        "=" | "<=" | ">=" | "<=>" | "==" | "like" | "ilike" | "is" if same(left, right) => true,
+        "=" | "<=" | ">=" | "<=>" | "==" | "like" | "ilike" | "is" if same(left, right, tree, 0) => true,
         // `LIKE '%'`
         "like" | "ilike" => right.token(0).is_some_and(|token| {
             right.source.kind(token) == Some(Kind::Text) && right.source.lower(token).bytes().all(|byte| byte == b'%')
@@ -165,13 +165,14 @@ fn is_comparison(term: Part<'_>, place: usize) -> bool {
     }
 }
 
-/// `a.id = a.id`
-fn same(left: Part<'_>, right: Part<'_>) -> bool {
-    left.len() == right.len()
-        && left.items.iter().zip(right.items).all(|(one, other)| {
-            one.group.is_none()
-                && other.group.is_none()
-                && left.source.lower(one.token) == right.source.lower(other.token)
+/// `a.id = a.id`, `coalesce(id, 0) = coalesce(id, 0)`
+fn same(left: Part<'_>, right: Part<'_>, tree: &Tree, depth: usize) -> bool {
+    depth <= DEEPEST
+        && left.len() == right.len()
+        && left.items.iter().zip(right.items).all(|(one, other)| match (one.group, other.group) {
+            (None, None) => left.source.lower(one.token) == right.source.lower(other.token),
+            (Some(one), Some(other)) => same(left.of(tree.group(one)), right.of(tree.group(other)), tree, depth + 1),
+            _ => false,
         })
 }
 

@@ -24,7 +24,9 @@ impl<'t> Reader<'_, 't> {
         } else {
             database("insert", "rows", Operation::Write)
         };
-        let act = if part.has("overwrite") { act.marked(Sign::Bulk) } else { act };
+        // What a `REPLACE` takes from a whole query goes over what stood there.
+        let replaces_all = part.is(0, "replace") && !["values", "value", "set"].iter().any(|word| part.has(word));
+        let act = if part.has("overwrite") || replaces_all { act.marked(Sign::Bulk) } else { act };
         self.push(act, part, Some(path));
         if part.has("returning") || part.has("output") {
             self.queries = true;

@@ -106,7 +106,9 @@ impl Shape<'_> {
             "copy" => self.copy(),
             "load" => self.is(1, "data") || self.is(1, "xml"),
             "values" => self.part.group(1).is_some(),
-            "call" => self.marked() && self.path(1).is_some_and(|next| self.part.group(next).is_some()),
+            "call" => {
+                self.calls(1) || self.marked() && self.path(1).is_some_and(|next| self.part.group(next).is_some())
+            }
             "exec" | "execute" => self.execute(),
             "set" => self.set(),
             "show" => {
@@ -204,7 +206,8 @@ impl Shape<'_> {
                     || self.starts_with_variable(place)
             });
             return literal && (self.marked() || list == 2)
-                || self.is_upper(0) && list == 2 && self.part.name(1).is_some();
+                || self.is_upper(0) && list == 2 && self.part.name(1).is_some()
+                || self.calls(1);
         };
         if from == 1 {
             return false;
@@ -232,6 +235,23 @@ impl Shape<'_> {
             return false;
         }
         self.is_upper(0) && self.is_upper(from) || self.closed || self.has_marks(after)
+    }
+
+    /// Whether a function is called there: its bracket stands close behind its name, and nothing of a sentence behind that.
+    fn calls(&self, place: usize) -> bool {
+        let Some((_, next)) = self.part.path(place) else { return false };
+        let (Some(name), Some(open)) =
+            (next.checked_sub(1).and_then(|last| self.part.token(last)), self.part.token(next))
+        else {
+            return false;
+        };
+        let is_close =
+            self.part.group(next).is_some() && !self.part.source.text(name, open).contains(char::is_whitespace);
+        let after = next + 1;
+        is_close
+            && (after >= self.part.len()
+                || self.part.kind(after) == Some(Kind::Symbol)
+                || self.is(after, "as") && after + 2 >= self.part.len())
     }
 
     /// Whether another statement begins there.
@@ -570,7 +590,8 @@ impl Shape<'_> {
             let name = path.last();
             ["xp_", "sp_"].iter().any(|start| name.starts_with(start))
         });
-        if own || self.is(1, "immediate") && self.part.kind(2) != Some(Kind::Word) {
+        let takes_variable = self.path(1).is_some_and(|next| self.starts_with_variable(next));
+        if own || takes_variable || self.is(1, "immediate") && self.part.kind(2) != Some(Kind::Word) {
             return true;
         }
         self.is_upper(0)
@@ -630,7 +651,10 @@ impl Shape<'_> {
     /// Rarer statements: in capitals, with what such a statement takes.
     fn by_head(&self) -> bool {
         let second = match self.part.kind(1) {
-            None => self.closed,
+            None => self.closed || self.is(0, "shutdown"),
+            Some(Kind::Word) if self.is(0, "shutdown") => {
+                self.is(1, "with") || self.is(1, "immediate") || self.is(1, "nowait")
+            }
             Some(Kind::Word) => {
                 self.part.word(1).is_some_and(|word| holds("head", word) || holds("noise", word)) && self.is_upper(1)
                     || self.names_one() && !self.is_upper(1)

@@ -9,11 +9,11 @@ use crate::parse::language::{Kind, classify};
 use crate::parse::reading::Act;
 use crate::parse::sign::Sign;
 
-use super::super::{code, english, http, shell, sql};
+use super::super::{code, dangers, english, http, shell, sql};
 use super::json::{Field, Json, values};
 use super::known::{Known, Part, Role, Through, own_part, tools};
 use super::shape::{self, Call};
-use super::{Named, Reader, changes, graphql};
+use super::{Named, Reader, changes, effects, graphql};
 
 /// What a call switches off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
     }
 
     /// INVARIANT: depth is bounded by what the reader checked, for each text that is unpacked.
-    fn value(&mut self, key: &str, value: &Json<'_>) {
+    pub(super) fn value(&mut self, key: &str, value: &Json<'_>) {
         match value {
             Json::Fields(fields) => self.fields(fields),
             Json::List(items) => self.list(key, items),
@@ -107,6 +107,10 @@ impl<'r, 'l> Arguments<'r, 'l> {
             }
             _ => false,
         };
+        self.bound(key, value);
+        if let (Json::Fields(inner), Some(Role::Amount)) = (value, tools().role(key)) {
+            return self.amount_in(inner);
+        }
         if is_nested {
             let calls = shape::calls(value);
             for call in &calls {
@@ -226,7 +230,13 @@ impl<'r, 'l> Arguments<'r, 'l> {
 
     fn flag(&mut self, key: &str, flag: bool) {
         match (tools().role(key), flag) {
-            (Some(Role::Force), true) => self.sign(Sign::Force, key),
+            (Some(Role::Force), true) => {
+                if (self.act.operation, self.act.resource) == (Operation::Write, Resource::Code) {
+                    // `push --force`: the history that stood there goes.
+                    self.act.risk = self.act.risk.max(Some(RiskLevel::High));
+                }
+                self.sign(Sign::Force, key);
+            }
             (Some(Role::Bulk), true) => self.sign(Sign::Bulk, key),
             (Some(Role::Public), true) => self.opened(key),
             (Some(Role::DryRun), flag) => {
@@ -234,6 +244,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
                 let is_meant = self.trials.iter().all(|known| known.iter().any(|known| **known == *key));
                 self.dry_run = Some(self.dry_run.unwrap_or(true) && flag && is_meant);
             }
+            (_, false) if tools().value("closes", key) => self.opened(key),
             (_, false) => self.switch_off(key),
             _ => {}
         }
@@ -264,12 +275,16 @@ impl<'r, 'l> Arguments<'r, 'l> {
             Some(Role::Recipient) => self.recipient(text),
             Some(Role::Amount) => match classify(text.trim()) {
                 Some(Kind::Number(value)) => self.amount(value),
-                _ => match text.trim().parse::<f64>() {
-                    Ok(value) => self.amount(value),
-                    Err(_) if tools().value("everything", text) => self.sign(Sign::AllMoney, text),
-                    Err(_) => {}
+                _ => match text.trim().parse::<f64>().ok().or_else(|| effects::money(text)) {
+                    Some(value) => self.amount(value),
+                    None if tools().value("everything", text) => self.sign(Sign::AllMoney, text),
+                    None => {}
                 },
             },
+            // What is typed into a machine may be a command.
+            Some(Role::Content) if self.through == Some(Through::Verb) && self.act.operation == Operation::Execute => {
+                self.hidden_command(text);
+            }
             Some(Role::Count) => match text.trim().parse::<f64>() {
                 Ok(value) => self.number(key, value),
                 Err(_) if tools().value("everything", text) => self.sign(Sign::Bulk, text),
@@ -303,7 +318,8 @@ impl<'r, 'l> Arguments<'r, 'l> {
 
     /// The arguments as one text: JSON in a string, or what the tool is for.
     fn bare(&mut self, text: &str) {
-        if text.trim_start().starts_with(['{', '[']) {
+        let is_wrapped = text.len() > 2 && text.starts_with('"') && text.ends_with('"') && text.contains('{');
+        if is_wrapped || text.trim_start().starts_with(['{', '[']) {
             return self.unpack(text);
         }
         match self.through {
@@ -361,11 +377,17 @@ impl<'r, 'l> Arguments<'r, 'l> {
         if self.through == Some(Through::Sql) {
             return self.sql(text);
         }
+        let searches = self.act.resource == Resource::Unknown && tools().name_word("searches", &self.act.verb);
         let searches_content = self.act.operation == Operation::Read
-            && !matches!(
-                self.act.resource,
-                Resource::Database | Resource::Unknown | Resource::System | Resource::Analytics | Resource::Customer
-            );
+            && (searches
+                || !matches!(
+                    self.act.resource,
+                    Resource::Database
+                        | Resource::Unknown
+                        | Resource::System
+                        | Resource::Analytics
+                        | Resource::Customer
+                ));
         if !searches_content && let Some(reading) = sql::read(text) {
             self.reader.reading.absorb(reading);
         }
@@ -384,7 +406,16 @@ impl<'r, 'l> Arguments<'r, 'l> {
     /// The program that the tool is named after, if it is one.
     fn program(&self) -> Option<&'r str> {
         let name = self.name?;
-        Some(own_part(name).unwrap_or(name)).filter(|own| self.reader.lexicon.programs.knows(own))
+        let own = own_part(name).unwrap_or(name);
+        if let [program, ..] = dangers::parts("tool_programs", own) {
+            return Some(program);
+        }
+        Some(own).filter(|own| self.reader.lexicon.programs.knows(own))
+    }
+
+    /// Whether the tool hands its command to a program under another name.
+    fn stands_for_program(&self) -> bool {
+        self.name.is_some_and(|name| !dangers::parts("tool_programs", own_part(name).unwrap_or(name)).is_empty())
     }
 
     fn command(&mut self, line: &str) {
@@ -402,6 +433,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         match self.through {
             Some(Through::Verb) => self.known_verb(text),
             Some(Through::Command) => self.command(text),
+            _ if is_word && self.stands_for_program() => self.command(text),
             _ if is_word && !is_program && !self.act.is_unknown() => self.doing("action", text),
             _ => self.command(text),
         }

@@ -9,7 +9,7 @@ use crate::parse::sign::Sign;
 
 use super::super::{name, place, shell};
 use super::arguments::{Arguments, LONGEST_PLACE, LONGEST_VERB, Switched};
-use super::json::{Json, values};
+use super::json::{Field, Json, values};
 use super::known::{Role, Through, tools};
 use super::shape::Call;
 
@@ -43,6 +43,24 @@ impl Arguments<'_, '_> {
         if self.act.operation != Operation::Admin {
             let share = Act::new("share", "link", Resource::Permission, Operation::Admin, 0.7).told_by(found);
             self.reader.reading.push(share.marked(Sign::OpenLink));
+        }
+    }
+
+    /// A filter that holds back nothing leaves a deletion or a change without a bound.
+    pub(super) fn bound(&mut self, key: &str, value: &Json<'_>) {
+        let is_change = matches!(self.act.operation, Operation::Delete | Operation::Write);
+        if is_change && tools().value("bounds", key) && bounds_nothing(value, 0) {
+            self.sign(Sign::Bulk, key);
+        }
+    }
+
+    /// `amount: {"value": 20000}`
+    pub(super) fn amount_in(&mut self, fields: &[Field<'_>]) {
+        for (key, value) in fields.iter().filter(|(key, _)| tools().value("amounts", key)) {
+            match value {
+                Json::Number(_) | Json::Text(_) => self.value("amount", value),
+                _ => self.value(key, value),
+            }
         }
     }
 
@@ -117,6 +135,12 @@ impl Arguments<'_, '_> {
         if changes_it && role != Some(Role::Url) && place::is_system(text) {
             let system = Act::new("write", "system_file", Resource::Config, Operation::Write, 0.8).named_by(text);
             self.reader.reading.push(system.at_risk(RiskLevel::High));
+        } else if changes_it
+            && role != Some(Role::Url)
+            && let Some(level) = place::runs_later(text)
+        {
+            let hook = Act::new("write", "hook", Resource::Config, Operation::Write, 0.8).named_by(text);
+            self.reader.reading.push(hook.at_risk(level));
         }
         if self.act.operation == Operation::Delete
             && (place::is_whole(text) && text.contains(['/', '~']) || matches!(text.trim(), "*" | "**"))
@@ -159,10 +183,10 @@ impl Arguments<'_, '_> {
     }
 
     /// A value that is a command line though nothing calls it one: `job: "rm -rf /"`.
-    fn hidden_command(&mut self, text: &str) {
+    pub(super) fn hidden_command(&mut self, text: &str) {
         let mut words = text.split_whitespace();
         let is_program = words.next().is_some_and(|first| self.reader.lexicon.programs.knows(first));
-        if is_program && words.any(|word| word.starts_with(['-', '/', '~', '$', '*', '|', '>'])) {
+        if is_program && words.any(|word| word.starts_with(['-', '/', '~', '$', '*', '>']) || word.contains('|')) {
             let reading = shell::read(text, self.reader.lexicon);
             if reading.acts.iter().any(|act| risk::assess(act, &reading.facts).level >= RiskLevel::High) {
                 self.reader.reading.absorb(reading);
@@ -220,6 +244,40 @@ impl Arguments<'_, '_> {
     }
 }
 
+/// An empty filter, or one that fits everything.
+fn bounds_nothing(value: &Json<'_>, depth: u8) -> bool {
+    match value {
+        Json::Null => true,
+        Json::Text(text) => text.trim().is_empty() || tools().value("unbounded", text),
+        Json::List(items) => items.is_empty(),
+        Json::Fields(fields) => fields.iter().all(|(key, value)| {
+            tools().value("unbounded", key)
+                || depth < 4 && tools().value("bounds", key) && bounds_nothing(value, depth + 1)
+        }),
+        Json::Bool(_) | Json::Number(_) => false,
+    }
+}
+
+/// A sum of money as people write it: "50,000.00 USD", "EUR 1.200,50", "$20".
+pub(super) fn money(text: &str) -> Option<f64> {
+    let digits = text.trim().trim_matches(|c: char| !c.is_ascii_digit() && c != '-');
+    if digits.is_empty()
+        || digits.len() > LONGEST_SUM
+        || !digits.chars().all(|c| c.is_ascii_digit() || matches!(c, ',' | '.' | '\'' | ' ' | '_' | '-'))
+    {
+        return None;
+    }
+    // The last mark parts the fraction where one or two digits stand behind it.
+    let last = digits.rfind([',', '.']);
+    let fraction = last.filter(|&at| digits.len() - at <= 3);
+    let plain = |part: &str| part.chars().filter(|c| c.is_ascii_digit() || *c == '-').collect::<String>();
+    let whole = plain(digits.get(..fraction.unwrap_or(digits.len()))?);
+    let cents = fraction.and_then(|at| digits.get(at + 1..)).unwrap_or("0");
+    format!("{whole}.{}", plain(cents)).parse().ok()
+}
+
+/// Longest sum of money that is read, in bytes.
+const LONGEST_SUM: usize = 32;
 /// What the address of a local file begins with.
 const FILE_SCHEME: &str = "file://";
 

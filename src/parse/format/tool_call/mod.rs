@@ -175,7 +175,8 @@ impl<'l> Reader<'l> {
         let level = |act: &Act, facts: &Facts| {
             // Production raises whatever level was set, and does so later.
             let without = |signs: Signs| {
-                signs.iter().filter(|sign| *sign != Sign::Production).fold(Signs::default(), |mut signs, sign| {
+                let counts = |sign: &Sign| !matches!(sign, Sign::Production | Sign::PoisonedTool);
+                signs.iter().filter(counts).fold(Signs::default(), |mut signs, sign| {
                     signs.add(sign);
                     signs
                 })
