@@ -285,7 +285,7 @@ impl Case<'_> {
             raise |= self.shows(sign);
         }
         let operation = self.act.operation;
-        let reads = matches!(operation, Operation::Read | Operation::Unknown);
+        let reads = operation == Operation::Read;
         if !reads && self.signs.has(Sign::Production) && !self.causes.get().has(Sign::Production) {
             raise |= self.shows(Sign::Production);
         }

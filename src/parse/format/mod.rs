@@ -4,6 +4,7 @@
 //! read as English. `name` reads the names of tools and actions for all of them.
 
 mod dangers;
+mod embedded;
 mod http;
 mod name;
 mod place;
@@ -29,8 +30,12 @@ pub(crate) fn read(text: &str, lexicon: &Lexicon, catalogue: &Catalogue) -> Read
     if let Some(reading) = http::read(trimmed, lexicon).or_else(|| sql::read(trimmed)) {
         return reading;
     }
+    let line = embedded::behind_prompt(trimmed);
+    if line.len() < trimmed.len() {
+        return shell::read(line, lexicon);
+    }
     if shell::is_command(trimmed, lexicon) {
-        return shell::read(trimmed, lexicon);
+        return command(trimmed, lexicon);
     }
     if is_code(trimmed) {
         let mut reading = Reading::new(Format::Code);
@@ -48,6 +53,27 @@ pub(crate) fn read(text: &str, lexicon: &Lexicon, catalogue: &Catalogue) -> Read
         return reading;
     }
     english(trimmed, lexicon)
+}
+
+/// A command line; where "and" or "then" joins what may be another command or an order, that counts as well.
+fn command(line: &str, lexicon: &Lexicon) -> Reading {
+    let parts = embedded::joined_parts(line, lexicon);
+    let mut reading = shell::read(line, lexicon);
+    // "run terraform destroy" is no program of that name.
+    if let Some(run) = line.strip_prefix("run ").filter(|rest| shell::is_command(rest, lexicon)) {
+        reading.absorb(shell::read(run, lexicon));
+    }
+    for (place, part) in parts.into_iter().enumerate() {
+        if place == 0 {
+            // What stands behind "and" is none of the first one's arguments.
+            reading = shell::read(part, lexicon);
+        } else if shell::is_command(part, lexicon) {
+            reading.absorb(shell::read(part, lexicon));
+        } else {
+            reading.absorb(english(part, lexicon));
+        }
+    }
+    reading
 }
 
 /// A request that stands whole between quotation marks is no quotation.
@@ -95,6 +121,9 @@ fn english(text: &str, lexicon: &Lexicon) -> Reading {
     for command in understood.commands {
         reading.absorb(shell::read(command, lexicon));
     }
+    for command in embedded::commands(text, lexicon) {
+        absorb_command(command, &mut reading, lexicon);
+    }
     let names_secret = text.split_whitespace().any(|word| {
         // A full stop behind a word makes no path of it.
         let inner = word.trim_end_matches(|c: char| !c.is_alphanumeric());
@@ -115,6 +144,19 @@ fn english(text: &str, lexicon: &Lexicon) -> Reading {
         reading.absorb(statement);
     }
     reading
+}
+
+/// Takes in a command line of a sentence, whose words are no nouns and verbs of the sentence.
+fn absorb_command(command: &str, reading: &mut Reading, lexicon: &Lexicon) {
+    let capitalised = command.starts_with(|c: char| c.is_ascii_uppercase());
+    let shouts = capitalised && !command.bytes().any(|byte| byte.is_ascii_lowercase());
+    let lower = match command.split_once(' ') {
+        _ if shouts => command.to_ascii_lowercase(),
+        Some((program, rest)) => format!("{} {rest}", program.to_ascii_lowercase()),
+        None => command.to_ascii_lowercase(),
+    };
+    reading.acts.retain(|act| !act.is_unknown());
+    reading.absorb(shell::read(&lower, lexicon));
 }
 
 /// A snippet of a programming language by its first words.

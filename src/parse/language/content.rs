@@ -3,6 +3,7 @@
 
 use crate::model::Operation;
 use crate::parse::lexicon::{Form, Function, Lexicon};
+use crate::parse::sign::Sign;
 
 use super::token::{Kind, Token};
 
@@ -21,6 +22,8 @@ pub(super) fn mark(tokens: &mut [Token<'_>], lexicon: &Lexicon) {
         if is_content {
             if let Some(token) = tokens.get_mut(index) {
                 (token.entry.verb, token.entry.noun) = (None, None);
+                // Nor is it a verb that nobody knows.
+                token.entry.cue = Some(Sign::Ordinary);
             }
             continue;
         }

@@ -29,6 +29,7 @@ impl<'t> Context<'t, '_> {
         let candidates = object::candidates(governed, self.lexicon);
         let act = match head.verb {
             Some(verb) => self.of_verb(self.lexicon.verb(verb), head, governed, &candidates),
+            None if head.manner == Manner::Obscure => Some(self.obscure(head)),
             None => self.of_question(head, governed, &candidates),
         };
         let mut acts: Vec<Act> = act.into_iter().collect();
@@ -87,7 +88,7 @@ impl<'t> Context<'t, '_> {
     }
 
     /// No verb is plainly asked for, but one that could do harm stands there: it may be meant.
-    pub(super) fn by_a_deed(&self, heads: &[Head]) -> Option<Act> {
+    pub(super) fn by_a_deed(&self, heads: &[Head], is_ordered: bool) -> Option<Act> {
         if heads.iter().any(|head| head.verb.is_none()) {
             return None;
         }
@@ -95,10 +96,12 @@ impl<'t> Context<'t, '_> {
             token.entry.noun.is_none()
                 && token.kind == Kind::Word
                 && token.entry.verb.is_some_and(|(verb, _)| {
-                    matches!(
-                        self.lexicon.verb(verb).operation,
-                        Operation::Delete | Operation::Admin | Operation::Transfer
-                    )
+                    let verb = self.lexicon.verb(verb);
+                    let operation = verb.operation;
+                    matches!(operation, Operation::Delete | Operation::Admin | Operation::Transfer)
+                        || is_ordered
+                            && matches!(operation, Operation::Send | Operation::Execute)
+                            && !verb.is(Class::Obeys)
                 })
         };
         let at = self.tokens.iter().position(harms)?;
@@ -138,6 +141,7 @@ impl<'t> Context<'t, '_> {
                 && first.entry.verb.is_none()
                 && first.entry.noun.is_none()
                 && first.entry.function.is_none()
+                && first.entry.cue != Some(Sign::Ordinary)
                 && first.text.chars().all(char::is_alphabetic)
         }) && words.next().is_some_and(|next| next.is(Function::Determiner));
         if is_unknown_order {
@@ -190,6 +194,13 @@ impl<'t> Context<'t, '_> {
         act.guess = draft.guess;
         act.rival = object::rival(candidates);
         Some(act)
+    }
+
+    /// An order whose verb nobody knows: it may ask for anything.
+    fn obscure(&self, head: &Head) -> Act {
+        let mut act = Act::unknown().told_by(self.words_of(head));
+        act.signs = token::cues(self.tokens);
+        act.marked(Sign::Unclear)
     }
 
     /// The words of a head's verb, as written.
@@ -418,7 +429,7 @@ fn certainty(manner: Manner) -> f64 {
     match manner {
         Manner::Asked | Manner::Wished | Manner::Question => 1.0,
         Manner::Wanted => 0.8,
-        Manner::Mentioned => 0.6,
+        Manner::Mentioned | Manner::Obscure => 0.6,
     }
 }
 

@@ -11,6 +11,7 @@ mod heads;
 mod meaning;
 mod medium;
 mod object;
+mod preamble;
 mod request;
 mod roles;
 mod scope;
@@ -84,9 +85,9 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
     }
     if reading.acts.is_empty() {
         let by_nouns = || context.by_nouns_alone().filter(|_| comprehension.known >= 0.4);
-        reading.push(context.by_a_deed(&clauses).or_else(by_nouns).unwrap_or_else(Act::unknown));
+        reading.push(context.by_a_deed(&clauses, false).or_else(by_nouns).unwrap_or_else(Act::unknown));
     } else if orders_it_done(&tokens) && reading.acts.iter().all(|act| act.operation == Operation::Read) {
-        if let Some(act) = context.by_a_deed(&[]) {
+        if let Some(act) = context.by_a_deed(&[], true) {
             // "How do I drop the table? Do it."
             reading.push(act);
         } else if clauses.iter().any(|head| head.verb.is_some_and(|verb| lexicon.verb(verb).is(Class::Uncovers))) {

@@ -5,6 +5,7 @@ use crate::model::Operation;
 use crate::parse::lexicon::{Form, Function, Lexicon, VerbId};
 
 use super::heads::Manner;
+use super::preamble::is_addressee;
 use super::token::{Kind, Token};
 
 /// A sentence, and what its words say of one another.
@@ -132,7 +133,11 @@ impl Sentence<'_, '_> {
         }
         match lead.entry.function {
             Some(Function::Negation) => None,
-            Some(Function::Pronoun) => self.after_subject(place, lead.word, self.harms(verb)),
+            Some(Function::Pronoun) => self.after_subject(place, lead.word, self.harms(verb)).or_else(|| {
+                // "Someone please stop it", "to speed it up".
+                let begs = lead.word != "i" && lead.word != "we" && self.opens_behind_preamble(index, place);
+                begs.then_some(Manner::Asked)
+            }),
             Some(Function::Modal) => self.after_modal(place, index),
             // "The link to reset it" names a link.
             Some(Function::Preposition) if lead.word == "to" && self.describes(place) => None,
@@ -151,7 +156,8 @@ impl Sentence<'_, '_> {
                 (!in_question && !self.reads_as_noun(index)).then_some(Manner::Asked)
             }
             // "If it is still pending cancel it": the condition ends where the order begins.
-            _ => (self.is_conditional(index) && self.takes_object(index) && !lead.word.ends_with('s')
+            _ => (!in_question && self.opens_behind_preamble(index, place)
+                || self.is_conditional(index) && self.takes_object(index) && !lead.word.ends_with('s')
                 || self.causes(index) && self.harms(verb) && index + 1 < self.to)
                 .then_some(Manner::Asked),
         }
@@ -238,7 +244,7 @@ impl Sentence<'_, '_> {
     fn after_subject(&self, place: usize, subject: &str, harms: bool) -> Option<Manner> {
         let earlier = self.before(place).and_then(|earlier| self.tokens.get(earlier))?;
         let asks = earlier.is(Function::Modal) || earlier.is(Function::Lead);
-        if asks && matches!(subject, "you" | "i" | "we") {
+        if asks && (matches!(subject, "i" | "we") || is_addressee(subject)) {
             return Some(Manner::Asked);
         }
         // "Play some jazz while you delete my mails."
@@ -272,7 +278,7 @@ impl Sentence<'_, '_> {
     }
 
     /// "want to send" asks; "a script to send" only mentions; "not to send" neither.
-    fn after_to(&self, place: usize) -> Option<Manner> {
+    pub(super) fn after_to(&self, place: usize) -> Option<Manner> {
         let near = (self.from..place).rev().take(4);
         for index in near {
             let Some(token) = self.tokens.get(index) else { break };
@@ -282,10 +288,11 @@ impl Sentence<'_, '_> {
             }
             if token.is(Function::Want) {
                 // "The task they need to do" is theirs.
-                let of_others = self
-                    .before(index)
-                    .and_then(|earlier| self.tokens.get(earlier))
-                    .is_some_and(|earlier| matches!(earlier.word, "they" | "he" | "she" | "it" | "who" | "which"));
+                let of_others = !(token.word == "possible" && self.is_polite_question(self.from))
+                    && self
+                        .before(index)
+                        .and_then(|earlier| self.tokens.get(earlier))
+                        .is_some_and(|earlier| matches!(earlier.word, "they" | "he" | "she" | "it" | "who" | "which"));
                 if of_others {
                     return None;
                 }
@@ -405,7 +412,7 @@ impl Sentence<'_, '_> {
     }
 
     /// Whether what follows can be a verb's object.
-    fn takes_object(&self, index: usize) -> bool {
+    pub(super) fn takes_object(&self, index: usize) -> bool {
         self.tokens.get(index + 1).filter(|_| index + 1 < self.to).is_some_and(|next| {
             next.is(Function::Determiner)
                 || next.is(Function::Pronoun)
@@ -421,7 +428,7 @@ impl Sentence<'_, '_> {
     }
 
     /// The token before, politeness and adverbs aside.
-    fn before(&self, index: usize) -> Option<usize> {
+    pub(super) fn before(&self, index: usize) -> Option<usize> {
         self.lately(index).rev().find(|&place| !is_skipped(self.tokens, place))
     }
 }
