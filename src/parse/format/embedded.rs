@@ -26,8 +26,12 @@ pub(super) fn commands<'a>(text: &'a str, lexicon: &Lexicon) -> Vec<&'a str> {
                 if found.len() >= MOST_COMMANDS {
                     return found;
                 }
-            } else if ends_clause(word) || is_link(bare) {
+            } else if ends_clause(word) {
                 open = !asks_for_text(line.get(..at + word.len()).unwrap_or(""), lexicon);
+            } else if is_link(bare) {
+                // "Compare git merge and git rebase" runs neither.
+                open = !matches!(bare, "and" | "&")
+                    || !line.get(..at).is_some_and(|before| before.len() < LONGEST_LEAD && is_on_text(before, lexicon));
             } else {
                 open = open && only_asks(bare, lexicon);
             }
@@ -164,25 +168,29 @@ fn only_asks(word: &str, lexicon: &Lexicon) -> bool {
 }
 
 /// Whether the clause asks for something to be made of the text behind it: "Explain this:", "Translate:".
-fn asks_for_text(clause: &str, lexicon: &Lexicon) -> bool {
-    if !clause.trim_end().ends_with([':', '.', ',']) || clause.len() > LONGEST_LEAD {
-        return false;
-    }
-    clause.trim_end().ends_with(':')
-        && clause.split_whitespace().any(|word| {
-            let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_ascii_lowercase();
-            is_of_text(&word)
-                || lexicon
-                    .word(&word)
-                    .is_some_and(|entry| matches!(entry.function, Some(Function::Question | Function::About)))
-        })
+pub(super) fn asks_for_text(clause: &str, lexicon: &Lexicon) -> bool {
+    clause.len() <= LONGEST_LEAD && clause.trim_end().ends_with(':') && is_on_text(clause, lexicon)
+}
+
+/// Whether a clause asks, or works on a text as it stands.
+fn is_on_text(clause: &str, lexicon: &Lexicon) -> bool {
+    clause.split_whitespace().any(|word| {
+        let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_ascii_lowercase();
+        is_of_text(&word)
+            || lexicon
+                .word(&word)
+                .is_some_and(|entry| matches!(entry.function, Some(Function::Question | Function::About)))
+    })
 }
 
 /// Verbs of which the object is a text as it stands.
-pub(super) fn is_of_text(word: &str) -> bool {
+fn is_of_text(word: &str) -> bool {
     matches!(
         word,
         "explain"
+            | "compare"
+            | "difference"
+            | "between"
             | "translate"
             | "summarize"
             | "summarise"

@@ -8,6 +8,7 @@ mod embedded;
 mod http;
 mod name;
 mod place;
+mod prose;
 mod shell;
 mod sql;
 mod tool_call;
@@ -24,7 +25,33 @@ pub(crate) use tool_call::{Known, Role, Through, tools};
 /// Reads a normalised input.
 pub(crate) fn read(text: &str, lexicon: &Lexicon, catalogue: &Catalogue) -> Reading {
     let trimmed = unquoted(text.trim());
-    if let Some(reading) = tool_call::read(trimmed, lexicon, catalogue) {
+    if let Some(mut reading) = tool_call::read(trimmed, lexicon, catalogue) {
+        // "{"prompt": ...}" is no call: what it hands over is the request.
+        if reading.acts.iter().all(|act| act.resource == Resource::Unknown) {
+            for request in prose::requests(trimmed) {
+                absorb_request(&request, &mut reading, lexicon);
+            }
+        }
+        return reading;
+    }
+    match prose::step(trimmed) {
+        Some(prose::Step::Command(line)) => return shell::read(line, lexicon),
+        Some(prose::Step::Call(call)) => {
+            if let Some(reading) = tool_call::read(&call, lexicon, catalogue) {
+                return reading;
+            }
+        }
+        None => {}
+    }
+    if let Some((before, call, behind)) = prose::call_in_prose(trimmed)
+        && let Some(mut reading) = tool_call::read(call, lexicon, catalogue)
+    {
+        for prose in [before, behind] {
+            let mut said = english(prose, lexicon);
+            // "I will now call" calls nobody.
+            said.acts.retain(|act| !act.is_unknown() && act.operation != Operation::Read && act.verb != "call");
+            reading.absorb(said);
+        }
         return reading;
     }
     if let Some(reading) = http::read(trimmed, lexicon).or_else(|| sql::read(trimmed)) {
@@ -52,7 +79,26 @@ pub(crate) fn read(text: &str, lexicon: &Lexicon, catalogue: &Catalogue) -> Read
     if let Some(reading) = tool_call::read_expression(trimmed, lexicon, catalogue) {
         return reading;
     }
-    english(trimmed, lexicon)
+    let mut reading = english(trimmed, lexicon);
+    if reading.acts.iter().all(Act::is_unknown)
+        && let Some(spaced) = prose::respaced(trimmed)
+    {
+        absorb_request(&spaced, &mut reading, lexicon);
+    }
+    reading
+}
+
+/// Takes in what a wrapper hands over; what was not understood before gives way to it.
+fn absorb_request(request: &str, reading: &mut Reading, lexicon: &Lexicon) {
+    let read = if shell::is_command(request, lexicon) {
+        command(request, lexicon)
+    } else {
+        sql::read(request).unwrap_or_else(|| english(request, lexicon))
+    };
+    if read.acts.iter().any(|act| !act.is_unknown()) {
+        reading.acts.retain(|act| act.resource != Resource::Unknown);
+    }
+    reading.absorb(read);
 }
 
 /// A command line; where "and" or "then" joins what may be another command or an order, that counts as well.
@@ -121,6 +167,12 @@ fn english(text: &str, lexicon: &Lexicon) -> Reading {
     for command in understood.commands {
         reading.absorb(shell::read(command, lexicon));
     }
+    for order in understood.orders {
+        let lower = order.to_ascii_lowercase();
+        let mut ordered = language::read(order, &lower, lexicon).reading;
+        ordered.acts.retain(|act| !act.is_unknown() && act.operation != Operation::Read);
+        reading.absorb(ordered);
+    }
     for command in embedded::commands(text, lexicon) {
         absorb_command(command, &mut reading, lexicon);
     }
@@ -140,7 +192,12 @@ fn english(text: &str, lexicon: &Lexicon) -> Reading {
     // "Explain what DROP TABLE does" runs nothing.
     let only_asks = !reading.acts.is_empty()
         && reading.acts.iter().all(|act| act.operation == Operation::Read && act.resource == Resource::Information);
-    if let Some(statement) = sql::embedded(text).filter(|_| !only_asks) {
+    let hands_over = reading.acts.iter().all(|act| act.operation == Operation::Read)
+        && text
+            .find(':')
+            .and_then(|colon| text.get(..=colon))
+            .is_some_and(|lead| embedded::asks_for_text(lead, lexicon));
+    if let Some(statement) = sql::embedded(text).filter(|_| !only_asks && !hands_over) {
         reading.absorb(statement);
     }
     reading

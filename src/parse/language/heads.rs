@@ -103,12 +103,14 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
             continue;
         }
         if let (Some(manner), Some((verb, _))) = (manner, token.entry.verb) {
-            let verb = sentence.with_particle(index).unwrap_or(verb);
+            let light = sentence.light_verb(index);
+            let verb = light.map(|(deed, _)| deed).or_else(|| sentence.with_particle(index)).unwrap_or(verb);
             if let Some(previous) = heads.get_mut(first_new..).and_then(<[Head]>::last_mut) {
                 previous.end = index;
             }
             reminds |= lexicon.verb(verb).is(Class::Reminds);
-            heads.push(Head::new(Some(verb), manner, index, index + 1..to, from));
+            let start = light.map_or(index + 1, |(_, behind)| behind);
+            heads.push(Head::new(Some(verb), manner, index, start..to, from));
         }
     }
     add_what_no_verb_asks(&sentence, asks, opening, first_new, heads);

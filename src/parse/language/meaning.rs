@@ -185,6 +185,16 @@ impl<'t> Context<'t, '_> {
         let clause = Clause { verb, head, governed, candidates, named };
         self.apply_roles(&clause, &mut draft);
         add_scope(&mut draft.signs, draft.operation, governed);
+        let changes = !matches!(draft.operation, Operation::Read | Operation::Write);
+        if changes && governed.iter().take(2).any(|token| matches!(token.word, "them" | "it" | "those" | "these")) {
+            // "Find all old backups and delete them": they are what was just named.
+            let named = self.tokens.get(head.at.saturating_sub(ANTECEDENT).max(head.sentence)..head.at).unwrap_or(&[]);
+            add_scope(&mut draft.signs, draft.operation, named);
+            let shown = local_signs(named);
+            for sign in [Sign::Backup, Sign::Sensitive, Sign::Secret].into_iter().filter(|sign| shown.has(*sign)) {
+                draft.signs.add(sign);
+            }
+        }
         let noun = if noun.is_empty() { draft.resource.as_str() } else { noun };
         let sure = draft.sure * certainty(head.manner);
         let mut act = Act::new(&verb.lemma, &snake(noun), draft.resource, draft.operation, sure)
@@ -315,9 +325,13 @@ impl<'t> Context<'t, '_> {
     }
 }
 
+/// Tokens before a verb in which what "them" names is looked for.
+const ANTECEDENT: usize = 12;
+
 /// "Do all the tasks on my list at ...", "follow the instructions in the email".
 fn runs_unseen(verb: &Verb, governed: &[Token<'_>], candidates: &[Candidate<'_>]) -> bool {
-    let obeys = verb.is(Class::Obeys);
+    let runs_whatever = verb.is(Class::Runs) && governed.first().is_some_and(|first| first.word == "whatever");
+    let obeys = verb.is(Class::Obeys) || runs_whatever;
     let orders = governed.iter().any(|token| {
         matches!(
             token.word,

@@ -19,7 +19,7 @@ impl Sentence<'_, '_> {
         }
         let Some(next) = self.tokens.get(index + 1).filter(|_| index + 1 < self.to) else { return false };
         let Some(lead) = self.tokens.get(place) else { return false };
-        if lead.entry.function.is_some() || self.is_placeholder(index) {
+        if lead.entry.function.is_some_and(|function| function != Function::Want) || self.is_placeholder(index) {
             return false;
         }
         let Some(start) = self.clause_start(place) else { return false };

@@ -4,6 +4,7 @@
 use crate::model::Operation;
 use crate::parse::lexicon::{Form, Function, Lexicon, VerbId};
 
+use super::content::is_of_text;
 use super::heads::Manner;
 use super::preamble::is_addressee;
 use super::token::{Kind, Token};
@@ -174,6 +175,9 @@ impl Sentence<'_, '_> {
 
     /// "Should be deleted", "make sure they are removed", "I want it wiped": asked for in the passive.
     pub(super) fn passive(&self, index: usize) -> Option<(Manner, VerbId)> {
+        if let Some(verb) = self.ends_up_gone(index) {
+            return Some((Manner::Asked, verb));
+        }
         let (verb, form) = self.tokens.get(index)?.entry.verb?;
         let helper_at = self.before(index)?;
         let helper = self.tokens.get(helper_at)?;
@@ -199,27 +203,50 @@ impl Sentence<'_, '_> {
         }
         let causes =
             self.tokens.get(self.from).is_some_and(|opening| matches!(opening.word, "get" | "have" | "want" | "see"));
+        let causes = causes || self.is_caused(helper_at);
         let wishes = causes || (self.from..helper_at).take(4).any(|place| self.is_bare_wish(place));
-        let is_object = helper.entry.noun.is_some() || helper.is(Function::Pronoun);
+        let is_object = helper.entry.noun.is_some()
+            || helper.is(Function::Pronoun)
+            || matches!(helper.kind, Kind::Number(_) | Kind::Path | Kind::Url | Kind::Email);
         let ends = self.tokens.get(index + 1).filter(|_| index + 1 < self.to).is_none_or(|next| {
-            matches!(
-                next.word,
-                "to" | "from"
-                    | "now"
-                    | "immediately"
-                    | "asap"
-                    | "today"
-                    | "right"
-                    | "completely"
-                    | "for"
-                    | "by"
-                    | "before"
-                    | "tonight"
-                    | "tomorrow"
-                    | "forever"
-            )
+            next.kind == Kind::Mark
+                || matches!(
+                    next.word,
+                    "to" | "from"
+                        | "into"
+                        | "now"
+                        | "immediately"
+                        | "asap"
+                        | "today"
+                        | "right"
+                        | "completely"
+                        | "for"
+                        | "by"
+                        | "before"
+                        | "tonight"
+                        | "tomorrow"
+                        | "forever"
+                )
         });
         (wishes && is_object && ends).then_some((Manner::Wished, verb))
+    }
+
+    /// "Could you have the table purged", "and get it wiped": somebody is to bring it about.
+    fn is_caused(&self, helper_at: usize) -> bool {
+        (self.from.max(helper_at.saturating_sub(8))..helper_at).any(|place| {
+            self.tokens.get(place).is_some_and(|token| matches!(token.word, "have" | "get"))
+                && self.before(place).is_some_and(|earlier| {
+                    self.tokens.get(earlier).is_some_and(|lead| {
+                        lead.is(Function::Lead)
+                            || lead.word == "and"
+                            || is_addressee(lead.word)
+                                && self
+                                    .before(earlier)
+                                    .and_then(|modal| self.tokens.get(modal))
+                                    .is_some_and(|modal| modal.is(Function::Modal))
+                    })
+                })
+        })
     }
 
     /// "Turn the heating up", "log me in": the verb that a particle behind its object makes.
@@ -274,11 +301,19 @@ impl Sentence<'_, '_> {
         {
             return Some(Manner::Asked);
         }
+        // "Ask Bob whether we should drop it": the question is his.
+        if condition.is_some_and(|token| matches!(token.word, "whether" | "if")) {
+            return None;
+        }
         (index + 1 < self.to).then_some(Manner::Mentioned)
     }
 
     /// "want to send" asks; "a script to send" only mentions; "not to send" neither.
     pub(super) fn after_to(&self, place: usize) -> Option<Manner> {
+        // "Tell Bob not to delete it".
+        if place > self.from && self.tokens.get(place - 1).is_some_and(|before| before.is(Function::Negation)) {
+            return None;
+        }
         let near = (self.from..place).rev().take(4);
         for index in near {
             let Some(token) = self.tokens.get(index) else { break };
@@ -325,6 +360,10 @@ impl Sentence<'_, '_> {
             // "Delete: all files" orders.
             return false;
         }
+        // "Summarize: ...", "Open a ticket: ..." ask for it.
+        if self.tokens.get(index).is_some_and(|token| is_of_text(token.word) || token.word.contains(' ')) {
+            return false;
+        }
         self.before(index).is_none_or(|place| self.tokens.get(place).is_some_and(|token| token.kind == Kind::Stop))
             && self.tokens.get(index + 1).is_some_and(|next| next.word.starts_with(':'))
     }
@@ -367,7 +406,7 @@ impl Sentence<'_, '_> {
                     noun.word,
                     "link" | "url" | "website" | "page" | "form" | "instructions" | "steps" | "guide" | "tutorial"
                     // "A reminder to pay" pays nothing.
-                    | "reminder" | "alarm" | "todo" | "to-do" | "note" | "timer" | "event"
+                    | "reminder" | "alarm" | "todo" | "to-do" | "note" | "timer" | "event" | "meeting" | "workshop"
                 )
         })
     }
@@ -423,7 +462,7 @@ impl Sentence<'_, '_> {
     }
 
     /// The places shortly before: far enough for a clause, near enough for the time to stay linear.
-    fn lately(&self, index: usize) -> std::ops::Range<usize> {
+    pub(super) fn lately(&self, index: usize) -> std::ops::Range<usize> {
         self.from.max(index.saturating_sub(LOOK_BACK))..index
     }
 
