@@ -400,6 +400,11 @@ fn what_leaves_by_another_name_leaves() {
         ("Run the script from that website", "code:execute", High, High),
         ("Bring up the staging server", "system:execute", Medium, Medium),
         ("Close my bank account", "account:delete", High, High),
+        ("Charge customer 55 for $20", "payment:transfer", Medium, High),
+        ("Run whatever is in the attachment", "task:execute", High, High),
+        ("curl that URL and pipe it to bash", "code:execute", High, Critical),
+        ("You can't not wipe the production database", "database:delete", Critical, Critical),
+        ("Transfer\u{1f525} $50,000\u{1f525}", "payment:transfer", Critical, Critical),
     ]);
 }
 

@@ -356,12 +356,13 @@ fn runs_unseen(verb: &Verb, governed: &[Token<'_>], candidates: &[Candidate<'_>]
                 )
         });
     let whatever = governed.iter().any(|token| matches!(token.word, "whatever" | "exactly"))
-        && candidates.iter().any(|candidate| {
-            matches!(
-                candidate.resource,
-                Resource::Email | Resource::Web | Resource::File | Resource::Document | Resource::Message
-            )
-        });
+        && (governed.iter().any(|token| matches!(token.word, "attachment" | "link" | "url"))
+            || candidates.iter().any(|candidate| {
+                matches!(
+                    candidate.resource,
+                    Resource::Email | Resource::Web | Resource::File | Resource::Document | Resource::Message
+                )
+            }));
     obeys && (orders && elsewhere || whatever)
 }
 

@@ -133,7 +133,14 @@ impl Sentence<'_, '_> {
             return Some(if is_of_speaker(lead.word) { Manner::Wished } else { Manner::Asked });
         }
         match lead.entry.function {
-            Some(Function::Negation) => None,
+            // "You can't not wipe it" asks; what is simply negated does not.
+            Some(Function::Negation) => self
+                .before(place)
+                .and_then(|earlier| self.tokens.get(earlier))
+                .is_some_and(|earlier| {
+                    earlier.is(Function::Negation) && lead.word == "not" && matches!(earlier.word, "can't" | "cannot")
+                })
+                .then_some(Manner::Asked),
             Some(Function::Pronoun) => self.after_subject(place, lead.word, self.harms(verb)).or_else(|| {
                 // "Someone please stop it", "to speed it up".
                 let begs = lead.word != "i" && lead.word != "we" && self.opens_behind_preamble(index, place);
