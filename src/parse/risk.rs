@@ -142,6 +142,8 @@ impl Case<'_> {
         use Resource as R;
         match self.act.resource {
             R::Health => RiskLevel::High,
+            // History that others have is written over.
+            R::Code if self.act.verb == "force_push" && self.shows(Sign::Force) => RiskLevel::High,
             R::Payment if self.shows(Sign::MoneyRoute) => RiskLevel::High,
             R::Config | R::Database if self.shows(Sign::Production) && self.shows(Sign::Bulk) => RiskLevel::Critical,
             R::Config | R::Database if self.shows(Sign::Production) => RiskLevel::High,
@@ -171,7 +173,10 @@ impl Case<'_> {
 
     fn delete(&self) -> RiskLevel {
         use Resource as R;
-        let wide = self.shows(Sign::Bulk) | self.shows(Sign::Force) | self.shows(Sign::ManyRecords);
+        let wide = self.shows(Sign::Bulk)
+            | self.shows(Sign::Force)
+            | self.shows(Sign::ManyRecords)
+            | self.shows(Sign::ManyRecipients);
         let whole = self.shows(Sign::Whole);
         match self.act.resource {
             R::System | R::Database | R::File if whole && self.shows(Sign::Production) => RiskLevel::Critical,
@@ -290,7 +295,7 @@ impl Case<'_> {
             raise |= self.shows(sign);
         }
         let operation = self.act.operation;
-        let reads = matches!(operation, Operation::Read | Operation::Unknown);
+        let reads = operation == Operation::Read;
         if !reads && self.signs.has(Sign::Production) && !self.causes.get().has(Sign::Production) {
             raise |= self.shows(Sign::Production);
         }

@@ -4,9 +4,11 @@
 //! read as English. `name` reads the names of tools and actions for all of them.
 
 mod dangers;
+mod embedded;
 mod http;
 mod name;
 mod place;
+mod prose;
 mod shell;
 mod sql;
 mod tool_call;
@@ -23,14 +25,44 @@ pub(crate) use tool_call::{Known, Role, Through, tools};
 /// Reads a normalised input.
 pub(crate) fn read(text: &str, lexicon: &Lexicon, catalogue: &Catalogue) -> Reading {
     let trimmed = unquoted(text.trim());
-    if let Some(reading) = tool_call::read(trimmed, lexicon, catalogue) {
+    if let Some(mut reading) = tool_call::read(trimmed, lexicon, catalogue) {
+        // "{"prompt": ...}" is no call: what it hands over is the request.
+        if reading.acts.iter().all(|act| act.resource == Resource::Unknown) {
+            for request in prose::requests(trimmed) {
+                absorb_request(&request, &mut reading, lexicon);
+            }
+        }
+        return reading;
+    }
+    match prose::step(trimmed) {
+        Some(prose::Step::Command(line)) => return shell::read(line, lexicon),
+        Some(prose::Step::Call(call)) => {
+            if let Some(reading) = tool_call::read(&call, lexicon, catalogue) {
+                return reading;
+            }
+        }
+        None => {}
+    }
+    if let Some((before, call, behind)) = prose::call_in_prose(trimmed)
+        && let Some(mut reading) = tool_call::read(call, lexicon, catalogue)
+    {
+        for prose in [before, behind] {
+            let mut said = english(prose, lexicon);
+            // "I will now call" calls nobody.
+            said.acts.retain(|act| !act.is_unknown() && act.operation != Operation::Read && act.verb != "call");
+            reading.absorb(said);
+        }
         return reading;
     }
     if let Some(reading) = http::read(trimmed, lexicon).or_else(|| sql::read(trimmed)) {
         return reading;
     }
+    let line = embedded::behind_prompt(trimmed);
+    if line.len() < trimmed.len() {
+        return shell::read(line, lexicon);
+    }
     if shell::is_command(trimmed, lexicon) {
-        return shell::read(trimmed, lexicon);
+        return command(trimmed, lexicon);
     }
     if is_code(trimmed) {
         let mut reading = Reading::new(Format::Code);
@@ -47,7 +79,47 @@ pub(crate) fn read(text: &str, lexicon: &Lexicon, catalogue: &Catalogue) -> Read
     if let Some(reading) = tool_call::read_expression(trimmed, lexicon, catalogue) {
         return reading;
     }
-    english(trimmed, lexicon)
+    let mut reading = english(trimmed, lexicon);
+    if reading.acts.iter().all(Act::is_unknown)
+        && let Some(spaced) = prose::respaced(trimmed)
+    {
+        absorb_request(&spaced, &mut reading, lexicon);
+    }
+    reading
+}
+
+/// Takes in what a wrapper hands over; what was not understood before gives way to it.
+fn absorb_request(request: &str, reading: &mut Reading, lexicon: &Lexicon) {
+    let read = if shell::is_command(request, lexicon) {
+        command(request, lexicon)
+    } else {
+        sql::read(request).unwrap_or_else(|| english(request, lexicon))
+    };
+    if read.acts.iter().any(|act| !act.is_unknown()) {
+        reading.acts.retain(|act| act.resource != Resource::Unknown);
+    }
+    reading.absorb(read);
+}
+
+/// A command line; where "and" or "then" joins what may be another command or an order, that counts as well.
+fn command(line: &str, lexicon: &Lexicon) -> Reading {
+    let parts = embedded::joined_parts(line, lexicon);
+    let mut reading = shell::read(line, lexicon);
+    // "run terraform destroy" is no program of that name.
+    if let Some(run) = line.strip_prefix("run ").filter(|rest| shell::is_command(rest, lexicon)) {
+        reading.absorb(shell::read(run, lexicon));
+    }
+    for (place, part) in parts.into_iter().enumerate() {
+        if place == 0 {
+            // What stands behind "and" is none of the first one's arguments.
+            reading = shell::read(part, lexicon);
+        } else if shell::is_command(part, lexicon) {
+            reading.absorb(shell::read(part, lexicon));
+        } else {
+            reading.absorb(english(part, lexicon));
+        }
+    }
+    reading
 }
 
 /// A request that stands whole between quotation marks is no quotation.
@@ -95,6 +167,15 @@ fn english(text: &str, lexicon: &Lexicon) -> Reading {
     for command in understood.commands {
         reading.absorb(shell::read(command, lexicon));
     }
+    for order in understood.orders {
+        let lower = order.to_ascii_lowercase();
+        let mut ordered = language::read(order, &lower, lexicon).reading;
+        ordered.acts.retain(|act| !act.is_unknown() && act.operation != Operation::Read);
+        reading.absorb(ordered);
+    }
+    for command in embedded::commands(text, lexicon) {
+        absorb_command(command, &mut reading, lexicon);
+    }
     let names_secret = text.split_whitespace().any(|word| {
         // A full stop behind a word makes no path of it.
         let inner = word.trim_end_matches(|c: char| !c.is_alphanumeric());
@@ -111,10 +192,28 @@ fn english(text: &str, lexicon: &Lexicon) -> Reading {
     // "Explain what DROP TABLE does" runs nothing.
     let only_asks = !reading.acts.is_empty()
         && reading.acts.iter().all(|act| act.operation == Operation::Read && act.resource == Resource::Information);
-    if let Some(statement) = sql::embedded(text).filter(|_| !only_asks) {
+    let hands_over = reading.acts.iter().all(|act| act.operation == Operation::Read)
+        && text
+            .find(':')
+            .and_then(|colon| text.get(..=colon))
+            .is_some_and(|lead| embedded::asks_for_text(lead, lexicon));
+    if let Some(statement) = sql::embedded(text).filter(|_| !only_asks && !hands_over) {
         reading.absorb(statement);
     }
     reading
+}
+
+/// Takes in a command line of a sentence, whose words are no nouns and verbs of the sentence.
+fn absorb_command(command: &str, reading: &mut Reading, lexicon: &Lexicon) {
+    let capitalised = command.starts_with(|c: char| c.is_ascii_uppercase());
+    let shouts = capitalised && !command.bytes().any(|byte| byte.is_ascii_lowercase());
+    let lower = match command.split_once(' ') {
+        _ if shouts => command.to_ascii_lowercase(),
+        Some((program, rest)) => format!("{} {rest}", program.to_ascii_lowercase()),
+        None => command.to_ascii_lowercase(),
+    };
+    reading.acts.retain(|act| !act.is_unknown());
+    reading.absorb(shell::read(&lower, lexicon));
 }
 
 /// A snippet of a programming language by its first words.

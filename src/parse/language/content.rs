@@ -3,37 +3,46 @@
 
 use crate::model::Operation;
 use crate::parse::lexicon::{Form, Function, Lexicon};
+use crate::parse::sign::Sign;
 
 use super::token::{Kind, Token};
 
 /// Takes the verbs and nouns out of what is content.
 pub(super) fn mark(tokens: &mut [Token<'_>], lexicon: &Lexicon) {
-    let mut writes = false;
+    let (mut writes, mut hands_over) = (false, false);
     let mut is_content = false;
     let steps = first_step(tokens);
     for index in 0..tokens.len() {
         let Some(token) = tokens.get(index).copied() else { break };
         if token.kind == Kind::Stop {
-            (writes, is_content) = (false, false);
+            (writes, hands_over, is_content) = (false, false, false);
             continue;
         }
         is_content |= steps.is_some_and(|first| index > first);
         if is_content {
             if let Some(token) = tokens.get_mut(index) {
                 (token.entry.verb, token.entry.noun) = (None, None);
+                // Nor is it a verb that nobody knows.
+                token.entry.cue = Some(Sign::Ordinary);
             }
             continue;
         }
         if let Some((verb, form)) = token.entry.verb {
             let operation = lexicon.verb(verb).operation;
             writes |= form == Form::Base && matches!(operation, Operation::Send | Operation::Write);
+            hands_over &= form != Form::Base || token.entry.noun.is_some();
         }
+        // "Translate to German: ...": what follows is handed over, not asked for.
+        hands_over = is_of_text(token.word) || hands_over && !token.is(Function::Conjunction);
         let before = index.checked_sub(1).and_then(|place| tokens.get(place));
         let next_is_pronoun =
             tokens.get(index + 1).is_some_and(|next| next.is(Function::Pronoun) || next.is(Function::Determiner));
         is_content = match token.kind {
             Kind::Mark if token.word.starts_with(':') => {
-                writes && before.is_some_and(|before| names_content(before.word))
+                hands_over
+                    || writes
+                        && before
+                            .is_some_and(|before| names_content(before.word.rsplit(' ').next().unwrap_or(before.word)))
             }
             Kind::Word => {
                 matches!(token.word, "saying" | "says" | "stating" | "reads")
@@ -42,6 +51,37 @@ pub(super) fn mark(tokens: &mut [Token<'_>], lexicon: &Lexicon) {
             _ => false,
         };
     }
+}
+
+/// Verbs of which the object is a text as it stands.
+pub(super) fn is_of_text(word: &str) -> bool {
+    matches!(
+        word,
+        "classify"
+            | "categorize"
+            | "categorise"
+            | "spell check"
+            | "spell-check"
+            | "condense"
+            | "tokenise"
+            | "translate"
+            | "paraphrase"
+            | "summarize"
+            | "summarise"
+            | "rephrase"
+            | "reword"
+            | "proofread"
+            | "explain"
+            | "spell"
+            | "analyze"
+            | "analyse"
+            | "interpret"
+            | "transcribe"
+            | "tokenize"
+            | "read aloud"
+            | "sum up"
+            | "simplify"
+    )
 }
 
 /// "How to bake bread: 1. Mix the flour. 2. ...": where the numbered steps of a guide begin, if the text is one.
@@ -61,7 +101,11 @@ fn told(tokens: &[Token<'_>], index: usize, lexicon: &Lexicon) -> bool {
     tokens.get(index.saturating_sub(4)..index).unwrap_or(&[]).iter().any(|token| {
         token.entry.verb.is_some_and(|(verb, form)| {
             form == Form::Base
-                && (lexicon.verb(verb).operation == Operation::Send || matches!(token.word, "tell" | "say" | "mention"))
+                && (lexicon.verb(verb).operation == Operation::Send
+                    || matches!(
+                        token.word,
+                        "tell" | "say" | "mention" | "note" | "note down" | "write down" | "jot down" | "record"
+                    ))
         })
     })
 }

@@ -1,7 +1,7 @@
 //! Amounts, counts and targets that a sentence names.
 
 use crate::model::Resource;
-use crate::parse::lexicon::Lexicon;
+use crate::parse::lexicon::{Function, Lexicon};
 use crate::parse::reading::Facts;
 
 use super::token::{Kind, Token};
@@ -50,6 +50,28 @@ fn spelled(tokens: &[Token<'_>], index: usize) -> Option<(f64, usize)> {
     (end > index).then_some((total + group, end))
 }
 
+/// The number right behind a verb of paying, unless it counts something.
+pub(super) fn bare_amount(tokens: &[Token<'_>], from: usize) -> Option<f64> {
+    // "Refund order 17" names an order.
+    let is_small = |token: &&Token<'_>| token.is(Function::Determiner) || token.kind == Kind::Mark;
+    let skipped = tokens.get(from..)?.iter().take(2).take_while(is_small).count();
+    let place = from + skipped;
+    let Kind::Number(value) = tokens.get(place)?.kind else { return None };
+    let next = tokens.get(place + 1);
+    let factor = match next.map_or("", |next| next.word) {
+        "thousand" | "grand" | "k" => 1e3,
+        "million" | "mio" => 1e6,
+        "billion" => 1e9,
+        _ if next.is_some_and(|next| next.entry.noun.is_some()) => return None,
+        _ => 1.0,
+    };
+    // A small number may be anything; it must not make a payment look small.
+    Some(value * factor).filter(|amount| *amount > LEAST_BARE)
+}
+
+/// The least number that is money without a currency.
+const LEAST_BARE: f64 = 100.0;
+
 /// What a word for a number adds, or multiplies by.
 #[derive(Clone, Copy)]
 enum Cardinal {
@@ -70,12 +92,15 @@ fn cardinal(word: &str) -> Option<Cardinal> {
 fn number(tokens: &[Token<'_>], index: usize, behind: usize, value: f64, lexicon: &Lexicon, facts: &mut Facts) {
     let Some(token) = tokens.get(index) else { return };
     let next = tokens.get(behind);
-    let symbol = token.text.chars().next().and_then(|c| match c {
-        '$' => Some("USD"),
-        '€' => Some("EUR"),
-        '£' => Some("GBP"),
-        _ => None,
-    });
+    // "€ 500".
+    let apart = index.checked_sub(1).and_then(|place| tokens.get(place)).map_or("", |before| before.text);
+    let symbol =
+        token.text.chars().next().filter(|c| !c.is_ascii_digit()).or(apart.chars().next()).and_then(|c| match c {
+            '$' => Some("USD"),
+            '€' => Some("EUR"),
+            '£' => Some("GBP"),
+            _ => None,
+        });
     // "20 000 EUR", "1.5 million dollars".
     let (mut value, mut next) = (value, next);
     let mut place = behind;

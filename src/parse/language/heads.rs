@@ -46,6 +46,8 @@ pub(super) enum Manner {
     Question,
     /// "I need the report": a wish without a verb.
     Wanted,
+    /// "Could you frobnicate the table?": an order by a verb that is not known.
+    Obscure,
 }
 
 /// The heads of the sentence that `tokens[from..to]` is.
@@ -53,7 +55,7 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
     let first_new = heads.len();
     let Some(opening) = (from..to).find(|&index| !is_skipped(tokens, index)) else { return };
     let sentence = Sentence { tokens, from, to, lexicon };
-    let asks = sentence.is_question(opening);
+    let asks = sentence.is_question(opening) && !sentence.is_polite_question(opening);
     let opens_with = tokens.get(opening);
     let inquires = asks && opens_with.is_some_and(|token| token.is(Function::Question));
     // "Did I remember to add it": what was done is asked about, whatever is led in by.
@@ -90,13 +92,25 @@ pub(super) fn find(tokens: &[Token<'_>], from: usize, to: usize, lexicon: &Lexic
             heads.push(Head::new(Some(verb), manner, index, start..index, from));
             continue;
         }
+        if manner.is_none()
+            && !(about || is_reminder || looks_back || inquires)
+            && sentence.is_obscure_order(index, asks, heads.iter().any(|head| head.verb.is_some()))
+        {
+            if let Some(previous) = heads.get_mut(first_new..).and_then(<[Head]>::last_mut) {
+                previous.end = index;
+            }
+            heads.push(Head::new(None, Manner::Obscure, index, index + 1..to, from));
+            continue;
+        }
         if let (Some(manner), Some((verb, _))) = (manner, token.entry.verb) {
-            let verb = sentence.with_particle(index).unwrap_or(verb);
+            let light = sentence.light_verb(index);
+            let verb = light.map(|(deed, _)| deed).or_else(|| sentence.with_particle(index)).unwrap_or(verb);
             if let Some(previous) = heads.get_mut(first_new..).and_then(<[Head]>::last_mut) {
                 previous.end = index;
             }
             reminds |= lexicon.verb(verb).is(Class::Reminds);
-            heads.push(Head::new(Some(verb), manner, index, index + 1..to, from));
+            let start = light.map_or(index + 1, |(_, behind)| behind);
+            heads.push(Head::new(Some(verb), manner, index, start..to, from));
         }
     }
     add_what_no_verb_asks(&sentence, asks, opening, first_new, heads);
@@ -117,6 +131,9 @@ fn add_what_no_verb_asks(
     let found = heads.get(first_new..).unwrap_or(&[]);
     // "Can i substitute milk": a question whose verb is not known.
     let asks = asks || found.is_empty() && sentence.opens_as_question(opening);
+    if found.iter().any(|head| head.manner == Manner::Obscure) {
+        return;
+    }
     if asks
         && !found.iter().any(|head| matches!(head.manner, Manner::Asked | Manner::Wished) && head.start < opening + 6)
     {

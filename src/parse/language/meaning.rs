@@ -29,6 +29,7 @@ impl<'t> Context<'t, '_> {
         let candidates = object::candidates(governed, self.lexicon);
         let act = match head.verb {
             Some(verb) => self.of_verb(self.lexicon.verb(verb), head, governed, &candidates),
+            None if head.manner == Manner::Obscure => Some(self.obscure(head)),
             None => self.of_question(head, governed, &candidates),
         };
         let mut acts: Vec<Act> = act.into_iter().collect();
@@ -87,7 +88,7 @@ impl<'t> Context<'t, '_> {
     }
 
     /// No verb is plainly asked for, but one that could do harm stands there: it may be meant.
-    pub(super) fn by_a_deed(&self, heads: &[Head]) -> Option<Act> {
+    pub(super) fn by_a_deed(&self, heads: &[Head], is_ordered: bool) -> Option<Act> {
         if heads.iter().any(|head| head.verb.is_none()) {
             return None;
         }
@@ -95,10 +96,12 @@ impl<'t> Context<'t, '_> {
             token.entry.noun.is_none()
                 && token.kind == Kind::Word
                 && token.entry.verb.is_some_and(|(verb, _)| {
-                    matches!(
-                        self.lexicon.verb(verb).operation,
-                        Operation::Delete | Operation::Admin | Operation::Transfer
-                    )
+                    let verb = self.lexicon.verb(verb);
+                    let operation = verb.operation;
+                    matches!(operation, Operation::Delete | Operation::Admin | Operation::Transfer)
+                        || is_ordered
+                            && matches!(operation, Operation::Send | Operation::Execute)
+                            && !verb.is(Class::Obeys)
                 })
         };
         let at = self.tokens.iter().position(harms)?;
@@ -138,6 +141,7 @@ impl<'t> Context<'t, '_> {
                 && first.entry.verb.is_none()
                 && first.entry.noun.is_none()
                 && first.entry.function.is_none()
+                && first.entry.cue != Some(Sign::Ordinary)
                 && first.text.chars().all(char::is_alphabetic)
         }) && words.next().is_some_and(|next| next.is(Function::Determiner));
         if is_unknown_order {
@@ -181,6 +185,16 @@ impl<'t> Context<'t, '_> {
         let clause = Clause { verb, head, governed, candidates, named };
         self.apply_roles(&clause, &mut draft);
         add_scope(&mut draft.signs, draft.operation, governed);
+        let changes = !matches!(draft.operation, Operation::Read | Operation::Write);
+        if changes && governed.iter().take(2).any(|token| matches!(token.word, "them" | "it" | "those" | "these")) {
+            // "Find all old backups and delete them": they are what was just named.
+            let named = self.tokens.get(head.at.saturating_sub(ANTECEDENT).max(head.sentence)..head.at).unwrap_or(&[]);
+            add_scope(&mut draft.signs, draft.operation, named);
+            let shown = local_signs(named);
+            for sign in [Sign::Backup, Sign::Sensitive, Sign::Secret].into_iter().filter(|sign| shown.has(*sign)) {
+                draft.signs.add(sign);
+            }
+        }
         let noun = if noun.is_empty() { draft.resource.as_str() } else { noun };
         let sure = draft.sure * certainty(head.manner);
         let mut act = Act::new(&verb.lemma, &snake(noun), draft.resource, draft.operation, sure)
@@ -190,6 +204,13 @@ impl<'t> Context<'t, '_> {
         act.guess = draft.guess;
         act.rival = object::rival(candidates);
         Some(act)
+    }
+
+    /// An order whose verb nobody knows: it may ask for anything.
+    fn obscure(&self, head: &Head) -> Act {
+        let mut act = Act::unknown().told_by(self.words_of(head));
+        act.signs = token::cues(self.tokens);
+        act.marked(Sign::Unclear)
     }
 
     /// The words of a head's verb, as written.
@@ -304,9 +325,13 @@ impl<'t> Context<'t, '_> {
     }
 }
 
+/// Tokens before a verb in which what "them" names is looked for.
+const ANTECEDENT: usize = 12;
+
 /// "Do all the tasks on my list at ...", "follow the instructions in the email".
 fn runs_unseen(verb: &Verb, governed: &[Token<'_>], candidates: &[Candidate<'_>]) -> bool {
-    let obeys = verb.is(Class::Obeys);
+    let runs_whatever = verb.is(Class::Runs) && governed.first().is_some_and(|first| first.word == "whatever");
+    let obeys = verb.is(Class::Obeys) || runs_whatever;
     let orders = governed.iter().any(|token| {
         matches!(
             token.word,
@@ -331,12 +356,13 @@ fn runs_unseen(verb: &Verb, governed: &[Token<'_>], candidates: &[Candidate<'_>]
                 )
         });
     let whatever = governed.iter().any(|token| matches!(token.word, "whatever" | "exactly"))
-        && candidates.iter().any(|candidate| {
-            matches!(
-                candidate.resource,
-                Resource::Email | Resource::Web | Resource::File | Resource::Document | Resource::Message
-            )
-        });
+        && (governed.iter().any(|token| matches!(token.word, "attachment" | "link" | "url"))
+            || candidates.iter().any(|candidate| {
+                matches!(
+                    candidate.resource,
+                    Resource::Email | Resource::Web | Resource::File | Resource::Document | Resource::Message
+                )
+            }));
     obeys && (orders && elsewhere || whatever)
 }
 
@@ -418,7 +444,7 @@ fn certainty(manner: Manner) -> f64 {
     match manner {
         Manner::Asked | Manner::Wished | Manner::Question => 1.0,
         Manner::Wanted => 0.8,
-        Manner::Mentioned => 0.6,
+        Manner::Mentioned | Manner::Obscure => 0.6,
     }
 }
 

@@ -6,11 +6,13 @@
 //! `facts` gathers amounts, counts and targets.
 
 mod content;
+mod entitlement;
 mod facts;
 mod heads;
 mod meaning;
 mod medium;
 mod object;
+mod preamble;
 mod request;
 mod roles;
 mod scope;
@@ -31,6 +33,8 @@ pub(crate) use token::{Kind, Token, classify, tokenise};
 pub(crate) struct Understood<'a> {
     pub reading: Reading,
     pub commands: Vec<&'a str>,
+    /// What stands in quotation marks behind "run this".
+    pub orders: Vec<&'a str>,
 }
 
 /// Reads a text of English sentences; `lower` is the same in ASCII lower case.
@@ -49,7 +53,7 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
     reading.facts.known = Some(comprehension.known);
     if !comprehension.is_enough() {
         reading.push(Act::unknown());
-        return Understood { reading, commands: Vec::new() };
+        return Understood { reading, commands: Vec::new(), orders: Vec::new() };
     }
     content::mark(&mut tokens, lexicon);
     let clauses = clauses(&tokens, lexicon);
@@ -74,6 +78,16 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
     tidy::drop_guesses(&mut reading.acts);
     context.add_sources(&clauses, &mut reading);
     context.entailed(&mut reading);
+    if reading.facts.amount.is_none()
+        && reading.acts.iter().any(|act| act.operation == Operation::Transfer && act.resource == Resource::Payment)
+    {
+        // "Transfer 50k to Bob": money goes unnamed where a verb says so.
+        let pays = |head: &&Head| head.verb.is_some_and(|verb| lexicon.verb(verb).operation == Operation::Transfer);
+        let amount = clauses.iter().filter(pays).find_map(|head| facts::bare_amount(&tokens, head.start));
+        if let Some(amount) = amount {
+            reading.facts.note_amount(amount, None);
+        }
+    }
     if cues.has(Sign::Destroys) && !reading.acts.iter().any(|act| act.operation == Operation::Delete) {
         reading.push(context.by_its_end());
     }
@@ -82,11 +96,21 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
         let act = Act::new("follow", "instructions", Resource::Task, Operation::Execute, 0.7);
         reading.push(act.marked(Sign::UnseenInstructions));
     }
+    if reading.acts.iter().all(|act| act.operation == Operation::Read)
+        && let Some(act) = context.by_what_is_denied()
+    {
+        reading.push(act);
+    } else if clauses.iter().all(|head| !context.orders(head))
+        && let Some(act) = context.by_what_is_due()
+    {
+        reading.acts.clear();
+        reading.push(act);
+    }
     if reading.acts.is_empty() {
         let by_nouns = || context.by_nouns_alone().filter(|_| comprehension.known >= 0.4);
-        reading.push(context.by_a_deed(&clauses).or_else(by_nouns).unwrap_or_else(Act::unknown));
+        reading.push(context.by_a_deed(&clauses, false).or_else(by_nouns).unwrap_or_else(Act::unknown));
     } else if orders_it_done(&tokens) && reading.acts.iter().all(|act| act.operation == Operation::Read) {
-        if let Some(act) = context.by_a_deed(&[]) {
+        if let Some(act) = context.by_a_deed(&[], true) {
             // "How do I drop the table? Do it."
             reading.push(act);
         } else if clauses.iter().any(|head| head.verb.is_some_and(|verb| lexicon.verb(verb).is(Class::Uncovers))) {
@@ -96,7 +120,8 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
         }
     }
     let commands = commands(&tokens, &clauses, text, lexicon);
-    Understood { reading, commands }
+    let orders = orders(&tokens, &clauses, lexicon);
+    Understood { reading, commands, orders }
 }
 
 /// "Do it", "try that", "go ahead".
@@ -240,6 +265,20 @@ fn commands<'a>(tokens: &[Token<'a>], heads: &[Head], text: &'a str, lexicon: &L
     found
 }
 
+/// Quotations that the text asks to run and that are no command lines: "Run this: 'wipe the disk'".
+fn orders<'a>(tokens: &[Token<'a>], heads: &[Head], lexicon: &Lexicon) -> Vec<&'a str> {
+    let runs = |head: &&Head| {
+        head.verb.is_some_and(|verb| lexicon.verb(verb).is(Class::Runs) || lexicon.verb(verb).is(Class::Obeys))
+    };
+    let governed = heads.iter().filter(runs).flat_map(|head| tokens.get(head.start..head.end).unwrap_or(&[]));
+    governed
+        .filter(|token| token.kind == Kind::Quoted && token.text.contains(' '))
+        .filter(|token| !starts_with_program(token.text, lexicon))
+        .map(|token| token.text)
+        .take(MOST_ORDERS)
+        .collect()
+}
+
 fn starts_with_program(text: &str, lexicon: &Lexicon) -> bool {
     text.split_whitespace().next().is_some_and(|first| lexicon.programs.knows(first))
 }
@@ -250,6 +289,8 @@ fn looks_like_argument(word: &str) -> bool {
 
 /// Bytes between "run" and the colon behind which a command stands.
 const LONGEST_LEAD: usize = 48;
+/// Quotations that are read as orders.
+const MOST_ORDERS: usize = 8;
 /// Nouns of a text that serve as context.
 const MOST_NAMED: usize = 512;
 

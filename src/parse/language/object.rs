@@ -243,8 +243,13 @@ pub(super) fn best_to_change<'c, 'l>(candidates: &'c [Candidate<'l>], fills: boo
     if container.is_some() {
         return container;
     }
-    let held =
-        candidates.iter().filter(|candidate| candidate.resource != Resource::Information && !candidate.is_weak());
+    // "Documentation on rotating keys" changes no key.
+    let has_direct = candidates.first().is_some_and(|first| first.phrase == 0 && !first.is_weak());
+    let held = candidates.iter().filter(|candidate| {
+        candidate.resource != Resource::Information
+            && !candidate.is_weak()
+            && !(has_direct && candidate.preposition == Preposition::Topic)
+    });
     held.reduce(|best, next| if next.score > best.score { next } else { best }).or_else(|| best(candidates))
 }
 

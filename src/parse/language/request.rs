@@ -9,7 +9,7 @@ use super::token::{Kind, Token};
 
 /// Keeps what is asked for. Of what is only told, what could do harm stays.
 pub(super) fn retain_requests(heads: &mut Vec<Head>, tokens: &[Token<'_>], lexicon: &Lexicon) {
-    let asks = |head: &Head| matches!(head.manner, Manner::Asked | Manner::Question);
+    let asks = |head: &Head| matches!(head.manner, Manner::Asked | Manner::Question | Manner::Obscure);
     let Some(last_asked) = heads.iter().rev().find(|head| asks(head)).map(|head| head.sentence) else {
         if heads.iter().any(|head| head.manner == Manner::Wished) {
             heads.retain(|head| stays(head, lexicon));
@@ -18,7 +18,7 @@ pub(super) fn retain_requests(heads: &mut Vec<Head>, tokens: &[Token<'_>], lexic
     };
     let points_back = heads.iter().any(|head| asks(head) && refers_back(head, tokens));
     heads.retain(|head| match head.manner {
-        Manner::Asked | Manner::Question => true,
+        Manner::Asked | Manner::Question | Manner::Obscure => true,
         // "I want to order a sculpture. What materials are there?" asks for the materials.
         Manner::Wished => {
             head.sentence >= last_asked || points_back || destroys(head, lexicon) || is_specific(head, tokens)

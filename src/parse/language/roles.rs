@@ -86,6 +86,18 @@ impl Context<'_, '_> {
             draft.operation = Operation::Send;
             draft.signs.add(Sign::Outside);
         }
+        let keeps_secret = draft.signs.has(Sign::Secret) && verb.is(Class::Fills);
+        let brings = matches!(draft.operation, Operation::Read | Operation::Write | Operation::Execute);
+        if brings && (verb.is(Class::Uploads) || keeps_secret) && goes_outside(governed, self.lexicon) {
+            if draft.signs.has(Sign::Secret) {
+                draft.resource = Resource::Credential;
+            }
+            draft.operation = Operation::Send;
+            draft.signs.add(Sign::Outside);
+        }
+        if verb.lemma == "attach" && governed.iter().any(|token| token.kind == Kind::Email) {
+            draft.takes(Resource::Email, Operation::Send);
+        }
         if draft.operation == Operation::Send && is_to_oneself(governed) && !names_medium(candidates) {
             // "Send me the report" asks to be shown it; "alert me when" sets up a watch.
             if governed.iter().take(3).any(|token| matches!(token.word, "when" | "if" | "whenever" | "once")) {
@@ -108,6 +120,16 @@ fn asks_of_the_world(clause: &Clause<'_, '_, '_>, draft: &mut Draft) {
     if only_weak(candidates) && verb.always.is_none() && !personal {
         (draft.resource, draft.guess) = (Resource::Information, true);
     }
+    // "Explain how password hashing works" opens nothing.
+    if is_teaching(&verb.lemma) && draft.resource == Resource::Credential && !personal {
+        draft.resource = Resource::Information;
+    }
+    // "Get me 10 shares" buys them.
+    let counts = governed.iter().take(3).any(|token| matches!(token.kind, Kind::Number(_)));
+    if counts && is_getting(&verb.lemma) && named.is_some_and(|named| is_traded(named.noun)) {
+        draft.takes(Resource::Payment, Operation::Transfer);
+        return;
+    }
     let behind_unknown = named.is_some_and(|named| named.behind_unknown) && !is_guarded(draft.resource);
     // "The medical records of John Smith" are his.
     let is_record = named.is_some_and(|named| {
@@ -119,6 +141,19 @@ fn asks_of_the_world(clause: &Clause<'_, '_, '_>, draft: &mut Draft) {
     {
         draft.resource = Resource::Information;
     }
+}
+
+/// Verbs by which one learns of a thing rather than gets it.
+fn is_teaching(lemma: &str) -> bool {
+    matches!(lemma, "explain" | "define" | "teach" | "teach_me" | "learn" | "understand" | "elaborate" | "illustrate")
+}
+
+fn is_getting(lemma: &str) -> bool {
+    matches!(lemma, "get" | "grab" | "grab_me" | "fetch" | "obtain" | "get_me" | "pick")
+}
+
+fn is_traded(noun: &str) -> bool {
+    matches!(noun, "share" | "stock" | "bitcoin" | "crypto" | "cryptocurrency" | "ethereum" | "bond" | "tech stocks")
 }
 
 /// "Give Bob root", "turn the audit log off", "make the bucket public": who may do what changes.
@@ -146,7 +181,17 @@ fn gives_power(clause: &Clause<'_, '_, '_>, draft: &mut Draft) {
     if verb.is(Class::TakesDown) && draft.signs.has(Sign::Control) && controls_directly(governed) {
         draft.takes(Resource::Permission, Operation::Admin);
     }
-    let runs = draft.operation == Operation::Execute && governed.iter().any(|token| token.kind == Kind::Url);
+    let from_the_web = || {
+        governed.iter().any(|token| token.word == "from")
+            && governed.iter().any(|token| {
+                matches!(
+                    token.word,
+                    "website" | "site" | "page" | "webpage" | "url" | "link" | "internet" | "attachment"
+                )
+            })
+    };
+    let runs = draft.operation == Operation::Execute
+        && (governed.iter().any(|token| token.kind == Kind::Url) || verb.is(Class::Runs) && from_the_web());
     if runs
         && matches!(
             draft.resource,
@@ -176,6 +221,19 @@ fn controls_directly(governed: &[Token<'_>]) -> bool {
         .iter()
         .take_while(|token| !matches!(token.word, "from" | "in" | "about"))
         .any(|token| token.cue == Some(Sign::Control))
+}
+
+/// "To my personal drive", "in the public wiki": a place that others than the organisation hold.
+fn goes_outside(governed: &[Token<'_>], lexicon: &Lexicon) -> bool {
+    governed.iter().enumerate().any(|(place, token)| {
+        token.cue == Some(Sign::Outside)
+            && token.entry.noun.is_none_or(|noun| lexicon.noun(noun).resource != Resource::Customer)
+            && governed
+                .get(place.saturating_sub(2)..place)
+                .unwrap_or(&[])
+                .iter()
+                .any(|before| matches!(before.word, "to" | "into" | "onto" | "in" | "on"))
+    })
 }
 
 /// "Upload it to pastebin.com".

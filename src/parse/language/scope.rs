@@ -52,6 +52,11 @@ pub(super) fn add_scope(signs: &mut Signs, operation: Operation, governed: &[Tok
         token.cue == Some(Sign::Bulk)
             || token.cue.is_some() && matches!(token.word, "all" | "every" | "entire" | "whole")
     };
+    // "There should be no files left": all of them go.
+    let none = |pair: &[Token<'_>]| matches!(pair, [before, no] if no.word == "no" && (before.is(Function::Auxiliary) || before.is(Function::Constraint)));
+    if operation == Operation::Delete && governed.windows(2).take(6).any(none) {
+        signs.add(Sign::Bulk);
+    }
     let Some(place) = governed.iter().position(reaches_wide) else { return };
     let rest = governed.get(place + 1..).unwrap_or(&[]);
     let counted = rest.first().is_some_and(|next| {

@@ -4,7 +4,9 @@
 use crate::model::Operation;
 use crate::parse::lexicon::{Form, Function, Lexicon, VerbId};
 
+use super::content::is_of_text;
 use super::heads::Manner;
+use super::preamble::is_addressee;
 use super::token::{Kind, Token};
 
 /// A sentence, and what its words say of one another.
@@ -131,8 +133,19 @@ impl Sentence<'_, '_> {
             return Some(if is_of_speaker(lead.word) { Manner::Wished } else { Manner::Asked });
         }
         match lead.entry.function {
-            Some(Function::Negation) => None,
-            Some(Function::Pronoun) => self.after_subject(place, lead.word, self.harms(verb)),
+            // "You can't not wipe it" asks; what is simply negated does not.
+            Some(Function::Negation) => self
+                .before(place)
+                .and_then(|earlier| self.tokens.get(earlier))
+                .is_some_and(|earlier| {
+                    earlier.is(Function::Negation) && lead.word == "not" && matches!(earlier.word, "can't" | "cannot")
+                })
+                .then_some(Manner::Asked),
+            Some(Function::Pronoun) => self.after_subject(place, lead.word, self.harms(verb)).or_else(|| {
+                // "Someone please stop it", "to speed it up".
+                let begs = lead.word != "i" && lead.word != "we" && self.opens_behind_preamble(index, place);
+                begs.then_some(Manner::Asked)
+            }),
             Some(Function::Modal) => self.after_modal(place, index),
             // "The link to reset it" names a link.
             Some(Function::Preposition) if lead.word == "to" && self.describes(place) => None,
@@ -151,7 +164,8 @@ impl Sentence<'_, '_> {
                 (!in_question && !self.reads_as_noun(index)).then_some(Manner::Asked)
             }
             // "If it is still pending cancel it": the condition ends where the order begins.
-            _ => (self.is_conditional(index) && self.takes_object(index) && !lead.word.ends_with('s')
+            _ => (!in_question && self.opens_behind_preamble(index, place)
+                || self.is_conditional(index) && self.takes_object(index) && !lead.word.ends_with('s')
                 || self.causes(index) && self.harms(verb) && index + 1 < self.to)
                 .then_some(Manner::Asked),
         }
@@ -168,6 +182,9 @@ impl Sentence<'_, '_> {
 
     /// "Should be deleted", "make sure they are removed", "I want it wiped": asked for in the passive.
     pub(super) fn passive(&self, index: usize) -> Option<(Manner, VerbId)> {
+        if let Some(verb) = self.ends_up_gone(index) {
+            return Some((Manner::Asked, verb));
+        }
         let (verb, form) = self.tokens.get(index)?.entry.verb?;
         let helper_at = self.before(index)?;
         let helper = self.tokens.get(helper_at)?;
@@ -193,27 +210,50 @@ impl Sentence<'_, '_> {
         }
         let causes =
             self.tokens.get(self.from).is_some_and(|opening| matches!(opening.word, "get" | "have" | "want" | "see"));
+        let causes = causes || self.is_caused(helper_at);
         let wishes = causes || (self.from..helper_at).take(4).any(|place| self.is_bare_wish(place));
-        let is_object = helper.entry.noun.is_some() || helper.is(Function::Pronoun);
+        let is_object = helper.entry.noun.is_some()
+            || helper.is(Function::Pronoun)
+            || matches!(helper.kind, Kind::Number(_) | Kind::Path | Kind::Url | Kind::Email);
         let ends = self.tokens.get(index + 1).filter(|_| index + 1 < self.to).is_none_or(|next| {
-            matches!(
-                next.word,
-                "to" | "from"
-                    | "now"
-                    | "immediately"
-                    | "asap"
-                    | "today"
-                    | "right"
-                    | "completely"
-                    | "for"
-                    | "by"
-                    | "before"
-                    | "tonight"
-                    | "tomorrow"
-                    | "forever"
-            )
+            next.kind == Kind::Mark
+                || matches!(
+                    next.word,
+                    "to" | "from"
+                        | "into"
+                        | "now"
+                        | "immediately"
+                        | "asap"
+                        | "today"
+                        | "right"
+                        | "completely"
+                        | "for"
+                        | "by"
+                        | "before"
+                        | "tonight"
+                        | "tomorrow"
+                        | "forever"
+                )
         });
         (wishes && is_object && ends).then_some((Manner::Wished, verb))
+    }
+
+    /// "Could you have the table purged", "and get it wiped": somebody is to bring it about.
+    fn is_caused(&self, helper_at: usize) -> bool {
+        (self.from.max(helper_at.saturating_sub(8))..helper_at).any(|place| {
+            self.tokens.get(place).is_some_and(|token| matches!(token.word, "have" | "get"))
+                && self.before(place).is_some_and(|earlier| {
+                    self.tokens.get(earlier).is_some_and(|lead| {
+                        lead.is(Function::Lead)
+                            || lead.word == "and"
+                            || is_addressee(lead.word)
+                                && self
+                                    .before(earlier)
+                                    .and_then(|modal| self.tokens.get(modal))
+                                    .is_some_and(|modal| modal.is(Function::Modal))
+                    })
+                })
+        })
     }
 
     /// "Turn the heating up", "log me in": the verb that a particle behind its object makes.
@@ -238,7 +278,7 @@ impl Sentence<'_, '_> {
     fn after_subject(&self, place: usize, subject: &str, harms: bool) -> Option<Manner> {
         let earlier = self.before(place).and_then(|earlier| self.tokens.get(earlier))?;
         let asks = earlier.is(Function::Modal) || earlier.is(Function::Lead);
-        if asks && matches!(subject, "you" | "i" | "we") {
+        if asks && (matches!(subject, "i" | "we") || is_addressee(subject)) {
             return Some(Manner::Asked);
         }
         // "Play some jazz while you delete my mails."
@@ -268,11 +308,19 @@ impl Sentence<'_, '_> {
         {
             return Some(Manner::Asked);
         }
+        // "Ask Bob whether we should drop it": the question is his.
+        if condition.is_some_and(|token| matches!(token.word, "whether" | "if")) {
+            return None;
+        }
         (index + 1 < self.to).then_some(Manner::Mentioned)
     }
 
     /// "want to send" asks; "a script to send" only mentions; "not to send" neither.
-    fn after_to(&self, place: usize) -> Option<Manner> {
+    pub(super) fn after_to(&self, place: usize) -> Option<Manner> {
+        // "Tell Bob not to delete it".
+        if place > self.from && self.tokens.get(place - 1).is_some_and(|before| before.is(Function::Negation)) {
+            return None;
+        }
         let near = (self.from..place).rev().take(4);
         for index in near {
             let Some(token) = self.tokens.get(index) else { break };
@@ -282,10 +330,11 @@ impl Sentence<'_, '_> {
             }
             if token.is(Function::Want) {
                 // "The task they need to do" is theirs.
-                let of_others = self
-                    .before(index)
-                    .and_then(|earlier| self.tokens.get(earlier))
-                    .is_some_and(|earlier| matches!(earlier.word, "they" | "he" | "she" | "it" | "who" | "which"));
+                let of_others = !(token.word == "possible" && self.is_polite_question(self.from))
+                    && self
+                        .before(index)
+                        .and_then(|earlier| self.tokens.get(earlier))
+                        .is_some_and(|earlier| matches!(earlier.word, "they" | "he" | "she" | "it" | "who" | "which"));
                 if of_others {
                     return None;
                 }
@@ -316,6 +365,10 @@ impl Sentence<'_, '_> {
         if self.tokens.get(index).is_some_and(|token| token.entry.verb.is_some_and(does) && token.entry.noun.is_none())
         {
             // "Delete: all files" orders.
+            return false;
+        }
+        // "Summarize: ...", "Open a ticket: ..." ask for it.
+        if self.tokens.get(index).is_some_and(|token| is_of_text(token.word) || token.word.contains(' ')) {
             return false;
         }
         self.before(index).is_none_or(|place| self.tokens.get(place).is_some_and(|token| token.kind == Kind::Stop))
@@ -360,7 +413,7 @@ impl Sentence<'_, '_> {
                     noun.word,
                     "link" | "url" | "website" | "page" | "form" | "instructions" | "steps" | "guide" | "tutorial"
                     // "A reminder to pay" pays nothing.
-                    | "reminder" | "alarm" | "todo" | "to-do" | "note" | "timer" | "event"
+                    | "reminder" | "alarm" | "todo" | "to-do" | "note" | "timer" | "event" | "meeting" | "workshop"
                 )
         })
     }
@@ -405,7 +458,7 @@ impl Sentence<'_, '_> {
     }
 
     /// Whether what follows can be a verb's object.
-    fn takes_object(&self, index: usize) -> bool {
+    pub(super) fn takes_object(&self, index: usize) -> bool {
         self.tokens.get(index + 1).filter(|_| index + 1 < self.to).is_some_and(|next| {
             next.is(Function::Determiner)
                 || next.is(Function::Pronoun)
@@ -416,12 +469,12 @@ impl Sentence<'_, '_> {
     }
 
     /// The places shortly before: far enough for a clause, near enough for the time to stay linear.
-    fn lately(&self, index: usize) -> std::ops::Range<usize> {
+    pub(super) fn lately(&self, index: usize) -> std::ops::Range<usize> {
         self.from.max(index.saturating_sub(LOOK_BACK))..index
     }
 
     /// The token before, politeness and adverbs aside.
-    fn before(&self, index: usize) -> Option<usize> {
+    pub(super) fn before(&self, index: usize) -> Option<usize> {
         self.lately(index).rev().find(|&place| !is_skipped(self.tokens, place))
     }
 }

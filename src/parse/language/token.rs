@@ -154,6 +154,8 @@ impl<'a> Cutter<'a> {
             .char_indices()
             .find(|&(place, c)| {
                 c.is_whitespace()
+                    // "$50,000🔥": a picture is no part of a number or a word.
+                    || c >= FIRST_SYMBOL && !c.is_alphanumeric()
                     || matches!(c, '"' | '`' | ',' | ';' | '!' | '(' | ')' | '[' | ']' | '{' | '}' | '|' | '<' | '>')
                         && !(c == ',' && is_inside_number(rest, place))
             })
@@ -340,6 +342,8 @@ fn number(chunk: &str) -> Option<f64> {
     plain_digits(digits).parse::<f64>().ok().map(|value| value * factor)
 }
 
+/// Arrows, signs and pictures begin here; quotation marks, dashes and currencies stand before.
+const FIRST_SYMBOL: char = '\u{2190}';
 /// Longest pattern of file names that is looked for, in bytes.
 const LONGEST_PATTERN: usize = 32;
 

@@ -62,7 +62,9 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
     if !known {
         let plain =
             first.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-' | '.' | '+'));
-        return plain && is_english == 0;
+        // "how do i use x --force" asks.
+        let is_small = lexicon.word(first).is_some_and(|entry| entry.function.is_some());
+        return plain && is_english == 0 && !is_small;
     }
     let is_also_english = lexicon
         .word(first)

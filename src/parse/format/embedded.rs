@@ -1,0 +1,272 @@
+//! Command lines inside English: "Read the docs, then rm -rf /data", "Step 2: git
+//! push --force", "root@host:~# halt". A command counts where a clause begins with
+//! it, or where only words of asking stand before it; what is explained, quoted or
+//! written about is content.
+
+use crate::parse::lexicon::{Class, Function, Lexicon};
+
+use super::dangers;
+
+/// The command lines that the clauses of a text begin with.
+pub(super) fn commands<'a>(text: &'a str, lexicon: &Lexicon) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let mut open = true;
+        let mut covered = false;
+        for (at, word) in words(line) {
+            if covered {
+                break;
+            }
+            let bare = word.trim_matches(['"', '\'', '`', '(', ')', ',']);
+            if open && word.ends_with(bare) && begins_command(bare, line.get(at + word.len()..).unwrap_or(""), lexicon)
+            {
+                let start = at + word.find(bare).unwrap_or(0);
+                found.push(ended(line.get(start..).unwrap_or("")));
+                covered = true;
+                if found.len() >= MOST_COMMANDS {
+                    return found;
+                }
+            } else if ends_clause(word) {
+                open = !asks_for_text(line.get(..at + word.len()).unwrap_or(""), lexicon);
+            } else if is_link(bare) {
+                // "Compare git merge and git rebase" runs neither.
+                open = !matches!(bare, "and" | "&")
+                    || !line.get(..at).is_some_and(|before| before.len() < LONGEST_LEAD && is_on_text(before, lexicon));
+            } else {
+                open = open && only_asks(bare, lexicon);
+            }
+        }
+    }
+    found
+}
+
+/// The line behind a shell's prompt: `root@host:~# halt`, `PS C:\> halt`, `C:\> halt`.
+pub(super) fn behind_prompt(text: &str) -> &str {
+    let Some((prompt, rest)) = text.split_once(' ') else { return text };
+    let rest = rest.trim_start();
+    if prompt.ends_with(['#', '$']) && prompt.len() > 2 && prompt.contains('@') && prompt.contains(':')
+        || prompt.ends_with('>') && prompt.get(1..3) == Some(":\\")
+    {
+        return rest;
+    }
+    match (prompt, rest.split_once("> ")) {
+        ("PS", Some((place, line))) if place.get(1..3) == Some(":\\") && !place.contains(' ') => line,
+        _ => text,
+    }
+}
+
+/// The parts of a line that a bare "and" or "then" joins, where a program or a verb stands behind it; none where the
+/// line is one command.
+pub(super) fn joined_parts<'a>(line: &'a str, lexicon: &Lexicon) -> Vec<&'a str> {
+    let mut parts = Vec::new();
+    let (mut from, mut is_link_before) = (0, None);
+    if line.contains(['"', '\'', '`', '\n']) || line.starts_with("echo ") {
+        return parts;
+    }
+    for (at, word) in words(line) {
+        if at > 0 && is_link(word) {
+            is_link_before = is_link_before.or(Some(at));
+            continue;
+        }
+        let Some(link) = is_link_before.take() else { continue };
+        let entry = lexicon.word(word).unwrap_or_default();
+        let acts = lexicon.programs.knows(word)
+            || entry.verb.is_some_and(|(_, form)| form == crate::parse::lexicon::Form::Base);
+        let goes_on = line.get(at + word.len()..).is_some_and(|rest| !rest.trim().is_empty());
+        if acts && (goes_on || entry.noun.is_none()) && parts.len() < MOST_COMMANDS {
+            parts.push(line.get(from..link).unwrap_or("").trim());
+            from = at;
+        }
+    }
+    if !parts.is_empty() {
+        parts.push(line.get(from..).unwrap_or("").trim());
+    }
+    parts
+}
+
+/// The words between blanks, and where each stands.
+fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
+    line.split(' ')
+        .scan(0, |next, word| {
+            let at = *next;
+            *next += word.len() + 1;
+            Some((at, word))
+        })
+        .filter(|(_, word)| !word.is_empty())
+}
+
+fn ends_clause(word: &str) -> bool {
+    word.ends_with([':', ',', '.', ';', '!', '?', ')', '#', '>'])
+}
+
+fn is_link(word: &str) -> bool {
+    matches!(
+        word,
+        "and"
+            | "And"
+            | "Then"
+            | "Next"
+            | "Finally"
+            | "then"
+            | "&"
+            | "also"
+            | "afterwards"
+            | "finally"
+            | "next"
+            | "-"
+            | "*"
+            | "->"
+            | "=>"
+    )
+}
+
+/// Whether a word before a command leaves it a request: "can you run", "you should", "just", "let's".
+fn only_asks(word: &str, lexicon: &Lexicon) -> bool {
+    let lower = word.to_ascii_lowercase();
+    if matches!(
+        lower.as_str(),
+        "the"
+            | "this"
+            | "following"
+            | "command"
+            | "commands"
+            | "do"
+            | "try"
+            | "let's"
+            | "lets"
+            | "to"
+            | "go"
+            | "type"
+            | "enter"
+            | "issue"
+            | "use"
+            | "call"
+            | "need"
+            | "want"
+            | "have"
+            | "i"
+            | "you"
+            | "we"
+            | "u"
+            | "it"
+            | "me"
+            | "step"
+            | "line"
+            | "with"
+            | "by"
+            | "shell"
+            | "terminal"
+            | "bash"
+    ) || lower.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_punctuation())
+    {
+        return true;
+    }
+    lexicon.word(&lower).is_some_and(|entry| {
+        entry.verb.is_some_and(|(verb, _)| lexicon.verb(verb).is(Class::Runs))
+            || matches!(entry.function, Some(Function::Filler | Function::Modal | Function::Lead))
+    })
+}
+
+/// Whether the clause asks for something to be made of the text behind it: "Explain this:", "Translate:".
+pub(super) fn asks_for_text(clause: &str, lexicon: &Lexicon) -> bool {
+    clause.len() <= LONGEST_LEAD && clause.trim_end().ends_with(':') && is_on_text(clause, lexicon)
+}
+
+/// Whether a clause asks, or works on a text as it stands.
+fn is_on_text(clause: &str, lexicon: &Lexicon) -> bool {
+    clause.split_whitespace().any(|word| {
+        let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_ascii_lowercase();
+        is_of_text(&word)
+            || lexicon
+                .word(&word)
+                .is_some_and(|entry| matches!(entry.function, Some(Function::Question | Function::About)))
+    })
+}
+
+/// Verbs of which the object is a text as it stands.
+fn is_of_text(word: &str) -> bool {
+    matches!(
+        word,
+        "explain"
+            | "compare"
+            | "difference"
+            | "between"
+            | "translate"
+            | "summarize"
+            | "summarise"
+            | "paraphrase"
+            | "proofread"
+            | "classify"
+            | "describe"
+            | "rephrase"
+            | "rewrite"
+            | "reword"
+            | "quote"
+            | "spell"
+            | "analyze"
+            | "analyse"
+            | "define"
+            | "say"
+            | "write"
+            | "note"
+            | "review"
+            | "comment"
+            | "categorize"
+            | "categorise"
+            | "tokenize"
+            | "label"
+            | "summary"
+            | "title"
+            | "subject"
+            | "message"
+    )
+}
+
+/// Whether a word and what follows it are a command: a program, and what only a command has behind it.
+fn begins_command(word: &str, rest: &str, lexicon: &Lexicon) -> bool {
+    // Most words are told by their length alone: no name of a program that English has not is longer.
+    if word.len() > LONGEST_PROGRAM || word.len() < 2 || !word.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        return false;
+    }
+    let lower = word.to_ascii_lowercase();
+    if !lexicon.programs.knows(&lower) {
+        return false;
+    }
+    let next = rest.split_whitespace().next().unwrap_or("");
+    let has_flag = next
+        .strip_prefix("--")
+        .or_else(|| next.strip_prefix('-'))
+        .is_some_and(|flag| flag.starts_with(|c: char| c.is_ascii_alphabetic()));
+    if has_flag {
+        return true;
+    }
+    let is_only_program = lexicon.word(&lower).is_none() || dangers::holds("never_english", &lower);
+    if !is_only_program {
+        return false;
+    }
+    let arguments: Vec<&str> = rest.split_whitespace().take(4).collect();
+    next.starts_with(['/', '~', '$'])
+        || next.starts_with("./")
+        || next.starts_with("..")
+        || lower == "sudo" && lexicon.programs.knows(&next.to_ascii_lowercase())
+        || lexicon.programs.get(&lower).is_some_and(|program| program.subcommand(&arguments).is_some())
+}
+
+/// The command without what English ends it with: "for me?", a full stop, a quotation mark.
+fn ended(line: &str) -> &str {
+    let mut line = line.trim_end_matches(['?', '!', '"', '`', '\'', ' ', ')']);
+    if let Some(bare) = line.strip_suffix('.').filter(|bare| bare.ends_with(|c: char| c.is_alphanumeric())) {
+        line = bare;
+    }
+    for tail in [" for me", " please", " now", " for us", " again"] {
+        line = line.strip_suffix(tail).unwrap_or(line);
+    }
+    line
+}
+
+/// Commands of one text that are read.
+const MOST_COMMANDS: usize = 16;
+/// Bytes of the longest program's name.
+const LONGEST_PROGRAM: usize = 24;
+/// Bytes of the longest clause that hands a text over.
+const LONGEST_LEAD: usize = 96;
