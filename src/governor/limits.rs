@@ -56,7 +56,12 @@ impl Counters {
 
     /// The counters as a decision at `now` sees them.
     pub(super) fn desk(&self, now: Timestamp) -> Desk<'_> {
-        Desk { counters: self, state: None, now }
+        Desk { counters: self, state: None, now, keeps: false }
+    }
+
+    /// The same for whoever only looks ahead: it leaves the counters as they are.
+    pub(super) fn window(&self, now: Timestamp) -> Desk<'_> {
+        Desk { keeps: true, ..self.desk(now) }
     }
 
     /// Gives back what a decision used, for its action failed.
@@ -80,6 +85,8 @@ pub(super) struct Desk<'a> {
     counters: &'a Counters,
     state: Option<MutexGuard<'a, State>>,
     now: Timestamp,
+    /// What has left its window stays noted.
+    keeps: bool,
 }
 
 impl Desk<'_> {
@@ -98,7 +105,7 @@ impl Desk<'_> {
 impl Meter for Desk<'_> {
     fn used(&mut self, charge: &Charge) -> Used {
         let state = self.state.get_or_insert_with(|| self.counters.lock());
-        state.used(charge, self.now)
+        if self.keeps { state.look(charge, self.now) } else { state.used(charge, self.now) }
     }
 }
 
@@ -114,12 +121,25 @@ impl State {
         self.by_record.entry(used.record).or_default().push(counter.into());
     }
 
+    /// How a counter stands, without a change to it.
+    fn look(&self, charge: &Charge, now: Timestamp) -> Used {
+        let Some(counter) = self.by_counter.get(&charge.counter) else {
+            return Used { amount: 0, frees_at: None, is_full: false };
+        };
+        let oldest = counter.oldest(charge, now);
+        let mut within = counter.uses.iter().filter(|known| known.at.as_millis() > oldest).peekable();
+        let frees_at =
+            within.peek().map(|first| Timestamp::from_millis(first.at.as_millis().saturating_add(charge.window)));
+        let amount = within.map(|known| known.amount).fold(0, i64::saturating_add);
+        Used { amount, frees_at, is_full: counter.uses.len() >= MOST_USES }
+    }
+
     fn used(&mut self, charge: &Charge, now: Timestamp) -> Used {
         let Self { by_counter, by_record } = self;
         let Some(counter) = by_counter.get_mut(&charge.counter) else {
             return Used { amount: 0, frees_at: None, is_full: false };
         };
-        let oldest = now.as_millis().saturating_sub(charge.window);
+        let oldest = counter.oldest(charge, now);
         while let Some(first) = counter.uses.front().copied().filter(|first| first.at.as_millis() <= oldest) {
             counter.uses.pop_front();
             counter.total -= first.amount;
@@ -139,6 +159,12 @@ impl State {
 }
 
 impl Counter {
+    /// What is not after this has left the window. A clock that stepped back stands still, as it does in the log.
+    fn oldest(&self, charge: &Charge, now: Timestamp) -> i64 {
+        let now = self.uses.back().map_or(now, |last| now.max(last.at));
+        now.as_millis().saturating_sub(charge.window)
+    }
+
     fn remove(&mut self, record: Sequence) {
         let Ok(place) = self.uses.binary_search_by_key(&record, |known| known.record) else { return };
         if let Some(used) = self.uses.remove(place) {

@@ -123,7 +123,7 @@ impl Governor {
         };
         let policies = self.inner.policies.load();
         let request = self.request(intent, &agent, Said::ByCaller, now);
-        let mut desk = self.inner.limits.desk(now);
+        let mut desk = self.inner.limits.window(now);
         let PolicyVerdict { decision, reasoning, granted, denied, constraints, reviewer, limits, .. } =
             verdict(&policies, &request, &agent, &mut desk)?;
         let preview = Preview {

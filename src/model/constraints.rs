@@ -63,7 +63,10 @@ const REDACT_FIELDS: &str = "redactFields";
 fn union(ours: &Value, theirs: &Value) -> Value {
     match (ours, theirs) {
         (Value::Array(a), Value::Array(b)) => {
-            Value::Array(a.iter().chain(b.iter().filter(|item| !a.contains(item))).cloned().collect())
+            let mut all: Vec<Value> = a.iter().chain(b.iter().filter(|item| !a.contains(item))).cloned().collect();
+            // Whichever rule came first: equal constraints are equal bytes.
+            all.sort_by_cached_key(ToString::to_string);
+            Value::Array(all)
         }
         _ => tighter(ours, theirs),
     }

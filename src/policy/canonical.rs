@@ -12,10 +12,12 @@ use crate::model::{Capability, Constraints, Digest, RiskLevel};
 
 /// SHA-256 over the vocabulary and the rules in their order. Their order counts
 /// because `reasoning` names rules in it; names and descriptions do not.
-pub(super) fn digest(vocabulary: &Vocabulary, delegates: &[Vec<CapabilityPattern>], rules: &[Rule]) -> Digest {
+pub(super) fn digest(vocabularies: &[Vocabulary], delegates: &[Vec<CapabilityPattern>], rules: &[Rule]) -> Digest {
     let mut hash = Sha256::new();
-    let own: Vec<&Capability> = vocabulary.own().collect();
-    hash.update(json(&own));
+    for vocabulary in vocabularies {
+        let own: Vec<&Capability> = vocabulary.own().collect();
+        hash.update(json(&own));
+    }
     if delegates.iter().any(|left| !left.is_empty()) {
         let left: Vec<Vec<String>> =
             delegates.iter().map(|left| left.iter().map(ToString::to_string).collect()).collect();

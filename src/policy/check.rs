@@ -159,7 +159,8 @@ fn silences(wide: &Rule, rule: &Rule) -> bool {
         Effect::Allow => rule.effect == Effect::Allow && rule.constraints.is_empty() && rule.limit.is_none(),
     };
     // Of two that cover each other the earlier is kept.
-    says_as_much && beats(wide, rule) && (wide.line < rule.line || !is_wide(rule) || !beats(rule, wide))
+    let is_twin = wide.effect == rule.effect && is_wide(rule) && beats(rule, wide);
+    says_as_much && beats(wide, rule) && (!is_twin || wide.line < rule.line)
 }
 
 /// Whether data can be as little sensitive as the rule wants it: some resources never are.

@@ -55,7 +55,7 @@ pub(super) fn read(
 }
 
 /// The capabilities that a document may write: those of the taxonomy, and its own.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Vocabulary {
     own: BTreeSet<Capability>,
 }

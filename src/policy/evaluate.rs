@@ -12,7 +12,7 @@ use super::pattern::CapabilityPattern;
 use super::reasoning::{self, Citations};
 use super::request::PolicyRequest;
 use super::rule::{Effect, Rule};
-use super::settle::{Given, Settled};
+use super::settle::{Given, Memo, Settled};
 use super::verdict::{Approval, PolicyVerdict};
 use crate::model::{Capability, Constraints, Decision};
 
@@ -20,7 +20,8 @@ use crate::model::{Capability, Constraints, Decision};
 #[derive(Debug)]
 pub(super) struct Engine {
     pub(super) rules: Vec<Rule>,
-    vocabulary: Vocabulary,
+    /// The words of each layer and of those before it.
+    vocabularies: Vec<Vocabulary>,
     groups: Vec<Group>,
     index: Index,
     citations: Citations,
@@ -60,6 +61,7 @@ struct Asked<'a> {
     request: &'a PolicyRequest<'a>,
     numbers: RequestNumbers,
     given: &'a Given,
+    memo: &'a Memo,
 }
 
 /// How each required capability stands, and by which groups.
@@ -69,14 +71,12 @@ pub(super) struct Findings {
     /// The deciding groups of all capabilities, one after the other: each
     /// standing notes where its own end.
     groups: Vec<u32>,
-    /// The first group whose condition failed, unless it is given how it stands.
-    pub(super) failed: Option<(u32, String)>,
 }
 
 impl Engine {
     pub(super) fn new(
         rules: Vec<Rule>,
-        vocabulary: Vocabulary,
+        vocabularies: Vec<Vocabulary>,
         delegates: Vec<Vec<CapabilityPattern>>,
         documents: &[&str],
     ) -> Self {
@@ -104,12 +104,12 @@ impl Engine {
         }
         let citations = Citations::of(&rules, documents);
         let has_limits = rules.iter().any(|rule| rule.limit.is_some());
-        Self { rules, vocabulary, groups, index, citations, delegates, has_limits }
+        Self { rules, vocabularies, groups, index, citations, delegates, has_limits }
     }
 
     /// The verdict that findings come to.
     pub(super) fn verdict(&self, request: &PolicyRequest<'_>, settled: Settled) -> PolicyVerdict {
-        let Settled { findings, limits, charges, .. } = settled;
+        let Settled { findings, limits, charges, approved } = settled;
         let required = &request.intent.required_capabilities;
         let decision = findings.decision();
         let is_granted = |standing: Standing| match decision {
@@ -132,7 +132,7 @@ impl Engine {
             rules_total: rules.total,
             rules: self.ids(&rules),
             reviewer,
-            on_approval: (decision == Decision::Escalate).then(|| self.approval(&findings, required)),
+            on_approval: approved.map(|approved| self.approval(&findings, &approved, required)),
             limits,
             charges,
             failures: Vec::new(),
@@ -140,14 +140,11 @@ impl Engine {
     }
 
     /// How each required capability stands.
-    pub(super) fn find(&self, request: &PolicyRequest<'_>, given: &Given) -> Findings {
+    pub(super) fn find(&self, request: &PolicyRequest<'_>, given: &Given, memo: &Memo) -> Findings {
         let required = &request.intent.required_capabilities;
-        let asked = Asked { request, numbers: self.index.numbers(request), given };
-        let mut findings = Findings {
-            standings: Vec::with_capacity(required.len()),
-            groups: Vec::with_capacity(2 * required.len()),
-            failed: None,
-        };
+        let asked = Asked { request, numbers: self.index.numbers(request), given, memo };
+        let mut findings =
+            Findings { standings: Vec::with_capacity(required.len()), groups: Vec::with_capacity(2 * required.len()) };
         for capability in required {
             let buckets = self.index.buckets(&asked.numbers, capability);
             let standing = self.resolve(&asked, capability, &buckets, &mut findings);
@@ -161,21 +158,17 @@ impl Engine {
         let start = found.groups.len();
         self.collect(asked, buckets, Effect::Deny, found);
         self.collect_spent(asked, buckets, Effect::Deny, found);
-        if found.groups.len() > start {
-            sort_tail(&mut found.groups, start);
-            return Standing::Denied;
-        }
-        let standing = self.resolve_undenied(asked, capability, buckets, found);
-        // A word that the document never wrote is nothing that its wildcards were meant to grant,
-        // and no person is asked for what an approval could not grant.
-        if found.groups.len() > start && !self.vocabulary.knows(capability) {
-            found.groups.truncate(start);
-            return Standing::Unmatched;
-        }
+        let standing = if found.groups.len() > start {
+            Standing::Denied
+        } else {
+            self.resolve_undenied(asked, capability, buckets, found)
+        };
         sort_tail(&mut found.groups, start);
         standing
     }
 
+    /// A word that no document up to a rule's own ever wrote is nothing that its wildcards were meant
+    /// for: it grants nothing, and asks no person for what an approval could not grant.
     fn resolve_undenied(
         &self,
         asked: &Asked<'_>,
@@ -184,20 +177,62 @@ impl Engine {
         found: &mut Findings,
     ) -> Standing {
         let start = found.groups.len();
-        self.collect(asked, buckets, Effect::Escalate, found);
-        self.collect_spent(asked, buckets, Effect::Escalate, found);
-        if found.groups.len() > start {
+        let is_of_taxonomy = capability.resource().is_some() && capability.operation().is_some();
+        let knows = |group: &u32| {
+            is_of_taxonomy
+                || self.lead(*group).is_some_and(|rule| {
+                    self.vocabularies.get(rule.layer).is_some_and(|vocabulary| vocabulary.knows(capability))
+                })
+        };
+        let may_grant = |group: &u32| self.lead(*group).is_some_and(|rule| self.may_grant(rule, capability));
+        if !asked.given.is_approved() {
+            self.collect(asked, buckets, Effect::Escalate, found);
+            self.collect_spent(asked, buckets, Effect::Escalate, found);
+            retain_tail(&mut found.groups, start, knows);
+            if found.groups.iter().skip(start).any(may_grant) {
+                return Standing::NeedsPerson;
+            }
+        }
+        // What is left asks for a person by a later document's word alone: that narrows what is granted without it,
+        // and opens nothing.
+        let asks_further: Vec<u32> = found.groups.split_off(start.min(found.groups.len()));
+        let standing = self.resolve_grants(asked, capability, buckets, found, &knows);
+        if standing == Standing::Granted && !asks_further.is_empty() {
+            found.groups.truncate(start);
+            found.groups.extend(asks_further);
             return Standing::NeedsPerson;
         }
+        standing
+    }
+
+    fn resolve_grants(
+        &self,
+        asked: &Asked<'_>,
+        capability: &Capability,
+        buckets: &Few,
+        found: &mut Findings,
+        knows: &impl Fn(&u32) -> bool,
+    ) -> Standing {
+        let start = found.groups.len();
         self.collect(asked, buckets, Effect::Degrade, found);
+        retain_tail(&mut found.groups, start, knows);
         let leaves = |group: &u32| self.lead(*group).is_some_and(|rule| rule.leaves(capability));
         if found.groups.iter().skip(start).any(|group| !leaves(group)) {
             retain_tail(&mut found.groups, start, |group| !leaves(group));
             return Standing::Withheld;
         }
+        // What withholds is matched by what cannot be compared, what grants is not.
+        retain_tail(&mut found.groups, start, |group| {
+            self.lead(*group).is_some_and(|rule| rule.matches.grants_by_context(asked.request))
+        });
         self.collect(asked, buckets, Effect::Allow, found);
-        let may_grant = |group: &u32| self.lead(*group).is_some_and(|rule| self.may_grant(rule, capability));
-        if found.groups.iter().skip(start).any(may_grant) {
+        retain_tail(&mut found.groups, start, knows);
+        if found
+            .groups
+            .iter()
+            .skip(start)
+            .any(|group| self.lead(*group).is_some_and(|rule| self.may_grant(rule, capability)))
+        {
             return Standing::Granted;
         }
         found.groups.truncate(start);
@@ -211,16 +246,22 @@ impl Engine {
 
     /// Adds the groups of an effect that match.
     fn collect(&self, asked: &Asked<'_>, buckets: &Few, effect: Effect, found: &mut Findings) {
-        self.each_match(asked, buckets, effect, found, |group| !asked.given.is_spent(group));
+        let grants = |group| {
+            !asked.given.is_spent(group)
+                || asked.given.is_approved() && self.past_its_limit(group) == Some(Effect::Escalate)
+        };
+        self.each_match(asked, buckets, effect, found, grants);
+    }
+
+    /// What a group does once its limit is used up.
+    fn past_its_limit(&self, group: u32) -> Option<Effect> {
+        self.lead(group)?.limit.as_ref().map(|limit| limit.over.effect())
     }
 
     /// Adds the groups that grant no more, for their limit is used up, and do this instead.
     fn collect_spent(&self, asked: &Asked<'_>, buckets: &Few, instead: Effect, found: &mut Findings) {
         if asked.given.has_spent() {
-            let does_instead = |group| {
-                let limit = self.lead(group).and_then(|rule| rule.limit.as_ref());
-                asked.given.is_spent(group) && limit.is_some_and(|limit| limit.over.effect() == instead)
-            };
+            let does_instead = |group| asked.given.is_spent(group) && self.past_its_limit(group) == Some(instead);
             self.each_match(asked, buckets, Effect::Degrade, found, does_instead);
             self.each_match(asked, buckets, Effect::Allow, found, does_instead);
         }
@@ -236,15 +277,15 @@ impl Engine {
     ) {
         for bucket in buckets.iter() {
             for entry in self.index.entries(bucket, effect).iter().filter(|entry| entry.may_match(&asked.numbers)) {
-                if wanted(entry.group) && (entry.is_settled || self.holds(asked, entry.group, found)) {
+                if wanted(entry.group) && (entry.is_settled || self.holds(asked, entry.group)) {
                     found.groups.push(entry.group);
                 }
             }
         }
     }
 
-    /// Whether all clauses and conditions of a group hold. A condition that fails is noted, and holds not.
-    fn holds(&self, asked: &Asked<'_>, group: u32, found: &mut Findings) -> bool {
+    /// Whether all clauses and conditions of a group hold. A condition that failed holds as it is given.
+    fn holds(&self, asked: &Asked<'_>, group: u32) -> bool {
         let Some(rule) = self.lead(group) else { return false };
         if rule.matches.failing_besides_levels(asked.request).is_some() {
             return false;
@@ -252,16 +293,8 @@ impl Engine {
         if !rule.is_conditional() {
             return true;
         }
-        if let Some(holds) = asked.given.assumed(group) {
-            return holds;
-        }
-        match rule.condition(asked.request) {
-            Ok(failing) => failing.is_none(),
-            Err(message) => {
-                found.failed.get_or_insert((group, message));
-                false
-            }
-        }
+        let run = || rule.condition(asked.request).map(|failing| failing.is_none());
+        asked.memo.ask(group, run).unwrap_or_else(|| asked.given.failed_hold(rule.effect))
     }
 
     fn constraints(&self, findings: &Findings) -> Constraints {
@@ -274,9 +307,17 @@ impl Engine {
         constraints
     }
 
-    fn approval(&self, findings: &Findings, required: &[Capability]) -> Approval {
-        let (granted, denied) = findings.part(required, |standing| standing != Standing::Withheld);
-        Approval { granted, denied, constraints: self.constraints(findings) }
+    /// What an approval grants: all that was asked for, but what is withheld or denied all the same, under the
+    /// constraints of every rule that grants it without the escalation.
+    fn approval(&self, findings: &Findings, approved: &Findings, required: &[Capability]) -> Approval {
+        let refused = |standing: Standing| matches!(standing, Standing::Withheld | Standing::Denied);
+        let (mut granted, mut denied) = (Vec::new(), Vec::new());
+        let standings = findings.standings.iter().zip(&approved.standings);
+        for (capability, ((now, _), (then, _))) in required.iter().zip(standings) {
+            let side = if refused(*now) || refused(*then) { &mut denied } else { &mut granted };
+            side.push(capability.clone());
+        }
+        Approval { granted, denied, constraints: self.constraints(approved) }
     }
 
     /// Whom those escalations go to that decided, in the order of the document,

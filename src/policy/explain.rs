@@ -9,7 +9,7 @@ use super::limit::Meter;
 use super::pattern::Names;
 use super::request::PolicyRequest;
 use super::rule::{CLASSIFICATION_KEY, Clause, ENVIRONMENT_KEY, Effect, Levels, Rule};
-use super::settle::{Given, Settled};
+use super::settle::{Given, Memo, Settled};
 use crate::model::{Capability, Constraints, RiskLevel, Tier, excerpt};
 
 /// One rule of a policy set, held against a request.
@@ -45,7 +45,7 @@ pub struct RuleTrace {
 impl Engine {
     /// Every rule, in the order of the document.
     pub(super) fn explain(&self, request: &PolicyRequest<'_>, meter: &mut dyn Meter) -> Vec<RuleTrace> {
-        let Settled { findings, limits, .. } = self.settle(request, Given::default(), meter);
+        let Settled { findings, limits, .. } = self.settle(request, Given::default(), &Memo::default(), meter);
         let spent = |rule: &Rule| limits.iter().any(|limit| limit.rule == rule.id && limit.is_spent());
         let trace = |(number, rule): (usize, &Rule)| trace(rule, request, self.decided(&findings, number), spent(rule));
         self.rules.iter().enumerate().map(trace).collect()

@@ -240,21 +240,26 @@ impl Limit {
                 (*most, number.and_then(millionths))
             }
         };
-        let charge = |counter: String| Charge {
-            counter: counter.into(),
+        // Other measures are other counters: what one counted says nothing to the other.
+        let measure = match &self.measure {
+            Measure::Count(_) => "count".to_owned(),
+            Measure::Sum { key, .. } => format!("sum of {key}"),
+        };
+        let charge = |whose: String| Charge {
+            counter: format!("{}/{measure}/{whose}", rule.id).into(),
             amount: amount.unwrap_or(0),
             most,
             window: self.window.millis,
         };
         let charges = match self.by {
-            By::Agent => vec![charge(format!("{}/agent/{}", rule.id, request.intent.agent_id))],
-            By::All => vec![charge(format!("{}/all", rule.id))],
+            By::Agent => vec![charge(format!("agent/{}", request.intent.agent_id))],
+            By::All => vec![charge("all".to_owned())],
             By::Group => request
                 .traits
                 .groups
                 .iter()
                 .filter(|group| rule.matches.groups.is_any() || rule.matches.groups.matches(group.as_str()))
-                .map(|group| charge(format!("{}/group/{group}", rule.id)))
+                .map(|group| charge(format!("group/{group}")))
                 .collect(),
         };
         // Whoever is in no group cannot be counted by one.
@@ -321,9 +326,15 @@ impl Window {
 
 /// A number of the context in millionths, rounded up; none for one that is negative or too large to be counted.
 fn millionths(number: f64) -> Option<i64> {
-    let scaled = (number * 1e6).ceil();
+    if number < 0.0 {
+        return None;
+    }
+    let scaled = number * 1e6;
+    // 8.05 has no exact double: what is a whole number of millionths but for that is taken for it.
+    let nearest = scaled.round();
+    let whole = if (scaled - nearest).abs() <= scaled * 1e-12 { nearest } else { scaled.ceil() };
     #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
-    (0.0..=MOST_MILLIONTHS).contains(&scaled).then_some(scaled as i64)
+    (0.0..=MOST_MILLIONTHS).contains(&whole).then_some(whole as i64)
 }
 
 const FIELDS: &[&str] = &["count", "sum", "max", "per", "by", "over", "reviewer"];
@@ -346,6 +357,14 @@ mod tests {
         }
         assert_eq!(millionths(0.1), Some(100_000));
         assert_eq!(millionths(1e-9), Some(1), "rounded up, so that many small ones count");
+        assert_eq!(
+            (millionths(8.05), millionths(16.1), millionths(-0.0)),
+            (Some(8_050_000), Some(16_100_000), Some(0))
+        );
+        assert_eq!(millionths(-9e-7), None);
+        for cents in 1..100_000 {
+            assert_eq!(millionths(f64::from(cents) / 100.0), Some(i64::from(cents) * 10_000));
+        }
         assert_eq!((millionths(-1.0), millionths(f64::NAN), millionths(1e13)), (None, None, None));
         assert_eq!(Decimal(1_500_000).to_string(), "1.5");
     }

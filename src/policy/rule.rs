@@ -150,6 +150,12 @@ impl Match {
             .map(Clause::Context)
     }
 
+    /// Whether the context clauses hold as they do in a rule that grants.
+    pub(super) fn grants_by_context(&self, request: &PolicyRequest<'_>) -> bool {
+        let context = &request.intent.context;
+        self.context.iter().all(|clause| context.get(&*clause.key).is_some_and(|value| clause.matches_as(value, true)))
+    }
+
     /// Whether nothing but capabilities, risk and tiers decides that it matches.
     pub(super) fn is_wide(&self) -> bool {
         self.agents.is_any()
@@ -190,13 +196,19 @@ pub(super) struct ContextClause {
 
 impl ContextClause {
     fn matches(&self, value: &Value) -> bool {
+        self.matches_as(value, self.allows)
+    }
+
+    fn matches_as(&self, value: &Value, allows: bool) -> bool {
         match value {
             Value::String(text) => self.pattern.0.is_match(text),
             Value::Number(number) => self.pattern.0.is_match(&plain(number)),
             Value::Bool(flag) => self.pattern.0.is_match(if *flag { "true" } else { "false" }),
-            Value::Array(items) if self.allows => !items.is_empty() && items.iter().all(|item| self.matches(item)),
-            Value::Array(items) => items.is_empty() || items.iter().any(|item| self.matches(item)),
-            Value::Null | Value::Object(_) => !self.allows,
+            Value::Array(items) if allows => {
+                !items.is_empty() && items.iter().all(|item| self.matches_as(item, allows))
+            }
+            Value::Array(items) => items.is_empty() || items.iter().any(|item| self.matches_as(item, allows)),
+            Value::Null | Value::Object(_) => !allows,
         }
     }
 }

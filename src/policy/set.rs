@@ -157,7 +157,7 @@ impl PolicySet {
             };
             layers.add(document, problems);
         }
-        let Layers { names, vocabulary, rules, delegates, mut warnings } = layers;
+        let Layers { names, vocabularies, rules, delegates, mut warnings } = layers;
         let doubles = check::ids_across_layers(&rules);
         if !doubles.is_empty() {
             return Err(refusal(&names.join(" + "), doubles));
@@ -167,9 +167,9 @@ impl PolicySet {
         }
         warnings.extend(check::idle_grants(&rules, &delegates));
         let grants_something = check::grants_something(&rules, &delegates);
-        let digest = canonical::digest(&vocabulary, &delegates, &rules);
+        let digest = canonical::digest(&vocabularies, &delegates, &rules);
         let documents: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
-        let engine = Engine::new(rules, vocabulary, delegates, &documents);
+        let engine = Engine::new(rules, vocabularies, delegates, &documents);
         Ok(Self(Arc::new(Inner { name: names.join(" + "), digest, sources, warnings, grants_something, engine })))
     }
 
@@ -302,7 +302,8 @@ impl fmt::Debug for PolicySet {
 #[derive(Default)]
 struct Layers {
     names: Vec<String>,
-    vocabulary: Vocabulary,
+    /// Each document's words and those of the documents before it.
+    vocabularies: Vec<Vocabulary>,
     rules: Vec<Rule>,
     delegates: Vec<Vec<CapabilityPattern>>,
     warnings: Vec<Problem>,
@@ -312,7 +313,9 @@ impl Layers {
     fn add(&mut self, document: Document, warnings: Vec<Problem>) {
         let layer = self.names.len();
         self.names.push(document.name);
-        self.vocabulary.extend(document.vocabulary);
+        let mut vocabulary = self.vocabularies.last().cloned().unwrap_or_default();
+        vocabulary.extend(document.vocabulary);
+        self.vocabularies.push(vocabulary);
         self.rules.extend(document.rules.into_iter().map(|located| Rule { layer, ..located.rule }));
         self.delegates.push(document.delegates);
         self.warnings.extend(warnings);

@@ -5,11 +5,13 @@
 //! rule no longer grants and the verdict is found anew. A condition that fails may
 //! hold or not: the verdict is found both ways, and stands if it is the same.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::evaluate::{Engine, Findings, Standing};
 use super::limit::{Charge, LimitUse, Meter};
 use super::request::PolicyRequest;
+use super::rule::Effect;
 use super::verdict::{ConditionFailure, PolicyVerdict};
 use crate::model::{Decision, Error};
 
@@ -19,8 +21,12 @@ pub(crate) struct Undecided(pub(crate) Vec<ConditionFailure>);
 
 impl Undecided {
     pub(crate) fn into_error(self, policies: &str) -> Error {
-        let told: Vec<String> =
-            self.0.iter().map(|failure| format!("rule {:?}, {}", failure.rule, failure.message)).collect();
+        let told: Vec<String> = self
+            .0
+            .iter()
+            .take(MOST_TOLD)
+            .map(|failure| format!("rule {:?}, {}", failure.rule, failure.message))
+            .collect();
         let message = format!(
             "policy {policies:?}: the decision hangs on a condition that failed: {}; send what it needs, or have the rule mended",
             told.join("; ")
@@ -34,8 +40,10 @@ impl Undecided {
 pub(super) struct Given {
     /// Groups whose limit is used up.
     spent: Vec<u32>,
-    /// How conditions that failed are taken to stand.
-    assumed: Vec<(u32, bool)>,
+    /// How conditions that failed are taken to stand, by the effect of their rule.
+    failed_hold: [bool; Effect::ALL.len()],
+    /// A person has agreed: what asks for one is passed over, and what would ask past its limit grants.
+    approved: bool,
 }
 
 impl Given {
@@ -47,14 +55,56 @@ impl Given {
         self.spent.contains(&group)
     }
 
-    pub(super) fn assumed(&self, group: u32) -> Option<bool> {
-        self.assumed.iter().find(|(known, _)| *known == group).map(|(_, holds)| *holds)
+    pub(super) fn failed_hold(&self, effect: Effect) -> bool {
+        self.failed_hold.get(effect as usize).copied().unwrap_or_default()
     }
 
-    fn with(&self, group: u32, holds: bool) -> Self {
-        let mut given = self.clone();
-        given.assumed.push((group, holds));
-        given
+    pub(super) const fn is_approved(&self) -> bool {
+        self.approved
+    }
+
+    /// The same once a person has agreed.
+    pub(super) fn approved(&self) -> Self {
+        Self { approved: true, ..self.clone() }
+    }
+}
+
+/// What the conditions of each group came to, so that none is run twice for one request.
+#[derive(Debug, Default)]
+pub(super) struct Memo(RefCell<Vec<(u32, Truth)>>);
+
+/// What a condition came to.
+#[derive(Debug, Clone)]
+enum Truth {
+    Holds(bool),
+    Failed(String),
+}
+
+impl Memo {
+    /// Whether the conditions of a group hold; none when one failed.
+    pub(super) fn ask(&self, group: u32, run: impl FnOnce() -> Result<bool, String>) -> Option<bool> {
+        let told = |truth: &Truth| match truth {
+            Truth::Holds(holds) => Some(*holds),
+            Truth::Failed(_) => None,
+        };
+        if let Some((_, truth)) = self.0.borrow().iter().find(|(known, _)| *known == group) {
+            return told(truth);
+        }
+        let truth = run().map_or_else(Truth::Failed, Truth::Holds);
+        let answer = told(&truth);
+        self.0.borrow_mut().push((group, truth));
+        answer
+    }
+
+    /// The groups whose conditions failed, and why.
+    fn failures(&self) -> Vec<(u32, String)> {
+        let failed = |(group, truth): &(u32, Truth)| match truth {
+            Truth::Failed(message) => Some((*group, message.clone())),
+            Truth::Holds(_) => None,
+        };
+        let mut failures: Vec<_> = self.0.borrow().iter().filter_map(failed).collect();
+        failures.sort_unstable_by_key(|(group, _)| *group);
+        failures
     }
 }
 
@@ -63,6 +113,8 @@ pub(super) struct Settled {
     pub(super) findings: Findings,
     pub(super) limits: Vec<LimitUse>,
     pub(super) charges: Vec<Charge>,
+    /// Findings once a person has agreed; only of an escalation.
+    pub(super) approved: Option<Findings>,
 }
 
 impl Engine {
@@ -76,17 +128,62 @@ impl Engine {
         request: &PolicyRequest<'_>,
         meter: &mut dyn Meter,
     ) -> Result<PolicyVerdict, Undecided> {
-        let settled = self.settle(request, Given::default(), meter);
-        let Some(failed) = &settled.findings.failed else { return Ok(self.verdict(request, settled)) };
-        let (group, message) = failed.clone();
-        self.evaluate_both_ways(request, group, message, meter)
+        let memo = Memo::default();
+        let settled = self.settle(request, Given::default(), &memo, meter);
+        // What is told is the verdict without the rules whose conditions failed.
+        let verdict = self.verdict(request, settled);
+        if memo.failures().is_empty() {
+            return Ok(verdict);
+        }
+        self.stands_either_way(request, verdict, &memo, meter)
+    }
+
+    /// The verdict, if it is the same whether the rules whose conditions failed match or not: in every
+    /// combination of effects, for rules of one effect pull a verdict the same way.
+    fn stands_either_way(
+        &self,
+        request: &PolicyRequest<'_>,
+        mut verdict: PolicyVerdict,
+        memo: &Memo,
+        meter: &mut dyn Meter,
+    ) -> Result<PolicyVerdict, Undecided> {
+        let mut stands = true;
+        for combination in 1..1_u8 << Effect::ALL.len() {
+            let mut given = Given::default();
+            for (place, holds) in given.failed_hold.iter_mut().enumerate() {
+                *holds = combination & 1 << place != 0;
+            }
+            let other = self.verdict(request, self.settle(request, given, memo, meter));
+            stands &= is_same(&verdict, &other);
+        }
+        let failures: Vec<ConditionFailure> =
+            memo.failures().into_iter().map(|(group, message)| self.failure(group, message)).collect();
+        if !stands {
+            return Err(Undecided(failures));
+        }
+        for failure in failures.iter().take(MOST_TOLD) {
+            let told = format!(
+                " The condition of rule {:?} failed ({}), which changes nothing here.",
+                failure.rule, failure.message
+            );
+            verdict.reasoning.push_str(&told);
+        }
+        verdict.failures = failures;
+        Ok(verdict)
     }
 
     /// Findings as the limits leave them.
-    pub(super) fn settle(&self, request: &PolicyRequest<'_>, mut given: Given, meter: &mut dyn Meter) -> Settled {
-        let findings = self.find(request, &given);
+    pub(super) fn settle(
+        &self,
+        request: &PolicyRequest<'_>,
+        mut given: Given,
+        memo: &Memo,
+        meter: &mut dyn Meter,
+    ) -> Settled {
+        let findings = self.find(request, &given, memo);
         if !self.has_limits() {
-            return Settled { findings, limits: Vec::new(), charges: Vec::new() };
+            let approved = self.find_approved(request, &findings, &given, memo);
+            return Settled { findings, limits: Vec::new(), charges: Vec::new(), approved };
         }
         let mut uses: Vec<(LimitUse, Charge)> = Vec::new();
         for group in self.limited(&findings) {
@@ -112,7 +209,7 @@ impl Engine {
                 given.spent.push(group);
             }
         }
-        let findings = if given.has_spent() { self.find(request, &given) } else { findings };
+        let findings = if given.has_spent() { self.find(request, &given, memo) } else { findings };
         let is_granting = matches!(findings.decision(), Decision::Allow | Decision::Degrade);
         let still: Vec<Arc<str>> = self
             .limited(&findings)
@@ -128,7 +225,19 @@ impl Engine {
             }
             limits.push(limit);
         }
-        Settled { findings, limits, charges }
+        let approved = self.find_approved(request, &findings, &given, memo);
+        Settled { findings, limits, charges, approved }
+    }
+
+    /// What is found once a person has agreed to an escalation.
+    fn find_approved(
+        &self,
+        request: &PolicyRequest<'_>,
+        findings: &Findings,
+        given: &Given,
+        memo: &Memo,
+    ) -> Option<Findings> {
+        (findings.decision() == Decision::Escalate).then(|| self.find(request, &given.approved(), memo))
     }
 
     /// The limited groups that grant something, each once.
@@ -140,50 +249,6 @@ impl Engine {
         groups.sort_unstable();
         groups.dedup();
         groups.into_iter()
-    }
-
-    /// The verdict that is the same however the failed conditions are taken to stand.
-    fn evaluate_both_ways(
-        &self,
-        request: &PolicyRequest<'_>,
-        group: u32,
-        message: String,
-        meter: &mut dyn Meter,
-    ) -> Result<PolicyVerdict, Undecided> {
-        let mut failures = vec![self.failure(group, message)];
-        let mut open = vec![Given::default().with(group, false), Given::default().with(group, true)];
-        let mut stands: Option<PolicyVerdict> = None;
-        while let Some(given) = open.pop() {
-            let settled = self.settle(request, given.clone(), meter);
-            if let Some((group, message)) = &settled.findings.failed {
-                // Each further condition that fails doubles the ways; past a few it is not worth it.
-                let failure = self.failure(*group, message.clone());
-                if !failures.contains(&failure) {
-                    failures.push(failure);
-                }
-                if failures.len() > MOST_FAILURES {
-                    return Err(Undecided(failures));
-                }
-                open.extend([given.with(*group, false), given.with(*group, true)]);
-                continue;
-            }
-            let verdict = self.verdict(request, settled);
-            match &stands {
-                Some(known) if !is_same(known, &verdict) => return Err(Undecided(failures)),
-                Some(_) => {}
-                None => stands = Some(verdict),
-            }
-        }
-        let Some(mut verdict) = stands else { return Err(Undecided(failures)) };
-        for failure in &failures {
-            let told = format!(
-                " The condition of rule {:?} failed ({}), which changes nothing here.",
-                failure.rule, failure.message
-            );
-            verdict.reasoning.push_str(&told);
-        }
-        verdict.failures = failures;
-        Ok(verdict)
     }
 
     fn failure(&self, group: u32, message: String) -> ConditionFailure {
@@ -203,5 +268,5 @@ fn is_same(one: &PolicyVerdict, other: &PolicyVerdict) -> bool {
         && one.charges == other.charges
 }
 
-/// Most conditions of one decision that may fail before it fails as a whole.
-const MOST_FAILURES: usize = 6;
+/// Most failed conditions that the reasoning tells of.
+const MOST_TOLD: usize = 3;

@@ -290,6 +290,11 @@ fn a_rule_that_another_covers_is_told() {
             "this rule says nothing that \"reads\" on line 15 does not say (rule \"again\")",
         ]
     );
+    let first = "id = \"a\"\neffect = \"allow\"\nmatch.capabilities = [\"file:read\"]";
+    let then = "id = \"d\"\neffect = \"deny\"\nmatch.capabilities = [\"file:read\"]";
+    for rules in [[first, then, reads], [then, first, reads]] {
+        assert_eq!(warnings(&rules).len(), 1, "whichever stands first: {:?}", warnings(&rules));
+    }
     // Limits, constraints and conditions of its own are something to say.
     let limited = format!("{again}\nconstraints.maxRecords = 5");
     let conditional = format!("{wide}\nwhen = \"trust.score < 10\"");

@@ -80,10 +80,10 @@ fn clauses() -> impl Strategy<Value = Value> {
 }
 
 fn constraints() -> impl Strategy<Value = Option<Value>> {
-    let hosts = subsequence(vec!["a", "b", "c"], 0..=3);
+    let hosts = || subsequence(vec!["a", "b", "c"], 0..=3);
     prop::option::of(
-        (1..5_u32, hosts, any::<bool>())
-            .prop_map(|(most, hosts, only)| json!({ "maxRecords": most, "allowedHosts": hosts, "readOnly": only })),
+        (1..5_u32, hosts(), any::<bool>(), hosts())
+            .prop_map(|(most, hosts, only, redact)| json!({ "maxRecords": most, "allowedHosts": hosts, "readOnly": only, "redactFields": redact })),
     )
 }
 
