@@ -108,6 +108,30 @@ fn a_sum_counts_amounts_and_refuses_what_names_none() {
 }
 
 #[test]
+fn a_preview_and_a_clock_that_steps_leave_the_counters_as_they_are() {
+    let clock = Hand::at(NOON);
+    let governor = governor("{ count = 1, per = \"1h\" }", &clock);
+    assert_eq!(decide(&governor, "a"), Decision::Allow);
+    clock.set(NOON + 2 * HOUR);
+    assert_eq!(governor.preview(&mail("a")).unwrap().decision, Decision::Allow);
+    clock.set(NOON + 60_000);
+    assert_eq!(decide(&governor, "a"), Decision::Deny, "looking ahead took nothing out");
+}
+
+#[test]
+fn another_measure_is_another_counter() {
+    let governor = governor("{ sum = \"amount\", max = 100, per = \"1d\" }", &Hand::at(NOON));
+    for _ in 0..3 {
+        governor.enforce(&mail("a").with_context("amount", 0.01)).unwrap();
+    }
+    governor.load_policies(limited("{ count = 2, per = \"1d\" }")).unwrap();
+    assert_eq!(
+        [decide(&governor, "a"), decide(&governor, "a"), decide(&governor, "a")],
+        [Decision::Allow, Decision::Allow, Decision::Deny]
+    );
+}
+
+#[test]
 fn groups_share_a_limit_and_past_it_a_person_can_be_asked() {
     let limit = "{ count = 2, per = \"1h\", by = \"group\", over = \"escalate\", reviewer = \"lead\" }";
     let governor = governor(limit, &Hand::at(NOON));
@@ -181,6 +205,10 @@ fn a_replay_tells_flips_that_hang_on_counters() {
     assert_eq!([decide(&governor, "a"), decide(&governor, "a")], [Decision::Allow, Decision::Deny]);
     let replay = governor.replay(&governor.policies(), &ReplayRange::all(), |_| {}).unwrap();
     // With nothing used the second is allowed: the candidate is the same set, the counter is not.
-    assert_eq!((replay.records, replay.changed), (2, 1));
-    assert!(replay.changes[0].hangs_on_counters);
+    assert_eq!((replay.records, replay.changed, replay.hanging), (2, 0, 2));
+    assert!(replay.changes.iter().all(|change| change.hangs_on_counters) && replay.by_rule.is_empty());
+    // A set that denies for good does so whatever was used; what a limit had refused was refused by it.
+    let closed = PolicySet::from_toml("name = \"closed\"").unwrap();
+    let replay = governor.replay(&closed, &ReplayRange::all(), |_| {}).unwrap();
+    assert_eq!((replay.changed, replay.hanging), (1, 0));
 }

@@ -69,6 +69,11 @@ fn an_error_in_the_shadow_is_its_own() {
     governor.shadow_policies(Some(PolicySet::from_toml(failing).unwrap()));
     assert_eq!(governor.enforce(&reading("a")).unwrap().decision, Decision::Allow);
     assert_eq!(governor.shadow_report().unwrap().failed, 1);
+    // What would be decided can be explained all the same.
+    governor.load_policies(PolicySet::from_toml(failing).unwrap()).unwrap();
+    let explained = governor.explain(&reading("a")).unwrap();
+    assert!(explained.preview.reasoning.starts_with("No decision: "), "{}", explained.preview.reasoning);
+    assert_eq!(explained.rules[0].failed.as_deref(), Some("when"));
     // In force the same set lets nothing through, and records nothing.
     governor.load_policies(PolicySet::from_toml(failing).unwrap()).unwrap();
     let before = governor.status().metrics.proof_chain_length;
@@ -157,4 +162,31 @@ fn groups_and_attributes_come_back_after_a_restart() {
     governor.close().unwrap();
     let agent = Governor::open(folder.path()).unwrap().agent("a").unwrap();
     assert_eq!((agent.groups[0].as_str(), &agent.attributes["senior"]), ("eu", &json!(true)));
+}
+
+#[test]
+fn a_suspended_agents_explanation_rests_on_no_rule() {
+    let governor = in_memory();
+    governor.suspend("a", "test").unwrap();
+    let explained = governor.explain(&reading("a")).unwrap();
+    assert_eq!(explained.preview.decision, Decision::Deny);
+    assert!(explained.rules.iter().all(|rule| !rule.decided));
+}
+
+#[test]
+fn a_preview_of_an_overridden_tool_is_what_enforcement_says() {
+    let governor = in_memory();
+    let text = "name = \"p\"\n[[rule]]\nid = \"low\"\neffect = \"allow\"\nmatch.risk = { max = \"LOW\" }";
+    governor.load_policies(PolicySet::from_toml(text).unwrap()).unwrap();
+    let tools = json!({ "tools": [{ "name": "pay_test", "description": "Pays a test invoice.", "inputSchema": { "type": "object" } }] });
+    result(&governor, "catalogue/load", &tools);
+    let low =
+        json!({ "name": "pay_test", "capabilities": ["payment:transfer"], "riskLevel": "LOW", "reason": "a sandbox" });
+    result(&governor, "catalogue/override", &low);
+    let asked = json!({ "agentId": "a", "input": r#"{"name":"pay_test","arguments":{}}"# });
+    let enforced = result(&governor, "enforce", &asked);
+    assert_eq!(enforced["decision"], "ALLOW", "{enforced}");
+    for method in ["policy/preview", "policy/explain"] {
+        assert_eq!(result(&governor, method, &asked)["decision"], enforced["decision"], "{method}");
+    }
 }

@@ -100,8 +100,8 @@ fn explain(governor: &Governor, params: &Params) -> Result<Value, Error> {
     match Form::of(params)? {
         Form::Intent(intent) => to_json(&governor.explain(&intent)?),
         Form::Input { agent_id, input } => {
-            let parse = governor.parse_with(agent_id, input, &params.object("context")?)?;
-            let mut explanation = to_json(&governor.explain(&parse.intent)?)?;
+            let (explained, parse) = governor.explain_input_with(agent_id, input, &params.object("context")?)?;
+            let mut explanation = to_json(&explained)?;
             merge(&mut explanation, to_json(&parse)?);
             Ok(explanation)
         }
@@ -112,8 +112,8 @@ fn preview(governor: &Governor, params: &Params) -> Result<Value, Error> {
     match Form::of(params)? {
         Form::Intent(intent) => to_json(&governor.preview(&intent)?),
         Form::Input { agent_id, input } => {
-            let parse = governor.parse_with(agent_id, input, &params.object("context")?)?;
-            let mut preview = to_json(&governor.preview(&parse.intent)?)?;
+            let (ahead, parse) = governor.preview_input_with(agent_id, input, &params.object("context")?)?;
+            let mut preview = to_json(&ahead)?;
             merge(&mut preview, to_json(&parse)?);
             Ok(preview)
         }

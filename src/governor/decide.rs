@@ -12,6 +12,7 @@ use crate::model::{
     AgentState, AgentTraits, Capability, Constraints, Digest, Enforcement, Error, InputEnforcement, Intent, IntentId,
     RiskLevel, Timestamp, TrustSnapshot,
 };
+use crate::parse::Parsed;
 use crate::policy::{LimitUse, Meter, PolicyRequest, PolicySet, PolicyVerdict};
 use crate::proof::{Committed, DecisionDraft, encode_evidence};
 use crate::trust::AgentRecord;
@@ -77,8 +78,7 @@ impl Governor {
     ) -> Result<InputEnforcement, Error> {
         let started = Instant::now();
         let parsed = self.parsed(agent_id, input, context)?;
-        let said = if parsed.is_set { Said::ByOperator } else { Said::ByCaller };
-        let enforcement = self.decide(&parsed.result.intent, said)?;
+        let enforcement = self.decide(&parsed.result.intent, Said::of(&parsed))?;
         self.inner.latency.add(started.elapsed());
         Ok(InputEnforcement { enforcement, parse: parsed.result })
     }
@@ -195,6 +195,12 @@ pub(super) enum Said {
     ByCaller,
     /// An operator's, who overrode the tool that is called: as it stands.
     ByOperator,
+}
+
+impl Said {
+    pub(super) const fn of(parsed: &Parsed) -> Self {
+        if parsed.is_set { Self::ByOperator } else { Self::ByCaller }
+    }
 }
 
 /// What the policies say; an agent that may not act is denied without them.

@@ -3,11 +3,16 @@
 use std::fmt;
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::Governor;
 use super::decide::{Said, verdict};
-use crate::model::{Capability, Constraints, Decision, Digest, Error, Intent, RiskLevel, TrustSnapshot};
-use crate::policy::{LimitUse, PolicyVerdict, RuleTrace};
+use crate::model::{
+    AgentState, Capability, Constraints, Decision, Digest, Error, Intent, ParseResult, RiskLevel, Timestamp,
+    TrustSnapshot,
+};
+use crate::policy::{LimitUse, PolicyRequest, PolicySet, PolicyVerdict, RuleTrace};
+use crate::trust::AgentRecord;
 
 /// What would be decided on an intent now.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -96,24 +101,85 @@ impl Governor {
     ///
     /// Those of [`Governor::enforce`], storage aside.
     pub fn preview(&self, intent: &Intent) -> Result<Preview, Error> {
-        self.look_ahead(intent, |preview, _| preview)
+        intent.check()?;
+        self.look_ahead(intent, Said::ByCaller).map(|ahead| ahead.preview)
+    }
+
+    /// Like [`Governor::preview`], of an action request: as [`Governor::enforce_input_with`] would decide on it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Governor::parse_with`] and of [`Governor::preview`].
+    pub fn preview_input_with(
+        &self,
+        agent_id: &str,
+        input: &str,
+        context: &Map<String, Value>,
+    ) -> Result<(Preview, ParseResult), Error> {
+        let parsed = self.parsed(agent_id, input, context)?;
+        let ahead = self.look_ahead(&parsed.result.intent, Said::of(&parsed))?;
+        Ok((ahead.preview, parsed.result))
+    }
+
+    /// Like [`Governor::explain`], of an action request.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Governor::preview_input_with`].
+    pub fn explain_input_with(
+        &self,
+        agent_id: &str,
+        input: &str,
+        context: &Map<String, Value>,
+    ) -> Result<(Explanation, ParseResult), Error> {
+        let parsed = self.parsed(agent_id, input, context)?;
+        Ok((self.explained(&parsed.result.intent, Said::of(&parsed))?, parsed.result))
     }
 
     /// Like [`Governor::preview`], and says of every rule why it matched or did not.
     ///
+    /// Where a decision would fail with [`Error::Policy`], for it hangs on a condition that failed, the
+    /// explanation is there all the same: nothing is granted, and the reasoning says why.
+    ///
     /// # Errors
     ///
-    /// Those of [`Governor::preview`].
+    /// Those of [`Governor::enforce`] but [`Error::Policy`].
     pub fn explain(&self, intent: &Intent) -> Result<Explanation, Error> {
-        self.look_ahead(intent, |preview, rules| Explanation { preview, rules: rules() })
+        intent.check()?;
+        self.explained(intent, Said::ByCaller)
     }
 
-    fn look_ahead<T>(
+    fn explained(&self, intent: &Intent, said: Said) -> Result<Explanation, Error> {
+        let Ahead { preview, agent, now, policies, .. } = match self.look_ahead(intent, said) {
+            Err(Error::Policy { message, .. }) => self.undecided(intent, said, message)?,
+            ahead => ahead?,
+        };
+        let request = self.request(intent, &agent, said, now);
+        let mut rules = policies.explain(&request, &mut self.inner.limits.window(now));
+        if agent.state != AgentState::Active {
+            // No policy has a part in what an agent asks that may not act.
+            rules.iter_mut().for_each(RuleTrace::decides_nothing);
+        }
+        Ok(Explanation { preview, rules })
+    }
+
+    fn undecided(&self, intent: &Intent, said: Said, message: String) -> Result<Ahead, Error> {
+        let verdict = PolicyVerdict::of_no_rule(&intent.required_capabilities, format!("No decision: {message}."));
+        self.ahead(intent, said, |_, _, _| Ok(verdict))
+    }
+
+    fn look_ahead(&self, intent: &Intent, said: Said) -> Result<Ahead, Error> {
+        self.ahead(intent, said, |policies, request, agent| {
+            verdict(policies, request, agent, &mut self.inner.limits.window(request.now))
+        })
+    }
+
+    fn ahead(
         &self,
         intent: &Intent,
-        tell: impl FnOnce(Preview, &mut dyn FnMut() -> Vec<RuleTrace>) -> T,
-    ) -> Result<T, Error> {
-        intent.check()?;
+        said: Said,
+        decide: impl FnOnce(&PolicySet, &PolicyRequest<'_>, &AgentRecord) -> Result<PolicyVerdict, Error>,
+    ) -> Result<Ahead, Error> {
         let now = self.inner.clock.now();
         let agent = match self.registered(&intent.agent_id) {
             Err(Error::AgentNotFound { .. }) if self.inner.auto_register => {
@@ -121,11 +187,10 @@ impl Governor {
             }
             found => found?.read().clone(),
         };
-        let policies = self.inner.policies.load();
-        let request = self.request(intent, &agent, Said::ByCaller, now);
-        let mut desk = self.inner.limits.window(now);
+        let policies = self.policies();
+        let request = self.request(intent, &agent, said, now);
         let PolicyVerdict { decision, reasoning, granted, denied, constraints, reviewer, limits, .. } =
-            verdict(&policies, &request, &agent, &mut desk)?;
+            decide(&policies, &request, &agent)?;
         let preview = Preview {
             decision,
             reasoning,
@@ -138,6 +203,14 @@ impl Governor {
             trust_snapshot: request.trust,
             policy_digest: policies.digest(),
         };
-        Ok(tell(preview, &mut || policies.explain(&request, &mut desk)))
+        Ok(Ahead { preview, agent, now, policies })
     }
+}
+
+/// What a look ahead came to, and what it looked at.
+struct Ahead {
+    preview: Preview,
+    agent: AgentRecord,
+    now: Timestamp,
+    policies: PolicySet,
 }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Governor;
 use crate::model::{
-    AgentId, AgentState, AgentTraits, Decision, Error, Intent, ProofId, RiskLevel, Timestamp, TrustSnapshot,
+    AgentId, AgentState, AgentTraits, Constraints, Decision, Error, Intent, ProofId, RiskLevel, Timestamp,
+    TrustSnapshot,
 };
 use crate::policy::{PolicyRequest, PolicySet, PolicyVerdict};
 use crate::proof::{Evidence, PastRange};
@@ -58,11 +59,14 @@ impl ReplayRange {
 pub struct Replay {
     /// Decisions that were replayed.
     pub records: u64,
-    /// How many of them come out otherwise, whether they are listed or not.
+    /// How many of them come out otherwise whatever the counters of limits say, listed or not.
     pub changed: u64,
+    /// How many hang on counters, which are not replayed: a limit of the candidate set has a part in the
+    /// new decision, or a limit that was used up in the old one.
+    pub hanging: u64,
     /// What changed, DENY to ALLOW first; at most [`Replay::MOST_CHANGES`].
     pub changes: Vec<ReplayChange>,
-    /// For each rule of the candidate set that decided a change, how many.
+    /// For each rule of the candidate set that decided a change, the first eight of each, how many.
     pub by_rule: BTreeMap<Arc<str>, u64>,
     /// Decisions that cannot be replayed, for their evidence is gone or of another form.
     pub not_replayable: u64,
@@ -83,8 +87,7 @@ pub struct ReplayChange {
     pub now: Decision,
     /// The rules of the candidate set that decide.
     pub rules: Arc<[Arc<str>]>,
-    /// A limit has a part in the old decision or the new one. Counters are not
-    /// replayed: the new decision is the one with nothing used.
+    /// Counted under [`Replay::hanging`]: the new decision is the one with nothing used.
     pub hangs_on_counters: bool,
 }
 
@@ -93,9 +96,13 @@ impl Replay {
     pub const MOST_CHANGES: usize = 10_000;
 
     fn note(&mut self, change: ReplayChange) {
-        self.changed += 1;
-        for rule in change.rules.iter() {
-            *self.by_rule.entry(Arc::clone(rule)).or_default() += 1;
+        if change.hangs_on_counters {
+            self.hanging += 1;
+        } else {
+            self.changed += 1;
+            for rule in change.rules.iter() {
+                *self.by_rule.entry(Arc::clone(rule)).or_default() += 1;
+            }
         }
         self.changes.push(change);
         if self.changes.len() >= 2 * Self::MOST_CHANGES {
@@ -136,13 +143,28 @@ struct Detail {
     /// Absent where it was recorded before conditions could look at the time.
     now: Option<Timestamp>,
     #[serde(default)]
-    limits: Vec<serde::de::IgnoredAny>,
+    limits: Vec<PastLimit>,
+    constraints: Constraints,
+}
+
+/// How a limit stood.
+#[derive(Deserialize)]
+struct PastLimit {
+    used: i64,
+    most: i64,
+    amount: Option<i64>,
+}
+
+impl PastLimit {
+    fn is_spent(&self) -> bool {
+        self.amount.and_then(|amount| self.used.checked_add(amount)).is_none_or(|after| after > self.most)
+    }
 }
 
 impl Governor {
     /// Decides a range of the past again by a candidate set, and lists what would
-    /// come out otherwise: another decision, or other capabilities granted. Nothing
-    /// is recorded. `progress` is called with the number of decisions replayed so
+    /// come out otherwise: another decision, other capabilities granted, or other
+    /// constraints on them. Nothing is recorded. `progress` is called with the number of decisions replayed so
     /// far, every thousand.
     ///
     /// ```
@@ -195,13 +217,15 @@ impl Governor {
                 replay.failed += 1;
                 return Ok(());
             };
-            if is_changed(past.decision, &detail, &verdict) {
+            let hangs_on_counters = detail.limits.iter().any(PastLimit::is_spent) || !verdict.limits.is_empty();
+            let is_changed = is_changed(past.decision, &detail, &verdict);
+            if is_changed || !verdict.limits.is_empty() {
                 replay.note(ReplayChange {
                     proof_id: past.proof_id,
                     was: past.decision,
                     now: verdict.decision,
                     rules: Arc::clone(&verdict.rules),
-                    hangs_on_counters: !detail.limits.is_empty() || !verdict.limits.is_empty(),
+                    hangs_on_counters,
                 });
             }
             Ok(())
@@ -218,6 +242,7 @@ fn read(evidence: Evidence) -> Option<(Intent, Detail)> {
 
 fn is_changed(was: Decision, detail: &Detail, verdict: &PolicyVerdict) -> bool {
     was != verdict.decision
+        || detail.constraints != verdict.constraints
         || detail.granted_capabilities.len() != verdict.granted.len()
         || detail.granted_capabilities.iter().zip(&verdict.granted).any(|(was, now)| was != now.as_str())
 }

@@ -16,16 +16,19 @@ pub(super) fn check(document: &Document, report: &mut Report<'_>) {
     if report.has_errors() {
         return;
     }
-    if !document.rules.iter().any(|located| grants(&located.rule)) {
-        let message = if document.rules.is_empty() {
-            "the policy has no rules: it denies everything"
-        } else {
-            "the policy has no allow or degrade rule: it grants nothing"
-        };
-        report.warn(0, "", message);
-    }
     warn_of_idle_rules(&document.rules, report);
-    warn_of_left_out_tiers(&document.rules, report);
+}
+
+/// Warnings of all rules together, whichever document they stand in.
+pub(super) fn warnings_of_all<'r>(rules: impl Iterator<Item = &'r Rule> + Clone) -> Vec<Problem> {
+    let warning = |message: String| Problem::new(1, 1, Severity::Warning, message);
+    if rules.clone().next().is_none() {
+        return vec![warning("the policy has no rules: it denies everything".to_owned())];
+    }
+    if !rules.clone().any(grants) {
+        return vec![warning("the policy has no allow or degrade rule: it grants nothing".to_owned())];
+    }
+    left_out_tiers(rules).map(warning).into_iter().collect()
 }
 
 /// A request can come to need every condition of a document.
@@ -134,16 +137,13 @@ pub(super) fn grants_something(rules: &[Rule], delegates: &[Vec<CapabilityPatter
     })
 }
 
-/// Warns of tiers at which nobody is granted or could be granted anything.
-fn warn_of_left_out_tiers(rules: &[LocatedRule], report: &mut Report<'_>) {
+/// Tells of tiers at which nobody is granted or could be granted anything.
+fn left_out_tiers<'r>(rules: impl Iterator<Item = &'r Rule> + Clone) -> Option<String> {
     let opens = |rule: &Rule, tier: Tier| rule.effect != Effect::Deny && rule.matches.levels.has_tier(tier);
-    let is_left_out = |tier: &&Tier| !rules.iter().any(|located| opens(&located.rule, **tier));
+    let is_left_out = |tier: &&Tier| !rules.clone().any(|rule| opens(rule, **tier));
     let left_out: Vec<&str> = Tier::ALL.iter().filter(is_left_out).map(|tier| tier.as_str()).collect();
-    if !left_out.is_empty() && left_out.len() < Tier::ALL.len() {
-        let message =
-            format!("no rule grants anything to agents at {}, nor asks a person for them", left_out.join(", "));
-        report.warn(0, "", message);
-    }
+    (!left_out.is_empty() && left_out.len() < Tier::ALL.len())
+        .then(|| format!("no rule grants anything to agents at {}, nor asks a person for them", left_out.join(", ")))
 }
 
 fn is_wide(rule: &Rule) -> bool {

@@ -42,6 +42,14 @@ pub struct RuleTrace {
     pub why: String,
 }
 
+impl RuleTrace {
+    /// The verdict rests on something else than the rules.
+    pub(crate) fn decides_nothing(&mut self) {
+        self.decided = false;
+        self.constraints = Constraints::new();
+    }
+}
+
 impl Engine {
     /// Every rule, in the order of the document.
     pub(super) fn explain(&self, request: &PolicyRequest<'_>, meter: &mut dyn Meter) -> Vec<RuleTrace> {

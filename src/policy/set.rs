@@ -166,6 +166,8 @@ impl PolicySet {
             return Err(Error::Policy { message: "no policy set was given".to_owned(), problems: Vec::new() });
         }
         warnings.extend(check::idle_grants(&rules, &delegates));
+        warnings.extend(check::warnings_of_all(rules.iter()));
+        warnings.sort_by_key(|warning| (warning.line, warning.column));
         let grants_something = check::grants_something(&rules, &delegates);
         let digest = canonical::digest(&vocabularies, &delegates, &rules);
         let documents: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
@@ -200,7 +202,13 @@ impl PolicySet {
     /// places; none for a document that loads and says what it seems to. Problems
     /// do not repeat the document's name.
     pub fn validate(text: &str, format: PolicyFormat) -> Vec<Problem> {
-        Reading::of(text, format).problems
+        let Reading { document, mut problems } = Reading::of(text, format);
+        // Warnings on half a document would mislead.
+        if let Some(document) = document.filter(|_| !has_errors(&problems)) {
+            problems.extend(check::warnings_of_all(document.rules.iter().map(|located| &located.rule)));
+            problems.sort_by_key(|problem| (problem.line, problem.column));
+        }
+        problems
     }
 
     /// The set's name, as its document gives it.

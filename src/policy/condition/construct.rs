@@ -8,9 +8,10 @@ use super::MAX_PATTERN_BYTES;
 use super::error::ConditionError;
 use super::facts::{Facts, Typed, expect, finish};
 use super::names::{self, Method};
-use super::tree::{Function, Kind, Relation, TextFunction};
+use super::tree::{Function, Kind, Node, Relation, Root, TextFunction};
 use super::types::Type;
-use super::value::Value;
+use super::value::{List, Value};
+use crate::model::{RiskLevel, Tier};
 use crate::policy::nearest::did_you_mean;
 
 type Result<T> = std::result::Result<T, ConditionError>;
@@ -72,8 +73,43 @@ pub(super) fn compare(at: usize, relation: Relation, left: Typed, right: Typed) 
         let message = format!("{} does not take {} and {}", relation.sign(), left.kind, right.kind);
         return Err(ConditionError::new(at, message));
     }
+    check_words(at, Some(relation), &left.node, &right.node)?;
+    check_words(at, Some(relation), &right.node, &left.node)?;
     let facts = Facts::over([&left, &right]);
     finish(at, Kind::Compare(relation, Box::new([left.node, right.node])), Type::Bool, facts)
+}
+
+/// Refuses what can only be a mistake beside a word of a closed list: another word, and an order that the
+/// letters of the words do not have.
+pub(super) fn check_words(at: usize, relation: Option<Relation>, word: &Node, beside: &Node) -> Result<()> {
+    let Kind::Root(root @ (Root::Risk | Root::Tier)) = word.kind else { return Ok(()) };
+    let is_order = relation.is_some_and(|relation| !matches!(relation, Relation::Equal | Relation::Unequal));
+    if is_order && root == Root::Risk {
+        let message = "risk levels are words, and their letters have no order; use in, or risk = { min, max } of the rule's match";
+        return Err(ConditionError::new(at, message.to_owned()));
+    }
+    let known: Vec<&str> = match root {
+        Root::Risk => RiskLevel::ALL.iter().map(|level| level.as_str()).collect(),
+        _ => Tier::ALL.iter().map(|tier| tier.as_str()).collect(),
+    };
+    let of_list = match &beside.kind {
+        Kind::Constant(Value::List(List::Built(items))) => &**items,
+        _ => &[],
+    };
+    let alone = match &beside.kind {
+        Kind::Constant(value) => Some(value),
+        _ => None,
+    };
+    for value in of_list.iter().chain(alone) {
+        if let Value::Text(text) = value
+            && !known.contains(&&**text)
+        {
+            let meant = did_you_mean(text, known.iter().copied());
+            let meant = if meant.is_empty() { format!("; known are {}", known.join(", ")) } else { meant };
+            return Err(ConditionError::new(at, format!("{:?} is none of its words{meant}", &**text)));
+        }
+    }
+    Ok(())
 }
 
 /// `has(a.b)`; a root's own field is always there.

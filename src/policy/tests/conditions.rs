@@ -160,6 +160,9 @@ fn later_sets_narrow_and_grant_only_what_is_left_to_them() {
     let narrowed = decide(&both, &intent("do_it", &["email:read"]));
     assert_eq!(narrowed.constraints.get("maxRecords"), Some(&json!(5)));
     assert!(both.warnings().iter().any(|warning| warning.message.contains("\"files\"")), "{:?}", both.warnings());
+    let denies = set("team", "", &rule("d", "deny", "web:read", ""));
+    let narrowed = PolicySet::layered(&[base.clone(), denies]).unwrap();
+    assert!(narrowed.warnings().is_empty(), "a set that only narrows need not grant: {:?}", narrowed.warnings());
     assert!(PolicySet::layered(&[base.clone(), base.clone()]).is_err(), "two rules have one id");
     assert!(PolicySet::layered(&[]).is_err());
     assert_ne!(both.digest(), PolicySet::layered(&[team, base]).unwrap().digest());

@@ -163,7 +163,7 @@ impl Writer<'_> {
             },
             Of::Double => format!("{:?}", DOUBLES[random.below(DOUBLES.len())]),
             Of::Text => match random.below(3) {
-                0 => random.pick(&["intent.action", "intent.risk", "agent.id", "trust.tier"]).to_owned(),
+                0 => random.pick(&["intent.action", "agent.id"]).to_owned(),
                 1 => random.pick(&[r"'\x61\u00e9'", r"r'a\b'", r#""""a"b""""#, r"'\141\n'"]).to_owned(),
                 _ => format!("{:?}", random.pick(&WORDS)),
             },

@@ -150,3 +150,27 @@ fn the_cost_and_the_depth_of_bindings_count_where_they_are_used() {
     let deepest = (1..60).find(|step| bindings.add(&format!("b{step}"), &format!("!b{}", step - 1)).is_err());
     assert!(deepest.is_some_and(|step| step < 32), "{deepest:?}");
 }
+
+#[test]
+fn words_of_a_closed_list_are_not_mistaken() {
+    for (source, said) in [
+        ("intent.risk < 'HIGH'", "have no order"),
+        ("'LOW' <= intent.risk", "have no order"),
+        ("intent.risk == 'SEVERE'", "known are LOW, MEDIUM, HIGH, CRITICAL"),
+        ("intent.risk in ['LOW', 'high']", "did you mean \"HIGH\""),
+        ("trust.tier == 'T9'", "is none of its words"),
+        ("trust.tier >= 'T33'", "is none of its words"),
+    ] {
+        let error =
+            crate::policy::condition::Condition::compile(source, &crate::policy::condition::Bindings::default())
+                .unwrap_err();
+        assert!(error.message.contains(said), "{source}: {}", error.message);
+    }
+    for source in ["intent.risk in ['LOW', 'MEDIUM']", "trust.tier >= 'T3'", "intent.risk != 'LOW'"] {
+        assert!(
+            crate::policy::condition::Condition::compile(source, &crate::policy::condition::Bindings::default())
+                .is_ok(),
+            "{source}"
+        );
+    }
+}
