@@ -23,7 +23,7 @@ fn the_lexicon_of_the_page_loads_and_its_words_mean_what_they_say() {
         ("frobcat notes.txt", "file:read", RiskLevel::Low),
     ] {
         let parsed = parser.parse_text(&"a".parse().unwrap(), text, &Map::new()).unwrap();
-        let found: Vec<&str> = parsed.intent.required_capabilities.iter().map(|one| one.as_str()).collect();
+        let found: Vec<&str> = parsed.intent.required_capabilities.iter().map(rulekeep::Capability::as_str).collect();
         assert!(found.contains(&capability) && parsed.intent.risk_level >= least, "{text}: {found:?}");
     }
 }

@@ -151,7 +151,7 @@ impl Governor {
 
     fn explained(&self, intent: &Intent, said: Said) -> Result<Explanation, Error> {
         let Ahead { preview, agent, now, policies, .. } = match self.look_ahead(intent, said) {
-            Err(Error::Policy { message, .. }) => self.undecided(intent, said, message)?,
+            Err(Error::Policy { message, .. }) => self.undecided(intent, said, &message)?,
             ahead => ahead?,
         };
         let request = self.request(intent, &agent, said, now);
@@ -163,7 +163,7 @@ impl Governor {
         Ok(Explanation { preview, rules })
     }
 
-    fn undecided(&self, intent: &Intent, said: Said, message: String) -> Result<Ahead, Error> {
+    fn undecided(&self, intent: &Intent, said: Said, message: &str) -> Result<Ahead, Error> {
         let verdict = PolicyVerdict::of_no_rule(&intent.required_capabilities, format!("No decision: {message}."));
         self.ahead(intent, said, |_, _, _| Ok(verdict))
     }

@@ -20,12 +20,12 @@ pub(super) fn check(document: &Document, report: &mut Report<'_>) {
 }
 
 /// Warnings of all rules together, whichever document they stand in.
-pub(super) fn warnings_of_all<'r>(rules: impl Iterator<Item = &'r Rule> + Clone) -> Vec<Problem> {
+pub(super) fn warnings_of_all(rules: &[&Rule]) -> Vec<Problem> {
     let warning = |message: String| Problem::new(1, 1, Severity::Warning, message);
-    if rules.clone().next().is_none() {
+    if rules.is_empty() {
         return vec![warning("the policy has no rules: it denies everything".to_owned())];
     }
-    if !rules.clone().any(grants) {
+    if !rules.iter().any(|rule| grants(rule)) {
         return vec![warning("the policy has no allow or degrade rule: it grants nothing".to_owned())];
     }
     left_out_tiers(rules).map(warning).into_iter().collect()
@@ -138,9 +138,9 @@ pub(super) fn grants_something(rules: &[Rule], delegates: &[Vec<CapabilityPatter
 }
 
 /// Tells of tiers at which nobody is granted or could be granted anything.
-fn left_out_tiers<'r>(rules: impl Iterator<Item = &'r Rule> + Clone) -> Option<String> {
+fn left_out_tiers(rules: &[&Rule]) -> Option<String> {
     let opens = |rule: &Rule, tier: Tier| rule.effect != Effect::Deny && rule.matches.levels.has_tier(tier);
-    let is_left_out = |tier: &&Tier| !rules.clone().any(|rule| opens(rule, **tier));
+    let is_left_out = |tier: &&Tier| !rules.iter().any(|rule| opens(rule, **tier));
     let left_out: Vec<&str> = Tier::ALL.iter().filter(is_left_out).map(|tier| tier.as_str()).collect();
     (!left_out.is_empty() && left_out.len() < Tier::ALL.len())
         .then(|| format!("no rule grants anything to agents at {}, nor asks a person for them", left_out.join(", ")))

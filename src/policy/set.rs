@@ -166,7 +166,7 @@ impl PolicySet {
             return Err(Error::Policy { message: "no policy set was given".to_owned(), problems: Vec::new() });
         }
         warnings.extend(check::idle_grants(&rules, &delegates));
-        warnings.extend(check::warnings_of_all(rules.iter()));
+        warnings.extend(check::warnings_of_all(&rules.iter().collect::<Vec<_>>()));
         warnings.sort_by_key(|warning| (warning.line, warning.column));
         let grants_something = check::grants_something(&rules, &delegates);
         let digest = canonical::digest(&vocabularies, &delegates, &rules);
@@ -205,7 +205,8 @@ impl PolicySet {
         let Reading { document, mut problems } = Reading::of(text, format);
         // Warnings on half a document would mislead.
         if let Some(document) = document.filter(|_| !has_errors(&problems)) {
-            problems.extend(check::warnings_of_all(document.rules.iter().map(|located| &located.rule)));
+            let rules: Vec<_> = document.rules.iter().map(|located| &located.rule).collect();
+            problems.extend(check::warnings_of_all(&rules));
             problems.sort_by_key(|problem| (problem.line, problem.column));
         }
         problems
