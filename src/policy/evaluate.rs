@@ -195,7 +195,8 @@ impl Engine {
         }
         // What is left asks for a person by a later document's word alone: that narrows what is granted without it,
         // and opens nothing.
-        let asks_further: Vec<u32> = found.groups.split_off(start.min(found.groups.len()));
+        let asks_further: Vec<u32> =
+            if found.groups.len() > start { found.groups.split_off(start) } else { Vec::new() };
         let standing = self.resolve_grants(asked, capability, buckets, found, &knows);
         if standing == Standing::Granted && !asks_further.is_empty() {
             found.groups.truncate(start);
