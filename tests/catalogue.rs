@@ -190,7 +190,7 @@ mod descriptions {
     fn a_description_says_what_the_name_does_not() {
         for (name, description, capability) in [
             ("frobnicate", "Deletes a file from the drive.", "file:delete"),
-            ("zap", "This tool sends an email to a customer.", "email:send"),
+            ("wuzzle", "This tool sends an email to a customer.", "email:send"),
             ("gmail_x", "Use this to search the inbox.", "email:read"),
         ] {
             let tool = classified(&tool(name, description, &json!({}), &json!({})));

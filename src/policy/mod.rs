@@ -22,6 +22,7 @@ mod document;
 mod evaluate;
 mod examples;
 mod explain;
+mod file;
 mod index;
 mod limit;
 mod nearest;

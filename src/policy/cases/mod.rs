@@ -28,6 +28,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::document::Report;
+use super::file::File;
 use super::set::{PolicyFormat, PolicySet};
 use super::tree::Node;
 use crate::model::{AgentId, Error, Intent, Problem, RiskLevel, Severity, risk_floor};
@@ -121,20 +122,8 @@ impl PolicyCases {
     /// [`Error::Policy`] when the file cannot be read, has another extension, or
     /// holds a document with problems.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = path.as_ref();
-        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-        let failure =
-            |message: String| Error::Policy { message: format!("cases {name:?}: {message}"), problems: Vec::new() };
-        let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-        let format: PolicyFormat =
-            extension.parse().map_err(|_| failure("expected a file that ends in .toml or .json".to_owned()))?;
-        let size = std::fs::metadata(path).map_err(|error| failure(error.to_string()))?.len();
-        // Told before it is read: a wrong path can be a file of any size.
-        if usize::try_from(size).is_ok_and(|size| size > Self::MAX_BYTES) {
-            return Err(failure(too_large(size)));
-        }
-        let text = std::fs::read_to_string(path).map_err(|error| failure(error.to_string()))?;
-        Self::parse(&text, format, &name)
+        let file = File::read(path.as_ref(), "cases", Self::MAX_BYTES, too_large)?;
+        Self::parse(&file.text, file.format, &file.name)
     }
 
     /// The cases' name, as their document gives it; empty without one.
