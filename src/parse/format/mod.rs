@@ -27,7 +27,8 @@ pub(crate) fn read(text: &str, lexicon: &Lexicon, catalogue: &Catalogue) -> Read
     let trimmed = unquoted(text.trim());
     if let Some(mut reading) = tool_call::read(trimmed, lexicon, catalogue) {
         // "{"prompt": ...}" is no call: what it hands over is the request.
-        if reading.acts.iter().all(|act| act.resource == Resource::Unknown) {
+        let looks = |act: &Act| act.operation == Operation::Read;
+        if reading.acts.iter().all(|act| act.resource == Resource::Unknown && !looks(act)) {
             for request in prose::requests(trimmed) {
                 absorb_request(&request, &mut reading, lexicon);
             }
