@@ -44,7 +44,7 @@ impl<'t, 's> Parser<'t, 's, '_> {
         let at = self.at();
         let typed = if self.take("?") {
             let yes = self.or()?;
-            self.expect(":")?;
+            self.must_be(":")?;
             let no = self.expression()?;
             construct::ternary(at, condition, yes, no)?
         } else {
@@ -168,7 +168,7 @@ impl<'t, 's> Parser<'t, 's, '_> {
                 let at = self.at();
                 self.next += 1;
                 let index = self.expression()?;
-                self.expect("]")?;
+                self.must_be("]")?;
                 value = self.builder.index(at, value, index)?;
             } else {
                 return Ok(value);
@@ -192,10 +192,10 @@ impl<'t, 's> Parser<'t, 's, '_> {
             _ => return Err(self.unexpected("a name for the item")),
         };
         self.next += 1;
-        self.expect(",")?;
+        self.must_be(",")?;
         self.builder.open(at, &range, variable_at, variable)?;
         let body = self.expression()?;
-        self.expect(")")?;
+        self.must_be(")")?;
         self.builder.close(at, kind, range, body)
     }
 
@@ -214,7 +214,7 @@ impl<'t, 's> Parser<'t, 's, '_> {
             TokenKind::Name(name) => self.name(at, name),
             TokenKind::Mark("(") => {
                 let inner = self.expression()?;
-                self.expect(")")?;
+                self.must_be(")")?;
                 Ok(inner)
             }
             TokenKind::Mark("[") => {
@@ -239,7 +239,7 @@ impl<'t, 's> Parser<'t, 's, '_> {
         if self.take("(") {
             if name == names::HAS {
                 let of = self.expression()?;
-                self.expect(")")?;
+                self.must_be(")")?;
                 return construct::has(at, of);
             }
             let arguments = self.arguments(")")?;
@@ -269,7 +269,7 @@ impl<'t, 's> Parser<'t, 's, '_> {
         while !self.take(close) {
             found.push(self.expression()?);
             if !self.take(",") {
-                self.expect(close)?;
+                self.must_be(close)?;
                 break;
             }
         }
@@ -290,7 +290,7 @@ impl<'t, 's> Parser<'t, 's, '_> {
         found
     }
 
-    fn expect(&mut self, mark: &str) -> Result<()> {
+    fn must_be(&mut self, mark: &str) -> Result<()> {
         if self.take(mark) { Ok(()) } else { Err(self.unexpected(&format!("{mark:?}"))) }
     }
 
