@@ -139,7 +139,8 @@ impl Engine {
     }
 
     /// The verdict, if it is the same whether the rules whose conditions failed match or not: in every
-    /// combination of effects, for rules of one effect pull a verdict the same way.
+    /// combination of effects, for rules of one effect pull a verdict the same way. Degrading rules alone do not:
+    /// each grants what another may withhold, so that of two that failed all and none say nothing of one.
     fn stands_either_way(
         &self,
         request: &PolicyRequest<'_>,
@@ -158,7 +159,9 @@ impl Engine {
         }
         let failures: Vec<ConditionFailure> =
             memo.failures().into_iter().map(|(group, message)| self.failure(group, message)).collect();
-        if !stands {
+        let degrades =
+            |(group, _): &(u32, String)| self.lead(*group).is_some_and(|rule| rule.effect == Effect::Degrade);
+        if !stands || memo.failures().iter().filter(|failed| degrades(failed)).count() > 1 {
             return Err(Undecided(failures));
         }
         for failure in failures.iter().take(MOST_TOLD) {

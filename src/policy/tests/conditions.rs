@@ -169,6 +169,21 @@ fn later_sets_narrow_and_grant_only_what_is_left_to_them() {
 }
 
 #[test]
+fn two_degrading_rules_that_failed_are_never_taken_for_decided() {
+    let leaves = |id: &str, left: &str| {
+        format!(
+            "id = \"{id}\"\neffect = \"degrade\"\nto = [\"{left}\"]\nmatch.capabilities = [\"file:*\"]\nwhen = \"context.{id} > 1\""
+        )
+    };
+    let (one, other) = (leaves("a", "file:read"), leaves("b", "file:write"));
+    let asked = intent("do_it", &["file:read", "file:write"]);
+    let request = request(&asked, Tier::T3, RiskLevel::Low);
+    // Neither or both: DENY. One of them alone: DEGRADE.
+    assert!(toml(&[&one, &other]).evaluate(&request).is_err());
+    assert!(toml(&[&one]).evaluate(&request).is_err());
+}
+
+#[test]
 fn the_words_are_those_of_the_verdict_without_the_rules_that_failed() {
     let listed = "id = \"maybe\"\neffect = \"deny\"\nreason = \"You are on a list.\"\nwhen = \"context.listed\"";
     let verdict = decide(&toml(&[listed, "id = \"d\"\neffect = \"deny\""]), &intent("read", &["email:read"]));
