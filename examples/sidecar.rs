@@ -56,7 +56,7 @@ fn run(options: Options) -> Result<(), String> {
     if let Some(broken) = verification.first_broken {
         eprintln!("sidecar: the log is broken and read-only: {broken}");
     }
-    let served = sidecar::serve(&governor, BufReader::new(io::stdin().lock()), io::stdout().lock());
+    let served = sidecar::serve(&governor, BufReader::new(io::stdin().lock()), io::stdout());
     governor.close().map_err(describe)?;
     match served {
         // Whoever asked has gone; that is an end like any other.

@@ -64,7 +64,8 @@ mod trust;
 
 pub use edge::{sidecar, signature};
 pub use governor::{
-    Explanation, Governor, GovernorBuilder, Preview, Replay, ReplayChange, ReplayRange, ShadowDifference, ShadowReport,
+    EventFilter, Explanation, Governor, GovernorBuilder, Preview, Replay, ReplayChange, ReplayRange, ShadowDifference,
+    ShadowReport, Subscription,
 };
 pub use model::*;
 pub use parse::{Lexicon, Parser};

@@ -6,12 +6,14 @@
 //! | `params.rs` | reading a request's fields, each fault with its name |
 //! | `wire.rs` | the contract's calls: named parameters in, JSON out |
 //! | `catalogue.rs` | the calls about tools |
+//! | `events.rs` | the calls on events, and telling them |
 //! | `policy.rs` | the calls on policy sets |
 //! | `rpc.rs` | JSON-RPC 2.0 framing |
 //! | `sidecar.rs` | the two over lines of text: the protocol of the sidecar |
 //! | `signature.rs` | signing webhook payloads, and verifying them |
 
 mod catalogue;
+mod events;
 mod params;
 mod policy;
 mod rpc;

@@ -35,6 +35,20 @@ pub(super) struct Response<'a> {
     id: Option<&'a RawValue>,
 }
 
+/// A message that wants no answer.
+#[derive(Debug, Serialize)]
+pub(super) struct Notification<P> {
+    jsonrpc: &'static str,
+    method: &'static str,
+    params: P,
+}
+
+impl<P: Serialize> Notification<P> {
+    pub(super) const fn new(method: &'static str, params: P) -> Self {
+        Self { jsonrpc: VERSION, method, params }
+    }
+}
+
 impl<'a> Response<'a> {
     pub(super) fn new(id: Option<&'a RawValue>, outcome: Result<Value, Fault>) -> Self {
         let (result, error) = match outcome {

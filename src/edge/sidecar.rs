@@ -18,10 +18,13 @@
 //! ```
 
 use std::io::{self, BufRead, Read, Write};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, Scope};
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::events::{self, Subscriptions};
 use super::params::Params;
 use super::rpc::{Fault, Request, Response};
 use super::wire;
@@ -39,22 +42,23 @@ pub const MAX_REQUEST_BYTES: usize = 256 << 10;
 /// # Errors
 ///
 /// Those of reading the input and writing the output.
-pub fn serve(governor: &Governor, mut input: impl BufRead, mut output: impl Write) -> io::Result<()> {
-    let mut line = Vec::new();
-    while let Some(length) = read_line(&mut input, &mut line)? {
-        let answer = if length > MAX_LINE_BYTES {
-            let error = Error::PayloadTooLarge { what: "line", size: length, limit: MAX_LINE_BYTES };
-            one(&Response::new(None, Err(error.into())))
-        } else {
-            answer_line(governor, &line)
-        };
-        if let Some(mut answer) = answer {
-            answer.push('\n');
-            output.write_all(answer.as_bytes())?;
-            output.flush()?;
-        }
-    }
-    Ok(())
+pub fn serve(governor: &Governor, mut input: impl BufRead, output: impl Write + Send) -> io::Result<()> {
+    // Held to write whole lines: answers, and events between them.
+    let output = Mutex::new(output);
+    let mut session = Session { governor, subscriptions: Subscriptions::new() };
+    thread::scope(|scope| {
+        let served = session.serve(&mut input, &output, scope);
+        // What was decided is told before the end.
+        let flushed = governor.flush();
+        session.subscriptions.end();
+        served.map(|()| drop(flushed))
+    })
+}
+
+/// What lasts from line to line.
+struct Session<'a> {
+    governor: &'a Governor,
+    subscriptions: Subscriptions,
 }
 
 /// Reads one line without its end; at most [`MAX_LINE_BYTES`] are kept of it.
@@ -84,51 +88,93 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<
     Ok(Some(length))
 }
 
-/// The answer to a line; `None` when only notifications stood in it.
-fn answer_line(governor: &Governor, line: &[u8]) -> Option<String> {
-    let refuse = |fault| one(&Response::new(None, Err(fault)));
-    let Ok(text) = std::str::from_utf8(line) else { return refuse(Fault::parse("expected UTF-8")) };
-    let Ok(message) = serde_json::from_str::<&RawValue>(text) else {
-        return refuse(Fault::parse("expected one message of JSON a line"));
-    };
-    if !message.get().starts_with('[') {
-        return answer_request(governor, message.get()).as_ref().and_then(one);
-    }
-    let requests: Vec<&RawValue> = serde_json::from_str(message.get()).unwrap_or_default();
-    if requests.is_empty() {
-        return refuse(Fault::invalid_request("expected a batch of at least one request"));
-    }
-    let answers: Vec<String> =
-        requests.iter().filter_map(|request| one(&answer_request(governor, request.get())?)).collect();
-    (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")))
-}
-
-/// The answer to a request; `None` to a notification.
-fn answer_request<'a>(governor: &Governor, text: &'a str) -> Option<Response<'a>> {
-    match Request::read(text) {
-        Err((id, fault)) => Some(Response::new(id, Err(fault))),
-        Ok(request) => {
-            let outcome = call(governor, &request);
-            request.id.map(|id| Response::new(Some(id), outcome))
-        }
-    }
-}
-
-fn call(governor: &Governor, request: &Request<'_>) -> Result<Value, Fault> {
-    let call = wire::find(&request.method).ok_or_else(|| Fault::unknown_method(&request.method))?;
-    let params = match request.params {
-        None => Params::default(),
-        Some(raw) if raw.get().starts_with('{') => {
-            let size = raw.get().len();
-            let is_operators = ["policy/", "catalogue/"].iter().any(|subject| request.method.starts_with(subject));
-            if size > MAX_REQUEST_BYTES && !is_operators {
-                return Err(Error::PayloadTooLarge { what: "params", size, limit: MAX_REQUEST_BYTES }.into());
+impl Session<'_> {
+    fn serve<'scope, W: Write + Send>(
+        &mut self,
+        input: &mut impl BufRead,
+        output: &'scope Mutex<W>,
+        scope: &'scope Scope<'scope, '_>,
+    ) -> io::Result<()> {
+        let mut line = Vec::new();
+        while let Some(length) = read_line(input, &mut line)? {
+            let answer = if length > MAX_LINE_BYTES {
+                let error = Error::PayloadTooLarge { what: "line", size: length, limit: MAX_LINE_BYTES };
+                one(&Response::new(None, Err(error.into())))
+            } else {
+                self.answer_line(&line)
+            };
+            if let Some(mut answer) = answer {
+                answer.push('\n');
+                let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+                output.write_all(answer.as_bytes())?;
+                output.flush()?;
             }
-            Params::read(raw)?
+            self.subscriptions.start(scope, output);
         }
-        Some(_) => return Err(Fault::invalid_params()),
-    };
-    Ok(call(governor, &params)?)
+        Ok(())
+    }
+
+    /// The answer to a line; `None` when only notifications stood in it.
+    fn answer_line(&mut self, line: &[u8]) -> Option<String> {
+        let refuse = |fault| one(&Response::new(None, Err(fault)));
+        let Ok(text) = std::str::from_utf8(line) else { return refuse(Fault::parse("expected UTF-8")) };
+        let Ok(message) = serde_json::from_str::<&RawValue>(text) else {
+            return refuse(Fault::parse("expected one message of JSON a line"));
+        };
+        if !message.get().starts_with('[') {
+            return self.answer_request(message.get()).as_ref().and_then(one);
+        }
+        let requests: Vec<&RawValue> = serde_json::from_str(message.get()).unwrap_or_default();
+        if requests.is_empty() {
+            return refuse(Fault::invalid_request("expected a batch of at least one request"));
+        }
+        let answers: Vec<String> =
+            requests.iter().filter_map(|request| one(&self.answer_request(request.get())?)).collect();
+        (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")))
+    }
+
+    /// The answer to a request; `None` to a notification.
+    fn answer_request<'a>(&mut self, text: &'a str) -> Option<Response<'a>> {
+        match Request::read(text) {
+            Err((id, fault)) => Some(Response::new(id, Err(fault))),
+            Ok(request) => {
+                let outcome = self.call(&request);
+                request.id.map(|id| Response::new(Some(id), outcome))
+            }
+        }
+    }
+
+    fn call(&mut self, request: &Request<'_>) -> Result<Value, Fault> {
+        let call = Call::find(&request.method).ok_or_else(|| Fault::unknown_method(&request.method))?;
+        let params = match request.params {
+            None => Params::default(),
+            Some(raw) if raw.get().starts_with('{') => {
+                let size = raw.get().len();
+                let is_operators = ["policy/", "catalogue/"].iter().any(|subject| request.method.starts_with(subject));
+                if size > MAX_REQUEST_BYTES && !is_operators {
+                    return Err(Error::PayloadTooLarge { what: "params", size, limit: MAX_REQUEST_BYTES }.into());
+                }
+                Params::read(raw)?
+            }
+            Some(_) => return Err(Fault::invalid_params()),
+        };
+        Ok(match call {
+            Call::Governor(call) => call(self.governor, &params),
+            Call::Session(call) => call(&mut self.subscriptions, self.governor, &params),
+        }?)
+    }
+}
+
+/// A call, and whom it is made on.
+enum Call {
+    Governor(wire::Call),
+    Session(events::Call),
+}
+
+impl Call {
+    fn find(name: &str) -> Option<Self> {
+        wire::find(name).map(Self::Governor).or_else(|| events::find(name).map(Self::Session))
+    }
 }
 
 fn one(response: &Response<'_>) -> Option<String> {

@@ -10,7 +10,7 @@ use crate::model::{Agent, AgentInfo, Error, Intent, Outcome, Period, ProofId, Sc
 use crate::proof::ProofQuery;
 
 /// A call of the contract.
-type Call = fn(&Governor, &Params) -> Result<Value, Error>;
+pub(super) type Call = fn(&Governor, &Params) -> Result<Value, Error>;
 
 /// Every call by its name.
 const CALLS: &[(&str, Call)] = &[

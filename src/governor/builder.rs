@@ -166,6 +166,7 @@ impl GovernorBuilder {
                 shadow: ArcSwapOption::empty(),
                 policy_turn: Mutex::new(()),
                 limits: super::limits::Counters::restored(startup.used),
+                alerts: super::alerts::Alerts::default(),
                 ledger,
                 trust_model: self.trust_model,
                 log,

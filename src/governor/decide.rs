@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use super::{Governor, risk};
 use crate::model::{
-    AgentState, AgentTraits, Capability, Constraints, Digest, Enforcement, Error, InputEnforcement, Intent, IntentId,
-    RiskLevel, Timestamp, TrustSnapshot,
+    AgentState, AgentTraits, Alert, AlertKind, Capability, Constraints, Digest, Enforcement, Error, InputEnforcement,
+    Intent, IntentId, RiskLevel, Timestamp, TrustSnapshot,
 };
 use crate::parse::Parsed;
 use crate::policy::{LimitUse, Meter, PolicyRequest, PolicySet, PolicyVerdict};
@@ -83,8 +83,17 @@ impl Governor {
         Ok(InputEnforcement { enforcement, parse: parsed.result })
     }
 
-    /// The decision on an intent that was checked.
+    /// The decision on an intent that was checked. Where the policies fail, somebody is told.
     fn decide(&self, intent: &Intent, said: Said) -> Result<Enforcement, Error> {
+        let decided = self.decide_and_record(intent, said);
+        if let Err(Error::Policy { message, .. }) = &decided {
+            let alert = Alert::new(AlertKind::PolicyError, RiskLevel::High, intent.agent_id.clone(), message.clone());
+            self.raise(alert, message, self.inner.clock.now());
+        }
+        decided
+    }
+
+    fn decide_and_record(&self, intent: &Intent, said: Said) -> Result<Enforcement, Error> {
         let cell = self.acting(&intent.agent_id).map_err(|error| self.inner.log.refusal().unwrap_or(error))?;
         let now = self.inner.clock.now();
         let intent = self.completed(intent, now);
@@ -107,13 +116,16 @@ impl Governor {
             proof_id: committed.proof_id,
             trust_snapshot: request.trust,
         };
-        if let Some(shadow) = &*self.inner.shadow.load()
-            && agent.state == AgentState::Active
-        {
-            shadow.look(&request, &enforcement);
-        }
+        let shadow = self.inner.shadow.load();
+        let difference = shadow
+            .as_ref()
+            .filter(|_| agent.state == AgentState::Active)
+            .and_then(|shadow| shadow.look(&request, &enforcement));
         drop(agent);
 
+        if let Some((alert, subject)) = difference {
+            self.raise(alert, &subject, now);
+        }
         self.inner.log.settle(committed.sequence)?;
         Ok(enforcement)
     }

@@ -1,6 +1,6 @@
 //! Floor 3: the [`Governor`], which composes the engines.
 //!
-//! Data flows one way: input -> `Intent` -> `Enforcement` -> `ProofRecord`.
+//! Data flows one way: input -> `Intent` -> `Enforcement` -> `ProofRecord` -> `Event`.
 //! The engines below do not know each other; what one needs of another passes
 //! through here.
 //!
@@ -11,6 +11,8 @@
 //! | `risk.rs` | the risk that counts, whatever the caller claims |
 //! | `cases.rs` | tests of the policies in force |
 //! | `catalogue.rs` | the tools that a runtime hands over |
+//! | `alerts.rs` | what should be looked at, told once in a while |
+//! | `events.rs` | subscriptions to what happens |
 //! | `agents.rs` | registering, reading, suspending agents |
 //! | `limits.rs` | the counters of the policies' limits |
 //! | `outcome.rs` | reporting what became of an action |
@@ -21,10 +23,12 @@
 //! | `status.rs` | health and metrics |
 
 mod agents;
+mod alerts;
 mod builder;
 mod cases;
 mod catalogue;
 mod decide;
+mod events;
 mod limits;
 mod outcome;
 mod policies;
@@ -42,6 +46,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use serde_json::{Map, Value};
 
 pub use builder::GovernorBuilder;
+pub use events::{EventFilter, Subscription};
 pub use preview::{Explanation, Preview};
 pub use replay::{Replay, ReplayChange, ReplayRange};
 pub use shadow::{ShadowDifference, ShadowReport};
@@ -98,6 +103,7 @@ struct Inner {
     // Who swaps the set holds it, so that the journal's order is the order of swaps.
     policy_turn: Mutex<()>,
     limits: limits::Counters,
+    alerts: alerts::Alerts,
     ledger: Ledger,
     trust_model: TrustModel,
     log: ProofLog,
@@ -239,6 +245,16 @@ impl Governor {
     /// a crash had cut a write short.
     pub fn opening(&self) -> &Opening {
         &self.inner.opening
+    }
+
+    /// Waits until everything that was decided and reported before is on disk. Of use with
+    /// [`Durability::Buffered`](crate::Durability::Buffered).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StorageUnavailable`] when it could not be written.
+    pub fn flush(&self) -> Result<(), Error> {
+        self.inner.log.flush()
     }
 
     /// Writes everything down and lets the folder go. From then on, calls on any

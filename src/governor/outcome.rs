@@ -1,7 +1,7 @@
 //! Reporting what became of an action, and what that does to trust.
 
 use super::{Governor, agents};
-use crate::model::{Error, Outcome, ProofId, TrustSnapshot};
+use crate::model::{Error, Outcome, ProofId, TrustChange, TrustSnapshot};
 use crate::proof::OutcomeDraft;
 use crate::trust::{AgentRecord, TrustEvent};
 
@@ -35,6 +35,7 @@ impl Governor {
         let event = TrustEvent { outcome, decision: facts.decision, risk: facts.risk };
 
         let mut agent = cell.write();
+        let before = inner.trust_model.snapshot(&agent.trust, now);
         let changed = AgentRecord { trust: inner.trust_model.after(&agent.trust, event, now), ..agent.clone() };
         let ordered = inner.log.report(now, || {
             Ok(OutcomeDraft {
@@ -43,6 +44,7 @@ impl Governor {
                 outcome,
                 note: note.map(str::to_owned),
                 state: Some(agents::state_of(&changed)?),
+                trust: TrustChange::between(before, inner.trust_model.snapshot(&changed.trust, now)),
             })
         })?;
         if ordered.is_some() {

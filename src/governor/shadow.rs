@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 
 use super::Governor;
-use crate::model::{AgentId, Decision, Digest, Enforcement, ProofId};
+use crate::model::{AgentId, Alert, AlertKind, Decision, Digest, Enforcement, ProofId, RiskLevel};
 use crate::policy::{PolicyRequest, PolicySet};
 
 /// A set in the shadow, and where it differed.
@@ -63,7 +63,8 @@ pub struct ShadowDifference {
 impl Governor {
     /// Sets a policy set beside the one in force, or takes it away. From the next
     /// decision on it is held against everything that is asked, after the decision
-    /// is recorded; what it would decide otherwise is in [`Governor::shadow_report`].
+    /// is recorded; what it would decide otherwise is in [`Governor::shadow_report`] and is told as
+    /// an event of [`EventType::Alert`](crate::EventType), the like of it once a minute.
     /// It enforces nothing, counts no limit, and its errors are its own.
     pub fn shadow_policies(&self, set: Option<PolicySet>) {
         let shadow = set.map(|set| {
@@ -84,19 +85,31 @@ impl Governor {
     }
 }
 
+fn named(rules: &[Arc<str>]) -> String {
+    if rules.is_empty() { "no rule".to_owned() } else { rules.join(", ") }
+}
+
 impl Shadow {
-    /// Holds the set against a request that was decided.
-    pub(super) fn look(&self, request: &PolicyRequest<'_>, enforcement: &Enforcement) {
+    /// Holds the set against a request that was decided. What it says otherwise comes back as an alert, and what
+    /// that is about: the like of it is not worth another.
+    pub(super) fn look(&self, request: &PolicyRequest<'_>, enforcement: &Enforcement) -> Option<(Alert, String)> {
         self.decided.fetch_add(1, Ordering::Relaxed);
-        let Ok(verdict) = self.set.evaluate(request) else {
-            self.failed.fetch_add(1, Ordering::Relaxed);
-            return;
+        let agent_id = request.intent.agent_id.clone();
+        let verdict = match self.set.evaluate(request) {
+            Ok(verdict) => verdict,
+            Err(error) => {
+                self.failed.fetch_add(1, Ordering::Relaxed);
+                let subject = error.to_string();
+                let message = format!("the set in the shadow fails: {subject}");
+                let alert = Alert::new(AlertKind::ShadowError, RiskLevel::Low, agent_id, message);
+                return Some((alert.about(enforcement.proof_id), subject));
+            }
         };
         let is_same = verdict.decision == enforcement.decision
             && verdict.granted == enforcement.granted_capabilities
             && verdict.constraints == enforcement.constraints;
         if is_same {
-            return;
+            return None;
         }
         self.differed.fetch_add(1, Ordering::Relaxed);
         let mut differences = self.differences.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,11 +118,22 @@ impl Shadow {
         }
         differences.push_front(ShadowDifference {
             proof_id: enforcement.proof_id,
-            agent_id: request.intent.agent_id.clone(),
+            agent_id: agent_id.clone(),
             was: enforcement.decision,
             shadow: verdict.decision,
-            rules: verdict.rules,
+            rules: Arc::clone(&verdict.rules),
         });
+        drop(differences);
+        let what = if verdict.decision == enforcement.decision { ", of other extent," } else { "" };
+        let subject =
+            format!("{} and not {}{what} by {}", verdict.decision, enforcement.decision, named(&verdict.rules));
+        let alert = Alert::new(
+            AlertKind::ShadowDiffers,
+            RiskLevel::Low,
+            agent_id,
+            format!("the set in the shadow decides {subject}"),
+        );
+        Some((alert.about(enforcement.proof_id), subject))
     }
 
     fn report(&self) -> ShadowReport {

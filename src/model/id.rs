@@ -131,6 +131,28 @@ prefixed_id! {
     ProofId, "prf_", "proof id"
 }
 
+prefixed_id! {
+    /// An event's identifier, `evt_` and a ULID whose low 48 bits are the place in
+    /// the journal of the entry that it tells of. The same event has the same id,
+    /// however often it is told.
+    EventId, "evt_", "event id"
+}
+
+impl EventId {
+    /// The id of the event at `ordinal` among those of the entry at `sequence`;
+    /// `mark` tells the entries of two journals apart.
+    pub(crate) fn new(at: Timestamp, mark: [u8; 3], ordinal: u8, sequence: Sequence) -> Self {
+        let [a, b, c] = mark;
+        let high = u32::from_be_bytes([ordinal, a, b, c]);
+        Self(Ulid::from_parts(ulid_millis(at), u128::from(high) << SEQUENCE_BITS | u128::from(sequence.get())))
+    }
+
+    /// The place in the journal of the entry that the event tells of.
+    pub fn sequence(&self) -> Sequence {
+        sequence_of(self.0)
+    }
+}
+
 impl IntentId {
     /// An id of the given moment with 80 random bits (the low bits of `random`).
     pub fn new(at: Timestamp, random: u128) -> Self {
@@ -147,12 +169,17 @@ impl ProofId {
 
     /// The record's place in the journal.
     pub fn sequence(&self) -> Sequence {
-        let bytes = self.0.to_bytes();
-        let mut low = [0; 8];
-        // A ULID is 16 bytes, big-endian; its low 48 bits are the last six.
-        low[2..].copy_from_slice(&bytes[10..]);
-        Sequence::new(u64::from_be_bytes(low))
+        sequence_of(self.0)
     }
+}
+
+/// The low 48 bits.
+fn sequence_of(id: Ulid) -> Sequence {
+    let bytes = id.to_bytes();
+    let mut low = [0; 8];
+    // A ULID is 16 bytes, big-endian; its low 48 bits are the last six.
+    low[2..].copy_from_slice(&bytes[10..]);
+    Sequence::new(u64::from_be_bytes(low))
 }
 
 const SEQUENCE_BITS: u32 = 48;

@@ -12,6 +12,7 @@ mod constraints;
 mod decision;
 mod enforcement;
 mod error;
+mod event;
 mod id;
 mod intent;
 mod parse_explanation;
@@ -31,7 +32,10 @@ pub use constraints::Constraints;
 pub use decision::{Decision, Outcome};
 pub use enforcement::{Enforcement, InputEnforcement};
 pub use error::{Error, InvalidValue, Problem, Severity};
-pub use id::{AgentId, IntentId, ProofId, Sequence};
+pub use event::{
+    Alert, AlertKind, DecisionDetail, DecisionRendered, Event, EventData, EventType, TrustChange, TrustChanged,
+};
+pub use id::{AgentId, EventId, IntentId, ProofId, Sequence};
 pub use intent::{Alternative, Intent, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult};
 pub use parse_explanation::{ActEvidence, FactorEvidence, ParseExplanation};
 pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, ProofStats, Verification};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::model::{BrokenKind, Digest, Outcome, ProofId, Sequence};
 use crate::store::{Finding, Frame, Kind, Position, ViewError, Visitor};
 
-use super::entry::{OutcomeEntry, RecoveryEntry, StateEntry, StoreEntry};
+use super::entry::{AlertEntry, OutcomeEntry, RecoveryEntry, StateEntry, StoreEntry};
 use super::evidence;
 use super::index::{Census, Index, RecordFacts};
 use super::record::StoredRecord;
@@ -134,6 +134,15 @@ impl<'a> Reading<'a> {
         None
     }
 
+    fn alert(&mut self, frame: &Frame<'_>) -> Option<Finding> {
+        let Ok(entry) = serde_json::from_slice::<AlertEntry>(frame.body) else { return Some(unreadable("an alert")) };
+        self.feed(frame.sequence, |index| {
+            index.see_time(entry.timestamp);
+            Ok(())
+        });
+        None
+    }
+
     fn state(&mut self, frame: &Frame<'_>) -> Option<Finding> {
         let Ok(entry) = serde_json::from_slice::<StateEntry<'_>>(frame.body) else {
             return Some(unreadable("a state"));
@@ -156,6 +165,7 @@ impl Visitor for Reading<'_> {
             Kind::Store => {
                 serde_json::from_slice::<StoreEntry>(frame.body).err().map(|_| unreadable("the store's entry"))
             }
+            Kind::Alert => self.alert(frame),
             Kind::Recovery => {
                 serde_json::from_slice::<RecoveryEntry>(frame.body).err().map(|_| unreadable("a recovery"))
             }

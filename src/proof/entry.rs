@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::model::{AgentId, Outcome, ProofId, Timestamp};
+use crate::model::{AgentId, Alert, Outcome, ProofId, Timestamp, TrustChange};
 
 /// The first entry: the store itself.
 #[derive(Debug, Serialize, Deserialize)]
@@ -31,6 +31,9 @@ pub(super) struct OutcomeEntry<'a> {
     pub(super) timestamp: Timestamp,
     #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
     pub(super) state: Option<NewState<'a>>,
+    /// How the agent's trust moved.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) trust: Option<TrustChange>,
 }
 
 /// The new state of something, by its key.
@@ -49,6 +52,14 @@ pub(super) struct StateEntry<'a> {
     pub(super) state: NewState<'a>,
     #[serde(borrow)]
     pub(super) cause: Cow<'a, str>,
+    pub(super) timestamp: Timestamp,
+}
+
+/// Something that somebody should look at.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct AlertEntry {
+    #[serde(flatten)]
+    pub(super) alert: Alert,
     pub(super) timestamp: Timestamp,
 }
 

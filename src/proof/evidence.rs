@@ -59,6 +59,14 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Evidence> {
     (rest.is_empty() || read_charges(rest).is_some()).then_some(Evidence { intent, detail })
 }
 
+/// The part that holds the decision's detail, read as a type; `None` when the bytes are no evidence.
+pub(super) fn detail<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    let (_salt, rest) = bytes.split_first_chunk::<SALT_BYTES>()?;
+    let (_, rest) = split_part(rest)?;
+    let (detail, _) = split_part(rest)?;
+    serde_json::from_slice(detail).ok()
+}
+
 /// What the decision used of limits, without reading the rest; `None` when the bytes are no evidence.
 pub(super) fn charges(bytes: &[u8]) -> Option<Vec<Charged>> {
     let (_salt, rest) = bytes.split_first_chunk::<SALT_BYTES>()?;

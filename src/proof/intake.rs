@@ -6,7 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::model::{
-    AgentId, Decision, Error, IntentId, Outcome, ProofId, RiskLevel, Sequence, Timestamp, TrustSnapshot,
+    AgentId, Alert, Decision, Error, IntentId, Outcome, ProofId, RiskLevel, Sequence, Timestamp, TrustChange,
+    TrustSnapshot,
 };
 
 /// When a call that writes comes back.
@@ -44,6 +45,8 @@ pub(crate) struct OutcomeDraft {
     pub(crate) outcome: Outcome,
     pub(crate) note: Option<String>,
     pub(crate) state: Option<StateDraft>,
+    /// How the agent's trust moves.
+    pub(crate) trust: Option<TrustChange>,
 }
 
 /// The new state of something.
@@ -60,6 +63,7 @@ pub(super) enum Draft {
     Decision { id: ProofId, draft: DecisionDraft },
     Outcome(OutcomeDraft),
     State { state: StateDraft, cause: String },
+    Alert(Box<Alert>),
 }
 
 /// A draft with its place.
@@ -204,6 +208,14 @@ impl Intake {
         let mut queue = self.with_room()?;
         let (sequence, at) = queue.number(now);
         self.push(&mut queue, Pending { sequence, at, draft: Draft::State { state, cause } });
+        Ok(sequence)
+    }
+
+    /// Puts an alert in order.
+    pub(super) fn alert(&self, now: Timestamp, alert: Alert) -> Result<Sequence, Error> {
+        let mut queue = self.with_room()?;
+        let (sequence, at) = queue.number(now);
+        self.push(&mut queue, Pending { sequence, at, draft: Draft::Alert(Box::new(alert)) });
         Ok(sequence)
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::apply::Reading;
 use super::entry::{RecoveryEntry, StoreEntry};
 use super::evidence::{self, Evidence};
+use super::feed::Feed;
 use super::index::{Filter, Index, Tally, Totals};
 use super::intake::{DecisionDraft, Draft, Durability, Intake, OutcomeDraft, OutcomeSlot, Refusal, StateDraft};
 use super::past::{Past, PastDecision, PastRange};
@@ -19,7 +20,7 @@ use super::shared::{Shared, load_view};
 use super::used::UsedLimit;
 use super::writer::{Pace, Writer};
 use crate::model::{
-    AgentId, Breakage, Decision, Error, Outcome, Period, ProofId, ProofPage, ProofRecord, ProofStats, Recovered,
+    AgentId, Alert, Breakage, Decision, Error, Outcome, Period, ProofId, ProofPage, ProofRecord, ProofStats, Recovered,
     RiskLevel, Sequence, Timestamp, Verification,
 };
 use crate::store::{
@@ -203,6 +204,8 @@ impl ProofLog {
         } else {
             let message = breakage.as_ref().map_or_else(String::new, ToString::to_string);
             shared.intake.refuse(Refusal::Broken(message));
+            shared.intake.start_at(opened.position.entries, now);
+            shared.progress.over();
             None
         };
         let open = Mutex::new(Some(Open { writer, _lock: lock }));
@@ -276,6 +279,16 @@ impl ProofLog {
     /// Puts a change of state in order.
     pub(crate) fn set_state(&self, now: Timestamp, state: StateDraft, cause: String) -> Result<Sequence, Error> {
         self.shared.intake.state(now, state, cause)
+    }
+
+    /// Puts an alert in order.
+    pub(crate) fn alert(&self, now: Timestamp, alert: Alert) -> Result<Sequence, Error> {
+        self.shared.intake.alert(now, alert)
+    }
+
+    /// The entries from `next` on, or those that are put in order from now on.
+    pub(crate) fn feed(&self, next: Option<Sequence>) -> Feed {
+        Feed::new(Arc::clone(&self.shared), next.map_or_else(|| self.shared.intake.ordered(), Sequence::get))
     }
 
     /// Puts an outcome in order. `Ok(None)` when the same outcome stands already.
@@ -441,6 +454,13 @@ impl ProofLog {
             self.shared.progress.wait_applied(ordered);
         }
         Ok(())
+    }
+
+    /// Waits until all that was put in order before is on disk.
+    pub(crate) fn flush(&self) -> Result<(), Error> {
+        let ordered = self.shared.intake.ordered();
+        self.catch_up()?;
+        if self.shared.progress.has_applied(ordered) { Ok(()) } else { Err(self.refused("the writer stopped")) }
     }
 
     /// Writes everything down and lets the folder go. Whoever comes second waits

@@ -14,6 +14,7 @@
 //! | `intake.rs` | the order of entries: drafts in, sequence and time out |
 //! | `writer.rs` | the thread that writes: journal first, then index |
 //! | `progress.rs` | how far it has come, and waiting for it |
+//! | `feed.rs`, `events.rs` | entries as they come, and the events that they tell |
 //! | `shared.rs` | what callers and the writer share; the index's life |
 //! | `apply.rs` | reading the journal: checking entries and feeding the index |
 //! | `index/` | which records match, and what they add up to |
@@ -22,7 +23,9 @@
 
 mod apply;
 mod entry;
+mod events;
 mod evidence;
+mod feed;
 mod index;
 mod intake;
 mod log;
@@ -37,8 +40,10 @@ mod writer;
 pub use intake::Durability;
 pub use query::ProofQuery;
 
+pub(crate) use events::of_entry as events_of_entry;
 pub use evidence::Evidence;
 pub(crate) use evidence::encode as encode_evidence;
+pub(crate) use feed::{Fed, Feed};
 pub(crate) use intake::{DecisionDraft, OutcomeDraft, StateDraft};
 pub(crate) use log::{Committed, LogOptions, OpenLogError, Place, ProofLog, Startup};
 pub(crate) use past::PastRange;

@@ -1,6 +1,7 @@
 //! How far the writer has come, and waiting for it.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use crate::model::Sequence;
 
@@ -17,12 +18,13 @@ struct ProgressState {
     durable: u64,
     /// Entries in the index.
     applied: u64,
-    failed: bool,
+    /// Nothing more will come: the log is closed, or a write failed.
+    over: bool,
 }
 
 impl Progress {
     pub(super) fn new(entries: u64) -> Self {
-        let state = ProgressState { durable: entries, applied: entries, failed: false };
+        let state = ProgressState { durable: entries, applied: entries, over: false };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
@@ -34,8 +36,17 @@ impl Progress {
         self.change(|state| state.applied = entries);
     }
 
-    pub(super) fn failed(&self) {
-        self.change(|state| state.failed = true);
+    /// Tells who waits that nothing more will come.
+    pub(super) fn over(&self) {
+        self.change(|state| state.over = true);
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.lock().over
+    }
+
+    pub(super) fn durable_entries(&self) -> u64 {
+        self.lock().durable
     }
 
     pub(super) fn has_applied(&self, entries: u64) -> bool {
@@ -51,9 +62,25 @@ impl Progress {
         self.wait(|state| state.applied >= entries);
     }
 
+    /// Whether so many entries came to be on disk before `deadline`, or ever without one.
+    pub(super) fn wait_durable_until(&self, entries: u64, deadline: Option<Instant>) -> bool {
+        let Some(deadline) = deadline else {
+            return self.wait(|state| state.durable >= entries).durable >= entries;
+        };
+        let mut state = self.lock();
+        while state.durable < entries && !state.over {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.durable >= entries
+    }
+
     fn wait(&self, done: impl Fn(&ProgressState) -> bool) -> ProgressState {
         let state = self.lock();
-        let waited = self.changed.wait_while(state, |state| !done(state) && !state.failed);
+        let waited = self.changed.wait_while(state, |state| !done(state) && !state.over);
         *waited.unwrap_or_else(PoisonError::into_inner)
     }
 

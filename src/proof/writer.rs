@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 
-use super::entry::{NewState, OutcomeEntry, StateEntry};
+use super::entry::{AlertEntry, NewState, OutcomeEntry, StateEntry};
 use super::evidence;
 use super::index::{Index, RecordFacts};
 use super::intake::{DecisionDraft, Draft, OutcomeDraft, Pending, Refusal, StateDraft};
 use super::record::CanonicalRecord;
 use super::shared::Shared;
-use crate::model::{Digest, ProofId, Timestamp};
+use crate::model::{Alert, Digest, ProofId, Timestamp};
 use crate::store::{FrameDraft, Journal, Kind, Position, ViewError};
 
 /// How the writer paces itself.
@@ -70,7 +70,10 @@ impl Writer {
         }
         self.shared.persist();
         match self.journal.close() {
-            Ok(()) => guard.disarm(),
+            Ok(()) => {
+                guard.disarm();
+                self.shared.progress.over();
+            }
             Err(error) => guard.fail(&error.to_string()),
         }
     }
@@ -121,6 +124,10 @@ impl Writer {
                 let entry = StateEntry { state: new_state(state)?, cause: Cow::Borrowed(cause), timestamp: at };
                 write_json(&mut self.body, &entry)?;
                 Kind::State
+            }
+            Draft::Alert(alert) => {
+                write_json(&mut self.body, &AlertEntry { alert: Alert::clone(alert), timestamp: at })?;
+                Kind::Alert
             }
         };
         let position = self.journal.stage(&FrameDraft { kind, body: &self.body, evidence })?;
@@ -176,7 +183,7 @@ impl Guard {
     fn tell(&mut self, message: &str) {
         if let Some(shared) = self.shared.take() {
             shared.intake.refuse(Refusal::Failed(message.to_owned()));
-            shared.progress.failed();
+            shared.progress.over();
         }
     }
 }
@@ -204,7 +211,7 @@ fn apply_one(index: &mut Index, pending: &Pending, hash: Option<Digest>) -> Resu
             },
         ),
         Draft::Outcome(draft) => index.add_outcome(&draft.entity, draft.proof_id.sequence(), draft.outcome, pending.at),
-        Draft::State { .. } => {
+        Draft::State { .. } | Draft::Alert(_) => {
             index.see_time(pending.at);
             Ok(())
         }
@@ -235,6 +242,7 @@ fn outcome_entry(at: Timestamp, draft: &OutcomeDraft) -> serde_json::Result<Outc
         note: draft.note.as_deref().map(Cow::Borrowed),
         timestamp: at,
         state: draft.state.as_ref().map(new_state).transpose()?,
+        trust: draft.trust,
     })
 }
 

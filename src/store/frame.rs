@@ -35,6 +35,8 @@ closed_words! {
         State = "state",
         /// What was set aside when the store was opened after a crash.
         Recovery = "recovery",
+        /// Something that somebody should look at.
+        Alert = "alert",
     }
 }
 
@@ -46,6 +48,7 @@ impl Kind {
             Self::Outcome => 3,
             Self::State => 4,
             Self::Recovery => 5,
+            Self::Alert => 6,
         }
     }
 

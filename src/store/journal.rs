@@ -214,15 +214,25 @@ impl Reader {
 
     /// The bytes of the entry at `sequence`, a whole frame; `None` when there is none.
     pub(crate) fn read(&self, sequence: Sequence) -> io::Result<Option<Vec<u8>>> {
-        let segment = {
-            let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
-            let behind = segments.partition_point(|segment| segment.header.first <= sequence);
-            behind.checked_sub(1).and_then(|index| segments.get(index).cloned())
-        };
-        match segment {
+        match self.segment_of(sequence) {
             Some(segment) => segment.read(sequence),
             None => Ok(None),
         }
+    }
+
+    /// The bytes of the entry at `sequence` and of about `most` bytes of those behind it, the last of which may
+    /// be cut; `None` when there is none.
+    pub(crate) fn read_run(&self, sequence: Sequence, most: u32) -> io::Result<Option<Vec<u8>>> {
+        match self.segment_of(sequence) {
+            Some(segment) => segment.read_run(sequence, most),
+            None => Ok(None),
+        }
+    }
+
+    fn segment_of(&self, sequence: Sequence) -> Option<Arc<Segment>> {
+        let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
+        let behind = segments.partition_point(|segment| segment.header.first <= sequence);
+        behind.checked_sub(1).and_then(|index| segments.get(index).cloned())
     }
 
     /// Walks over everything that is in the files by now, checking it against

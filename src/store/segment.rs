@@ -171,6 +171,24 @@ impl Segment {
         self.offsets.read().unwrap_or_else(PoisonError::into_inner).count()
     }
 
+    /// The frames from the one at `sequence` on, at least that one whole, of about `most` bytes; the last may
+    /// be cut. `None` when it is not in this segment.
+    pub(crate) fn read_run(&self, sequence: Sequence, most: u32) -> std::io::Result<Option<Vec<u8>>> {
+        let Some(place) = sequence.get().checked_sub(self.header.first.get()) else { return Ok(None) };
+        let (span, end) = {
+            let offsets = self.offsets.read().unwrap_or_else(PoisonError::into_inner);
+            (offsets.span(place), offsets.end)
+        };
+        let Some((start, span_end, before)) = span else { return Ok(None) };
+        let until = span_end.max(start.saturating_add(most)).min(end);
+        let mut bytes = vec![0; (until - start) as usize];
+        let read = self.file.read_at(&mut bytes, u64::from(start))?;
+        bytes.truncate(read);
+        let Some(at) = skip_frames(&bytes, before) else { return Ok(None) };
+        bytes.drain(..at);
+        Ok(Some(bytes).filter(|bytes| !bytes.is_empty()))
+    }
+
     /// The bytes of the frame at `sequence`; `None` when it is not in this segment.
     pub(crate) fn read(&self, sequence: Sequence) -> std::io::Result<Option<Vec<u8>>> {
         let Some(place) = sequence.get().checked_sub(self.header.first.get()) else { return Ok(None) };
@@ -179,17 +197,15 @@ impl Segment {
         let mut bytes = vec![0; (end - start) as usize];
         let read = self.file.read_at(&mut bytes, u64::from(start))?;
         bytes.truncate(read);
-        let mut at = 0_usize;
-        for _ in 0..before {
-            let size = bytes.get(at..).and_then(frame::claimed_size);
-            at = match size.and_then(|size| at.checked_add(size)) {
-                Some(next) => next,
-                None => return Ok(None),
-            };
-        }
+        let Some(at) = skip_frames(&bytes, before) else { return Ok(None) };
         let size = bytes.get(at..).and_then(frame::claimed_size).unwrap_or(0);
         Ok(bytes.get(at..at.saturating_add(size)).filter(|frame| !frame.is_empty()).map(<[u8]>::to_vec))
     }
+}
+
+/// Where the frame behind the first `count` starts, by the sizes that they claim.
+fn skip_frames(bytes: &[u8], count: u64) -> Option<usize> {
+    (0..count).try_fold(0_usize, |at, _| at.checked_add(frame::claimed_size(bytes.get(at..)?)?))
 }
 
 /// The folder of the journal in the store.

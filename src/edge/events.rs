@@ -1,0 +1,175 @@
+//! The calls on events, and the threads that tell them: one a subscription, for
+//! as long as the lines last.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Scope;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::params::{Faults, Params};
+use super::rpc::{Fault, Notification};
+use crate::governor::{EventFilter, Governor, Subscription};
+use crate::model::{Error, Event, EventType, InvalidValue};
+
+/// The subscriptions of one session.
+pub(super) struct Subscriptions {
+    last: u64,
+    /// Each with the flag that ends it.
+    live: HashMap<String, Arc<AtomicBool>>,
+    /// Made by a call whose answer is not written yet.
+    fresh: Vec<Told>,
+    /// The input has ended, and all that will be told is on disk.
+    ended: Arc<AtomicBool>,
+}
+
+/// A subscription that is to be told.
+struct Told {
+    id: String,
+    subscription: Subscription,
+    cancelled: Arc<AtomicBool>,
+}
+
+/// What a notification carries.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EventParams<'a> {
+    subscription_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<&'a Event>,
+    /// Why nothing more will be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Fault>,
+}
+
+/// A call on a session's subscriptions.
+pub(super) type Call = fn(&mut Subscriptions, &Governor, &Params) -> Result<Value, Error>;
+
+/// The call of that name.
+pub(super) fn find(name: &str) -> Option<Call> {
+    match name {
+        "event/subscribe" => Some(Subscriptions::subscribe),
+        "event/unsubscribe" => Some(Subscriptions::unsubscribe),
+        _ => None,
+    }
+}
+
+impl Subscriptions {
+    pub(super) fn new() -> Self {
+        Self { last: 0, live: HashMap::new(), fresh: Vec::new(), ended: Arc::default() }
+    }
+
+    fn subscribe(&mut self, governor: &Governor, params: &Params) -> Result<Value, Error> {
+        if self.live.len() >= MOST_SUBSCRIPTIONS {
+            let message =
+                format!("there are {MOST_SUBSCRIPTIONS} subscriptions already; end one with event/unsubscribe");
+            return Err(Error::Conflict { message });
+        }
+        let mut filter = EventFilter::all();
+        for word in params.texts("types")? {
+            let event_type: EventType =
+                word.parse().map_err(|error: InvalidValue| Error::input("types", error.to_string()))?;
+            filter = filter.of_type(event_type);
+        }
+        if let Some(agent_id) = params.optional_text("agentId", Faults::Input)? {
+            filter = filter.agent(agent_id);
+        }
+        if let Some(event) = params.optional_word("after", Faults::Query)? {
+            filter = filter.after(event);
+        }
+        let subscription = governor.subscribe(&filter)?;
+        self.last += 1;
+        let id = format!("sub_{}", self.last);
+        let cancelled = Arc::new(AtomicBool::new(false));
+        self.live.insert(id.clone(), Arc::clone(&cancelled));
+        self.fresh.push(Told { id: id.clone(), subscription, cancelled });
+        Ok(json!({ "subscriptionId": id }))
+    }
+
+    fn unsubscribe(&mut self, _: &Governor, params: &Params) -> Result<Value, Error> {
+        let id = params.text("subscriptionId", Faults::Input)?;
+        let Some(cancelled) = self.live.remove(id) else {
+            return Err(Error::input("subscriptionId", "expected a subscription of this session"));
+        };
+        cancelled.store(true, Ordering::Release);
+        Ok(json!({ "subscriptionId": id }))
+    }
+
+    /// Begins to tell what was subscribed to since it was last called. Events stand behind
+    /// the answer to the call that asked for them.
+    pub(super) fn start<'scope, W: Write + Send>(
+        &mut self,
+        scope: &'scope Scope<'scope, '_>,
+        output: &'scope Mutex<W>,
+    ) {
+        for told in self.fresh.drain(..) {
+            let ended = Arc::clone(&self.ended);
+            // Whoever read the events has gone when they cannot be written; the session finds out for itself.
+            scope.spawn(move || told.tell(output, &ended));
+        }
+    }
+
+    /// Lets every subscription tell what is on disk by now, and then end.
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+    }
+}
+
+impl Told {
+    fn tell<W: Write>(mut self, output: &Mutex<W>, ended: &AtomicBool) -> io::Result<()> {
+        while !self.cancelled.load(Ordering::Acquire) {
+            let is_last = ended.load(Ordering::Acquire);
+            let mut next = self.subscription.wait_for(if is_last { Duration::ZERO } else { LOOK_UP });
+            if is_last && matches!(next, Ok(None)) {
+                break;
+            }
+            // Many events in a row go out in one.
+            let mut lines = Vec::new();
+            while let Ok(Some(event)) = &next {
+                self.line(&mut lines, Ok(event))?;
+                next = if lines.len() < MOST_AT_ONCE { self.subscription.poll() } else { Ok(None) };
+            }
+            let failed = next.err();
+            let is_over = failed.is_some();
+            if let Some(error) = failed {
+                self.line(&mut lines, Err(error))?;
+            }
+            write(output, &lines)?;
+            if is_over {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn line(&self, lines: &mut Vec<u8>, told: Result<&Event, Error>) -> io::Result<()> {
+        let (event, error) = match told {
+            Ok(event) => (Some(event), None),
+            Err(error) => (None, Some(error.into())),
+        };
+        let params = EventParams { subscription_id: &self.id, event, error };
+        serde_json::to_writer(&mut *lines, &Notification::new("event", params))?;
+        lines.push(b'\n');
+        Ok(())
+    }
+}
+
+fn write<W: Write>(output: &Mutex<W>, lines: &[u8]) -> io::Result<()> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+    output.write_all(lines)?;
+    output.flush()
+}
+
+/// Each has a thread.
+const MOST_SUBSCRIPTIONS: usize = 64;
+/// How often a subscription that has nothing to tell looks whether it should end.
+const LOOK_UP: Duration = Duration::from_millis(50);
+/// Bytes after which a row of events is written.
+const MOST_AT_ONCE: usize = 64 << 10;

@@ -1,0 +1,85 @@
+//! Events: what an entry of the journal tells, in the contract's terms. An entry
+//! always tells the same events with the same ids.
+
+use crate::model::{
+    Alert, DecisionDetail, DecisionRendered, Event, EventData, EventId, EventType, Timestamp, TrustChanged,
+    TrustSnapshot,
+};
+use crate::store::{Frame, Kind};
+
+use super::entry::{AlertEntry, OutcomeEntry};
+use super::evidence;
+use super::record::StoredRecord;
+
+/// The events of the entry that `wanted` asks for, in order; none where its body cannot be read, which
+/// verifying the log tells.
+pub(crate) fn of_entry(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Vec<Event> {
+    match frame.kind {
+        Kind::Decision => of_decision(frame, wanted),
+        Kind::Outcome => of_outcome(frame, wanted),
+        Kind::Alert => of_alert(frame, wanted),
+        // A registered, suspended or retired agent's trust stays what it was.
+        Kind::Store | Kind::State | Kind::Recovery => None,
+    }
+    .unwrap_or_default()
+}
+
+fn of_decision(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Option<Vec<Event>> {
+    let (wants_decision, wants_record) = (wanted(EventType::Decision), wanted(EventType::Recorded));
+    if !wants_decision && !wants_record {
+        return None;
+    }
+    let record = StoredRecord::split(frame.body)?.record(None).ok()?;
+    let at = record.timestamp;
+    let mut events = Vec::with_capacity(2);
+    if wants_decision {
+        let rendered = DecisionRendered {
+            proof_id: record.id,
+            intent_id: record.intent_id,
+            agent_id: record.entity_id.clone(),
+            decision: record.decision,
+            reasoning: record.reasoning.clone(),
+            risk_level: record.risk_level,
+            trust_snapshot: TrustSnapshot::new(record.trust_score, record.trust_tier),
+            detail: evidence::detail::<DecisionDetail>(frame.evidence),
+        };
+        events.push(event(frame, EventType::Decision, at, EventData::Decision(Box::new(rendered))));
+    }
+    if wants_record {
+        events.push(event(frame, EventType::Recorded, at, EventData::Recorded(Box::new(record))));
+    }
+    Some(events)
+}
+
+fn of_outcome(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Option<Vec<Event>> {
+    if !wanted(EventType::ScoreChanged) && !wanted(EventType::TierChanged) {
+        return None;
+    }
+    let entry: OutcomeEntry<'_> = serde_json::from_slice(frame.body).ok()?;
+    let cause = format!("the outcome {} was reported", entry.outcome);
+    let change = entry.trust?;
+    let happened = [
+        (EventType::ScoreChanged, change.from != change.to),
+        (EventType::TierChanged, change.from_tier != change.to_tier),
+    ];
+    let changed = TrustChanged { agent_id: entry.entity_id, change, cause, proof_id: Some(entry.proof_id) };
+    let told = happened.into_iter().filter(|(event_type, happened)| *happened && wanted(*event_type));
+    let tell = |(event_type, _)| event(frame, event_type, entry.timestamp, EventData::Trust(Box::new(changed.clone())));
+    Some(told.map(tell).collect())
+}
+
+fn of_alert(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Option<Vec<Event>> {
+    if !wanted(EventType::Alert) {
+        return None;
+    }
+    let entry: AlertEntry = serde_json::from_slice(frame.body).ok()?;
+    let data = EventData::Alert(Box::<Alert>::new(entry.alert));
+    Some(vec![event(frame, EventType::Alert, entry.timestamp, data)])
+}
+
+fn event(frame: &Frame<'_>, event_type: EventType, at: Timestamp, data: EventData) -> Event {
+    let [a, b, c, ..] = *frame.link.as_bytes();
+    // The place in the list of types: an entry tells at most one event of each.
+    let id = EventId::new(at, [a, b, c], event_type as u8, frame.sequence);
+    Event::new(id, event_type, at, data)
+}
