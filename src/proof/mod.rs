@@ -19,7 +19,7 @@
 //! | `apply.rs` | reading the journal: checking entries and feeding the index |
 //! | `index/` | which records match, and what they add up to |
 //! | `query.rs` | the query and its checks |
-//! | `log.rs` | the door: open, append, wait, read, verify, close |
+//! | `log/` | the door: open, append, wait, read, verify, close |
 
 mod apply;
 mod entry;

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `files.rs` | the I/O seam and the real file system behind it |
 //! | `memory.rs` | a file system in memory, for stores that leave nothing behind |
+//! | `faulty.rs` | files of which a chosen call fails, for tests |
 //! | `frame.rs` | one entry as bytes |
 //! | `segment.rs` | one journal file: header, space ahead, offsets |
 //! | `walk.rs` | reading a segment from front to back, checking everything |
@@ -41,4 +42,4 @@ pub(crate) use view::{BlockBatch, Blocks, ViewError, set_aside as set_view_aside
 pub(crate) use walk::{Finding, Visitor};
 
 #[cfg(test)]
-pub(crate) use files::faulty;
+pub(crate) mod faulty;

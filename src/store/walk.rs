@@ -241,7 +241,8 @@ impl<'a> Walk<'a> {
         if frame::is_whole_but_for_a_length(rest.get(..data).unwrap_or_default()) {
             return false;
         }
-        extent.last() == Some(&0) || longest_zero_run(extent) >= LEAST_HOLE
+        // No flipped bit makes a zero of the byte that an entry starts with.
+        extent.first() == Some(&0) || extent.last() == Some(&0) || longest_zero_run(extent) >= LEAST_HOLE
     }
 }
 

@@ -1,0 +1,189 @@
+//! What is asked of a log: records, evidence, queries, statistics, and whether all of it holds.
+
+use std::sync::PoisonError;
+
+use super::ProofLog;
+use crate::model::{
+    AgentId, Decision, Error, Outcome, Period, ProofId, ProofPage, ProofRecord, ProofStats, RiskLevel, Sequence,
+    Timestamp, Verification,
+};
+use crate::proof::apply::Reading;
+use crate::proof::evidence::{self, Evidence};
+use crate::proof::index::{Filter, Index, Tally};
+use crate::proof::intake::Draft;
+use crate::proof::past::{Past, PastDecision, PastRange};
+use crate::proof::query::{ProofQuery, checked_entity, checked_period};
+use crate::proof::record::StoredRecord;
+use crate::store::{Frame, Kind, Position, ViewError};
+
+/// What an outcome needs to know of its decision.
+#[derive(Debug, Clone)]
+pub(crate) struct DecisionFacts {
+    pub(crate) entity: AgentId,
+    pub(crate) decision: Decision,
+    pub(crate) risk: RiskLevel,
+}
+
+impl ProofLog {
+    /// What an outcome needs to know of its decision.
+    pub(crate) fn facts(&self, proof_id: &ProofId) -> Result<DecisionFacts, Error> {
+        self.check_open()?;
+        let pending = self.shared.intake.pending(proof_id.sequence(), |pending| match &pending.draft {
+            Draft::Decision { id, draft } if id == proof_id => {
+                Some(DecisionFacts { entity: draft.entity.clone(), decision: draft.decision, risk: draft.risk })
+            }
+            _ => None,
+        });
+        match pending {
+            Some(facts) => facts.ok_or_else(|| Error::proof_not_found(proof_id)),
+            None => self.stored(proof_id, |frame| {
+                let fields = StoredRecord::split(frame.body).and_then(|stored| stored.fields().ok());
+                fields.filter(|fields| fields.id == *proof_id).map(|fields| DecisionFacts {
+                    entity: fields.entity_id,
+                    decision: fields.decision,
+                    risk: fields.risk_level,
+                })
+            }),
+        }
+    }
+
+    /// A record by its id, with its outcome.
+    pub(crate) fn record(&self, proof_id: &ProofId) -> Result<ProofRecord, Error> {
+        self.catch_up()?;
+        let mut record = self.stored(proof_id, |frame| {
+            let record = StoredRecord::split(frame.body)?.record(None).ok()?;
+            (record.id == *proof_id).then_some(record)
+        })?;
+        record.outcome = self.outcome_of(&record.entity_id, proof_id.sequence())?;
+        Ok(record)
+    }
+
+    /// The evidence beside a record.
+    pub(crate) fn evidence(&self, proof_id: &ProofId) -> Result<Evidence, Error> {
+        self.catch_up()?;
+        self.stored(proof_id, |frame| {
+            let fields = StoredRecord::split(frame.body)?.fields().ok()?;
+            if fields.id == *proof_id { evidence::decode(frame.evidence) } else { None }
+        })
+    }
+
+    /// Hands every decision of a range on, the oldest first, until `each` fails.
+    pub(crate) fn each_past(
+        &self,
+        range: &PastRange,
+        each: &mut dyn FnMut(PastDecision) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.catch_up()?;
+        let until: Position = self.shared.index().totals().applied;
+        let mut past = Past { range, each, stopped: None };
+        let found = self.shared.reader.verify(&mut past, until).map_err(|error| read_error(&error))?;
+        let stopped = past.stopped.take();
+        if let Some(breakage) = self.shared.note_breakage(found) {
+            return Err(Error::ChainBroken { message: breakage.to_string() });
+        }
+        stopped.map_or(Ok(()), Err)
+    }
+
+    /// Answers a query.
+    pub(crate) fn query(&self, query: &ProofQuery) -> Result<ProofPage, Error> {
+        let query = query.checked()?;
+        self.catch_up()?;
+        let skip = (query.page - 1).saturating_mul(query.page_size);
+        let take = usize::try_from(query.page_size).unwrap_or(usize::MAX);
+        let selection = self.with_index(|index| index.select(&query.entity, &query.filter, skip, take))?;
+        let items = selection
+            .records
+            .into_iter()
+            .map(|(sequence, outcome)| self.record_at(sequence, outcome))
+            // A broken log answers with what can still be read; that it is broken is said elsewhere.
+            .filter(|record| record.is_ok() || self.integrity())
+            .collect::<Result<Vec<ProofRecord>, Error>>()?;
+        Ok(ProofPage::new(items, selection.total, query.page, query.page_size))
+    }
+
+    /// Statistics over an entity's records in a period.
+    pub(crate) fn stats(&self, entity_id: &str, period: Period) -> Result<ProofStats, Error> {
+        let entity = checked_entity(entity_id)?;
+        let filter: Filter = checked_period(period.from, period.to)?;
+        self.catch_up()?;
+        let (tally, ends) = self.with_index(|index| index.tally(&entity, &filter))?;
+        let ends = ends.map(|(first, last)| (Timestamp::from_millis(first), Timestamp::from_millis(last)));
+        let period = match ends {
+            Some((first, last)) => Period::new(period.from.or(Some(first)), period.to.or(Some(last))),
+            None => Period::default(),
+        };
+        Ok(stats_of(entity, &tally, period, self.integrity()))
+    }
+
+    /// Reads the whole journal and checks all of it.
+    pub(crate) fn verify(&self) -> Result<Verification, Error> {
+        self.catch_up()?;
+        let until: Position = self.shared.index().totals().applied;
+        let mut reading = Reading::checking();
+        let found = self.shared.reader.verify(&mut reading, until).map_err(|error| read_error(&error))?;
+        let chain = reading.verified();
+        Ok(Verification::new(chain.records, chain.head_hash, self.shared.note_breakage(found)))
+    }
+
+    fn integrity(&self) -> bool {
+        self.shared.first_breakage().is_none()
+    }
+
+    pub(super) fn outcome_of(&self, entity: &AgentId, sequence: Sequence) -> Result<Option<Outcome>, Error> {
+        self.with_index(|index| index.outcome_of(entity, sequence))
+    }
+
+    /// Asks the index; when the view fails, it is rebuilt and asked once more.
+    fn with_index<T>(&self, ask: impl Fn(&Index) -> Result<T, ViewError>) -> Result<T, Error> {
+        let first = ask(&self.shared.index());
+        if let Ok(answer) = first {
+            return Ok(answer);
+        }
+        let mut index = self.shared.index.write().unwrap_or_else(PoisonError::into_inner);
+        self.shared.rebuild(&mut index);
+        ask(&index).map_err(|error| Error::storage(format!("the view cannot be rebuilt: {error}")))
+    }
+
+    fn record_at(&self, sequence: Sequence, outcome: Option<Outcome>) -> Result<ProofRecord, Error> {
+        let bytes = self.shared.reader.read(sequence).map_err(|error| read_error(&error))?;
+        let record = bytes.as_deref().and_then(|bytes| {
+            let frame = Frame::decode(bytes).ok().filter(|frame| frame.sequence == sequence)?;
+            StoredRecord::split(frame.body)?.record(outcome).ok()
+        });
+        record.ok_or_else(|| Error::ChainBroken { message: format!("entry {sequence} cannot be read; verify the log") })
+    }
+
+    /// Looks into the stored entry of a proof id.
+    fn stored<T>(&self, proof_id: &ProofId, look: impl FnOnce(&Frame<'_>) -> Option<T>) -> Result<T, Error> {
+        let bytes = self.shared.reader.read(proof_id.sequence()).map_err(|error| read_error(&error))?;
+        let frame = bytes.as_deref().and_then(|bytes| Frame::decode(bytes).ok());
+        frame
+            .filter(|frame| frame.kind == Kind::Decision && frame.sequence == proof_id.sequence())
+            .and_then(|frame| look(&frame))
+            .ok_or_else(|| Error::proof_not_found(proof_id))
+    }
+}
+
+fn stats_of(entity_id: AgentId, tally: &Tally, period: Period, chain_integrity: bool) -> ProofStats {
+    let reported: u64 = Outcome::ALL.iter().map(|outcome| tally.with_outcome(*outcome)).sum();
+    ProofStats::new(
+        entity_id,
+        tally.total(),
+        ratio(tally.with_outcome(Outcome::Success), reported),
+        ratio(tally.score_sum(), tally.total()),
+        chain_integrity,
+        Decision::ALL.iter().map(|decision| (*decision, tally.with_decision(*decision))).collect(),
+        RiskLevel::ALL.iter().map(|risk| (*risk, tally.with_risk(*risk))).collect(),
+        period,
+    )
+}
+
+/// A quotient, 0 when there is nothing to divide by. Counts stay far below 2^53.
+#[allow(clippy::cast_precision_loss)]
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+fn read_error(error: &std::io::Error) -> Error {
+    Error::storage(format!("cannot read the journal: {error}"))
+}

@@ -1,0 +1,178 @@
+//! The door to the log: putting entries in order, waiting for them, how it stands, and closing it.
+
+mod answer;
+mod open;
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use super::feed::Feed;
+use super::index::{Index, Totals};
+use super::intake::{DecisionDraft, Durability, OutcomeDraft, OutcomeSlot, Refusal, StateDraft};
+use super::shared::Shared;
+use crate::model::{Alert, Breakage, Error, ProofId, Sequence, Timestamp};
+use crate::store::FolderLock;
+
+pub(crate) use open::{LogOptions, OpenLogError, Place, Startup};
+
+/// The log of one store.
+pub(crate) struct ProofLog {
+    shared: Arc<Shared>,
+    durability: Durability,
+    // Taken by whoever closes first.
+    open: Mutex<Option<Open>>,
+}
+
+/// What an open log holds.
+struct Open {
+    /// A broken log has no writer.
+    writer: Option<JoinHandle<()>>,
+    /// A log in memory has no folder.
+    _lock: Option<FolderLock>,
+}
+
+/// A decision that is in order.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Committed {
+    pub(crate) proof_id: ProofId,
+    pub(crate) sequence: Sequence,
+    pub(crate) at: Timestamp,
+}
+
+/// How a log stands.
+#[derive(Debug, Clone)]
+pub(crate) struct LogState {
+    pub(crate) totals: Totals,
+    pub(crate) breakage: Option<Breakage>,
+    /// Decisions are refused, and why.
+    pub(crate) refusing: Option<String>,
+    pub(crate) view_lost: bool,
+}
+
+impl ProofLog {
+    /// Puts a decision in order; [`ProofLog::settle`] waits for it.
+    pub(crate) fn decide(&self, now: Timestamp, draft: DecisionDraft) -> Result<Committed, Error> {
+        let (proof_id, sequence, at) = self.shared.intake.decision(now, draft)?;
+        Ok(Committed { proof_id, sequence, at })
+    }
+
+    /// Puts a change of state in order.
+    pub(crate) fn set_state(&self, now: Timestamp, state: StateDraft, cause: String) -> Result<Sequence, Error> {
+        self.shared.intake.state(now, state, cause)
+    }
+
+    /// Puts an alert in order.
+    pub(crate) fn alert(&self, now: Timestamp, alert: Alert) -> Result<Sequence, Error> {
+        self.shared.intake.alert(now, alert)
+    }
+
+    /// The entries from `next` on, or those that are put in order from now on.
+    pub(crate) fn feed(&self, next: Option<Sequence>) -> Feed {
+        Feed::new(Arc::clone(&self.shared), next.map_or_else(|| self.shared.intake.ordered(), Sequence::get))
+    }
+
+    /// Puts an outcome in order. `Ok(None)` when the same outcome stands already.
+    pub(crate) fn report(
+        &self,
+        now: Timestamp,
+        mut draft: impl FnMut() -> Result<OutcomeDraft, Error>,
+    ) -> Result<Option<Sequence>, Error> {
+        loop {
+            let draft = draft()?;
+            let (proof_id, outcome) = (draft.proof_id, draft.outcome);
+            let version = self.shared.intake.claims_version();
+            let recorded = self.outcome_of(&draft.entity, proof_id.sequence())?;
+            let standing = match recorded {
+                Some(standing) => standing,
+                None => match self.shared.intake.outcome(now, draft, version)? {
+                    OutcomeSlot::Ordered(sequence) => return Ok(Some(sequence)),
+                    OutcomeSlot::Standing(standing) => standing,
+                    OutcomeSlot::LookAgain => continue,
+                },
+            };
+            return if standing == outcome {
+                Ok(None)
+            } else {
+                let message = format!("{proof_id} has the outcome {standing} already; the first one stands");
+                Err(Error::Conflict { message })
+            };
+        }
+    }
+
+    /// Waits until the entry is as durable as the log promises.
+    pub(crate) fn settle(&self, sequence: Sequence) -> Result<(), Error> {
+        match self.durability {
+            Durability::Buffered => Ok(()),
+            Durability::Sync if self.shared.progress.wait_durable(sequence) => Ok(()),
+            Durability::Sync => Err(self.refused("the writer stopped")),
+        }
+    }
+
+    /// Why nothing new is taken in, if so.
+    pub(crate) fn refusal(&self) -> Option<Error> {
+        self.shared.intake.refusal().map(|refusal| refusal.error())
+    }
+
+    /// How the log stands.
+    pub(crate) fn state(&self) -> LogState {
+        let totals = *self.shared.index().totals();
+        LogState {
+            totals,
+            breakage: self.shared.first_breakage(),
+            refusing: self.shared.intake.refusal().map(|refusal| refusal.error().to_string()),
+            view_lost: self.shared.view_lost.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Waits until all that was put in order before is in the index.
+    pub(crate) fn catch_up(&self) -> Result<(), Error> {
+        self.check_open()?;
+        let ordered = self.shared.intake.ordered();
+        if !self.shared.progress.has_applied(ordered) {
+            self.shared.intake.hurry();
+            // When the writer has failed, what it had written is still answered.
+            self.shared.progress.wait_applied(ordered);
+        }
+        Ok(())
+    }
+
+    /// Waits until all that was put in order before is on disk.
+    pub(crate) fn flush(&self) -> Result<(), Error> {
+        let ordered = self.shared.intake.ordered();
+        self.catch_up()?;
+        if self.shared.progress.has_applied(ordered) { Ok(()) } else { Err(self.refused("the writer stopped")) }
+    }
+
+    /// Writes everything down and lets the folder go. Whoever comes second waits
+    /// for nothing and changes nothing.
+    pub(crate) fn close(&self) -> Result<(), Error> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(open) = open else { return Ok(()) };
+        self.shared.intake.refuse(Refusal::Closed);
+        let joined = open.writer.map_or(Ok(()), JoinHandle::join);
+        self.shared.closed.store(true, Ordering::Release);
+        // The view's folder is free again once sled is dropped; then the store's is.
+        *self.shared.index.write().unwrap_or_else(PoisonError::into_inner) = Index::new(None);
+        match self.shared.intake.refusal() {
+            _ if joined.is_err() => Err(Error::Internal { message: "the writer panicked".to_owned() }),
+            Some(refusal @ Refusal::Failed(_)) => Err(refusal.error()),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_open(&self) -> Result<(), Error> {
+        if self.shared.closed.load(Ordering::Acquire) { Err(Refusal::Closed.error()) } else { Ok(()) }
+    }
+
+    fn refused(&self, otherwise: &str) -> Error {
+        self.shared.intake.refusal().map_or_else(|| Error::storage(otherwise), |refusal| refusal.error())
+    }
+}
+
+impl Drop for ProofLog {
+    fn drop(&mut self) {
+        // Who wants to know closes; a drop can only do its best.
+        let _ = self.close();
+    }
+}

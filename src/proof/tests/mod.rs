@@ -1,0 +1,55 @@
+//! The log through the I/O seam, and the index against a plain list.
+
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_wrap)] // small numbers
+
+mod damage;
+mod faults;
+mod twin;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::{
+    AgentId, Decision, Error, IntentId, Outcome, Period, ProofId, RiskLevel, Score, Tier, Timestamp, TrustSnapshot,
+};
+use crate::store::faulty::{Fault, FaultyFiles};
+use crate::store::{Files, MemoryFiles, StoreId};
+
+const STORE: StoreId = StoreId([7; 16]);
+
+fn open(files: impl Files + 'static, durability: Durability) -> Result<(ProofLog, Startup), OpenLogError> {
+    let options = LogOptions { durability, patience: std::time::Duration::from_millis(200), ..LogOptions::default() };
+    ProofLog::open_files(Arc::new(files), None, None, &options, Timestamp::from_millis(0), STORE)
+}
+
+fn draft(entity: &str, decision: Decision, risk: RiskLevel, score: i64) -> DecisionDraft {
+    let entity: AgentId = entity.parse().unwrap();
+    let trust = TrustSnapshot::new(Score::saturating(score), Tier::T4);
+    DecisionDraft {
+        entity,
+        intent: IntentId::new(Timestamp::from_millis(0), 1),
+        decision,
+        reasoning: "because".to_owned(),
+        trust,
+        risk,
+        evidence: encode_evidence(9, &"intent", &"detail", &[]).unwrap(),
+        random: 5,
+    }
+}
+
+fn decide(log: &ProofLog, at: i64, draft: DecisionDraft) -> Result<ProofId, Error> {
+    let committed = log.decide(Timestamp::from_millis(at), draft)?;
+    log.settle(committed.sequence)?;
+    Ok(committed.proof_id)
+}
+
+fn report(log: &ProofLog, proof_id: ProofId, outcome: Outcome) -> Result<(), Error> {
+    let entity = log.facts(&proof_id)?.entity;
+    let ordered = log.report(Timestamp::from_millis(0), || {
+        Ok(OutcomeDraft { proof_id, entity: entity.clone(), outcome, note: None, state: None, trust: None })
+    })?;
+    ordered.map_or(Ok(()), |sequence| log.settle(sequence))
+}

@@ -1,0 +1,136 @@
+//! Files of which a chosen call fails: for tests of what follows.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use super::files::{Files, OpenMode, StoreFile};
+
+/// What happens when the countdown of calls reaches zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// That one call fails.
+    Once,
+    /// That call and every later one fails.
+    Forever,
+    /// That write puts half of its bytes down, and it and every later call fails.
+    Torn,
+}
+
+/// Passes every call on, until the chosen one; calls that only look are not counted.
+pub(crate) struct FaultyFiles<F> {
+    inner: F,
+    plan: Arc<Plan>,
+}
+
+struct Plan {
+    fault: Fault,
+    /// Changing calls that still succeed.
+    left: AtomicI64,
+}
+
+impl Plan {
+    /// `Ok` to go on, or the error of the fault.
+    fn step(&self) -> io::Result<()> {
+        let left = self.left.fetch_sub(1, Ordering::SeqCst);
+        let fails = if self.fault == Fault::Once { left == 0 } else { left <= 0 };
+        if fails { Err(io::Error::new(io::ErrorKind::StorageFull, "injected fault")) } else { Ok(()) }
+    }
+}
+
+impl<F: Files> FaultyFiles<F> {
+    pub(crate) fn new(inner: F, fault: Fault, after: i64) -> Self {
+        Self { inner, plan: Arc::new(Plan { fault, left: AtomicI64::new(after) }) }
+    }
+
+    /// Whether the chosen call was reached.
+    pub(crate) fn struck(&self) -> bool {
+        self.plan.left.load(Ordering::SeqCst) < 0
+    }
+}
+
+impl<F: Files + ?Sized> Files for Arc<F> {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        (**self).create_dir(path)
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn StoreFile>> {
+        (**self).open(path, mode)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        (**self).list(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        (**self).rename(from, to)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        (**self).sync_dir(path)
+    }
+}
+
+impl<F: Files> Files for FaultyFiles<F> {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.plan.step()?;
+        self.inner.create_dir(path)
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn StoreFile>> {
+        if mode == OpenMode::Create {
+            self.plan.step()?;
+        }
+        let file = self.inner.open(path, mode)?;
+        Ok(Arc::new(FaultyFile { inner: file, plan: Arc::clone(&self.plan) }))
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.inner.list(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.plan.step()?;
+        self.inner.rename(from, to)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.plan.step()?;
+        self.inner.sync_dir(path)
+    }
+}
+
+struct FaultyFile {
+    inner: Arc<dyn StoreFile>,
+    plan: Arc<Plan>,
+}
+
+impl StoreFile for FaultyFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.inner.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let step = self.plan.step();
+        if step.is_err() && self.plan.fault == Fault::Torn && self.plan.left.load(Ordering::SeqCst) == -1 {
+            self.inner.write_at(&bytes[..bytes.len() / 2], offset)?;
+        }
+        step?;
+        self.inner.write_at(bytes, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.plan.step()?;
+        self.inner.sync_data()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.inner.len()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.plan.step()?;
+        self.inner.set_len(len)
+    }
+}
