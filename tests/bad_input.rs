@@ -418,7 +418,7 @@ mod folders {
             fs::create_dir(folder.path().join("journal")).unwrap();
             match cut {
                 "behind the file" => fs::write(journal(folder.path()), b"").unwrap(),
-                "within the header" => fs::write(journal(folder.path()), b"RKseg001").unwrap(),
+                "within the header" => fs::write(journal(folder.path()), b"RKseg002").unwrap(),
                 _ => {}
             }
             let governor = builder().open(folder.path()).unwrap_or_else(|error| panic!("{cut}: {error}"));

@@ -93,7 +93,8 @@ fn forged(frame: &[u8], body: &[u8], previous_link: Option<&[u8]>) -> Vec<u8> {
     header[20..24].copy_from_slice(&u32::try_from(body.len()).unwrap().to_le_bytes());
     let link = match previous_link {
         Some(previous) => {
-            Sha256::new().chain_update(previous).chain_update(&header).chain_update(body).finalize().to_vec()
+            let digest = Sha256::digest(body);
+            Sha256::new().chain_update(previous).chain_update(&header).chain_update(digest).finalize().to_vec()
         }
         None => frame[32..64].to_vec(),
     };
@@ -105,12 +106,11 @@ fn forged(frame: &[u8], body: &[u8], previous_link: Option<&[u8]>) -> Vec<u8> {
     [&header[..], &crc, &link, body, evidence].concat()
 }
 
-/// A body of a decision with another text of the same record, its own hash made to fit.
+/// A body of a decision with another text of the same record.
 fn rewritten(body: &[u8], from: &str, to: &str) -> Vec<u8> {
-    let text = String::from_utf8(body[32..].to_vec()).unwrap();
+    let text = String::from_utf8(body.to_vec()).unwrap();
     assert!(text.contains(from), "{from} is not in {text}");
-    let text = text.replace(from, to);
-    [&Sha256::digest(text.as_bytes())[..], text.as_bytes()].concat()
+    text.replace(from, to).into_bytes()
 }
 
 fn body(frame: &[u8]) -> &[u8] {

@@ -9,7 +9,7 @@ use crate::store::{Finding, Frame, Kind, Position, ViewError, Visitor};
 use super::entry::{AlertEntry, OutcomeEntry, RecoveryEntry, StateEntry, StoreEntry};
 use super::evidence;
 use super::index::{Census, Index, RecordFacts};
-use super::record::StoredRecord;
+use super::record::CanonicalRecord;
 use super::used::UsedLimits;
 
 /// A reading of the journal.
@@ -75,15 +75,11 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn decision(&mut self, frame: &Frame<'_>) -> Option<Finding> {
-        let Some(stored) = StoredRecord::split(frame.body) else { return Some(unreadable("a proof record")) };
-        let Ok(fields) = stored.fields() else { return Some(unreadable("a proof record")) };
-        let computed = stored.computed_hash();
+    fn decision(&mut self, frame: &Frame<'_>, hash: Digest) -> Option<Finding> {
+        let Ok(fields) = CanonicalRecord::read(frame.body) else { return Some(unreadable("a proof record")) };
         let finding =
             |kind, expected: String, found: String| Some(Finding { proof_id: Some(fields.id), kind, expected, found });
-        let found = if computed != stored.hash {
-            finding(BrokenKind::Tampering, format!("hash {computed}"), format!("hash {}", stored.hash))
-        } else if fields.previous_hash != self.chain.head_hash {
+        let found = if fields.previous_hash != self.chain.head_hash {
             let expected = format!("previousHash {}", self.chain.head_hash);
             finding(BrokenKind::Tampering, expected, format!("previousHash {}", fields.previous_hash))
         } else if fields.id.sequence() != frame.sequence {
@@ -100,7 +96,7 @@ impl<'a> Reading<'a> {
         };
         self.chain = Chain {
             records: self.chain.records + 1,
-            head_hash: stored.hash,
+            head_hash: hash,
             last_time: fields.timestamp.as_millis().max(self.chain.last_time),
         };
         self.used.add(frame.sequence, fields.timestamp, frame.evidence);
@@ -110,7 +106,7 @@ impl<'a> Reading<'a> {
             decision: fields.decision,
             risk: fields.risk_level,
             score: fields.trust_score,
-            hash: stored.hash,
+            hash,
         };
         self.census.add_record(&facts);
         self.feed(frame.sequence, |index| index.add_record(frame.sequence, &facts));
@@ -157,9 +153,9 @@ impl<'a> Reading<'a> {
 }
 
 impl Visitor for Reading<'_> {
-    fn visit(&mut self, frame: &Frame<'_>) -> Option<Finding> {
+    fn visit(&mut self, frame: &Frame<'_>, digest: &Digest) -> Option<Finding> {
         let finding = match frame.kind {
-            Kind::Decision => self.decision(frame),
+            Kind::Decision => self.decision(frame, *digest),
             Kind::Outcome => self.outcome(frame),
             Kind::State => self.state(frame),
             Kind::Store => {

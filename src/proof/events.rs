@@ -9,7 +9,7 @@ use crate::store::{Frame, Kind};
 
 use super::entry::{AlertEntry, OutcomeEntry};
 use super::evidence;
-use super::record::StoredRecord;
+use super::record::CanonicalRecord;
 
 /// The events of the entry that `wanted` asks for, in order; none where its body cannot be read, which
 /// verifying the log tells.
@@ -29,7 +29,7 @@ fn of_decision(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Option<
     if !wants_decision && !wants_record {
         return None;
     }
-    let record = StoredRecord::split(frame.body)?.record(None).ok()?;
+    let record = CanonicalRecord::read(frame.body).ok()?.into_record(frame.digest(), None);
     let at = record.timestamp;
     let mut events = Vec::with_capacity(2);
     if wants_decision {

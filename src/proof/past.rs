@@ -2,8 +2,8 @@
 //! them again.
 
 use super::evidence::{self, Evidence};
-use super::record::StoredRecord;
-use crate::model::{AgentId, Decision, Error, ProofId, Timestamp};
+use super::record::CanonicalRecord;
+use crate::model::{AgentId, Decision, Digest, Error, ProofId, Timestamp};
 use crate::store::{Finding, Frame, Kind, Visitor};
 
 /// Which decisions are looked at.
@@ -42,12 +42,12 @@ impl PastRange {
 }
 
 impl Visitor for Past<'_> {
-    fn visit(&mut self, frame: &Frame<'_>) -> Option<Finding> {
+    fn visit(&mut self, frame: &Frame<'_>, _: &Digest) -> Option<Finding> {
         if self.stopped.is_some() || frame.kind != Kind::Decision {
             return None;
         }
         // What cannot be read is for the verification to tell.
-        let fields = StoredRecord::split(frame.body)?.fields().ok()?;
+        let fields = CanonicalRecord::read(frame.body).ok()?;
         if self.range.has(&fields.entity_id, fields.timestamp) {
             let past = PastDecision {
                 proof_id: fields.id,

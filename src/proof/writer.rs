@@ -14,7 +14,7 @@ use super::intake::{DecisionDraft, Draft, OutcomeDraft, Pending, Refusal, StateD
 use super::record::CanonicalRecord;
 use super::shared::Shared;
 use crate::model::{Alert, Digest, ProofId, Timestamp};
-use crate::store::{FrameDraft, Journal, Kind, Position, ViewError};
+use crate::store::{FrameDraft, Journal, Kind, Staged, ViewError};
 
 /// How the writer paces itself.
 #[derive(Debug, Clone, Copy)]
@@ -38,12 +38,6 @@ pub(super) struct Writer {
     /// The journal has grown since the head was noted.
     head_is_old: bool,
     head_noted: Instant,
-}
-
-/// An entry that is staged: its place, and the hash when it is a record.
-struct Staged {
-    position: Position,
-    hash: Option<Digest>,
 }
 
 impl Writer {
@@ -106,13 +100,12 @@ impl Writer {
     fn stage(&mut self, pending: &Pending) -> std::io::Result<Staged> {
         let at = pending.at;
         let mut evidence: &[u8] = &[];
-        let mut hash = None;
+        let mut is_record = false;
         let kind = match &pending.draft {
             Draft::Decision { id, draft } => {
                 let record = canonical(*id, at, draft, self.head_hash);
-                let record_hash = record.encode(&mut self.body)?;
-                self.head_hash = record_hash;
-                hash = Some(record_hash);
+                write_json(&mut self.body, &record)?;
+                is_record = true;
                 evidence = &draft.evidence;
                 Kind::Decision
             }
@@ -130,8 +123,11 @@ impl Writer {
                 Kind::Alert
             }
         };
-        let position = self.journal.stage(&FrameDraft { kind, body: &self.body, evidence })?;
-        Ok(Staged { position, hash })
+        let staged = self.journal.stage(&FrameDraft { kind, body: &self.body, evidence })?;
+        if is_record {
+            self.head_hash = staged.digest;
+        }
+        Ok(staged)
     }
 
     /// Brings a batch to the index, which is rebuilt if that fails.
@@ -142,7 +138,7 @@ impl Writer {
             if index.has_applied(pending.sequence) {
                 continue;
             }
-            if apply_one(&mut index, pending, staged.hash).is_err() {
+            if apply_one(&mut index, pending, staged.digest).is_err() {
                 return self.shared.rebuild(&mut index);
             }
             index.advance(staged.position);
@@ -197,7 +193,7 @@ impl Drop for Guard {
 /// Staged bytes at which a batch is written in parts.
 const MOST_STAGED: usize = 4 << 20;
 
-fn apply_one(index: &mut Index, pending: &Pending, hash: Option<Digest>) -> Result<(), ViewError> {
+fn apply_one(index: &mut Index, pending: &Pending, digest: Digest) -> Result<(), ViewError> {
     match &pending.draft {
         Draft::Decision { draft, .. } => index.add_record(
             pending.sequence,
@@ -207,7 +203,7 @@ fn apply_one(index: &mut Index, pending: &Pending, hash: Option<Digest>) -> Resu
                 decision: draft.decision,
                 risk: draft.risk,
                 score: draft.trust.score,
-                hash: hash.unwrap_or(Digest::ZERO),
+                hash: digest,
             },
         ),
         Draft::Outcome(draft) => index.add_outcome(&draft.entity, draft.proof_id.sequence(), draft.outcome, pending.at),

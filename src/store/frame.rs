@@ -2,7 +2,7 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 0..4 | `RKf1` |
+//! | 0..4 | `RKf2` |
 //! | 4 | kind |
 //! | 5..8 | zero |
 //! | 8..16 | sequence, counted from 0 |
@@ -10,7 +10,7 @@
 //! | 20..24 | length of the body |
 //! | 24..28 | length of the evidence |
 //! | 28..32 | CRC-32 over bytes 0..28, 32..64 and the body |
-//! | 32..64 | link: SHA-256 over the link of the entry before, bytes 0..28, and the body |
+//! | 32..64 | link: SHA-256 over the link of the entry before, bytes 0..28, and the SHA-256 of the body |
 //! | 64.. | body, then evidence |
 //!
 //! Numbers are little-endian. The link leaves the evidence out: it is committed
@@ -68,13 +68,14 @@ pub(crate) struct FrameDraft<'a> {
 }
 
 impl FrameDraft<'_> {
-    /// Appends the frame's bytes to `out` and returns its link. `behind` is how
-    /// many entries before this one are not known to be on disk.
+    /// Appends the frame's bytes to `out` and returns its link, given the digest of its body. `behind`
+    /// is how many entries before this one are not known to be on disk.
     pub(crate) fn encode(
         &self,
         sequence: Sequence,
         behind: u32,
         previous: &Digest,
+        digest: &Digest,
         out: &mut Vec<u8>,
     ) -> Option<Digest> {
         let mut header = [0_u8; LINK_AT];
@@ -84,7 +85,7 @@ impl FrameDraft<'_> {
         header[16..20].copy_from_slice(&behind.to_le_bytes());
         header[BODY_LEN_AT..EVIDENCE_LEN_AT].copy_from_slice(&u32::try_from(self.body.len()).ok()?.to_le_bytes());
         header[EVIDENCE_LEN_AT..CRC_AT].copy_from_slice(&u32::try_from(self.evidence.len()).ok()?.to_le_bytes());
-        let link = link(previous, &header[..CRC_AT], self.body);
+        let link = link(previous, &header[..CRC_AT], digest);
         let crc = checksum(&header[..CRC_AT], link.as_bytes(), self.body);
         header[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
         out.extend_from_slice(&header);
@@ -162,9 +163,14 @@ impl<'a> Frame<'a> {
         HEADER_BYTES + self.body.len() + self.evidence.len()
     }
 
-    /// The link that this frame must carry after `previous`.
-    pub(crate) fn expected_link(&self, previous: &Digest) -> Digest {
-        link(previous, self.header, self.body)
+    /// The digest of the body, computed from its bytes.
+    pub(crate) fn digest(&self) -> Digest {
+        digest(self.body)
+    }
+
+    /// The link that this frame must carry after `previous`, given the digest of its body.
+    pub(crate) fn expected_link(&self, previous: &Digest, digest: &Digest) -> Digest {
+        link(previous, self.header, digest)
     }
 
     /// How many entries were certainly on disk when this one was written.
@@ -200,7 +206,7 @@ pub(crate) fn is_whole_but_for_a_length(bytes: &[u8]) -> bool {
 /// The size of a frame before its body.
 pub(crate) const HEADER_BYTES: usize = 64;
 /// What a frame starts with.
-pub(crate) const MAGIC: [u8; 4] = *b"RKf1";
+pub(crate) const MAGIC: [u8; 4] = *b"RKf2";
 const BODY_LEN_AT: usize = 20;
 const EVIDENCE_LEN_AT: usize = 24;
 const CRC_AT: usize = 28;
@@ -222,11 +228,16 @@ fn checksum(header: &[u8], link: &[u8], body: &[u8]) -> u32 {
     crc.finalize()
 }
 
-fn link(previous: &Digest, header: &[u8], body: &[u8]) -> Digest {
+/// SHA-256 of a body: for a decision the hash of its record.
+pub(crate) fn digest(body: &[u8]) -> Digest {
+    Digest::new(Sha256::digest(body).into())
+}
+
+fn link(previous: &Digest, header: &[u8], digest: &Digest) -> Digest {
     let mut hash = Sha256::new();
     hash.update(previous.as_bytes());
     hash.update(header);
-    hash.update(body);
+    hash.update(digest.as_bytes());
     Digest::new(hash.finalize().into())
 }
 
@@ -238,7 +249,7 @@ mod tests {
     fn encoded(body: &[u8], evidence: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let draft = FrameDraft { kind: Kind::Decision, body, evidence };
-        draft.encode(Sequence::new(7), 2, &Digest::ZERO, &mut out).unwrap();
+        draft.encode(Sequence::new(7), 2, &Digest::ZERO, &digest(body), &mut out).unwrap();
         out
     }
 
@@ -248,7 +259,7 @@ mod tests {
         let frame = Frame::decode(&bytes).unwrap();
         assert_eq!((frame.kind, frame.sequence.get(), frame.durable_before()), (Kind::Decision, 7, 5));
         assert_eq!((frame.body, frame.evidence), (&b"body"[..], &b"evidence"[..]));
-        assert_eq!(frame.link, frame.expected_link(&Digest::ZERO));
+        assert_eq!(frame.link, frame.expected_link(&Digest::ZERO, &frame.digest()));
         assert_eq!(frame.size(), bytes.len());
         assert_eq!(claimed_size(&bytes), Some(bytes.len()));
     }

@@ -4,6 +4,7 @@
 //! writer falls idle, and at a clean close; always as a new file put in the old
 //! one's place. A journal that lacks what `HEAD` names has lost it.
 
+use std::cmp::Ordering;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub(crate) struct Head {
 }
 
 /// Version of the store's format that this library writes.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 /// The file's name in the store.
 pub(crate) const NAME: &str = "HEAD";
 const NEXT: &str = "HEAD.next";
@@ -42,6 +43,8 @@ pub(crate) enum HeadError {
     Malformed,
     #[error("its format {0} is newer than this library's {FORMAT}")]
     Newer(u32),
+    #[error("its format {0} is older than this library's {FORMAT}")]
+    Older(u32),
 }
 
 impl Head {
@@ -60,7 +63,11 @@ impl Head {
             return Err(HeadError::Malformed);
         }
         let head: Self = serde_json::from_str(json).map_err(|_| HeadError::Malformed)?;
-        if head.format > FORMAT { Err(HeadError::Newer(head.format)) } else { Ok(Some(head)) }
+        match head.format.cmp(&FORMAT) {
+            Ordering::Less => Err(HeadError::Older(head.format)),
+            Ordering::Equal => Ok(Some(head)),
+            Ordering::Greater => Err(HeadError::Newer(head.format)),
+        }
     }
 
     /// Puts this in the file's place and makes it last.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::files::{Files, OpenMode, StoreFile};
-use super::frame::FrameDraft;
+use super::frame::{self, FrameDraft};
 use super::head::{FORMAT, Head};
 use super::segment::{self, Offsets, Segment, SegmentHeader, StoreId};
 use super::walk::{Visitor, Walk};
@@ -16,6 +16,15 @@ use crate::model::{Breakage, BrokenKind, Digest, Sequence};
 pub(crate) struct Position {
     pub(crate) entries: u64,
     pub(crate) link: Digest,
+}
+
+/// An entry that is staged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Staged {
+    /// Behind it.
+    pub(crate) position: Position,
+    /// The digest of its body.
+    pub(crate) digest: Digest,
 }
 
 /// The journal's writing end. There is one, and one thread owns it.
@@ -88,15 +97,16 @@ impl Journal {
     }
 
     /// Adds an entry to the batch; it is in no file yet.
-    pub(crate) fn stage(&mut self, draft: &FrameDraft<'_>) -> io::Result<Position> {
+    pub(crate) fn stage(&mut self, draft: &FrameDraft<'_>) -> io::Result<Staged> {
         let sequence = Sequence::new(self.staged.entries);
         let behind = u32::try_from(self.staged.entries - self.durable).map_err(io::Error::other)?;
+        let digest = frame::digest(draft.body);
         let link = draft
-            .encode(sequence, behind, &self.staged.link, &mut self.buffer)
+            .encode(sequence, behind, &self.staged.link, &digest, &mut self.buffer)
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "an entry of more than 4 GiB"))?;
         self.sizes.push(draft.size());
         self.staged = Position { entries: self.staged.entries + 1, link };
-        Ok(self.staged)
+        Ok(Staged { position: self.staged, digest })
     }
 
     /// How many bytes are staged.

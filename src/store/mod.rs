@@ -33,7 +33,8 @@ mod walk;
 
 pub(crate) use files::{Files, RealFiles};
 pub(crate) use frame::{Frame, FrameDraft, Kind};
-pub(crate) use journal::{Journal, Position, Reader};
+pub(crate) use head::FORMAT;
+pub(crate) use journal::{Journal, Position, Reader, Staged};
 pub(crate) use lock::{FolderLock, LockError};
 pub(crate) use memory::MemoryFiles;
 pub(crate) use recovery::{OpenError, VIEW as VIEW_FOLDER, open, refuse_foreign};

@@ -37,6 +37,8 @@ pub(crate) enum OpenError {
     JournalGone(&'static str),
     #[error("the store's format {0} is newer than this library reads; use a newer one")]
     Newer(u32),
+    #[error("the store's format {0} is older than this library reads; it was never in a released version")]
+    Older(u32),
     #[error("cannot {0}: {1}")]
     Io(&'static str, #[source] io::Error),
 }
@@ -54,6 +56,7 @@ pub(crate) fn open(
     let (head, head_broken) = match Head::read(&*files) {
         Ok(head) => (head, false),
         Err(HeadError::Newer(format)) => return Err(OpenError::Newer(format)),
+        Err(HeadError::Older(format)) => return Err(OpenError::Older(format)),
         Err(HeadError::Io(error)) => return Err(OpenError::Io("read HEAD", error)),
         Err(HeadError::Malformed) => (None, true),
     };

@@ -2,7 +2,7 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 0..8 | `RKseg001` |
+//! | 0..8 | `RKseg002` |
 //! | 8..12 | the segment's number, counted from 0 |
 //! | 12..20 | sequence of its first entry |
 //! | 20..36 | the store's id |
@@ -213,7 +213,7 @@ pub(crate) const FOLDER: &str = "journal";
 /// The size of a segment's header.
 pub(crate) const HEADER_BYTES: usize = FIRST_OFFSET as usize;
 const FIRST_OFFSET: u32 = 128;
-const MAGIC: &[u8; 8] = b"RKseg001";
+const MAGIC: &[u8; 8] = b"RKseg002";
 const CRC_AT: usize = 68;
 /// A frame is found by its sequence from the nearest mark before it.
 const STRIDE: u64 = 8;

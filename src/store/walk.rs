@@ -7,8 +7,8 @@ use crate::model::{Breakage, BrokenKind, Digest, ProofId, Sequence};
 /// Takes in the entries of a walk, in order.
 pub(crate) trait Visitor {
     /// Looks at an entry whose place in the journal has been checked, and says
-    /// what is wrong inside it.
-    fn visit(&mut self, frame: &Frame<'_>) -> Option<Finding>;
+    /// what is wrong inside it. `digest` was computed from its body.
+    fn visit(&mut self, frame: &Frame<'_>, digest: &Digest) -> Option<Finding>;
 
     /// Called once, at the first break, before anything behind it is visited.
     fn broken(&mut self) {}
@@ -183,11 +183,14 @@ impl<'a> Walk<'a> {
             self.link = None;
             self.next = frame.sequence.get();
         }
-        if let Some(expected) = self.link.map(|link| frame.expected_link(&link)).filter(|link| *link != frame.link) {
+        let digest = frame.digest();
+        if let Some(expected) =
+            self.link.map(|link| frame.expected_link(&link, &digest)).filter(|link| *link != frame.link)
+        {
             let found = format!("link {}", frame.link);
             self.broken_at(name, at, BrokenKind::Tampering, &format!("link {expected}"), &found);
         }
-        if let Some(finding) = self.visitor.visit(frame) {
+        if let Some(finding) = self.visitor.visit(frame, &digest) {
             self.broken_at(name, at, finding.kind, &finding.expected, &finding.found);
             if let Some(broken) = self.broken.as_mut().filter(|broken| broken.sequence.get() == self.next) {
                 broken.proof_id = finding.proof_id;

@@ -247,7 +247,7 @@ pub(crate) fn frames(segment: &[u8]) -> Vec<std::ops::Range<usize>> {
     let number = |at: usize| u32::from_le_bytes(segment[at..at + 4].try_into().unwrap()) as usize;
     let mut frames = Vec::new();
     let mut at = 128;
-    while segment.get(at..at + 4) == Some(b"RKf1") {
+    while segment.get(at..at + 4) == Some(b"RKf2") {
         let end = at + 64 + number(at + 20) + number(at + 24);
         frames.push(at..end);
         at = end;

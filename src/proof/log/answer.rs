@@ -13,7 +13,7 @@ use crate::proof::index::{Filter, Index, Tally};
 use crate::proof::intake::Draft;
 use crate::proof::past::{Past, PastDecision, PastRange};
 use crate::proof::query::{ProofQuery, checked_entity, checked_period};
-use crate::proof::record::StoredRecord;
+use crate::proof::record::CanonicalRecord;
 use crate::store::{Frame, Kind, Position, ViewError};
 
 /// What an outcome needs to know of its decision.
@@ -37,7 +37,7 @@ impl ProofLog {
         match pending {
             Some(facts) => facts.ok_or_else(|| Error::proof_not_found(proof_id)),
             None => self.stored(proof_id, |frame| {
-                let fields = StoredRecord::split(frame.body).and_then(|stored| stored.fields().ok());
+                let fields = CanonicalRecord::read(frame.body).ok();
                 fields.filter(|fields| fields.id == *proof_id).map(|fields| DecisionFacts {
                     entity: fields.entity_id,
                     decision: fields.decision,
@@ -51,8 +51,8 @@ impl ProofLog {
     pub(crate) fn record(&self, proof_id: &ProofId) -> Result<ProofRecord, Error> {
         self.catch_up()?;
         let mut record = self.stored(proof_id, |frame| {
-            let record = StoredRecord::split(frame.body)?.record(None).ok()?;
-            (record.id == *proof_id).then_some(record)
+            let fields = CanonicalRecord::read(frame.body).ok()?;
+            (fields.id == *proof_id).then(|| fields.into_record(frame.digest(), None))
         })?;
         record.outcome = self.outcome_of(&record.entity_id, proof_id.sequence())?;
         Ok(record)
@@ -62,7 +62,7 @@ impl ProofLog {
     pub(crate) fn evidence(&self, proof_id: &ProofId) -> Result<Evidence, Error> {
         self.catch_up()?;
         self.stored(proof_id, |frame| {
-            let fields = StoredRecord::split(frame.body)?.fields().ok()?;
+            let fields = CanonicalRecord::read(frame.body).ok()?;
             if fields.id == *proof_id { evidence::decode(frame.evidence) } else { None }
         })
     }
@@ -148,7 +148,7 @@ impl ProofLog {
         let bytes = self.shared.reader.read(sequence).map_err(|error| read_error(&error))?;
         let record = bytes.as_deref().and_then(|bytes| {
             let frame = Frame::decode(bytes).ok().filter(|frame| frame.sequence == sequence)?;
-            StoredRecord::split(frame.body)?.record(outcome).ok()
+            Some(CanonicalRecord::read(frame.body).ok()?.into_record(frame.digest(), outcome))
         });
         record.ok_or_else(|| Error::ChainBroken { message: format!("entry {sequence} cannot be read; verify the log") })
     }

@@ -185,7 +185,7 @@ impl ProofLog {
         let mut first_entries = Vec::new();
         if journal.position().entries == 0 {
             let store = StoreEntry {
-                format: 1,
+                format: store::FORMAT,
                 store: shared.store.to_string(),
                 timestamp: at,
                 made_by: format!("rulekeep {}", env!("CARGO_PKG_VERSION")),
@@ -197,8 +197,8 @@ impl ProofLog {
             first_entries.push((Kind::Recovery, json(&entry).map_err(error)?));
         }
         for (kind, body) in &first_entries {
-            let position = journal.stage(&FrameDraft { kind: *kind, body, evidence: &[] }).map_err(error)?;
-            shared.index.write().unwrap_or_else(PoisonError::into_inner).advance(position);
+            let staged = journal.stage(&FrameDraft { kind: *kind, body, evidence: &[] }).map_err(error)?;
+            shared.index.write().unwrap_or_else(PoisonError::into_inner).advance(staged.position);
         }
         journal.write().map_err(error)?;
         // Before anything is acknowledged, `HEAD` stands beside the journal.
