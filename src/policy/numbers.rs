@@ -101,7 +101,8 @@ impl Affixes {
 pub(super) struct Few {
     inline: [u32; Self::INLINE],
     length: usize,
-    more: Vec<u32>,
+    /// All of them, once there is no room inline.
+    spilt: Vec<u32>,
 }
 
 impl Few {
@@ -119,12 +120,21 @@ impl Few {
                 *slot = number;
                 self.length += 1;
             }
-            None => self.more.push(number),
+            None => {
+                if self.spilt.is_empty() {
+                    self.spilt.extend_from_slice(&self.inline);
+                }
+                self.spilt.push(number);
+            }
         }
     }
 
+    pub(super) fn as_slice(&self) -> &[u32] {
+        if self.spilt.is_empty() { self.inline.get(..self.length).unwrap_or_default() } else { &self.spilt }
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
-        self.inline.iter().take(self.length).chain(&self.more).copied()
+        self.as_slice().iter().copied()
     }
 }
 
