@@ -106,7 +106,7 @@ pub(super) struct Few {
 }
 
 impl Few {
-    const INLINE: usize = 12;
+    const INLINE: usize = 8;
 
     pub(super) fn of(number: u32) -> Self {
         let mut few = Self::default();
@@ -169,9 +169,13 @@ impl Hasher for QuickHasher {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
+        let (words, rest) = bytes.as_chunks();
+        for word in words {
+            self.mix(u64::from_le_bytes(*word));
+        }
+        if !rest.is_empty() {
             let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
+            word[..rest.len()].copy_from_slice(rest);
             self.mix(u64::from_le_bytes(word));
         }
     }
