@@ -115,18 +115,15 @@ impl Few {
     }
 
     pub(super) fn push(&mut self, number: u32) {
-        match self.inline.get_mut(self.length) {
-            Some(slot) => {
-                *slot = number;
-                self.length += 1;
-            }
-            None => {
-                if self.spilt.is_empty() {
-                    self.spilt.extend_from_slice(&self.inline);
-                }
-                self.spilt.push(number);
-            }
+        if let Some(slot) = self.inline.get_mut(self.length) {
+            *slot = number;
+            self.length += 1;
+            return;
         }
+        if self.spilt.is_empty() {
+            self.spilt.extend_from_slice(&self.inline);
+        }
+        self.spilt.push(number);
     }
 
     pub(super) fn as_slice(&self) -> &[u32] {
@@ -203,3 +200,16 @@ const PREFIX: u32 = 1;
 const SUFFIX: u32 = 2;
 const NAME_BITS: u32 = 4;
 pub(super) const FAMILY_AND_KIND: u32 = 15;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_list_keeps_all_in_order_whether_it_spilt_or_not() {
+        for count in [0, 1, 7, 8, 9, 100] {
+            let few: Few = (0..count).collect();
+            assert_eq!(few.as_slice(), (0..count).collect::<Vec<u32>>());
+        }
+    }
+}
