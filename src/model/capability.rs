@@ -1,5 +1,6 @@
 //! Capabilities: `<resource>:<operation>`, what an action needs to be allowed.
 
+use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -104,8 +105,15 @@ closed_words! {
 /// assert!("Payment Transfer".parse::<Capability>().is_err());
 /// # Ok::<(), rulekeep::InvalidValue>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Capability(Arc<str>);
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Capability {
+    text: Arc<str>,
+    // INVARIANT: what follows is told by the text alone. A decision asks for it many times: it is
+    // found once, when the capability is made.
+    colon: u8,
+    resource: Option<Resource>,
+    operation: Option<Operation>,
+}
 
 impl Capability {
     /// The capability that stands for "could not be told": `unknown:unknown`.
@@ -116,48 +124,58 @@ impl Capability {
 
     /// A capability of the built-in vocabulary.
     pub fn new(resource: Resource, operation: Operation) -> Self {
-        let (resource, operation) = (resource.as_str(), operation.as_str());
-        let mut text = String::with_capacity(resource.len() + 1 + operation.len());
-        text.push_str(resource);
+        let (left, right) = (resource.as_str(), operation.as_str());
+        let mut text = String::with_capacity(left.len() + 1 + right.len());
+        text.push_str(left);
         text.push(':');
-        text.push_str(operation);
-        Self(text.into())
+        text.push_str(right);
+        let colon = u8::try_from(left.len()).unwrap_or(u8::MAX);
+        Self { text: text.into(), colon, resource: Some(resource), operation: Some(operation) }
     }
 
     /// The whole text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 
     /// The text left of the colon.
     pub fn resource_word(&self) -> &str {
-        self.halves().0
+        self.text.get(..usize::from(self.colon)).unwrap_or("")
     }
 
     /// The text right of the colon.
     pub fn operation_word(&self) -> &str {
-        self.halves().1
-    }
-
-    /// Both halves. A plain loop: the text is short, and policies ask for it several times a decision.
-    fn halves(&self) -> (&str, &str) {
-        let colon = self.0.bytes().position(|byte| byte == b':').unwrap_or(self.0.len());
-        (self.0.get(..colon).unwrap_or(""), self.0.get(colon + 1..).unwrap_or(""))
+        self.text.get(usize::from(self.colon) + 1..).unwrap_or("")
     }
 
     /// The resource, when it is a word of the vocabulary.
     pub fn resource(&self) -> Option<Resource> {
-        self.resource_word().parse().ok()
+        self.resource
     }
 
     /// The operation, when it is a word of the vocabulary.
     pub fn operation(&self) -> Option<Operation> {
-        self.operation_word().parse().ok()
+        self.operation
     }
 
     /// Whether either half could not be told.
     pub fn is_unknown(&self) -> bool {
         self.resource_word() == "unknown" || self.operation_word() == "unknown"
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let (resource, operation) = text.split_once(':').filter(|_| text.len() <= MAX_BYTES)?;
+        if !is_word(resource) || !is_word(operation) {
+            return None;
+        }
+        let colon = u8::try_from(resource.len()).ok()?;
+        Some(Self { text: text.into(), colon, resource: resource.parse().ok(), operation: operation.parse().ok() })
+    }
+}
+
+impl fmt::Debug for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Capability").field(&self.as_str()).finish()
     }
 }
 
@@ -165,13 +183,9 @@ impl FromStr for Capability {
     type Err = InvalidValue;
 
     fn from_str(text: &str) -> Result<Self, InvalidValue> {
-        let well_formed = text.len() <= MAX_BYTES
-            && text.split_once(':').is_some_and(|(resource, operation)| is_word(resource) && is_word(operation));
-        if well_formed {
-            Ok(Self(text.into()))
-        } else {
-            Err(InvalidValue::new("capability", text, "resource:operation in lower case, for example payment:transfer"))
-        }
+        Self::read(text).ok_or_else(|| {
+            InvalidValue::new("capability", text, "resource:operation in lower case, for example payment:transfer")
+        })
     }
 }
 
@@ -199,6 +213,16 @@ mod tests {
                 assert_eq!(capability.operation(), Some(operation));
             }
         }
+    }
+
+    #[test]
+    fn a_word_of_ones_own_has_halves_and_is_no_word_of_the_vocabulary() {
+        let export: Capability = "crm:export".parse().unwrap();
+        assert_eq!((export.resource_word(), export.operation_word()), ("crm", "export"));
+        assert_eq!((export.resource(), export.operation()), (None, None));
+        let longest = format!("{}:b", "a".repeat(MAX_BYTES - 2)).parse::<Capability>().unwrap();
+        assert_eq!((longest.resource_word().len(), longest.operation_word()), (MAX_BYTES - 2, "b"));
+        assert_eq!(format!("{export:?}"), r#"Capability("crm:export")"#);
     }
 
     #[test]

@@ -1,41 +1,44 @@
 //! Limits attached to a grant.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 /// Limits attached to a grant: a JSON object such as
 /// `{"maxRecords":100,"timeoutMs":30000}`. Keys are in order, so that equal
-/// constraints are equal bytes.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Constraints(BTreeMap<String, Value>);
+/// constraints are equal bytes. Cheap to clone.
+// Shared: what a decision takes over is nearly always what one rule says, and comes with every decision.
+// INVARIANT: none when empty, so that equal constraints are equal.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Constraints(Option<Arc<BTreeMap<String, Value>>>);
 
 impl Constraints {
     /// No limits.
     pub const fn new() -> Self {
-        Self(BTreeMap::new())
+        Self(None)
     }
 
     /// Whether there is no limit.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.is_none()
     }
 
     /// The limit of that name.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.0.get(key)
+        self.0.as_ref()?.get(key)
     }
 
     /// The limits in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), value))
+        self.0.iter().flat_map(|limits| limits.iter()).map(|(key, value)| (key.as_str(), value))
     }
 
     /// Sets a limit, whatever stood there.
     pub fn insert(&mut self, key: impl Into<String>, value: Value) {
-        self.0.insert(key.into(), value);
+        self.limits().insert(key.into(), value);
     }
 
     /// Takes every limit of `other` over, keeping the tighter where both name
@@ -45,15 +48,45 @@ impl Constraints {
     /// timestamps such as `expiresAt` keep the earlier. Two values of different
     /// kinds cannot be compared: `null`, which grants nothing, stands.
     pub fn tighten(&mut self, other: &Self) {
-        for (key, theirs) in &other.0 {
-            match self.0.get_mut(key) {
+        if self.is_empty() {
+            self.clone_from(other);
+            return;
+        }
+        let Some(theirs) = &other.0 else { return };
+        let limits = self.limits();
+        for (key, theirs) in theirs.iter() {
+            match limits.get_mut(key) {
                 Some(ours) if key == REDACT_FIELDS => *ours = union(ours, theirs),
                 Some(ours) => *ours = tighter(ours, theirs),
                 None => {
-                    self.0.insert(key.clone(), theirs.clone());
+                    limits.insert(key.clone(), theirs.clone());
                 }
             }
         }
+    }
+
+    /// The limits, to add to them.
+    fn limits(&mut self) -> &mut BTreeMap<String, Value> {
+        Arc::make_mut(self.0.get_or_insert_default())
+    }
+}
+
+impl fmt::Debug for Constraints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Constraints").field(&self.0.as_deref().unwrap_or(&BTreeMap::new())).finish()
+    }
+}
+
+impl Serialize for Constraints {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Constraints {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let limits = BTreeMap::deserialize(deserializer)?;
+        Ok(Self((!limits.is_empty()).then(|| Arc::new(limits))))
     }
 }
 
@@ -94,6 +127,27 @@ mod tests {
 
     fn constraints(value: Value) -> Constraints {
         serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn what_is_taken_over_is_a_copy_of_its_own() {
+        let theirs = constraints(json!({"maxRecords": 100}));
+        let mut ours = Constraints::new();
+        ours.tighten(&theirs);
+        assert_eq!(ours, theirs);
+        ours.insert("maxRecords", json!(1));
+        assert_eq!(theirs, constraints(json!({"maxRecords": 100})));
+    }
+
+    #[test]
+    fn no_limits_are_equal_however_they_came_and_written_as_an_empty_object() {
+        let read = constraints(json!({}));
+        assert!(read.is_empty());
+        assert_eq!(read, Constraints::new());
+        assert_eq!(
+            (serde_json::to_string(&read).unwrap(), format!("{read:?}")),
+            ("{}".into(), "Constraints({})".into())
+        );
     }
 
     #[test]

@@ -180,6 +180,10 @@ fn check_context_beside(context: &Map<String, Value>, ours: &[&str]) -> Result<(
     if context.get("environment").is_some_and(|value| !value.is_string() && !value.is_null()) {
         return Err(Error::input("context", "environment: expected a string, for example production"));
     }
+    // Writing the context out to measure it takes long beside a whole decision: only one that may be too large is.
+    if most_map_size(context) <= MAX_CONTEXT_BYTES {
+        return Ok(());
+    }
     let size = json_size(context)?;
     if size <= MAX_CONTEXT_BYTES {
         return Ok(());
@@ -201,6 +205,28 @@ fn json_size(value: &impl Serialize) -> Result<usize, Error> {
     serde_json::to_vec(value)
         .map(|json| json.len())
         .map_err(|error| Error::Internal { message: format!("context does not serialise: {error}") })
+}
+
+/// No less than what [`json_size`] says, without writing anything.
+fn most_size(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => "false".len(),
+        Value::Number(number) if number.is_i64() || number.is_u64() => "-9223372036854775808".len(),
+        Value::Number(number) => number.to_string().len(),
+        Value::String(text) => most_text_size(text),
+        Value::Array(items) => "[]".len() + items.iter().map(|item| most_size(item) + ",".len()).sum::<usize>(),
+        Value::Object(map) => most_map_size(map),
+    }
+}
+
+fn most_map_size(map: &Map<String, Value>) -> usize {
+    let most = |(key, value): (&String, &Value)| most_text_size(key) + most_size(value) + ":,".len();
+    "{}".len() + map.iter().map(most).sum::<usize>()
+}
+
+/// As if every byte had to be escaped.
+fn most_text_size(text: &str) -> usize {
+    "\"\"".len() + text.len().saturating_mul("\\u001f".len())
 }
 
 /// How deep a JSON text nests, by its brackets alone: no tree is built, so a
@@ -376,5 +402,31 @@ mod tests {
             assert_eq!(json_depth(text), depth, "{text}");
         }
         assert_eq!(json_depth(&"[".repeat(100_000)), 100_000);
+    }
+
+    fn any_json() -> impl proptest::strategy::Strategy<Value = Value> {
+        use proptest::prelude::*;
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            "[\\x00-\\x7fäß]{0,12}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                proptest::collection::btree_map("[\\x00-\\x7f]{0,4}", inner, 0..4)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_context_is_never_larger_than_it_is_taken_for_at_most(value in any_json()) {
+            proptest::prop_assert!(json_size(&value).unwrap() <= most_size(&value));
+        }
     }
 }

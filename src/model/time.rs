@@ -31,6 +31,29 @@ impl Timestamp {
     pub const fn day(self) -> i64 {
         self.0.div_euclid(MILLIS_PER_DAY)
     }
+
+    fn written(self) -> [u8; 24] {
+        // Written by hand: a record and its evidence hold several, and chrono's own writing costs a microsecond.
+        let time = DateTime::<Utc>::from(self);
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        let fields = [
+            (0..4, time.year().unsigned_abs()),
+            (5..7, time.month()),
+            (8..10, time.day()),
+            (11..13, time.hour()),
+            (14..16, time.minute()),
+            (17..19, time.second()),
+            (20..23, time.timestamp_subsec_millis()),
+        ];
+        for (place, value) in fields {
+            let mut rest = value;
+            for digit in text.get_mut(place).into_iter().flatten().rev() {
+                *digit += u8::try_from(rest % 10).unwrap_or(0);
+                rest /= 10;
+            }
+        }
+        text
+    }
 }
 
 /// How far back a limit of a policy may look, in milliseconds: 31 days.
@@ -61,32 +84,14 @@ impl FromStr for Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Written by hand: a record and its evidence hold several, and chrono's own writing costs a microsecond.
-        let time = DateTime::<Utc>::from(*self);
-        let mut text = *b"0000-00-00T00:00:00.000Z";
-        let fields = [
-            (0..4, time.year().unsigned_abs()),
-            (5..7, time.month()),
-            (8..10, time.day()),
-            (11..13, time.hour()),
-            (14..16, time.minute()),
-            (17..19, time.second()),
-            (20..23, time.timestamp_subsec_millis()),
-        ];
-        for (place, value) in fields {
-            let mut rest = value;
-            for digit in text.get_mut(place).into_iter().flatten().rev() {
-                *digit += u8::try_from(rest % 10).unwrap_or(0);
-                rest /= 10;
-            }
-        }
-        f.pad(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+        f.pad(std::str::from_utf8(&self.written()).map_err(|_| fmt::Error)?)
     }
 }
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        // Not by way of `Display`, whose formatter costs as much again as the text.
+        serializer.serialize_str(std::str::from_utf8(&self.written()).map_err(serde::ser::Error::custom)?)
     }
 }
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use super::canonical;
 use super::clauses::Vocabulary;
 use super::index::{Index, RequestNumbers};
-use super::numbers::Few;
 use super::pattern::CapabilityPattern;
 use super::reasoning::{self, Citations};
 use super::request::PolicyRequest;
@@ -37,6 +36,8 @@ pub(super) struct Group {
     members: Vec<u32>,
     /// The first members' ids.
     ids: Arc<[Arc<str>]>,
+    /// How the members are cited in a reasoning, written once at load: most verdicts come of one group.
+    pub(super) cited: Box<str>,
     /// The members' constraints, merged.
     constraints: Constraints,
 }
@@ -59,7 +60,7 @@ pub(super) enum Standing {
 /// A request, the same in the index's numbers, and what is taken for given.
 struct Asked<'a> {
     request: &'a PolicyRequest<'a>,
-    numbers: RequestNumbers,
+    numbers: &'a RequestNumbers,
     given: &'a Given,
     memo: &'a Memo,
 }
@@ -71,6 +72,8 @@ pub(super) struct Findings {
     /// The deciding groups of all capabilities, one after the other: each
     /// standing notes where its own end.
     groups: Vec<u32>,
+    /// Which standings occur, a bit each: it is asked for more often than there are capabilities.
+    seen: u8,
 }
 
 impl Engine {
@@ -93,16 +96,18 @@ impl Engine {
                 groups.push(Group {
                     members: vec![number],
                     ids: Arc::default(),
+                    cited: Box::default(),
                     constraints: rule.constraints.clone(),
                 });
                 index.add(place, rule);
             }
         }
-        for group in &mut groups {
-            let first = group.members.iter().take(MAX_RULES).filter_map(|rule| rules.get(*rule as usize));
-            group.ids = first.map(|rule| Arc::clone(&rule.id)).collect();
-        }
         let citations = Citations::of(&rules, documents);
+        for group in &mut groups {
+            let first = group.first().iter().filter_map(|rule| rules.get(*rule as usize));
+            group.ids = first.map(|rule| Arc::clone(&rule.id)).collect();
+            group.cited = citations.list(group.first(), group.members.len()).into();
+        }
         let has_limits = rules.iter().any(|rule| rule.limit.is_some());
         Self { rules, vocabularies, groups, index, citations, delegates, has_limits }
     }
@@ -129,7 +134,7 @@ impl Engine {
             granted,
             denied,
             constraints,
-            rules_total: rules.total,
+            rules_total: rules.total(),
             rules: self.ids(&rules),
             reviewer,
             on_approval: approved.map(|approved| self.approval(&findings, &approved, required)),
@@ -142,19 +147,18 @@ impl Engine {
     /// How each required capability stands.
     pub(super) fn find(&self, request: &PolicyRequest<'_>, given: &Given, memo: &Memo) -> Findings {
         let required = &request.intent.required_capabilities;
-        let asked = Asked { request, numbers: self.index.numbers(request), given, memo };
-        let mut findings =
-            Findings { standings: Vec::with_capacity(required.len()), groups: Vec::with_capacity(2 * required.len()) };
+        let asked = Asked { request, numbers: &self.index.numbers(request), given, memo };
+        let mut findings = Findings::with_room_for(required.len());
         for capability in required {
-            let buckets = self.index.buckets(&asked.numbers, capability);
-            let standing = self.resolve(&asked, capability, &buckets, &mut findings);
-            findings.standings.push((standing, findings.groups.len()));
+            let buckets = self.index.buckets(asked.numbers, capability);
+            let standing = self.resolve(&asked, capability, buckets.as_slice(), &mut findings);
+            findings.close(standing);
         }
         findings
     }
 
     /// How one capability stands; its deciding groups are added to the findings.
-    fn resolve(&self, asked: &Asked<'_>, capability: &Capability, buckets: &Few, found: &mut Findings) -> Standing {
+    fn resolve(&self, asked: &Asked<'_>, capability: &Capability, buckets: &[u32], found: &mut Findings) -> Standing {
         let start = found.groups.len();
         self.collect(asked, buckets, Effect::Deny, found);
         self.collect_spent(asked, buckets, Effect::Deny, found);
@@ -173,7 +177,7 @@ impl Engine {
         &self,
         asked: &Asked<'_>,
         capability: &Capability,
-        buckets: &Few,
+        buckets: &[u32],
         found: &mut Findings,
     ) -> Standing {
         let start = found.groups.len();
@@ -210,7 +214,7 @@ impl Engine {
         &self,
         asked: &Asked<'_>,
         capability: &Capability,
-        buckets: &Few,
+        buckets: &[u32],
         found: &mut Findings,
         knows: &impl Fn(&u32) -> bool,
     ) -> Standing {
@@ -246,7 +250,7 @@ impl Engine {
     }
 
     /// Adds the groups of an effect that match.
-    fn collect(&self, asked: &Asked<'_>, buckets: &Few, effect: Effect, found: &mut Findings) {
+    fn collect(&self, asked: &Asked<'_>, buckets: &[u32], effect: Effect, found: &mut Findings) {
         let grants = |group| {
             !asked.given.is_spent(group)
                 || asked.given.is_approved() && self.past_its_limit(group) == Some(Effect::Escalate)
@@ -260,7 +264,7 @@ impl Engine {
     }
 
     /// Adds the groups that grant no more, for their limit is used up, and do this instead.
-    fn collect_spent(&self, asked: &Asked<'_>, buckets: &Few, instead: Effect, found: &mut Findings) {
+    fn collect_spent(&self, asked: &Asked<'_>, buckets: &[u32], instead: Effect, found: &mut Findings) {
         if asked.given.has_spent() {
             let does_instead = |group| asked.given.is_spent(group) && self.past_its_limit(group) == Some(instead);
             self.each_match(asked, buckets, Effect::Degrade, found, does_instead);
@@ -271,13 +275,13 @@ impl Engine {
     fn each_match(
         &self,
         asked: &Asked<'_>,
-        buckets: &Few,
+        buckets: &[u32],
         effect: Effect,
         found: &mut Findings,
         wanted: impl Fn(u32) -> bool,
     ) {
-        for bucket in buckets.iter() {
-            for entry in self.index.entries(bucket, effect).iter().filter(|entry| entry.may_match(&asked.numbers)) {
+        for bucket in buckets {
+            for entry in self.index.entries(*bucket, effect).iter().filter(|entry| entry.may_match(asked.numbers)) {
                 if wanted(entry.group) && (entry.is_settled || self.holds(asked, entry.group)) {
                     found.groups.push(entry.group);
                 }
@@ -326,7 +330,7 @@ impl Engine {
     pub(super) fn reviewers(&self, findings: &Findings) -> impl Iterator<Item = &Arc<str>> {
         let rules = self.first_rules(findings.groups_of(|standing| standing == Standing::NeedsPerson));
         let mut reviewers: Vec<&Arc<str>> = Vec::new();
-        for reviewer in rules.first.iter().filter_map(|rule| self.rule(rule)?.asks()) {
+        for reviewer in rules.first().iter().filter_map(|rule| self.rule(*rule)?.asks()) {
             if !reviewers.contains(&reviewer) {
                 reviewers.push(reviewer);
             }
@@ -334,41 +338,42 @@ impl Engine {
         reviewers.into_iter()
     }
 
-    fn deciding(&self, findings: &Findings, decision: Decision) -> FirstRules {
+    fn deciding(&self, findings: &Findings, decision: Decision) -> FirstRules<'_> {
         self.first_rules(
             findings.groups_of(|standing| decision != Decision::Escalate || standing == Standing::NeedsPerson),
         )
     }
 
     /// The first rules of some groups in the order of the document, and how many there are.
-    pub(super) fn first_rules(&self, groups: impl Iterator<Item = u32> + Clone) -> FirstRules {
+    pub(super) fn first_rules(&self, groups: impl Iterator<Item = u32> + Clone) -> FirstRules<'_> {
         let mut rest = groups.clone();
-        let Some(only) = rest.next() else { return FirstRules::default() };
-        let members_of = |group: u32| self.groups.get(group as usize).map_or(&[][..], |group| &group.members);
-        if rest.all(|group| group == only) {
+        let first = rest.next();
+        if rest.all(|group| Some(group) == first)
+            && let Some(only) = first.and_then(|group| self.groups.get(group as usize))
+        {
             // The common case needs no sorting.
-            let members = members_of(only);
-            let first = members.iter().take(MAX_RULES).copied().collect();
-            return FirstRules { first, total: members.len(), only: Some(only) };
+            return FirstRules::OfOne(only);
         }
         let mut groups: Vec<u32> = groups.collect();
         groups.sort_unstable();
         groups.dedup();
-        let total = groups.iter().map(|group| members_of(*group).len()).sum();
+        let groups = || groups.iter().filter_map(|group| self.groups.get(*group as usize));
+        let total = groups().map(|group| group.members.len()).sum();
         // Groups are numbered by their first member, so later groups begin after that many rules.
-        let firsts = groups.iter().take(MAX_RULES).flat_map(|group| members_of(*group).iter().take(MAX_RULES));
-        let mut first: Vec<u32> = firsts.copied().collect();
+        let mut first: Vec<u32> = groups().take(MAX_RULES).flat_map(Group::first).copied().collect();
         first.sort_unstable();
-        FirstRules { first: first.into_iter().take(MAX_RULES).collect(), total, only: None }
+        first.truncate(MAX_RULES);
+        FirstRules::OfSeveral { first, total }
     }
 
     /// The ids of some rules; those of one group are at hand.
-    fn ids(&self, rules: &FirstRules) -> Arc<[Arc<str>]> {
-        let only = rules.only.and_then(|group| self.groups.get(group as usize));
-        only.map_or_else(
-            || rules.first.iter().filter_map(|rule| Some(Arc::clone(&self.rule(rule)?.id))).collect(),
-            |group| Arc::clone(&group.ids),
-        )
+    fn ids(&self, rules: &FirstRules<'_>) -> Arc<[Arc<str>]> {
+        match rules {
+            FirstRules::OfOne(group) => Arc::clone(&group.ids),
+            FirstRules::OfSeveral { first, .. } => {
+                first.iter().filter_map(|rule| Some(Arc::clone(&self.rule(*rule)?.id))).collect()
+            }
+        }
     }
 
     /// The rule that stands for a group.
@@ -401,14 +406,29 @@ impl Engine {
 }
 
 impl Findings {
+    fn with_room_for(capabilities: usize) -> Self {
+        let (standings, groups) = (Vec::with_capacity(capabilities), Vec::with_capacity(2 * capabilities));
+        Self { standings, groups, seen: 0 }
+    }
+
+    /// Notes how the next capability stands, by the groups that were added since the last.
+    fn close(&mut self, standing: Standing) {
+        self.seen |= 1 << standing as u8;
+        self.standings.push((standing, self.groups.len()));
+    }
+
+    /// Whether some capability stands so.
+    pub(super) const fn has(&self, standing: Standing) -> bool {
+        self.seen & 1 << standing as u8 != 0
+    }
+
     pub(super) fn decision(&self) -> Decision {
-        let has = |wanted: &[Standing]| self.standings.iter().any(|(standing, _)| wanted.contains(standing));
-        let is_refused = has(&[Standing::Denied, Standing::Unmatched]);
-        if has(&[Standing::NeedsPerson]) && !is_refused {
+        let is_refused = self.has(Standing::Denied) || self.has(Standing::Unmatched);
+        if self.has(Standing::NeedsPerson) && !is_refused {
             return Decision::Escalate;
         }
-        let is_partial = is_refused || has(&[Standing::NeedsPerson, Standing::Withheld]);
-        match (has(&[Standing::Granted]), is_partial) {
+        let is_partial = is_refused || self.has(Standing::NeedsPerson) || self.has(Standing::Withheld);
+        match (self.has(Standing::Granted), is_partial) {
             (true, false) => Decision::Allow,
             (true, true) => Decision::Degrade,
             // Nothing asked for is nothing granted.
@@ -418,12 +438,13 @@ impl Findings {
 
     /// The groups that decided on the capabilities of some standings; one group may come twice.
     pub(super) fn groups_of(&self, wanted: impl Fn(Standing) -> bool + Clone) -> impl Iterator<Item = u32> + Clone {
-        let starts = std::iter::once(0).chain(self.standings.iter().map(|(_, end)| *end));
-        starts
-            .zip(&self.standings)
-            .filter(move |(_, (standing, _))| wanted(*standing))
-            .flat_map(|(start, (_, end))| self.groups.get(start..*end).unwrap_or_default())
-            .copied()
+        let mut start = 0;
+        let groups = self.standings.iter().flat_map(move |(standing, end)| {
+            let theirs = self.groups.get(start..*end).filter(|_| wanted(*standing));
+            start = *end;
+            theirs.unwrap_or_default()
+        });
+        groups.copied()
     }
 
     /// The capabilities of a standing, in their order.
@@ -436,7 +457,8 @@ impl Findings {
     }
 
     fn part(&self, required: &[Capability], is_in: impl Fn(Standing) -> bool) -> (Vec<Capability>, Vec<Capability>) {
-        let (mut inside, mut outside) = (Vec::new(), Vec::new());
+        let count = self.standings.iter().filter(|(standing, _)| is_in(*standing)).count();
+        let (mut inside, mut outside) = (Vec::with_capacity(count), Vec::with_capacity(required.len() - count));
         for (capability, (standing, _)) in required.iter().zip(&self.standings) {
             let side = if is_in(*standing) { &mut inside } else { &mut outside };
             side.push(capability.clone());
@@ -445,14 +467,38 @@ impl Findings {
     }
 }
 
+impl Group {
+    /// The first members, in order, at most [`MAX_RULES`].
+    fn first(&self) -> &[u32] {
+        self.members.get(..MAX_RULES).unwrap_or(&self.members)
+    }
+}
+
 /// Some rules by their place in the document.
-#[derive(Default)]
-pub(super) struct FirstRules {
+pub(super) enum FirstRules<'a> {
+    OfOne(&'a Group),
+    OfSeveral {
+        /// The first of them, in order, at most [`MAX_RULES`].
+        first: Vec<u32>,
+        total: usize,
+    },
+}
+
+impl FirstRules<'_> {
     /// The first of them, in order, at most [`MAX_RULES`].
-    pub(super) first: Few,
-    pub(super) total: usize,
-    /// The one group that they are all of.
-    only: Option<u32>,
+    fn first(&self) -> &[u32] {
+        match self {
+            Self::OfOne(group) => group.first(),
+            Self::OfSeveral { first, .. } => first,
+        }
+    }
+
+    fn total(&self) -> usize {
+        match self {
+            Self::OfOne(group) => group.members.len(),
+            Self::OfSeveral { total, .. } => *total,
+        }
+    }
 }
 
 /// Most rules that a verdict lists by id.
@@ -471,6 +517,9 @@ fn sort_tail(groups: &mut Vec<u32>, start: usize) {
 }
 
 fn retain_tail(groups: &mut Vec<u32>, start: usize, keep: impl Fn(&u32) -> bool) {
+    if groups.len() <= start {
+        return;
+    }
     let mut place = 0;
     groups.retain(|group| {
         place += 1;

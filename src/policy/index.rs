@@ -200,7 +200,7 @@ impl Index {
 
 /// The numbers that a part of a key is looked up by.
 fn any_and(number: u32) -> impl Iterator<Item = u32> {
-    std::iter::once(ANY).chain((number != ANY).then_some(number))
+    [ANY, number].into_iter().take(if number == ANY { 1 } else { 2 })
 }
 
 /// Whether names are worth a part of the key: all of them have a literal start or

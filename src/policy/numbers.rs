@@ -101,11 +101,12 @@ impl Affixes {
 pub(super) struct Few {
     inline: [u32; Self::INLINE],
     length: usize,
-    more: Vec<u32>,
+    /// All of them, once there is no room inline.
+    spilt: Vec<u32>,
 }
 
 impl Few {
-    const INLINE: usize = 12;
+    const INLINE: usize = 8;
 
     pub(super) fn of(number: u32) -> Self {
         let mut few = Self::default();
@@ -114,17 +115,23 @@ impl Few {
     }
 
     pub(super) fn push(&mut self, number: u32) {
-        match self.inline.get_mut(self.length) {
-            Some(slot) => {
-                *slot = number;
-                self.length += 1;
-            }
-            None => self.more.push(number),
+        if let Some(slot) = self.inline.get_mut(self.length) {
+            *slot = number;
+            self.length += 1;
+            return;
         }
+        if self.spilt.is_empty() {
+            self.spilt.extend_from_slice(&self.inline);
+        }
+        self.spilt.push(number);
+    }
+
+    pub(super) fn as_slice(&self) -> &[u32] {
+        if self.spilt.is_empty() { self.inline.get(..self.length).unwrap_or_default() } else { &self.spilt }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
-        self.inline.iter().take(self.length).chain(&self.more).copied()
+        self.as_slice().iter().copied()
     }
 }
 
@@ -159,9 +166,13 @@ impl Hasher for QuickHasher {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
+        let (words, rest) = bytes.as_chunks();
+        for word in words {
+            self.mix(u64::from_le_bytes(*word));
+        }
+        if !rest.is_empty() {
             let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
+            word[..rest.len()].copy_from_slice(rest);
             self.mix(u64::from_le_bytes(word));
         }
     }
@@ -189,3 +200,16 @@ const PREFIX: u32 = 1;
 const SUFFIX: u32 = 2;
 const NAME_BITS: u32 = 4;
 pub(super) const FAMILY_AND_KIND: u32 = 15;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_list_keeps_all_in_order_whether_it_spilt_or_not() {
+        for count in [0, 1, 7, 8, 9, 100] {
+            let few: Few = (0..count).collect();
+            assert_eq!(few.as_slice(), (0..count).collect::<Vec<u32>>());
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! The one line that tells people what was decided, by which rules, and what the
 //! lawful way on is. Equal requests get equal lines.
 
-use super::evaluate::{Engine, Findings, Standing};
+use super::evaluate::{Engine, Findings, FirstRules, Standing};
 use super::limit::{Decimal, LimitUse};
 use super::request::PolicyRequest;
 use super::rule::Rule;
@@ -16,6 +16,14 @@ impl Citations {
     pub(super) fn of(rules: &[Rule], documents: &[&str]) -> Self {
         let cite = |rule: &Rule| citation(rule, documents.get(rule.layer).copied().unwrap_or_default());
         Self(rules.iter().map(cite).collect())
+    }
+
+    /// Cites the first of some rules, and says how many more there are.
+    pub(super) fn list(&self, first: &[u32], total: usize) -> String {
+        let named = first.iter().filter_map(|rule| self.0.get(*rule as usize)).map(|citation| &**citation);
+        let mut line = String::from(if total == 1 { "rule " } else { "rules " });
+        list(&mut line, named, total, MAX_NAMED);
+        line
     }
 }
 
@@ -38,7 +46,6 @@ pub(super) fn write(
     decision: Decision,
     limits: &[LimitUse],
 ) -> String {
-    let required = &request.intent.required_capabilities;
     let mut writer = Writer { engine, request, findings, line: String::with_capacity(LIKELY_BYTES) };
     writer.line.push_str(match decision {
         Decision::Allow => "Allowed: ",
@@ -50,7 +57,7 @@ pub(super) fn write(
     for standing in STANDINGS {
         // What waits for a person with the rest needs no sentence of its own.
         let is_silent = decision == Decision::Escalate && standing == Standing::Granted;
-        if is_silent || findings.capabilities(required, standing).next().is_none() {
+        if is_silent || !findings.has(standing) {
             continue;
         }
         if !is_first {
@@ -132,8 +139,7 @@ impl Writer<'_> {
     }
 
     fn way_on(&mut self, decision: Decision) {
-        let required = &self.request.intent.required_capabilities;
-        let has = |standing| self.findings.capabilities(required, standing).next().is_some();
+        let has = |standing| self.findings.has(standing);
         let (has_person, has_denied) = (has(Standing::NeedsPerson), has(Standing::Denied) || has(Standing::Withheld));
         match decision {
             Decision::Allow => {}
@@ -163,11 +169,10 @@ impl Writer<'_> {
     }
 
     fn rules(&mut self, standing: Standing) {
-        let rules = self.engine.first_rules(self.findings.groups_of(|one| one == standing));
-        let citations = &self.engine.citations().0;
-        let named = rules.first.iter().filter_map(|rule| citations.get(rule as usize)).map(|citation| &**citation);
-        self.line.push_str(if rules.total == 1 { "rule " } else { "rules " });
-        list(&mut self.line, named, rules.total, MAX_NAMED);
+        match self.engine.first_rules(self.findings.groups_of(|one| one == standing)) {
+            FirstRules::OfOne(group) => self.line.push_str(&group.cited),
+            FirstRules::OfSeveral { first, total } => self.line.push_str(&self.engine.citations().list(&first, total)),
+        }
     }
 
     fn capabilities(&mut self, standing: Standing) {

@@ -96,6 +96,10 @@ impl Memo {
         answer
     }
 
+    fn has_failures(&self) -> bool {
+        self.0.borrow().iter().any(|(_, truth)| matches!(truth, Truth::Failed(_)))
+    }
+
     /// The groups whose conditions failed, and why.
     fn failures(&self) -> Vec<(u32, String)> {
         let failed = |(group, truth): &(u32, Truth)| match truth {
@@ -132,7 +136,7 @@ impl Engine {
         let settled = self.settle(request, Given::default(), &memo, meter);
         // What is told is the verdict without the rules whose conditions failed.
         let verdict = self.verdict(request, settled);
-        if memo.failures().is_empty() {
+        if !memo.has_failures() {
             return Ok(verdict);
         }
         self.stands_either_way(request, verdict, &memo, meter)
