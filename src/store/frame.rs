@@ -181,10 +181,30 @@ impl<'a> Frame<'a> {
 
 /// The size that the frame at the front of `bytes` claims, read from its header alone.
 pub(crate) fn claimed_size(bytes: &[u8]) -> Option<usize> {
+    claimed_sizes(bytes).map(|(_, whole)| whole)
+}
+
+/// The sizes that the frame at the front of `bytes` claims: without its evidence, and whole.
+pub(crate) fn claimed_sizes(bytes: &[u8]) -> Option<(usize, usize)> {
     let header = bytes.get(..HEADER_BYTES).filter(|header| header.starts_with(&MAGIC))?;
-    HEADER_BYTES
-        .checked_add(u32_at(header, BODY_LEN_AT) as usize)?
-        .checked_add(u32_at(header, EVIDENCE_LEN_AT) as usize)
+    let without = HEADER_BYTES.checked_add(u32_at(header, BODY_LEN_AT) as usize)?;
+    Some((without, without.checked_add(u32_at(header, EVIDENCE_LEN_AT) as usize)?))
+}
+
+/// The frame at the front of some bytes, taken apart by the sizes that it claims.
+pub(crate) struct Parts<'a> {
+    pub(crate) without_evidence: &'a [u8],
+    pub(crate) evidence: &'a [u8],
+    /// What stands behind it.
+    pub(crate) rest: &'a [u8],
+}
+
+/// Takes the frame at the front of `bytes` apart; `None` where there is no whole one.
+pub(crate) fn parts(bytes: &[u8]) -> Option<Parts<'_>> {
+    let (without, whole) = claimed_sizes(bytes)?;
+    let (frame, rest) = bytes.split_at_checked(whole)?;
+    let (without_evidence, evidence) = frame.split_at_checked(without)?;
+    Some(Parts { without_evidence, evidence, rest })
 }
 
 /// Whether `bytes`, which end where the data ends, are a frame of which one of

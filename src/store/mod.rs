@@ -12,6 +12,7 @@
 //! | `memory.rs` | a file system in memory, for stores that leave nothing behind |
 //! | `faulty.rs` | files of which a chosen call fails, for tests |
 //! | `frame.rs` | one entry as bytes |
+//! | `blocks.rs`, `sealed.rs`, `sealer.rs` | segments that are full: compressed, read as they were, and made so behind the writer |
 //! | `segment.rs` | one journal file: header, space ahead, offsets |
 //! | `walk.rs` | reading a segment from front to back, checking everything |
 //! | `head.rs` | the small file that says what the journal must contain |
@@ -20,6 +21,7 @@
 //! | `lock.rs` | one process a folder |
 //! | `view.rs` | blocks on sled, its panics contained |
 
+mod blocks;
 mod files;
 mod frame;
 mod head;
@@ -27,6 +29,7 @@ mod journal;
 mod lock;
 mod memory;
 mod recovery;
+mod sealed;
 mod segment;
 mod view;
 mod walk;

@@ -1,0 +1,157 @@
+//! Files of compressed blocks: what a sealed segment is made of.
+//!
+//! | part | what |
+//! |---|---|
+//! | head | `RKblk002`, then the bytes that the file is made with, as they are |
+//! | block | CRC-32 of what follows, 4 bytes; the content (LZ4 block format) |
+//! | table | for each block: where it starts in what the file stands for, where it stands in the file, how long its content is, 4 bytes each |
+//! | trailer | where the table stands, how many blocks, where what the file stands for ends, CRC-32 over these 12 bytes and the table, 4 bytes each; `RKblk002` |
+//!
+//! Numbers are little-endian.
+
+use std::io;
+use std::sync::Arc;
+
+use super::files::StoreFile;
+
+/// Builds such a file in memory.
+pub(super) struct BlockWriter {
+    bytes: Vec<u8>,
+    table: Vec<BlockPlace>,
+}
+
+/// Where a block starts in what the file stands for, where in the file, and how long its content is.
+#[derive(Debug, Clone, Copy)]
+struct BlockPlace {
+    start: u32,
+    offset: u32,
+    len: u32,
+}
+
+impl BlockWriter {
+    pub(super) fn new(head: &[u8]) -> Self {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(head);
+        Self { bytes, table: Vec::new() }
+    }
+
+    /// Adds a block that starts at `start` in what the file stands for. `None` past 4 GiB.
+    pub(super) fn push(&mut self, start: u32, content: &[u8]) -> Option<()> {
+        let offset = u32::try_from(self.bytes.len()).ok()?;
+        self.table.push(BlockPlace { start, offset, len: u32::try_from(content.len()).ok()? });
+        let stored = lz4_flex::block::compress(content);
+        self.bytes.extend_from_slice(&crc32fast::hash(&stored).to_le_bytes());
+        self.bytes.extend_from_slice(&stored);
+        Some(())
+    }
+
+    /// The whole file, given where what it stands for ends. `None` past 4 GiB.
+    pub(super) fn finish(mut self, end: u32) -> Option<Vec<u8>> {
+        let table_at = u32::try_from(self.bytes.len()).ok()?;
+        for place in &self.table {
+            for number in [place.start, place.offset, place.len] {
+                self.bytes.extend_from_slice(&number.to_le_bytes());
+            }
+        }
+        let mut trailer = Vec::with_capacity(TRAILER_BYTES);
+        for number in [table_at, u32::try_from(self.table.len()).ok()?, end] {
+            trailer.extend_from_slice(&number.to_le_bytes());
+        }
+        let crc = trailer_crc(&trailer, self.bytes.get(table_at as usize..)?);
+        trailer.extend_from_slice(&crc.to_le_bytes());
+        self.bytes.extend_from_slice(&trailer);
+        self.bytes.extend_from_slice(MAGIC);
+        Some(self.bytes)
+    }
+}
+
+/// Such a file, opened.
+pub(super) struct BlockFile {
+    file: Arc<dyn StoreFile>,
+    table: Vec<BlockPlace>,
+    end: u32,
+    table_at: u32,
+}
+
+impl BlockFile {
+    /// Reads head and table; `None` where they do not hold.
+    pub(super) fn open(file: Arc<dyn StoreFile>, head: &mut [u8]) -> io::Result<Option<Self>> {
+        let len = file.len()?;
+        let mut front = vec![0; MAGIC.len() + head.len()];
+        let mut trailer = [0; TRAILER_BYTES];
+        let Some(trailer_at) = len.checked_sub(TRAILER_BYTES as u64) else { return Ok(None) };
+        file.read_at(&mut front, 0)?;
+        file.read_at(&mut trailer, trailer_at)?;
+        let (Some(head_read), Some(numbers)) = (front.strip_prefix(MAGIC), trailer.strip_suffix(MAGIC)) else {
+            return Ok(None);
+        };
+        head.copy_from_slice(head_read);
+        let [table_at, blocks, end, crc] = [0, 4, 8, 12].map(|at| u32_at(numbers, at));
+        let table_len = u64::from(blocks) * PLACE_BYTES as u64;
+        if u64::from(table_at) + table_len != trailer_at {
+            return Ok(None);
+        }
+        let mut table = vec![0; usize::try_from(table_len).map_err(io::Error::other)?];
+        file.read_at(&mut table, u64::from(table_at))?;
+        if trailer_crc(numbers.get(..12).unwrap_or_default(), &table) != crc {
+            return Ok(None);
+        }
+        let place =
+            |bytes: &[u8]| BlockPlace { start: u32_at(bytes, 0), offset: u32_at(bytes, 4), len: u32_at(bytes, 8) };
+        let table: Vec<BlockPlace> = table.chunks_exact(PLACE_BYTES).map(place).collect();
+        let is_ordered =
+            table.windows(2).all(|pair| matches!(pair, [a, b] if a.start < b.start && a.offset < b.offset));
+        Ok(is_ordered.then_some(Self { file, table, end, table_at }))
+    }
+
+    /// Where what the file stands for ends.
+    pub(super) fn end(&self) -> u32 {
+        self.end
+    }
+
+    /// The block that covers a place in what the file stands for, with where it starts and ends there.
+    pub(super) fn covering(&self, at: u32) -> Option<(usize, u32, u32)> {
+        let block = self.table.partition_point(|place| place.start <= at).checked_sub(1)?;
+        let end = self.table.get(block + 1).map_or(self.end, |next| next.start);
+        self.table.get(block).filter(|_| at < end).map(|place| (block, place.start, end))
+    }
+
+    pub(super) fn blocks(&self) -> usize {
+        self.table.len()
+    }
+
+    /// The content of a block; `None` where what is stored does not hold.
+    pub(super) fn read(&self, block: usize) -> io::Result<Option<Vec<u8>>> {
+        let Some(place) = self.table.get(block) else { return Ok(None) };
+        let end = self.table.get(block + 1).map_or(self.table_at, |next| next.offset);
+        let mut stored = vec![0; end.saturating_sub(place.offset) as usize];
+        let read = self.file.read_at(&mut stored, u64::from(place.offset))?;
+        stored.truncate(read);
+        let Some((crc, stored)) = stored.split_first_chunk() else { return Ok(None) };
+        if crc32fast::hash(stored) != u32::from_le_bytes(*crc)
+            || place.len as usize > stored.len().saturating_mul(MOST_GAIN)
+        {
+            return Ok(None);
+        }
+        let content = lz4_flex::block::decompress(stored, place.len as usize).ok();
+        Ok(content.filter(|content| content.len() == place.len as usize))
+    }
+}
+
+const MAGIC: &[u8; 8] = b"RKblk002";
+const PLACE_BYTES: usize = 12;
+const TRAILER_BYTES: usize = 24;
+/// A byte of LZ4 stands for at most 255 of content; so a forged length asks for no memory.
+const MOST_GAIN: usize = 256;
+
+fn trailer_crc(numbers: &[u8], table: &[u8]) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(numbers);
+    crc.update(table);
+    crc.finalize()
+}
+
+/// A number of four bytes; 0 where there are fewer.
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |number| u32::from_le_bytes(*number))
+}

@@ -1,0 +1,324 @@
+//! Sealed segments: the content of a full segment, compressed, its evidence in a
+//! file of its own.
+//!
+//! `NNNNNNNNNN.rks` holds the segment's header as it was, and in blocks the
+//! frames without their evidence; `NNNNNNNNNN.rke` holds in as many blocks the
+//! evidence of the same frames, each behind its length in four bytes. Together
+//! they give the very bytes of the segment back, which is how they are read:
+//! a file that decompresses. Evidence that is gone is read as bytes of 1, and
+//! blocks that do not hold as bytes of 255, which no frame starts with.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::blocks::{BlockFile, BlockWriter};
+use super::files::{Files, OpenMode, StoreFile};
+use super::frame;
+use super::segment;
+
+/// The path of a sealed segment's frames.
+pub(super) fn frames_path(number: u32) -> PathBuf {
+    PathBuf::from(segment::FOLDER).join(format!("{number:010}{FRAMES}"))
+}
+
+/// The path of a sealed segment's evidence.
+pub(super) fn evidence_path(number: u32) -> PathBuf {
+    PathBuf::from(segment::FOLDER).join(format!("{number:010}{EVIDENCE}"))
+}
+
+/// The number in the name of a sealed segment's frames.
+pub(super) fn number(name: &str) -> Option<u32> {
+    let digits = name.strip_suffix(FRAMES)?;
+    (digits.len() == 10).then(|| digits.parse().ok()).flatten()
+}
+
+/// What a full segment's content becomes: the two files.
+pub(super) struct Sealed {
+    pub(super) frames: Vec<u8>,
+    pub(super) evidence: Vec<u8>,
+}
+
+/// Seals the content of a segment; `None` where it is not one frame behind the other.
+pub(super) fn seal(number: u32, content: &[u8]) -> Option<Sealed> {
+    let (header, rest) = content.split_at_checked(segment::HEADER_BYTES)?;
+    let mut frames = BlockWriter::new(header);
+    let mut evidence = BlockWriter::new(&number.to_le_bytes());
+    let (mut frames_block, mut evidence_block) = (Vec::new(), Vec::new());
+    let mut start = segment::HEADER_BYTES;
+    let mut rest = rest;
+    while !rest.is_empty() {
+        let parts = frame::parts(rest)?;
+        frames_block.extend_from_slice(parts.without_evidence);
+        evidence_block.extend_from_slice(&u32::try_from(parts.evidence.len()).ok()?.to_le_bytes());
+        evidence_block.extend_from_slice(parts.evidence);
+        rest = parts.rest;
+        if frames_block.len() + evidence_block.len() >= BLOCK_BYTES || rest.is_empty() {
+            let place = u32::try_from(start).ok()?;
+            frames.push(place, &frames_block)?;
+            evidence.push(place, &evidence_block)?;
+            start = content.len() - rest.len();
+            frames_block.clear();
+            evidence_block.clear();
+        }
+    }
+    let end = u32::try_from(content.len()).ok()?;
+    Some(Sealed { frames: frames.finish(end)?, evidence: evidence.finish(end)? })
+}
+
+/// A sealed segment, read as the segment that it was.
+pub(super) struct SealedFile {
+    header: [u8; segment::HEADER_BYTES],
+    frames: BlockFile,
+    /// None where the file is gone or does not hold.
+    evidence: Option<BlockFile>,
+    // The last block that was read, with its place; held to clone or replace it.
+    last: Mutex<Option<(usize, Arc<Vec<u8>>)>>,
+}
+
+impl SealedFile {
+    /// Opens the two files; `None` where the frames' head or table does not hold.
+    pub(super) fn open(files: &dyn Files, number: u32) -> io::Result<Option<Self>> {
+        let mut header = [0; segment::HEADER_BYTES];
+        let Some(frames) = BlockFile::open(files.open(&frames_path(number), OpenMode::Read)?, &mut header)? else {
+            return Ok(None);
+        };
+        if frames.end() > MOST_BYTES {
+            return Ok(None);
+        }
+        let mut named = [0; 4];
+        let evidence = match files.open(&evidence_path(number), OpenMode::Read) {
+            Ok(file) => BlockFile::open(file, &mut named)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        let evidence = evidence.filter(|file| file.blocks() == frames.blocks() && u32::from_le_bytes(named) == number);
+        Ok(Some(Self { header, frames, evidence, last: Mutex::new(None) }))
+    }
+
+    /// The bytes of the segment that a block holds.
+    fn block(&self, block: usize, len: usize) -> io::Result<Arc<Vec<u8>>> {
+        if let Some((_, content)) =
+            self.last.lock().unwrap_or_else(PoisonError::into_inner).as_ref().filter(|(last, _)| *last == block)
+        {
+            return Ok(Arc::clone(content));
+        }
+        let content = Arc::new(self.unpack(block, len)?);
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((block, Arc::clone(&content)));
+        Ok(content)
+    }
+
+    /// Puts frames and evidence together, to exactly `len` bytes.
+    fn unpack(&self, block: usize, len: usize) -> io::Result<Vec<u8>> {
+        let Some(frames) = self.frames.read(block)? else { return Ok(vec![LOST; len]) };
+        let evidence = match &self.evidence {
+            Some(file) => file.read(block)?,
+            None => None,
+        };
+        let mut content = Vec::with_capacity(len);
+        let mut parts = EvidenceParts(evidence.as_deref());
+        let mut at = 0;
+        for (without, whole) in lengths(&frames) {
+            content.extend_from_slice(frames.get(at..at + without).unwrap_or_default());
+            at += without;
+            match parts.next(whole - without) {
+                Ok(bytes) => content.extend_from_slice(bytes),
+                Err(filler) => content.resize((content.len() + whole - without).min(len), filler),
+            }
+        }
+        content.resize(len, LOST);
+        Ok(content)
+    }
+}
+
+impl StoreFile for SealedFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut filled = 0;
+        while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            let at = u32::try_from(offset + filled as u64).map_err(io::Error::other)?;
+            let count = if let Some(header) = self.header.get(at as usize..).filter(|header| !header.is_empty()) {
+                copy(rest, header)
+            } else if let Some((block, start, end)) = self.frames.covering(at) {
+                copy(rest, self.block(block, (end - start) as usize)?.get((at - start) as usize..).unwrap_or_default())
+            } else {
+                break;
+            };
+            filled += count;
+        }
+        Ok(filled)
+    }
+
+    fn write_at(&self, _: &[u8], _: u64) -> io::Result<()> {
+        Err(io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "a sealed segment is never written to"))
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(u64::from(self.frames.end()))
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        if len == self.len()? { Ok(()) } else { self.write_at(&[], len) }
+    }
+}
+
+/// The evidence of a block's frames, one after the other.
+struct EvidenceParts<'a>(Option<&'a [u8]>);
+
+impl<'a> EvidenceParts<'a> {
+    /// The next one, which must have `len` bytes; or what to fill its place with.
+    fn next(&mut self, len: usize) -> Result<&'a [u8], u8> {
+        let (named, rest) = self.0.and_then(|left| left.split_first_chunk::<4>()).ok_or(LOST)?;
+        let named = u32::from_le_bytes(*named);
+        if named == ERASED {
+            self.0 = Some(rest);
+            return Err(GONE);
+        }
+        // Behind a length that does not fit nothing can be told apart.
+        self.0 = None;
+        let (bytes, rest) = rest.split_at_checked(len).filter(|_| named as usize == len).ok_or(LOST)?;
+        self.0 = Some(rest);
+        Ok(bytes)
+    }
+}
+
+/// Of each frame that stands without its evidence: the length there, and with it.
+fn lengths(frames: &[u8]) -> impl Iterator<Item = (usize, usize)> + '_ {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = frames.get(at..).filter(|rest| !rest.is_empty())?;
+        let (without, whole) = frame::claimed_sizes(rest).filter(|(without, _)| *without <= rest.len())?;
+        at += without;
+        Some((without, whole))
+    })
+}
+
+fn copy(to: &mut [u8], from: &[u8]) -> usize {
+    let count = to.len().min(from.len());
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = *from;
+    }
+    count
+}
+
+const FRAMES: &str = ".rks";
+const EVIDENCE: &str = ".rke";
+/// No segment comes near: what claims more is forged.
+const MOST_BYTES: u32 = 256 << 20;
+/// The length that stands for evidence which was erased.
+pub(super) const ERASED: u32 = u32::MAX;
+/// What erased evidence is read as.
+const GONE: u8 = 1;
+/// What cannot be read is read as.
+const LOST: u8 = 255;
+/// What a block holds at the least: some two dozen decisions. Small enough to be read for one of them.
+const BLOCK_BYTES: usize = 32 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::super::frame::{FrameDraft, Kind};
+    use super::super::memory::MemoryFiles;
+    use super::super::segment::{SegmentHeader, StoreId};
+    use super::*;
+    use crate::model::{Digest, Sequence};
+    use proptest::prelude::*;
+
+    /// A segment of entries of the given sizes.
+    fn segment(sizes: &[(usize, usize)]) -> Vec<u8> {
+        let header = SegmentHeader { number: 3, first: Sequence::new(9), store: StoreId([5; 16]), link: Digest::ZERO };
+        let mut bytes = header.encode().to_vec();
+        for (place, (body, evidence)) in sizes.iter().enumerate() {
+            let text = |len: usize, salt: usize| {
+                (0..len).map(|at| b'a' + ((at * salt + place) % 23) as u8).collect::<Vec<u8>>()
+            };
+            let (body, evidence) = (text(*body, 7), text(*evidence, 3));
+            let draft = FrameDraft { kind: Kind::Decision, body: &body, evidence: &evidence };
+            draft.encode(Sequence::new(9 + place as u64), 0, &Digest::ZERO, &Digest::ZERO, &mut bytes).unwrap();
+        }
+        bytes
+    }
+
+    fn stored(content: &[u8]) -> MemoryFiles {
+        let sealed = seal(3, content).unwrap();
+        let files = MemoryFiles::new();
+        for (path, bytes) in [(frames_path(3), sealed.frames), (evidence_path(3), sealed.evidence)] {
+            files.open(&path, OpenMode::Create).unwrap().write_at(&bytes, 0).unwrap();
+        }
+        files
+    }
+
+    fn opened(files: &MemoryFiles) -> SealedFile {
+        SealedFile::open(files, 3).unwrap().unwrap()
+    }
+
+    fn whole(file: &SealedFile) -> Vec<u8> {
+        (file as &dyn StoreFile).read_all().unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_sealed_is_read_as_it_was(
+            sizes in proptest::collection::vec((1_usize..3_000, 0_usize..3_000), 0..80),
+            at in any::<prop::sample::Index>(), len in 0_usize..100_000,
+        ) {
+            let content = segment(&sizes);
+            let file = opened(&stored(&content));
+            prop_assert_eq!(whole(&file), content.clone());
+            let at = at.index(content.len());
+            let mut part = vec![0; len];
+            let read = file.read_at(&mut part, at as u64).unwrap();
+            prop_assert_eq!(&part[..read], &content[at..content.len().min(at + len)]);
+        }
+
+        #[test]
+        fn no_changed_byte_is_read_as_something_else_or_panics(place in any::<prop::sample::Index>(), bit in 0_u32..8) {
+            let content = segment(&[(400, 500); 200]);
+            let files = stored(&content);
+            let frames_len = files.content(&frames_path(3)).len();
+            let all = frames_len + files.content(&evidence_path(3)).len();
+            let at = place.index(all);
+            let (path, at) = if at < frames_len { (frames_path(3), at) } else { (evidence_path(3), at - frames_len) };
+            files.change(&path, |bytes| bytes[at] ^= 1_u8 << bit);
+            if let Some(file) = SealedFile::open(&files, 3).unwrap() {
+                let read = whole(&file);
+                prop_assert_eq!(read.len(), content.len());
+                // What differs is filler, or stands in the header, which has a checksum of its own.
+                let other = read.iter().zip(&content).enumerate().filter(|(_, (a, b))| a != b);
+                for (at, (read, _)) in other {
+                    prop_assert!(*read == LOST || at < segment::HEADER_BYTES, "byte {} is read as {}", at, read);
+                }
+            }
+        }
+
+        #[test]
+        fn no_file_makes_opening_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300), is_marked in any::<bool>()) {
+            let files = MemoryFiles::new();
+            let mut bytes = bytes;
+            if is_marked {
+                bytes.splice(..0, *b"RKblk002");
+                bytes.extend_from_slice(b"RKblk002");
+            }
+            for path in [frames_path(3), evidence_path(3)] {
+                files.open(&path, OpenMode::Create).unwrap().write_at(&bytes, 0).unwrap();
+            }
+            if let Some(file) = SealedFile::open(&files, 3).unwrap() {
+                let _ = whole(&file).len();
+            }
+        }
+    }
+
+    #[test]
+    fn without_its_evidence_a_segment_is_read_with_filler_in_its_place() {
+        let content = segment(&[(40, 50), (40, 0), (40, 60)]);
+        let files = stored(&content);
+        files.change(&evidence_path(3), Vec::clear);
+        let read = whole(&opened(&files));
+        assert_eq!(read.len(), content.len());
+        let first = segment::HEADER_BYTES + frame::HEADER_BYTES + 40;
+        assert_eq!(read[..first], content[..first]);
+        assert!(read[first..first + 50].iter().all(|byte| *byte == LOST));
+    }
+}
