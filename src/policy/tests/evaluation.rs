@@ -217,3 +217,24 @@ fn globs_are_found_by_starts_and_ends_of_more_than_one_byte() {
         assert_eq!(decide(&policies, &asked).decision, expected, "{agent}");
     }
 }
+
+#[test]
+fn what_cannot_be_compared_does_not_shake_off_constraints() {
+    let only_few = "id = \"few\"\neffect = \"degrade\"\nto = [\"email:read\"]\nmatch.context = [{ key = \"target\", matches = \"x\" }]\nconstraints.maxRecords = 5";
+    let policies = toml(&[READ, only_few]);
+    for target in [json!("x"), json!({ "to": "x" }), json!(["y", "x"]), json!(null)] {
+        let asked = intent("read_email", &["email:read"]).with_context("target", target.clone());
+        assert_eq!(decide(&policies, &asked).constraints.get("maxRecords"), Some(&json!(5)), "{target}");
+    }
+    let alone = intent("read_email", &["email:read"]).with_context("target", json!({ "to": "x" }));
+    assert_eq!(decide(&toml(&[only_few]), &alone).decision, Decision::Deny, "it grants nothing by itself");
+}
+
+#[test]
+fn an_approval_keeps_to_constraints_of_rules_that_grant_nothing_by_themselves() {
+    let base = PolicySet::from_toml(&format!("name = \"base\"\n[[rule]]\n{MONEY}")).unwrap();
+    let team = "name = \"team\"\n[[rule]]\nid = \"small\"\neffect = \"allow\"\nmatch.capabilities = [\"payment:*\"]\nconstraints.maxAmount = 50";
+    let both = PolicySet::layered(&[base, PolicySet::from_toml(team).unwrap()]).unwrap();
+    let verdict = decide(&both, &intent("do_it", &["payment:transfer"]));
+    assert_eq!(verdict.on_approval.unwrap().constraints.get("maxAmount"), Some(&json!(50)));
+}
