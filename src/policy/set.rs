@@ -72,6 +72,8 @@ struct Inner {
     sources: Vec<Source>,
     warnings: Vec<Problem>,
     grants_something: bool,
+    /// Whether some rule looks at the environment.
+    names_environments: bool,
     engine: Engine,
 }
 
@@ -170,10 +172,12 @@ impl PolicySet {
         warnings.extend(check::warnings_of_all(&rules.iter().collect::<Vec<_>>()));
         warnings.sort_by_key(|warning| (warning.line, warning.column));
         let grants_something = check::grants_something(&rules, &delegates);
+        let names_environments = rules.iter().any(|rule| !rule.matches.environment.is_empty());
         let digest = canonical::digest(&vocabularies, &delegates, &rules);
         let documents: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
         let engine = Engine::new(rules, vocabularies, delegates, &documents);
-        Ok(Self(Arc::new(Inner { name: names.join(" + "), digest, sources, warnings, grants_something, engine })))
+        let name = names.join(" + ");
+        Ok(Self(Arc::new(Inner { name, digest, sources, warnings, grants_something, names_environments, engine })))
     }
 
     /// Loads a set from a file, its format told by the extension: `.toml` or `.json`.
@@ -262,8 +266,13 @@ impl PolicySet {
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] when a condition fails and the verdict hangs on it.
+    /// [`Error::Policy`] when a condition fails and the verdict hangs on it;
+    /// [`Error::InvalidIntent`] when a rule names environments and the context's is no string.
     pub fn evaluate(&self, request: &PolicyRequest<'_>) -> Result<PolicyVerdict, Error> {
+        // A governor has checked the intent; here nobody has.
+        if self.0.names_environments {
+            request.intent.check_environment()?;
+        }
         self.evaluate_with(request, &mut Unused)
     }
 

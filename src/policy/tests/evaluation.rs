@@ -238,3 +238,16 @@ fn an_approval_keeps_to_constraints_of_rules_that_grant_nothing_by_themselves() 
     let verdict = decide(&both, &intent("do_it", &["payment:transfer"]));
     assert_eq!(verdict.on_approval.unwrap().constraints.get("maxAmount"), Some(&json!(50)));
 }
+
+#[test]
+fn an_environment_that_is_no_word_slips_past_no_rule() {
+    let policies = toml(&[READ, "id = \"prod\"\neffect = \"deny\"\nmatch.environment = [\"production\"]"]);
+    for environment in [json!(["production"]), json!({ "name": "production" }), json!(true), json!(1)] {
+        let asked = intent("read_email", &["email:read"]).with_context("environment", environment.clone());
+        let error = policies.evaluate(&request(&asked, Tier::T3, RiskLevel::Low)).unwrap_err();
+        assert_eq!(error.code(), "INVALID_INTENT", "{environment}");
+        assert!(error.to_string().contains("environment: expected a string, for example production"), "{error}");
+    }
+    let absent = intent("read_email", &["email:read"]).with_context("environment", json!(null));
+    assert_eq!(decide(&policies, &absent).decision, Decision::Allow, "null is absent");
+}
