@@ -10,7 +10,7 @@
 //! and `clauses` (the schema), `value` (constraints), `nearest` (what was meant),
 //! `check` (what only the whole set shows), `canonical` (the digest). On the way
 //! of a decision: `rule`, `pattern`, `index` and `numbers` (which rules to look at), `evaluate`,
-//! `reasoning`, and `explain`. `set` is the door to both. `cases` holds tests against a set.
+//! `reasoning`, and `explain` (`naming`: what documents are called). `set` is the door to both. `cases` holds tests against a set.
 
 mod canonical;
 mod cases;
@@ -25,6 +25,7 @@ mod explain;
 mod file;
 mod index;
 mod limit;
+mod naming;
 mod nearest;
 mod numbers;
 mod pattern;

@@ -251,3 +251,67 @@ fn an_environment_that_is_no_word_slips_past_no_rule() {
     let absent = intent("read_email", &["email:read"]).with_context("environment", json!(null));
     assert_eq!(decide(&policies, &absent).decision, Decision::Allow, "null is absent");
 }
+
+#[test]
+fn an_allow_that_nothing_is_left_to_says_so() {
+    let base = "name = \"base\"\ndelegates = [\"web:read\"]\n[[rule]]\nid = \"files\"\neffect = \"allow\"\nmatch.capabilities = [\"file:*\"]";
+    let team = "name = \"team\"\n[[rule]]\nid = \"mail\"\neffect = \"allow\"\nmatch.capabilities = [\"email:*\"]\n[[rule]]\nid = \"all\"\neffect = \"allow\"\nconstraints.maxRecords = 5\n[[rule]]\nid = \"few\"\neffect = \"degrade\"\nto = [\"file:read\"]\nmatch.capabilities = [\"file:read\"]";
+    let set = |text: &str| PolicySet::from_toml(text).unwrap();
+    let both = PolicySet::layered(&[set(base), set(team)]).unwrap();
+    let asked = intent("do_it", &["email:read", "file:read", "web:read"]);
+    let traces = both.traces(&request(&asked, Tier::T3, RiskLevel::Low));
+    let why: Vec<&str> = traces.iter().map(|trace| trace.why.as_str()).collect();
+    assert_eq!(
+        why,
+        [
+            "every clause holds: allows file:read",
+            "every clause holds: grants nothing: an earlier document does not leave email:read to this one",
+            "every clause holds: allows web:read: an earlier document does not leave email:read, file:read to this one; its constraints count",
+            "every clause holds: leaves file:read of file:read, but does not grant all of it by itself: an earlier document does not leave file:read to this one",
+        ]
+    );
+}
+
+#[test]
+fn a_rule_is_named_with_its_document_where_there_are_several() {
+    let rule = |id: &str, effect: &str| format!("name = \"{id}\"\n[[rule]]\nid = \"{id}\"\neffect = \"{effect}\"");
+    let named = |id, effect, name| PolicySet::parse(&rule(id, effect), PolicyFormat::Toml, name).unwrap();
+    let base = named("a", "allow", "mine.toml");
+    for (other, document, place) in [
+        (named("b", "deny", "mine.toml"), "mine.toml (document 2)", "mine.toml (document 2) line 2"),
+        (named("b", "deny", "toml"), "document 2", "document 2 line 2"),
+        (named("b", "deny", "team.json"), "team.json", "team.json:2"),
+    ] {
+        let both = PolicySet::layered(&[base.clone(), other]).unwrap();
+        let asked = intent("do_it", &["email:read"]);
+        assert!(decide(&both, &asked).reasoning.contains(&format!("rule \"b\" at {place}.")), "{place}");
+        let traces = both.traces(&request(&asked, Tier::T3, RiskLevel::Low));
+        assert_eq!(traces[1].document.as_deref(), Some(document));
+    }
+}
+
+#[test]
+fn a_request_that_cannot_be_counted_is_not_called_past_its_limit() {
+    let rule = "id = \"pay\"\neffect = \"allow\"\nlimit = { sum = \"amount\", max = 10, per = \"1h\" }";
+    for (limited, amount, why) in [
+        (rule.to_owned(), json!(null), "cannot be counted: the request names no amount, for context.amount is absent"),
+        (rule.to_owned(), json!(-5), "cannot be counted: context.amount is no amount that can be counted"),
+        (
+            rule.replace("per =", "by = \"group\", per ="),
+            json!(5),
+            "cannot be counted: the agent is in no group that is counted",
+        ),
+        (rule.to_owned(), json!(50), "is used up"),
+    ] {
+        let asked = intent("do_it", &["payment:transfer"]).with_context("amount", amount.clone());
+        let trace = &toml(&[&limited]).traces(&request(&asked, Tier::T3, RiskLevel::Low))[0];
+        assert!(trace.decided && trace.why.contains(why), "{amount}: {}", trace.why);
+        assert!(trace.why.ends_with(": denies payment:transfer"), "{}", trace.why);
+    }
+    let none = decide(&toml(&[rule]), &intent("do_it", &["payment:transfer"]));
+    assert!(
+        none.reasoning.contains("The limit of rule \"pay\" (10 of amount per 1h for each agent) cannot be counted: the request names no amount"),
+        "{}",
+        none.reasoning
+    );
+}
