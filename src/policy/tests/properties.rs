@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::twin::{self, Answer};
 use super::*;
-use crate::model::{Capability, Constraints, Decision};
+use crate::model::{Capability, Constraints, Decision, risk_floor};
 
 const AGENTS: &[&str] = &["support-1", "support-22", "sales-1", "bot"];
 const AGENT_GLOBS: &[&str] = &["support-1", "support-*", "s*", "*-1", "bot", "*", "s??es-*"];
@@ -194,6 +194,17 @@ fn constraints_of(document: &Value, id: &str) -> Constraints {
     rule.get("constraints").map_or_else(Constraints::new, |own| serde_json::from_value(own.clone()).unwrap())
 }
 
+/// The rules that are warned of as a whole.
+fn idle_rules(document: &Value) -> Vec<String> {
+    let problems = PolicySet::validate(&document.to_string(), PolicyFormat::Json);
+    let told = problems.iter().filter(|problem| !problem.message.contains("leaves nothing"));
+    told.filter_map(|problem| {
+        let (_, rule) = problem.message.split_once("(rule \"")?;
+        Some(rule.strip_suffix("\")")?.to_owned())
+    })
+    .collect()
+}
+
 fn is_within(less: &[String], more: &[String]) -> bool {
     less.iter().all(|one| more.contains(one))
 }
@@ -265,6 +276,26 @@ proptest! {
                 let mut kept = constraints_within_reach(&after).clone();
                 kept.tighten(&constraints_of(&document, &trace.rule));
                 prop_assert_eq!(&kept, constraints_within_reach(&after), "{}", trace.rule);
+            }
+        }
+    }
+
+    #[test]
+    fn a_rule_that_is_called_idle_can_be_taken_out(document in rules(), asked in prop::collection::vec(asked(), 1..5)) {
+        for id in idle_rules(&document) {
+            let mut others = document["rule"].as_array().unwrap().clone();
+            others.retain(|rule| rule["id"] != *id);
+            let (with, without) = (load(&document), load(&self::document(others)));
+            for asked in &asked {
+                // As a governor would ask: never below what the capabilities imply.
+                let floor = risk_floor(&asked.intent.parsed_action, &asked.intent.required_capabilities);
+                let request = PolicyRequest { risk: asked.risk.max(floor), ..asked.request() };
+                let (before, after) = (with.decide(&request), without.decide(&request));
+                prop_assert_eq!(before.decision, after.decision, "{}", id);
+                prop_assert_eq!(before.granted, after.granted);
+                prop_assert_eq!(before.constraints, after.constraints);
+                prop_assert_eq!(before.reviewer, after.reviewer);
+                prop_assert_eq!(before.on_approval, after.on_approval);
             }
         }
     }
