@@ -122,10 +122,12 @@ impl Intent {
                 format!("expected at most {MAX_CAPABILITIES} capabilities"),
             ));
         }
-        check_context_beside(&self.context, PARSED_KEYS).map_err(|error| match error {
-            Error::InvalidInput { message, .. } => Error::intent("context", message),
-            other => other,
-        })
+        check_context_beside(&self.context, PARSED_KEYS).map_err(of_intent)
+    }
+
+    /// The part of the check without which a rule could be slipped past; all else only bounds what a decision costs.
+    pub(crate) fn check_environment(&self) -> Result<(), Error> {
+        check_environment(&self.context).map_err(of_intent)
     }
 }
 
@@ -166,6 +168,14 @@ impl ParseResult {
     }
 }
 
+/// A problem of a context, as one of the intent that holds it.
+fn of_intent(error: Error) -> Error {
+    match error {
+        Error::InvalidInput { message, .. } => Error::intent("context", message),
+        other => other,
+    }
+}
+
 /// Checks a caller's context against its limits: depth first, for serialising is recursive.
 pub(crate) fn check_context(context: &Map<String, Value>) -> Result<(), Error> {
     check_context_beside(context, &[])
@@ -176,10 +186,7 @@ fn check_context_beside(context: &Map<String, Value>, ours: &[&str]) -> Result<(
     if map_depth(context, MAX_CONTEXT_DEPTH) > MAX_CONTEXT_DEPTH {
         return Err(Error::input("context", format!("nested more than {MAX_CONTEXT_DEPTH} levels deep")));
     }
-    // Every reader of it takes a word; in another form it could slip past those that restrict.
-    if context.get("environment").is_some_and(|value| !value.is_string() && !value.is_null()) {
-        return Err(Error::input("context", "environment: expected a string, for example production"));
-    }
+    check_environment(context)?;
     // Writing the context out to measure it takes long beside a whole decision: only one that may be too large is.
     if most_map_size(context) <= MAX_CONTEXT_BYTES {
         return Ok(());
@@ -199,6 +206,14 @@ fn check_context_beside(context: &Map<String, Value>, ours: &[&str]) -> Result<(
         return Err(Error::PayloadTooLarge { what: "context", size: callers_size, limit: MAX_CONTEXT_BYTES });
     }
     Ok(())
+}
+
+/// Every reader of it takes a word; in another form it could slip past those that restrict.
+fn check_environment(context: &Map<String, Value>) -> Result<(), Error> {
+    match context.get("environment") {
+        None | Some(Value::String(_) | Value::Null) => Ok(()),
+        Some(_) => Err(Error::input("context", "environment: expected a string, for example production")),
+    }
 }
 
 fn json_size(value: &impl Serialize) -> Result<usize, Error> {

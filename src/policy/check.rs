@@ -3,10 +3,14 @@
 
 use std::collections::HashMap;
 
+use super::cover::{self, Coverers, Reach};
 use super::document::{Document, LocatedRule, Report};
+use super::naming::DocumentNames;
 use super::pattern::CapabilityPattern;
 use super::rule::{Effect, Rule};
-use crate::model::{Action, Classification, Problem, Resource, Severity, Tier};
+use crate::model::{
+    Action, Capability, Classification, Operation, Problem, Resource, RiskLevel, Severity, Tier, risk_floor,
+};
 
 /// Adds the problems of the set as a whole.
 pub(super) fn check(document: &Document, report: &mut Report<'_>) {
@@ -28,7 +32,7 @@ pub(super) fn warnings_of_all(rules: &[&Rule]) -> Vec<Problem> {
     if !rules.iter().any(|rule| grants(rule)) {
         return vec![warning("the policy has no allow or degrade rule: it grants nothing".to_owned())];
     }
-    left_out_tiers(rules).map(warning).into_iter().collect()
+    closed_tiers(rules).into_iter().map(warning).collect()
 }
 
 /// A request can come to need every condition of a document.
@@ -55,12 +59,13 @@ fn ids_are_unique(rules: &[LocatedRule], report: &mut Report<'_>) {
 }
 
 /// Rules of different documents that have one id.
-pub(super) fn ids_across_layers(rules: &[Rule]) -> Vec<Problem> {
-    let mut first: HashMap<&str, usize> = HashMap::with_capacity(rules.len());
+pub(super) fn ids_across_layers(rules: &[Rule], names: &DocumentNames) -> Vec<Problem> {
+    let mut first: HashMap<&str, &Rule> = HashMap::with_capacity(rules.len());
     let mut problems = Vec::new();
     for rule in rules {
-        if let Some(layer) = first.insert(&rule.id, rule.layer) {
-            let message = format!("a rule of document {} has the id {:?} too, on another layer", layer + 1, rule.id);
+        if let Some(other) = first.insert(&rule.id, rule) {
+            let (place, other) = (names.place(rule), names.place(other));
+            let message = format!("the rule at {place} has the id {:?}, which the rule at {other} has too", rule.id);
             problems.push(Problem::new(rule.line, 1, Severity::Error, message));
         }
     }
@@ -68,13 +73,13 @@ pub(super) fn ids_across_layers(rules: &[Rule]) -> Vec<Problem> {
 }
 
 /// Warnings of rules of later documents that grant what no earlier one leaves to them.
-pub(super) fn idle_grants(rules: &[Rule], delegates: &[Vec<CapabilityPattern>]) -> Vec<Problem> {
+pub(super) fn idle_grants(rules: &[Rule], delegates: &[Vec<CapabilityPattern>], names: &DocumentNames) -> Vec<Problem> {
     let idle = rules.iter().filter(|rule| rule.effect == Effect::Allow && !is_left(rule, delegates));
     idle.map(|rule| {
         let message = format!(
-            "the allow {:?} of document {} grants nothing by itself: an earlier document does not name its capabilities under delegates",
+            "the allow {:?} at {} grants nothing by itself: an earlier document does not name its capabilities under delegates",
             rule.id,
-            rule.layer + 1
+            names.place(rule)
         );
         Problem::new(rule.line, 1, Severity::Warning, message)
     })
@@ -94,99 +99,206 @@ fn grants(rule: &Rule) -> bool {
     matches!(rule.effect, Effect::Allow | Effect::Degrade)
 }
 
-/// Warns of each rule that never decides anything: because a wide rule, one that asks for
-/// nothing but capabilities, risk and tiers, covers it, or because no request can match it.
+/// Warnings of rules that a deny of another document covers.
+pub(super) fn covered_across(rules: &[Rule], names: &DocumentNames) -> Vec<Problem> {
+    let all: Vec<&Rule> = rules.iter().collect();
+    let denies = Coverers::of(&all, |rule| rule.effect == Effect::Deny && can_match(rule));
+    let open = rules.iter().filter(|rule| rule.effect != Effect::Deny && can_match(rule));
+    let covered = open.filter_map(|rule| {
+        let reach = Reach::of(rule);
+        let of = |is_own: bool| denies.find(Effect::Deny, &reach, move |_, deny| (deny.layer == rule.layer) == is_own);
+        // Its own document's check has told it already.
+        let deny = if of(true).is_none() { of(false) } else { None }?;
+        let (effect, place, by) = (rule.effect, names.place(rule), names.place(deny));
+        let message = format!(
+            "the {effect} {:?} at {place} never {}: the deny {:?} at {by} covers it",
+            rule.id,
+            does(rule.effect),
+            deny.id
+        );
+        Some(Problem::new(rule.line, 1, Severity::Warning, message))
+    });
+    covered.take(MOST_TOLD).collect()
+}
+
+/// Warns of each rule that never decides anything, or not what it says: because another covers it, or because
+/// no request can match it.
 fn warn_of_idle_rules(rules: &[LocatedRule], report: &mut Report<'_>) {
-    let mut wide: Vec<&Rule> = Vec::new();
-    for rule in rules.iter().map(|located| &located.rule).filter(|rule| is_wide(rule)) {
-        // A rule that repeats another's reach adds nothing to look at.
-        if wide.len() < MAX_WIDE && !wide.iter().any(|known| known.effect == rule.effect && beats(known, rule)) {
-            wide.push(rule);
+    let all: Vec<&Rule> = rules.iter().map(|located| &located.rule).collect();
+    let coverers = Coverers::of(&all, can_match);
+    for (number, located) in rules.iter().enumerate() {
+        if let Some(message) = idleness(&coverers, number, &located.rule) {
+            report.rule = Some(format!("rule {:?}", located.rule.id));
+            report.warn(located.at, "", message);
+            report.rule = None;
         }
     }
-    for located in rules {
-        let rule = &located.rule;
-        let covering = wide.iter().find(|known| known.id != rule.id && silences(known, rule));
-        let message = match covering {
-            Some(deny) if deny.effect == Effect::Deny && rule.effect != Effect::Deny => {
-                let does = if rule.effect == Effect::Allow { "grants anything" } else { "decides anything" };
-                let (effect, id, line) = (rule.effect, &deny.id, deny.line);
-                format!("this {effect} never {does}: the deny {id:?} on line {line} covers it")
-            }
-            Some(known) => {
-                format!("this rule says nothing that {:?} on line {} does not say", known.id, known.line)
-            }
-            None if !is_matchable(rule) => {
-                "this rule can never match: what it names is more sensitive than its classification".to_owned()
-            }
-            None => continue,
-        };
-        report.rule = Some(format!("rule {:?}", rule.id));
-        report.warn(located.at, "", message);
-        report.rule = None;
+}
+
+fn idleness(coverers: &Coverers<'_>, number: usize, rule: &Rule) -> Option<String> {
+    if !can_match(rule) {
+        // Of a condition that never holds its own warning tells.
+        let message = "this rule can never match: what it names is more sensitive than its classification";
+        return (!is_matchable(rule)).then(|| message.to_owned());
     }
+    if let Some(message) = too_low_a_risk(rule) {
+        return Some(message);
+    }
+    let reach = Reach::of(rule);
+    let any = |_: usize, _: &Rule| true;
+    let effect = rule.effect;
+    if effect != Effect::Deny
+        && let Some(deny) = coverers.find(Effect::Deny, &reach, any)
+    {
+        let does = does(effect);
+        return Some(format!("this {effect} never {does}: the deny {:?} on line {} covers it", deny.id, deny.line));
+    }
+    if effect == Effect::Degrade
+        && let Some(deny) = coverers.find(Effect::Deny, &Reach::granted_by(rule)?, any)
+    {
+        let (id, line) = (&deny.id, deny.line);
+        return Some(format!("this degrade leaves nothing: the deny {id:?} on line {line} covers what remains"));
+    }
+    // Constraints count for what the person approves.
+    if effect == Effect::Allow
+        && rule.constraints.is_empty()
+        && let Some(asks) = coverers.find(Effect::Escalate, &reach, any)
+    {
+        let (id, line) = (&asks.id, asks.line);
+        return Some(format!("this allow never grants without a person: the escalate {id:?} on line {line} covers it"));
+    }
+    // Of two that say the same the earlier is kept.
+    let is_kept = |other: usize, known: &Rule| {
+        number < other && coverers.has(number) && says_as_much(rule, known) && cover::covers(rule, known)
+    };
+    let silences = |other: usize, known: &Rule| other != number && says_as_much(known, rule) && !is_kept(other, known);
+    let known = coverers.find(effect, &reach, silences)?;
+    Some(format!("this rule says nothing that {:?} on line {} does not say", known.id, known.line))
+}
+
+const fn does(effect: Effect) -> &'static str {
+    if matches!(effect, Effect::Allow) { "grants anything" } else { "decides anything" }
 }
 
 /// Whether some rule can grant anything: it is not of a later layer that nothing is left to, and
-/// no wide deny covers it.
+/// no deny covers it.
 pub(super) fn grants_something(rules: &[Rule], delegates: &[Vec<CapabilityPattern>]) -> bool {
-    let denies: Vec<&Rule> =
-        rules.iter().filter(|rule| rule.effect == Effect::Deny && is_wide(rule)).take(MAX_WIDE).collect();
+    let all: Vec<&Rule> = rules.iter().collect();
+    let denies = Coverers::of(&all, |rule| rule.effect == Effect::Deny);
+    let is_open = |reach: Reach<'_>| denies.find(Effect::Deny, &reach, |_, _| true).is_none();
     rules.iter().any(|rule| {
-        grants(rule) && is_left(rule, delegates) && !denies.iter().any(|deny| beats(deny, rule)) && is_matchable(rule)
+        grants(rule) && is_left(rule, delegates) && can_match(rule) && Reach::granted_by(rule).is_some_and(is_open)
     })
 }
 
-/// Tells of tiers at which nobody is granted or could be granted anything.
-fn left_out_tiers(rules: &[&Rule]) -> Option<String> {
-    let opens = |rule: &Rule, tier: Tier| rule.effect != Effect::Deny && rule.matches.levels.has_tier(tier);
-    let is_left_out = |tier: &&Tier| !rules.iter().any(|rule| opens(rule, **tier));
-    let left_out: Vec<&str> = Tier::ALL.iter().filter(is_left_out).map(|tier| tier.as_str()).collect();
-    (!left_out.is_empty() && left_out.len() < Tier::ALL.len())
-        .then(|| format!("no rule grants anything to agents at {}, nor asks a person for them", left_out.join(", ")))
+/// Tells of tiers at which nobody is granted or could be granted anything: no rule names them, or denies cover
+/// all that rules open there.
+fn closed_tiers(rules: &[&Rule]) -> Vec<String> {
+    let denies = Coverers::of(rules, |rule| rule.effect == Effect::Deny);
+    let opened = |tier: Tier| rules.iter().filter_map(move |rule| opened_at(rule, tier));
+    let is_named = |tier: Tier| opened(tier).next().is_some();
+    let is_open = |tier: Tier| opened(tier).any(|reach| denies.find(Effect::Deny, &reach, |_, _| true).is_none());
+    let closed: Vec<Tier> = Tier::ALL.iter().copied().filter(|tier| !is_open(*tier)).collect();
+    if closed.len() == Tier::ALL.len() {
+        // Then the warnings of the rules tell it.
+        return Vec::new();
+    }
+    let (denied, left_out): (Vec<Tier>, Vec<Tier>) = closed.into_iter().partition(|tier| is_named(*tier));
+    let listed = |tiers: &[Tier]| tiers.iter().map(|tier| tier.as_str()).collect::<Vec<_>>().join(", ");
+    let mut told = Vec::new();
+    if !left_out.is_empty() {
+        told.push(format!("no rule grants anything to agents at {}, nor asks a person for them", listed(&left_out)));
+    }
+    if !denied.is_empty() {
+        told.push(format!("denies cover all that rules grant to agents at {}, or ask a person for", listed(&denied)));
+    }
+    told
 }
 
-fn is_wide(rule: &Rule) -> bool {
-    rule.matches.is_wide() && !rule.is_conditional() && rule.limit.is_none()
+/// What a rule grants at a tier, or has a person decide on.
+fn opened_at(rule: &Rule, tier: Tier) -> Option<Reach<'_>> {
+    let reach = if rule.effect == Effect::Escalate { Some(Reach::of(rule)) } else { Reach::granted_by(rule) };
+    reach.filter(|_| can_match(rule))?.at_tier(tier)
 }
 
-/// Whether a wide rule leaves another nothing to decide.
-fn silences(wide: &Rule, rule: &Rule) -> bool {
-    let says_as_much = match wide.effect {
+/// Whether a rule tells a reader or a caller nothing that another of its effect does not.
+fn says_as_much(known: &Rule, rule: &Rule) -> bool {
+    let adds_words = (rule.reason.is_some() && rule.reason != known.reason)
+        || (rule.severity.is_some() && rule.severity != known.severity);
+    let does_as_much = match known.effect {
         Effect::Deny => true,
-        Effect::Escalate => rule.effect == Effect::Escalate && rule.reviewer == wide.reviewer,
+        Effect::Escalate => rule.reviewer == known.reviewer,
         Effect::Degrade => false,
-        Effect::Allow => rule.effect == Effect::Allow && rule.constraints.is_empty() && rule.limit.is_none(),
+        Effect::Allow => rule.constraints.is_empty() && rule.limit.is_none(),
     };
-    // Of two that cover each other the earlier is kept.
-    let is_twin = wide.effect == rule.effect && is_wide(rule) && beats(rule, wide);
-    says_as_much && beats(wide, rule) && (!is_twin || wide.line < rule.line)
+    does_as_much && !adds_words
 }
 
-/// Whether data can be as little sensitive as the rule wants it: some resources never are.
+/// Whether some request can match, as far as its classification shows and conditions that nothing can change.
+fn can_match(rule: &Rule) -> bool {
+    rule.conditions.constant() != Some(false) && is_matchable(rule)
+}
+
+/// Whether data can be as little sensitive as the rule wants it.
 fn is_matchable(rule: &Rule) -> bool {
-    let Some(most) = rule.matches.levels.classes().max() else { return true };
-    let least = |pattern: &CapabilityPattern| {
-        // The public part of a key is no secret, whatever its resource is called.
-        let resource = pattern.resource.as_deref().filter(|resource| *resource != Resource::Credential.as_str())?;
-        let capability = format!("{resource}:{}", pattern.operation.as_deref().unwrap_or("read")).parse().ok()?;
-        Classification::floor(&Action::unknown(), &[capability])
+    let (capabilities, Some(most)) = (&rule.matches.capabilities, rule.matches.levels.classes().max()) else {
+        return true;
     };
-    rule.matches.capabilities.is_empty()
-        || rule.matches.capabilities.iter().any(|pattern| least(pattern).is_none_or(|least| least <= most))
+    capabilities.is_empty() || capabilities.iter().any(|pattern| least_class(pattern).is_none_or(|least| least <= most))
 }
 
-/// Whether a wide rule speaks about all that another speaks about, at all of its levels.
-fn beats(wide: &Rule, rule: &Rule) -> bool {
-    let (capabilities, levels) = (&rule.matches.capabilities, rule.matches.levels);
-    let covers = &wide.matches.capabilities;
-    let all_covered =
-        || !capabilities.is_empty() && capabilities.iter().all(|narrow| covers.iter().any(|wide| wide.covers(narrow)));
-    let everything = CapabilityPattern::new("*", "*");
-    wide.matches.levels.contains(levels) && (covers.is_empty() || covers.contains(&everything) || all_covered())
+/// That a governor puts whatever the rule names at a higher risk than it takes. A tool's owner can override that, so
+/// that it is no proof that nothing matches.
+fn too_low_a_risk(rule: &Rule) -> Option<String> {
+    let levels = rule.matches.levels;
+    let most = RiskLevel::ALL.iter().copied().filter(|risk| levels.has_risk(*risk)).max()?;
+    // No floor is higher than that.
+    if most >= RiskLevel::High {
+        return None;
+    }
+    let least = rule.matches.capabilities.iter().map(least_risk).min().filter(|least| *least > most)?;
+    Some(format!(
+        "this rule can never match but where a tool's risk is overridden: what it names is {least} at least, its risk ends at {most}"
+    ))
+}
+
+/// The least sensitive that data can be: some resources never are.
+fn least_class(pattern: &CapabilityPattern) -> Option<Classification> {
+    // The public part of a key is no secret, whatever its resource is called.
+    let resource = pattern.resource.as_deref().filter(|resource| *resource != Resource::Credential.as_str())?;
+    let capability = format!("{resource}:{}", pattern.operation.as_deref().unwrap_or("read")).parse().ok()?;
+    Classification::floor(&Action::unknown(), &[capability])
+}
+
+/// The least risk at which a governor puts anything that a pattern matches.
+fn least_risk(pattern: &CapabilityPattern) -> RiskLevel {
+    let (resource, operation) = (pattern.resource.as_deref(), pattern.operation.as_deref());
+    let is_read = operation.is_none_or(|word| word == Operation::Read.as_str());
+    let is_credential = resource.is_none_or(|word| word == Resource::Credential.as_str());
+    // Reading the public part of a key is harmless by the name of the action.
+    if is_read && is_credential {
+        return RiskLevel::Low;
+    }
+    let resources: Vec<&str> =
+        resource.map_or_else(|| Resource::ALL.iter().map(|word| word.as_str()).collect(), |word| vec![word]);
+    let operations: Vec<&str> =
+        operation.map_or_else(|| Operation::ALL.iter().map(|word| word.as_str()).collect(), |word| vec![word]);
+    // Words of a document's own are no riskier than the mildest of the taxonomy's, but for an operation.
+    let mut least = if operation.is_none() { RiskLevel::Medium } else { RiskLevel::High };
+    for resource in resources {
+        for operation in &operations {
+            let capability: Option<Capability> = format!("{resource}:{operation}").parse().ok();
+            let floor = capability.map_or(RiskLevel::Low, |capability| risk_floor(&Action::unknown(), &[capability]));
+            least = least.min(floor);
+            if least == RiskLevel::Low {
+                return least;
+            }
+        }
+    }
+    least
 }
 
 /// Most steps of all conditions of a document: about a second.
 const MOST_STEPS: u64 = 10_000_000;
-/// A warning is worth a bounded search only.
-const MAX_WIDE: usize = 256;
+/// Most warnings of one kind.
+const MOST_TOLD: usize = 100;

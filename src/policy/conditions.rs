@@ -43,6 +43,17 @@ impl Conditions {
         self.when.is_none() && self.unless.is_none()
     }
 
+    /// Whether they hold or do not, where nothing that is asked can change it.
+    pub(super) fn constant(&self) -> Option<bool> {
+        let when = self.when.as_ref().map_or(Some(true), Condition::constant);
+        let unless = self.unless.as_ref().map_or(Some(false), Condition::constant);
+        match (when, unless) {
+            (Some(false), _) | (_, Some(true)) => Some(false),
+            (Some(true), Some(false)) => Some(true),
+            _ => None,
+        }
+    }
+
     /// The condition that keeps the rule from matching, if one does.
     ///
     /// # Errors
@@ -96,7 +107,8 @@ fn compiled(node: Node, name: &str, bindings: &Bindings, report: &mut Report<'_>
     match Condition::compile(&source, bindings) {
         Ok(condition) => {
             if let Some(holds) = condition.constant() {
-                report.warn(at, name, format!("this condition is always {holds}, whatever is asked"));
+                let so = if holds == (name == "unless") { "; the rule never matches" } else { "" };
+                report.warn(at, name, format!("this condition is always {holds}, whatever is asked{so}"));
             }
             Some(condition)
         }

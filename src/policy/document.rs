@@ -181,7 +181,13 @@ fn warn_of_idle_remains(
     matched: &[CapabilityPattern],
     report: &mut Report<'_>,
 ) {
-    for idle in to.iter().filter(|left| !matched.is_empty() && !matched.iter().any(|pattern| pattern.meets(left))) {
+    let remains = |left: &CapabilityPattern| matched.is_empty() || matched.iter().any(|pattern| pattern.meets(left));
+    if !to.is_empty() && !to.iter().any(remains) {
+        let message = "this rule leaves nothing of what it matches: name something that it matches, or say deny";
+        report.warn(to_at.unwrap_or_default(), "to", message);
+        return;
+    }
+    for idle in to.iter().filter(|left| !remains(left)) {
         let message = format!("{idle} can never remain, for the rule does not match it");
         report.warn(to_at.unwrap_or_default(), "to", message);
     }

@@ -226,18 +226,15 @@ impl Engine {
             retain_tail(&mut found.groups, start, |group| !leaves(group));
             return Standing::Withheld;
         }
-        // What withholds is matched by what cannot be compared, what grants is not.
-        retain_tail(&mut found.groups, start, |group| {
-            self.lead(*group).is_some_and(|rule| rule.matches.grants_by_context(asked.request))
-        });
         self.collect(asked, buckets, Effect::Allow, found);
         retain_tail(&mut found.groups, start, knows);
-        if found
-            .groups
-            .iter()
-            .skip(start)
-            .any(|group| self.lead(*group).is_some_and(|rule| self.may_grant(rule, capability)))
-        {
+        // What cannot be compared makes a degrading rule constrain, not grant. What a person agreed to, rules that
+        // were not left it constrain all the same.
+        let grants = |rule: &Rule| {
+            asked.given.is_approved()
+                || self.may_grant(rule, capability) && rule.matches.grants_by_context(asked.request)
+        };
+        if found.groups.iter().skip(start).any(|group| self.lead(*group).is_some_and(grants)) {
             return Standing::Granted;
         }
         found.groups.truncate(start);
@@ -245,7 +242,7 @@ impl Engine {
     }
 
     /// Whether a rule of a later layer was left the capability by all the earlier ones.
-    fn may_grant(&self, rule: &Rule, capability: &Capability) -> bool {
+    pub(super) fn may_grant(&self, rule: &Rule, capability: &Capability) -> bool {
         self.delegates.iter().take(rule.layer).all(|left| left.iter().any(|pattern| pattern.matches(capability)))
     }
 

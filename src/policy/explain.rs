@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::condition::Condition;
 use super::evaluate::Engine;
-use super::limit::Meter;
+use super::limit::{LimitUse, Meter};
 use super::pattern::Names;
 use super::request::PolicyRequest;
 use super::rule::{CLASSIFICATION_KEY, Clause, ENVIRONMENT_KEY, Effect, Levels, Rule};
@@ -19,6 +19,9 @@ use crate::model::{Capability, Constraints, RiskLevel, Tier, excerpt};
 pub struct RuleTrace {
     /// The rule's id.
     pub rule: String,
+    /// What its document is called; absent for the only one of a set when it came without a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub document: Option<String>,
     /// The line on which it begins in its document.
     pub line: usize,
     /// What it does when it matches.
@@ -54,43 +57,110 @@ impl Engine {
     /// Every rule, in the order of the document.
     pub(super) fn explain(&self, request: &PolicyRequest<'_>, meter: &mut dyn Meter) -> Vec<RuleTrace> {
         let Settled { findings, limits, .. } = self.settle(request, Given::default(), &Memo::default(), meter);
-        let spent = |rule: &Rule| limits.iter().any(|limit| limit.rule == rule.id && limit.is_spent());
-        let trace = |(number, rule): (usize, &Rule)| trace(rule, request, self.decided(&findings, number), spent(rule));
+        let trace = |(number, rule): (usize, &Rule)| {
+            let decided = self.decided(&findings, number);
+            self.trace(rule, request, decided, spending(rule, request, decided, &limits))
+        };
         self.rules.iter().enumerate().map(trace).collect()
+    }
+
+    fn trace(&self, rule: &Rule, request: &PolicyRequest<'_>, decided: bool, spending: Spending) -> RuleTrace {
+        let spoken_of = request.intent.required_capabilities.iter().filter(|capability| rule.speaks_about(capability));
+        let mut capabilities: Vec<Capability> = spoken_of.cloned().collect();
+        let constrains = decided && spending == Spending::WithinLimit;
+        let (failed, why) = if capabilities.is_empty() {
+            (Some("capabilities".to_owned()), not_spoken_of(rule))
+        } else {
+            match rule.matches.failing(request).map_or_else(|| rule.condition(request), |clause| Ok(Some(clause))) {
+                Ok(Some(clause)) => {
+                    capabilities.clear();
+                    (Some(name(clause)), in_words(clause, rule, request))
+                }
+                Ok(None) => match spending {
+                    Spending::WithinLimit => (None, self.matched_in_words(rule, &capabilities, decided)),
+                    Spending::UsedUp => (None, past_limit_in_words(rule, "is used up", &capabilities)),
+                    Spending::Uncounted(why) => {
+                        (None, past_limit_in_words(rule, &format!("cannot be counted: {why}"), &capabilities))
+                    }
+                },
+                Err(message) => {
+                    capabilities.clear();
+                    let failed = message.split(':').next().unwrap_or_default().to_owned();
+                    (Some(failed), format!("the condition failed: {message}"))
+                }
+            }
+        };
+        RuleTrace {
+            rule: rule.id.to_string(),
+            document: self.citations().document(rule).map(str::to_owned),
+            line: rule.line,
+            effect: rule.effect,
+            severity: rule.severity,
+            matched: failed.is_none(),
+            decided,
+            constraints: if constrains { rule.constraints.clone() } else { Constraints::new() },
+            capabilities,
+            failed,
+            why,
+        }
+    }
+
+    fn matched_in_words(&self, rule: &Rule, capabilities: &[Capability], decided: bool) -> String {
+        let listed = |wanted: &[&Capability]| texts(wanted.iter().map(|one| one.as_str()));
+        let all: Vec<&Capability> = capabilities.iter().collect();
+        let granted: Vec<&Capability> = match rule.effect {
+            Effect::Allow => all.clone(),
+            Effect::Degrade => all.iter().copied().filter(|one| rule.leaves(one)).collect(),
+            Effect::Deny | Effect::Escalate => Vec::new(),
+        };
+        let (left, not_left): (Vec<_>, Vec<_>) = granted.iter().partition(|one| self.may_grant(rule, one));
+        let does = match rule.effect {
+            Effect::Deny => format!("denies {}", listed(&all)),
+            Effect::Allow if left.is_empty() => "grants nothing".to_owned(),
+            Effect::Allow => format!("allows {}", listed(&left)),
+            Effect::Escalate => {
+                let reviewer = rule.reviewer.as_deref().unwrap_or("a reviewer");
+                format!("has {reviewer} decide on {}", listed(&all))
+            }
+            Effect::Degrade if granted.is_empty() => format!("leaves nothing of {}", listed(&all)),
+            Effect::Degrade => format!("leaves {} of {}", listed(&granted), listed(&all)),
+        };
+        let is_idle = left.is_empty() && !not_left.is_empty();
+        let bounds = if not_left.is_empty() {
+            String::new()
+        } else {
+            let by_itself =
+                if rule.effect == Effect::Degrade { ", but does not grant all of it by itself" } else { "" };
+            let constrains = if decided && !rule.constraints.is_empty() { "; its constraints count" } else { "" };
+            format!("{by_itself}: an earlier document does not leave {} to this one{constrains}", listed(&not_left))
+        };
+        let outranked = if decided || is_idle {
+            ""
+        } else {
+            ", but does not count: a stronger rule decides, or no document names the capability"
+        };
+        format!("every clause holds: {does}{bounds}{outranked}")
     }
 }
 
-fn trace(rule: &Rule, request: &PolicyRequest<'_>, decided: bool, is_spent: bool) -> RuleTrace {
-    let spoken_of = request.intent.required_capabilities.iter().filter(|capability| rule.speaks_about(capability));
-    let mut capabilities: Vec<Capability> = spoken_of.cloned().collect();
-    let (failed, why) = if capabilities.is_empty() {
-        (Some("capabilities".to_owned()), not_spoken_of(rule))
-    } else {
-        match rule.matches.failing(request).map_or_else(|| rule.condition(request), |clause| Ok(Some(clause))) {
-            Ok(Some(clause)) => {
-                capabilities.clear();
-                (Some(name(clause)), in_words(clause, rule, request))
-            }
-            Ok(None) if is_spent => (None, spent_in_words(rule, &capabilities)),
-            Ok(None) => (None, matched_in_words(rule, &capabilities, decided)),
-            Err(message) => {
-                capabilities.clear();
-                let failed = message.split(':').next().unwrap_or_default().to_owned();
-                (Some(failed), format!("the condition failed: {message}"))
-            }
-        }
-    };
-    RuleTrace {
-        rule: rule.id.to_string(),
-        line: rule.line,
-        effect: rule.effect,
-        severity: rule.severity,
-        matched: failed.is_none(),
-        decided,
-        constraints: if decided && !is_spent { rule.constraints.clone() } else { Constraints::new() },
-        capabilities,
-        failed,
-        why,
+/// How the limit of a rule stands.
+#[derive(PartialEq, Eq)]
+enum Spending {
+    /// It has none, or has room, or was not looked at.
+    WithinLimit,
+    UsedUp,
+    /// The request does not say what it would use, and why it does not.
+    Uncounted(String),
+}
+
+fn spending(rule: &Rule, request: &PolicyRequest<'_>, decided: bool, limits: &[LimitUse]) -> Spending {
+    let Some(limit) = &rule.limit else { return Spending::WithinLimit };
+    // A rule that has nobody to count is in no list of uses; it decided then by what it does past its limit.
+    let is_past = limits.iter().any(|one| one.rule == rule.id && one.is_spent()) || decided;
+    match limit.uncounted(rule, request).filter(|_| is_past) {
+        Some(why) => Spending::Uncounted(why),
+        None if limits.iter().any(|one| one.rule == rule.id && one.is_spent()) => Spending::UsedUp,
+        None => Spending::WithinLimit,
     }
 }
 
@@ -119,35 +189,15 @@ fn not_spoken_of(rule: &Rule) -> String {
     format!("none of the required capabilities is {listed}")
 }
 
-fn matched_in_words(rule: &Rule, capabilities: &[Capability], decided: bool) -> String {
-    let listed = texts(capabilities.iter().map(Capability::as_str));
-    let does = match rule.effect {
-        Effect::Deny => format!("denies {listed}"),
-        Effect::Allow => format!("allows {listed}"),
-        Effect::Escalate => {
-            let reviewer = rule.reviewer.as_deref().unwrap_or("a reviewer");
-            format!("has {reviewer} decide on {listed}")
-        }
-        Effect::Degrade => {
-            let left = texts(capabilities.iter().filter(|one| rule.leaves(one)).map(Capability::as_str));
-            let left = if left.is_empty() { "nothing".to_owned() } else { left };
-            format!("leaves {left} of {listed}")
-        }
-    };
-    let outranked =
-        if decided { "" } else { ", but does not count: a stronger rule decides, or no document names the capability" };
-    format!("every clause holds: {does}{outranked}")
-}
-
-/// What a rule does whose limit is used up.
-fn spent_in_words(rule: &Rule, capabilities: &[Capability]) -> String {
+/// What a rule does past its limit.
+fn past_limit_in_words(rule: &Rule, how: &str, capabilities: &[Capability]) -> String {
     let listed = texts(capabilities.iter().map(Capability::as_str));
     let limit = rule.limit.as_ref().map(ToString::to_string).unwrap_or_default();
     let does = match rule.limit.as_ref().and_then(|limit| limit.over.reviewer()) {
         Some(reviewer) => format!("has {reviewer} decide on"),
         None => "denies".to_owned(),
     };
-    format!("every clause holds, but the limit ({limit}) is used up: {does} {listed}")
+    format!("every clause holds, but the limit ({limit}) {how}: {does} {listed}")
 }
 
 fn name(clause: Clause<'_>) -> String {

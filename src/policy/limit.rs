@@ -218,6 +218,23 @@ impl Limit {
         }
     }
 
+    /// Why a request cannot be counted, in words; none when it can.
+    pub(super) fn uncounted(&self, rule: &Rule, request: &PolicyRequest<'_>) -> Option<String> {
+        if let Measure::Sum { key, .. } = &self.measure {
+            match request.intent.context.get(&**key) {
+                None | Some(serde_json::Value::Null) => {
+                    return Some(format!("the request names no amount, for context.{key} is absent"));
+                }
+                Some(value) if value.as_f64().and_then(millionths).is_none() => {
+                    return Some(format!("context.{key} is no amount that can be counted"));
+                }
+                Some(_) => {}
+            }
+        }
+        let is_of_no_group = self.charges(rule, request).0.is_empty();
+        is_of_no_group.then(|| "the agent is in no group that is counted".to_owned())
+    }
+
     /// One text for one meaning.
     pub(super) fn canonical(&self) -> String {
         let over = match &self.over {

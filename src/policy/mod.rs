@@ -8,9 +8,9 @@
 //!
 //! On the way in: `tree` (TOML and JSON as one located tree, `place`), `document`
 //! and `clauses` (the schema), `value` (constraints), `nearest` (what was meant),
-//! `check` (what only the whole set shows), `canonical` (the digest). On the way
+//! `check` (what only the whole set shows, by `cover`), `canonical` (the digest). On the way
 //! of a decision: `rule`, `pattern`, `index` and `numbers` (which rules to look at), `evaluate`,
-//! `reasoning`, and `explain`. `set` is the door to both. `cases` holds tests against a set.
+//! `reasoning`, and `explain` (`naming`: what documents are called). `set` is the door to both. `cases` holds tests against a set.
 
 mod canonical;
 mod cases;
@@ -18,6 +18,7 @@ mod check;
 mod clauses;
 mod condition;
 mod conditions;
+mod cover;
 mod document;
 mod evaluate;
 mod examples;
@@ -25,6 +26,7 @@ mod explain;
 mod file;
 mod index;
 mod limit;
+mod naming;
 mod nearest;
 mod numbers;
 mod pattern;

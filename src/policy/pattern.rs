@@ -40,9 +40,19 @@ impl Glob {
         self.0.rfind(['*', '?']).and_then(|start| self.0.get(start + 1..)).unwrap_or(&self.0)
     }
 
-    /// Whether the whole text matches: at worst the product of both lengths, for
-    /// only the last `*` is ever tried again.
+    /// Whether the whole text matches.
     pub(super) fn matches(&self, text: &str) -> bool {
+        self.fits(text, |wanted, found| wanted == '?' || wanted == found)
+    }
+
+    /// Whether whatever the other matches is seen to be matched here too: a `*` of it only by a `*`, a `?` by either.
+    pub(super) fn covers(&self, other: &Self) -> bool {
+        self.fits(&other.0, |wanted, found| wanted == found || wanted == '?' && found != '*')
+    }
+
+    /// Whether the whole text fits, one character each by `is_fit`: at worst the product of both lengths, for
+    /// only the last `*` is ever tried again.
+    fn fits(&self, text: &str, is_fit: impl Fn(char, char) -> bool) -> bool {
         let (mut pattern, mut rest) = (self.0.chars(), text.chars());
         let mut retry: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
         loop {
@@ -59,7 +69,7 @@ impl Glob {
                 None if rest.as_str().is_empty() => return true,
                 Some(wanted) => {
                     if let Some(found) = rest.next() {
-                        if wanted == '?' || wanted == found {
+                        if is_fit(wanted, found) {
                             pattern = ahead;
                             continue;
                         }
@@ -156,6 +166,15 @@ impl CapabilityPattern {
         half(&self.resource, &other.resource) && half(&self.operation, &other.operation)
     }
 
+    /// The pattern of what matches both; none when nothing does.
+    pub(super) fn both(&self, other: &Self) -> Option<Self> {
+        let half = |a: &Option<Box<str>>, b: &Option<Box<str>>| a.clone().or_else(|| b.clone());
+        self.meets(other).then(|| Self {
+            resource: half(&self.resource, &other.resource),
+            operation: half(&self.operation, &other.operation),
+        })
+    }
+
     /// Whether some capability matches both.
     pub(super) fn meets(&self, other: &Self) -> bool {
         let half = |a: &Option<Box<str>>, b: &Option<Box<str>>| a.is_none() || b.is_none() || a == b;
@@ -198,6 +217,21 @@ mod tests {
     }
 
     #[test]
+    fn a_glob_covers_what_is_seen_to_lie_within_it() {
+        for (wide, narrow, expected) in [
+            ("*", "a*", true),
+            ("a*", "ab*c", true),
+            ("a?c", "abc", true),
+            ("a?", "a*", false),
+            ("?*", "a*", true),
+            ("ab*", "a*", false),
+            ("*_user", "delete_*_user", true),
+        ] {
+            assert_eq!(Glob::new(wide).covers(&Glob::new(narrow)), expected, "{wide} over {narrow}");
+        }
+    }
+
+    #[test]
     fn a_hostile_glob_ends_soon() {
         let glob = Glob::new(&"a*".repeat(64));
         assert!(!glob.matches(&format!("{}b", "a".repeat(20).repeat(3))));
@@ -221,6 +255,13 @@ mod tests {
         fn the_fast_glob_agrees_with_the_obvious_one(pattern in "[ab*?]{0,8}", text in "[ab]{0,10}") {
             let (p, t): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
             prop_assert_eq!(Glob::new(&pattern).matches(&text), slow(&p, &t));
+        }
+
+        #[test]
+        fn a_glob_that_covers_another_matches_all_that_it_matches(wide in "[ab*?]{0,5}", narrow in "[ab*?]{0,5}", text in "[ab]{0,6}") {
+            let (wide, narrow) = (Glob::new(&wide), Glob::new(&narrow));
+            prop_assert!(!wide.covers(&narrow) || !narrow.matches(&text) || wide.matches(&text));
+            prop_assert!(wide.covers(&wide));
         }
     }
 }

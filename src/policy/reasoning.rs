@@ -3,34 +3,41 @@
 
 use super::evaluate::{Engine, Findings, FirstRules, Standing};
 use super::limit::{Decimal, LimitUse};
+use super::naming::DocumentNames;
 use super::request::PolicyRequest;
 use super::rule::Rule;
 use crate::model::{Capability, Decision};
 
 /// Each rule as it is cited: `"id" at policies.toml:12 (reason)`, written once at load.
 #[derive(Debug)]
-pub(super) struct Citations(Vec<Box<str>>);
+pub(super) struct Citations {
+    rules: Vec<Box<str>>,
+    documents: DocumentNames,
+}
 
 impl Citations {
-    /// The rules of some documents, each by the name of its document.
-    pub(super) fn of(rules: &[Rule], documents: &[&str]) -> Self {
-        let cite = |rule: &Rule| citation(rule, documents.get(rule.layer).copied().unwrap_or_default());
-        Self(rules.iter().map(cite).collect())
+    /// The rules of some documents, whose sources have these names.
+    pub(super) fn of(rules: &[Rule], sources: &[&str]) -> Self {
+        let documents = DocumentNames::of(sources);
+        Self { rules: rules.iter().map(|rule| citation(rule, &documents)).collect(), documents }
+    }
+
+    /// What the document of a rule is called, unless its line says all.
+    pub(super) fn document(&self, rule: &Rule) -> Option<&str> {
+        self.documents.get(rule.layer)
     }
 
     /// Cites the first of some rules, and says how many more there are.
     pub(super) fn list(&self, first: &[u32], total: usize) -> String {
-        let named = first.iter().filter_map(|rule| self.0.get(*rule as usize)).map(|citation| &**citation);
+        let named = first.iter().filter_map(|rule| self.rules.get(*rule as usize)).map(|citation| &**citation);
         let mut line = String::from(if total == 1 { "rule " } else { "rules " });
         list(&mut line, named, total, MAX_NAMED);
         line
     }
 }
 
-fn citation(rule: &Rule, document: &str) -> Box<str> {
-    // A text that came without a file has no name that would help to find it.
-    let is_file = [".toml", ".json"].iter().any(|ending| document.ends_with(ending));
-    let place = if is_file { format!("{document}:{}", rule.line) } else { format!("line {}", rule.line) };
+fn citation(rule: &Rule, documents: &DocumentNames) -> Box<str> {
+    let place = documents.place(rule);
     // A closing full stop would stand before the bracket's own end.
     match rule.reason.as_deref().map(|reason| reason.trim().trim_end_matches('.')) {
         Some(reason) => format!("{:?} at {place} ({reason})", rule.id).into(),
@@ -124,7 +131,9 @@ impl Writer<'_> {
             let terms = rule.and_then(|rule| rule.limit.as_ref()).map(ToString::to_string).unwrap_or_default();
             let told = match (limit.amount, limit.frees_at) {
                 (None, _) => {
-                    format!(" The limit of rule {:?} ({terms}) needs an amount that can be counted.", limit.rule)
+                    let why = rule.and_then(|rule| rule.limit.as_ref()?.uncounted(rule, self.request));
+                    let why = why.unwrap_or_else(|| "the request names no amount".to_owned());
+                    format!(" The limit of rule {:?} ({terms}) cannot be counted: {why}.", limit.rule)
                 }
                 (Some(_), None) => {
                     format!(" This is more than the limit of rule {:?} ({terms}) ever leaves.", limit.rule)

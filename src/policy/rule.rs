@@ -275,6 +275,12 @@ impl Levels {
         self.0 & tier_bit(tier) != 0
     }
 
+    /// The same at one tier alone; none when it does not name it.
+    pub(super) fn at_tier(self, tier: Tier) -> Option<Self> {
+        let others = Tier::ALL.iter().filter(|other| **other != tier).fold(0, |all, other| all | tier_bit(*other));
+        self.has_tier(tier).then_some(Self(self.0 & !others))
+    }
+
     /// Whether a request of this class, if it has one that is known, is meant.
     pub(super) const fn has_class(self, class: Option<Classification>) -> bool {
         self.0 & class_bit(class) != 0

@@ -14,6 +14,7 @@ use super::evaluate::Engine;
 use super::explain::RuleTrace;
 use super::file::File;
 use super::limit::{Meter, Unused};
+use super::naming::DocumentNames;
 use super::pattern::CapabilityPattern;
 use super::request::PolicyRequest;
 use super::rule::Rule;
@@ -72,6 +73,8 @@ struct Inner {
     sources: Vec<Source>,
     warnings: Vec<Problem>,
     grants_something: bool,
+    /// Whether some rule looks at the environment.
+    names_environments: bool,
     engine: Engine,
 }
 
@@ -158,22 +161,29 @@ impl PolicySet {
             };
             layers.add(document, problems);
         }
-        let Layers { names, vocabularies, rules, delegates, mut warnings } = layers;
-        let doubles = check::ids_across_layers(&rules);
+        let Layers { names, vocabularies, rules, delegates, warnings } = layers;
+        let documents: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
+        let called = DocumentNames::of(&documents);
+        let doubles = check::ids_across_layers(&rules, &called);
         if !doubles.is_empty() {
             return Err(refusal(&names.join(" + "), doubles));
         }
         if sources.is_empty() {
             return Err(Error::Policy { message: "no policy set was given".to_owned(), problems: Vec::new() });
         }
-        warnings.extend(check::idle_grants(&rules, &delegates));
-        warnings.extend(check::warnings_of_all(&rules.iter().collect::<Vec<_>>()));
-        warnings.sort_by_key(|warning| (warning.line, warning.column));
+        let mut warnings = in_document_order(warnings, &called);
+        if sources.len() > 1 {
+            warnings.extend(check::idle_grants(&rules, &delegates, &called));
+            warnings.extend(check::covered_across(&rules, &called));
+        }
+        // What is said of all rules comes first.
+        warnings.splice(0..0, check::warnings_of_all(&rules.iter().collect::<Vec<_>>()));
         let grants_something = check::grants_something(&rules, &delegates);
+        let names_environments = rules.iter().any(|rule| !rule.matches.environment.is_empty());
         let digest = canonical::digest(&vocabularies, &delegates, &rules);
-        let documents: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
         let engine = Engine::new(rules, vocabularies, delegates, &documents);
-        Ok(Self(Arc::new(Inner { name: names.join(" + "), digest, sources, warnings, grants_something, engine })))
+        let name = names.join(" + ");
+        Ok(Self(Arc::new(Inner { name, digest, sources, warnings, grants_something, names_environments, engine })))
     }
 
     /// Loads a set from a file, its format told by the extension: `.toml` or `.json`.
@@ -262,8 +272,13 @@ impl PolicySet {
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] when a condition fails and the verdict hangs on it.
+    /// [`Error::Policy`] when a condition fails and the verdict hangs on it;
+    /// [`Error::InvalidIntent`] when a rule names environments and the context's is no string.
     pub fn evaluate(&self, request: &PolicyRequest<'_>) -> Result<PolicyVerdict, Error> {
+        // A governor has checked the intent; here nobody has.
+        if self.0.names_environments {
+            request.intent.check_environment()?;
+        }
         self.evaluate_with(request, &mut Unused)
     }
 
@@ -304,7 +319,8 @@ struct Layers {
     vocabularies: Vec<Vocabulary>,
     rules: Vec<Rule>,
     delegates: Vec<Vec<CapabilityPattern>>,
-    warnings: Vec<Problem>,
+    /// Each document's.
+    warnings: Vec<Vec<Problem>>,
 }
 
 impl Layers {
@@ -316,7 +332,7 @@ impl Layers {
         self.vocabularies.push(vocabulary);
         self.rules.extend(document.rules.into_iter().map(|located| Rule { layer, ..located.rule }));
         self.delegates.push(document.delegates);
-        self.warnings.extend(warnings);
+        self.warnings.push(warnings);
     }
 }
 
@@ -352,6 +368,16 @@ impl Reading {
         problems.sort_by_key(|problem| (problem.line, problem.column));
         Self { document, problems }
     }
+}
+
+/// The warnings of all documents, each with its document's name where there are several.
+fn in_document_order(warnings: Vec<Vec<Problem>>, called: &DocumentNames) -> Vec<Problem> {
+    let is_alone = warnings.len() == 1;
+    let named = |(layer, warnings): (usize, Vec<Problem>)| {
+        let name = called.get(layer).filter(|_| !is_alone).map(|name| format!("{name}: ")).unwrap_or_default();
+        warnings.into_iter().map(move |warning| Problem { message: format!("{name}{}", warning.message), ..warning })
+    };
+    warnings.into_iter().enumerate().flat_map(named).collect()
 }
 
 fn has_errors(problems: &[Problem]) -> bool {

@@ -217,3 +217,101 @@ fn globs_are_found_by_starts_and_ends_of_more_than_one_byte() {
         assert_eq!(decide(&policies, &asked).decision, expected, "{agent}");
     }
 }
+
+#[test]
+fn what_cannot_be_compared_does_not_shake_off_constraints() {
+    let only_few = "id = \"few\"\neffect = \"degrade\"\nto = [\"email:read\"]\nmatch.context = [{ key = \"target\", matches = \"x\" }]\nconstraints.maxRecords = 5";
+    let policies = toml(&[READ, only_few]);
+    for target in [json!("x"), json!({ "to": "x" }), json!(["y", "x"]), json!(null)] {
+        let asked = intent("read_email", &["email:read"]).with_context("target", target.clone());
+        assert_eq!(decide(&policies, &asked).constraints.get("maxRecords"), Some(&json!(5)), "{target}");
+    }
+    let alone = intent("read_email", &["email:read"]).with_context("target", json!({ "to": "x" }));
+    assert_eq!(decide(&toml(&[only_few]), &alone).decision, Decision::Deny, "it grants nothing by itself");
+}
+
+#[test]
+fn an_approval_keeps_to_constraints_of_rules_that_grant_nothing_by_themselves() {
+    let base = PolicySet::from_toml(&format!("name = \"base\"\n[[rule]]\n{MONEY}")).unwrap();
+    let team = "name = \"team\"\n[[rule]]\nid = \"small\"\neffect = \"allow\"\nmatch.capabilities = [\"payment:*\"]\nconstraints.maxAmount = 50";
+    let both = PolicySet::layered(&[base, PolicySet::from_toml(team).unwrap()]).unwrap();
+    let verdict = decide(&both, &intent("do_it", &["payment:transfer"]));
+    assert_eq!(verdict.on_approval.unwrap().constraints.get("maxAmount"), Some(&json!(50)));
+}
+
+#[test]
+fn an_environment_that_is_no_word_slips_past_no_rule() {
+    let policies = toml(&[READ, "id = \"prod\"\neffect = \"deny\"\nmatch.environment = [\"production\"]"]);
+    for environment in [json!(["production"]), json!({ "name": "production" }), json!(true), json!(1)] {
+        let asked = intent("read_email", &["email:read"]).with_context("environment", environment.clone());
+        let error = policies.evaluate(&request(&asked, Tier::T3, RiskLevel::Low)).unwrap_err();
+        assert_eq!(error.code(), "INVALID_INTENT", "{environment}");
+        assert!(error.to_string().contains("environment: expected a string, for example production"), "{error}");
+    }
+    let absent = intent("read_email", &["email:read"]).with_context("environment", json!(null));
+    assert_eq!(decide(&policies, &absent).decision, Decision::Allow, "null is absent");
+}
+
+#[test]
+fn an_allow_that_nothing_is_left_to_says_so() {
+    let base = "name = \"base\"\ndelegates = [\"web:read\"]\n[[rule]]\nid = \"files\"\neffect = \"allow\"\nmatch.capabilities = [\"file:*\"]";
+    let team = "name = \"team\"\n[[rule]]\nid = \"mail\"\neffect = \"allow\"\nmatch.capabilities = [\"email:*\"]\n[[rule]]\nid = \"all\"\neffect = \"allow\"\nconstraints.maxRecords = 5\n[[rule]]\nid = \"few\"\neffect = \"degrade\"\nto = [\"file:read\"]\nmatch.capabilities = [\"file:read\"]";
+    let set = |text: &str| PolicySet::from_toml(text).unwrap();
+    let both = PolicySet::layered(&[set(base), set(team)]).unwrap();
+    let asked = intent("do_it", &["email:read", "file:read", "web:read"]);
+    let traces = both.traces(&request(&asked, Tier::T3, RiskLevel::Low));
+    let why: Vec<&str> = traces.iter().map(|trace| trace.why.as_str()).collect();
+    assert_eq!(
+        why,
+        [
+            "every clause holds: allows file:read",
+            "every clause holds: grants nothing: an earlier document does not leave email:read to this one",
+            "every clause holds: allows web:read: an earlier document does not leave email:read, file:read to this one; its constraints count",
+            "every clause holds: leaves file:read of file:read, but does not grant all of it by itself: an earlier document does not leave file:read to this one",
+        ]
+    );
+}
+
+#[test]
+fn a_rule_is_named_with_its_document_where_there_are_several() {
+    let rule = |id: &str, effect: &str| format!("name = \"{id}\"\n[[rule]]\nid = \"{id}\"\neffect = \"{effect}\"");
+    let named = |id, effect, name| PolicySet::parse(&rule(id, effect), PolicyFormat::Toml, name).unwrap();
+    let base = named("a", "allow", "mine.toml");
+    for (other, document, place) in [
+        (named("b", "deny", "mine.toml"), "mine.toml (document 2)", "mine.toml (document 2) line 2"),
+        (named("b", "deny", "toml"), "document 2", "document 2 line 2"),
+        (named("b", "deny", "team.json"), "team.json", "team.json:2"),
+    ] {
+        let both = PolicySet::layered(&[base.clone(), other]).unwrap();
+        let asked = intent("do_it", &["email:read"]);
+        assert!(decide(&both, &asked).reasoning.contains(&format!("rule \"b\" at {place}.")), "{place}");
+        let traces = both.traces(&request(&asked, Tier::T3, RiskLevel::Low));
+        assert_eq!(traces[1].document.as_deref(), Some(document));
+    }
+}
+
+#[test]
+fn a_request_that_cannot_be_counted_is_not_called_past_its_limit() {
+    let rule = "id = \"pay\"\neffect = \"allow\"\nlimit = { sum = \"amount\", max = 10, per = \"1h\" }";
+    for (limited, amount, why) in [
+        (rule.to_owned(), json!(null), "cannot be counted: the request names no amount, for context.amount is absent"),
+        (rule.to_owned(), json!(-5), "cannot be counted: context.amount is no amount that can be counted"),
+        (
+            rule.replace("per =", "by = \"group\", per ="),
+            json!(5),
+            "cannot be counted: the agent is in no group that is counted",
+        ),
+        (rule.to_owned(), json!(50), "is used up"),
+    ] {
+        let asked = intent("do_it", &["payment:transfer"]).with_context("amount", amount.clone());
+        let trace = &toml(&[&limited]).traces(&request(&asked, Tier::T3, RiskLevel::Low))[0];
+        assert!(trace.decided && trace.why.contains(why), "{amount}: {}", trace.why);
+        assert!(trace.why.ends_with(": denies payment:transfer"), "{}", trace.why);
+    }
+    let none = decide(&toml(&[rule]), &intent("do_it", &["payment:transfer"]));
+    assert!(
+        none.reasoning.contains("The limit of rule \"pay\" (10 of amount per 1h for each agent) cannot be counted: the request names no amount"),
+        "{}",
+        none.reasoning
+    );
+}

@@ -146,7 +146,7 @@ fn what_probably_was_not_meant_is_warned_of() {
         ),
         (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"degrade\"\nto = [\"email:read\"]\nmatch.capabilities = [\"payment:*\"]",
-            "5:6 warning email:read can never remain, for the rule does not match it (rule \"a\", to)",
+            "5:6 warning this rule leaves nothing of what it matches: name something that it matches, or say deny (rule \"a\", to)",
         ),
     ] {
         assert_eq!(problems(document), [expected], "{document}");
@@ -313,4 +313,173 @@ fn a_rule_that_no_request_can_match_and_a_tier_without_a_grant_are_told() {
             "this rule can never match: what it names is more sensitive than its classification (rule \"n\")",
         ]
     );
+}
+
+const ANYTHING: &str = "id = \"rest\"\neffect = \"allow\"\nmatch.capabilities = [\"web:read\"]";
+
+/// What is warned of two rules, whose ids are `one` and `two`.
+fn of_two(one: &str, two: &str) -> Vec<String> {
+    warnings(&[&format!("id = \"one\"\n{one}"), &format!("id = \"two\"\n{two}"), ANYTHING])
+}
+
+#[test]
+fn a_deny_covers_whatever_lies_within_its_lists() {
+    for (deny, allow, is_covered) in [
+        ("agents = [\"a\", \"b\"]", "agents = [\"b\"]", true),
+        ("agents = [\"a\"]", "agents = [\"a\", \"b\"]", false),
+        ("agents = [\"*\"]", "groups = [\"g\"]", true),
+        ("actions = [\"*\"]", "risk = { max = \"LOW\" }", true),
+        ("agents = [\"bot-*\"]", "agents = [\"bot-1\", \"bot-eu-*\"]", true),
+        ("agents = [\"bot-?\"]", "agents = [\"bot-*\"]", false),
+        ("groups = [\"g\"]", "groups = [\"g\"], tiers = { min = \"T3\" }", true),
+        ("groups = [\"g\"]", "labels = [\"g\"]", false),
+        // An agent may have no label at all.
+        ("labels = [\"*\"]", "agents = [\"a\"]", false),
+        ("labels = [\"*\"]", "labels = [\"x\"]", true),
+        ("actions = [\"send\", \"mail\"]", "actions = [\"mail\"], agents = [\"a\"]", true),
+        ("environment = [\"test\", \"prod\"]", "environment = [\"prod\"]", true),
+        ("environment = [\"prod\"]", "agents = [\"a\"]", false),
+        ("classification = [\"RESTRICTED\"]", "classification = [\"RESTRICTED\"], agents = [\"a\"]", true),
+        ("classification = [\"RESTRICTED\"]", "agents = [\"a\"]", false),
+        ("context = [{ key = \"k\", matches = \"x\" }]", "context = [{ key = \"k\", matches = \"x\" }]", true),
+        ("context = [{ key = \"k\", matches = \"x\" }]", "context = [{ key = \"k\", matches = \"xy\" }]", false),
+        ("capabilities = [\"file:*\", \"web:*\"]", "capabilities = [\"file:read\", \"web:read\"]", true),
+        ("capabilities = [\"file:*\"]", "capabilities = [\"file:read\", \"web:read\"]", false),
+    ] {
+        let capabilities = if deny.contains("capabilities") { "" } else { ", capabilities = [\"file:read\"]" };
+        let deny = format!("effect = \"deny\"\nmatch = {{ {deny}{capabilities} }}");
+        let allow = format!("effect = \"allow\"\nmatch = {{ {allow}{capabilities} }}");
+        let found = of_two(&deny, &allow);
+        let told =
+            found.iter().any(|message| message.starts_with("this allow never grants anything: the deny \"one\""));
+        assert_eq!(told, is_covered, "{deny} over {allow}: {found:?}");
+        // A condition may let the deny pass.
+        let conditional = of_two(&format!("{deny}\nwhen = \"trust.score < 10\""), &allow);
+        assert!(!conditional.iter().any(|message| message.contains("never grants")), "{conditional:?}");
+    }
+}
+
+#[test]
+fn a_condition_that_never_holds_grants_nothing() {
+    for condition in ["when = '1 == 2'", "when = 'false'", "unless = 'true'"] {
+        let text = format!("name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\n{condition}");
+        assert!(problems(&text)[0].contains("whatever is asked; the rule never matches (rule \"a\","), "{text}");
+        assert!(!PolicySet::from_toml(&text).unwrap().grants_something(), "{condition}");
+        // And it covers nothing.
+        let never = of_two(&format!("effect = \"deny\"\n{condition}"), "effect = \"allow\"");
+        assert!(!never.iter().any(|message| message.contains("covers it")), "{never:?}");
+    }
+    let always = of_two("effect = \"deny\"\nwhen = 'true'", "effect = \"allow\"");
+    assert!(always.iter().any(|message| message.contains("the deny \"one\" on line 2 covers it")), "{always:?}");
+}
+
+#[test]
+fn a_degrade_that_leaves_nothing_is_told() {
+    let degrade = "effect = \"degrade\"\nto = [\"payment:read\", \"file:read\"]\nmatch.capabilities = [\"payment:*\"]";
+    let deny =
+        "effect = \"deny\"\nmatch.capabilities = [\"*:read\"]\nmatch.agents = [\"*\"]\nmatch.risk = { min = \"LOW\" }";
+    assert_eq!(
+        of_two(degrade, deny)[..2],
+        [
+            "this degrade leaves nothing: the deny \"two\" on line 7 covers what remains (rule \"one\")",
+            "file:read can never remain, for the rule does not match it (rule \"one\", to)",
+        ]
+    );
+    let none = degrade.replace("\"payment:read\", ", "");
+    let text = format!("name = \"t\"\n[[rule]]\nid = \"one\"\n{none}");
+    assert!(problems(&text)[0].contains("this rule leaves nothing of what it matches"));
+    assert!(!PolicySet::from_toml(&text).unwrap().grants_something());
+}
+
+#[test]
+fn a_tier_that_denies_close_is_told() {
+    let allow = "effect = \"allow\"\nmatch = { capabilities = [\"web:*\", \"file:read\"] }";
+    let deny = "effect = \"deny\"\nmatch.tiers = { max = \"T1\" }";
+    assert_eq!(
+        of_two(allow, deny),
+        [
+            "denies cover all that rules grant to agents at T0, T1, or ask a person for",
+            "this rule says nothing that \"one\" on line 2 does not say (rule \"rest\")"
+        ]
+    );
+    let in_part = of_two(allow, &format!("{deny}\nmatch.capabilities = [\"web:*\"]"));
+    assert!(!in_part.iter().any(|message| message.contains("denies cover")), "{in_part:?}");
+}
+
+#[test]
+fn an_allow_that_always_asks_is_told() {
+    let asks = "effect = \"escalate\"\nreviewer = \"lead\"\nmatch.capabilities = [\"payment:*\"]";
+    let allow = "effect = \"allow\"\nmatch = { agents = [\"a\"], capabilities = [\"payment:transfer\"] }";
+    assert_eq!(
+        of_two(asks, allow),
+        ["this allow never grants without a person: the escalate \"one\" on line 2 covers it (rule \"two\")"]
+    );
+    // These are what an approval is bound to.
+    assert_eq!(of_two(asks, &format!("{allow}\nconstraints.maxAmount = 5")), Vec::<String>::new());
+}
+
+#[test]
+fn a_rule_below_the_risk_of_what_it_names_is_told() {
+    for (capability, most, least) in [
+        ("payment:transfer", "LOW", Some("MEDIUM")),
+        ("account:delete", "MEDIUM", Some("HIGH")),
+        ("*:transfer", "LOW", Some("MEDIUM")),
+        ("health:*", "LOW", Some("MEDIUM")),
+        ("payment:transfer", "MEDIUM", None),
+        ("credential:read", "LOW", None),
+        ("*:delete", "LOW", None),
+        ("*:*", "LOW", None),
+    ] {
+        let allow = format!(
+            "effect = \"allow\"\nmatch = {{ capabilities = [\"{capability}\"], risk = {{ max = \"{most}\" }} }}"
+        );
+        let expected: Vec<String> = least
+            .map(|least| format!("this rule can never match but where a tool's risk is overridden: what it names is {least} at least, its risk ends at {most} (rule \"one\")"))
+            .into_iter()
+            .collect();
+        let found = of_two(&allow, "effect = \"deny\"\nmatch.capabilities = [\"web:send\"]");
+        let found: Vec<String> = found.into_iter().filter(|message| message.contains("never match")).collect();
+        assert_eq!(found, expected, "{capability} at {most}");
+    }
+}
+
+#[test]
+fn a_rule_with_words_of_its_own_says_something() {
+    let wide = "effect = \"deny\"\nreason = \"Closed.\"\nmatch.capabilities = [\"file:*\"]";
+    let narrow = "effect = \"deny\"\nmatch.capabilities = [\"file:read\"]";
+    for own in ["reason = \"Read the wiki.\"", "severity = \"CRITICAL\""] {
+        assert_eq!(of_two(wide, &format!("{own}\n{narrow}")), Vec::<String>::new(), "{own}");
+    }
+    let idle = "this rule says nothing that \"one\" on line 2 does not say (rule \"two\")";
+    for same in ["", "reason = \"Closed.\"\n"] {
+        assert_eq!(of_two(wide, &format!("{same}{narrow}")), [idle]);
+    }
+    // Of twins the one with words of its own is kept.
+    let twin = "effect = \"deny\"\nmatch.capabilities = [\"file:*\"]";
+    assert_eq!(of_two(twin, wide), ["this rule says nothing that \"two\" on line 6 does not say (rule \"one\")"]);
+    let (first, second) = (
+        "effect = \"allow\"\nreason = \"Ours.\"\nmatch.capabilities = [\"file:read\"]",
+        "effect = \"allow\"\nmatch.capabilities = [\"file:*\"]",
+    );
+    assert_eq!(of_two(first, second), Vec::<String>::new());
+}
+
+#[test]
+fn warnings_of_layers_name_their_document() {
+    let set = |text: &str, name: &str| PolicySet::parse(text, PolicyFormat::Toml, name).unwrap();
+    let base = "name = \"base\"\n[[rule]]\nid = \"all\"\neffect = \"allow\"\n[[rule]]\nid = \"files\"\neffect = \"allow\"\nmatch.capabilities = [\"file:read\"]";
+    let team = "name = \"team\"\n[[rule]]\nid = \"no-files\"\neffect = \"deny\"\nmatch.capabilities = [\"file:*\"]\n[[rule]]\nid = \"web\"\neffect = \"allow\"\nmatch.capabilities = [\"web:read\"]";
+    let both = PolicySet::layered(&[set(base, "p.toml"), set(team, "p.toml")]).unwrap();
+    let told: Vec<&str> = both.warnings().iter().map(|warning| warning.message.as_str()).collect();
+    assert_eq!(
+        told,
+        [
+            "p.toml (document 1): this rule says nothing that \"all\" on line 2 does not say (rule \"files\")",
+            "the allow \"web\" at p.toml (document 2) line 6 grants nothing by itself: an earlier document does not name its capabilities under delegates",
+            "the allow \"files\" at p.toml (document 1) line 5 never grants anything: the deny \"no-files\" at p.toml (document 2) line 2 covers it",
+        ]
+    );
+    let error = PolicySet::layered(&[set(base, "toml"), set(base, "toml")]).unwrap_err();
+    let expected = "the rule at document 2 line 2 has the id \"all\", which the rule at document 1 line 2 has too";
+    assert!(error.to_string().contains(expected), "{error}");
 }

@@ -110,11 +110,10 @@ fn fate(document: &Value, rules: &[Value], request: &PolicyRequest<'_>, capabili
     if !withholding.is_empty() {
         return (Fate::Withheld, withholding);
     }
-    // What a degrading rule leaves it grants, and so it reads the context as an allow does.
+    // A degrading rule grants what it leaves only where it reads the context as an allow does; it constrains all the same.
     let grants = |rule: &usize| matches("allow", &rules[*rule]["match"], request, capability);
-    let leaving: Vec<usize> = leaving.into_iter().filter(grants).collect();
     let granting = [leaving, matching("allow")].concat();
-    if granting.is_empty() { (Fate::Unmatched, vec![]) } else { (Fate::Granted, granting) }
+    if granting.iter().any(grants) { (Fate::Granted, granting) } else { (Fate::Unmatched, vec![]) }
 }
 
 fn matches(effect: &str, clauses: &Value, request: &PolicyRequest<'_>, capability: &Capability) -> bool {
