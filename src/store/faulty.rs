@@ -67,6 +67,10 @@ impl<F: Files + ?Sized> Files for Arc<F> {
         (**self).rename(from, to)
     }
 
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        (**self).remove(path)
+    }
+
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         (**self).sync_dir(path)
     }
@@ -93,6 +97,11 @@ impl<F: Files> Files for FaultyFiles<F> {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.plan.step()?;
         self.inner.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.plan.step()?;
+        self.inner.remove(path)
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {

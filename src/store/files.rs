@@ -26,6 +26,8 @@ pub(crate) trait Files: Send + Sync {
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
     /// Puts a file in another's place, atomically.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Takes a file away.
+    fn remove(&self, path: &Path) -> io::Result<()>;
     /// Makes names in a folder last.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 }
@@ -93,6 +95,10 @@ impl Files for RealFiles {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(self.root.join(from), self.root.join(to))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(self.root.join(path))
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {

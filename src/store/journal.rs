@@ -1,4 +1,4 @@
-//! The segments together: append in one order, read by sequence, seal.
+//! The segments together: append in one order, read by sequence, have full ones sealed.
 
 use std::io;
 use std::path::Path;
@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::files::{Files, OpenMode, StoreFile};
 use super::frame::{self, FrameDraft};
 use super::head::{FORMAT, Head};
+use super::sealer::{Sealer, Sealing};
 use super::segment::{self, Offsets, Segment, SegmentHeader, StoreId};
 use super::walk::{Visitor, Walk};
 use crate::model::{Breakage, BrokenKind, Digest, Sequence};
@@ -45,11 +46,40 @@ pub(crate) struct Journal {
     durable: u64,
     buffer: Vec<u8>,
     sizes: Vec<usize>,
+    segment_bytes: u64,
+    sealer: Sealer,
+    /// Nothing can be added to the active segment: it is sealed.
+    is_full: bool,
+}
+
+/// Where a journal that is opened goes on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    /// Behind the last entry.
+    pub(crate) at: Position,
+    /// How far the active segment's file reaches.
+    pub(crate) allocated: u64,
+    /// The active segment is sealed: the next entry begins another.
+    pub(crate) is_full: bool,
+}
+
+/// How a journal is kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct JournalOptions {
+    /// Size in bytes at which a segment is full.
+    pub(crate) segment_bytes: u64,
+    pub(crate) sealing: Sealing,
+}
+
+impl Default for JournalOptions {
+    fn default() -> Self {
+        Self { segment_bytes: SEGMENT_BYTES, sealing: Sealing::Behind }
+    }
 }
 
 impl Journal {
     /// Makes an empty journal.
-    pub(crate) fn create(files: Arc<dyn Files>, store: StoreId) -> io::Result<Self> {
+    pub(crate) fn create(files: Arc<dyn Files>, store: StoreId, options: JournalOptions) -> io::Result<Self> {
         files.create_dir(Path::new(segment::FOLDER))?;
         let start = Position { entries: 0, link: Digest::ZERO };
         let active = Arc::new(new_segment(
@@ -58,7 +88,8 @@ impl Journal {
         )?);
         files.sync_dir(Path::new(""))?;
         let reader = Reader::new(vec![Arc::clone(&active)]);
-        Ok(Self::resume(files, reader, store, active, start, segment::HEADER_BYTES as u64))
+        let place = Place { at: start, allocated: segment::HEADER_BYTES as u64, is_full: false };
+        Ok(Self::resume(files, reader, store, active, place, options))
     }
 
     /// Goes on behind the last entry of `active`.
@@ -67,10 +98,12 @@ impl Journal {
         reader: Reader,
         store: StoreId,
         active: Arc<Segment>,
-        at: Position,
-        allocated: u64,
+        place: Place,
+        options: JournalOptions,
     ) -> Self {
         let end = active.end();
+        let Place { at, allocated, is_full } = place;
+        let sealer = Sealer::new(Arc::clone(&files), reader.clone(), options.sealing);
         Self {
             files,
             reader,
@@ -83,7 +116,15 @@ impl Journal {
             durable: at.entries,
             buffer: Vec::new(),
             sizes: Vec::new(),
+            segment_bytes: options.segment_bytes,
+            sealer,
+            is_full,
         }
+    }
+
+    /// Has a full segment sealed that was left when the journal was opened.
+    pub(crate) fn seal(&self, full: Arc<Segment>) {
+        self.sealer.take(full);
     }
 
     /// The reading end; any number of clones.
@@ -120,7 +161,7 @@ impl Journal {
             return Ok(());
         }
         let size = self.buffer.len() as u64;
-        if self.end + size > SEGMENT_BYTES && self.active.count() > 0 {
+        if (self.end + size > self.segment_bytes && self.active.count() > 0) || self.is_full {
             self.roll()?;
         }
         self.make_room(size)?;
@@ -153,7 +194,9 @@ impl Journal {
     pub(crate) fn close(&mut self) -> io::Result<()> {
         self.write()?;
         self.trim()?;
-        self.note_head()
+        self.note_head()?;
+        self.sealer.stop();
+        Ok(())
     }
 
     /// Seals the active segment and starts the next.
@@ -168,7 +211,11 @@ impl Journal {
         };
         let next = Arc::new(new_segment(&*self.files, header)?);
         self.reader.push(Arc::clone(&next));
-        self.active = next;
+        let full = std::mem::replace(&mut self.active, next);
+        if !self.is_full {
+            self.sealer.take(full);
+        }
+        self.is_full = false;
         self.end = segment::HEADER_BYTES as u64;
         self.allocated = self.end;
         Ok(())
@@ -266,6 +313,14 @@ impl Reader {
         Ok(walk.breakage().cloned())
     }
 
+    /// Puts a segment in the place of the one that holds the same.
+    pub(super) fn replace(&self, segment: Segment) {
+        let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = segments.iter_mut().find(|known| known.header.number == segment.header.number) {
+            *place = Arc::new(segment);
+        }
+    }
+
     fn push(&self, segment: Arc<Segment>) {
         self.segments.write().unwrap_or_else(PoisonError::into_inner).push(segment);
     }
@@ -279,7 +334,7 @@ fn new_segment(files: &dyn Files, header: SegmentHeader) -> io::Result<Segment> 
     Ok(Segment::new(header, file, Offsets::new()))
 }
 
-/// Size at which a segment is sealed. Small enough to be read whole, large
+/// Size at which a segment is full. Small enough to be read whole, large
 /// enough that ten million records are a few hundred files.
 const SEGMENT_BYTES: u64 = 32 << 20;
 /// Zeros ahead: as much again as there is, between these two.

@@ -63,6 +63,10 @@ impl Files for MemoryFiles {
         Ok(())
     }
 
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.table().remove(path).map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
     fn sync_dir(&self, _: &Path) -> io::Result<()> {
         Ok(())
     }

@@ -30,6 +30,7 @@ mod lock;
 mod memory;
 mod recovery;
 mod sealed;
+mod sealer;
 mod segment;
 mod view;
 mod walk;
@@ -37,7 +38,7 @@ mod walk;
 pub(crate) use files::{Files, RealFiles};
 pub(crate) use frame::{Frame, FrameDraft, Kind};
 pub(crate) use head::FORMAT;
-pub(crate) use journal::{Journal, Position, Reader, Staged};
+pub(crate) use journal::{Journal, JournalOptions, Position, Reader, Staged};
 pub(crate) use lock::{FolderLock, LockError};
 pub(crate) use memory::MemoryFiles;
 pub(crate) use recovery::{OpenError, VIEW as VIEW_FOLDER, open, refuse_foreign};
@@ -45,5 +46,7 @@ pub(crate) use segment::{FOLDER as JOURNAL_FOLDER, StoreId};
 pub(crate) use view::{BlockBatch, Blocks, ViewError, set_aside as set_view_aside};
 pub(crate) use walk::{Finding, Visitor};
 
+#[cfg(test)]
+pub(crate) use {files::OpenMode, sealer::Sealing};
 #[cfg(test)]
 pub(crate) mod faulty;

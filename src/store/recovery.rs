@@ -1,13 +1,15 @@
 //! Opening a journal: making a new one, going on with one that was left, and
 //! telling a torn tail from damage and from missing entries.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::files::{Files, OpenMode, StoreFile};
 use super::head::{self, Head, HeadError};
-use super::journal::{Journal, Position, Reader};
+use super::journal::{Journal, JournalOptions, Place, Position, Reader};
+use super::sealed::{self, SealedFile};
 use super::segment::{self, Segment, SegmentHeader, StoreId};
 use super::walk::{Visitor, Walk};
 use crate::model::{Breakage, BrokenKind, Digest, Recovered, Sequence};
@@ -51,6 +53,7 @@ pub(crate) fn open(
     visitor: &mut dyn Visitor,
     view: Option<(StoreId, u64)>,
     fresh: StoreId,
+    options: JournalOptions,
 ) -> Result<Opened, OpenError> {
     let names = files.list(Path::new("")).map_err(|error| OpenError::Io("list the folder", error))?;
     let (head, head_broken) = match Head::read(&*files) {
@@ -69,19 +72,21 @@ pub(crate) fn open(
             (true, _) => Err(OpenError::JournalGone("a HEAD")),
             (false, Some(VIEW)) => Err(OpenError::JournalGone("a view")),
             (false, Some(name)) => Err(OpenError::NotAStore(name.to_owned())),
-            (false, None) => create(files, fresh),
+            (false, None) => create(files, fresh, options),
         };
     }
 
-    let first_store = segments.iter().find_map(|(_, file)| header_of(&**file)).map(|header| header.store);
+    let first_store = segments.iter().find_map(|source| header_of(&*source.file)).map(|header| header.store);
     let view_entries = view.filter(|(store, _)| Some(*store) == first_store).map_or(0, |(_, entries)| entries);
     let mut walk = Walk::new(visitor, head_entries.max(view_entries), &[head_entries, view_entries]);
     let mut opened = Vec::with_capacity(segments.len());
     let mut torn = false;
     let mut last_bytes = Vec::new();
     let mut expected = 0;
-    let last_number = segments.last().map_or(0, |(number, _)| *number);
-    for (number, file) in segments {
+    let last_number = segments.last().map_or(0, |source| source.number);
+    let is_full = segments.last().is_some_and(|source| source.is_sealed);
+    let mut unsealed = Vec::new();
+    for Source { number, file, is_sealed } in segments {
         for missing in expected..number {
             walk.missing_segment(missing);
         }
@@ -96,7 +101,11 @@ pub(crate) fn open(
             store: first_store.unwrap_or(fresh),
             link: Digest::ZERO,
         });
-        opened.push(Arc::new(Segment::new(header, file, walked.offsets)));
+        let segment = Arc::new(Segment::new(header, file, walked.offsets));
+        if !is_sealed && number != last_number {
+            unsealed.push(Arc::clone(&segment));
+        }
+        opened.push(segment);
     }
     compare_with_head(&mut walk, head.as_ref(), head_broken);
     if walk.entries() < view_entries {
@@ -113,8 +122,12 @@ pub(crate) fn open(
         (None, None) => return Err(OpenError::JournalGone("no readable file")),
         (None, Some(active)) => {
             let recovered = if torn { Some(set_aside(&*files, active, &last_bytes)?) } else { None };
-            let allocated = last_bytes.len() as u64;
-            (Ok(Journal::resume(files, reader.clone(), store, Arc::clone(active), position, allocated)), recovered)
+            let place = Place { at: position, allocated: last_bytes.len() as u64, is_full };
+            let journal = Journal::resume(files, reader.clone(), store, Arc::clone(active), place, options);
+            for full in unsealed {
+                journal.seal(full);
+            }
+            (Ok(journal), recovered)
         }
     };
     Ok(Opened { store, reader, position, journal, recovered, created: false, view_link })
@@ -131,33 +144,48 @@ pub(crate) fn refuse_foreign(files: &dyn Files) -> Result<(), OpenError> {
     }
 }
 
-fn create(files: Arc<dyn Files>, store: StoreId) -> Result<Opened, OpenError> {
-    let journal = Journal::create(files, store).map_err(|error| OpenError::Io("make a store", error))?;
+fn create(files: Arc<dyn Files>, store: StoreId, options: JournalOptions) -> Result<Opened, OpenError> {
+    let journal = Journal::create(files, store, options).map_err(|error| OpenError::Io("make a store", error))?;
     let (position, reader) = (journal.position(), journal.reader());
     Ok(Opened { store, reader, position, journal: Ok(journal), recovered: None, created: true, view_link: None })
 }
 
-/// A segment's file and its number.
-type NumberedFile = (u32, Arc<dyn StoreFile>);
+/// A segment as it stands in the folder.
+struct Source {
+    number: u32,
+    file: Arc<dyn StoreFile>,
+    is_sealed: bool,
+}
 
 /// The segments' files, in order.
-fn load(files: &dyn Files) -> Result<Vec<NumberedFile>, OpenError> {
+fn load(files: &dyn Files) -> Result<Vec<Source>, OpenError> {
     let names = files.list(Path::new(segment::FOLDER)).map_err(|error| OpenError::Io("list the journal", error))?;
-    names
-        .iter()
-        .filter_map(|name| Segment::number(name))
-        .map(|number| {
-            let path = Segment::path(number);
-            let file = files.open(&path, OpenMode::Write).or_else(|_| files.open(&path, OpenMode::Read));
-            file.map(|file| (number, file)).map_err(|error| OpenError::Io("open a segment", error))
-        })
-        .collect()
+    let numbers =
+        |number: fn(&str) -> Option<u32>| names.iter().filter_map(|name| number(name)).collect::<BTreeSet<u32>>();
+    let (plain, sealed) = (numbers(Segment::number), numbers(sealed::number));
+    let error = |error| OpenError::Io("open a segment", error);
+    let open = |number: &u32| {
+        // Where both are there, a crash came before what it was could be removed: it is sealed once more.
+        if plain.contains(number) {
+            let path = Segment::path(*number);
+            let file =
+                files.open(&path, OpenMode::Write).or_else(|_| files.open(&path, OpenMode::Read)).map_err(error)?;
+            return Ok(Source { number: *number, file, is_sealed: false });
+        }
+        let file: Arc<dyn StoreFile> = match SealedFile::open(files, *number).map_err(error)? {
+            Some(file) => Arc::new(file),
+            // It is opened as what it is: no segment, which the walk tells.
+            None => files.open(&sealed::frames_path(*number), OpenMode::Read).map_err(error)?,
+        };
+        Ok(Source { number: *number, file, is_sealed: true })
+    };
+    plain.union(&sealed).map(open).collect()
 }
 
 /// Sets a last segment aside that was just being made when the crash came: its
 /// header is not whole, and nothing was ever behind it.
-fn drop_unfinished(files: &dyn Files, segments: &mut Vec<NumberedFile>, has_head: bool) -> Result<(), OpenError> {
-    let Some((number, file)) = segments.last() else { return Ok(()) };
+fn drop_unfinished(files: &dyn Files, segments: &mut Vec<Source>, has_head: bool) -> Result<(), OpenError> {
+    let Some(Source { number, file, is_sealed: false }) = segments.last() else { return Ok(()) };
     let bytes = file.len().map_err(|error| OpenError::Io("read a segment", error))?;
     // The first segment is made before `HEAD` is; a later one while `HEAD` is there.
     let expected_here = has_head == (*number > 0);

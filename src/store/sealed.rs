@@ -232,7 +232,7 @@ mod tests {
         let mut bytes = header.encode().to_vec();
         for (place, (body, evidence)) in sizes.iter().enumerate() {
             let text = |len: usize, salt: usize| {
-                (0..len).map(|at| b'a' + ((at * salt + place) % 23) as u8).collect::<Vec<u8>>()
+                (0..len).map(|at| b"abcdefghijklmnopqrstuvw"[(at * salt + place) % 23]).collect::<Vec<u8>>()
             };
             let (body, evidence) = (text(*body, 7), text(*evidence, 3));
             let draft = FrameDraft { kind: Kind::Decision, body: &body, evidence: &evidence };

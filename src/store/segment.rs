@@ -139,6 +139,12 @@ impl Segment {
         Self { header, file, offsets: RwLock::new(offsets) }
     }
 
+    /// The same frames, in another file.
+    pub(crate) fn with_file(&self, file: Arc<dyn StoreFile>) -> Self {
+        let offsets = self.offsets.read().unwrap_or_else(PoisonError::into_inner).clone();
+        Self { header: self.header, file, offsets: RwLock::new(offsets) }
+    }
+
     /// The file's path in the store.
     pub(crate) fn path(number: u32) -> PathBuf {
         PathBuf::from(FOLDER).join(Self::name(number))

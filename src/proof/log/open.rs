@@ -17,7 +17,8 @@ use crate::proof::shared::{Shared, load_view};
 use crate::proof::used::UsedLimit;
 use crate::proof::writer::{Pace, Writer};
 use crate::store::{
-    self, Files, FolderLock, FrameDraft, Journal, Kind, LockError, MemoryFiles, RealFiles, StoreId, ViewError,
+    self, Files, FolderLock, FrameDraft, Journal, JournalOptions, Kind, LockError, MemoryFiles, RealFiles, StoreId,
+    ViewError,
 };
 
 /// Where a log is kept.
@@ -39,11 +40,18 @@ pub(crate) struct LogOptions {
     pub(crate) queue: usize,
     /// How long a caller waits for room in the queue.
     pub(crate) patience: Duration,
+    pub(crate) journal: JournalOptions,
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
-        Self { durability: Durability::Sync, cache_bytes: 16 << 20, queue: 1 << 16, patience: Duration::from_secs(2) }
+        Self {
+            durability: Durability::Sync,
+            cache_bytes: 16 << 20,
+            queue: 1 << 16,
+            patience: Duration::from_secs(2),
+            journal: JournalOptions::default(),
+        }
     }
 }
 
@@ -111,7 +119,7 @@ impl ProofLog {
         };
         let mut reading = Reading::into_index(&mut index);
         let view_entries = mark.map(|mark| (mark.store, mark.totals.applied.entries));
-        let opened = store::open(files, &mut reading, view_entries, fresh)?;
+        let opened = store::open(files, &mut reading, view_entries, fresh, options.journal)?;
         let Reading { states, used, census, view_error, .. } = reading;
         let view_error = load_error.or(view_error).or_else(|| {
             let mark = mark?;

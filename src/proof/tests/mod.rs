@@ -4,6 +4,7 @@
 
 mod damage;
 mod faults;
+mod sealing;
 mod twin;
 
 use std::path::Path;
@@ -13,7 +14,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::{
-    AgentId, Decision, Error, IntentId, Outcome, Period, ProofId, RiskLevel, Score, Tier, Timestamp, TrustSnapshot,
+    AgentId, Decision, Error, IntentId, Outcome, Period, ProofId, RiskLevel, Score, Sequence, Tier, Timestamp,
+    TrustSnapshot,
 };
 use crate::store::faulty::{Fault, FaultyFiles};
 use crate::store::{Files, MemoryFiles, StoreId};

@@ -1,0 +1,179 @@
+//! Segments that are full and sealed: nothing above notices, and damage to them is found.
+
+use super::*;
+use crate::store::{JournalOptions, Sealing};
+
+/// Segments of a few entries, sealed as soon as they are full.
+fn small() -> LogOptions {
+    let journal = JournalOptions { segment_bytes: 6 << 10, sealing: Sealing::AtOnce };
+    LogOptions { journal, patience: std::time::Duration::from_millis(200), ..LogOptions::default() }
+}
+
+fn open_small(files: impl Files + 'static) -> Result<(ProofLog, Startup), OpenLogError> {
+    ProofLog::open_files(Arc::new(files), None, None, &small(), Timestamp::from_millis(0), STORE)
+}
+
+fn fill(log: &ProofLog, count: i64) -> Vec<ProofId> {
+    (0..count)
+        .map(|at| {
+            let id = decide(log, at, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap();
+            if at % 3 == 0 {
+                report(log, id, Outcome::Success).unwrap();
+            }
+            id
+        })
+        .collect()
+}
+
+/// The names in the journal's folder that end so.
+fn names(files: &MemoryFiles, ending: &str) -> Vec<String> {
+    files.list(Path::new("journal")).unwrap().into_iter().filter(|name| name.ends_with(ending)).collect()
+}
+
+fn assert_holds(log: &ProofLog, ids: &[ProofId]) {
+    let verification = log.verify().unwrap();
+    assert!(verification.valid, "{:?}", verification.first_broken);
+    assert_eq!(verification.records, ids.len() as u64);
+    for id in ids {
+        assert_eq!(log.record(id).unwrap().id, *id);
+        assert_eq!(log.evidence(id).unwrap().intent, serde_json::json!("intent"));
+    }
+}
+
+#[test]
+fn what_is_sealed_is_answered_as_before_and_after_a_restart() {
+    let disk = MemoryFiles::new();
+    let (log, _) = open_small(disk.clone()).unwrap();
+    let mut feed = log.feed(Some(Sequence::FIRST));
+    let ids = fill(&log, 60);
+    let (frames, evidence, plain) = (names(&disk, ".rks"), names(&disk, ".rke"), names(&disk, ".rkj"));
+    assert!(frames.len() >= 5 && frames.len() == evidence.len(), "{frames:?} {evidence:?}");
+    assert_eq!(plain.len(), 1, "{plain:?}");
+    assert_eq!(names(&disk, ".next"), Vec::<String>::new());
+    assert_holds(&log, &ids);
+    let mut fed = 0_u64;
+    while let Fed::Entry(sequence) = feed.next(Some(std::time::Instant::now()), |frame| frame.sequence).unwrap() {
+        assert_eq!(sequence.get(), fed);
+        fed += 1;
+    }
+    assert_eq!(fed, 1 + 60 + 20);
+    log.close().unwrap();
+    let (log, _) = open_small(disk).unwrap();
+    assert_holds(&log, &ids);
+    assert_eq!(log.query(&ProofQuery::entity("a").outcome(Outcome::Success)).unwrap().total, 20);
+}
+
+#[test]
+fn a_full_segment_that_a_crash_left_unsealed_is_sealed_at_the_next_start() {
+    let disk = MemoryFiles::new();
+    let never = LogOptions {
+        journal: JournalOptions { segment_bytes: 6 << 10, sealing: Sealing::Never },
+        ..LogOptions::default()
+    };
+    let (log, _) =
+        ProofLog::open_files(Arc::new(disk.clone()), None, None, &never, Timestamp::from_millis(0), STORE).unwrap();
+    let ids = fill(&log, 30);
+    log.close().unwrap();
+    assert_eq!(names(&disk, ".rks").len(), 0);
+    assert!(names(&disk, ".rkj").len() >= 3);
+    // Half of a sealed segment, as a crash leaves it.
+    disk.open(Path::new("journal/0000000000.rks"), crate::store::OpenMode::Create)
+        .unwrap()
+        .write_at(b"half", 0)
+        .unwrap();
+    let (log, _) = open_small(disk.clone()).unwrap();
+    assert_holds(&log, &ids);
+    assert_eq!(names(&disk, ".rkj").len(), 1);
+    log.close().unwrap();
+    assert_holds(&open_small(disk).unwrap().0, &ids);
+}
+
+#[test]
+fn a_log_whose_last_segment_is_sealed_goes_on_in_another() {
+    let disk = MemoryFiles::new();
+    let (log, _) = open_small(disk.clone()).unwrap();
+    let mut ids = Vec::new();
+    while names(&disk, ".rks").len() < 2 {
+        ids.push(decide(&log, 0, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap());
+    }
+    // What began the third segment was not on disk yet, and the file's name neither.
+    let cut = disk.fork();
+    cut.remove(Path::new("journal/0000000002.rkj")).unwrap();
+    ids.pop();
+    let (log, _) = open_small(cut.clone()).unwrap();
+    assert_holds(&log, &ids);
+    ids.extend(fill(&log, 20));
+    assert_holds(&log, &ids);
+    log.close().unwrap();
+    assert_holds(&open_small(cut).unwrap().0, &ids);
+}
+
+#[test]
+fn every_byte_of_sealed_segments_is_watched() {
+    let disk = MemoryFiles::new();
+    let (log, _) = open_small(disk.clone()).unwrap();
+    fill(&log, 14);
+    log.close().unwrap();
+    for name in [names(&disk, ".rks"), names(&disk, ".rke")].concat() {
+        let path = Path::new("journal").join(name);
+        for at in 0..disk.content(&path).len() {
+            // The header of a segment ends in zeros that mean nothing.
+            if path.extension().is_some_and(|ending| ending == "rks") && (80..136).contains(&at) {
+                continue;
+            }
+            let copy = disk.fork();
+            copy.change(&path, |content| content[at] ^= 0x10);
+            let (log, _) = open_small(copy).unwrap();
+            assert!(!log.verify().unwrap().valid, "byte {at} of {}", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_sealed_segment_that_is_gone_or_cut_is_missed() {
+    let disk = MemoryFiles::new();
+    let (log, _) = open_small(disk.clone()).unwrap();
+    fill(&log, 30);
+    log.close().unwrap();
+    for name in ["0000000001.rks", "0000000001.rke"] {
+        let path = Path::new("journal").join(name);
+        let gone = disk.fork();
+        gone.remove(&path).unwrap();
+        assert!(!open_small(gone).unwrap().0.verify().unwrap().valid, "{name} gone");
+        for left in [0, 7, 100, disk.content(&path).len() - 1] {
+            let cut = disk.fork();
+            cut.change(&path, |content| content.truncate(left));
+            assert!(!open_small(cut).unwrap().0.verify().unwrap().valid, "{name} cut to {left}");
+        }
+    }
+}
+
+#[test]
+fn a_fault_at_any_call_while_segments_are_sealed_loses_nothing() {
+    for fault in [Fault::Once, Fault::Forever, Fault::Torn] {
+        for call in 0.. {
+            let disk = MemoryFiles::new();
+            let faulty = Arc::new(FaultyFiles::new(disk.clone(), fault, call));
+            let mut acknowledged = Vec::new();
+            if let Ok((log, _)) = open_small(Arc::clone(&faulty)) {
+                for at in 0..16 {
+                    if let Ok(id) = decide(&log, at, draft("a", Decision::Allow, RiskLevel::Low, 700)) {
+                        acknowledged.push(id);
+                    }
+                }
+                let _ = log.close();
+            }
+            let (log, _) = open_small(disk.clone()).unwrap();
+            let verification = log.verify().unwrap();
+            assert!(verification.valid, "{fault:?} at {call}: {:?}", verification.first_broken);
+            for id in &acknowledged {
+                assert!(log.record(id).is_ok(), "{fault:?} at {call}: {id} is lost");
+            }
+            decide(&log, 99, draft("a", Decision::Deny, RiskLevel::Low, 700)).unwrap();
+            if !faulty.struck() {
+                assert!(call > 60, "only {call} calls");
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Sealing full segments, behind the writer's back: their content is compressed
+//! into two files, read back, and only then is the segment's own file removed.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use super::files::{Files, OpenMode, StoreFile};
+use super::journal::Reader;
+use super::sealed::{self, SealedFile};
+use super::segment::{self, Segment};
+
+/// When full segments are sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sealing {
+    /// On a thread of its own.
+    Behind,
+    /// By whoever fills one, before anything else is written.
+    #[cfg(test)]
+    AtOnce,
+    /// Not in this run.
+    #[cfg(test)]
+    Never,
+}
+
+/// Seals the segments that it is given.
+pub(crate) struct Sealer {
+    files: Arc<dyn Files>,
+    reader: Reader,
+    sealing: Sealing,
+    // Started with the first segment; held to hand one over, or to end it.
+    thread: Mutex<Option<SealingThread>>,
+    stopped: Arc<AtomicBool>,
+}
+
+struct SealingThread {
+    full: Sender<Arc<Segment>>,
+    handle: JoinHandle<()>,
+}
+
+impl Sealer {
+    pub(crate) fn new(files: Arc<dyn Files>, reader: Reader, sealing: Sealing) -> Self {
+        Self { files, reader, sealing, thread: Mutex::new(None), stopped: Arc::default() }
+    }
+
+    /// Has a full segment sealed. One that cannot be stays as it is, and is tried again when the journal is
+    /// opened: it holds all that it held.
+    pub(crate) fn take(&self, full: Arc<Segment>) {
+        match self.sealing {
+            Sealing::Behind => self.hand_over(full),
+            #[cfg(test)]
+            Sealing::AtOnce => drop(seal(&*self.files, &self.reader, &full)),
+            #[cfg(test)]
+            Sealing::Never => {}
+        }
+    }
+
+    fn hand_over(&self, full: Arc<Segment>) {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.is_none() {
+            *thread = self.start().ok();
+        }
+        if let Some(thread) = &*thread {
+            let _ = thread.full.send(full);
+        }
+    }
+
+    /// Ends the thread behind the segment that it is at.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(SealingThread { full, handle }) = thread {
+            drop(full);
+            // A panic there leaves a segment as it was.
+            let _ = handle.join();
+        }
+    }
+
+    fn start(&self) -> io::Result<SealingThread> {
+        let (full, segments): (Sender<Arc<Segment>>, Receiver<Arc<Segment>>) = mpsc::channel();
+        let (files, reader, stopped) = (Arc::clone(&self.files), self.reader.clone(), Arc::clone(&self.stopped));
+        let work = move || {
+            while let Some(segment) = segments.recv().ok().filter(|_| !stopped.load(Ordering::Acquire)) {
+                let _ = seal(&*files, &reader, &segment);
+            }
+        };
+        let handle = thread::Builder::new().name("rulekeep-sealer".to_owned()).spawn(work)?;
+        Ok(SealingThread { full, handle })
+    }
+}
+
+impl Drop for Sealer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Seals one segment. At every moment the folder holds it at least once, whole.
+fn seal(files: &dyn Files, reader: &Reader, full: &Segment) -> io::Result<()> {
+    let number = full.header.number;
+    let content = full.file.read_all()?;
+    let made =
+        sealed::seal(number, &content).ok_or_else(|| io::Error::other("a segment that holds other than entries"))?;
+    // The frames are what says that the segment is sealed: they come last.
+    put(files, &sealed::evidence_path(number), &made.evidence)?;
+    put(files, &sealed::frames_path(number), &made.frames)?;
+    files.sync_dir(Path::new(segment::FOLDER))?;
+    let read = SealedFile::open(files, number)?.ok_or_else(|| io::Error::other("what was sealed does not hold"))?;
+    let file: Arc<dyn StoreFile> = Arc::new(read);
+    if file.read_all()? != content {
+        return Err(io::Error::other("what was sealed is not what it was"));
+    }
+    reader.replace(full.with_file(file));
+    files.remove(&Segment::path(number))?;
+    files.sync_dir(Path::new(segment::FOLDER))
+}
+
+/// Puts a file there whole, whatever stood there.
+fn put(files: &dyn Files, path: &Path, content: &[u8]) -> io::Result<()> {
+    let next = path.with_extension("next");
+    let file = match files.open(&next, OpenMode::Create) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => files.open(&next, OpenMode::Write)?,
+        opened => opened?,
+    };
+    file.set_len(0)?;
+    file.write_at(content, 0)?;
+    file.sync_data()?;
+    files.rename(&next, path)
+}
