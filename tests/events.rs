@@ -303,6 +303,18 @@ mod alerts {
     }
 
     #[test]
+    fn each_agent_has_alerts_of_its_own() {
+        let governor = failing(Hand::at(NOON));
+        governor.register_agent(Agent::new("b").at_tier(Tier::T4)).unwrap();
+        let mut of_b = governor.subscribe(&EventFilter::all().agent("b")).unwrap();
+        for agent in ["a", "b", "b"] {
+            governor.enforce(&reading(agent)).unwrap_err();
+        }
+        governor.flush().unwrap();
+        assert_eq!(types(&told(&mut of_b)), ["alert.triggered"]);
+    }
+
+    #[test]
     fn an_alert_is_there_after_a_restart() {
         let dir = tempfile::tempdir().unwrap();
         let open = || {

@@ -47,10 +47,10 @@ impl Alerts {
 }
 
 impl Governor {
-    /// Puts an alert into the log, unless the like of `subject` was told within the last minute.
+    /// Puts an alert into the log, unless the like of `subject` about the same agent was told within the last minute.
     /// Where the log takes nothing in, everything is refused anyway, and says why.
     pub(super) fn raise(&self, alert: Alert, subject: &str, now: Timestamp) {
-        if let Some(occurrences) = self.inner.alerts.due(alert.alert, subject, now) {
+        if let Some(occurrences) = self.inner.alerts.due(alert.alert, &format!("{} {subject}", alert.agent_id), now) {
             let _ = self.inner.log.alert(now, Alert { occurrences, ..alert });
         }
     }

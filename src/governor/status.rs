@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Map;
 
 use super::Governor;
-use crate::model::{AgentState, Components, Health, IntentId, Metrics, SystemStatus};
+use crate::model::{AgentState, Components, Health, IntentId, JournalStatus, Metrics, SystemStatus};
 use crate::parse::ParseRequest;
 
 /// The sum of enforcement times.
@@ -70,6 +70,11 @@ impl Governor {
                 .push(format!("the policy set {name:?} grants nothing: everything is denied or asks a person"));
         }
         status
+    }
+
+    /// How the journal stands: what is on disk, and how full segments are being sealed.
+    pub fn journal(&self) -> JournalStatus {
+        self.inner.log.journal()
     }
 
     fn active_agents(&self) -> u64 {

@@ -40,7 +40,7 @@ pub use intent::{Alternative, Intent, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_
 pub use parse_explanation::{ActEvidence, FactorEvidence, ParseExplanation};
 pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, ProofStats, Verification};
 pub use risk::{RiskLevel, risk_floor};
-pub use status::{Components, Health, Metrics, Opening, Recovered, SystemStatus};
+pub use status::{Components, Health, JournalStatus, Metrics, Opening, Recovered, SystemStatus};
 pub use time::Timestamp;
 pub use tool::{CatalogueReport, ToolClassification, ToolEvidence, ToolOverride};
 pub use trust::{Score, Tier, TrustSnapshot};

@@ -115,6 +115,29 @@ impl SystemStatus {
     }
 }
 
+/// How the journal stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct JournalStatus {
+    /// Entries on disk: decisions, outcomes, states, alerts.
+    pub entries: u64,
+    /// How often what was written was made to last since the governor was opened; each serves all
+    /// who wait at that moment.
+    pub syncs: u64,
+    /// Files that hold entries; a sealed one counts once.
+    pub segments: u64,
+    /// Of these, full ones that are not sealed yet.
+    pub unsealed: u64,
+}
+
+impl JournalStatus {
+    /// The numbers put together.
+    pub const fn new(entries: u64, syncs: u64, segments: u64, unsealed: u64) -> Self {
+        Self { entries, syncs, segments, unsealed }
+    }
+}
+
 /// What was found when a store was opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]

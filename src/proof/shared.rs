@@ -2,7 +2,7 @@
 //! view, persisting it there, and making it anew from the journal.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use super::apply::Reading;
@@ -26,6 +26,8 @@ pub(super) struct Shared {
     /// The view cannot be persisted; the index lives in memory alone.
     pub(super) view_lost: AtomicBool,
     pub(super) closed: AtomicBool,
+    /// How often the writer made what it wrote last.
+    pub(super) syncs: AtomicU64,
     // The first break that any check found; held to clone it.
     pub(super) breakage: Mutex<Option<Breakage>>,
 }

@@ -2,6 +2,7 @@
 //! them last, tells who waits, and then brings them to the index.
 
 use std::borrow::Cow;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -82,6 +83,7 @@ impl Writer {
         }
         self.journal.write()?;
         let durable = self.journal.sync()?;
+        self.shared.syncs.fetch_add(1, Ordering::Relaxed);
         self.head_is_old = true;
         self.shared.progress.durable(durable);
 

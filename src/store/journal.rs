@@ -313,6 +313,13 @@ impl Reader {
         Ok(walk.breakage().cloned())
     }
 
+    /// How many segments there are, and how many of these are full and not sealed.
+    pub(crate) fn segments(&self) -> (u64, u64) {
+        let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
+        let full = segments.split_last().map_or(&[][..], |(_, full)| full);
+        (segments.len() as u64, full.iter().filter(|segment| !segment.is_sealed).count() as u64)
+    }
+
     /// Puts a segment in the place of the one that holds the same.
     pub(super) fn replace(&self, segment: Segment) {
         let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
@@ -331,7 +338,7 @@ fn new_segment(files: &dyn Files, header: SegmentHeader) -> io::Result<Segment> 
     file.write_at(&header.encode(), 0)?;
     file.sync_data()?;
     files.sync_dir(Path::new(segment::FOLDER))?;
-    Ok(Segment::new(header, file, Offsets::new()))
+    Ok(Segment::new(header, file, false, Offsets::new()))
 }
 
 /// Size at which a segment is full. Small enough to be read whole, large

@@ -101,7 +101,7 @@ pub(crate) fn open(
             store: first_store.unwrap_or(fresh),
             link: Digest::ZERO,
         });
-        let segment = Arc::new(Segment::new(header, file, walked.offsets));
+        let segment = Arc::new(Segment::new(header, file, is_sealed, walked.offsets));
         if !is_sealed && number != last_number {
             unsealed.push(Arc::clone(&segment));
         }

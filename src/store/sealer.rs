@@ -113,7 +113,7 @@ fn seal(files: &dyn Files, reader: &Reader, full: &Segment) -> io::Result<()> {
     if file.read_all()? != content {
         return Err(io::Error::other("what was sealed is not what it was"));
     }
-    reader.replace(full.with_file(file));
+    reader.replace(full.sealed_in(file));
     files.remove(&Segment::path(number))?;
     files.sync_dir(Path::new(segment::FOLDER))
 }

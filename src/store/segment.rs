@@ -73,6 +73,7 @@ impl SegmentHeader {
 pub(crate) struct Segment {
     pub(crate) header: SegmentHeader,
     pub(crate) file: Arc<dyn StoreFile>,
+    pub(crate) is_sealed: bool,
     // Written by the one writer after a batch is in the file, read by everybody; held for a copy of a few numbers.
     offsets: RwLock<Offsets>,
 }
@@ -135,14 +136,14 @@ impl Offsets {
 }
 
 impl Segment {
-    pub(crate) fn new(header: SegmentHeader, file: Arc<dyn StoreFile>, offsets: Offsets) -> Self {
-        Self { header, file, offsets: RwLock::new(offsets) }
+    pub(crate) fn new(header: SegmentHeader, file: Arc<dyn StoreFile>, is_sealed: bool, offsets: Offsets) -> Self {
+        Self { header, file, is_sealed, offsets: RwLock::new(offsets) }
     }
 
-    /// The same frames, in another file.
-    pub(crate) fn with_file(&self, file: Arc<dyn StoreFile>) -> Self {
+    /// The same frames, sealed in another file.
+    pub(crate) fn sealed_in(&self, file: Arc<dyn StoreFile>) -> Self {
         let offsets = self.offsets.read().unwrap_or_else(PoisonError::into_inner).clone();
-        Self { header: self.header, file, offsets: RwLock::new(offsets) }
+        Self { header: self.header, file, is_sealed: true, offsets: RwLock::new(offsets) }
     }
 
     /// The file's path in the store.

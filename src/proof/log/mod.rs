@@ -11,7 +11,7 @@ use super::feed::Feed;
 use super::index::{Index, Totals};
 use super::intake::{DecisionDraft, Durability, OutcomeDraft, OutcomeSlot, Refusal, StateDraft};
 use super::shared::Shared;
-use crate::model::{Alert, Breakage, Error, ProofId, Sequence, Timestamp};
+use crate::model::{Alert, Breakage, Error, JournalStatus, ProofId, Sequence, Timestamp};
 use crate::store::FolderLock;
 
 pub(crate) use open::{LogOptions, OpenLogError, Place, Startup};
@@ -123,6 +123,13 @@ impl ProofLog {
             refusing: self.shared.intake.refusal().map(|refusal| refusal.error().to_string()),
             view_lost: self.shared.view_lost.load(Ordering::Relaxed),
         }
+    }
+
+    /// How the journal stands.
+    pub(crate) fn journal(&self) -> JournalStatus {
+        let (segments, unsealed) = self.shared.reader.segments();
+        let syncs = self.shared.syncs.load(Ordering::Relaxed);
+        JournalStatus::new(self.shared.progress.durable_entries(), syncs, segments, unsealed)
     }
 
     /// Waits until all that was put in order before is in the index.

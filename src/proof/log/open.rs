@@ -1,7 +1,7 @@
 //! Opening a log: reading and checking the journal, taking the view or making it anew, and starting the writer.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -145,6 +145,7 @@ impl ProofLog {
             cache_bytes: options.cache_bytes,
             view_lost: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            syncs: AtomicU64::new(0),
             breakage: Mutex::new(breakage.clone()),
         };
         {

@@ -1,0 +1,44 @@
+//! What is decided: many agents and intents, none like the last.
+
+use rulekeep::{Agent, Error, Governor, Intent, Tier};
+use serde_json::json;
+
+/// The entity that holds a tenth of the records.
+pub(crate) const BUSY: &str = "agent-0";
+const AGENTS: u64 = 1_000;
+/// What agents ask for, by the policies that are recommended.
+const ASKED: [(&str, &[&str]); 6] = [
+    ("read_document", &["document:read"]),
+    ("send_email", &["email:send"]),
+    ("update_task", &["task:write"]),
+    ("search_web", &["web:read"]),
+    ("delete_file", &["file:delete"]),
+    ("read_calendar", &["calendar:read"]),
+];
+
+pub(crate) fn register(governor: &Governor) -> Result<(), Error> {
+    for agent in 0..AGENTS {
+        governor.register_agent(Agent::new(format!("agent-{agent}")).at_tier(Tier::T4))?;
+    }
+    Ok(())
+}
+
+/// The intent of that number. A tenth of them are the busy agent's.
+pub(crate) fn intent(number: u64) -> Result<Intent, Error> {
+    // Any odd factor would do: neighbours shall differ.
+    let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let agent = if number.is_multiple_of(10) {
+        BUSY.to_owned()
+    } else {
+        format!("agent-{}", mixed >> 32 & 0x3ff).min(LAST.to_owned())
+    };
+    let (action, capabilities) = ASKED[(mixed >> 7) as usize % ASKED.len()];
+    let intent = Intent::new(&agent, action, rulekeep::RiskLevel::Low, capabilities)?;
+    Ok(intent
+        .with_context("target", json!(format!("item-{:x}@example.com", mixed >> 20)))
+        .with_context("requestId", json!(format!("{mixed:016x}")))
+        .with_context("recordCount", json!(mixed % 97)))
+}
+
+/// Numbers past the last agent's are its own.
+const LAST: &str = "agent-999";
