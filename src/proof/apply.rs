@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::{BrokenKind, Digest, Outcome, ProofId, Sequence};
-use crate::store::{Finding, Frame, Kind, Position, ViewError, Visitor};
+use crate::store::{Finding, Frame, Kind, Parts, Position, ViewError, Visitor};
 
 use super::entry::{AlertEntry, OutcomeEntry, RecoveryEntry, StateEntry, StoreEntry};
 use super::evidence;
@@ -26,6 +26,9 @@ pub(super) struct Reading<'a> {
     chain: Chain,
     /// The chain as it was at the first break.
     before_break: Option<Chain>,
+    /// It began in the middle of the journal.
+    is_part: bool,
+    begins: Option<Begins>,
 }
 
 /// The chain of proof records so far.
@@ -34,6 +37,18 @@ pub(super) struct Chain {
     pub(super) records: u64,
     pub(super) head_hash: Digest,
     last_time: i64,
+}
+
+impl Chain {
+    /// Before the first record.
+    const START: Self = Self { records: 0, head_hash: Digest::ZERO, last_time: i64::MIN };
+}
+
+/// What the first record of a part says of what stands before it.
+#[derive(Debug, Clone, Copy)]
+struct Begins {
+    previous_hash: Digest,
+    time: i64,
 }
 
 impl<'a> Reading<'a> {
@@ -53,15 +68,16 @@ impl<'a> Reading<'a> {
     }
 
     fn new(index: Option<&'a mut Index>) -> Self {
-        let chain = Chain { records: 0, head_hash: Digest::ZERO, last_time: i64::MIN };
         Self {
             index,
             states: BTreeMap::new(),
             used: UsedLimits::default(),
             census: Census::default(),
             view_error: None,
-            chain,
+            chain: Chain::START,
             before_break: None,
+            is_part: false,
+            begins: None,
         }
     }
 
@@ -79,6 +95,11 @@ impl<'a> Reading<'a> {
         let Ok(fields) = CanonicalRecord::read(frame.body) else { return Some(unreadable("a proof record")) };
         let finding =
             |kind, expected: String, found: String| Some(Finding { proof_id: Some(fields.id), kind, expected, found });
+        if self.is_part && self.begins.is_none() {
+            let (previous_hash, time) = (fields.previous_hash, fields.timestamp.as_millis());
+            self.begins = Some(Begins { previous_hash, time });
+            self.chain.head_hash = previous_hash;
+        }
         let found = if fields.previous_hash != self.chain.head_hash {
             let expected = format!("previousHash {}", self.chain.head_hash);
             finding(BrokenKind::Tampering, expected, format!("previousHash {}", fields.previous_hash))
@@ -149,6 +170,33 @@ impl<'a> Reading<'a> {
             Ok(())
         });
         None
+    }
+}
+
+impl Parts for Reading<'_> {
+    type Part = Reading<'static>;
+
+    fn part() -> Reading<'static> {
+        Reading { is_part: true, used: UsedLimits::of_part(), ..Reading::checking() }
+    }
+
+    fn join(&mut self, part: Reading<'static>) -> bool {
+        if let Some(begins) = part.begins {
+            if begins.previous_hash != self.chain.head_hash || begins.time < self.chain.last_time {
+                return false;
+            }
+            self.chain.head_hash = part.chain.head_hash;
+            self.chain.last_time = part.chain.last_time;
+        }
+        self.chain.records += part.chain.records;
+        self.states.extend(part.states);
+        self.used.join(part.used);
+        self.census.join(part.census);
+        true
+    }
+
+    fn reset(&mut self) {
+        *self = Self::new(self.index.take());
     }
 }
 

@@ -20,6 +20,9 @@ pub(super) struct UsedLimits {
     by_record: BTreeMap<Sequence, UsedLimit>,
     last: Option<Timestamp>,
     until_sweep: usize,
+    is_part: bool,
+    /// Given back here, and not used here.
+    of_earlier: Vec<Sequence>,
 }
 
 impl UsedLimits {
@@ -37,7 +40,27 @@ impl UsedLimits {
     }
 
     pub(super) fn give_back(&mut self, record: Sequence) {
-        self.by_record.remove(&record);
+        if self.by_record.remove(&record).is_none() && self.is_part {
+            self.of_earlier.push(record);
+        }
+    }
+
+    /// Uses of some entries in the middle of a journal: what they give back may have been used before.
+    pub(super) fn of_part() -> Self {
+        Self { is_part: true, ..Self::default() }
+    }
+
+    /// Takes over what later entries used and gave back.
+    pub(super) fn join(&mut self, later: Self) {
+        for record in later.of_earlier {
+            self.give_back(record);
+        }
+        self.last = self.last.max(later.last);
+        self.until_sweep += later.by_record.len();
+        self.by_record.extend(later.by_record);
+        if self.until_sweep >= SWEEP_EVERY {
+            self.sweep();
+        }
     }
 
     /// In the order of the records.

@@ -44,17 +44,25 @@ pub(crate) trait StoreFile: Send + Sync {
     fn len(&self) -> io::Result<u64>;
     /// Cuts or extends the file.
     fn set_len(&self, len: u64) -> io::Result<()>;
+    /// The whole content by what is stored now, whatever is known of it from before.
+    fn read_stored(&self) -> io::Result<Vec<u8>> {
+        read_all(self)
+    }
 }
 
 impl dyn StoreFile {
     /// The whole content.
     pub(crate) fn read_all(&self) -> io::Result<Vec<u8>> {
-        let len = usize::try_from(self.len()?).map_err(io::Error::other)?;
-        let mut content = vec![0; len];
-        let read = self.read_at(&mut content, 0)?;
-        content.truncate(read);
-        Ok(content)
+        read_all(self)
     }
+}
+
+fn read_all(file: &(impl StoreFile + ?Sized)) -> io::Result<Vec<u8>> {
+    let len = usize::try_from(file.len()?).map_err(io::Error::other)?;
+    let mut content = vec![0; len];
+    let read = file.read_at(&mut content, 0)?;
+    content.truncate(read);
+    Ok(content)
 }
 
 /// The file system, below one folder.

@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::files::{Files, OpenMode, StoreFile};
 use super::frame::{self, FrameDraft};
 use super::head::{FORMAT, Head};
+use super::parallel::{self, Part, Parts};
 use super::sealer::{Sealer, Sealing};
 use super::segment::{self, Offsets, Segment, SegmentHeader, StoreId};
 use super::walk::{Visitor, Walk};
@@ -292,6 +293,20 @@ impl Reader {
         behind.checked_sub(1).and_then(|index| segments.get(index).cloned())
     }
 
+    /// Like [`Reader::verify`], on all processors.
+    pub(crate) fn verify_parts<V: Parts>(&self, visitor: &mut V, until: Position) -> io::Result<Option<Breakage>> {
+        let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let parts = segments.iter().map(|segment| Part::of(segment)).collect::<io::Result<Vec<Part>>>()?;
+        match parallel::check(visitor, &parts, &[until.entries]) {
+            Some(checked) if checked.watched == [Some(until.link)] => Ok(None),
+            // What does not hold, and where, is told from front to back.
+            _ => {
+                visitor.reset();
+                self.verify(visitor, until)
+            }
+        }
+    }
+
     /// Walks over everything that is in the files by now, checking it against
     /// `until`, and returns the first break.
     pub(crate) fn verify(&self, visitor: &mut dyn Visitor, until: Position) -> io::Result<Option<Breakage>> {
@@ -301,7 +316,7 @@ impl Reader {
             // The end in memory lies at or behind `until`, and always between two entries; what is
             // appended while the file is read lies behind it.
             let end = usize::try_from(segment.end()).map_err(io::Error::other)?;
-            let mut bytes = segment.file.read_all()?;
+            let mut bytes = segment.file.read_stored()?;
             bytes.truncate(end);
             walk.segment(segment.header.number, &bytes, false);
         }
@@ -343,7 +358,7 @@ fn new_segment(files: &dyn Files, header: SegmentHeader) -> io::Result<Segment> 
 
 /// Size at which a segment is full. Small enough to be read whole, large
 /// enough that ten million records are a few hundred files.
-const SEGMENT_BYTES: u64 = 32 << 20;
+const SEGMENT_BYTES: u64 = 16 << 20;
 /// Zeros ahead: as much again as there is, between these two.
 const LEAST_AHEAD: u64 = 256 << 10;
 const MOST_AHEAD: u64 = 4 << 20;

@@ -15,6 +15,7 @@
 //! | `blocks.rs`, `sealed.rs`, `sealer.rs` | segments that are full: compressed, read as they were, and made so behind the writer |
 //! | `segment.rs` | one journal file: header, space ahead, offsets |
 //! | `walk.rs` | reading a segment from front to back, checking everything |
+//! | `parallel.rs` | many segments checked at once |
 //! | `head.rs` | the small file that says what the journal must contain |
 //! | `journal.rs` | the segments together: append, read, seal |
 //! | `recovery.rs` | opening: torn tails, damage, missing entries |
@@ -28,6 +29,7 @@ mod head;
 mod journal;
 mod lock;
 mod memory;
+mod parallel;
 mod recovery;
 mod sealed;
 mod sealer;
@@ -41,6 +43,7 @@ pub(crate) use head::FORMAT;
 pub(crate) use journal::{Journal, JournalOptions, Position, Reader, Staged};
 pub(crate) use lock::{FolderLock, LockError};
 pub(crate) use memory::MemoryFiles;
+pub(crate) use parallel::Parts;
 pub(crate) use recovery::{OpenError, VIEW as VIEW_FOLDER, open, refuse_foreign};
 pub(crate) use segment::{FOLDER as JOURNAL_FOLDER, StoreId};
 pub(crate) use view::{BlockBatch, Blocks, ViewError, set_aside as set_view_aside};

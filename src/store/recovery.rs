@@ -9,9 +9,10 @@ use std::sync::Arc;
 use super::files::{Files, OpenMode, StoreFile};
 use super::head::{self, Head, HeadError};
 use super::journal::{Journal, JournalOptions, Place, Position, Reader};
+use super::parallel::{self, CheckedParts, Part, Parts};
 use super::sealed::{self, SealedFile};
 use super::segment::{self, Segment, SegmentHeader, StoreId};
-use super::walk::{Visitor, Walk};
+use super::walk::Walk;
 use crate::model::{Breakage, BrokenKind, Digest, Recovered, Sequence};
 
 /// A journal that was opened.
@@ -48,9 +49,9 @@ pub(crate) enum OpenError {
 /// Opens the journal in `files`, calling `visitor` for each entry. `view` is
 /// how many entries the view says it has applied; `fresh` is the id for a store
 /// that is made now.
-pub(crate) fn open(
+pub(crate) fn open<V: Parts>(
     files: Arc<dyn Files>,
-    visitor: &mut dyn Visitor,
+    visitor: &mut V,
     view: Option<(StoreId, u64)>,
     fresh: StoreId,
     options: JournalOptions,
@@ -78,15 +79,32 @@ pub(crate) fn open(
 
     let first_store = segments.iter().find_map(|source| header_of(&*source.file)).map(|header| header.store);
     let view_entries = view.filter(|(store, _)| Some(*store) == first_store).map_or(0, |(_, entries)| entries);
-    let mut walk = Walk::new(visitor, head_entries.max(view_entries), &[head_entries, view_entries]);
+    let watch = [head_entries, view_entries];
+    let ahead = check_ahead(visitor, &segments, view_entries, &watch);
     let mut opened = Vec::with_capacity(segments.len());
+    let mut unsealed = Vec::new();
+    let mut take = |segment: Segment, is_last: bool| {
+        let segment = Arc::new(segment);
+        if !segment.is_sealed && !is_last {
+            unsealed.push(Arc::clone(&segment));
+        }
+        opened.push(segment);
+    };
+    let checked = ahead.as_ref().map_or(0, |ahead| ahead.segments.len());
+    let mut walk = Walk::new(visitor, head_entries.max(view_entries), &watch);
+    let mut expected = 0;
+    if let Some(ahead) = ahead {
+        expected = ahead.reached.next_segment;
+        walk.go_on_from(ahead.reached, &ahead.watched);
+        for (source, (header, offsets)) in segments.iter().zip(ahead.segments) {
+            take(Segment::new(header, Arc::clone(&source.file), source.is_sealed, offsets), false);
+        }
+    }
     let mut torn = false;
     let mut last_bytes = Vec::new();
-    let mut expected = 0;
     let last_number = segments.last().map_or(0, |source| source.number);
     let is_full = segments.last().is_some_and(|source| source.is_sealed);
-    let mut unsealed = Vec::new();
-    for Source { number, file, is_sealed } in segments {
+    for Source { number, file, is_sealed } in segments.into_iter().skip(checked) {
         for missing in expected..number {
             walk.missing_segment(missing);
         }
@@ -101,11 +119,7 @@ pub(crate) fn open(
             store: first_store.unwrap_or(fresh),
             link: Digest::ZERO,
         });
-        let segment = Arc::new(Segment::new(header, file, is_sealed, walked.offsets));
-        if !is_sealed && number != last_number {
-            unsealed.push(Arc::clone(&segment));
-        }
-        opened.push(segment);
+        take(Segment::new(header, file, is_sealed, walked.offsets), number == last_number);
     }
     compare_with_head(&mut walk, head.as_ref(), head_broken);
     if walk.entries() < view_entries {
@@ -131,6 +145,22 @@ pub(crate) fn open(
         }
     };
     Ok(Opened { store, reader, position, journal, recovered, created: false, view_link })
+}
+
+/// Checks the segments that the view has seen all of, but for the last one, on all processors; `None` where
+/// there are too few, or where anything does not hold.
+fn check_ahead<V: Parts>(
+    visitor: &mut V,
+    segments: &[Source],
+    view_entries: u64,
+    watch: &[u64],
+) -> Option<CheckedParts> {
+    let first = |source: &Source| header_of(&*source.file).map(|header| header.first.get());
+    let is_seen = |pair: &[Source]| pair.get(1).and_then(first).is_some_and(|first| first <= view_entries);
+    let seen = segments.windows(2).take_while(|pair| is_seen(pair));
+    let part = |pair: &[Source]| pair.first().map(|source| Part::of_file(source.number, &source.file));
+    let parts: Vec<Part> = seen.filter_map(part).collect();
+    if parts.is_empty() { None } else { parallel::check(visitor, &parts, watch) }
 }
 
 /// Refuses a folder that holds other things and no store, before anything is

@@ -68,6 +68,7 @@ pub(super) fn seal(number: u32, content: &[u8]) -> Option<Sealed> {
 
 /// A sealed segment, read as the segment that it was.
 pub(super) struct SealedFile {
+    stored: Stored,
     header: [u8; segment::HEADER_BYTES],
     frames: BlockFile,
     /// None where the file is gone or does not hold.
@@ -76,24 +77,40 @@ pub(super) struct SealedFile {
     last: Mutex<Option<(usize, Arc<Vec<u8>>)>>,
 }
 
+/// The two files as they are.
+#[derive(Clone)]
+struct Stored {
+    number: u32,
+    frames: Arc<dyn StoreFile>,
+    /// None where it is gone.
+    evidence: Option<Arc<dyn StoreFile>>,
+}
+
 impl SealedFile {
     /// Opens the two files; `None` where the frames' head or table does not hold.
     pub(super) fn open(files: &dyn Files, number: u32) -> io::Result<Option<Self>> {
-        let mut header = [0; segment::HEADER_BYTES];
-        let Some(frames) = BlockFile::open(files.open(&frames_path(number), OpenMode::Read)?, &mut header)? else {
-            return Ok(None);
+        let frames = files.open(&frames_path(number), OpenMode::Read)?;
+        let evidence = match files.open(&evidence_path(number), OpenMode::Read) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            opened => Some(opened?),
         };
+        Self::read(Stored { number, frames, evidence })
+    }
+
+    fn read(stored: Stored) -> io::Result<Option<Self>> {
+        let mut header = [0; segment::HEADER_BYTES];
+        let Some(frames) = BlockFile::open(Arc::clone(&stored.frames), &mut header)? else { return Ok(None) };
         if frames.end() > MOST_BYTES {
             return Ok(None);
         }
         let mut named = [0; 4];
-        let evidence = match files.open(&evidence_path(number), OpenMode::Read) {
-            Ok(file) => BlockFile::open(file, &mut named)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error),
+        let evidence = match &stored.evidence {
+            Some(file) => BlockFile::open(Arc::clone(file), &mut named)?,
+            None => None,
         };
+        let number = stored.number;
         let evidence = evidence.filter(|file| file.blocks() == frames.blocks() && u32::from_le_bytes(named) == number);
-        Ok(Some(Self { header, frames, evidence, last: Mutex::new(None) }))
+        Ok(Some(Self { stored, header, frames, evidence, last: Mutex::new(None) }))
     }
 
     /// The bytes of the segment that a block holds.
@@ -139,7 +156,14 @@ impl StoreFile for SealedFile {
             let count = if let Some(header) = self.header.get(at as usize..).filter(|header| !header.is_empty()) {
                 copy(rest, header)
             } else if let Some((block, start, end)) = self.frames.covering(at) {
-                copy(rest, self.block(block, (end - start) as usize)?.get((at - start) as usize..).unwrap_or_default())
+                let len = (end - start) as usize;
+                // Who reads it all checks what is stored, not what was once read.
+                let content = if at == start && rest.len() >= len {
+                    Arc::new(self.unpack(block, len)?)
+                } else {
+                    self.block(block, len)?
+                };
+                copy(rest, content.get((at - start) as usize..).unwrap_or_default())
             } else {
                 break;
             };
@@ -158,6 +182,13 @@ impl StoreFile for SealedFile {
 
     fn len(&self) -> io::Result<u64> {
         Ok(u64::from(self.frames.end()))
+    }
+
+    fn read_stored(&self) -> io::Result<Vec<u8>> {
+        match Self::read(self.stored.clone())? {
+            Some(file) => (&file as &dyn StoreFile).read_all(),
+            None => Ok(vec![LOST; self.frames.end() as usize]),
+        }
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

@@ -38,6 +38,22 @@ pub(crate) struct Walk<'a> {
     broken: Option<Breakage>,
 }
 
+/// How far a walk has come.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reached {
+    /// The entry that comes next.
+    pub(super) next: u64,
+    /// The link of the one before; `None` behind a break.
+    pub(super) link: Option<Digest>,
+    pub(super) next_segment: u32,
+    pub(super) store: Option<StoreId>,
+}
+
+impl Reached {
+    /// Before the first entry.
+    pub(super) const START: Self = Self { next: 0, link: Some(Digest::ZERO), next_segment: 0, store: None };
+}
+
 /// What one segment turned out to hold.
 pub(crate) struct SegmentWalk {
     pub(crate) header: Option<SegmentHeader>,
@@ -49,16 +65,38 @@ pub(crate) struct SegmentWalk {
 impl<'a> Walk<'a> {
     /// A walk that calls `visitor`, given how many entries must be there.
     pub(crate) fn new(visitor: &'a mut dyn Visitor, known: u64, watch: &[u64]) -> Self {
+        let mut walk = Self::from(visitor, Reached::START, watch);
+        walk.known = known;
+        walk
+    }
+
+    /// A walk that goes on where another has come to.
+    pub(super) fn from(visitor: &'a mut dyn Visitor, reached: Reached, watch: &[u64]) -> Self {
+        let Reached { next, link, next_segment, store } = reached;
         Self {
             visitor,
-            store: None,
-            known,
-            next: 0,
-            link: Some(Digest::ZERO),
-            next_segment: 0,
-            watched: watch.iter().map(|&entries| (entries, (entries == 0).then_some(Digest::ZERO))).collect(),
+            store,
+            known: 0,
+            next,
+            link,
+            next_segment,
+            watched: watch.iter().map(|&entries| (entries, link.filter(|_| entries == next))).collect(),
             broken: None,
         }
+    }
+
+    /// Goes on where others have come to, with the links that they found at the watched places.
+    pub(super) fn go_on_from(&mut self, reached: Reached, watched: &[Option<Digest>]) {
+        let Reached { next, link, next_segment, store } = reached;
+        (self.next, self.link, self.next_segment, self.store) = (next, link, next_segment, store);
+        for ((_, place), found) in self.watched.iter_mut().zip(watched) {
+            *place = place.or(*found);
+        }
+    }
+
+    /// How far it has come.
+    pub(super) fn reached(&self) -> Reached {
+        Reached { next: self.next, link: self.link, next_segment: self.next_segment, store: self.store }
     }
 
     /// Reads one segment. `last` is the segment that was being written.

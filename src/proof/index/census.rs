@@ -32,6 +32,17 @@ impl Census {
         add_one(&mut self.of(entity).outcomes, outcome as usize);
     }
 
+    /// Adds what was counted of later entries.
+    pub(crate) fn join(&mut self, later: Self) {
+        for (entity, theirs) in later.counts {
+            let ours = self.counts.entry(entity).or_default();
+            add(&mut ours.decisions, &theirs.decisions);
+            add(&mut ours.risks, &theirs.risks);
+            add(&mut ours.outcomes, &theirs.outcomes);
+            ours.score_sum += theirs.score_sum;
+        }
+    }
+
     pub(super) fn entities(&self) -> usize {
         self.counts.len()
     }
@@ -48,6 +59,12 @@ impl Census {
 
     fn of(&mut self, entity: &AgentId) -> &mut Counts {
         self.counts.entry(entity.clone()).or_default()
+    }
+}
+
+fn add(counts: &mut [u64], more: &[u64]) {
+    for (count, more) in counts.iter_mut().zip(more) {
+        *count += more;
     }
 }
 

@@ -120,7 +120,7 @@ impl ProofLog {
         self.catch_up()?;
         let until: Position = self.shared.index().totals().applied;
         let mut reading = Reading::checking();
-        let found = self.shared.reader.verify(&mut reading, until).map_err(|error| read_error(&error))?;
+        let found = self.shared.reader.verify_parts(&mut reading, until).map_err(|error| read_error(&error))?;
         let chain = reading.verified();
         Ok(Verification::new(chain.records, chain.head_hash, self.shared.note_breakage(found)))
     }

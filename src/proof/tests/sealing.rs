@@ -114,19 +114,110 @@ fn every_byte_of_sealed_segments_is_watched() {
     let (log, _) = open_small(disk.clone()).unwrap();
     fill(&log, 14);
     log.close().unwrap();
-    for name in [names(&disk, ".rks"), names(&disk, ".rke")].concat() {
-        let path = Path::new("journal").join(name);
-        for at in 0..disk.content(&path).len() {
-            // The header of a segment ends in zeros that mean nothing.
-            if path.extension().is_some_and(|ending| ending == "rks") && (80..136).contains(&at) {
-                continue;
-            }
+    for (path, bytes) in watched(&disk) {
+        for at in bytes.into_iter().filter(|_| path.extension().is_some_and(|ending| ending != "rkj")) {
             let copy = disk.fork();
             copy.change(&path, |content| content[at] ^= 0x10);
             let (log, _) = open_small(copy).unwrap();
             assert!(!log.verify().unwrap().valid, "byte {at} of {}", path.display());
         }
     }
+}
+
+/// The journal's files, with the bytes of each that mean something.
+fn watched(disk: &MemoryFiles) -> Vec<(std::path::PathBuf, Vec<usize>)> {
+    let names = [names(disk, ".rks"), names(disk, ".rke"), names(disk, ".rkj")].concat();
+    let of = |name: String| {
+        let path = Path::new("journal").join(name);
+        let is_plain = path.extension().is_some_and(|ending| ending == "rkj");
+        let content = disk.content(&path);
+        let end = if is_plain {
+            content.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
+        } else {
+            content.len()
+        };
+        // The header of a segment ends in zeros that mean nothing.
+        let silent = if is_plain { 72..128 } else { 80..136 };
+        let is_evidence = path.extension().is_some_and(|ending| ending == "rke");
+        let bytes = (0..end).filter(|at| is_evidence || !silent.contains(at)).collect();
+        (path, bytes)
+    };
+    names.into_iter().map(of).collect()
+}
+
+#[test]
+fn a_running_log_notices_any_changed_byte_of_any_segment_when_it_verifies() {
+    let disk = MemoryFiles::new();
+    let (log, _) = open_small(disk.clone()).unwrap();
+    let ids = fill(&log, 30);
+    log.close().unwrap();
+    let mut looked = 0;
+    for (path, bytes) in watched(&disk) {
+        for at in bytes.into_iter().step_by(61) {
+            let copy = disk.fork();
+            let (log, _) = open_small(copy.clone()).unwrap();
+            // What was read before must not hide what is stored now.
+            assert!(log.record(&ids[0]).is_ok() && log.verify().unwrap().valid);
+            copy.change(&path, |content| content[at] ^= 0x10);
+            assert!(!log.verify().unwrap().valid, "byte {at} of {}", path.display());
+            looked += 1;
+        }
+    }
+    assert!(looked > 100, "only {looked} places");
+}
+
+#[test]
+fn a_log_in_a_folder_opens_by_its_parts_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || {
+        let view = Some(folder.path().join("view"));
+        let files = Arc::new(crate::store::RealFiles::new(folder.path()));
+        ProofLog::open_files(files, None, view, &small(), Timestamp::from_millis(0), STORE).unwrap()
+    };
+    let (log, _) = open();
+    let mut ids = fill(&log, 60);
+    let state = StateDraft { key: "agent/a".to_owned(), value: "1".to_owned() };
+    log.set_state(Timestamp::from_millis(0), state, "a cause".to_owned()).unwrap();
+    ids.extend(fill(&log, 20));
+    log.close().unwrap();
+    for _ in 0..3 {
+        let (log, startup) = open();
+        assert_eq!(startup.states, [("agent/a".to_owned(), b"1".to_vec())]);
+        assert_holds(&log, &ids);
+        assert_eq!(log.stats("a", Period::default()).unwrap().total_records, ids.len() as u64);
+        ids.extend(fill(&log, 5));
+        log.close().unwrap();
+    }
+    // The whole of a sealed segment taken from another place of the same log.
+    let name = |number: u32, ending: &str| folder.path().join(format!("journal/{number:010}.{ending}"));
+    for ending in ["rks", "rke"] {
+        std::fs::copy(name(1, ending), name(2, ending)).unwrap();
+    }
+    let (log, _) = open();
+    assert!(!log.verify().unwrap().valid);
+}
+
+#[test]
+fn what_is_given_back_in_a_later_segment_is_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || {
+        let view = Some(folder.path().join("view"));
+        let files = Arc::new(crate::store::RealFiles::new(folder.path()));
+        ProofLog::open_files(files, None, view, &small(), Timestamp::from_millis(0), STORE).unwrap()
+    };
+    let (log, _) = open();
+    let charged = |log: &ProofLog| {
+        let mut draft = draft("a", Decision::Allow, RiskLevel::Low, 700);
+        draft.evidence = encode_evidence(9, &"intent", &"detail", &[(Box::from("r/a"), 1)]).unwrap();
+        decide(log, 0, draft).unwrap()
+    };
+    let (kept, given_back) = (charged(&log), charged(&log));
+    fill(&log, 40);
+    report(&log, given_back, Outcome::Failure).unwrap();
+    fill(&log, 40);
+    log.close().unwrap();
+    let (_, startup) = open();
+    assert_eq!(startup.used.iter().map(|used| used.record).collect::<Vec<_>>(), [kept.sequence()]);
 }
 
 #[test]
