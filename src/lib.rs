@@ -48,10 +48,12 @@
 //! # The house
 //!
 //! Four floors, and an import only ever points down: the vocabulary (`model`);
-//! the engines `parse`, `policy`, `trust` and `proof`, which do not know each
-//! other, with `store` below the last; [`Governor`], which composes them; and
-//! the edges. `docs/` has a page an engine.
+//! the engines `parse`, `policy`, `trust`, `proof` and, by feature,
+//! `checkpoint`, which do not know each other, with `store` below `proof`;
+//! [`Governor`], which composes them; and the edges. `docs/` has a page an engine.
 
+#[cfg(feature = "checkpoints")]
+pub mod checkpoint;
 mod edge;
 mod governor;
 mod model;

@@ -1,0 +1,87 @@
+//! Signed notes: a text and signatures of it. SOURCE: <https://c2sp.org/signed-note>.
+
+use super::{CheckpointError, CheckpointKey, VerifierKey, text};
+
+/// A note taken apart; nothing in it is believed yet.
+pub(super) struct Note<'a> {
+    text: &'a str,
+    signatures: Vec<NoteSignature<'a>>,
+}
+
+struct NoteSignature<'a> {
+    name: &'a str,
+    key_id: [u8; 4],
+    signature: Vec<u8>,
+}
+
+impl<'a> Note<'a> {
+    /// Takes a note apart.
+    pub(super) fn parse(note: &'a str) -> Result<Self, CheckpointError> {
+        text::check_size(WHAT, note, MAX_BYTES)?;
+        let malformed = |line, expected| CheckpointError::Malformed { what: WHAT, line, expected };
+        if let Some(at) = note.bytes().position(|byte| byte < b' ' && byte != b'\n') {
+            return Err(malformed(line_at(note, at), "no control characters"));
+        }
+        // A text may have empty lines; the last one is what ends it.
+        let last_line = line_at(note, note.len().saturating_sub(1));
+        let end = note.rfind("\n\n").ok_or(malformed(last_line, "an empty line and signatures behind the text"))?;
+        let (text, signatures) = (note.get(..=end), note.get(end + 2..).and_then(|lines| lines.strip_suffix('\n')));
+        let (Some(text), Some(signatures)) = (text, signatures) else {
+            return Err(malformed(last_line, "signatures, each line ended by a newline"));
+        };
+        let first_line = line_at(note, end) + 2;
+        let signatures = signatures.split('\n').enumerate().map(|(place, line)| {
+            let too_many = place >= MAX_SIGNATURES;
+            let signature = if too_many { None } else { NoteSignature::parse(line) };
+            let expected =
+                if too_many { "at most 64 signatures" } else { "— <name> <base 64 of key id and signature>" };
+            signature.ok_or(malformed(first_line + place, expected))
+        });
+        Ok(Self { text, signatures: signatures.collect::<Result<_, _>>()? })
+    }
+
+    /// The text, with its last newline, believed because the key signed it. What
+    /// other keys say is ignored; nothing that pretends to be by this key may be wrong.
+    pub(super) fn opened_by(&self, key: &VerifierKey) -> Result<&'a str, CheckpointError> {
+        let id = key.id();
+        let mut by_key = self.signatures.iter().filter(|signed| signed.name == key.name() && signed.key_id == id);
+        let first = by_key.next().ok_or_else(|| CheckpointError::NotSigned { key: key.label() })?;
+        if std::iter::once(first).chain(by_key).all(|signed| key.verifies(self.text, &signed.signature)) {
+            Ok(self.text)
+        } else {
+            Err(CheckpointError::BadSignature { key: key.label() })
+        }
+    }
+
+    /// The text, with its last newline, whoever signed it.
+    pub(super) const fn unverified(&self) -> &'a str {
+        self.text
+    }
+}
+
+impl<'a> NoteSignature<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
+        let (name, signature) = line.strip_prefix("— ")?.split_once(' ')?;
+        let bytes = text::bytes(signature)?;
+        let (key_id, signature) = bytes.split_first_chunk::<4>()?;
+        let whole = text::is_name(name) && !signature.is_empty();
+        whole.then(|| Self { name, key_id: *key_id, signature: signature.to_vec() })
+    }
+}
+
+/// The note of a text that ends in a newline, signed.
+pub(super) fn sign(text: &str, key: &CheckpointKey) -> String {
+    let mut signed = key.verifier().id().to_vec();
+    signed.extend_from_slice(&key.sign(text));
+    format!("{text}\n— {} {}\n", key.name(), text::base64(signed))
+}
+
+/// The line that a byte of a text is on, counted from 1.
+fn line_at(text: &str, at: usize) -> usize {
+    text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
+}
+
+const WHAT: &str = "signed note";
+/// The specification asks for 16 signatures at the least, the largest of which have 5 kB.
+const MAX_SIGNATURES: usize = 64;
+pub(super) const MAX_BYTES: usize = 256 * 1024;

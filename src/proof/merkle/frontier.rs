@@ -1,0 +1,65 @@
+//! The growing edge of the tree: all that is needed to push a leaf and to tell
+//! the root.
+
+use super::hash;
+use super::nodes::BLOCK_LEVEL;
+use crate::model::Digest;
+
+/// How many leaves there are, and the roots of the complete subtrees that they
+/// make: one for each bit that is set in the size, the largest subtree first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Frontier {
+    size: u64,
+    edge: Vec<Digest>,
+}
+
+impl Frontier {
+    /// The edge of a tree without leaves.
+    pub(crate) const fn new() -> Self {
+        Self { size: 0, edge: Vec::new() }
+    }
+
+    /// How many leaves there are.
+    pub(crate) const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Adds a leaf. Every 256th completes a node of level 8 and gets it back: it
+    /// goes to [`Nodes::push`](super::Nodes::push).
+    pub(crate) fn push(&mut self, leaf: &Digest) -> Option<Digest> {
+        self.push_subtree(0, hash::leaf(leaf.as_bytes()))
+    }
+
+    /// The root of the tree.
+    pub(crate) fn root(&self) -> Digest {
+        let smallest_first = self.edge.iter().rev().copied();
+        smallest_first.reduce(|right, left| hash::node(&left, &right)).unwrap_or_else(hash::empty)
+    }
+
+    /// Adds the root of a complete subtree of `2^level` leaves.
+    // INVARIANT: the size is a multiple of 2^level.
+    pub(super) fn push_subtree(&mut self, level: u32, root: Digest) -> Option<Digest> {
+        let mut completed = (level == BLOCK_LEVEL).then_some(root);
+        let mut above = root;
+        // As in a binary counter: each bit that carries joins two subtrees of one size.
+        for carried in 1..=(self.size >> level).trailing_ones() {
+            let Some(left) = self.edge.pop() else { break };
+            above = hash::node(&left, &above);
+            if level + carried == BLOCK_LEVEL {
+                completed = Some(above);
+            }
+        }
+        self.edge.push(above);
+        self.size += 1 << level;
+        completed
+    }
+}
+
+/// The root over subtrees of one size, in their order.
+pub(super) fn root_over<'a>(level: u32, roots: impl IntoIterator<Item = &'a Digest>) -> Digest {
+    let mut frontier = Frontier::new();
+    for root in roots {
+        frontier.push_subtree(level, *root);
+    }
+    frontier.root()
+}
