@@ -36,6 +36,8 @@ pub(crate) struct Journal {
     durable: u64,
     buffer: Vec<u8>,
     sizes: Vec<usize>,
+    /// Size at which a segment is sealed.
+    segment_bytes: u64,
 }
 
 impl Journal {
@@ -74,12 +76,18 @@ impl Journal {
             durable: at.entries,
             buffer: Vec::new(),
             sizes: Vec::new(),
+            segment_bytes: SEGMENT_BYTES,
         }
     }
 
     /// The reading end; any number of clones.
     pub(crate) fn reader(&self) -> Reader {
         self.reader.clone()
+    }
+
+    /// Seals segments at another size.
+    pub(crate) fn seal_at(&mut self, segment_bytes: u64) {
+        self.segment_bytes = segment_bytes;
     }
 
     /// Behind the last staged entry.
@@ -110,7 +118,7 @@ impl Journal {
             return Ok(());
         }
         let size = self.buffer.len() as u64;
-        if self.end + size > SEGMENT_BYTES && self.active.count() > 0 {
+        if self.end + size > self.segment_bytes && self.active.count() > 0 {
             self.roll()?;
         }
         self.make_room(size)?;
@@ -180,7 +188,7 @@ impl Journal {
         if needed <= self.allocated {
             return Ok(());
         }
-        let ahead = self.end.clamp(LEAST_AHEAD, MOST_AHEAD);
+        let ahead = self.end.clamp(LEAST_AHEAD, MOST_AHEAD).min(self.segment_bytes);
         // On a disk that is nearly full, what is needed may still fit.
         self.fill((needed + ahead).next_multiple_of(PAGE)).or_else(|_| self.fill(needed.next_multiple_of(PAGE)))
     }
@@ -271,7 +279,7 @@ fn new_segment(files: &dyn Files, header: SegmentHeader) -> io::Result<Segment> 
 
 /// Size at which a segment is sealed. Small enough to be read whole, large
 /// enough that ten million records are a few hundred files.
-const SEGMENT_BYTES: u64 = 32 << 20;
+pub(crate) const SEGMENT_BYTES: u64 = 32 << 20;
 /// Zeros ahead: as much again as there is, between these two.
 const LEAST_AHEAD: u64 = 256 << 10;
 const MOST_AHEAD: u64 = 4 << 20;

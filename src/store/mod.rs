@@ -11,6 +11,7 @@
 //! | `files.rs` | the I/O seam and the real file system behind it |
 //! | `memory.rs` | a file system in memory, for stores that leave nothing behind |
 //! | `faulty.rs` | files of which a chosen call fails, for tests |
+//! | `crash.rs` | files on a disk that loses its power, for tests |
 //! | `frame.rs` | one entry as bytes |
 //! | `segment.rs` | one journal file: header, space ahead, offsets |
 //! | `walk.rs` | reading a segment from front to back, checking everything |
@@ -33,7 +34,7 @@ mod walk;
 
 pub(crate) use files::{Files, RealFiles};
 pub(crate) use frame::{Frame, FrameDraft, Kind};
-pub(crate) use journal::{Journal, Position, Reader};
+pub(crate) use journal::{Journal, Position, Reader, SEGMENT_BYTES};
 pub(crate) use lock::{FolderLock, LockError};
 pub(crate) use memory::MemoryFiles;
 pub(crate) use recovery::{OpenError, VIEW as VIEW_FOLDER, open, refuse_foreign};
@@ -41,5 +42,7 @@ pub(crate) use segment::{FOLDER as JOURNAL_FOLDER, StoreId};
 pub(crate) use view::{BlockBatch, Blocks, ViewError, set_aside as set_view_aside};
 pub(crate) use walk::{Finding, Visitor};
 
+#[cfg(test)]
+pub(crate) mod crash;
 #[cfg(test)]
 pub(crate) mod faulty;

@@ -1,7 +1,7 @@
 //! Opening a log: reading and checking the journal, taking the view or making it anew, and starting the writer.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -39,11 +39,19 @@ pub(crate) struct LogOptions {
     pub(crate) queue: usize,
     /// How long a caller waits for room in the queue.
     pub(crate) patience: Duration,
+    /// Size at which a segment of the journal is sealed.
+    pub(crate) segment_bytes: u64,
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
-        Self { durability: Durability::Sync, cache_bytes: 16 << 20, queue: 1 << 16, patience: Duration::from_secs(2) }
+        Self {
+            durability: Durability::Sync,
+            cache_bytes: 16 << 20,
+            queue: 1 << 16,
+            patience: Duration::from_secs(2),
+            segment_bytes: store::SEGMENT_BYTES,
+        }
     }
 }
 
@@ -136,6 +144,7 @@ impl ProofLog {
             view,
             cache_bytes: options.cache_bytes,
             view_lost: AtomicBool::new(false),
+            index_incomplete: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             breakage: Mutex::new(breakage.clone()),
         };
@@ -147,6 +156,11 @@ impl ProofLog {
                 (None, Some(_)) => shared.rebuild(&mut index),
                 (None, None) => {}
             }
+        }
+        // What is written next stands on the index's last hash and time.
+        if shared.index_incomplete.load(Ordering::Relaxed) {
+            let error = std::io::Error::other("reading it again for the index failed");
+            return Err(OpenLogError::Io("read the journal", error));
         }
         let shared = Arc::new(shared);
         let writer = if let Some(journal) = journal {
@@ -182,6 +196,7 @@ impl ProofLog {
     ) -> Result<JoinHandle<()>, OpenLogError> {
         let error = |error| OpenLogError::Io("write to the store", error);
         let at = now.max(Timestamp::from_millis(shared.index().totals().last_time));
+        journal.seal_at(options.segment_bytes);
         let mut first_entries = Vec::new();
         if journal.position().entries == 0 {
             let store = StoreEntry {
@@ -201,11 +216,12 @@ impl ProofLog {
             shared.index.write().unwrap_or_else(PoisonError::into_inner).advance(position);
         }
         journal.write().map_err(error)?;
-        // Before anything is acknowledged, `HEAD` stands beside the journal.
-        if created || !first_entries.is_empty() {
+        let entries = journal.position().entries;
+        // Before anything is acknowledged, `HEAD` stands beside the journal: whoever wrote the first entry may not
+        // have come as far.
+        if created || !first_entries.is_empty() || entries == 1 {
             journal.note_head().map_err(error)?;
         }
-        let entries = journal.position().entries;
         shared.intake.start_at(entries, at);
         shared.progress.durable(entries);
         shared.progress.applied(entries);

@@ -2,8 +2,10 @@
 
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_wrap)] // small numbers
 
+mod crash;
 mod damage;
 mod faults;
+mod model;
 mod twin;
 
 use std::path::Path;
@@ -15,7 +17,8 @@ use super::*;
 use crate::model::{
     AgentId, Decision, Error, IntentId, Outcome, Period, ProofId, RiskLevel, Score, Tier, Timestamp, TrustSnapshot,
 };
-use crate::store::faulty::{Fault, FaultyFiles};
+use crate::store::crash::{CrashFiles, Dice};
+use crate::store::faulty::{Counted, Fault, FaultyFiles};
 use crate::store::{Files, MemoryFiles, StoreId};
 
 const STORE: StoreId = StoreId([7; 16]);
@@ -24,6 +27,16 @@ fn open(files: impl Files + 'static, durability: Durability) -> Result<(ProofLog
     let options = LogOptions { durability, patience: std::time::Duration::from_millis(200), ..LogOptions::default() };
     ProofLog::open_files(Arc::new(files), None, None, &options, Timestamp::from_millis(0), STORE)
 }
+
+/// Opens with segments that a few entries fill.
+fn open_small(files: impl Files + 'static, durability: Durability) -> Result<(ProofLog, Startup), OpenLogError> {
+    let patience = std::time::Duration::from_millis(200);
+    let options = LogOptions { durability, patience, segment_bytes: SMALL_SEGMENT, ..LogOptions::default() };
+    ProofLog::open_files(Arc::new(files), None, None, &options, Timestamp::from_millis(0), STORE)
+}
+
+/// Room for some three decisions.
+const SMALL_SEGMENT: u64 = 2048;
 
 fn draft(entity: &str, decision: Decision, risk: RiskLevel, score: i64) -> DecisionDraft {
     let entity: AgentId = entity.parse().unwrap();
