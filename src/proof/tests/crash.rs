@@ -8,7 +8,10 @@ use super::*;
 #[test]
 fn what_several_threads_were_told_is_there_after_a_power_cut() {
     let disk = CrashFiles::new();
-    let (log, _) = open_small(disk.clone(), Durability::Sync).unwrap();
+    // A queue that is full most of the time.
+    let options = LogOptions { queue: 2, segment_bytes: SMALL_SEGMENT, ..LogOptions::default() };
+    let files = Arc::new(disk.clone());
+    let (log, _) = ProofLog::open_files(files, None, None, &options, Timestamp::from_millis(0), STORE).unwrap();
     let told = Mutex::new(Vec::new());
     for seed in 0..12 {
         let before = told.lock().unwrap().len();
