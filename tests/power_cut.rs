@@ -57,7 +57,7 @@ fn chain_of(governor: &Governor, what: &str) -> Vec<ProofId> {
 mod on_ext4 {
     use std::collections::BTreeSet;
     use std::fs;
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
     use std::process::Command;
     use std::sync::mpsc;
     use std::thread;
@@ -107,7 +107,7 @@ mod on_ext4 {
                 assert_eq!(gone, None, "{what}: gone, and one behind it is there");
             }
             assert!(sync_acknowledged.iter().all(|id| there.contains(id)), "{what}: an earlier round's are gone");
-            assert!(ids.len() >= certain, "{what}: {} were there before", certain);
+            assert!(ids.len() >= certain, "{what}: {certain} were there before");
             let torn = governor.opening().recovered.as_ref().map(|recovered| recovered.bytes);
             eprintln!(
                 "round {round}, {}: {} acknowledged, {found} of them there, {} records in all, torn tail {torn:?}",
@@ -159,7 +159,7 @@ mod on_ext4 {
     }
 
     impl Mount {
-        fn of(image: &PathBuf) -> Option<Self> {
+        fn of(image: &Path) -> Option<Self> {
             let folder = tempfile::tempdir().unwrap();
             // Without a commit now and then nothing but what is synced reaches the image by itself.
             let mounted =

@@ -205,7 +205,9 @@ impl Files for CrashFiles {
         });
         disk.unsynced = unsynced;
         let synced: Vec<NameChange> = synced;
-        synced.iter().for_each(|change| disk.durable.apply(change));
+        for change in &synced {
+            disk.durable.apply(change);
+        }
         Ok(())
     }
 }

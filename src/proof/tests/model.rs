@@ -107,7 +107,7 @@ impl Twin {
                 };
                 self.ordered(made.sequence.get(), what)?;
             }
-            Step::Report { which, outcome } => self.report(which, *outcome)?,
+            Step::Report { which, outcome } => self.report(*which, *outcome)?,
             Step::State { key, value } => {
                 let (key, value) = (format!("agent/{key}"), format!("{{\"value\":{value}}}"));
                 let state = StateDraft { key: key.clone(), value: value.clone() };
@@ -160,7 +160,7 @@ impl Twin {
         Ok(())
     }
 
-    fn report(&mut self, which: &prop::sample::Index, outcome: Outcome) -> Result<(), Error> {
+    fn report(&mut self, which: prop::sample::Index, outcome: Outcome) -> Result<(), Error> {
         let Some(of) = Some(self.decisions().count()).filter(|count| *count > 0).map(|count| which.index(count)) else {
             return Ok(());
         };
