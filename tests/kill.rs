@@ -72,6 +72,83 @@ fn child_that_acknowledges_what_is_in_memory() {
     decide_until_killed(Durability::Buffered);
 }
 
+/// Each of these decides and reports in a thread of its own.
+const CROWD: usize = 16;
+
+/// Decides in many threads at once, without waiting for the disk, so that the writer's queue is never empty.
+#[test]
+fn child_of_a_crowd() {
+    let Some(folder) = child_folder() else { return };
+    // Each round the other durability.
+    let durability = if folder.join("sync").exists() { Durability::Sync } else { Durability::Buffered };
+    let governor = builder().durability(durability).open(folder.join("store")).expect("the folder opens");
+    for member in 0..CROWD {
+        // The child of an earlier round may have registered it.
+        let _ = governor.register_agent(Agent::new(member_of(member)).at_tier(Tier::T4));
+    }
+    governor.flush().expect("a new agent is written");
+    say("open");
+    thread::scope(|scope| {
+        for member in 0..CROWD {
+            let governor = governor.clone();
+            scope.spawn(move || {
+                for number in 0_usize.. {
+                    // Half of them tell nothing: a pipe would slow them down.
+                    if member % 2 == 0 {
+                        let _ = governor.enforce(&reading(&member_of(member)));
+                        continue;
+                    }
+                    let proof_id = decide(&governor, &member_of(member));
+                    if number % 4 == 0 {
+                        governor.report(&proof_id, Outcome::Success).expect("a first outcome is taken");
+                        say(&format!("reported {proof_id} {}", Outcome::Success));
+                    }
+                    say(&format!("decided {proof_id}"));
+                }
+            });
+        }
+    });
+}
+
+fn member_of(crowd: usize) -> String {
+    format!("member-{crowd}")
+}
+
+#[test]
+fn a_crowd_that_is_killed_leaves_a_log_with_all_that_it_was_told_in_sync() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let (mut told, mut told_in_sync, mut records) = (0, 0, 0);
+    for round in 0..rounds() {
+        let is_sync = round % 2 == 0;
+        if is_sync {
+            fs::write(folder.path().join("sync"), b"").unwrap();
+        } else {
+            fs::remove_file(folder.path().join("sync")).unwrap();
+        }
+        let mut acknowledged = Acknowledged::default();
+        acknowledged.of_killed_child("child_of_a_crowd", folder.path(), 20 * patience(round));
+        told += acknowledged.decided.len();
+
+        let governor = builder().open(&store).unwrap_or_else(|error| panic!("round {round}: {error}"));
+        let verification = governor.verify().unwrap();
+        assert!(verification.valid, "round {round}: {:?}", verification.first_broken);
+        let least = if is_sync { acknowledged.decided.len() as u64 } else { 0 };
+        assert!(verification.records >= records + least, "round {round}: what was on disk before is gone");
+        records = verification.records;
+        if is_sync {
+            told_in_sync += acknowledged.decided.len();
+            acknowledged.assert_is_all_there(&governor, round);
+        }
+        let counted: u64 = (0..CROWD).map(|member| governor.stats(&member_of(member), ..).unwrap().total_records).sum();
+        assert_eq!(counted, records, "round {round}");
+        if round % 3 == 0 {
+            governor.close().unwrap();
+        }
+    }
+    eprintln!("{} rounds, {told} acknowledged ({told_in_sync} in Sync), {records} records", rounds());
+}
+
 /// What children have said that they did.
 #[derive(Default)]
 struct Acknowledged {

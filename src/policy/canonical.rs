@@ -1,6 +1,8 @@
 //! The canonical form of rules: one text for one meaning, whichever format and
 //! order of fields or list items it was written in.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
@@ -59,7 +61,7 @@ struct CanonicalRule<'a> {
     #[serde(rename = "match")]
     matches: CanonicalMatch<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    conditions: Vec<[&'a str; 2]>,
+    conditions: Vec<[Cow<'a, str>; 2]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     severity: Option<RiskLevel>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -35,12 +35,21 @@ pub(super) fn warnings_of_all(rules: &[&Rule]) -> Vec<Problem> {
     closed_tiers(rules).into_iter().map(warning).collect()
 }
 
+/// The conditions of all documents together, where they are too many.
+pub(super) fn unbounded_across_layers(rules: &[Rule]) -> Option<Problem> {
+    let cost: u64 = rules.iter().map(|rule| rule.conditions.cost()).sum();
+    (cost > MOST_STEPS).then(|| Problem::new(1, 1, Severity::Error, too_many_steps(cost)))
+}
+
+fn too_many_steps(cost: u64) -> String {
+    format!("the conditions take up to {cost} steps together; at most {MOST_STEPS} are allowed")
+}
+
 /// A request can come to need every condition of a document.
 fn conditions_are_bounded(rules: &[LocatedRule], report: &mut Report<'_>) {
     let cost: u64 = rules.iter().map(|located| located.rule.conditions.cost()).sum();
     if cost > MOST_STEPS {
-        let message = format!("the conditions take up to {cost} steps together; at most {MOST_STEPS} are allowed");
-        report.error(0, "", message);
+        report.error(0, "", too_many_steps(cost));
     }
 }
 
@@ -171,7 +180,11 @@ fn idleness(coverers: &Coverers<'_>, number: usize, rule: &Rule) -> Option<Strin
     let is_kept = |other: usize, known: &Rule| {
         number < other && coverers.has(number) && says_as_much(rule, known) && cover::covers(rule, known)
     };
-    let silences = |other: usize, known: &Rule| other != number && says_as_much(known, rule) && !is_kept(other, known);
+    // Of escalations the first says who is asked: a later one leaves an earlier its say.
+    let comes_in_time = |other: usize| effect != Effect::Escalate || other < number;
+    let silences = |other: usize, known: &Rule| {
+        other != number && comes_in_time(other) && says_as_much(known, rule) && !is_kept(other, known)
+    };
     let known = coverers.find(effect, &reach, silences)?;
     Some(format!("this rule says nothing that {:?} on line {} does not say", known.id, known.line))
 }

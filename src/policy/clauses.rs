@@ -193,8 +193,21 @@ fn environment(node: Node, report: &mut Report<'_>) -> Vec<Box<str>> {
     let items = report.filled_list(node, field);
     let mut words: Vec<Box<str>> = items
         .into_iter()
-        .filter_map(|item| report.line(item, field, MAX_GLOB_CHARS))
-        .map(|text| text.to_lowercase().into())
+        .filter_map(|item| {
+            let at = item.at;
+            let word = report.line(item, field, MAX_GLOB_CHARS)?;
+            if word.contains('*') {
+                // It would be held against the letters, and a deny would let the rest through.
+                report.error(
+                    at,
+                    field,
+                    format!("expected an environment's name, found the pattern {word:?}; name each"),
+                );
+                return None;
+            }
+            // As what the context names is read.
+            Some(word.trim().to_lowercase().into())
+        })
         .collect();
     words.sort();
     words.dedup();

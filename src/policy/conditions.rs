@@ -1,6 +1,8 @@
 //! The conditions of a rule: `when` must hold, `unless` must not, and both may
 //! use what the rule's `let` names.
 
+use std::borrow::Cow;
+
 use super::condition::{Bindings, Condition, Scope};
 use super::document::{Fields, Report};
 use super::rule::Clause;
@@ -60,24 +62,31 @@ impl Conditions {
     ///
     /// Why one failed, in words without anything of the context.
     pub(super) fn failing(&self, scope: &Scope<'_>) -> Result<Option<Clause<'_>>, String> {
-        if let Some(when) = &self.when
-            && !when.evaluate(scope).map_err(|error| format!("when: {error}"))?
-        {
-            return Ok(Some(Clause::When(when)));
+        let unless = || match &self.unless {
+            Some(unless) => {
+                let holds = unless.evaluate(scope).map_err(|error| format!("unless: {error}"))?;
+                Ok(holds.then_some(Clause::Unless(unless)))
+            }
+            None => Ok(None),
+        };
+        let Some(when) = &self.when else { return unless() };
+        match when.evaluate(scope) {
+            Ok(true) => unless(),
+            Ok(false) => Ok(Some(Clause::When(when))),
+            // The rule does not match all the same where its `unless` holds.
+            Err(error) => match unless() {
+                Ok(Some(clause)) => Ok(Some(clause)),
+                _ => Err(format!("when: {error}")),
+            },
         }
-        if let Some(unless) = &self.unless
-            && unless.evaluate(scope).map_err(|error| format!("unless: {error}"))?
-        {
-            return Ok(Some(Clause::Unless(unless)));
-        }
-        Ok(None)
     }
 
     /// What stands in them, for the canonical form.
-    pub(super) fn texts(&self) -> impl Iterator<Item = [&str; 2]> {
-        let named = self.named.iter().map(|(name, source)| [&**name, &**source]);
-        let when = self.when.iter().map(|when| ["when", when.source()]);
-        let unless = self.unless.iter().map(|unless| ["unless", unless.source()]);
+    pub(super) fn texts(&self) -> impl Iterator<Item = [Cow<'_, str>; 2]> {
+        // No name holds a full stop, so none can pass for what it is not.
+        let named = self.named.iter().map(|(name, source)| [format!("let.{name}").into(), (&**source).into()]);
+        let when = self.when.iter().map(|when| ["when".into(), when.source().into()]);
+        let unless = self.unless.iter().map(|unless| ["unless".into(), unless.source().into()]);
         named.chain(when).chain(unless)
     }
 }

@@ -223,9 +223,35 @@ impl Engine {
         retain_tail(&mut found.groups, start, knows);
         let leaves = |group: &u32| self.lead(*group).is_some_and(|rule| rule.leaves(capability));
         if found.groups.iter().skip(start).any(|group| !leaves(group)) {
-            retain_tail(&mut found.groups, start, |group| !leaves(group));
+            let (withholds, leaving): (Vec<u32>, Vec<u32>) =
+                found.groups.split_off(start).into_iter().partition(|group| !leaves(group));
+            // What later documents withhold by their word alone must be granted by somebody first: to withhold is to
+            // narrow, not to make of what nobody grants something that an approval may pass over.
+            let may_withhold = |group: &u32| self.lead(*group).is_some_and(|rule| self.may_grant(rule, capability));
+            if !withholds.iter().any(may_withhold) {
+                found.groups.extend(leaving);
+                let standing = self.resolve_allowed(asked, capability, buckets, found, start, knows);
+                if standing != Standing::Granted {
+                    return standing;
+                }
+                found.groups.truncate(start);
+            }
+            found.groups.extend(withholds);
             return Standing::Withheld;
         }
+        self.resolve_allowed(asked, capability, buckets, found, start, knows)
+    }
+
+    /// Whether what stands there from `start` on, or an allow beside it, grants.
+    fn resolve_allowed(
+        &self,
+        asked: &Asked<'_>,
+        capability: &Capability,
+        buckets: &[u32],
+        found: &mut Findings,
+        start: usize,
+        knows: &impl Fn(&u32) -> bool,
+    ) -> Standing {
         self.collect(asked, buckets, Effect::Allow, found);
         retain_tail(&mut found.groups, start, knows);
         // What cannot be compared makes a degrading rule constrain, not grant. What a person agreed to, rules that
@@ -296,7 +322,7 @@ impl Engine {
             return true;
         }
         let run = || rule.condition(asked.request).map(|failing| failing.is_none());
-        asked.memo.ask(group, run).unwrap_or_else(|| asked.given.failed_hold(rule.effect))
+        asked.memo.ask(group, run).unwrap_or_else(|| asked.given.failed_holds(group, rule.effect))
     }
 
     fn constraints(&self, findings: &Findings) -> Constraints {
@@ -394,10 +420,11 @@ impl Engine {
 
     /// Whether a rule was among those that decided.
     pub(super) fn decided(&self, findings: &Findings, rule: usize) -> bool {
+        let is_escalation = findings.decision() == Decision::Escalate;
+        // Nothing is granted until a person has decided: then only what asks for one counts.
         findings
-            .groups
-            .iter()
-            .filter_map(|group| self.groups.get(*group as usize))
+            .groups_of(|standing| !is_escalation || standing == Standing::NeedsPerson)
+            .filter_map(|group| self.groups.get(group as usize))
             .any(|group| u32::try_from(rule).is_ok_and(|rule| group.members.binary_search(&rule).is_ok()))
     }
 }

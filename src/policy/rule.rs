@@ -213,10 +213,11 @@ impl ContextClause {
     }
 }
 
-/// A number as people write it: 50000, whether it came as 50000, 50000.0 or 5e4.
+/// A number as people write it: 50000, whether it came as 50000, 50000.0 or 5e4, and without an exponent however
+/// large it is.
 fn plain(number: &serde_json::Number) -> String {
     match number.as_f64() {
-        Some(value) if number.is_f64() && value.fract() == 0.0 && value.abs() < 1e15 => format!("{value:.0}"),
+        Some(value) if number.is_f64() => value.to_string(),
         _ => number.to_string(),
     }
 }

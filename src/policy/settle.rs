@@ -40,10 +40,21 @@ impl Undecided {
 pub(super) struct Given {
     /// Groups whose limit is used up.
     spent: Vec<u32>,
-    /// How conditions that failed are taken to stand, by the effect of their rule.
-    failed_hold: [bool; Effect::ALL.len()],
+    /// Which of the conditions that failed are taken to hold.
+    failed_hold: FailedHold,
     /// A person has agreed: what asks for one is passed over, and what would ask past its limit grants.
     approved: bool,
+}
+
+/// Which of the conditions that failed are taken to hold.
+#[derive(Debug, Clone, Default)]
+enum FailedHold {
+    #[default]
+    None,
+    /// Those of these groups.
+    Of(Vec<u32>),
+    /// All of rules of some effects.
+    OfEffects([bool; Effect::ALL.len()]),
 }
 
 impl Given {
@@ -55,8 +66,12 @@ impl Given {
         self.spent.contains(&group)
     }
 
-    pub(super) fn failed_hold(&self, effect: Effect) -> bool {
-        self.failed_hold.get(effect as usize).copied().unwrap_or_default()
+    pub(super) fn failed_holds(&self, group: u32, effect: Effect) -> bool {
+        match &self.failed_hold {
+            FailedHold::None => false,
+            FailedHold::Of(groups) => groups.contains(&group),
+            FailedHold::OfEffects(effects) => effects.get(effect as usize).copied().unwrap_or_default(),
+        }
     }
 
     pub(super) const fn is_approved(&self) -> bool {
@@ -142,9 +157,7 @@ impl Engine {
         self.stands_either_way(request, verdict, &memo, meter)
     }
 
-    /// The verdict, if it is the same whether the rules whose conditions failed match or not: in every
-    /// combination of effects, for rules of one effect pull a verdict the same way. Degrading rules alone do not:
-    /// each grants what another may withhold, so that of two that failed all and none say nothing of one.
+    /// The verdict, if it is the same whether the rules whose conditions failed match or not.
     fn stands_either_way(
         &self,
         request: &PolicyRequest<'_>,
@@ -152,20 +165,12 @@ impl Engine {
         memo: &Memo,
         meter: &mut dyn Meter,
     ) -> Result<PolicyVerdict, Undecided> {
-        let mut stands = true;
-        for combination in 1..1_u8 << Effect::ALL.len() {
-            let mut given = Given::default();
-            for (place, holds) in given.failed_hold.iter_mut().enumerate() {
-                *holds = combination & 1 << place != 0;
-            }
-            let other = self.verdict(request, self.settle(request, given, memo, meter));
-            stands &= is_same(&verdict, &other);
-        }
+        let stands = self
+            .stands_by_groups(request, &verdict, memo, meter)
+            .unwrap_or_else(|| self.stands_by_effects(request, &verdict, memo, meter));
         let failures: Vec<ConditionFailure> =
             memo.failures().into_iter().map(|(group, message)| self.failure(group, message)).collect();
-        let degrades =
-            |(group, _): &(u32, String)| self.lead(*group).is_some_and(|rule| rule.effect == Effect::Degrade);
-        if !stands || memo.failures().iter().filter(|failed| degrades(failed)).count() > 1 {
+        if !stands {
             return Err(Undecided(failures));
         }
         for failure in failures.iter().take(MOST_TOLD) {
@@ -177,6 +182,68 @@ impl Engine {
         }
         verdict.failures = failures;
         Ok(verdict)
+    }
+
+    /// Whether a verdict stands in every combination of the conditions that failed; none where there are too many.
+    /// With some taken to hold, others can come to be asked, and fail.
+    fn stands_by_groups(
+        &self,
+        request: &PolicyRequest<'_>,
+        verdict: &PolicyVerdict,
+        memo: &Memo,
+        meter: &mut dyn Meter,
+    ) -> Option<bool> {
+        let mut tried = 0;
+        loop {
+            let failed: Vec<u32> = memo.failures().into_iter().map(|(group, _)| group).collect();
+            if failed.len() > MOST_COMBINED {
+                return None;
+            }
+            if failed.len() == tried {
+                return Some(true);
+            }
+            tried = failed.len();
+            for combination in 1..1_u32 << failed.len() {
+                let holding = failed.iter().enumerate().filter(|(place, _)| combination & 1 << place != 0);
+                let given = FailedHold::Of(holding.map(|(_, group)| *group).collect());
+                if !self.stands(request, verdict, given, memo, meter) {
+                    return Some(false);
+                }
+            }
+        }
+    }
+
+    /// The same by effects, for many: rules of one effect pull a verdict the same way. But for degrading ones, of
+    /// which each grants what another may withhold; those that a limit binds, of which each takes its own; and
+    /// escalations, of which the first says who is asked: of these more than one leave it open.
+    fn stands_by_effects(
+        &self,
+        request: &PolicyRequest<'_>,
+        verdict: &PolicyVerdict,
+        memo: &Memo,
+        meter: &mut dyn Meter,
+    ) -> bool {
+        let stands = (1..1_u8 << Effect::ALL.len()).all(|combination| {
+            let effects = std::array::from_fn(|place| combination & 1 << place != 0);
+            self.stands(request, verdict, FailedHold::OfEffects(effects), memo, meter)
+        });
+        let pulls_apart = |(group, _): &(u32, String)| {
+            self.lead(*group)
+                .is_some_and(|rule| matches!(rule.effect, Effect::Degrade | Effect::Escalate) || rule.limit.is_some())
+        };
+        stands && memo.failures().iter().filter(|failed| pulls_apart(failed)).count() <= 1
+    }
+
+    fn stands(
+        &self,
+        request: &PolicyRequest<'_>,
+        verdict: &PolicyVerdict,
+        failed_hold: FailedHold,
+        memo: &Memo,
+        meter: &mut dyn Meter,
+    ) -> bool {
+        let given = Given { failed_hold, ..Given::default() };
+        is_same(verdict, &self.verdict(request, self.settle(request, given, memo, meter)))
     }
 
     /// Findings as the limits leave them.
@@ -263,6 +330,9 @@ impl Engine {
         ConditionFailure { rule, message }
     }
 }
+
+/// Conditions that failed of which every combination is looked at.
+const MOST_COMBINED: usize = 5;
 
 /// Whether two verdicts come to the same for whoever acts on them.
 fn is_same(one: &PolicyVerdict, other: &PolicyVerdict) -> bool {

@@ -9,7 +9,7 @@ use super::apply::Reading;
 use super::index::{Index, Mark};
 use super::intake::{Intake, Refusal};
 use super::progress::Progress;
-use crate::model::{Breakage, Digest};
+use crate::model::{Breakage, Digest, Error};
 use crate::store::{self, Blocks, Position, Reader, StoreId, ViewError};
 
 /// What callers and the writer share.
@@ -25,6 +25,8 @@ pub(super) struct Shared {
     pub(super) cache_bytes: u64,
     /// The view cannot be persisted; the index lives in memory alone.
     pub(super) view_lost: AtomicBool,
+    /// The index lacks what could not be read from the journal when it was made anew.
+    pub(super) index_incomplete: AtomicBool,
     pub(super) closed: AtomicBool,
     /// How often the writer made what it wrote last.
     pub(super) syncs: AtomicU64,
@@ -65,14 +67,31 @@ impl Shared {
         if self.read_into(index).and_then(|()| self.persist_whole(index)).is_err() {
             self.view_lost.store(true, Ordering::Relaxed);
             self.index_in_memory(index);
+        } else {
+            self.index_incomplete.store(false, Ordering::Relaxed);
         }
     }
 
     /// Makes the index anew from the journal, in memory alone.
     pub(super) fn index_in_memory(&self, index: &mut Index) {
         *index = Index::new(None);
-        // Without a view there is nothing that could fail but reading, and then what was read stands.
-        let _ = self.read_into(index);
+        // Without a view there is nothing that could fail but reading.
+        self.index_incomplete.store(self.read_into(index).is_err(), Ordering::Relaxed);
+    }
+
+    /// Makes an index that lacks something anew, if the journal can be read now.
+    pub(super) fn complete_index(&self) -> Result<(), Error> {
+        if !self.index_incomplete.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let is_broken = self.first_breakage().is_some();
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        if is_broken {
+            self.index_in_memory(&mut index);
+        } else {
+            self.rebuild(&mut index);
+        }
+        if self.index_incomplete.load(Ordering::Relaxed) { Err(Error::storage(UNREADABLE)) } else { Ok(()) }
     }
 
     fn persist_whole(&self, index: &mut Index) -> Result<(), ViewError> {
@@ -87,7 +106,7 @@ impl Shared {
         let read = self.reader.verify(&mut reading, until);
         match (reading.view_error, read) {
             (Some(error), _) => Err(error),
-            (None, Err(_)) => Err(ViewError::Disagrees("the journal cannot be read")),
+            (None, Err(_)) => Err(ViewError::Disagrees(UNREADABLE)),
             (None, Ok(_)) => Ok(()),
         }
     }
@@ -107,6 +126,8 @@ impl Shared {
         self.breakage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
+
+const UNREADABLE: &str = "the journal cannot be read";
 
 /// The index as the view has it; an empty one where the view cannot be used.
 pub(super) fn load_view(folder: Option<&Path>, cache_bytes: u64) -> (Index, Option<Mark>, Option<ViewError>) {

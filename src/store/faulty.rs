@@ -18,7 +18,16 @@ pub(crate) enum Fault {
     Torn,
 }
 
-/// Passes every call on, until the chosen one; calls that only look are not counted.
+/// Which calls are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counted {
+    /// Those that change something.
+    Changes,
+    /// Those that only look as well.
+    All,
+}
+
+/// Passes every call on, until the chosen one.
 pub(crate) struct FaultyFiles<F> {
     inner: F,
     plan: Arc<Plan>,
@@ -26,22 +35,32 @@ pub(crate) struct FaultyFiles<F> {
 
 struct Plan {
     fault: Fault,
-    /// Changing calls that still succeed.
+    counted: Counted,
+    /// Counted calls that still succeed.
     left: AtomicI64,
 }
 
 impl Plan {
+    /// Like [`Plan::step`], for a call that only looks.
+    fn look(&self) -> io::Result<()> {
+        match self.counted {
+            Counted::Changes => Ok(()),
+            Counted::All => self.step(),
+        }
+    }
+
     /// `Ok` to go on, or the error of the fault.
     fn step(&self) -> io::Result<()> {
         let left = self.left.fetch_sub(1, Ordering::SeqCst);
         let fails = if self.fault == Fault::Once { left == 0 } else { left <= 0 };
-        if fails { Err(io::Error::new(io::ErrorKind::StorageFull, "injected fault")) } else { Ok(()) }
+        if fails { Err(io::Error::other("injected fault")) } else { Ok(()) }
     }
 }
 
 impl<F: Files> FaultyFiles<F> {
-    pub(crate) fn new(inner: F, fault: Fault, after: i64) -> Self {
-        Self { inner, plan: Arc::new(Plan { fault, left: AtomicI64::new(after) }) }
+    /// Files of which the call after so many counted ones fails.
+    pub(crate) fn new(inner: F, fault: Fault, counted: Counted, after: i64) -> Self {
+        Self { inner, plan: Arc::new(Plan { fault, counted, left: AtomicI64::new(after) }) }
     }
 
     /// Whether the chosen call was reached.
@@ -85,12 +104,15 @@ impl<F: Files> Files for FaultyFiles<F> {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn StoreFile>> {
         if mode == OpenMode::Create {
             self.plan.step()?;
+        } else {
+            self.plan.look()?;
         }
         let file = self.inner.open(path, mode)?;
         Ok(Arc::new(FaultyFile { inner: file, plan: Arc::clone(&self.plan) }))
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.plan.look()?;
         self.inner.list(path)
     }
 
@@ -117,6 +139,7 @@ struct FaultyFile {
 
 impl StoreFile for FaultyFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.plan.look()?;
         self.inner.read_at(buffer, offset)
     }
 
@@ -135,6 +158,7 @@ impl StoreFile for FaultyFile {
     }
 
     fn len(&self) -> io::Result<u64> {
+        self.plan.look()?;
         self.inner.len()
     }
 

@@ -238,7 +238,7 @@ impl Journal {
         if needed <= self.allocated {
             return Ok(());
         }
-        let ahead = self.end.clamp(LEAST_AHEAD, MOST_AHEAD);
+        let ahead = self.end.clamp(LEAST_AHEAD, MOST_AHEAD).min(self.segment_bytes);
         // On a disk that is nearly full, what is needed may still fit.
         self.fill((needed + ahead).next_multiple_of(PAGE)).or_else(|_| self.fill(needed.next_multiple_of(PAGE)))
     }

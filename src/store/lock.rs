@@ -1,6 +1,7 @@
 //! One process a folder.
 
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,15 +18,23 @@ pub(crate) struct FolderLock {
 pub(crate) enum LockError {
     #[error("another governor holds this folder; close it first, or use another folder")]
     Held,
+    #[error(
+        "the folder cannot be written to ({0}), and a store is written even to be read; open a copy of it elsewhere"
+    )]
+    ReadOnly(#[source] io::Error),
     #[error("cannot lock the folder: {0}")]
-    Io(#[from] std::io::Error),
+    Io(#[from] io::Error),
 }
 
 impl FolderLock {
     /// Locks the folder through its file `LOCK`. A holder that is just letting
     /// go is waited for, up to a second.
     pub(crate) fn acquire(folder: &Path) -> Result<Self, LockError> {
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(NAME))?;
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(NAME));
+        let file = file.map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => LockError::ReadOnly(error),
+            _ => LockError::Io(error),
+        })?;
         let deadline = Instant::now() + PATIENCE;
         loop {
             match FileExt::try_lock(&file) {

@@ -11,6 +11,7 @@
 //! | `files.rs` | the I/O seam and the real file system behind it |
 //! | `memory.rs` | a file system in memory, for stores that leave nothing behind |
 //! | `faulty.rs` | files of which a chosen call fails, for tests |
+//! | `crash.rs` | files on a disk that loses its power, for tests |
 //! | `frame.rs` | one entry as bytes |
 //! | `blocks.rs`, `sealed.rs`, `sealer.rs` | segments that are full: compressed, read as they were, and made so behind the writer |
 //! | `segment.rs` | one journal file: header, space ahead, offsets |
@@ -49,6 +50,8 @@ pub(crate) use segment::{FOLDER as JOURNAL_FOLDER, StoreId};
 pub(crate) use view::{BlockBatch, Blocks, ViewError, set_aside as set_view_aside};
 pub(crate) use walk::{Finding, Visitor};
 
+#[cfg(test)]
+pub(crate) mod crash;
 #[cfg(test)]
 pub(crate) use {files::OpenMode, sealer::Sealing};
 #[cfg(test)]

@@ -135,6 +135,9 @@ pub(crate) fn open<V: Parts>(
         (Some(breakage), _) => (Err(breakage), None),
         (None, None) => return Err(OpenError::JournalGone("no readable file")),
         (None, Some(active)) => {
+            if position.entries > head_entries || active.count() == 0 {
+                settle(&*files, active, &last_bytes).map_err(|error| OpenError::Io("write to the journal", error))?;
+            }
             let recovered = if torn { Some(set_aside(&*files, active, &last_bytes)?) } else { None };
             let place = Place { at: position, allocated: last_bytes.len() as u64, is_full };
             let journal = Journal::resume(files, reader.clone(), store, Arc::clone(active), place, options);
@@ -260,6 +263,17 @@ fn compare_with_head(walk: &mut Walk<'_>, head: Option<&Head>, head_broken: bool
         let expected = format!("link {} after {} entries, as HEAD names it", head.link, head.entries);
         walk.broken(segment::FOLDER, BrokenKind::Tampering, &expected, &found);
     }
+}
+
+/// Makes last what was found and no `HEAD` names: new entries will stand on it,
+/// and whoever wrote it may have been killed before it was synced. It is written
+/// once more, for after a sync that failed the system takes it for written.
+fn settle(files: &dyn Files, active: &Segment, bytes: &[u8]) -> io::Result<()> {
+    let end = usize::try_from(active.end()).unwrap_or(usize::MAX);
+    active.file.write_at(bytes.get(..end).unwrap_or(bytes), 0)?;
+    active.file.sync_data()?;
+    files.sync_dir(Path::new(segment::FOLDER))?;
+    files.sync_dir(Path::new(""))
 }
 
 /// Copies the torn tail of the active segment, then puts zeros in its place.

@@ -98,6 +98,7 @@ impl<'b> Builder<'b> {
             return Err(ConditionError::new(at, format!("in does not take {} and {}", item.kind, container.kind)));
         }
         super::construct::check_words(at, None, &item.node, &container.node)?;
+        super::construct::check_items(at, &item.node, &container.node)?;
         self.note_key(&container.node, &item.node);
         let facts = Facts::over([&item, &container]);
         finish(at, Kind::In(Box::new([item.node, container.node])), Type::Bool, facts)

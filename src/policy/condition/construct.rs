@@ -82,7 +82,7 @@ pub(super) fn compare(at: usize, relation: Relation, left: Typed, right: Typed) 
 /// Refuses what can only be a mistake beside a word of a closed list: another word, and an order that the
 /// letters of the words do not have.
 pub(super) fn check_words(at: usize, relation: Option<Relation>, word: &Node, beside: &Node) -> Result<()> {
-    let Kind::Root(root @ (Root::Risk | Root::Tier)) = word.kind else { return Ok(()) };
+    let Kind::Root(root @ (Root::Risk | Root::Tier)) = resolved(word).kind else { return Ok(()) };
     let is_order = relation.is_some_and(|relation| !matches!(relation, Relation::Equal | Relation::Unequal));
     if is_order && root == Root::Risk {
         let message = "risk levels are words, and their letters have no order; use in, or risk = { min, max } of the rule's match";
@@ -92,6 +92,7 @@ pub(super) fn check_words(at: usize, relation: Option<Relation>, word: &Node, be
         Root::Risk => RiskLevel::ALL.iter().map(|level| level.as_str()).collect(),
         _ => Tier::ALL.iter().map(|tier| tier.as_str()).collect(),
     };
+    let beside = resolved(beside);
     let of_list = match &beside.kind {
         Kind::Constant(Value::List(List::Built(items))) => &**items,
         _ => &[],
@@ -110,6 +111,22 @@ pub(super) fn check_words(at: usize, relation: Option<Relation>, word: &Node, be
         }
     }
     Ok(())
+}
+
+/// What a name of `let` stands for.
+fn resolved(node: &Node) -> &Node {
+    match &node.kind {
+        Kind::Binding(_, named) => resolved(named),
+        _ => node,
+    }
+}
+
+/// Holds a word against the items of a list that is written out.
+pub(super) fn check_items(at: usize, item: &Node, list: &Node) -> Result<()> {
+    match &resolved(list).kind {
+        Kind::List(items) => items.iter().try_for_each(|one| check_words(at, None, one, item)),
+        _ => Ok(()),
+    }
 }
 
 /// `has(a.b)`; a root's own field is always there.

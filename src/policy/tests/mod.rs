@@ -3,6 +3,7 @@
 
 mod conditions;
 mod evaluation;
+mod forms;
 mod loading;
 mod properties;
 mod recommended;

@@ -1,6 +1,7 @@
 //! What is asked of a log: records, evidence, queries, statistics, and whether all of it holds.
 
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use super::ProofLog;
 use crate::model::{
@@ -141,6 +142,9 @@ impl ProofLog {
         }
         let mut index = self.shared.index.write().unwrap_or_else(PoisonError::into_inner);
         self.shared.rebuild(&mut index);
+        if self.shared.index_incomplete.load(Ordering::Relaxed) {
+            return Err(Error::storage("the view failed and the journal cannot be read"));
+        }
         ask(&index).map_err(|error| Error::storage(format!("the view cannot be rebuilt: {error}")))
     }
 

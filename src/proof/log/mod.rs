@@ -141,7 +141,7 @@ impl ProofLog {
             // When the writer has failed, what it had written is still answered.
             self.shared.progress.wait_applied(ordered);
         }
-        Ok(())
+        self.shared.complete_index()
     }
 
     /// Waits until all that was put in order before is on disk.

@@ -1,7 +1,7 @@
 //! Opening a log: reading and checking the journal, taking the view or making it anew, and starting the writer.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -144,6 +144,7 @@ impl ProofLog {
             view,
             cache_bytes: options.cache_bytes,
             view_lost: AtomicBool::new(false),
+            index_incomplete: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             syncs: AtomicU64::new(0),
             breakage: Mutex::new(breakage.clone()),
@@ -156,6 +157,11 @@ impl ProofLog {
                 (None, Some(_)) => shared.rebuild(&mut index),
                 (None, None) => {}
             }
+        }
+        // What is written next stands on the index's last hash and time.
+        if shared.index_incomplete.load(Ordering::Relaxed) {
+            let error = std::io::Error::other("reading it again for the index failed");
+            return Err(OpenLogError::Io("read the journal", error));
         }
         let shared = Arc::new(shared);
         let writer = if let Some(journal) = journal {
@@ -210,11 +216,12 @@ impl ProofLog {
             shared.index.write().unwrap_or_else(PoisonError::into_inner).advance(staged.position);
         }
         journal.write().map_err(error)?;
-        // Before anything is acknowledged, `HEAD` stands beside the journal.
-        if created || !first_entries.is_empty() {
+        let entries = journal.position().entries;
+        // Before anything is acknowledged, `HEAD` stands beside the journal: whoever wrote the first entry may not
+        // have come as far.
+        if created || !first_entries.is_empty() || entries == 1 {
             journal.note_head().map_err(error)?;
         }
-        let entries = journal.position().entries;
         shared.intake.start_at(entries, at);
         shared.progress.durable(entries);
         shared.progress.applied(entries);

@@ -167,25 +167,3 @@ fn leaves_that_cannot_be_read_end_a_proof() {
     assert_eq!(nodes.inclusion(7, 300, |_| Err("gone")), Err(TreeError::Leaves(Some("gone"))));
     assert_eq!(nodes.inclusion(7, 300, |_| Ok::<_, ()>(vec![Digest::ZERO])), Err(TreeError::Leaves(None)));
 }
-
-/// The cost of a push: `cargo test --release --lib proof::merkle -- --ignored --nocapture`.
-#[test]
-#[ignore = "measures, and holds nothing"]
-fn the_cost_of_a_push() {
-    const PUSHES: u64 = 1 << 20;
-    let all: Vec<Digest> = (0..PUSHES).map(leaf).collect();
-    for _ in 0..5 {
-        let (mut frontier, mut nodes) = (Frontier::new(), Nodes::default());
-        let start = std::time::Instant::now();
-        for leaf in &all {
-            if let Some(block) = frontier.push(leaf) {
-                nodes.push(block);
-            }
-        }
-        let pushed = start.elapsed();
-        let start = std::time::Instant::now();
-        nodes.inclusion(77, PUSHES - 3, leaves).unwrap();
-        let proven = start.elapsed();
-        println!("{} ns a push, {} us a proof", pushed.as_nanos() / u128::from(PUSHES), proven.as_micros());
-    }
-}

@@ -2,8 +2,10 @@
 
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_wrap)] // small numbers
 
+mod crash;
 mod damage;
 mod faults;
+mod model;
 mod sealing;
 mod twin;
 
@@ -17,8 +19,9 @@ use crate::model::{
     AgentId, Decision, Error, IntentId, Outcome, Period, ProofId, RiskLevel, Score, Sequence, Tier, Timestamp,
     TrustSnapshot,
 };
-use crate::store::faulty::{Fault, FaultyFiles};
-use crate::store::{Files, MemoryFiles, StoreId};
+use crate::store::crash::{CrashFiles, Dice};
+use crate::store::faulty::{Counted, Fault, FaultyFiles};
+use crate::store::{Files, JournalOptions, MemoryFiles, Sealing, StoreId};
 
 const STORE: StoreId = StoreId([7; 16]);
 
@@ -26,6 +29,16 @@ fn open(files: impl Files + 'static, durability: Durability) -> Result<(ProofLog
     let options = LogOptions { durability, patience: std::time::Duration::from_millis(200), ..LogOptions::default() };
     ProofLog::open_files(Arc::new(files), None, None, &options, Timestamp::from_millis(0), STORE)
 }
+
+/// Opens with segments that a few entries fill.
+fn open_small(files: impl Files + 'static, durability: Durability) -> Result<(ProofLog, Startup), OpenLogError> {
+    let patience = std::time::Duration::from_millis(200);
+    let options = LogOptions { durability, patience, journal: SMALL, ..LogOptions::default() };
+    ProofLog::open_files(Arc::new(files), None, None, &options, Timestamp::from_millis(0), STORE)
+}
+
+/// Segments with room for some three decisions.
+const SMALL: JournalOptions = JournalOptions { segment_bytes: 2048, sealing: Sealing::AtOnce };
 
 fn draft(entity: &str, decision: Decision, risk: RiskLevel, score: i64) -> DecisionDraft {
     let entity: AgentId = entity.parse().unwrap();

@@ -1,15 +1,14 @@
 //! Segments that are full and sealed: nothing above notices, and damage to them is found.
 
 use super::*;
-use crate::store::{JournalOptions, Sealing};
 
-/// Segments of a few entries, sealed as soon as they are full.
+/// Segments of some eight entries, sealed as soon as they are full.
 fn small() -> LogOptions {
     let journal = JournalOptions { segment_bytes: 6 << 10, sealing: Sealing::AtOnce };
     LogOptions { journal, patience: std::time::Duration::from_millis(200), ..LogOptions::default() }
 }
 
-fn open_small(files: impl Files + 'static) -> Result<(ProofLog, Startup), OpenLogError> {
+fn open_sealing(files: impl Files + 'static) -> Result<(ProofLog, Startup), OpenLogError> {
     ProofLog::open_files(Arc::new(files), None, None, &small(), Timestamp::from_millis(0), STORE)
 }
 
@@ -43,7 +42,7 @@ fn assert_holds(log: &ProofLog, ids: &[ProofId]) {
 #[test]
 fn what_is_sealed_is_answered_as_before_and_after_a_restart() {
     let disk = MemoryFiles::new();
-    let (log, _) = open_small(disk.clone()).unwrap();
+    let (log, _) = open_sealing(disk.clone()).unwrap();
     let mut feed = log.feed(Some(Sequence::FIRST));
     let ids = fill(&log, 60);
     let (frames, evidence, plain) = (names(&disk, ".rks"), names(&disk, ".rke"), names(&disk, ".rkj"));
@@ -58,7 +57,7 @@ fn what_is_sealed_is_answered_as_before_and_after_a_restart() {
     }
     assert_eq!(fed, 1 + 60 + 20);
     log.close().unwrap();
-    let (log, _) = open_small(disk).unwrap();
+    let (log, _) = open_sealing(disk).unwrap();
     assert_holds(&log, &ids);
     assert_eq!(log.query(&ProofQuery::entity("a").outcome(Outcome::Success)).unwrap().total, 20);
 }
@@ -81,17 +80,17 @@ fn a_full_segment_that_a_crash_left_unsealed_is_sealed_at_the_next_start() {
         .unwrap()
         .write_at(b"half", 0)
         .unwrap();
-    let (log, _) = open_small(disk.clone()).unwrap();
+    let (log, _) = open_sealing(disk.clone()).unwrap();
     assert_holds(&log, &ids);
     assert_eq!(names(&disk, ".rkj").len(), 1);
     log.close().unwrap();
-    assert_holds(&open_small(disk).unwrap().0, &ids);
+    assert_holds(&open_sealing(disk).unwrap().0, &ids);
 }
 
 #[test]
 fn a_log_whose_last_segment_is_sealed_goes_on_in_another() {
     let disk = MemoryFiles::new();
-    let (log, _) = open_small(disk.clone()).unwrap();
+    let (log, _) = open_sealing(disk.clone()).unwrap();
     let mut ids = Vec::new();
     while names(&disk, ".rks").len() < 2 {
         ids.push(decide(&log, 0, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap());
@@ -100,25 +99,25 @@ fn a_log_whose_last_segment_is_sealed_goes_on_in_another() {
     let cut = disk.fork();
     cut.remove(Path::new("journal/0000000002.rkj")).unwrap();
     ids.pop();
-    let (log, _) = open_small(cut.clone()).unwrap();
+    let (log, _) = open_sealing(cut.clone()).unwrap();
     assert_holds(&log, &ids);
     ids.extend(fill(&log, 20));
     assert_holds(&log, &ids);
     log.close().unwrap();
-    assert_holds(&open_small(cut).unwrap().0, &ids);
+    assert_holds(&open_sealing(cut).unwrap().0, &ids);
 }
 
 #[test]
 fn every_byte_of_sealed_segments_is_watched() {
     let disk = MemoryFiles::new();
-    let (log, _) = open_small(disk.clone()).unwrap();
+    let (log, _) = open_sealing(disk.clone()).unwrap();
     fill(&log, 14);
     log.close().unwrap();
     for (path, bytes) in watched(&disk) {
         for at in bytes.into_iter().filter(|_| path.extension().is_some_and(|ending| ending != "rkj")) {
             let copy = disk.fork();
             copy.change(&path, |content| content[at] ^= 0x10);
-            let (log, _) = open_small(copy).unwrap();
+            let (log, _) = open_sealing(copy).unwrap();
             assert!(!log.verify().unwrap().valid, "byte {at} of {}", path.display());
         }
     }
@@ -148,14 +147,14 @@ fn watched(disk: &MemoryFiles) -> Vec<(std::path::PathBuf, Vec<usize>)> {
 #[test]
 fn a_running_log_notices_any_changed_byte_of_any_segment_when_it_verifies() {
     let disk = MemoryFiles::new();
-    let (log, _) = open_small(disk.clone()).unwrap();
+    let (log, _) = open_sealing(disk.clone()).unwrap();
     let ids = fill(&log, 30);
     log.close().unwrap();
     let mut looked = 0;
     for (path, bytes) in watched(&disk) {
         for at in bytes.into_iter().step_by(61) {
             let copy = disk.fork();
-            let (log, _) = open_small(copy.clone()).unwrap();
+            let (log, _) = open_sealing(copy.clone()).unwrap();
             // What was read before must not hide what is stored now.
             assert!(log.record(&ids[0]).is_ok() && log.verify().unwrap().valid);
             copy.change(&path, |content| content[at] ^= 0x10);
@@ -223,18 +222,18 @@ fn what_is_given_back_in_a_later_segment_is_not_used() {
 #[test]
 fn a_sealed_segment_that_is_gone_or_cut_is_missed() {
     let disk = MemoryFiles::new();
-    let (log, _) = open_small(disk.clone()).unwrap();
+    let (log, _) = open_sealing(disk.clone()).unwrap();
     fill(&log, 30);
     log.close().unwrap();
     for name in ["0000000001.rks", "0000000001.rke"] {
         let path = Path::new("journal").join(name);
         let gone = disk.fork();
         gone.remove(&path).unwrap();
-        assert!(!open_small(gone).unwrap().0.verify().unwrap().valid, "{name} gone");
+        assert!(!open_sealing(gone).unwrap().0.verify().unwrap().valid, "{name} gone");
         for left in [0, 7, 100, disk.content(&path).len() - 1] {
             let cut = disk.fork();
             cut.change(&path, |content| content.truncate(left));
-            assert!(!open_small(cut).unwrap().0.verify().unwrap().valid, "{name} cut to {left}");
+            assert!(!open_sealing(cut).unwrap().0.verify().unwrap().valid, "{name} cut to {left}");
         }
     }
 }
@@ -244,9 +243,9 @@ fn a_fault_at_any_call_while_segments_are_sealed_loses_nothing() {
     for fault in [Fault::Once, Fault::Forever, Fault::Torn] {
         for call in 0.. {
             let disk = MemoryFiles::new();
-            let faulty = Arc::new(FaultyFiles::new(disk.clone(), fault, call));
+            let faulty = Arc::new(FaultyFiles::new(disk.clone(), fault, Counted::Changes, call));
             let mut acknowledged = Vec::new();
-            if let Ok((log, _)) = open_small(Arc::clone(&faulty)) {
+            if let Ok((log, _)) = open_sealing(Arc::clone(&faulty)) {
                 for at in 0..16 {
                     if let Ok(id) = decide(&log, at, draft("a", Decision::Allow, RiskLevel::Low, 700)) {
                         acknowledged.push(id);
@@ -254,7 +253,7 @@ fn a_fault_at_any_call_while_segments_are_sealed_loses_nothing() {
                 }
                 let _ = log.close();
             }
-            let (log, _) = open_small(disk.clone()).unwrap();
+            let (log, _) = open_sealing(disk.clone()).unwrap();
             let verification = log.verify().unwrap();
             assert!(verification.valid, "{fault:?} at {call}: {:?}", verification.first_broken);
             for id in &acknowledged {
