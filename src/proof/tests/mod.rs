@@ -25,6 +25,11 @@ fn open(files: impl Files + 'static, durability: Durability) -> Result<(ProofLog
     ProofLog::open_files(Arc::new(files), None, None, &options, Timestamp::from_millis(0), STORE)
 }
 
+fn open_folder(folder: &Path) -> ProofLog {
+    let options = LogOptions { durability: Durability::Buffered, ..LogOptions::default() };
+    ProofLog::open(&Place::Folder(folder.to_owned()), &options, Timestamp::from_millis(0), STORE).unwrap().0
+}
+
 fn draft(entity: &str, decision: Decision, risk: RiskLevel, score: i64) -> DecisionDraft {
     let entity: AgentId = entity.parse().unwrap();
     let trust = TrustSnapshot::new(Score::saturating(score), Tier::T4);
