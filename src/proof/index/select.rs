@@ -83,7 +83,7 @@ impl Index {
         let mut selection = Selection::default();
         let Some(list) = self.listed(None) else { return Ok(selection) };
         for sequence in self.intents.find(self.blocks.as_deref(), run, intent)? {
-            let posting = list.find(sequence)?.ok_or(ViewError::Disagrees("a record of an intent is missing"))?;
+            let Some(posting) = list.find(sequence)? else { continue };
             let meant = !filter.is_before(sequence, posting.time) && filter.is_not_behind(sequence, posting.time);
             if meant && filter.cells.has(posting.cell()) {
                 selection.records.push((sequence, posting.outcome()));
