@@ -253,6 +253,57 @@ fn a_page_past_the_end_is_empty_and_still_counts_all() {
 }
 
 #[test]
+fn a_page_behind_a_cursor_names_the_next_one_until_the_last() {
+    let governor = in_memory();
+    let ids: Vec<Value> = (0..5).map(|_| json!(common::decide(&governor, "a"))).collect();
+    let mut params = json!({ "entityId": "a", "pageSize": 2, "cursor": "start", "order": "oldest" });
+    let mut found = Vec::new();
+    for (number, size) in [(1, 2), (2, 2), (3, 1)] {
+        let page = result(&governor, "proof/query", &params);
+        assert_eq!((&page["page"], &page["total"], &page["pageSize"]), (&json!(number), &json!(5), &json!(2)));
+        assert_eq!(page["items"].as_array().unwrap().len(), size);
+        assert_eq!((page["hasMore"].as_bool().unwrap(), page["nextCursor"].is_string()), (number < 3, number < 3));
+        assert_eq!(page.as_object().unwrap().len(), if number < 3 { 6 } else { 5 }, "{page}");
+        found.extend(page["items"].as_array().unwrap().iter().map(|item| item["id"].clone()));
+        params["cursor"] = page["nextCursor"].clone();
+        // What is written meanwhile is not part of it.
+        common::decide(&governor, "a");
+    }
+    assert_eq!(found, ids);
+}
+
+#[test]
+fn records_can_be_asked_for_by_intent_risk_and_order() {
+    let governor = in_memory();
+    let ids: [rulekeep::IntentId; 2] = ["1", "2"].map(|end| format!("int_{}{end}", "0".repeat(25)).parse().unwrap());
+    for (capability, id) in [("document:read", ids[0]), ("file:delete", ids[1]), ("document:read", ids[0])] {
+        let mut intent = intent("a", &[capability]);
+        intent.id = Some(id);
+        governor.enforce(&intent).unwrap();
+    }
+    let [low, high] = ids;
+    let high_risk = governor.query(&ProofQuery::entity("a").intent(high)).unwrap().items[0].risk_level;
+    for (filter, expected) in [
+        (json!({ "intentId": low }), 2),
+        (json!({ "intentId": high }), 1),
+        (json!({ "intentId": high, "decision": "ALLOW" }), 0),
+        (json!({ "intentId": format!("int_{}", "0".repeat(26)) }), 0),
+        (json!({ "risk": high_risk }), 1),
+        (json!({ "order": "newest" }), 3),
+        (json!({ "order": "oldest", "cursor": null }), 3),
+    ] {
+        let mut params = filter.clone();
+        params["entityId"] = json!("a");
+        assert_eq!(result(&governor, "proof/query", &params)["total"], expected, "{filter}");
+    }
+    let of_intent: Vec<_> = governor.proofs_of(low).map(|record| record.unwrap().decision).collect();
+    assert_eq!(of_intent, [Decision::Allow, Decision::Allow]);
+    let all = governor.records(&ProofQuery::all().order(rulekeep::Order::OldestFirst));
+    let intents: Vec<_> = all.map(|record| record.unwrap().intent_id).collect();
+    assert_eq!(intents, [low, high, low]);
+}
+
+#[test]
 fn both_ends_of_a_time_range_are_inclusive() {
     let clock = common::Hand::at(common::NOON);
     let governor = builder().clock(clock.clone()).open_in_memory().unwrap();

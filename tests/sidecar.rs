@@ -187,6 +187,13 @@ mod methods {
             (json!({ "entityId": "a", "from": "2026-01-02T00:00:00Z", "to": "2026-01-01T00:00:00Z" }), "from"),
             (json!({ "entityId": "a", "decision": "allow" }), "decision"),
             (json!({ "entityId": "a", "outcome": "DONE" }), "outcome"),
+            (json!({ "entityId": "a", "risk": "NONE" }), "risk"),
+            (json!({ "entityId": "a", "intentId": "1" }), "intentId"),
+            (json!({ "entityId": "a", "order": "sideways" }), "order"),
+            (json!({ "entityId": "a", "cursor": "" }), "cursor"),
+            (json!({ "entityId": "a", "cursor": 1 }), "cursor"),
+            (json!({ "entityId": "a", "cursor": format!("c1{}", "0".repeat(64)) }), "cursor"),
+            (json!({ "entityId": "a", "cursor": "start", "page": 2 }), "page"),
         ] {
             let data = refusal(&governor, "proof/query", &params);
             let (code, at) = (&data["code"], &data["details"]["parameter"]);

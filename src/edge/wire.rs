@@ -169,6 +169,18 @@ fn query(governor: &Governor, params: &Params) -> Result<Value, Error> {
     if let Some(outcome) = params.optional_word("outcome", FAULTS)? {
         query = query.outcome(outcome);
     }
+    if let Some(risk) = params.optional_word("risk", FAULTS)? {
+        query = query.risk(risk);
+    }
+    if let Some(intent) = params.optional_word("intentId", FAULTS)? {
+        query = query.intent(intent);
+    }
+    if let Some(order) = params.optional_word("order", FAULTS)? {
+        query = query.order(order);
+    }
+    if let Some(cursor) = params.optional_word("cursor", FAULTS)? {
+        query = query.after(cursor);
+    }
     if let Some(page) = params.optional_whole("page", FAULTS)? {
         query = query.page(page);
     }

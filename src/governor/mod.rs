@@ -52,7 +52,7 @@ pub use replay::{Replay, ReplayChange, ReplayRange};
 pub use shadow::{ShadowDifference, ShadowReport};
 
 use crate::model::{
-    AgentId, Error, IntentId, InvalidValue, Opening, ParseExplanation, ParseResult, Period, ProofId, ProofPage,
+    AgentId, Error, IntentId, InvalidValue, Opening, Order, ParseExplanation, ParseResult, Period, ProofId, ProofPage,
     ProofRecord, ProofStats, Verification,
 };
 use crate::parse::{ParseRequest, Parsed, Parser};
@@ -194,13 +194,29 @@ impl Governor {
         Ok(agent_id)
     }
 
-    /// The proof records that match, newest first.
+    /// A page of the proof records that match, newest first unless said otherwise.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidQuery`] that names the parameter.
     pub fn query(&self, query: &ProofQuery) -> Result<ProofPage, Error> {
         self.inner.log.query(query)
+    }
+
+    /// All proof records that match, one after another, in bounded memory: those
+    /// that are there now. Page and page size of the query do not count.
+    ///
+    /// An item is an error when the query is refused or the index cannot be
+    /// read, and then it is the last one, or when a record of a damaged log
+    /// cannot be read.
+    pub fn records<'a>(&'a self, query: &ProofQuery) -> impl Iterator<Item = Result<ProofRecord, Error>> + use<'a> {
+        self.inner.log.records(query)
+    }
+
+    /// The proof records of an intent, the oldest first: each time that it was
+    /// decided on.
+    pub fn proofs_of(&self, intent_id: IntentId) -> impl Iterator<Item = Result<ProofRecord, Error>> {
+        self.records(&ProofQuery::all().intent(intent_id).order(Order::OldestFirst))
     }
 
     /// A proof record by its id.

@@ -158,6 +158,10 @@ impl IntentId {
     pub fn new(at: Timestamp, random: u128) -> Self {
         Self(Ulid::from_parts(ulid_millis(at), random))
     }
+
+    pub(crate) fn to_bytes(self) -> [u8; 16] {
+        self.0.to_bytes()
+    }
 }
 
 impl ProofId {

@@ -8,7 +8,10 @@ use std::str::FromStr;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{AgentId, Decision, IntentId, InvalidValue, Outcome, ProofId, RiskLevel, Score, Sequence, Tier, Timestamp};
+use super::{
+    AgentId, Decision, IntentId, InvalidValue, Outcome, ProofCursor, ProofId, RiskLevel, Score, Sequence, Tier,
+    Timestamp,
+};
 
 /// A SHA-256 digest, written `sha256:<64 hex digits>`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -107,7 +110,7 @@ pub struct ProofRecord {
     pub evidence_hash: Digest,
 }
 
-/// One page of a query, newest first.
+/// One page of a query.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -122,12 +125,15 @@ pub struct ProofPage {
     pub page_size: u64,
     /// Whether a later page has more.
     pub has_more: bool,
+    /// Where the next page begins, if there is one and a cursor was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<ProofCursor>,
 }
 
 impl ProofPage {
     /// A page of a result of `total` records.
     pub fn new(items: Vec<ProofRecord>, total: u64, page: u64, page_size: u64) -> Self {
-        Self { items, total, page, page_size, has_more: page.saturating_mul(page_size) < total }
+        Self { items, total, page, page_size, has_more: page.saturating_mul(page_size) < total, next_cursor: None }
     }
 }
 

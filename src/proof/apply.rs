@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::{BrokenKind, Digest, Outcome, ProofId, Sequence};
-use crate::store::{Finding, Frame, Kind, Parts, Position, ViewError, Visitor};
+use crate::store::{Finding, Frame, Kind, Parts, Position, StoreId, ViewError, Visitor};
 
 use super::entry::{AlertEntry, OutcomeEntry, RecoveryEntry, StateEntry, StoreEntry};
 use super::evidence;
@@ -15,6 +15,8 @@ use super::used::UsedLimits;
 /// A reading of the journal.
 pub(super) struct Reading<'a> {
     index: Option<&'a mut Index>,
+    /// The store whose index may be persisted meanwhile.
+    persist: Option<StoreId>,
     /// The latest value of each state, from the journal alone.
     pub(super) states: BTreeMap<String, Vec<u8>>,
     /// What was used of limits, and not given back.
@@ -57,6 +59,11 @@ impl<'a> Reading<'a> {
         Self::new(Some(index))
     }
 
+    /// Persists the index on the way, whenever it takes too much memory.
+    pub(super) fn persisting(self, store: StoreId) -> Self {
+        Self { persist: Some(store), ..self }
+    }
+
     /// A reading that only checks.
     pub(super) fn checking() -> Self {
         Self::new(None)
@@ -70,6 +77,7 @@ impl<'a> Reading<'a> {
     fn new(index: Option<&'a mut Index>) -> Self {
         Self {
             index,
+            persist: None,
             states: BTreeMap::new(),
             used: UsedLimits::default(),
             census: Census::default(),
@@ -123,6 +131,7 @@ impl<'a> Reading<'a> {
         self.used.add(frame.sequence, fields.timestamp, frame.evidence);
         let facts = RecordFacts {
             entity: &fields.entity_id,
+            intent: fields.intent_id,
             time: fields.timestamp,
             decision: fields.decision,
             risk: fields.risk_level,
@@ -196,7 +205,8 @@ impl Parts for Reading<'_> {
     }
 
     fn reset(&mut self) {
-        *self = Self::new(self.index.take());
+        let persist = self.persist.take();
+        *self = Self { persist, ..Self::new(self.index.take()) };
     }
 }
 
@@ -215,9 +225,13 @@ impl Visitor for Reading<'_> {
             }
         };
         let position = Position { entries: frame.sequence.get() + 1, link: frame.link };
+        let persist = self.persist;
         self.feed(frame.sequence, |index| {
             index.advance(position);
-            Ok(())
+            match persist.filter(|_| index.is_heavy()) {
+                Some(store) => index.persist(store),
+                None => Ok(()),
+            }
         });
         finding
     }

@@ -1,25 +1,34 @@
 //! The query over the proof chain, checked before it is answered.
 
-use crate::model::{AgentId, Decision, Error, InvalidValue, Outcome, Timestamp};
+use sha2::{Digest as _, Sha256};
 
-use super::index::Filter;
+use crate::model::{
+    AgentId, CursorPlace, Decision, Error, IntentId, InvalidValue, Order, Outcome, ProofCursor, RiskLevel, Timestamp,
+};
 
-/// Which proof records are asked for, newest first.
+use super::index::{Cells, Filter};
+
+/// Which proof records are asked for, newest first unless said otherwise.
 ///
 /// ```
-/// use rulekeep::{Decision, ProofQuery};
+/// use rulekeep::{Decision, Order, ProofQuery};
 ///
 /// let query = ProofQuery::entity("support-1").decision(Decision::Deny).page(2).page_size(20);
+/// let first_of_all = ProofQuery::all().order(Order::OldestFirst).page_size(1);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProofQuery {
-    entity_id: String,
+    entity_id: Option<String>,
     from: Option<Timestamp>,
     to: Option<Timestamp>,
     decision: Option<Decision>,
+    risk: Option<RiskLevel>,
     outcome: Option<Outcome>,
+    intent: Option<IntentId>,
+    order: Order,
     page: u64,
     page_size: u64,
+    cursor: Option<ProofCursor>,
 }
 
 impl ProofQuery {
@@ -28,16 +37,25 @@ impl ProofQuery {
     /// The most records of a page.
     pub const MAX_PAGE_SIZE: u64 = 200;
 
-    /// All records of an agent, the first page of 50.
+    /// The records of an agent, the first page of 50.
     pub fn entity(entity_id: impl Into<String>) -> Self {
+        Self { entity_id: Some(entity_id.into()), ..Self::all() }
+    }
+
+    /// The records of all agents, the first page of 50.
+    pub fn all() -> Self {
         Self {
-            entity_id: entity_id.into(),
+            entity_id: None,
             from: None,
             to: None,
             decision: None,
+            risk: None,
             outcome: None,
+            intent: None,
+            order: Order::default(),
             page: 1,
             page_size: Self::DEFAULT_PAGE_SIZE,
+            cursor: None,
         }
     }
 
@@ -62,10 +80,31 @@ impl ProofQuery {
         self
     }
 
+    /// Only records of this risk.
+    #[must_use]
+    pub fn risk(mut self, risk: RiskLevel) -> Self {
+        self.risk = Some(risk);
+        self
+    }
+
     /// Only records whose action had this outcome.
     #[must_use]
     pub fn outcome(mut self, outcome: Outcome) -> Self {
         self.outcome = Some(outcome);
+        self
+    }
+
+    /// Only records of this intent, which may have been decided on more than once.
+    #[must_use]
+    pub fn intent(mut self, intent: IntentId) -> Self {
+        self.intent = Some(intent);
+        self
+    }
+
+    /// In which order.
+    #[must_use]
+    pub fn order(mut self, order: Order) -> Self {
+        self.order = order;
         self
     }
 
@@ -83,9 +122,17 @@ impl ProofQuery {
         self
     }
 
+    /// The page behind a cursor, in place of one by its number: of
+    /// [`ProofCursor::START`] the first. Such a page names the cursor of the next.
+    #[must_use]
+    pub fn after(mut self, cursor: ProofCursor) -> Self {
+        self.cursor = Some(cursor);
+        self
+    }
+
     /// The query with every bound checked.
     pub(super) fn checked(&self) -> Result<CheckedQuery, Error> {
-        let entity = checked_entity(&self.entity_id)?;
+        let entity = self.entity_id.as_deref().map(checked_entity).transpose()?;
         let filter = checked_period(self.from, self.to)?;
         if self.page < 1 {
             return Err(Error::query("page", "expected 1 or more, found 0"));
@@ -96,21 +143,66 @@ impl ProofQuery {
                 format!("expected 1 to {}, found {}", Self::MAX_PAGE_SIZE, self.page_size),
             ));
         }
-        Ok(CheckedQuery {
+        if self.cursor.is_some() && self.page > 1 {
+            return Err(Error::query("page", "expected either a page or a cursor, found both"));
+        }
+        let query = CheckedQuery {
             entity,
-            filter: Filter { decision: self.decision, outcome: self.outcome, ..filter },
+            filter: Filter { cells: Cells::of(self.decision, self.risk, self.outcome), ..filter },
+            intent: self.intent,
+            order: self.order,
             page: self.page,
             page_size: self.page_size,
-        })
+            cursor: self.cursor,
+        };
+        match self.cursor {
+            Some(ProofCursor(Some(place))) if query.cursor_check(&place) != place.check => {
+                Err(Error::query("cursor", "expected start, or the nextCursor of a page of the same query"))
+            }
+            _ => Ok(query),
+        }
     }
 }
 
 /// A query that can be answered.
+#[derive(Debug, Clone)]
 pub(super) struct CheckedQuery {
-    pub(super) entity: AgentId,
+    pub(super) entity: Option<AgentId>,
     pub(super) filter: Filter,
+    pub(super) intent: Option<IntentId>,
+    pub(super) order: Order,
     pub(super) page: u64,
     pub(super) page_size: u64,
+    pub(super) cursor: Option<ProofCursor>,
+}
+
+impl CheckedQuery {
+    /// The cursor behind a record.
+    pub(super) fn cursor_behind(&self, entries: u64, last: u64, page: u64) -> ProofCursor {
+        let place = CursorPlace { check: [0; 8], entries, last, page };
+        ProofCursor(Some(CursorPlace { check: self.cursor_check(&place), ..place }))
+    }
+
+    /// Tells a cursor of this query from others. It keeps mistakes out, and
+    /// nothing else: a cursor lets nobody see what the query would not show.
+    fn cursor_check(&self, place: &CursorPlace) -> [u8; 8] {
+        let mut hash = Sha256::new();
+        let entity = self.entity.as_ref().map_or("", AgentId::as_str);
+        // An id is never empty.
+        hash.update((entity.len() as u64).to_be_bytes());
+        hash.update(entity);
+        for bound in [self.filter.from, self.filter.to] {
+            hash.update(bound.to_be_bytes());
+        }
+        hash.update(self.filter.cells.to_bytes());
+        hash.update(self.intent.map_or([0; 16], IntentId::to_bytes));
+        hash.update([self.order as u8, u8::from(self.intent.is_some())]);
+        for number in [place.entries, place.last, place.page] {
+            hash.update(number.to_be_bytes());
+        }
+        let digest: [u8; 32] = hash.finalize().into();
+        std::array::from_fn(|at| digest.get(at).copied().unwrap_or(0))
+    }
 }
 
 pub(super) fn checked_entity(entity_id: &str) -> Result<AgentId, Error> {
@@ -124,10 +216,5 @@ pub(super) fn checked_period(from: Option<Timestamp>, to: Option<Timestamp>) -> 
     {
         return Err(Error::query("from", format!("{from} is after to, {to}")));
     }
-    Ok(Filter {
-        from: from.map_or(i64::MIN, Timestamp::as_millis),
-        to: to.map_or(i64::MAX, Timestamp::as_millis),
-        decision: None,
-        outcome: None,
-    })
+    Ok(Filter::period(from.map_or(i64::MIN, Timestamp::as_millis), to.map_or(i64::MAX, Timestamp::as_millis)))
 }

@@ -64,7 +64,7 @@ impl Shared {
         };
         self.view_lost.store(blocks.is_none(), Ordering::Relaxed);
         *index = Index::new(blocks);
-        if self.read_into(index).and_then(|()| self.persist_whole(index)).is_err() {
+        if self.read_into(index).and_then(|()| index.persist(self.store)).is_err() {
             self.view_lost.store(true, Ordering::Relaxed);
             self.index_in_memory(index);
         } else {
@@ -94,14 +94,8 @@ impl Shared {
         if self.index_incomplete.load(Ordering::Relaxed) { Err(Error::storage(UNREADABLE)) } else { Ok(()) }
     }
 
-    fn persist_whole(&self, index: &mut Index) -> Result<(), ViewError> {
-        let Some(changes) = index.changes(self.store) else { return Ok(()) };
-        index.forget_changes(changes.write()?);
-        Ok(())
-    }
-
     fn read_into(&self, index: &mut Index) -> Result<(), ViewError> {
-        let mut reading = Reading::into_index(index);
+        let mut reading = Reading::into_index(index).persisting(self.store);
         let until = Position { entries: 0, link: Digest::ZERO };
         let read = self.reader.verify(&mut reading, until);
         match (reading.view_error, read) {

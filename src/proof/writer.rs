@@ -144,6 +144,11 @@ impl Writer {
                 return self.shared.rebuild(&mut index);
             }
             index.advance(staged.position);
+            if index.is_heavy() {
+                drop(index);
+                self.shared.persist();
+                index = self.shared.index.write().unwrap_or_else(PoisonError::into_inner);
+            }
         }
     }
 
@@ -201,6 +206,7 @@ fn apply_one(index: &mut Index, pending: &Pending, digest: Digest) -> Result<(),
             pending.sequence,
             &RecordFacts {
                 entity: &draft.entity,
+                intent: draft.intent,
                 time: pending.at,
                 decision: draft.decision,
                 risk: draft.risk,

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{RecordFacts, Tally};
+use super::{RecordFacts, Sums};
 use crate::model::{AgentId, Decision, Outcome, RiskLevel};
 
 /// Counts by entity, made from the journal alone.
@@ -47,7 +47,7 @@ impl Census {
         self.counts.len()
     }
 
-    pub(super) fn agrees_on(&self, entity: &AgentId, sums: &Tally) -> bool {
+    pub(super) fn agrees_on(&self, entity: &AgentId, sums: &Sums) -> bool {
         let shown = Counts {
             decisions: std::array::from_fn(|at| Decision::ALL.get(at).map_or(0, |word| sums.with_decision(*word))),
             risks: std::array::from_fn(|at| RiskLevel::ALL.get(at).map_or(0, |word| sums.with_risk(*word))),

@@ -1,30 +1,41 @@
-//! The index over the journal: for each entity its records in order, in blocks
-//! with summaries; and the totals.
+//! The index over the journal: for each entity its records in order, and once
+//! more all records in order, in blocks with summaries; which records an intent
+//! has; and the totals.
 //!
 //! It takes in entries in their order and answers which records match, how
-//! many there are, and what their counts add up to. Blocks that changed stay in
-//! memory until they are persisted to the view; summaries are always in memory.
+//! many there are, and what their counts add up to. What changed stays in
+//! memory until it is persisted to the view, which is due when it takes too
+//! much; summaries are always in memory, and so are lists that are short.
 //!
-//! `posting.rs` holds what is kept of a record, `select.rs` answers,
-//! `persist.rs` brings the index to the view and back, and `census.rs` counts
-//! what the view is held against.
+//! `posting.rs` holds what is kept of a record, `sums.rs` what records add up
+//! to, `intents.rs` the records of an intent, `dirty.rs` what changed,
+//! `select.rs` answers, `persist.rs` brings the index to the view and back, and
+//! `census.rs` counts what the view is held against.
 
 mod census;
+mod dirty;
+mod intents;
 mod persist;
 mod posting;
 mod select;
+mod sums;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) use census::Census;
 pub(crate) use persist::Mark;
-pub(crate) use posting::{Filter, Tally};
+pub(crate) use posting::{Cells, Filter};
+pub(crate) use select::{Paging, Selection};
+pub(crate) use sums::Sums;
 
-use posting::{Block, Posting, Summary};
+use dirty::Dirty;
+use intents::Intents;
+use posting::{Block, FEW, Posting};
+use sums::{SumTree, Summary};
 
-use crate::model::{AgentId, Decision, Digest, Outcome, RiskLevel, Score, Sequence, Timestamp};
+use crate::model::{AgentId, Decision, Digest, IntentId, Outcome, RiskLevel, Score, Sequence, Timestamp};
 use crate::store::{Blocks, Position, ViewError};
 
 /// The index. The log's writer changes it; anybody reads it.
@@ -35,9 +46,11 @@ pub(crate) struct Index {
     identity: u64,
     numbers: HashMap<AgentId, u32>,
     entities: Vec<Entity>,
-    /// Blocks by entity and number that the view does not have as they are.
-    dirty: HashMap<(u32, u32), Block>,
-    dirty_entities: HashSet<u32>,
+    /// The records of all entities.
+    all: List,
+    intents: Intents,
+    /// What the view does not have as it is.
+    dirty: Dirty,
     /// Entries applied since the index was last persisted.
     unpersisted: u64,
     totals: Totals,
@@ -62,12 +75,21 @@ pub(crate) struct Totals {
 
 struct Entity {
     id: AgentId,
-    summaries: Vec<Summary>,
+    list: List,
+}
+
+/// Records in order.
+enum List {
+    /// So few that they are in memory.
+    Few(Block),
+    /// The summaries of their blocks.
+    Many(Box<SumTree>),
 }
 
 /// What the index takes in of a proof record.
 pub(crate) struct RecordFacts<'a> {
     pub(crate) entity: &'a AgentId,
+    pub(crate) intent: IntentId,
     pub(crate) time: Timestamp,
     pub(crate) decision: Decision,
     pub(crate) risk: RiskLevel,
@@ -83,8 +105,10 @@ impl Index {
             identity: NEXT_IDENTITY.fetch_add(1, Ordering::Relaxed),
             numbers: HashMap::new(),
             entities: Vec::new(),
-            dirty: HashMap::new(),
-            dirty_entities: HashSet::new(),
+            // Whatever there is of it, it has blocks.
+            all: List::Many(Box::default()),
+            intents: Intents::default(),
+            dirty: Dirty::default(),
             unpersisted: 0,
             totals: Totals {
                 applied: Position { entries: 0, link: Digest::ZERO },
@@ -116,22 +140,11 @@ impl Index {
 
     /// Takes in a proof record.
     pub(crate) fn add_record(&mut self, sequence: Sequence, facts: &RecordFacts<'_>) -> Result<(), ViewError> {
-        let number = self.number(facts.entity)?;
         let posting = Posting::new(sequence, facts.time.as_millis(), facts.decision, facts.risk, facts.score);
-        let summaries = self.entities.get(number as usize).map_or(&[][..], |entity| &entity.summaries);
-        let full = summaries.last().is_none_or(|last| last.tally.total() >= Block::CAPACITY as u64);
-        let block_number = block_number(summaries.len() - usize::from(!full))?;
-        if full {
-            self.dirty.insert((number, block_number), Block::default());
-        }
-        self.block_mut(number, block_number)?.push(posting);
-        if let Some(entity) = self.entities.get_mut(number as usize) {
-            match entity.summaries.last_mut().filter(|_| !full) {
-                Some(summary) => summary.add(posting),
-                None => entity.summaries.push(Summary::new(posting)),
-            }
-        }
-        self.dirty_entities.insert(number);
+        let number = self.number(facts.entity)?;
+        self.push(number, posting)?;
+        self.push(ALL, posting)?;
+        self.intents.push(facts.intent, sequence);
         self.count_record(facts);
         Ok(())
     }
@@ -145,16 +158,9 @@ impl Index {
         at: Timestamp,
     ) -> Result<(), ViewError> {
         self.see_time(at);
-        let Some((number, block_number)) = self.place_of(entity, sequence)? else { return Ok(()) };
-        let block = self.block_mut(number, block_number)?;
-        let posting = block.find(sequence);
-        let set = block.set_outcome(sequence, outcome);
-        if let (Some(posting), Some(())) = (posting, set) {
-            let entity = self.entities.get_mut(number as usize);
-            if let Some(summary) = entity.and_then(|entity| entity.summaries.get_mut(block_number as usize)) {
-                summary.set_outcome(posting, outcome);
-            }
-            self.dirty_entities.insert(number);
+        let Some(number) = self.numbers.get(entity).copied() else { return Ok(()) };
+        if self.set_outcome(number, sequence, outcome)? {
+            self.set_outcome(ALL, sequence, outcome)?;
         }
         Ok(())
     }
@@ -184,30 +190,128 @@ impl Index {
         }
         let number = block_number(self.entities.len())?;
         self.numbers.insert(entity.clone(), number);
-        self.entities.push(Entity { id: entity.clone(), summaries: Vec::new() });
+        self.entities.push(Entity { id: entity.clone(), list: List::Few(Block::default()) });
+        self.dirty.page(number);
         Ok(number)
     }
 
-    /// The entity's number and the block that a record of it would stand in.
-    fn place_of(&self, entity: &AgentId, sequence: Sequence) -> Result<Option<(u32, u32)>, ViewError> {
-        let Some(number) = self.numbers.get(entity).copied() else { return Ok(None) };
-        let summaries = self.entities.get(number as usize).map_or(&[][..], |entity| &entity.summaries);
-        let behind = summaries.partition_point(|summary| summary.first <= sequence);
-        behind.checked_sub(1).map(|block| block_number(block).map(|block| (number, block))).transpose()
+    fn list(&self, number: u32) -> Option<&List> {
+        if number == ALL { Some(&self.all) } else { self.entities.get(number as usize).map(|entity| &entity.list) }
+    }
+
+    fn list_mut(&mut self, number: u32) -> Result<&mut List, ViewError> {
+        let list = if number == ALL {
+            Some(&mut self.all)
+        } else {
+            self.entities.get_mut(number as usize).map(|entity| &mut entity.list)
+        };
+        list.ok_or(ViewError::Disagrees("a list is missing"))
+    }
+
+    fn push(&mut self, number: u32, posting: Posting) -> Result<(), ViewError> {
+        let list = self.list_mut(number)?;
+        if let List::Few(few) = list {
+            if few.postings().len() < FEW {
+                few.push(posting);
+                self.dirty.page(number);
+                return Ok(());
+            }
+            let block = std::mem::take(few);
+            *list = List::Many(Box::new(SumTree::new(Summary::of(&block).into_iter().collect())));
+            self.dirty.put_block((number, 0), block);
+            self.dirty.page(number);
+        }
+        self.push_to_blocks(number, posting)
+    }
+
+    fn push_to_blocks(&mut self, number: u32, posting: Posting) -> Result<(), ViewError> {
+        let leaves = self.list(number).map_or(&[][..], List::leaves);
+        let full = leaves.last().is_none_or(|last| last.total() >= Block::CAPACITY);
+        let block = block_number(leaves.len() - usize::from(!full))?;
+        if full {
+            self.dirty.put_block((number, block), Block::default());
+        }
+        self.block_mut(number, block)?.push(posting);
+        self.dirty.grew();
+        self.dirty.summary(number, block);
+        if let List::Many(tree) = self.list_mut(number)? {
+            if full {
+                tree.push_block(posting);
+            } else {
+                tree.push(posting);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether the record is there and had no outcome.
+    fn set_outcome(&mut self, number: u32, sequence: Sequence, outcome: Outcome) -> Result<bool, ViewError> {
+        if let List::Few(few) = self.list_mut(number)? {
+            let set = few.set_outcome(sequence, outcome).is_some();
+            if set {
+                self.dirty.page(number);
+            }
+            return Ok(set);
+        }
+        let Some(block) = self.list(number).and_then(|list| list.block_of(sequence)) else { return Ok(false) };
+        let changed = self.block_mut(number, block_number(block)?)?.set_outcome(sequence, outcome);
+        let Some((before, after)) = changed else { return Ok(false) };
+        if let List::Many(tree) = self.list_mut(number)? {
+            tree.change(block, before, after);
+        }
+        self.dirty.summary(number, block_number(block)?);
+        Ok(true)
     }
 
     /// A block to change, fetched from the view when it is not in memory.
-    fn block_mut(&mut self, entity: u32, number: u32) -> Result<&mut Block, ViewError> {
-        if !self.dirty.contains_key(&(entity, number)) {
-            let block = self.fetch(entity, number)?;
-            self.dirty.insert((entity, number), block);
+    fn block_mut(&mut self, list: u32, number: u32) -> Result<&mut Block, ViewError> {
+        if !self.dirty.has_block((list, number)) {
+            let block = self.fetch(list, number)?;
+            self.dirty.put_block((list, number), block);
         }
-        self.dirty.get_mut(&(entity, number)).ok_or(ViewError::Disagrees("a block is missing"))
+        self.dirty.block_mut((list, number)).ok_or(ViewError::Disagrees("a block is missing"))
+    }
+}
+
+impl List {
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Few(few) => few.postings().is_empty(),
+            Self::Many(tree) => tree.leaves().is_empty(),
+        }
+    }
+
+    fn leaves(&self) -> &[Summary] {
+        match self {
+            Self::Few(_) => &[],
+            Self::Many(tree) => tree.leaves(),
+        }
+    }
+
+    /// The block that the record would stand in.
+    fn block_of(&self, sequence: Sequence) -> Option<usize> {
+        self.leaves().partition_point(|summary| summary.first <= sequence).checked_sub(1)
+    }
+
+    fn sums(&self) -> Sums {
+        match self {
+            Self::Few(few) => {
+                let mut sums = Sums::default();
+                for posting in few.postings() {
+                    sums.add_posting(*posting);
+                }
+                sums
+            }
+            Self::Many(tree) => tree.all(),
+        }
     }
 }
 
 static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(0);
 
+/// The number of the list of all records.
+const ALL: u32 = u32::MAX;
+
 fn block_number(count: usize) -> Result<u32, ViewError> {
-    u32::try_from(count).map_err(|_| ViewError::Disagrees("more blocks than can be numbered"))
+    u32::try_from(count).ok().filter(|number| *number != ALL).ok_or(ViewError::Disagrees("more than can be numbered"))
 }

@@ -3,19 +3,24 @@
 //! | key | value |
 //! |---|---|
 //! | `m` | the mark: which store, which entries are applied, the totals |
-//! | `n` + entity | the entity's id |
-//! | `s` + entity + chunk | 256 summaries of 108 bytes |
-//! | `b` + entity + block | up to 512 postings of 16 bytes |
+//! | `e` + page | 16 entities: the length of each one's id, the id, how many postings follow, and these; 255 for one with blocks |
+//! | `s` + list + chunk | 32 summaries of 164 bytes |
+//! | `b` + list + block | up to 512 postings of 16 bytes |
+//! | `i` + run + chunk | mentions of intents, 12 bytes each, of a full run of 65,536 records |
+//! | `o` + piece | 1,024 mentions of the run that is not full |
 //!
-//! Entity, chunk and block are big-endian numbers of four bytes. All that
+//! Page, list, chunk and the like are big-endian numbers of four bytes; a list
+//! is an entity, or the last number for the list of all records. All that
 //! changed is written in one batch with the mark.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::census::Census;
-use super::posting::{Block, Summary};
-use super::{Entity, Index, Totals};
+use super::dirty::{CHUNK, Dirty, PAGE};
+use super::intents::Intents;
+use super::posting::{Block, FEW, Posting};
+use super::sums::{SumTree, Summary, Sums};
+use super::{ALL, Entity, Index, List, Totals};
 use crate::model::{AgentId, Digest};
 use crate::store::{BlockBatch, Blocks, Position, StoreId, ViewError};
 
@@ -53,28 +58,26 @@ impl Index {
         let Some(mark) = blocks.get(MARK)? else { return Ok((Self::new(Some(blocks)), None)) };
         let mark = Mark::decode(&mark).ok_or(ViewError::Disagrees("its mark cannot be read"))?;
         let entities = load_entities(&blocks)?;
-        let records: u64 = entities.iter().flat_map(|entity| &entity.summaries).map(|block| block.tally.total()).sum();
-        if records != mark.totals.records {
-            return Err(ViewError::Disagrees("its summaries do not add up to its records"));
-        }
-        let numbers: HashMap<AgentId, u32> =
-            (0_u32..).zip(&entities).map(|(number, entity)| (entity.id.clone(), number)).collect();
+        let all = List::Many(Box::new(load_summaries(&blocks, ALL)?));
+        let intents = Intents::load(&blocks, mark.totals.records)?;
         let mut index = Self::new(Some(blocks));
+        index.numbers = (0_u32..).zip(&entities).map(|(number, entity)| (entity.id.clone(), number)).collect();
         index.entities = entities;
-        index.numbers = numbers;
+        index.all = all;
+        index.intents = intents;
         index.totals = mark.totals;
-        Ok((index, Some(mark)))
+        if index.all.sums().total() == mark.totals.records && index.adds_up() {
+            Ok((index, Some(mark)))
+        } else {
+            Err(ViewError::Disagrees("its summaries do not add up to its records"))
+        }
     }
 
     /// Whether each entity's sums are those that a walk of the journal counted.
     pub(crate) fn agrees_with(&self, counted: &Census) -> bool {
-        let present = self.entities.iter().filter(|entity| !entity.summaries.is_empty()).count();
+        let present = self.entities.iter().filter(|entity| !entity.list.is_empty()).count();
         present == counted.entities()
-            && self.entities.iter().all(|entity| {
-                let mut sums = super::Tally::default();
-                entity.summaries.iter().for_each(|summary| sums.add(&summary.tally));
-                counted.agrees_on(&entity.id, &sums)
-            })
+            && self.entities.iter().all(|entity| counted.agrees_on(&entity.id, &entity.list.sums()))
     }
 
     /// Entries applied since the index was last persisted.
@@ -82,19 +85,40 @@ impl Index {
         self.unpersisted
     }
 
+    /// Whether so much changed that it is time to persist it, for the sake of memory.
+    pub(crate) fn is_heavy(&self) -> bool {
+        self.blocks.is_some() && self.dirty.bytes() + self.intents.unpersisted_bytes() >= HEAVY
+    }
+
     /// Everything that changed, ready to be written; `None` when nothing did, or
     /// there is no view.
     pub(crate) fn changes(&self, store: StoreId) -> Option<Changes> {
         let blocks = self.blocks.as_ref().filter(|_| self.unpersisted > 0)?;
         let mut batch = BlockBatch::default();
-        for ((entity, number), block) in &self.dirty {
-            batch.put(&key(BLOCK, *entity, Some(*number)), &block.encode());
+        let mut bytes = Vec::new();
+        for ((list, number), block) in self.dirty.blocks() {
+            bytes.clear();
+            block.encode(&mut bytes);
+            batch.put(&key(BLOCK, list, Some(number)), &bytes);
         }
-        for number in &self.dirty_entities {
-            if let Some(entity) = self.entities.get(*number as usize) {
-                put_entity(&mut batch, *number, entity);
+        for (list, chunk) in self.dirty.chunks() {
+            bytes.clear();
+            let leaves = self.list(list).map_or(&[][..], List::leaves);
+            let summaries = leaves.chunks(CHUNK as usize).nth(chunk as usize).unwrap_or_default();
+            for summary in summaries {
+                summary.encode(&mut bytes);
             }
+            batch.put(&key(SUMMARIES, list, Some(chunk)), &bytes);
         }
+        for page in self.dirty.pages() {
+            bytes.clear();
+            let entities = self.entities.chunks(PAGE as usize).nth(page as usize).unwrap_or_default();
+            for entity in entities {
+                entity.encode(&mut bytes);
+            }
+            batch.put(&key(ENTITIES, page, None), &bytes);
+        }
+        self.intents.put(&mut batch);
         batch.put(MARK, &Mark { store, totals: self.totals }.encode());
         Some(Changes { blocks: Arc::clone(blocks), batch, of: self.identity })
     }
@@ -104,60 +128,103 @@ impl Index {
     /// keeps all it has.
     pub(crate) fn forget_changes(&mut self, Written { of }: Written) {
         if of == self.identity {
-            self.dirty.clear();
-            self.dirty_entities.clear();
+            self.dirty = Dirty::default();
+            self.intents.forget();
             self.unpersisted = 0;
         }
     }
 
+    /// Persists what changed, while nobody else can change the index.
+    pub(crate) fn persist(&mut self, store: StoreId) -> Result<(), ViewError> {
+        let Some(changes) = self.changes(store) else { return Ok(()) };
+        self.forget_changes(changes.write()?);
+        Ok(())
+    }
+
     /// A block as the view has it, checked against its summary.
-    pub(super) fn fetch(&self, entity: u32, number: u32) -> Result<Block, ViewError> {
+    pub(super) fn fetch(&self, list: u32, number: u32) -> Result<Block, ViewError> {
         let missing = ViewError::Disagrees("a block is missing");
         let blocks = self.blocks.as_ref().ok_or_else(|| missing.clone())?;
-        let bytes = blocks.get(&key(BLOCK, entity, Some(number)))?.ok_or(missing)?;
+        let bytes = blocks.get(&key(BLOCK, list, Some(number)))?.ok_or(missing)?;
         let block = Block::decode(&bytes).ok_or(ViewError::Disagrees("a block cannot be read"))?;
-        let entity = self.entities.get(entity as usize);
-        let summary = entity.and_then(|entity| entity.summaries.get(number as usize));
-        let mut tally = super::Tally::default();
-        block.postings().iter().for_each(|posting| tally.add_posting(*posting));
-        if summary.is_some_and(|summary| summary.tally == tally) {
+        let summary = self.list(list).and_then(|list| list.leaves().get(number as usize));
+        if summary.is_some() && summary == Summary::of(&block).as_ref() {
             Ok(block)
         } else {
             Err(ViewError::Disagrees("a block does not add up to its summary"))
         }
     }
+
+    /// Whether the list of all records has what those of the entities have together.
+    fn adds_up(&self) -> bool {
+        let mut sums = Sums::default();
+        for entity in &self.entities {
+            sums.add(&entity.list.sums());
+        }
+        sums == self.all.sums()
+    }
 }
 
 fn load_entities(blocks: &Blocks) -> Result<Vec<Entity>, ViewError> {
     let mut entities = Vec::new();
-    for (place, (_, name)) in blocks.scan(NAME)?.into_iter().enumerate() {
-        let id = String::from_utf8(name).ok().and_then(|name| name.parse().ok());
-        let id = id.ok_or(ViewError::Disagrees("an entity's id cannot be read"))?;
-        let number = u32::try_from(place).map_err(|_| ViewError::Disagrees("too many entities"))?;
-        let mut summaries = Vec::new();
-        for (_, chunk) in blocks.scan(&key(SUMMARIES, number, None))? {
-            let (whole, rest) = chunk.as_chunks::<{ Summary::BYTES }>();
-            if !rest.is_empty() {
-                return Err(ViewError::Disagrees("a chunk of summaries cannot be read"));
+    let unreadable = ViewError::Disagrees("a page of entities cannot be read");
+    for (place, (_, page)) in blocks.scan(ENTITIES)?.into_iter().enumerate() {
+        let mut rest = page.as_slice();
+        while !rest.is_empty() {
+            let (mut entity, behind) = Entity::decode(rest).ok_or_else(|| unreadable.clone())?;
+            if let List::Many(tree) = &mut entity.list {
+                **tree = load_summaries(blocks, super::block_number(entities.len())?)?;
             }
-            summaries.extend(whole.iter().map(Summary::decode));
+            entities.push(entity);
+            rest = behind;
         }
-        entities.push(Entity { id, summaries });
+        if entities.len().div_ceil(PAGE as usize) != place + 1 {
+            return Err(ViewError::Disagrees("a page of entities is missing"));
+        }
     }
     Ok(entities)
 }
 
-/// An entity's id, and the chunks of its summaries that can have changed: an
-/// outcome may reach any of them, so all are written; there is one for each
-/// 131,072 records.
-fn put_entity(batch: &mut BlockBatch, number: u32, entity: &Entity) {
-    batch.put(&key(NAME, number, None), entity.id.as_str().as_bytes());
-    for (chunk, summaries) in (0_u32..).zip(entity.summaries.chunks(CHUNK)) {
-        let mut bytes = Vec::with_capacity(summaries.len() * Summary::BYTES);
-        for summary in summaries {
-            summary.encode(&mut bytes);
+fn load_summaries(blocks: &Blocks, list: u32) -> Result<SumTree, ViewError> {
+    let mut summaries = Vec::new();
+    for (_, chunk) in blocks.scan(&key(SUMMARIES, list, None))? {
+        let (whole, rest) = chunk.as_chunks::<{ Summary::BYTES }>();
+        if !rest.is_empty() {
+            return Err(ViewError::Disagrees("a chunk of summaries cannot be read"));
         }
-        batch.put(&key(SUMMARIES, number, Some(chunk)), &bytes);
+        summaries.extend(whole.iter().map(Summary::decode));
+    }
+    summaries.shrink_to_fit();
+    Ok(SumTree::new(summaries))
+}
+
+impl Entity {
+    fn encode(&self, out: &mut Vec<u8>) {
+        let id = self.id.as_str().as_bytes();
+        // An id has at most 256 characters, which are at most 1,024 bytes.
+        out.extend_from_slice(&u16::try_from(id.len()).unwrap_or(u16::MAX).to_le_bytes());
+        out.extend_from_slice(id);
+        match &self.list {
+            List::Few(block) => {
+                out.push(u8::try_from(block.postings().len()).unwrap_or(HAS_BLOCKS));
+                block.encode(out);
+            }
+            List::Many(_) => out.push(HAS_BLOCKS),
+        }
+    }
+
+    /// An entity, without the summaries of its blocks, and what stands behind it.
+    fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (length, bytes) = bytes.split_first_chunk::<2>()?;
+        let (id, bytes) = bytes.split_at_checked(u16::from_le_bytes(*length).into())?;
+        let id: AgentId = std::str::from_utf8(id).ok()?.parse().ok()?;
+        let (count, bytes) = bytes.split_first()?;
+        if *count == HAS_BLOCKS {
+            return Some((Self { id, list: List::Many(Box::default()) }, bytes));
+        }
+        let count = usize::from(*count);
+        let (few, bytes) = bytes.split_at_checked(count * Posting::BYTES).filter(|_| count <= FEW)?;
+        Some((Self { id, list: List::Few(Block::decode(few)?) }, bytes))
     }
 }
 
@@ -201,16 +268,22 @@ impl Mark {
     }
 }
 
-const VERSION: u8 = 1;
+/// What changed may take so much memory before it is persisted; tests want to see it happen.
+const HEAVY: usize = if cfg!(test) { 64 << 10 } else { 8 << 20 };
+/// Stands where a short list's number of postings would.
+const HAS_BLOCKS: u8 = u8::MAX;
+
+const VERSION: u8 = 2;
 const MARK: &[u8] = b"m";
-const NAME: &[u8] = b"n";
+const ENTITIES: &[u8] = b"e";
 const SUMMARIES: &[u8] = b"s";
 const BLOCK: &[u8] = b"b";
-const CHUNK: usize = 256;
+pub(super) const INTENTS: &[u8] = b"i";
+pub(super) const OPEN_INTENTS: &[u8] = b"o";
 
-fn key(kind: &[u8], entity: u32, number: Option<u32>) -> Vec<u8> {
+pub(super) fn key(kind: &[u8], first: u32, second: Option<u32>) -> Vec<u8> {
     let mut key = kind.to_vec();
-    key.extend_from_slice(&entity.to_be_bytes());
-    key.extend(number.iter().flat_map(|number| number.to_be_bytes()));
+    key.extend_from_slice(&first.to_be_bytes());
+    key.extend(second.iter().flat_map(|number| number.to_be_bytes()));
     key
 }

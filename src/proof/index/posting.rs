@@ -1,5 +1,5 @@
-//! Postings: what the index keeps of a record, in 16 bytes; blocks of them;
-//! and the summary of a block, by which it need not be read.
+//! Postings: what the index keeps of a record, in 16 bytes; which of them are
+//! meant; and blocks of them.
 
 use crate::model::{Decision, Outcome, RiskLevel, Score, Sequence};
 
@@ -13,6 +13,9 @@ pub(super) struct Posting {
 }
 
 impl Posting {
+    /// Bytes of a posting as it is stored.
+    pub(super) const BYTES: usize = 16;
+
     pub(super) fn new(sequence: Sequence, time: i64, decision: Decision, risk: RiskLevel, score: Score) -> Self {
         let packed = sequence.get()
             | u64::from(score.get()) << SCORE_AT
@@ -27,34 +30,22 @@ impl Posting {
 
     pub(super) fn outcome(self) -> Option<Outcome> {
         // 0 stands for "not reported".
-        self.outcome_code().checked_sub(1).and_then(|index| Outcome::ALL.get(index).copied())
+        let code = (self.packed >> OUTCOME_AT) as usize;
+        code.checked_sub(1).and_then(|index| Outcome::ALL.get(index).copied())
     }
 
-    fn score(self) -> u32 {
+    pub(super) fn score(self) -> u32 {
         (self.packed >> SCORE_AT) as u32 & 0x3ff
     }
 
-    fn decision_code(self) -> usize {
-        (self.packed >> DECISION_AT) as usize & 3
-    }
-
-    fn risk_code(self) -> usize {
-        (self.packed >> RISK_AT) as usize & 3
-    }
-
-    fn outcome_code(self) -> usize {
-        (self.packed >> OUTCOME_AT) as usize & 3
+    /// Which of the 64 combinations of decision, risk and outcome it has.
+    pub(super) fn cell(self) -> usize {
+        (self.packed >> DECISION_AT) as usize
     }
 
     fn with_outcome(self, outcome: Outcome) -> Self {
         let cleared = self.packed & !(3 << OUTCOME_AT);
         Self { packed: cleared | (outcome as u64 + 1) << OUTCOME_AT, ..self }
-    }
-
-    pub(super) fn matches(self, filter: &Filter) -> bool {
-        filter.covers(self.time)
-            && filter.decision.is_none_or(|decision| decision as usize == self.decision_code())
-            && filter.outcome.is_none_or(|outcome| outcome as usize + 1 == self.outcome_code())
     }
 }
 
@@ -63,23 +54,74 @@ const DECISION_AT: u32 = 58;
 const RISK_AT: u32 = 60;
 const OUTCOME_AT: u32 = 62;
 
-/// Which records are meant. Times are inclusive.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Filter {
-    pub(crate) from: i64,
-    pub(crate) to: i64,
-    pub(crate) decision: Option<Decision>,
-    pub(crate) outcome: Option<Outcome>,
-}
+/// How many combinations of decision, risk and outcome there are.
+pub(super) const CELLS: usize = 64;
 
-impl Filter {
-    fn covers(&self, time: i64) -> bool {
-        (self.from..=self.to).contains(&time)
+/// A set of combinations of decision, risk and outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cells(u64);
+
+impl Cells {
+    /// The combinations that have what is given.
+    pub(crate) fn of(decision: Option<Decision>, risk: Option<RiskLevel>, outcome: Option<Outcome>) -> Self {
+        let has = |cell: usize| {
+            decision.is_none_or(|decision| decision as usize == cell & 3)
+                && risk.is_none_or(|risk| risk as usize == cell >> 2 & 3)
+                && outcome.is_none_or(|outcome| outcome as usize + 1 == cell >> 4)
+        };
+        Self((0..CELLS).filter(|cell| has(*cell)).fold(0, |cells, cell| cells | 1 << cell))
+    }
+
+    pub(crate) fn to_bytes(self) -> [u8; 8] {
+        self.0.to_be_bytes()
+    }
+
+    pub(super) fn has(self, cell: usize) -> bool {
+        self.0 >> cell & 1 == 1
+    }
+
+    /// The cells in it.
+    pub(super) fn iter(self) -> impl Iterator<Item = usize> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let cell = rest.trailing_zeros();
+            rest &= rest.checked_sub(1)?;
+            Some(cell as usize)
+        })
     }
 }
 
-/// Up to [`Block::CAPACITY`] postings of one entity, in order.
-#[derive(Debug, Clone, Default)]
+/// Which records are meant. Both ends of each stretch are inclusive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Filter {
+    /// Milliseconds since 1970.
+    pub(crate) from: i64,
+    pub(crate) to: i64,
+    /// Places in the journal.
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    pub(crate) cells: Cells,
+}
+
+impl Filter {
+    /// Every record of a period.
+    pub(crate) fn period(from: i64, to: i64) -> Self {
+        Self { from, to, first: 0, last: u64::MAX, cells: Cells::of(None, None, None) }
+    }
+
+    /// Whether a record of that place and time lies before all that are meant.
+    pub(super) fn is_before(&self, sequence: Sequence, time: i64) -> bool {
+        sequence.get() < self.first || time < self.from
+    }
+
+    /// Whether a record of that place and time does not lie behind all that are meant.
+    pub(super) fn is_not_behind(&self, sequence: Sequence, time: i64) -> bool {
+        sequence.get() <= self.last && time <= self.to
+    }
+}
+
+/// Up to [`Block::CAPACITY`] postings of one list, in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Block {
     postings: Vec<Posting>,
 }
@@ -88,6 +130,10 @@ impl Block {
     pub(super) const CAPACITY: usize = 512;
 
     pub(super) fn push(&mut self, posting: Posting) {
+        if self.postings.len() < FEW {
+            // Most lists stay short: room is taken for two at a time, and only then for twice as many.
+            self.postings.reserve_exact(usize::from(self.postings.len() == self.postings.capacity()) * 2);
+        }
         self.postings.push(posting);
     }
 
@@ -95,12 +141,14 @@ impl Block {
         &self.postings
     }
 
-    /// Sets the outcome of a record; `None` when it is not here or has one.
-    pub(super) fn set_outcome(&mut self, sequence: Sequence, outcome: Outcome) -> Option<()> {
+    /// Sets the outcome of a record; returns the posting as it was and as it
+    /// is, and `None` when it is not here or has one.
+    pub(super) fn set_outcome(&mut self, sequence: Sequence, outcome: Outcome) -> Option<(Posting, Posting)> {
         let place = self.postings.binary_search_by_key(&sequence, |posting| posting.sequence()).ok()?;
-        let posting = self.postings.get_mut(place).filter(|posting| posting.outcome_code() == 0)?;
+        let posting = self.postings.get_mut(place).filter(|posting| posting.outcome().is_none())?;
+        let before = *posting;
         *posting = posting.with_outcome(outcome);
-        Some(())
+        Some((before, *posting))
     }
 
     pub(super) fn find(&self, sequence: Sequence) -> Option<Posting> {
@@ -108,8 +156,12 @@ impl Block {
         self.postings.get(place).copied()
     }
 
-    pub(super) fn encode(&self) -> Vec<u8> {
-        self.postings.iter().flat_map(|p| [p.packed.to_le_bytes(), p.time.to_le_bytes()]).flatten().collect()
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        out.reserve(self.postings.len() * Posting::BYTES);
+        for posting in &self.postings {
+            out.extend_from_slice(&posting.packed.to_le_bytes());
+            out.extend_from_slice(&posting.time.to_le_bytes());
+        }
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
@@ -123,165 +175,12 @@ impl Block {
     }
 }
 
-/// Counts over postings: of a block, or of a period.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Tally {
-    /// By decision, then by outcome; outcome 0 is "not reported".
-    by_decision_and_outcome: [[u64; 4]; 4],
-    by_risk: [u64; 4],
-    score_sum: u64,
-}
-
-impl Tally {
-    pub(super) fn add_posting(&mut self, posting: Posting) {
-        // The codes have two bits each and the arrays four places.
-        if let Some(count) = self
-            .by_decision_and_outcome
-            .get_mut(posting.decision_code())
-            .and_then(|outcomes| outcomes.get_mut(posting.outcome_code()))
-        {
-            *count += 1;
-        }
-        if let Some(count) = self.by_risk.get_mut(posting.risk_code()) {
-            *count += 1;
-        }
-        self.score_sum += u64::from(posting.score());
-    }
-
-    pub(super) fn add(&mut self, other: &Self) {
-        for (ours, theirs) in
-            self.by_decision_and_outcome.iter_mut().flatten().zip(other.by_decision_and_outcome.iter().flatten())
-        {
-            *ours += theirs;
-        }
-        for (ours, theirs) in self.by_risk.iter_mut().zip(other.by_risk) {
-            *ours += theirs;
-        }
-        self.score_sum += other.score_sum;
-    }
-
-    pub(super) fn move_outcome(&mut self, decision: usize, outcome: Outcome) {
-        if let Some([unreported, reported @ ..]) = self.by_decision_and_outcome.get_mut(decision) {
-            *unreported = unreported.saturating_sub(1);
-            if let Some(count) = reported.get_mut(outcome as usize) {
-                *count += 1;
-            }
-        }
-    }
-
-    pub(crate) fn total(&self) -> u64 {
-        self.by_risk.iter().sum()
-    }
-
-    pub(crate) fn score_sum(&self) -> u64 {
-        self.score_sum
-    }
-
-    pub(crate) fn with_decision(&self, decision: Decision) -> u64 {
-        self.by_decision_and_outcome.get(decision as usize).map_or(0, |outcomes| outcomes.iter().sum())
-    }
-
-    pub(crate) fn with_risk(&self, risk: RiskLevel) -> u64 {
-        self.by_risk.get(risk as usize).copied().unwrap_or(0)
-    }
-
-    pub(crate) fn with_outcome(&self, outcome: Outcome) -> u64 {
-        self.by_decision_and_outcome.iter().filter_map(|outcomes| outcomes.get(outcome as usize + 1)).sum()
-    }
-
-    /// How many match the filter's decision and outcome, whatever their time.
-    pub(super) fn count(&self, filter: &Filter) -> u64 {
-        let decisions = self.by_decision_and_outcome.iter().enumerate();
-        let wanted = decisions.filter(|(code, _)| filter.decision.is_none_or(|decision| decision as usize == *code));
-        wanted
-            .map(|(_, outcomes)| match filter.outcome {
-                Some(outcome) => outcomes.get(outcome as usize + 1).copied().unwrap_or(0),
-                None => outcomes.iter().sum(),
-            })
-            .sum()
-    }
-
-    fn counts(&self) -> impl Iterator<Item = u64> + '_ {
-        let counts = self.by_decision_and_outcome.iter().flatten().chain(&self.by_risk);
-        counts.copied().chain([self.score_sum])
-    }
-
-    fn counts_mut(&mut self) -> impl Iterator<Item = &mut u64> {
-        let counts = self.by_decision_and_outcome.iter_mut().flatten().chain(&mut self.by_risk);
-        counts.chain([&mut self.score_sum])
-    }
-}
-
-/// What is known of a block without reading it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Summary {
-    pub(super) first: Sequence,
-    pub(super) first_time: i64,
-    pub(super) last_time: i64,
-    pub(super) tally: Tally,
-}
-
-impl Summary {
-    /// Bytes of a summary as it is stored: three numbers of 8, and 21 of 4.
-    pub(super) const BYTES: usize = 3 * 8 + 21 * 4;
-
-    pub(super) fn new(posting: Posting) -> Self {
-        let mut summary = Self {
-            first: posting.sequence(),
-            first_time: posting.time,
-            last_time: posting.time,
-            tally: Tally::default(),
-        };
-        summary.add(posting);
-        summary
-    }
-
-    pub(super) fn add(&mut self, posting: Posting) {
-        self.last_time = posting.time;
-        self.tally.add_posting(posting);
-    }
-
-    pub(super) fn set_outcome(&mut self, posting: Posting, outcome: Outcome) {
-        self.tally.move_outcome(posting.decision_code(), outcome);
-    }
-
-    pub(super) fn is_within(&self, filter: &Filter) -> bool {
-        filter.covers(self.first_time) && filter.covers(self.last_time)
-    }
-
-    pub(super) fn is_outside(&self, filter: &Filter) -> bool {
-        self.last_time < filter.from || self.first_time > filter.to
-    }
-
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.first.get().to_le_bytes());
-        out.extend_from_slice(&self.first_time.to_le_bytes());
-        out.extend_from_slice(&self.last_time.to_le_bytes());
-        for count in self.tally.counts() {
-            // A block has 512 postings at most, and 512 scores of 1000 fit 32 bits.
-            out.extend_from_slice(&u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes());
-        }
-    }
-
-    pub(super) fn decode(bytes: &[u8; Self::BYTES]) -> Self {
-        let word =
-            |at: usize| bytes.get(at..at + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes);
-        let mut tally = Tally::default();
-        for (count, place) in tally.counts_mut().zip((24..).step_by(4)) {
-            *count =
-                bytes.get(place..place + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_le_bytes).into();
-        }
-        Self {
-            first: Sequence::new(word(0)),
-            first_time: word(8).cast_signed(),
-            last_time: word(16).cast_signed(),
-            tally,
-        }
-    }
-}
+/// How many postings a list may have before it gets blocks of its own.
+pub(super) const FEW: usize = 8;
 
 #[cfg(test)]
 mod tests {
+    use super::super::sums::Sums;
     use super::*;
 
     #[test]
@@ -295,32 +194,50 @@ mod tests {
                         posting = posting.with_outcome(outcome);
                     }
                     assert_eq!((posting.sequence(), posting.outcome(), posting.score()), (sequence, outcome, 1000));
-                    let mut tally = Tally::default();
-                    tally.add_posting(posting);
-                    assert_eq!((tally.with_decision(decision), tally.with_risk(risk), tally.total()), (1, 1, 1));
+                    let mut sums = Sums::default();
+                    sums.add_posting(posting);
+                    assert_eq!((sums.with_decision(decision), sums.with_risk(risk), sums.total()), (1, 1, 1));
+                    let reported: u64 = Outcome::ALL.iter().map(|outcome| sums.with_outcome(*outcome)).sum();
+                    assert_eq!(reported, u64::from(outcome.is_some()));
                 }
             }
         }
     }
 
     #[test]
-    fn blocks_and_summaries_read_back() {
-        let mut block = Block::default();
-        let first = Posting::new(Sequence::new(3), -5, Decision::Deny, RiskLevel::High, Score::saturating(700));
-        let mut summary = Summary::new(first);
-        block.push(first);
-        let second = Posting::new(Sequence::new(9), 7, Decision::Allow, RiskLevel::Low, Score::MAX);
-        block.push(second);
-        summary.add(second);
-        block.set_outcome(Sequence::new(9), Outcome::Failure).unwrap();
-        summary.set_outcome(second, Outcome::Failure);
+    fn cells_are_those_that_have_what_is_given() {
+        let all = Cells::of(None, None, None);
+        assert_eq!(all.iter().count(), CELLS);
+        for &decision in Decision::ALL {
+            for &risk in RiskLevel::ALL {
+                let posting = Posting::new(Sequence::new(1), 0, decision, risk, Score::MAX);
+                for outcome in [None, Some(Outcome::Success), Some(Outcome::Failure), Some(Outcome::Escalated)] {
+                    let posting = outcome.map_or(posting, |outcome| posting.with_outcome(outcome));
+                    for (asked, expected) in [
+                        (Cells::of(Some(decision), Some(risk), None), true),
+                        (Cells::of(None, None, outcome), true),
+                        (Cells::of(Some(Decision::Deny), None, None), decision == Decision::Deny),
+                        (Cells::of(None, Some(RiskLevel::High), None), risk == RiskLevel::High),
+                        (Cells::of(None, None, Some(Outcome::Failure)), outcome == Some(Outcome::Failure)),
+                    ] {
+                        assert_eq!(asked.has(posting.cell()), expected);
+                        assert_eq!(asked.iter().any(|cell| cell == posting.cell()), expected);
+                    }
+                }
+            }
+        }
+    }
 
-        let read = Block::decode(&block.encode()).unwrap();
-        assert_eq!(read.postings(), block.postings());
+    #[test]
+    fn blocks_read_back() {
+        let mut block = Block::default();
+        block.push(Posting::new(Sequence::new(3), -5, Decision::Deny, RiskLevel::High, Score::saturating(700)));
+        block.push(Posting::new(Sequence::new(9), 7, Decision::Allow, RiskLevel::Low, Score::MAX));
+        block.set_outcome(Sequence::new(9), Outcome::Failure).unwrap();
         let mut bytes = Vec::new();
-        summary.encode(&mut bytes);
-        assert_eq!(Summary::decode(bytes.as_slice().try_into().unwrap()), summary);
-        assert_eq!(summary.tally.with_outcome(Outcome::Failure), 1);
+        block.encode(&mut bytes);
+        assert_eq!(Block::decode(&bytes).unwrap(), block);
+        assert!(Block::decode(&bytes[1..]).is_none());
     }
 
     #[test]

@@ -1,101 +1,212 @@
 //! Answering from the index: which records match, and what they add up to.
+//! What is asked costs a few blocks and a walk down a tree of sums, however
+//! many records there are.
 
 use std::borrow::Cow;
 
-use super::posting::{Block, Filter, Tally};
-use super::{Entity, Index};
-use crate::model::{AgentId, Outcome, Sequence};
+use super::intents::Intents;
+use super::posting::{Block, Filter};
+use super::sums::{SumTree, Summary, Sums};
+use super::{ALL, Index, List};
+use crate::model::{AgentId, IntentId, Order, Outcome, Sequence};
 use crate::store::ViewError;
 
-/// The records of one page, newest first, and how many match in all.
+/// The records of one page, in the order asked for, and how many match in all.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Selection {
     pub(crate) total: u64,
     pub(crate) records: Vec<(Sequence, Option<Outcome>)>,
 }
 
+/// Which of the records that match are handed out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Paging {
+    pub(crate) order: Order,
+    pub(crate) skip: u64,
+    pub(crate) take: u64,
+}
+
 impl Index {
-    /// The records of an entity that match, newest first, `skip` of them passed
-    /// over. Blocks that lie wholly in or out of the period are told by their
-    /// summaries alone.
+    /// The records of an entity, or of all, that match.
     pub(crate) fn select(
         &self,
-        entity: &AgentId,
+        entity: Option<&AgentId>,
         filter: &Filter,
-        skip: u64,
-        take: usize,
+        paging: Paging,
     ) -> Result<Selection, ViewError> {
-        let mut selection = Selection::default();
-        let mut skip = skip;
-        let Some((number, entity)) = self.entity(entity) else { return Ok(selection) };
-        for (place, summary) in entity.summaries.iter().enumerate().rev() {
-            if summary.is_outside(filter) {
-                continue;
+        let Some(list) = self.listed(entity) else { return Ok(Selection::default()) };
+        let low = list.start(filter)?.before.count(filter.cells);
+        let high = list.end(filter)?.before.count(filter.cells).max(low);
+        let (from, to) = match paging.order {
+            Order::OldestFirst => {
+                let from = low.saturating_add(paging.skip).min(high);
+                (from, from.saturating_add(paging.take).min(high))
             }
-            let counted = summary.is_within(filter).then(|| summary.tally.count(filter));
-            match counted {
-                Some(count) if count <= skip || selection.records.len() >= take => {
-                    selection.total += count;
-                    skip = skip.saturating_sub(count);
-                }
-                _ => {
-                    let block = self.block(number, super::block_number(place)?)?;
-                    for posting in block.postings().iter().rev().filter(|posting| posting.matches(filter)) {
-                        selection.total += 1;
-                        if skip > 0 {
-                            skip -= 1;
-                        } else if selection.records.len() < take {
-                            selection.records.push((posting.sequence(), posting.outcome()));
-                        }
-                    }
-                }
+            Order::NewestFirst => {
+                let to = high.saturating_sub(paging.skip).max(low);
+                (to.saturating_sub(paging.take).max(low), to)
             }
+        };
+        let mut records = list.ranked(filter, from, to)?;
+        if paging.order == Order::NewestFirst {
+            records.reverse();
         }
-        Ok(selection)
+        Ok(Selection { total: high - low, records })
     }
 
-    /// The counts over the records of an entity in a period, and the times of
-    /// the first and the last of them.
-    pub(crate) fn tally(&self, entity: &AgentId, filter: &Filter) -> Result<(Tally, Option<(i64, i64)>), ViewError> {
-        let mut tally = Tally::default();
-        let mut ends: Option<(i64, i64)> = None;
-        let mut see = |first: i64, last: i64| ends = Some((ends.map_or(first, |(first, _)| first), last));
-        let Some((number, entity)) = self.entity(entity) else { return Ok((tally, None)) };
-        for (block_number, summary) in (0_u32..).zip(&entity.summaries) {
-            if summary.is_outside(filter) {
-                continue;
-            }
-            if summary.is_within(filter) {
-                tally.add(&summary.tally);
-                see(summary.first_time, summary.last_time);
-                continue;
-            }
-            let block = self.block(number, block_number)?;
-            for posting in block.postings().iter().filter(|posting| posting.matches(filter)) {
-                tally.add_posting(*posting);
-                see(posting.time, posting.time);
-            }
-        }
-        Ok((tally, ends))
+    /// The sums over the records of an entity in a period, whatever else the
+    /// filter asks for, and the times of the first and the last of them.
+    pub(crate) fn tally(&self, entity: &AgentId, filter: &Filter) -> Result<(Sums, Option<(i64, i64)>), ViewError> {
+        let Some(list) = self.listed(Some(entity)) else { return Ok((Sums::default(), None)) };
+        let (start, end) = (list.start(filter)?, list.end(filter)?);
+        let sums = end.before.without(&start.before);
+        let ends = start.next_time.zip(end.last_time).filter(|_| sums.total() > 0);
+        Ok((sums, ends))
     }
 
     /// The outcome of an entity's record; `None` when none is reported, or the
     /// index has no such record.
     pub(crate) fn outcome_of(&self, entity: &AgentId, sequence: Sequence) -> Result<Option<Outcome>, ViewError> {
-        let Some((number, block_number)) = self.place_of(entity, sequence)? else { return Ok(None) };
-        let block = self.block(number, block_number)?;
-        Ok(block.find(sequence).and_then(super::posting::Posting::outcome))
+        let Some(list) = self.listed(Some(entity)) else { return Ok(None) };
+        Ok(list.find(sequence)?.and_then(super::Posting::outcome))
     }
 
-    fn entity(&self, id: &AgentId) -> Option<(u32, &Entity)> {
-        let number = *self.numbers.get(id)?;
-        Some((number, self.entities.get(number as usize)?))
+    /// The runs of records that can hold any that match.
+    pub(crate) fn runs(&self, filter: &Filter) -> Result<std::ops::Range<u32>, ViewError> {
+        let Some(list) = self.listed(None) else { return Ok(0..0) };
+        Ok(Intents::runs(list.start(filter)?.ordinal(), list.end(filter)?.ordinal()))
     }
 
-    fn block(&self, entity: u32, number: u32) -> Result<Cow<'_, Block>, ViewError> {
-        match self.dirty.get(&(entity, number)) {
+    /// The records of a run that match and may be of an intent, in order: the
+    /// entity and the intent itself are for the caller to look at.
+    pub(crate) fn mentions(&self, run: u32, intent: IntentId, filter: &Filter) -> Result<Selection, ViewError> {
+        let mut selection = Selection::default();
+        let Some(list) = self.listed(None) else { return Ok(selection) };
+        for sequence in self.intents.find(self.blocks.as_deref(), run, intent)? {
+            let Some(posting) = list.find(sequence)? else { continue };
+            let meant = !filter.is_before(sequence, posting.time) && filter.is_not_behind(sequence, posting.time);
+            if meant && filter.cells.has(posting.cell()) {
+                selection.records.push((sequence, posting.outcome()));
+            }
+        }
+        selection.total = selection.records.len() as u64;
+        Ok(selection)
+    }
+
+    fn listed(&self, entity: Option<&AgentId>) -> Option<Listed<'_>> {
+        let number = match entity {
+            Some(entity) => *self.numbers.get(entity)?,
+            None => ALL,
+        };
+        let (few, tree) = match self.list(number)? {
+            List::Few(few) => (Some(few), Cow::Owned(SumTree::new(Summary::of(few).into_iter().collect()))),
+            List::Many(tree) => (None, Cow::Borrowed(&**tree)),
+        };
+        Some(Listed { index: self, number, few, tree })
+    }
+}
+
+/// A list as it is read: a short one stands as its one block.
+struct Listed<'a> {
+    index: &'a Index,
+    number: u32,
+    few: Option<&'a Block>,
+    tree: Cow<'a, SumTree>,
+}
+
+/// A place between two records of a list.
+struct Edge {
+    /// Whole blocks before it, and records of the block that it lies in.
+    block: usize,
+    within: usize,
+    /// The sums over all records before it.
+    before: Sums,
+    /// The time of the record before it.
+    last_time: Option<i64>,
+    /// The time of the record behind it.
+    next_time: Option<i64>,
+}
+
+impl Edge {
+    /// How many records stand before it, in a list whose blocks are full.
+    fn ordinal(&self) -> u64 {
+        (self.block * Block::CAPACITY + self.within) as u64
+    }
+}
+
+impl Listed<'_> {
+    /// The place before the first record that is meant.
+    fn start(&self, filter: &Filter) -> Result<Edge, ViewError> {
+        self.edge(|sequence, time| filter.is_before(sequence, time))
+    }
+
+    /// The place behind the last record that is meant.
+    fn end(&self, filter: &Filter) -> Result<Edge, ViewError> {
+        self.edge(|sequence, time| filter.is_not_behind(sequence, time))
+    }
+
+    /// The place behind all records for which `is_before` holds; both sequence
+    /// and time only ever rise along a list.
+    fn edge(&self, is_before: impl Fn(Sequence, i64) -> bool) -> Result<Edge, ViewError> {
+        let leaves = self.tree.leaves();
+        let block = leaves.partition_point(|leaf| is_before(leaf.last, leaf.last_time));
+        let mut edge = Edge {
+            block,
+            within: 0,
+            before: self.tree.before(block),
+            last_time: block.checked_sub(1).and_then(|last| leaves.get(last)).map(|leaf| leaf.last_time),
+            next_time: leaves.get(block).map(|leaf| leaf.first_time),
+        };
+        if leaves.get(block).is_some_and(|leaf| is_before(leaf.first, leaf.first_time)) {
+            let block = self.block(block)?;
+            let within = block.postings().partition_point(|posting| is_before(posting.sequence(), posting.time));
+            let (before, behind) = block.postings().split_at_checked(within).unwrap_or_default();
+            for posting in before {
+                edge.before.add_posting(*posting);
+            }
+            edge.within = within;
+            edge.last_time = before.last().map(|posting| posting.time);
+            edge.next_time = behind.first().map(|posting| posting.time);
+        }
+        Ok(edge)
+    }
+
+    /// The records of the filter's cells that have from `from` to below `to`
+    /// others of them before them in the list.
+    fn ranked(&self, filter: &Filter, from: u64, to: u64) -> Result<Vec<(Sequence, Option<Outcome>)>, ViewError> {
+        let mut records = Vec::new();
+        let mut rank = from;
+        while rank < to {
+            let wrong = ViewError::Disagrees("a sum counts records that are not there");
+            let (number, before) = self.tree.find(rank, filter.cells).ok_or_else(|| wrong.clone())?;
+            let block = self.block(number)?;
+            let matching = block.postings().iter().filter(|posting| filter.cells.has(posting.cell()));
+            let skip = usize::try_from(rank - before).unwrap_or(usize::MAX);
+            let take = usize::try_from(to - rank).unwrap_or(usize::MAX);
+            let found = records.len();
+            records.extend(matching.skip(skip).take(take).map(|posting| (posting.sequence(), posting.outcome())));
+            rank += (records.len() - found) as u64;
+            if records.len() == found {
+                return Err(wrong);
+            }
+        }
+        Ok(records)
+    }
+
+    fn find(&self, sequence: Sequence) -> Result<Option<super::Posting>, ViewError> {
+        let leaves = self.tree.leaves();
+        let Some(block) = leaves.partition_point(|leaf| leaf.first <= sequence).checked_sub(1) else { return Ok(None) };
+        Ok(self.block(block)?.find(sequence))
+    }
+
+    fn block(&self, number: usize) -> Result<Cow<'_, Block>, ViewError> {
+        if let Some(few) = self.few {
+            return Ok(Cow::Borrowed(few));
+        }
+        let number = super::block_number(number)?;
+        match self.index.dirty.block((self.number, number)) {
             Some(block) => Ok(Cow::Borrowed(block)),
-            None => self.fetch(entity, number).map(Cow::Owned),
+            None => self.index.fetch(self.number, number).map(Cow::Owned),
         }
     }
 }

@@ -5,15 +5,15 @@ use std::sync::atomic::Ordering;
 
 use super::ProofLog;
 use crate::model::{
-    AgentId, Decision, Error, Outcome, Period, ProofId, ProofPage, ProofRecord, ProofStats, RiskLevel, Sequence,
-    Timestamp, Verification,
+    AgentId, Decision, Error, Outcome, Period, ProofId, ProofRecord, ProofStats, RiskLevel, Sequence, Timestamp,
+    Verification,
 };
 use crate::proof::apply::Reading;
 use crate::proof::evidence::{self, Evidence};
-use crate::proof::index::{Filter, Index, Tally};
+use crate::proof::index::{Filter, Index, Sums};
 use crate::proof::intake::Draft;
 use crate::proof::past::{Past, PastDecision, PastRange};
-use crate::proof::query::{ProofQuery, checked_entity, checked_period};
+use crate::proof::query::{checked_entity, checked_period};
 use crate::proof::record::CanonicalRecord;
 use crate::store::{Frame, Kind, Position, ViewError};
 
@@ -85,23 +85,6 @@ impl ProofLog {
         stopped.map_or(Ok(()), Err)
     }
 
-    /// Answers a query.
-    pub(crate) fn query(&self, query: &ProofQuery) -> Result<ProofPage, Error> {
-        let query = query.checked()?;
-        self.catch_up()?;
-        let skip = (query.page - 1).saturating_mul(query.page_size);
-        let take = usize::try_from(query.page_size).unwrap_or(usize::MAX);
-        let selection = self.with_index(|index| index.select(&query.entity, &query.filter, skip, take))?;
-        let items = selection
-            .records
-            .into_iter()
-            .map(|(sequence, outcome)| self.record_at(sequence, outcome))
-            // A broken log answers with what can still be read; that it is broken is said elsewhere.
-            .filter(|record| record.is_ok() || self.integrity())
-            .collect::<Result<Vec<ProofRecord>, Error>>()?;
-        Ok(ProofPage::new(items, selection.total, query.page, query.page_size))
-    }
-
     /// Statistics over an entity's records in a period.
     pub(crate) fn stats(&self, entity_id: &str, period: Period) -> Result<ProofStats, Error> {
         let entity = checked_entity(entity_id)?;
@@ -126,7 +109,7 @@ impl ProofLog {
         Ok(Verification::new(chain.records, chain.head_hash, self.shared.note_breakage(found)))
     }
 
-    fn integrity(&self) -> bool {
+    pub(super) fn integrity(&self) -> bool {
         self.shared.first_breakage().is_none()
     }
 
@@ -135,7 +118,7 @@ impl ProofLog {
     }
 
     /// Asks the index; when the view fails, it is rebuilt and asked once more.
-    fn with_index<T>(&self, ask: impl Fn(&Index) -> Result<T, ViewError>) -> Result<T, Error> {
+    pub(super) fn with_index<T>(&self, ask: impl Fn(&Index) -> Result<T, ViewError>) -> Result<T, Error> {
         let first = ask(&self.shared.index());
         if let Ok(answer) = first {
             return Ok(answer);
@@ -148,7 +131,7 @@ impl ProofLog {
         ask(&index).map_err(|error| Error::storage(format!("the view cannot be rebuilt: {error}")))
     }
 
-    fn record_at(&self, sequence: Sequence, outcome: Option<Outcome>) -> Result<ProofRecord, Error> {
+    pub(super) fn record_at(&self, sequence: Sequence, outcome: Option<Outcome>) -> Result<ProofRecord, Error> {
         let bytes = self.shared.reader.read(sequence).map_err(|error| read_error(&error))?;
         let record = bytes.as_deref().and_then(|bytes| {
             let frame = Frame::decode(bytes).ok().filter(|frame| frame.sequence == sequence)?;
@@ -168,7 +151,7 @@ impl ProofLog {
     }
 }
 
-fn stats_of(entity_id: AgentId, tally: &Tally, period: Period, chain_integrity: bool) -> ProofStats {
+fn stats_of(entity_id: AgentId, tally: &Sums, period: Period, chain_integrity: bool) -> ProofStats {
     let reported: u64 = Outcome::ALL.iter().map(|outcome| tally.with_outcome(*outcome)).sum();
     ProofStats::new(
         entity_id,
@@ -188,6 +171,6 @@ fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-fn read_error(error: &std::io::Error) -> Error {
+pub(super) fn read_error(error: &std::io::Error) -> Error {
     Error::storage(format!("cannot read the journal: {error}"))
 }

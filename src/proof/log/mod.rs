@@ -2,6 +2,7 @@
 
 mod answer;
 mod open;
+mod pages;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -166,6 +167,11 @@ impl ProofLog {
             Some(refusal @ Refusal::Failed(_)) => Err(refusal.error()),
             _ => Ok(()),
         }
+    }
+
+    #[cfg(test)]
+    pub(in crate::proof) fn is_index_heavy(&self) -> bool {
+        self.shared.index().is_heavy()
     }
 
     fn check_open(&self) -> Result<(), Error> {

@@ -40,6 +40,11 @@ fn open_small(files: impl Files + 'static, durability: Durability) -> Result<(Pr
 /// Segments with room for some three decisions.
 const SMALL: JournalOptions = JournalOptions { segment_bytes: 2048, sealing: Sealing::AtOnce };
 
+fn open_folder(folder: &Path) -> ProofLog {
+    let options = LogOptions { durability: Durability::Buffered, ..LogOptions::default() };
+    ProofLog::open(&Place::Folder(folder.to_owned()), &options, Timestamp::from_millis(0), STORE).unwrap().0
+}
+
 fn draft(entity: &str, decision: Decision, risk: RiskLevel, score: i64) -> DecisionDraft {
     let entity: AgentId = entity.parse().unwrap();
     let trust = TrustSnapshot::new(Score::saturating(score), Tier::T4);

@@ -1,0 +1,208 @@
+//! Which records an intent has: for every record a mention of its intent, in
+//! runs of 65,536 records. The last run is in memory; a full one is sorted and
+//! goes to the view in 64 chunks, of which a look-up reads one.
+//!
+//! A mention holds 32 bits of the intent's id, so what is found here may be
+//! another intent's: the record itself must be read to know.
+
+use std::collections::HashMap;
+
+use super::persist;
+use crate::model::{IntentId, Sequence};
+use crate::store::{BlockBatch, Blocks, ViewError};
+
+/// The mentions of all records.
+#[derive(Debug, Default)]
+pub(super) struct Intents {
+    /// Full runs, whether the view has them or not.
+    full: u32,
+    /// Full runs that the view does not have, sorted.
+    fresh: HashMap<u32, Vec<Mention>>,
+    /// The run that is not full, in the order of the records.
+    open: Vec<Mention>,
+    /// How many of these the view has.
+    persisted: usize,
+}
+
+/// That a record is of an intent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Mention {
+    mark: u32,
+    sequence: u64,
+}
+
+impl Intents {
+    pub(super) fn push(&mut self, intent: IntentId, sequence: Sequence) {
+        self.open.push(Mention { mark: mark(intent), sequence: sequence.get() });
+        if self.open.len() >= RUN {
+            let mut run = std::mem::take(&mut self.open);
+            run.sort_unstable();
+            self.fresh.insert(self.full, run);
+            self.full = self.full.saturating_add(1);
+            self.persisted = 0;
+        }
+    }
+
+    /// The runs that mention the records from one to behind another, counted
+    /// over all records.
+    pub(super) fn runs(first: u64, behind: u64) -> std::ops::Range<u32> {
+        let run = |record: u64| u32::try_from(record).unwrap_or(u32::MAX);
+        run(first / RUN as u64)..run(behind.div_ceil(RUN as u64))
+    }
+
+    /// The records of a run that may be of an intent, in order.
+    pub(super) fn find(&self, blocks: Option<&Blocks>, run: u32, intent: IntentId) -> Result<Vec<Sequence>, ViewError> {
+        let mark = mark(intent);
+        let found = |mentions: &[Mention]| {
+            let found = mentions.iter().filter(|mention| mention.mark == mark);
+            found.map(|mention| Sequence::new(mention.sequence)).collect()
+        };
+        if run >= self.full {
+            return Ok(found(if run == self.full { &self.open } else { &[] }));
+        }
+        let sorted = |mentions: &[Mention]| {
+            let start = mentions.partition_point(|mention| mention.mark < mark);
+            let end = mentions.partition_point(|mention| mention.mark <= mark);
+            found(mentions.get(start..end).unwrap_or_default())
+        };
+        if let Some(mentions) = self.fresh.get(&run) {
+            return Ok(sorted(mentions));
+        }
+        let missing = ViewError::Disagrees("a run of intents is missing");
+        let key = persist::key(persist::INTENTS, run, Some(chunk(mark)));
+        let bytes = blocks.ok_or_else(|| missing.clone())?.get(&key)?.ok_or(missing)?;
+        Ok(sorted(&decode(&bytes)?))
+    }
+
+    /// Bytes that the view does not have.
+    pub(super) fn unpersisted_bytes(&self) -> usize {
+        (self.fresh.len() * RUN + self.open.len() - self.persisted.min(self.open.len())) * MENTION
+    }
+
+    /// Puts what the view does not have into a batch.
+    pub(super) fn put(&self, batch: &mut BlockBatch) {
+        for (run, mentions) in &self.fresh {
+            let mut rest = mentions.as_slice();
+            // All of them, for a chunk that is not there would be taken for a lost one.
+            for number in 0..CHUNKS {
+                let (these, others) = rest.split_at(rest.partition_point(|mention| chunk(mention.mark) <= number));
+                batch.put(&persist::key(persist::INTENTS, *run, Some(number)), &encode(these));
+                rest = others;
+            }
+        }
+        if self.persisted < self.open.len() || !self.fresh.is_empty() {
+            let first = self.persisted / PIECE;
+            for (number, mentions) in (0_u32..).zip(self.open.chunks(PIECE)).skip(first) {
+                batch.put(&persist::key(persist::OPEN_INTENTS, number, None), &encode(mentions));
+            }
+        }
+    }
+
+    /// Forgets what is persisted now.
+    pub(super) fn forget(&mut self) {
+        self.fresh.clear();
+        self.persisted = self.open.len();
+    }
+
+    /// The mentions of so many records, as the view has them.
+    pub(super) fn load(blocks: &Blocks, records: u64) -> Result<Self, ViewError> {
+        let wrong = || ViewError::Disagrees("its intents are not those of its records");
+        let full = u32::try_from(records / RUN as u64).map_err(|_| wrong())?;
+        let wanted = usize::try_from(records % RUN as u64).map_err(|_| wrong())?;
+        let mut open = Vec::new();
+        for number in 0_u32.. {
+            if open.len() >= wanted {
+                break;
+            }
+            let bytes = blocks.get(&persist::key(persist::OPEN_INTENTS, number, None))?.ok_or_else(wrong)?;
+            let mentions = decode(&bytes)?;
+            if mentions.is_empty() {
+                return Err(wrong());
+            }
+            open.extend(mentions);
+        }
+        if open.len() == wanted {
+            Ok(Self { full, fresh: HashMap::new(), persisted: wanted, open })
+        } else {
+            Err(wrong())
+        }
+    }
+}
+
+/// What of an intent's id is kept. Ids of one moment differ in their random
+/// half alone, and a caller may bring ids of its own, so all of it goes in.
+fn mark(intent: IntentId) -> u32 {
+    crc32fast::hash(&intent.to_bytes())
+}
+
+/// The chunk of a run in which a mark stands.
+fn chunk(mark: u32) -> u32 {
+    mark >> (u32::BITS - CHUNKS.trailing_zeros())
+}
+
+fn encode(mentions: &[Mention]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(mentions.len() * MENTION);
+    for mention in mentions {
+        bytes.extend_from_slice(&mention.mark.to_le_bytes());
+        bytes.extend_from_slice(&mention.sequence.to_le_bytes());
+    }
+    bytes
+}
+
+fn decode(bytes: &[u8]) -> Result<Vec<Mention>, ViewError> {
+    let (mentions, rest) = bytes.as_chunks::<MENTION>();
+    if !rest.is_empty() {
+        return Err(ViewError::Disagrees("a run of intents cannot be read"));
+    }
+    let mentions = mentions.iter().map(|[a, b, c, d, sequence @ ..]| Mention {
+        mark: u32::from_le_bytes([*a, *b, *c, *d]),
+        sequence: u64::from_le_bytes(*sequence),
+    });
+    Ok(mentions.collect())
+}
+
+/// Records of a run: 128 blocks of the list of all.
+const RUN: usize = 1 << 16;
+const CHUNKS: u32 = 64;
+/// Mentions of the open run that are persisted under one key.
+const PIECE: usize = 1024;
+/// Bytes of a mention as it is stored.
+const MENTION: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Timestamp;
+
+    /// The twin looks at every record.
+    #[test]
+    fn every_record_of_an_intent_is_found_before_and_behind_a_reload() {
+        let blocks = Blocks::open(None, 1 << 20).unwrap();
+        let id = |record: u64| IntentId::new(Timestamp::from_millis(1), u128::from(record * record % 50_021));
+        let mut intents = Intents::default();
+        let mut records = 0;
+        for until in [1, 1_023, 1_024, 3_000, 65_536, 65_537, 70_000, 140_000] {
+            while records < until {
+                intents.push(id(records), Sequence::new(records * 2));
+                records += 1;
+            }
+            let mut batch = BlockBatch::default();
+            intents.put(&mut batch);
+            blocks.apply(batch).unwrap();
+            // What is in memory answers as what was loaded does.
+            let loaded = Intents::load(&blocks, records).unwrap();
+            for wanted in [0, 7, until / 2, until - 1] {
+                let expected: Vec<u64> =
+                    (0..until).filter(|record| id(*record) == id(wanted)).map(|at| at * 2).collect();
+                for intents in [&intents, &loaded] {
+                    let runs = Intents::runs(0, records);
+                    let found = runs.flat_map(|run| intents.find(Some(&blocks), run, id(wanted)).unwrap());
+                    assert_eq!(found.map(Sequence::get).collect::<Vec<_>>(), expected, "{wanted} of {until}");
+                }
+            }
+            intents.forget();
+            assert_eq!(intents.unpersisted_bytes(), 0);
+        }
+        assert!(Intents::load(&blocks, 140_001).is_err());
+    }
+}

@@ -1,0 +1,193 @@
+//! Records that match a query: by pages, by cursors, and one after another.
+
+use super::ProofLog;
+use crate::model::{Error, IntentId, Order, Outcome, ProofCursor, ProofPage, ProofRecord, Sequence};
+use crate::proof::index::{Filter, Paging, Selection};
+use crate::proof::query::{CheckedQuery, ProofQuery};
+
+impl ProofLog {
+    /// Answers a query.
+    pub(crate) fn query(&self, query: &ProofQuery) -> Result<ProofPage, Error> {
+        let query = query.checked()?;
+        self.catch_up()?;
+        if let Some(cursor) = query.cursor {
+            return self.page_behind(&query, cursor);
+        }
+        let skip = (query.page - 1).saturating_mul(query.page_size);
+        let paging = Paging { order: query.order, skip, take: query.page_size };
+        let found = self.find(&query, &query.filter, paging, Total::Counted)?;
+        Ok(ProofPage::new(self.read_all(&found.records)?, found.total, query.page, query.page_size))
+    }
+
+    /// The records that match, one after another, in bounded memory.
+    pub(crate) fn records(&self, query: &ProofQuery) -> Records<'_> {
+        let start = || {
+            let query = query.checked()?;
+            self.catch_up()?;
+            let walk = self.walk(&query, query.cursor.unwrap_or(ProofCursor::START));
+            Ok((query, walk.rest))
+        };
+        match start() {
+            Ok((query, rest)) => Records { log: self, ahead: Some((query, rest)), batch: Vec::new(), failed: None },
+            Err(error) => Records { log: self, ahead: None, batch: Vec::new(), failed: Some(error) },
+        }
+    }
+
+    fn page_behind(&self, query: &CheckedQuery, cursor: ProofCursor) -> Result<ProofPage, Error> {
+        let walk = self.walk(query, cursor);
+        let paging = Paging { order: query.order, skip: 0, take: query.page_size };
+        let found = self.find(query, &walk.rest, paging, Total::Counted)?;
+        let total = if walk.rest == walk.whole {
+            found.total
+        } else {
+            self.find(query, &walk.whole, Paging { take: 0, ..paging }, Total::Counted)?.total
+        };
+        let mut page = ProofPage::new(self.read_all(&found.records)?, total, walk.page, query.page_size);
+        page.has_more = found.total > found.records.len() as u64;
+        let last = found.records.last().filter(|_| page.has_more);
+        page.next_cursor = last.map(|(last, _)| query.cursor_behind(walk.entries, last.get(), walk.page));
+        Ok(page)
+    }
+
+    /// What a cursor stands for.
+    fn walk(&self, query: &CheckedQuery, cursor: ProofCursor) -> Walk {
+        let entries = cursor.0.map_or_else(|| self.shared.index().totals().applied.entries, |place| place.entries);
+        let whole = Filter { last: entries.saturating_sub(1), ..query.filter };
+        let rest = cursor.0.map_or(whole, |place| behind(&whole, query.order, place.last));
+        Walk { entries, page: cursor.0.map_or(1, |place| place.page.saturating_add(1)), whole, rest }
+    }
+
+    /// Which records match, and how many do in all if that is asked for.
+    fn find(&self, query: &CheckedQuery, filter: &Filter, paging: Paging, total: Total) -> Result<Selection, Error> {
+        match query.intent {
+            Some(intent) => self.find_of_intent(query, intent, filter, paging, total),
+            None => self.with_index(|index| index.select(query.entity.as_ref(), filter, paging)),
+        }
+    }
+
+    /// Looks at every record that may be of an intent, run by run: an intent
+    /// has few.
+    fn find_of_intent(
+        &self,
+        query: &CheckedQuery,
+        intent: IntentId,
+        filter: &Filter,
+        paging: Paging,
+        total: Total,
+    ) -> Result<Selection, Error> {
+        let mut runs: Vec<u32> = self.with_index(|index| index.runs(filter))?.collect();
+        if paging.order == Order::NewestFirst {
+            runs.reverse();
+        }
+        let mut found = Selection::default();
+        for run in runs {
+            let mut mentions = self.with_index(|index| index.mentions(run, intent, filter))?.records;
+            if paging.order == Order::NewestFirst {
+                mentions.reverse();
+            }
+            for (sequence, outcome) in mentions {
+                let is_full = found.records.len() as u64 >= paging.take;
+                if is_full && total == Total::Unasked {
+                    return Ok(found);
+                }
+                let record = match self.record_at(sequence, outcome) {
+                    // A broken log answers with what can still be read; that it is broken is said elsewhere.
+                    Err(_) if !self.integrity() => continue,
+                    record => record?,
+                };
+                if record.intent_id != intent || query.entity.as_ref().is_some_and(|entity| *entity != record.entity_id)
+                {
+                    continue;
+                }
+                if found.total >= paging.skip && !is_full {
+                    found.records.push((sequence, outcome));
+                }
+                found.total += 1;
+            }
+        }
+        Ok(found)
+    }
+
+    fn read_all(&self, found: &[(Sequence, Option<Outcome>)]) -> Result<Vec<ProofRecord>, Error> {
+        found
+            .iter()
+            .map(|(sequence, outcome)| self.record_at(*sequence, *outcome))
+            // A broken log answers with what can still be read; that it is broken is said elsewhere.
+            .filter(|record| record.is_ok() || self.integrity())
+            .collect()
+    }
+}
+
+/// Whether anybody wants to know how many match in all.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Total {
+    Counted,
+    Unasked,
+}
+
+/// A walk through what was there when it began.
+struct Walk {
+    /// How many entries the journal had then.
+    entries: u64,
+    /// The page that comes next.
+    page: u64,
+    whole: Filter,
+    /// What of it is still to come.
+    rest: Filter,
+}
+
+/// What of a filter lies behind a record in that order.
+fn behind(filter: &Filter, order: Order, last: u64) -> Filter {
+    match order {
+        Order::OldestFirst => Filter { first: filter.first.max(last.saturating_add(1)), ..*filter },
+        Order::NewestFirst => match last.checked_sub(1) {
+            Some(last) => Filter { last: filter.last.min(last), ..*filter },
+            // Nothing is older than the first entry.
+            None => Filter { first: u64::MAX, ..*filter },
+        },
+    }
+}
+
+/// Records one after another.
+pub(crate) struct Records<'a> {
+    log: &'a ProofLog,
+    /// What is still to be looked for.
+    ahead: Option<(CheckedQuery, Filter)>,
+    /// What was found, the next last.
+    batch: Vec<(Sequence, Option<Outcome>)>,
+    failed: Option<Error>,
+}
+
+impl Records<'_> {
+    fn refill(&mut self) -> Result<(), Error> {
+        let Some((query, rest)) = self.ahead.take() else { return Ok(()) };
+        self.log.check_open()?;
+        let paging = Paging { order: query.order, skip: 0, take: BATCH };
+        self.batch = self.log.find(&query, &rest, paging, Total::Unasked)?.records;
+        if let Some((last, _)) = self.batch.last().filter(|_| self.batch.len() as u64 >= BATCH) {
+            let rest = behind(&rest, query.order, last.get());
+            self.ahead = Some((query, rest));
+        }
+        self.batch.reverse();
+        Ok(())
+    }
+}
+
+impl Iterator for Records<'_> {
+    type Item = Result<ProofRecord, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.batch.is_empty() && self.failed.is_none() {
+            self.failed = self.refill().err();
+        }
+        if let Some(error) = self.failed.take() {
+            self.ahead = None;
+            return Some(Err(error));
+        }
+        let (sequence, outcome) = self.batch.pop()?;
+        Some(self.log.record_at(sequence, outcome))
+    }
+}
+
+/// Records that are looked for at once.
+const BATCH: u64 = 256;
