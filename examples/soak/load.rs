@@ -27,11 +27,8 @@ pub(crate) fn register(governor: &Governor) -> Result<(), Error> {
 pub(crate) fn intent(number: u64) -> Result<Intent, Error> {
     // Any odd factor would do: neighbours shall differ.
     let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let agent = if number.is_multiple_of(10) {
-        BUSY.to_owned()
-    } else {
-        format!("agent-{}", mixed >> 32 & 0x3ff).min(LAST.to_owned())
-    };
+    let agent =
+        if number.is_multiple_of(10) { BUSY.to_owned() } else { format!("agent-{}", 1 + (mixed >> 32) % (AGENTS - 1)) };
     let (action, capabilities) = ASKED[(mixed >> 7) as usize % ASKED.len()];
     let intent = Intent::new(&agent, action, rulekeep::RiskLevel::Low, capabilities)?;
     Ok(intent
@@ -39,6 +36,3 @@ pub(crate) fn intent(number: u64) -> Result<Intent, Error> {
         .with_context("requestId", json!(format!("{mixed:016x}")))
         .with_context("recordCount", json!(mixed % 97)))
 }
-
-/// Numbers past the last agent's are its own.
-const LAST: &str = "agent-999";
