@@ -13,6 +13,10 @@ use std::process::ExitCode;
 use rulekeep::{Durability, Error, Governor, PolicySet, sidecar};
 
 fn main() -> ExitCode {
+    if std::env::args().skip(1).any(|argument| argument == "--help" || argument == "-h") {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
     let options = match Options::read(std::env::args().skip(1)) {
         Ok(options) => options,
         Err(message) => {

@@ -260,7 +260,7 @@ mod policies {
         let error = PolicySet::from_file(&file).unwrap_err();
         assert_eq!((error.code(), error.http_status()), ("POLICY_ERROR", 422));
         let message = error.to_string();
-        for part in ["finance.toml", "line 6", "refunds", "match.capabilites", "did you mean \"capabilities\"?"] {
+        for part in ["finance.toml:6:7: ", "refunds", "match.capabilites", "did you mean \"capabilities\"?"] {
             assert!(message.contains(part), "{message:?} does not say {part}");
         }
         let problem = &error.details().unwrap()["problems"][0];

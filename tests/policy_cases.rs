@@ -189,7 +189,11 @@ fn a_limit_is_seen_both_ways_when_a_case_says_what_was_used() {
     assert!(!survivors.iter().any(|one| one.mutation == "without limit"), "{report}");
 
     let mistyped = run(rules, &used_up.replace("send = 3", "sned = 3")).to_string();
-    assert!(mistyped.contains("used.sned: expected a rule with a limit, found nothing"), "{mistyped}");
+    let told = "used.sned: expected a rule with a limit; did you mean \"send\"?, found nothing";
+    assert!(mistyped.contains(told), "{mistyped}");
+    let unknown = run(rules, &cases.replace("rules = [\"send\"]", "rules = [\"sned\"]")).to_string();
+    let told = "rules: expected sned (there is no such rule; did you mean \"send\"?), found send";
+    assert!(unknown.contains(told), "{unknown}");
 }
 
 #[test]
@@ -275,6 +279,14 @@ fn a_malformed_document_is_refused_with_its_place() {
             "line 3 column 12: unknown field \"decison\"; did you mean \"decision\"?",
         ),
         (
+            "[[case]]\nname = \"a\"\nexpect = { error = \"INTERNAL\" }",
+            "line 3 column 20: expected \"POLICY_ERROR\", the one error that rules cause",
+        ),
+        (
+            "[[case]]\nname = \"a\"\nexpect = { error = \"POLICY_ERROR\", reviewer = \"b\" }",
+            "line 3 column 20: where an error is expected there is no reviewer: nothing is decided",
+        ),
+        (
             "[[case]]\nname = \"a\"\nexpect = { decision = \"ALOW\" }",
             "line 3 column 23: unknown decision \"ALOW\"; did you mean \"ALLOW\"?",
         ),
@@ -310,7 +322,10 @@ fn a_malformed_document_is_refused_with_its_place() {
         let told = problems.iter().map(|one| format!("line {} column {}: {}", one.line, one.column, one.message));
         let told: Vec<String> = told.collect();
         assert!(told.iter().any(|one| one.starts_with(expected)), "{expected} is not in {told:#?}");
-        assert!(message.starts_with(&format!("cases \"c.toml\" {}", told[0])), "{message}");
+        // The first is told, but of a mistyped field what is missing is only what follows.
+        let first = problems.iter().find(|one| one.message.starts_with("unknown field")).unwrap_or(&problems[0]);
+        let start = format!("c.toml:{}:{}: {}", first.line, first.column, first.message);
+        assert!(message.starts_with(&start), "{message}");
     }
     let twice = format!("{SENDS}{SENDS}");
     let error = PolicyCases::from_toml(&twice).unwrap_err();
@@ -350,4 +365,82 @@ fn a_condition_is_seen_both_ways_and_its_loss_is_noticed() {
     let when = both_ways.coverage.rules[0].clauses.iter().find(|clause| clause.clause == "when").unwrap();
     assert_eq!((when.held, when.failed), (1, 1));
     assert!(!survivors(&both_ways).contains(&"without when".to_owned()), "{both_ways}");
+}
+
+const SMALL: &str = "name = \"m\"\n[[rule]]\nid = \"send\"\neffect = \"allow\"\nmatch.capabilities = [\"email:send\"]\nwhen = \"context.amount < 50\"\n[rule.examples]\nmatch = [{ context = { amount = 20 } }]\n";
+
+fn sent(name: &str, context: &str, expect: &str) -> String {
+    format!(
+        "[[case]]\nname = \"{name}\"\nagent = {{ tier = \"T3\" }}\nintent = {{ action = \"send_mail\", capabilities = [\"email:send\"], context = {{ {context} }} }}\nexpect = {{ {expect} }}\n"
+    )
+}
+
+#[test]
+fn a_case_can_expect_that_a_condition_fails() {
+    let fails = sent("no amount", "", "error = \"POLICY_ERROR\"");
+    let report = run(SMALL, &fails);
+    assert!(report.passed(), "{report}");
+    assert_eq!(report.cases[0].decision, None);
+    assert!(report.cases[0].reasoning.contains("amount < 50"), "{}", report.cases[0].reasoning);
+    // Nothing was decided: it covers nothing, and yet notices that the condition is gone.
+    assert_eq!((report.coverage.rules_percent, report.coverage.clauses_percent), (0.0, 0.0));
+    let mutants = report.mutants.as_ref().unwrap();
+    assert!(!mutants.survivors.iter().any(|one| one.mutation == "without when"), "{report}");
+
+    let decided = run(SMALL, &sent("an amount", "amount = 20", "error = \"POLICY_ERROR\""));
+    let text = decided.failed().next().unwrap().to_string();
+    assert!(text.contains("error: expected POLICY_ERROR, found ALLOW"), "{text}");
+    let unexpected = run(SMALL, &sent("no amount", "", "decision = \"ALLOW\"")).to_string();
+    assert!(unexpected.contains("decision: expected ALLOW, found POLICY_ERROR: "), "{unexpected}");
+}
+
+#[test]
+fn requests_of_a_rules_own_examples_tell_a_change() {
+    let report = run(SMALL, &sent("large", "amount = 60", "decision = \"DENY\""));
+    let survivors = &report.mutants.as_ref().unwrap().survivors;
+    let left_out = survivors.iter().find(|one| one.rule == "send" && one.mutation == "left out").unwrap();
+    assert!(left_out.advice.contains("it is ALLOW, and DENY with the change"), "{}", left_out.advice);
+    assert!(left_out.advice.contains("{\"amount\":20}"), "{}", left_out.advice);
+}
+
+#[test]
+fn what_a_degrade_leaves_and_what_an_example_must_not_match_tell_a_change() {
+    let rules = "name = \"m\"\n[[rule]]\nid = \"less\"\neffect = \"degrade\"\nto = [\"customer:read\"]\nmatch.capabilities = [\"customer:*\"]\nunless = \"now.getDayOfWeek() == 0\"\n[rule.examples]\nnot_match = [{ now = \"2026-11-22T09:00:00Z\" }]\n";
+    let report = run(rules, &sent("sends", "", "decision = \"DENY\""));
+    let survivors = &report.mutants.as_ref().unwrap().survivors;
+    for mutation in ["left out", "without unless"] {
+        let advice = &survivors.iter().find(|one| one.mutation == mutation).unwrap().advice;
+        assert!(advice.starts_with("add a case with ") && advice.contains("customer:read"), "{mutation}: {advice}");
+    }
+}
+
+#[test]
+fn a_declaration_that_a_request_refutes_is_told_and_its_change_survives() {
+    // Only what another rule grants tells that the deny would deny more.
+    let rules = "name = \"m\"\n[[rule]]\nid = \"no-sending\"\neffect = \"deny\"\nmatch = { capabilities = [\"email:send\"], labels = [\"out\"] }\n[[rule]]\nid = \"booking\"\neffect = \"allow\"\nmatch = { capabilities = [\"booking:write\"], groups = [\"desk\"] }\n";
+    let cases = format!(
+        "{}\n[[equivalent]]\nrule = \"no-sending\"\nmutation = \"without capabilities\"\nreason = \"No request that was tried tells it.\"\n",
+        sent("sends", "", "decision = \"DENY\"")
+    );
+    let report = run(rules, &cases);
+    let mutants = report.mutants.as_ref().unwrap();
+    assert_eq!((mutants.refuted, mutants.equivalent.len()), (1, 0), "{report}");
+    let refuted = mutants.survivors.iter().find(|one| one.mutation == "without capabilities").unwrap();
+    let told = "it is declared to change nothing, and does: drop the declaration and add a case with ";
+    assert!(refuted.advice.starts_with(told) && refuted.advice.contains("booking:write"), "{}", refuted.advice);
+}
+
+#[test]
+fn a_case_below_the_risk_of_what_it_asks_is_warned_of() {
+    let report = run(MAIL, &SENDS.replace("email:send", "payment:transfer").replace("ALLOW", "DENY"));
+    let warning = report.cases[0].warning.as_deref().unwrap();
+    assert!(warning.starts_with("the case says risk LOW, and a governor puts the request at "), "{warning}");
+    assert!(report.to_string().contains("warning (line 2): \"T3 sends\": the case says"), "{report}");
+}
+
+#[test]
+fn what_differs_by_its_kind_alone_is_told_with_it() {
+    let rules = MAIL.replace("maxRecords = 10", "seats = \"50\"");
+    let report = run(&rules, &SENDS.replace("maxRecords = 10", "seats = 50")).to_string();
+    assert!(report.contains("constraints.seats: expected 50 (a number), found \"50\" (a string)"), "{report}");
 }

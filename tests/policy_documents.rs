@@ -1,6 +1,6 @@
 //! What the pages about policies show loads, through the public face.
 
-use rulekeep::{Governor, PolicyFormat, PolicySet};
+use rulekeep::{Governor, Parser, PolicyCases, PolicyFormat, PolicySet};
 
 #[test]
 fn every_document_on_the_policy_page_loads() {
@@ -11,6 +11,21 @@ fn every_document_on_the_policy_page_loads() {
         let policies = PolicySet::from_toml(document).unwrap();
         assert_eq!(policies.warnings(), [], "{document}");
     }
+}
+
+#[test]
+fn the_cases_on_the_page_about_tests_hold_for_the_rules_on_the_policy_page() {
+    let first = |page: &str| page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap().to_owned();
+    let rules = PolicySet::from_toml(&first(include_str!("../docs/policies.md"))).unwrap();
+    let cases = PolicyCases::from_toml(&first(include_str!("../docs/policy-tests.md"))).unwrap();
+    assert_eq!(rules.name(), cases.name());
+    let parser = Parser::new().unwrap();
+    let read = |agent: &_, text: &str, context: &_| parser.parse_text(agent, text, context).map(|parsed| parsed.intent);
+    let report = cases.run_with_mutants(&rules, &read);
+    assert!(report.passed(), "{report}");
+    assert!(report.cases.iter().all(|case| case.warning.is_none()), "{report}");
+    let mutants = report.mutants.unwrap();
+    assert_eq!((mutants.equivalent.len(), mutants.refuted, mutants.idle_declarations.len()), (1, 0, 0));
 }
 
 #[test]
@@ -25,8 +40,7 @@ fn the_recommended_set_can_be_read_back_from_its_source() {
 fn a_problem_is_told_with_the_file_the_line_and_what_was_meant() {
     let text = "name = \"finance\"\n\n[[rule]]\nid = \"pay\"\neffect = \"allow\"\n[rule.match]\ncapabilities = [\n    \"payment:read\",\n    \"payment:trasnfer\",\n]\n";
     let error = PolicySet::parse(text, PolicyFormat::Toml, "finance.toml").unwrap_err();
-    let start =
-        "policy \"finance.toml\" line 9: unknown capability \"payment:trasnfer\"; did you mean \"payment:transfer\"?";
+    let start = "finance.toml:9:5: unknown capability \"payment:trasnfer\"; did you mean \"payment:transfer\"?";
     assert!(error.to_string().starts_with(start), "{error}");
     assert_eq!((error.code(), error.http_status()), ("POLICY_ERROR", 422));
 }

@@ -73,6 +73,11 @@ fn an_error_in_the_shadow_is_its_own() {
     governor.load_policies(PolicySet::from_toml(failing).unwrap()).unwrap();
     let explained = governor.explain(&reading("a")).unwrap();
     assert!(explained.preview.reasoning.starts_with("No decision: "), "{}", explained.preview.reasoning);
+    assert_eq!(explained.preview.error.as_ref().map(|error| error.code), Some("POLICY_ERROR"));
+    assert!(explained.to_string().starts_with("No decision: POLICY_ERROR: "), "{explained}");
+    let wire = result(&governor, "policy/explain", &json!({ "intent": reading("a") }));
+    assert_eq!((&wire["decision"], &wire["error"]["code"]), (&json!("DENY"), &json!("POLICY_ERROR")));
+    assert_eq!(wire["error"]["message"], json!(explained.preview.error.unwrap().message));
     assert_eq!(explained.rules[0].failed.as_deref(), Some("when"));
     // In force the same set lets nothing through, and records nothing.
     governor.load_policies(PolicySet::from_toml(failing).unwrap()).unwrap();
@@ -99,13 +104,41 @@ fn the_past_is_decided_again_with_what_loosens_most_first() {
     let changes: Vec<_> = replay.changes.iter().map(|change| (change.was, change.now)).collect();
     assert_eq!(changes[..2], [(Decision::Deny, Decision::Allow); 2]);
     assert!(changes[2..].iter().all(|change| *change == (Decision::Allow, Decision::Deny)), "{changes:?}");
-    assert_eq!(replay.by_rule.iter().map(|(rule, count)| (&**rule, *count)).collect::<Vec<_>>(), [("files", 2)]);
+    assert_eq!(replay.by_rule.get("files"), Some(&2));
+    // What a rule no longer grants is put down to that rule.
+    let closing = replay.changes.last().unwrap();
+    assert!(closing.rules.is_empty() && !closing.was_rules.is_empty(), "{closing:?}");
+    assert!(replay.by_rule.contains_key(&closing.was_rules[0]), "{:?}", replay.by_rule);
+    assert_eq!(closing.differs, ["decision", "granted"]);
 
     let only_a = ReplayRange::all().of_agent("a".parse().unwrap());
     assert_eq!(governor.replay(&candidate, &only_a, |_| {}).unwrap().records, 3);
     assert_eq!(governor.replay(&governor.policies(), &ReplayRange::all(), |_| {}).unwrap().changed, 0);
     let records = governor.status().metrics.proof_chain_length;
     assert_eq!(records, 7, "a replay records nothing");
+}
+
+#[test]
+fn an_allow_that_stays_one_says_what_differs() {
+    let governor = in_memory();
+    let tight = "name = \"t\"\n[[rule]]\nid = \"t\"\neffect = \"allow\"\nconstraints = { maxRecords = 7 }";
+    let tight = PolicySet::from_toml(tight).unwrap();
+    governor.shadow_policies(Some(tight.clone()));
+    governor.enforce(&reading("a")).unwrap();
+    let replay = governor.replay(&tight, &ReplayRange::all(), |_| {}).unwrap();
+    assert_eq!((replay.changed, &replay.changes[0].differs[..]), (1, &["constraints"][..]));
+    assert_eq!(governor.shadow_report().unwrap().differences[0].differs, ["constraints"]);
+}
+
+#[test]
+fn a_preview_shows_limits_in_the_numbers_of_the_document() {
+    let governor = in_memory();
+    let text = "name = \"l\"\n[[rule]]\nid = \"l\"\neffect = \"allow\"\nlimit = { sum = \"amount\", max = 99.5, per = \"1h\" }";
+    governor.load_policies(PolicySet::from_toml(text).unwrap()).unwrap();
+    let mut asked = reading("a");
+    asked.context.insert("amount".to_owned(), json!(2.25));
+    let limit = &result(&governor, "policy/preview", &json!({ "intent": asked }))["limits"][0];
+    assert_eq!((&limit["used"], &limit["amount"], &limit["most"]), (&json!(0.0), &json!(2.25), &json!(99.5)));
 }
 
 #[test]
@@ -162,6 +195,15 @@ fn groups_and_attributes_come_back_after_a_restart() {
     governor.close().unwrap();
     let agent = Governor::open(folder.path()).unwrap().agent("a").unwrap();
     assert_eq!((agent.groups[0].as_str(), &agent.attributes["senior"]), ("eu", &json!(true)));
+}
+
+#[test]
+fn an_explanation_in_words_shows_the_severity_of_a_rule() {
+    let governor = in_memory();
+    let text = "name = \"s\"\n[[rule]]\nid = \"s\"\neffect = \"deny\"\nseverity = \"HIGH\"";
+    governor.load_policies(PolicySet::from_toml(text).unwrap()).unwrap();
+    let told = governor.explain(&reading("a")).unwrap().to_string();
+    assert!(told.ends_with(" [severity HIGH]\n"), "{told}");
 }
 
 #[test]

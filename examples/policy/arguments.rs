@@ -1,6 +1,7 @@
 //! Arguments of the command line, taken one by one.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// What is left of them.
 pub(crate) struct Arguments(Vec<String>);
@@ -28,6 +29,13 @@ impl Arguments {
             values.push(self.0.remove(place));
         }
         Ok(values)
+    }
+
+    /// The value of an option, the last where it stands several times.
+    pub(crate) fn parsed<T: FromStr<Err: fmt::Display>>(&mut self, name: &str) -> Result<Option<T>, Usage> {
+        let values = self.values(name)?;
+        let Some(text) = values.last() else { return Ok(None) };
+        text.parse().map(Some).map_err(|error| Usage(format!("{name} {text}: {error}")))
     }
 
     /// The number that an option says.

@@ -8,11 +8,17 @@
 mod arguments;
 
 use std::error::Error;
+use std::fmt::{Display, Write as _};
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
 use arguments::{Arguments, Usage};
-use rulekeep::{Agent, CaseReport, Governor, Intent, Parser, PolicyCases, PolicyFormat, PolicySet, Severity, Tier};
+use rulekeep::{
+    Agent, CaseReport, Clock, Governor, Intent, Parser, PolicyCases, PolicyFormat, PolicySet, RuleTrace, Score,
+    Severity, Tier, Timestamp,
+};
+use serde_json::Value;
 
 fn main() -> ExitCode {
     let arguments = Arguments::of(std::env::args().skip(1).collect());
@@ -23,6 +29,7 @@ fn main() -> ExitCode {
             eprintln!("{error}\n\n{USAGE}");
             ExitCode::from(2)
         }
+        Err(error) if is_broken_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
             ExitCode::FAILURE
@@ -33,7 +40,7 @@ fn main() -> ExitCode {
 /// Whether all is well.
 fn run(mut arguments: Arguments) -> Result<bool, Box<dyn Error>> {
     if arguments.flag("--help") || arguments.flag("-h") {
-        println!("{USAGE}");
+        print(format_args!("{USAGE}\n"))?;
         return Ok(true);
     }
     let command = arguments.next("a command")?;
@@ -56,11 +63,12 @@ fn test(mut arguments: Arguments) -> Result<bool, Box<dyn Error>> {
     let read = |agent: &_, text: &str, context: &_| parser.parse_text(agent, text, context).map(|parsed| parsed.intent);
     let report = if mutants { cases.run_with_mutants(&policies, &read) } else { cases.run(&policies, &read) };
     if as_json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        print(format_args!("{}\n", serde_json::to_string_pretty(&report)?))?;
     } else {
-        println!("{report}");
+        print(format_args!("{report}\n"))?;
     }
-    Ok(report.passed() && is_enough(&report, least))
+    let is_refuted = report.mutants.as_ref().is_some_and(|mutants| mutants.refuted > 0);
+    Ok(report.passed() && !is_refuted && is_enough(&report, least))
 }
 
 /// Whether coverage reaches what was asked for; a surviving mutant fails it too.
@@ -91,58 +99,131 @@ fn check(mut arguments: Arguments) -> Result<bool, Box<dyn Error>> {
     let text = std::fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"))?;
     let problems = PolicySet::validate(&text, format);
     for problem in &problems {
-        println!("{file}:{}:{}: {}: {}", problem.line, problem.column, problem.severity, problem.message);
+        let (line, column) = (problem.line, problem.column);
+        print(format_args!("{file}:{line}:{column}: {}: {}\n", problem.severity, problem.message))?;
     }
     let is_good = !problems.iter().any(|problem| problem.severity == Severity::Error);
     if is_good {
         let policies = PolicySet::parse(&text, format, &file)?;
-        println!("{file}: {:?}, {} rules, {}", policies.name(), policies.len(), policies.digest());
+        print(format_args!("{file}: {:?}, {} rules, {}\n", policies.name(), policies.len(), policies.digest()))?;
     }
     Ok(is_good)
 }
 
 fn explain(mut arguments: Arguments) -> Result<bool, Box<dyn Error>> {
     let as_json = arguments.flag("--json");
-    let (tier, labels, groups) =
-        (arguments.values("--tier")?, arguments.values("--label")?, arguments.values("--group")?);
-    let (policies, intent) = (arguments.next("POLICY")?, arguments.next("INTENT.json")?);
+    let asker = Asker::read(&mut arguments)?;
+    let (policies, file) = (arguments.next("POLICY")?, arguments.next("INTENT.json")?);
     arguments.end()?;
     let policies = PolicySet::from_file(policies)?;
-    let text = std::fs::read_to_string(&intent).map_err(|error| format!("{intent}: {error}"))?;
-    let value = serde_json::from_str(&text).map_err(|error| format!("{intent}: {error}"))?;
-    let intent = Intent::from_json(&value)?;
-    let mut agent = Agent::new(intent.agent_id.as_str());
-    if let Some(tier) = tier.last() {
-        agent = agent.at_tier(tier.parse::<Tier>()?);
+    let intent = read_intent(&file).map_err(|error| format!("{file}: {error}"))?;
+    let mut builder = Governor::builder().policies(policies);
+    if let Some(at) = asker.at {
+        builder = builder.clock(Stopped(at));
     }
-    agent = labels.into_iter().fold(agent, Agent::with_label);
-    agent = groups.into_iter().fold(agent, Agent::in_group);
-    let governor = Governor::builder().policies(policies).open_in_memory()?;
-    governor.register_agent(agent)?;
+    let governor = builder.open_in_memory()?;
+    governor.register_agent(asker.agent(intent.agent_id.as_str()))?;
     let explanation = governor.explain(&intent)?;
     if as_json {
-        println!("{}", serde_json::to_string_pretty(&explanation)?);
+        print(format_args!("{}\n", serde_json::to_string_pretty(&explanation)?))?;
         return Ok(true);
     }
     let preview = &explanation.preview;
-    println!(
-        "{} at {}, risk {}: {}",
-        intent.parsed_action, preview.trust_snapshot.tier, preview.risk_level, preview.decision
-    );
-    println!("{}", preview.reasoning);
-    for (title, decided) in [("decided by", true), ("without a part in it", false)] {
-        println!("\n{title}:");
-        for rule in explanation.rules.iter().filter(|rule| rule.decided == decided) {
-            println!("  line {:>4}  {:<8} {}: {}", rule.line, rule.effect, rule.rule, rule.why);
+    let outcome = match &preview.error {
+        Some(error) => format!("No decision: {}", error.code),
+        None => preview.decision.to_string(),
+    };
+    let (tier, risk) = (preview.trust_snapshot.tier, preview.risk_level);
+    let mut text = format!("{} at {tier}, risk {risk}: {outcome}\n", intent.parsed_action);
+    writeln!(text, "{}", preview.error.as_ref().map_or(&preview.reasoning, |error| &error.message))?;
+    // Where nothing is decided no rule decides.
+    let decides = |rule: &RuleTrace| rule.decided && preview.error.is_none();
+    for (title, is_decided) in [("decided by", true), ("without a part in it", false)] {
+        let rules: Vec<&RuleTrace> = explanation.rules.iter().filter(|rule| decides(rule) == is_decided).collect();
+        if !rules.is_empty() {
+            writeln!(text, "\n{title}:")?;
+        }
+        for rule in rules {
+            let severity = rule.severity.map(|severity| format!(" (severity {severity})")).unwrap_or_default();
+            writeln!(text, "  line {:>4}  {:<8} {}{severity}: {}", rule.line, rule.effect, rule.rule, rule.why)?;
         }
     }
+    print(text)?;
     Ok(true)
+}
+
+fn read_intent(file: &str) -> Result<Intent, Box<dyn Error>> {
+    let value = serde_json::from_str(&std::fs::read_to_string(file)?)?;
+    Ok(Intent::from_json(&value)?)
+}
+
+/// Who asks, and when.
+struct Asker {
+    tier: Option<Tier>,
+    score: Option<Score>,
+    labels: Vec<String>,
+    groups: Vec<String>,
+    attributes: Vec<(String, Value)>,
+    at: Option<Timestamp>,
+}
+
+impl Asker {
+    fn read(arguments: &mut Arguments) -> Result<Self, Usage> {
+        let (tier, score) = (arguments.parsed("--tier")?, arguments.parsed::<u64>("--score")?);
+        if tier.is_some() && score.is_some() {
+            return Err(Usage("an agent has a --tier or a --score, not both".to_owned()));
+        }
+        let score = score.map(Score::try_from).transpose().map_err(|error| Usage(format!("--score: {error}")))?;
+        let (labels, groups) = (arguments.values("--label")?, arguments.values("--group")?);
+        let attributes =
+            arguments.values("--attribute")?.iter().map(|text| attribute(text)).collect::<Result<_, _>>()?;
+        Ok(Self { tier, score, labels, groups, attributes, at: arguments.parsed("--at")? })
+    }
+
+    fn agent(self, id: &str) -> Agent {
+        let mut agent = Agent::new(id);
+        if let Some(tier) = self.tier {
+            agent = agent.at_tier(tier);
+        }
+        if let Some(score) = self.score {
+            agent = agent.at_score(score);
+        }
+        agent = self.labels.into_iter().fold(agent, Agent::with_label);
+        agent = self.groups.into_iter().fold(agent, Agent::in_group);
+        self.attributes.into_iter().fold(agent, |agent, (name, value)| agent.with_attribute(name, value))
+    }
+}
+
+/// `name=value`: the value is JSON, or else a text.
+fn attribute(text: &str) -> Result<(String, Value), Usage> {
+    let (name, value) =
+        text.split_once('=').ok_or_else(|| Usage(format!("--attribute {text}: expected name=value")))?;
+    let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+    Ok((name.to_owned(), value))
+}
+
+/// A clock that shows one moment.
+struct Stopped(Timestamp);
+
+impl Clock for Stopped {
+    fn now(&self) -> Timestamp {
+        self.0
+    }
+}
+
+/// Unlike `println!`, an error is none to panic for: whoever reads may have gone.
+fn print(text: impl Display) -> io::Result<()> {
+    write!(io::stdout(), "{text}")
+}
+
+fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 fn schema(mut arguments: Arguments) -> Result<bool, Box<dyn Error>> {
     let of_cases = arguments.flag("--cases");
     arguments.end()?;
-    print!("{}", if of_cases { CASES_SCHEMA } else { POLICY_SCHEMA });
+    print(if of_cases { CASES_SCHEMA } else { POLICY_SCHEMA })?;
     Ok(true)
 }
 
@@ -152,8 +233,12 @@ const USAGE: &str = "usage:
       changes no case notices; --min-coverage is for rules, clauses and mutants alike
   policy check POLICY
       every problem of a document, as file:line:column
-  policy explain POLICY INTENT.json [--tier T0..T5] [--label NAME]... [--group NAME]... [--json]
-      what would be decided on an intent, and why each rule matches or not
+  policy explain POLICY INTENT.json [--tier T0..T5 | --score 0..1000] [--label NAME]... [--group NAME]...
+      [--attribute NAME=VALUE]... [--at TIME] [--json]
+      what would be decided on an intent, and why each rule matches or not; a VALUE is JSON or else a text,
+      TIME is ISO 8601 with an offset; INTENT.json holds
+      {\"agentId\": \"a\", \"parsedAction\": \"send_mail\", \"riskLevel\": \"LOW\",
+       \"requiredCapabilities\": [\"email:send\"], \"context\": {}}
   policy schema [--cases]
       the JSON Schema of a policy document, or of a document of cases
 

@@ -46,6 +46,7 @@ impl Governor {
     /// # Errors
     ///
     /// [`Error::InvalidIntent`], [`Error::AgentNotFound`], [`Error::PayloadTooLarge`];
+    /// [`Error::Policy`] when the decision hangs on a condition that failed;
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the decision
     /// cannot be recorded. After any error nothing is allowed.
     pub fn enforce(&self, intent: &Intent) -> Result<Enforcement, Error> {

@@ -47,7 +47,7 @@ use serde_json::{Map, Value};
 
 pub use builder::GovernorBuilder;
 pub use events::{EventFilter, Subscription};
-pub use preview::{Explanation, Preview};
+pub use preview::{Explanation, Preview, PreviewError};
 pub use replay::{Replay, ReplayChange, ReplayRange};
 pub use shadow::{ShadowDifference, ShadowReport};
 

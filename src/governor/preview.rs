@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::Governor;
@@ -19,8 +19,11 @@ use crate::trust::AgentRecord;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Preview {
-    /// What would be decided.
+    /// What would be decided; DENY where nothing could be, for then nothing is let through.
     pub decision: Decision,
+    /// Why nothing can be decided; absent where something can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<PreviewError>,
     /// Why, in words.
     pub reasoning: String,
     /// What would be granted.
@@ -32,8 +35,9 @@ pub struct Preview {
     /// Whom an escalation would go to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<String>,
-    /// How the limits stand that the deciding rules have.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// How the limits stand that the deciding rules have. In JSON their amounts are the plain numbers that the
+    /// policy document writes.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "in_plain_numbers")]
     pub limits: Vec<LimitUse>,
     /// The risk that counts.
     pub risk_level: RiskLevel,
@@ -41,6 +45,16 @@ pub struct Preview {
     pub trust_snapshot: TrustSnapshot,
     /// The digest of the policy set.
     pub policy_digest: Digest,
+}
+
+/// Why nothing can be decided on an intent: [`Governor::enforce`] would fail with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PreviewError {
+    /// The code of the error: `POLICY_ERROR`.
+    pub code: &'static str,
+    /// Its message.
+    pub message: String,
 }
 
 /// What would be decided on an intent, and why, rule by rule.
@@ -68,14 +82,18 @@ pub struct Explanation {
 /// ```
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}: {}", self.preview.decision, self.preview.reasoning)?;
+        match &self.preview.error {
+            Some(error) => writeln!(f, "No decision: {}: {}", error.code, error.message)?,
+            None => writeln!(f, "{}: {}", self.preview.decision, self.preview.reasoning)?,
+        }
         for rule in &self.rules {
             let mark = match (rule.decided, rule.matched) {
                 (true, _) => "decides",
                 (false, true) => "matches",
                 (false, false) => "",
             };
-            writeln!(f, "  line {:>4}  {mark:<8} {} {:<32} {}", rule.line, rule.effect, rule.rule, rule.why)?;
+            let severity = rule.severity.map(|severity| format!(" [severity {severity}]")).unwrap_or_default();
+            writeln!(f, "  line {:>4}  {mark:<8} {} {:<32} {}{severity}", rule.line, rule.effect, rule.rule, rule.why)?;
         }
         Ok(())
     }
@@ -139,7 +157,7 @@ impl Governor {
     /// Like [`Governor::preview`], and says of every rule why it matched or did not.
     ///
     /// Where a decision would fail with [`Error::Policy`], for it hangs on a condition that failed, the
-    /// explanation is there all the same: nothing is granted, and the reasoning says why.
+    /// explanation is there all the same: nothing is granted, and [`Preview::error`] says why.
     ///
     /// # Errors
     ///
@@ -151,7 +169,7 @@ impl Governor {
 
     fn explained(&self, intent: &Intent, said: Said) -> Result<Explanation, Error> {
         let Ahead { preview, agent, now, policies, .. } = match self.look_ahead(intent, said) {
-            Err(Error::Policy { message, .. }) => self.undecided(intent, said, &message)?,
+            Err(error @ Error::Policy { .. }) => self.undecided(intent, said, &error)?,
             ahead => ahead?,
         };
         let request = self.request(intent, &agent, said, now);
@@ -163,9 +181,12 @@ impl Governor {
         Ok(Explanation { preview, rules })
     }
 
-    fn undecided(&self, intent: &Intent, said: Said, message: &str) -> Result<Ahead, Error> {
+    fn undecided(&self, intent: &Intent, said: Said, error: &Error) -> Result<Ahead, Error> {
+        let (code, message) = (error.code(), error.to_string());
         let verdict = PolicyVerdict::of_no_rule(&intent.required_capabilities, format!("No decision: {message}."));
-        self.ahead(intent, said, |_, _, _| Ok(verdict))
+        let mut ahead = self.ahead(intent, said, |_, _, _| Ok(verdict))?;
+        ahead.preview.error = Some(PreviewError { code, message });
+        Ok(ahead)
     }
 
     fn look_ahead(&self, intent: &Intent, said: Said) -> Result<Ahead, Error> {
@@ -193,6 +214,7 @@ impl Governor {
             decide(&policies, &request, &agent)?;
         let preview = Preview {
             decision,
+            error: None,
             reasoning,
             granted_capabilities: granted,
             denied_capabilities: denied,
@@ -205,6 +227,34 @@ impl Governor {
         };
         Ok(Ahead { preview, agent, now, policies })
     }
+}
+
+/// Amounts are counted in millionths; people write and read them in whole ones.
+fn in_plain_numbers<S: Serializer>(limits: &[LimitUse], serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Plain<'a> {
+        rule: &'a str,
+        counter: &'a str,
+        used: f64,
+        most: f64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        amount: Option<f64>,
+        charged: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        frees_at: Option<Timestamp>,
+    }
+    #[expect(clippy::cast_precision_loss, reason = "for people; what is counted stays whole")]
+    let plain = |millionths: i64| millionths as f64 / 1e6;
+    serializer.collect_seq(limits.iter().map(|limit| Plain {
+        rule: &limit.rule,
+        counter: &limit.counter,
+        used: plain(limit.used),
+        most: plain(limit.most),
+        amount: limit.amount.map(plain),
+        charged: limit.charged,
+        frees_at: limit.frees_at,
+    }))
 }
 
 /// What a look ahead came to, and what it looked at.

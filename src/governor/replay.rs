@@ -64,9 +64,12 @@ pub struct Replay {
     /// How many hang on counters, which are not replayed: a limit of the candidate set has a part in the
     /// new decision, or a limit that was used up in the old one.
     pub hanging: u64,
-    /// What changed, DENY to ALLOW first; at most [`Replay::MOST_CHANGES`].
+    /// What changed: what loosens most first (DENY to ALLOW), then the older; at most [`Replay::MOST_CHANGES`].
     pub changes: Vec<ReplayChange>,
-    /// For each rule of the candidate set that decided a change, the first eight of each, how many.
+    /// Of those that hang on counters, the ones that come out otherwise with nothing used; ordered and bounded
+    /// like `changes`.
+    pub hanging_changes: Vec<ReplayChange>,
+    /// For each rule that decided a change, before or now, the first eight of each, how many.
     pub by_rule: BTreeMap<Arc<str>, u64>,
     /// Decisions that cannot be replayed, for their evidence is gone or of another form.
     pub not_replayable: u64,
@@ -87,8 +90,10 @@ pub struct ReplayChange {
     pub now: Decision,
     /// The rules of the candidate set that decide.
     pub rules: Arc<[Arc<str>]>,
-    /// Counted under [`Replay::hanging`]: the new decision is the one with nothing used.
-    pub hangs_on_counters: bool,
+    /// The rules that decided then.
+    pub was_rules: Vec<Arc<str>>,
+    /// What differs: `decision`, `granted`, `constraints`.
+    pub differs: Vec<&'static str>,
 }
 
 impl Replay {
@@ -96,28 +101,35 @@ impl Replay {
     pub const MOST_CHANGES: usize = 10_000;
 
     fn note(&mut self, change: ReplayChange) {
-        if change.hangs_on_counters {
-            self.hanging += 1;
-        } else {
-            self.changed += 1;
-            for rule in change.rules.iter() {
-                *self.by_rule.entry(Arc::clone(rule)).or_default() += 1;
-            }
+        self.changed += 1;
+        let gone = change.was_rules.iter().filter(|rule| !change.rules.contains(rule));
+        for rule in change.rules.iter().chain(gone) {
+            *self.by_rule.entry(Arc::clone(rule)).or_default() += 1;
         }
-        self.changes.push(change);
-        if self.changes.len() >= 2 * Self::MOST_CHANGES {
-            self.sort();
-        }
+        add(&mut self.changes, change);
     }
 
-    /// What loosens most comes first, then the older.
     fn sort(&mut self) {
-        self.changes.sort_by_key(|change| {
-            let loosens = freedom(change.now) - freedom(change.was);
-            (change.hangs_on_counters, std::cmp::Reverse(loosens), change.proof_id.sequence())
-        });
-        self.changes.truncate(Self::MOST_CHANGES);
+        sort(&mut self.changes);
+        sort(&mut self.hanging_changes);
     }
+}
+
+/// Keeps a list short while it grows.
+fn add(changes: &mut Vec<ReplayChange>, change: ReplayChange) {
+    changes.push(change);
+    if changes.len() >= 2 * Replay::MOST_CHANGES {
+        sort(changes);
+    }
+}
+
+/// What loosens most comes first, then the older.
+fn sort(changes: &mut Vec<ReplayChange>) {
+    changes.sort_by_key(|change| {
+        let loosens = freedom(change.now) - freedom(change.was);
+        (std::cmp::Reverse(loosens), change.proof_id.sequence())
+    });
+    changes.truncate(Replay::MOST_CHANGES);
 }
 
 /// How much a decision lets through.
@@ -145,6 +157,8 @@ struct Detail {
     #[serde(default)]
     limits: Vec<PastLimit>,
     constraints: Constraints,
+    #[serde(default)]
+    rules: Vec<Arc<str>>,
 }
 
 /// How a limit stood.
@@ -218,15 +232,24 @@ impl Governor {
                 return Ok(());
             };
             let hangs_on_counters = detail.limits.iter().any(PastLimit::is_spent) || !verdict.limits.is_empty();
-            let is_changed = is_changed(past.decision, &detail, &verdict);
-            if is_changed || !verdict.limits.is_empty() {
-                replay.note(ReplayChange {
-                    proof_id: past.proof_id,
-                    was: past.decision,
-                    now: verdict.decision,
-                    rules: Arc::clone(&verdict.rules),
-                    hangs_on_counters,
-                });
+            let differs = differing(past.decision, &detail, &verdict);
+            let hangs = hangs_on_counters && (!differs.is_empty() || !verdict.limits.is_empty());
+            replay.hanging += u64::from(hangs);
+            if differs.is_empty() {
+                return Ok(());
+            }
+            let change = ReplayChange {
+                proof_id: past.proof_id,
+                was: past.decision,
+                now: verdict.decision,
+                rules: Arc::clone(&verdict.rules),
+                was_rules: detail.rules,
+                differs,
+            };
+            if hangs {
+                add(&mut replay.hanging_changes, change);
+            } else {
+                replay.note(change);
             }
             Ok(())
         })?;
@@ -240,9 +263,14 @@ fn read(evidence: Evidence) -> Option<(Intent, Detail)> {
     Some((intent, serde_json::from_value(evidence.detail).ok()?))
 }
 
-fn is_changed(was: Decision, detail: &Detail, verdict: &PolicyVerdict) -> bool {
-    was != verdict.decision
-        || detail.constraints != verdict.constraints
-        || detail.granted_capabilities.len() != verdict.granted.len()
-        || detail.granted_capabilities.iter().zip(&verdict.granted).any(|(was, now)| was != now.as_str())
+fn differing(was: Decision, detail: &Detail, verdict: &PolicyVerdict) -> Vec<&'static str> {
+    let is_other_grant = detail.granted_capabilities.len() != verdict.granted.len()
+        || detail.granted_capabilities.iter().zip(&verdict.granted).any(|(was, now)| was != now.as_str());
+    parts([was != verdict.decision, is_other_grant, detail.constraints != verdict.constraints])
+}
+
+/// The parts of a verdict that differ, by name. What is refused is what is not granted, and needs no name of its own.
+pub(super) fn parts([decision, granted, constraints]: [bool; 3]) -> Vec<&'static str> {
+    let all = [("decision", decision), ("granted", granted), ("constraints", constraints)];
+    all.into_iter().filter_map(|(part, differs)| differs.then_some(part)).collect()
 }

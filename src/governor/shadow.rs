@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 
 use super::Governor;
+use super::replay::parts;
 use crate::model::{AgentId, Alert, AlertKind, Decision, Digest, Enforcement, ProofId, RiskLevel};
 use crate::policy::{PolicyRequest, PolicySet};
 
@@ -58,6 +59,8 @@ pub struct ShadowDifference {
     pub shadow: Decision,
     /// By which of its rules.
     pub rules: Arc<[Arc<str>]>,
+    /// What differs: `decision`, `granted`, `constraints`.
+    pub differs: Vec<&'static str>,
 }
 
 impl Governor {
@@ -105,12 +108,15 @@ impl Shadow {
                 return Some((alert.about(enforcement.proof_id), subject));
             }
         };
-        let is_same = verdict.decision == enforcement.decision
-            && verdict.granted == enforcement.granted_capabilities
-            && verdict.constraints == enforcement.constraints;
-        if is_same {
+        let differs = parts([
+            verdict.decision != enforcement.decision,
+            verdict.granted != enforcement.granted_capabilities,
+            verdict.constraints != enforcement.constraints,
+        ]);
+        if differs.is_empty() {
             return None;
         }
+        let told = differs.join(" and ");
         self.differed.fetch_add(1, Ordering::Relaxed);
         let mut differences = self.differences.lock().unwrap_or_else(PoisonError::into_inner);
         if differences.len() == ShadowReport::MOST_DIFFERENCES {
@@ -122,11 +128,15 @@ impl Shadow {
             was: enforcement.decision,
             shadow: verdict.decision,
             rules: Arc::clone(&verdict.rules),
+            differs,
         });
         drop(differences);
-        let what = if verdict.decision == enforcement.decision { ", of other extent," } else { "" };
-        let subject =
-            format!("{} and not {}{what} by {}", verdict.decision, enforcement.decision, named(&verdict.rules));
+        let rules = named(&verdict.rules);
+        let subject = if verdict.decision == enforcement.decision {
+            format!("{} with other {told} by {rules}", verdict.decision)
+        } else {
+            format!("{} and not {} by {rules}", verdict.decision, enforcement.decision)
+        };
         let alert = Alert::new(
             AlertKind::ShadowDiffers,
             RiskLevel::Low,

@@ -32,6 +32,11 @@ pub(super) fn warnings_of_all(rules: &[&Rule]) -> Vec<Problem> {
     if !rules.iter().any(|rule| grants(rule)) {
         return vec![warning("the policy has no allow or degrade rule: it grants nothing".to_owned())];
     }
+    if !is_something_open(rules) {
+        return vec![warning(
+            "the policy can grant nothing: no rule that grants can match, or denies cover all".to_owned(),
+        )];
+    }
     closed_tiers(rules).into_iter().map(warning).collect()
 }
 
@@ -83,7 +88,10 @@ pub(super) fn ids_across_layers(rules: &[Rule], names: &DocumentNames) -> Vec<Pr
 
 /// Warnings of rules of later documents that grant what no earlier one leaves to them.
 pub(super) fn idle_grants(rules: &[Rule], delegates: &[Vec<CapabilityPattern>], names: &DocumentNames) -> Vec<Problem> {
-    let idle = rules.iter().filter(|rule| rule.effect == Effect::Allow && !is_left(rule, delegates));
+    // What it constrains or limits counts all the same.
+    let says_more = |rule: &Rule| !rule.constraints.is_empty() || rule.limit.is_some();
+    let is_idle = |rule: &&Rule| rule.effect == Effect::Allow && !says_more(rule) && !is_left(rule, delegates);
+    let idle = rules.iter().filter(is_idle);
     idle.map(|rule| {
         let message = format!(
             "the allow {:?} at {} grants nothing by itself: an earlier document does not name its capabilities under delegates",
@@ -105,7 +113,7 @@ fn is_left(rule: &Rule, delegates: &[Vec<CapabilityPattern>]) -> bool {
 }
 
 fn grants(rule: &Rule) -> bool {
-    matches!(rule.effect, Effect::Allow | Effect::Degrade)
+    rule.effect.grants()
 }
 
 /// Warnings of rules that a deny of another document covers.
@@ -191,6 +199,14 @@ fn idleness(coverers: &Coverers<'_>, number: usize, rule: &Rule) -> Option<Strin
 
 const fn does(effect: Effect) -> &'static str {
     if matches!(effect, Effect::Allow) { "grants anything" } else { "decides anything" }
+}
+
+/// Whether some rule that grants can match something that no deny covers.
+fn is_something_open(rules: &[&Rule]) -> bool {
+    let denies = Coverers::of(rules, |rule| rule.effect == Effect::Deny);
+    let is_open = |reach: Reach<'_>| denies.find(Effect::Deny, &reach, |_, _| true).is_none();
+    let mut granting = rules.iter().filter(|rule| grants(rule) && can_match(rule));
+    granting.any(|rule| Reach::granted_by(rule).is_some_and(is_open))
 }
 
 /// Whether some rule can grant anything: it is not of a later layer that nothing is left to, and

@@ -11,7 +11,7 @@ use super::nearest::did_you_mean;
 use super::pattern::{CapabilityPattern, Names};
 use super::rule::{ContextClause, Levels, Match, Pattern};
 use super::tree::{Node, Value};
-use crate::model::{Capability, Classification, Operation, Resource, RiskLevel, Tier, excerpt};
+use crate::model::{Action, Capability, Classification, Operation, Resource, RiskLevel, Tier, excerpt};
 
 /// Reads the clauses of a rule.
 pub(super) fn read(
@@ -21,6 +21,7 @@ pub(super) fn read(
     report: &mut Report<'_>,
 ) -> Match {
     let Some(mut fields) = Fields::of(node, "match.", MATCH_FIELDS, report) else { return Match::default() };
+    let actions_at = fields.place("actions");
     let mut names = |name: &str, field: &str| match fields.take(name) {
         Some(node) => names(node, field, report),
         None => Names::default(),
@@ -29,6 +30,11 @@ pub(super) fn read(
     let labels = names("labels", "match.labels");
     let groups = names("groups", "match.groups");
     let actions = names("actions", "match.actions");
+    for glob in actions.texts().filter(|glob| !can_be_action(glob)) {
+        let message =
+            format!("no action can be {:?}: an action is snake_case that starts with a letter", excerpt(glob));
+        report.warn(actions_at.unwrap_or_default(), "match.actions", message);
+    }
     let capabilities = match fields.take("capabilities") {
         Some(node) => vocabulary.patterns(node, "match.capabilities", report),
         None => Vec::new(),
@@ -52,6 +58,11 @@ pub(super) fn read(
         environment: environment.unwrap_or_default(),
         context: context.unwrap_or_default(),
     }
+}
+
+/// Whether a glob matches the name of some action.
+fn can_be_action(glob: &str) -> bool {
+    glob.replace(['?', '*'], "a").parse::<Action>().is_ok() || glob.replace('*', "").parse::<Action>().is_ok()
 }
 
 /// The capabilities that a document may write: those of the taxonomy, and its own.

@@ -26,9 +26,32 @@ impl Conditions {
         if let Some(node) = fields.take("let") {
             named = name_all(node, &mut bindings, report);
         }
+        let let_at = named.iter().map(|(at, ..)| *at).collect::<Vec<_>>();
         let mut condition = |name: &'static str| compiled(fields.take(name)?, name, &bindings, report);
         let (when, unless) = (condition("when"), condition("unless"));
-        Self { when, unless, named }
+        let named: Vec<_> = named.into_iter().map(|(_, name, source)| (name, source)).collect();
+        let conditions = Self { when, unless, named };
+        for (place, at) in let_at.into_iter().enumerate() {
+            if let Some((name, _)) = conditions.named.get(place)
+                && !report.has_errors()
+                && !conditions.uses(name)
+            {
+                report.warn(at, &format!("let.{name}"), format!("nothing uses the name {name:?}"));
+            }
+        }
+        conditions
+    }
+
+    /// Whether a condition or another name uses a name.
+    fn uses(&self, name: &str) -> bool {
+        let others = self.named.iter().filter(|(other, _)| **other != *name).map(|(_, source)| &**source);
+        let conditions = self.when.iter().chain(&self.unless).map(Condition::source);
+        others.chain(conditions).any(|source| mentions(source, name))
+    }
+
+    /// Whether a name stands for something else than the key of the context that is called like it.
+    pub(super) fn names_otherwise(&self, name: &str) -> bool {
+        self.named.iter().any(|(known, source)| **known == *name && !reads_key(source, name))
     }
 
     /// Whether the time has a part in them.
@@ -91,23 +114,41 @@ impl Conditions {
     }
 }
 
-fn name_all(node: Node, bindings: &mut Bindings, report: &mut Report<'_>) -> Vec<(Box<str>, Box<str>)> {
+/// Each name with its place and its expression.
+fn name_all(node: Node, bindings: &mut Bindings, report: &mut Report<'_>) -> Vec<(usize, Box<str>, Box<str>)> {
     let (at, kind) = (node.at, node.kind());
     let Value::Table(fields) = node.value else {
         report.error(at, "let", format!("expected a table of expressions, found {kind}"));
         return Vec::new();
     };
-    let mut named: Vec<(Box<str>, Box<str>)> = Vec::new();
+    let mut named = Vec::new();
     for field in fields {
         let path = format!("let.{}", excerpt(&field.name));
         let at = field.node.at;
         let Some(source) = report.text(field.node, &path) else { continue };
         match bindings.add(&field.name, &source) {
-            Ok(()) => named.push((field.name.into(), source.into())),
+            Ok(()) => named.push((field.at, field.name.into(), source.into())),
             Err(error) => report.error(report.lines.within(at, &source, error.at), &path, error.message),
         }
     }
     named
+}
+
+/// Whether a source has a word in it, as a whole and not behind a dot.
+fn mentions(source: &str, word: &str) -> bool {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    source.match_indices(word).any(|(at, _)| {
+        let before = source.get(..at).and_then(|text| text.trim_end().chars().last());
+        let after = source.get(at + word.len()..).and_then(|text| text.chars().next());
+        !before.is_some_and(|c| is_of_name(c) || c == '.') && !after.is_some_and(is_of_name)
+    })
+}
+
+/// Whether a source reads a key of the context.
+fn reads_key(source: &str, key: &str) -> bool {
+    [format!("context.{key}"), format!("context[\"{key}\"]"), format!("context['{key}']")]
+        .iter()
+        .any(|read| source.contains(read.as_str()))
 }
 
 fn compiled(node: Node, name: &str, bindings: &Bindings, report: &mut Report<'_>) -> Option<Condition> {

@@ -38,7 +38,7 @@ impl Document {
     /// Reads what can be read and reports the rest.
     pub(super) fn read(root: Node, report: &mut Report<'_>) -> Self {
         let mut document = Self::default();
-        let Some(mut fields) = Fields::of(root, "", DOCUMENT_FIELDS, report) else { return document };
+        let Some(mut fields) = Fields::of_document(root, DOCUMENT_FIELDS, report) else { return document };
         document.name = fields.required_line("name", MAX_NAME_CHARS, report).unwrap_or_default();
         fields.line("description", MAX_TEXT_CHARS, report);
         if let Some(node) = fields.take("vocabulary") {
@@ -121,7 +121,7 @@ impl RuleReader<'_> {
         must_fit("to", to_at, &[Effect::Degrade], true);
         must_fit("constraints", constraints_at, &[Effect::Allow, Effect::Degrade], false);
 
-        let limit = limit_node.and_then(|node| Limit::read(node, effect, report));
+        let limit = limit_node.and_then(|node| Limit::read(node, effect, &conditions, report));
 
         let to = to.unwrap_or_default();
         warn_of_idle_remains(&to, to_at, &matches.capabilities, report);
@@ -227,6 +227,15 @@ impl Fields {
             }
         }
         Some(Self { at, path, open: fields, was_empty })
+    }
+
+    /// Opens a whole document; which schema an editor holds it against is no part of it.
+    pub(super) fn of_document(root: Node, known: &[&str], report: &mut Report<'_>) -> Option<Self> {
+        let Node { at, mut value } = root;
+        if let Value::Table(all) = &mut value {
+            all.retain(|field| !(field.name == "$schema" && matches!(field.node.value, Value::Text(_))));
+        }
+        Self::of(Node { at, value }, "", known, report)
     }
 
     pub(super) fn take(&mut self, name: &str) -> Option<Node> {
@@ -366,7 +375,9 @@ impl<'a> Report<'a> {
             return Some(word);
         }
         let words: Vec<String> = all.iter().map(ToString::to_string).collect();
-        let meant = did_you_mean(&text, words.iter().map(String::as_str));
+        // Of words as short as T0 to T5 each is as near as any other.
+        let is_telling = words.iter().any(|word| word.len() > SHORT_WORD);
+        let meant = if is_telling { did_you_mean(&text, words.iter().map(String::as_str)) } else { String::new() };
         let meant = if meant.is_empty() { format!("; expected one of {}", words.join(", ")) } else { meant };
         self.error(at, field, format!("unknown {what} {:?}{meant}", excerpt(&text)));
         None
@@ -398,6 +409,7 @@ const RULE_FIELDS: &[&str] = &[
     "limit",
     "examples",
 ];
+const SHORT_WORD: usize = 2;
 const MAX_ID_CHARS: usize = 128;
 const MAX_NAME_CHARS: usize = 128;
 const MAX_TEXT_CHARS: usize = 1_000;

@@ -131,7 +131,13 @@ impl Engine {
         } else {
             let by_itself =
                 if rule.effect == Effect::Degrade { ", but does not grant all of it by itself" } else { "" };
-            let constrains = if decided && !rule.constraints.is_empty() { "; its constraints count" } else { "" };
+            let constrains = match (rule.constraints.is_empty(), rule.limit.is_none()) {
+                _ if !decided => "",
+                (true, true) => "",
+                (false, true) => "; its constraints count",
+                (true, false) => "; its limit counts",
+                (false, false) => "; its constraints and its limit count",
+            };
             format!("{by_itself}: an earlier document does not leave {} to this one{constrains}", listed(&not_left))
         };
         let outranked = if decided || is_idle {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::conditions::Conditions;
 use super::document::{Fields, Report};
 use super::request::PolicyRequest;
 use super::rule::{Effect, Rule};
@@ -148,7 +149,7 @@ impl LimitUse {
 
 impl Limit {
     /// Reads a rule's `limit`.
-    pub(super) fn read(node: Node, effect: Effect, report: &mut Report<'_>) -> Option<Self> {
+    pub(super) fn read(node: Node, effect: Effect, conditions: &Conditions, report: &mut Report<'_>) -> Option<Self> {
         let at = node.at;
         if !matches!(effect, Effect::Allow | Effect::Degrade) {
             let message = format!("a rule that says {effect} has no limit; it goes with allow or degrade");
@@ -156,7 +157,7 @@ impl Limit {
             return None;
         }
         let mut fields = Fields::of(node, "limit.", FIELDS, report)?;
-        let measure = Self::measure(&mut fields, report);
+        let measure = Self::measure(&mut fields, conditions, report);
         let window = Window::of(fields.take("per"), at, report);
         let by = fields.word("by", By::ALL, report).unwrap_or(By::Agent);
         let over = fields.word("over", &[Effect::Deny, Effect::Escalate], report).unwrap_or(Effect::Deny);
@@ -182,7 +183,7 @@ impl Limit {
         Some(Self { measure: measure?, window: window?, by, over })
     }
 
-    fn measure(fields: &mut Fields, report: &mut Report<'_>) -> Option<Measure> {
+    fn measure(fields: &mut Fields, conditions: &Conditions, report: &mut Report<'_>) -> Option<Measure> {
         let at = fields.at;
         let (count, sum, max) = (fields.take("count"), fields.take("sum"), fields.take("max"));
         match (count, sum, max) {
@@ -191,13 +192,18 @@ impl Limit {
                     u64::try_from(most).ok().map(Measure::Count)
                 }
                 _ => {
-                    let message = format!("expected a whole number from 1 to {MOST_COUNT}, found {}", count.kind());
+                    let message = format!("expected a whole number from 1 to {MOST_COUNT}, found {}", count.told());
                     report.error(count.at, "limit.count", message);
                     None
                 }
             },
             (None, Some(sum), Some(max)) => {
+                let sum_at = sum.at;
                 let key = report.line(sum, "limit.sum", MAX_KEY_CHARS);
+                if let Some(wrong) = key.as_deref().and_then(|key| no_key(key, conditions)) {
+                    report.error(sum_at, "limit.sum", wrong);
+                    return None;
+                }
                 let number = match max.value {
                     #[expect(clippy::cast_precision_loss, reason = "bounds are far below 2^53")]
                     Value::Integer(number) => number as f64,
@@ -206,7 +212,7 @@ impl Limit {
                 };
                 let most = millionths(number).filter(|most| *most > 0);
                 if most.is_none() {
-                    let message = format!("expected a number above 0 and at most 9e12, found {}", max.kind());
+                    let message = format!("expected a number above 0 and at most 9e12, found {}", max.told());
                     report.error(max.at, "limit.max", message);
                 }
                 Some(Measure::Sum { key: key?.into(), most: most? })
@@ -285,6 +291,20 @@ impl Limit {
     }
 }
 
+/// Why a text under `sum` was hardly meant as a key of the context, and would count nothing.
+fn no_key(key: &str, conditions: &Conditions) -> Option<String> {
+    let says = "sum names a key of the context";
+    if let Some(bare) = ["intent.context.", "context."].iter().find_map(|root| key.strip_prefix(root)) {
+        return Some(format!("{says}: write {bare:?} instead of {key:?}"));
+    }
+    if ["intent.", "agent.", "trust."].iter().any(|root| key.starts_with(root)) || key.contains('(') {
+        return Some(format!("{says}, and no expression: {key:?} would never be there"));
+    }
+    conditions.names_otherwise(key).then(|| {
+        format!("{says}, and {key:?} is a name under let, which a limit does not look at; name the key that it reads")
+    })
+}
+
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.measure {
@@ -326,7 +346,11 @@ impl Window {
 
     /// A whole number and one of `s`, `m`, `h`, `d`; at most 31 days.
     fn read(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no window: expected a whole number and s, m, h or d, at most 31d");
+        let wrong = || {
+            format!(
+                "{text:?} is no window: expected one whole number from 1 and s, m, h or d, such as \"90m\", at most 31d"
+            )
+        };
         let unit = match text.chars().last() {
             Some('s') => 1_000,
             Some('m') => 60_000,

@@ -6,7 +6,7 @@ use super::limit::{Decimal, LimitUse};
 use super::naming::DocumentNames;
 use super::request::PolicyRequest;
 use super::rule::Rule;
-use crate::model::{Capability, Decision};
+use crate::model::{Capability, Decision, Timestamp};
 
 /// Each rule as it is cited: `"id" at policies.toml:12 (reason)`, written once at load.
 #[derive(Debug)]
@@ -25,6 +25,11 @@ impl Citations {
     /// What the document of a rule is called, unless its line says all.
     pub(super) fn document(&self, rule: &Rule) -> Option<&str> {
         self.documents.get(rule.layer)
+    }
+
+    /// Where a rule stands.
+    pub(super) fn place(&self, rule: &Rule) -> String {
+        self.documents.place(rule)
     }
 
     /// Cites the first of some rules, and says how many more there are.
@@ -78,7 +83,8 @@ pub(super) fn write(
     }
     writer.line.push('.');
     writer.spent(limits);
-    writer.way_on(decision);
+    writer.uncounted(limits);
+    writer.way_on(decision, limits);
     writer.line
 }
 
@@ -147,7 +153,40 @@ impl Writer<'_> {
         }
     }
 
-    fn way_on(&mut self, decision: Decision) {
+    /// Limits that have nobody to count, and so stand in no list of uses.
+    fn uncounted(&mut self, limits: &[LimitUse]) {
+        if !self.engine.has_limits() {
+            return;
+        }
+        let mut told: Vec<&Rule> = Vec::new();
+        for group in self.findings.groups_of(|one| matches!(one, Standing::Denied | Standing::NeedsPerson)) {
+            let Some(rule) = self.engine.lead(group).filter(|rule| rule.effect.grants()) else { continue };
+            let is_listed = limits.iter().any(|limit| limit.rule == rule.id);
+            if is_listed || told.len() == MAX_NAMED || told.iter().any(|known| known.id == rule.id) {
+                continue;
+            }
+            let Some(limit) = &rule.limit else { continue };
+            let Some(why) = limit.uncounted(rule, self.request) else { continue };
+            let told_so = format!(" The limit of rule {:?} ({limit}) cannot be counted: {why}.", rule.id);
+            self.line.push_str(&told_so);
+            told.push(rule);
+        }
+    }
+
+    /// When the first use leaves a window, where nothing but limits that are used up refuses.
+    fn frees_at(&self, limits: &[LimitUse]) -> Option<Timestamp> {
+        let is_by_limits = self
+            .findings
+            .groups_of(|one| matches!(one, Standing::Denied | Standing::Withheld))
+            .all(|group| self.engine.lead(group).is_some_and(|rule| rule.effect.grants() && rule.limit.is_some()));
+        let spent = limits.iter().filter(|limit| limit.is_spent());
+        // The latest of them, and none where waiting does not help.
+        let latest =
+            spent.map(|limit| limit.frees_at.filter(|_| limit.amount.is_some_and(|amount| amount <= limit.most)));
+        latest.reduce(|one, other| Some(one?.max(other?))).flatten().filter(|_| is_by_limits)
+    }
+
+    fn way_on(&mut self, decision: Decision, limits: &[LimitUse]) {
         let has = |standing| self.findings.has(standing);
         let (has_person, has_denied) = (has(Standing::NeedsPerson), has(Standing::Denied) || has(Standing::Withheld));
         match decision {
@@ -163,6 +202,12 @@ impl Writer<'_> {
                 self.line.push_str(" alone.");
             }
             Decision::Deny if has_person => {}
+            Decision::Deny if has_denied && let Some(at) = self.frees_at(limits) => {
+                let wait = format!(
+                    " Wait until {at}, when the oldest use leaves the window; who keeps the policies can allow more."
+                );
+                self.line.push_str(&wait);
+            }
             Decision::Deny if has_denied => {
                 self.line.push_str(" Other words for the same will not change this; ask whoever keeps the policies.");
             }

@@ -27,6 +27,13 @@ closed_words! {
     }
 }
 
+impl Effect {
+    /// Whether a rule of it can grant something by itself.
+    pub(super) const fn grants(self) -> bool {
+        matches!(self, Self::Allow | Self::Degrade)
+    }
+}
+
 /// One rule.
 #[derive(Debug)]
 pub(super) struct Rule {

@@ -14,7 +14,7 @@ use super::evaluate::Engine;
 use super::explain::RuleTrace;
 use super::file::File;
 use super::limit::{Meter, Unused};
-use super::naming::DocumentNames;
+use super::naming::{DocumentNames, refusal};
 use super::pattern::CapabilityPattern;
 use super::request::PolicyRequest;
 use super::rule::Rule;
@@ -157,7 +157,7 @@ impl PolicySet {
         for source in &sources {
             let Reading { document, problems } = Reading::of(&source.text, source.format);
             let Some(document) = document.filter(|_| !has_errors(&problems)) else {
-                return Err(refusal(&source.name, problems));
+                return Err(refusal("policy", &source.name, problems));
             };
             layers.add(document, problems);
         }
@@ -166,7 +166,7 @@ impl PolicySet {
         let called = DocumentNames::of(&documents);
         let doubles = check::ids_across_layers(&rules, &called);
         if !doubles.is_empty() {
-            return Err(refusal(&names.join(" + "), doubles));
+            return Err(refusal("policy", &names.join(" + "), doubles));
         }
         if let Some(problem) = check::unbounded_across_layers(&rules) {
             return Err(refusal(&names.join(" + "), vec![problem]));
@@ -389,20 +389,6 @@ fn has_errors(problems: &[Problem]) -> bool {
 
 fn too_large(size: impl fmt::Display) -> String {
     format!("a policy document has at most {} bytes; this one has {size}", PolicySet::MAX_BYTES)
-}
-
-/// The error for a document with problems: its message tells the first one.
-fn refusal(name: &str, problems: Vec<Problem>) -> Error {
-    let errors = || problems.iter().filter(|problem| problem.severity == Severity::Error);
-    let message = match errors().next() {
-        Some(first) => format!("policy {name:?} line {}: {}", first.line, first.message),
-        None => format!("policy {name:?} does not load"),
-    };
-    let message = match errors().count() {
-        0 | 1 => message,
-        count => format!("{message}; and {} more", count - 1),
-    };
-    Error::Policy { message, problems }
 }
 
 const RECOMMENDED: &str = include_str!("../../policies/recommended.toml");

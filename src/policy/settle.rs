@@ -25,7 +25,7 @@ impl Undecided {
             .0
             .iter()
             .take(MOST_TOLD)
-            .map(|failure| format!("rule {:?}, {}", failure.rule, failure.message))
+            .map(|failure| format!("rule {:?} at {}, {}", failure.rule, failure.place, failure.message))
             .collect();
         let message = format!(
             "policy {policies:?}: the decision hangs on a condition that failed: {}; send what it needs, or have the rule mended",
@@ -175,8 +175,8 @@ impl Engine {
         }
         for failure in failures.iter().take(MOST_TOLD) {
             let told = format!(
-                " The condition of rule {:?} failed ({}), which changes nothing here.",
-                failure.rule, failure.message
+                " The condition of rule {:?} at {} failed ({}), which changes nothing here.",
+                failure.rule, failure.place, failure.message
             );
             verdict.reasoning.push_str(&told);
         }
@@ -326,8 +326,10 @@ impl Engine {
     }
 
     fn failure(&self, group: u32, message: String) -> ConditionFailure {
-        let rule = self.lead(group).map_or_else(|| Arc::from(""), |rule| Arc::clone(&rule.id));
-        ConditionFailure { rule, message }
+        let Some(rule) = self.lead(group) else {
+            return ConditionFailure { rule: Arc::from(""), place: Box::default(), message };
+        };
+        ConditionFailure { rule: Arc::clone(&rule.id), place: self.citations().place(rule).into(), message }
     }
 }
 

@@ -62,6 +62,17 @@ impl Node {
     }
 }
 
+impl Node {
+    /// What was found, for a message: a number itself, of anything else its kind.
+    pub(super) fn told(&self) -> String {
+        match self.value {
+            Value::Integer(number) => number.to_string(),
+            Value::Float(number) => number.to_string(),
+            _ => self.kind().to_owned(),
+        }
+    }
+}
+
 fn read_toml(text: &str) -> Result<Node, Vec<SyntaxError>> {
     if let Some(at) = long_dotted_key(text) {
         return Err(vec![SyntaxError { at, message: format!("a key has more than {MAX_DEPTH} parts") }]);
@@ -72,12 +83,18 @@ fn read_toml(text: &str) -> Result<Node, Vec<SyntaxError>> {
             .iter()
             .map(|error| SyntaxError {
                 at: error.span().map_or(0, |span| span.start),
-                message: format!("this is not TOML: {}", error.message()),
+                message: format!("this is not TOML: {}{}", error.message(), doubled(text, error)),
             })
             .collect());
     }
     let at = document.span().start;
     Ok(Node { at, value: table(document.into_inner()) })
+}
+
+/// The key that stands twice, where that is what is wrong.
+fn doubled(text: &str, error: &toml::de::Error) -> String {
+    let key = error.span().filter(|_| error.message() == "duplicate key").and_then(|span| text.get(span));
+    key.map(|key| format!(" {:?}", crate::model::excerpt(key))).unwrap_or_default()
 }
 
 /// Where a key or header has more parts than a policy ever nests. The TOML

@@ -4,6 +4,7 @@
 use serde_json::{Map, Number, Value as Json};
 
 use super::document::{Report, hides_or_breaks};
+use super::nearest::distance;
 use super::tree::{Node, Value};
 use crate::model::{Constraints, Timestamp, excerpt};
 
@@ -27,6 +28,10 @@ pub(super) fn constraints(node: Node, report: &mut Report<'_>) -> Constraints {
         let Some(mut value) = json(field.node, &path, report) else { continue };
         if field.name == "expiresAt" {
             value = in_utc(&value);
+        }
+        if let Some(meant) = slip(&field.name) {
+            let name = excerpt(&field.name);
+            report.warn(field.at, &path, format!("{name:?} is a key of your own; did you mean {meant:?}?"));
         }
         if let Some(expected) = misfit(&field.name, &value) {
             report.error(value_at, &path, format!("{} expects {expected}", field.name));
@@ -69,6 +74,15 @@ fn misfit(name: &str, value: &Json) -> Option<&'static str> {
         "expiresAt" => (!value.is_string()).then_some("a timestamp with an offset, for example 2026-01-31T09:30:00Z"),
         _ => None,
     }
+}
+
+/// The key of a known meaning that another differs from by a letter, by case or by underscores alone.
+fn slip(name: &str) -> Option<&'static str> {
+    if name.len() > LONGEST_SLIP || KNOWN.contains(&name) {
+        return None;
+    }
+    let plain = |text: &str| text.replace(['_', '-'], "").to_lowercase();
+    KNOWN.iter().copied().find(|known| distance(&plain(name), &plain(known)) <= 1)
 }
 
 /// A timestamp in the one form in which the earlier is the lesser text; `null`
@@ -125,6 +139,18 @@ fn float(number: f64) -> Json {
     Number::from_f64(number).map_or(Json::Null, Json::Number)
 }
 
+/// The keys of `misfit`.
+const KNOWN: &[&str] = &[
+    "maxRecords",
+    "timeoutMs",
+    "maxAmount",
+    "readOnly",
+    "allowedTargets",
+    "allowedHosts",
+    "redactFields",
+    "expiresAt",
+];
+const LONGEST_SLIP: usize = 32;
 /// 2^53 - 1: beyond it, numbers that differ compare equal when they are merged.
 const LARGEST_EXACT: u64 = (1 << 53) - 1;
 const EXACT_LIMIT: f64 = 9_007_199_254_740_991.0;

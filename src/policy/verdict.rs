@@ -50,7 +50,9 @@ pub struct PolicyVerdict {
 pub struct ConditionFailure {
     /// The rule's id.
     pub rule: Arc<str>,
-    /// Why; nothing of the context stands in it.
+    /// Where the rule stands: `policies.toml:12`, or `line 12` of the only document.
+    pub place: Box<str>,
+    /// Which of its conditions, and why; nothing of the context stands in it.
     pub message: String,
 }
 

@@ -8,13 +8,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::policy::Capability;
-use crate::words::{Decision, Risk, Tier};
+use crate::words::{Decision, Failure, Risk, Tier};
 
 /// Tests of a policy set; docs/policy-tests.md describes them.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Rulekeep policy cases", extend("$id" = "policy-cases.schema.json"))]
 pub(crate) struct CasesDocument {
+    /// The schema that an editor holds the document against; the loader passes it over.
+    #[serde(rename = "$schema")]
+    pub(crate) schema: Option<String>,
     /// The cases' name.
     #[schemars(length(min = 1, max = 128))]
     pub(crate) name: Option<String>,
@@ -98,9 +101,12 @@ pub(crate) struct Agent {
 /// What the verdict must be; what is absent may be anything.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = [{ "required": ["decision"], "properties": { "error": false } }, { "required": ["error"], "maxProperties": 1 }]))]
 pub(crate) struct Expect {
     /// The decision.
-    pub(crate) decision: Decision,
+    pub(crate) decision: Option<Decision>,
+    /// That a condition fails and nothing is decided; nothing else stands beside it.
+    pub(crate) error: Option<Failure>,
     /// Exactly what is granted, in any order.
     pub(crate) granted: Option<Vec<Capability>>,
     /// Exactly what is refused, in any order.

@@ -16,7 +16,7 @@ use cases::CasesDocument;
 use policy::PolicyDocument;
 use rulekeep::{Classification, Decision, Effect, Error, PolicyCases, PolicyFormat, PolicySet, RiskLevel, Tier};
 use schemars::{Schema, schema_for};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 #[test]
 fn the_schemas_under_docs_are_those_of_the_documents() {
@@ -62,6 +62,77 @@ fn no_table_of_a_schema_is_left_unprobed() {
             assert!(probed.contains(table.as_str()), "{table} is not held against the loader");
         }
     }
+}
+
+#[test]
+fn schema_and_loader_refuse_the_same_fields_beside_each_other() {
+    let schema = policy_schema();
+    let rule_schema = &schema.as_value()["$defs"]["Rule"];
+    for rule in [
+        json!({ "effect": "allow" }),
+        json!({ "effect": "allow", "reviewer": "a" }),
+        json!({ "effect": "allow", "to": ["web:read"] }),
+        json!({ "effect": "escalate" }),
+        json!({ "effect": "escalate", "reviewer": "a" }),
+        json!({ "effect": "escalate", "reviewer": "a", "constraints": { "maxRecords": 1 } }),
+        json!({ "effect": "degrade" }),
+        json!({ "effect": "degrade", "to": ["web:read"] }),
+        json!({ "effect": "deny", "limit": { "count": 1, "per": "1h" } }),
+        json!({ "effect": "allow", "limit": { "count": 1, "per": "1h" } }),
+        json!({ "effect": "allow", "limit": { "per": "1h" } }),
+        json!({ "effect": "allow", "limit": { "count": 1, "sum": "a", "max": 1, "per": "1h" } }),
+        json!({ "effect": "allow", "limit": { "sum": "a", "max": 1, "per": "1h" } }),
+        json!({ "effect": "allow", "limit": { "sum": "a", "per": "1h" } }),
+        json!({ "effect": "allow", "limit": { "count": 1, "per": "1h", "over": "escalate" } }),
+        json!({ "effect": "allow", "limit": { "count": 1, "per": "1h", "over": "escalate", "reviewer": "a" } }),
+        json!({ "effect": "allow", "limit": { "count": 1, "per": "1h", "reviewer": "a" } }),
+    ] {
+        let mut whole = rule.clone();
+        whole["id"] = json!("a");
+        let text = json!({ "name": "t", "rule": [whole] }).to_string();
+        let loads = PolicySet::from_json(&text).is_ok();
+        assert_eq!(accepts(schema.as_value(), rule_schema, &whole), loads, "{rule}");
+    }
+    let schema = cases_schema();
+    let expect_schema = &schema.as_value()["$defs"]["Expect"];
+    for expect in [
+        json!({}),
+        json!({ "decision": "ALLOW", "granted": [] }),
+        json!({ "error": "POLICY_ERROR" }),
+        json!({ "error": "POLICY_ERROR", "granted": [] }),
+        json!({ "error": "POLICY_ERROR", "decision": "DENY" }),
+    ] {
+        let text = json!({ "case": [{ "name": "a", "input": "a", "expect": expect }] }).to_string();
+        let loads = PolicyCases::from_json(&text).is_ok();
+        assert_eq!(accepts(schema.as_value(), expect_schema, &expect), loads, "{expect}");
+    }
+}
+
+/// Whether a table fits a schema, as far as which fields go together is concerned.
+fn accepts(root: &Value, schema: &Value, table: &Value) -> bool {
+    let Value::Object(schema) = schema else { return schema != &Value::Bool(false) };
+    let get = |name: &str| schema.get(name).map_or(&Value::Null, |value| value);
+    let all = |name: &str| get(name).as_array().cloned().unwrap_or_default();
+    let fits = |other: &Value| accepts(root, other, table);
+    let referred = get("$ref").as_str().and_then(|path| root.pointer(path.trim_start_matches('#')));
+    let has = |name: &Value| table.get(name.as_str().unwrap()).is_some();
+    let branch = match schema.get("if").map(fits) {
+        Some(true) => schema.get("then").is_none_or(fits),
+        Some(false) => schema.get("else").is_none_or(fits),
+        None => true,
+    };
+    let count = table.as_object().map_or(0, serde_json::Map::len) as u64;
+    branch
+        && referred.is_none_or(fits)
+        && schema.get("const").is_none_or(|value| value == table)
+        && schema.get("enum").and_then(Value::as_array).is_none_or(|words| words.contains(table))
+        && all("required").iter().all(has)
+        && get("maxProperties").as_u64().is_none_or(|most| count <= most)
+        && all("allOf").iter().all(fits)
+        && (schema.get("oneOf").is_none() || all("oneOf").iter().filter(|one| fits(one)).count() == 1)
+        && get("properties").as_object().is_none_or(|fields| {
+            fields.iter().all(|(name, one)| table.get(name).is_none_or(|value| accepts(root, one, value)))
+        })
 }
 
 #[test]
@@ -137,7 +208,8 @@ fn drop_null(value: &mut Value) {
 fn fields(schema: &Schema, table: &str) -> BTreeSet<String> {
     let schema = schema.as_value();
     let table = if table.is_empty() { schema } else { &schema["$defs"][table] };
-    table["properties"].as_object().unwrap().keys().cloned().collect()
+    // Which schema it is held against is no field of a document's own.
+    table["properties"].as_object().unwrap().keys().filter(|name| *name != "$schema").cloned().collect()
 }
 
 /// The fields that the loader says it knows, where it met one that it does not.

@@ -14,6 +14,9 @@ use crate::words::{Classification, Effect, Measured, Over, Risk, Tier};
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Rulekeep policy document", extend("$id" = "policy.schema.json"))]
 pub(crate) struct PolicyDocument {
+    /// The schema that an editor holds the document against; the loader passes it over.
+    #[serde(rename = "$schema")]
+    pub(crate) schema: Option<String>,
     /// The set's name.
     #[schemars(length(min = 1, max = 128))]
     pub(crate) name: String,
@@ -34,6 +37,14 @@ pub(crate) struct PolicyDocument {
 /// One rule.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("allOf" = [
+    { "if": { "properties": { "effect": { "const": "escalate" } }, "required": ["effect"] },
+      "then": { "required": ["reviewer"] }, "else": { "properties": { "reviewer": false } } },
+    { "if": { "properties": { "effect": { "const": "degrade" } }, "required": ["effect"] },
+      "then": { "required": ["to"] }, "else": { "properties": { "to": false } } },
+    { "if": { "properties": { "effect": { "enum": ["deny", "escalate"] } }, "required": ["effect"] },
+      "then": { "properties": { "limit": false, "constraints": false } } }
+]))]
 pub(crate) struct Rule {
     /// Unique in the set.
     #[schemars(regex(pattern = r"^[a-z0-9][a-z0-9._-]*$"), length(max = 128))]
@@ -177,6 +188,15 @@ pub(crate) struct Constraints {
 /// Either `count`, or `sum` and `max`, within a window that slides.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend(
+    "oneOf" = [
+        { "required": ["count"], "properties": { "sum": false, "max": false } },
+        { "required": ["sum", "max"], "properties": { "count": false } }
+    ],
+    "if" = { "properties": { "over": { "const": "escalate" } }, "required": ["over"] },
+    "then" = { "required": ["reviewer"] },
+    "else" = { "properties": { "reviewer": false } }
+))]
 pub(crate) struct Limit {
     /// Most actions.
     #[schemars(range(min = 1, max = 1_000_000))]

@@ -39,3 +39,7 @@ words! {
     /// What is decided.
     Decision { Allow = "ALLOW", Deny = "DENY", Escalate = "ESCALATE", Degrade = "DEGRADE" }
 }
+words! {
+    /// Why nothing is decided.
+    Failure { PolicyError = "POLICY_ERROR" }
+}

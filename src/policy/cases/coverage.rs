@@ -52,10 +52,12 @@ impl Tally {
         for (number, trace) in traces.iter().enumerate() {
             let Some(rule) = self.rules.get_mut(number) else { break };
             rule.line = trace.line;
+            // Where nothing was decided no rule decided it, and no clause made the difference.
+            let Ok(verdict) = verdict else { continue };
             rule.decided += usize::from(trace.decided);
-            let is_spent = verdict.is_ok_and(|verdict| is_spent(verdict, &trace.rule));
+            let is_spent = is_spent(verdict, &trace.rule);
             // A condition that could not be evaluated neither held nor failed to.
-            let is_broken = verdict.map_or(true, |verdict| is_broken(verdict, &trace.rule));
+            let is_broken = is_broken(verdict, &trace.rule);
             let mut alone = None;
             for (place, (clause, coverage)) in rule.clauses.iter_mut().enumerate() {
                 if trace.matched {

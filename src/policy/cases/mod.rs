@@ -29,9 +29,10 @@ use serde_json::{Map, Value};
 
 use super::document::Report;
 use super::file::File;
+use super::naming::refusal;
 use super::set::{PolicyFormat, PolicySet};
 use super::tree::Node;
-use crate::model::{AgentId, Error, Intent, Problem, RiskLevel, Severity, risk_floor};
+use crate::model::{AgentId, Error, Intent, RiskLevel, risk_floor};
 
 pub use report::{
     CaseDifference, CaseReport, CaseResult, ClauseCoverage, Coverage, MutantReport, RuleCoverage, Survivor,
@@ -111,7 +112,7 @@ impl PolicyCases {
         let cases = read_text(text, format, &mut report);
         match cases.filter(|_| !report.has_errors()) {
             Some(cases) => Ok(cases),
-            None => Err(refusal(name, report.problems)),
+            None => Err(refusal("cases", name, report.problems)),
         }
     }
 
@@ -200,19 +201,4 @@ fn read_text(text: &str, format: PolicyFormat, report: &mut Report<'_>) -> Optio
 
 fn too_large(size: impl std::fmt::Display) -> String {
     format!("a document of cases has at most {} bytes; this one has {size}", PolicyCases::MAX_BYTES)
-}
-
-/// The error for a document with problems: its message tells the first one.
-fn refusal(name: &str, mut problems: Vec<Problem>) -> Error {
-    problems.sort_by_key(|problem| (problem.line, problem.column));
-    let errors = || problems.iter().filter(|problem| problem.severity == Severity::Error);
-    let message = match errors().next() {
-        Some(first) => format!("cases {name:?} line {} column {}: {}", first.line, first.column, first.message),
-        None => format!("cases {name:?} do not load"),
-    };
-    let message = match errors().count() {
-        0 | 1 => message,
-        count => format!("{message}; and {} more", count - 1),
-    };
-    Error::Policy { message, problems }
 }

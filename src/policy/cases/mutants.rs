@@ -18,7 +18,8 @@ use crate::policy::verdict::PolicyVerdict;
 
 /// Judges every mutant of a run's rules.
 pub(super) fn judge(run: &Run<'_>, declared: &[Equivalent]) -> MutantReport {
-    let mut judge = Judge { run, declared, needed: vec![false; declared.len()], report: MutantReport::default() };
+    let (needed, report) = (vec![false; declared.len()], MutantReport::default());
+    let mut judge = Judge { run, declared, needed, probed: 0, report };
     for (number, rule) in run.tally.written.rules.iter().enumerate() {
         for mutation in mutations(rule) {
             judge.add(number, rule, &mutation);
@@ -32,6 +33,8 @@ struct Judge<'a> {
     declared: &'a [Equivalent],
     /// Which declarations a surviving change needs.
     needed: Vec<bool>,
+    /// For how many changes a request was looked for.
+    probed: usize,
     report: MutantReport,
 }
 
@@ -55,11 +58,19 @@ impl Judge<'_> {
             // A verdict changes, whatever is declared.
             Fate::Seen(advice) => advice,
             Fate::Caught | Fate::Missed => {
-                if let Some(reason) = self.declaration(rule, mutation) {
-                    self.report.equivalent.push(survivor(reason));
-                    return;
+                let witness = self.witness(rule, &changed);
+                match (self.declaration(rule, mutation), witness) {
+                    (Some(reason), None | Some(None)) => {
+                        self.report.equivalent.push(survivor(reason));
+                        return;
+                    }
+                    (Some(_), Some(Some(telling))) => {
+                        self.report.refuted += 1;
+                        format!("it is declared to change nothing, and does: drop the declaration and {telling}")
+                    }
+                    (None, Some(Some(telling))) => telling,
+                    (None, witness) => probe::advice(mutation, witness.is_some()),
                 }
-                self.advice(rule, mutation, &changed)
             }
         };
         self.report.survivors.push(survivor(advice));
@@ -73,10 +84,11 @@ impl Judge<'_> {
         Some(self.declared.get(place)?.reason.clone())
     }
 
-    fn advice(&self, rule: &WrittenRule, mutation: &Mutation, changed: &PolicySet) -> String {
-        let is_tried = self.report.survivors.len() < MAX_PROBED;
-        let witness = if is_tried { probe::witness(self.run, rule, changed) } else { None };
-        witness.unwrap_or_else(|| probe::advice(mutation, is_tried))
+    /// A request that tells a change from the rule, if one was found; none where none was looked for.
+    #[expect(clippy::option_option, reason = "that nothing was found says something, that nothing was tried does not")]
+    fn witness(&mut self, rule: &WrittenRule, changed: &PolicySet) -> Option<Option<String>> {
+        self.probed += 1;
+        (self.probed <= MAX_PROBED).then(|| probe::witness(self.run, rule, changed))
     }
 
     fn finish(self) -> MutantReport {
@@ -125,12 +137,12 @@ enum Fate {
 fn fate(run: &Run<'_>, changed: &PolicySet) -> Fate {
     let mut fate = Fate::Missed;
     for held in &run.cases {
-        let (Some(request), Some(before)) = (&held.request, &held.verdict) else { continue };
-        let Ok(after) = request.evaluate(changed) else {
-            if held.result.passed {
-                return Fate::Caught;
-            }
-            continue;
+        let Some(request) = &held.request else { continue };
+        let (before, after) = match (&held.verdict, request.evaluate(changed)) {
+            (Some(before), Ok(after)) => (before, after),
+            // A verdict where the case expects an error, or the other way round.
+            (Some(_), Err(_)) | (None, Ok(_)) if held.result.passed => return Fate::Caught,
+            _ => continue,
         };
         if held.result.passed && !held.case.expect.differences(&after).is_empty() {
             return Fate::Caught;

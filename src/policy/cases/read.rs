@@ -41,7 +41,7 @@ pub(super) enum Asked {
 /// What a case must come to; what it leaves out may be anything.
 #[derive(Debug, Clone)]
 pub(super) struct Expect {
-    pub(super) decision: Decision,
+    pub(super) outcome: Outcome,
     pub(super) granted: Option<Vec<Capability>>,
     pub(super) denied: Option<Vec<Capability>>,
     pub(super) constraints: Map<String, Json>,
@@ -50,6 +50,17 @@ pub(super) struct Expect {
     pub(super) reviewer: Option<String>,
     pub(super) rules: Vec<String>,
 }
+
+/// What a case comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Decision(Decision),
+    /// A condition fails and the decision hangs on it.
+    PolicyError,
+}
+
+/// The error that a case can expect, as documents and reports write it.
+pub(super) const POLICY_ERROR: &str = "POLICY_ERROR";
 
 /// A change to a rule that is declared to change nothing.
 #[derive(Debug, Clone)]
@@ -61,7 +72,7 @@ pub(super) struct Equivalent {
 
 /// Reads a document.
 pub(super) fn read(root: Node, report: &mut Report<'_>) -> Option<PolicyCases> {
-    let mut fields = Fields::of(root, "", DOCUMENT_FIELDS, report)?;
+    let mut fields = Fields::of_document(root, DOCUMENT_FIELDS, report)?;
     let name = fields.line("name", MAX_NAME_CHARS, report).unwrap_or_default();
     fields.line("description", MAX_TEXT_CHARS, report);
     let defaults = fields.take("defaults").and_then(|node| Partial::read(node, "defaults.", DEFAULT_FIELDS, report));
@@ -276,12 +287,8 @@ impl PartialAgent {
 
 impl Expect {
     fn read(node: Node, report: &mut Report<'_>) -> Option<Self> {
-        let at = node.at;
         let mut fields = Fields::of(node, "expect.", EXPECT_FIELDS, report)?;
-        if fields.place("decision").is_none() {
-            report.error(at, "expect.decision", "the field \"decision\" is missing");
-        }
-        let decision = fields.word("decision", Decision::ALL, report);
+        let outcome = Outcome::read(&mut fields, report);
         let mut list = |name: &'static str, field: &str, report: &mut Report<'_>| {
             fields.take(name).map(|node| all_parsed::<Capability>(node, field, report))
         };
@@ -296,7 +303,7 @@ impl Expect {
         let unconstrained = names("unconstrained", "expect.unconstrained", report);
         let rules = names("rules", "expect.rules", report);
         Some(Self {
-            decision: decision?,
+            outcome: outcome?,
             granted,
             denied,
             constraints: constraints.unwrap_or_default(),
@@ -304,6 +311,36 @@ impl Expect {
             reviewer,
             rules,
         })
+    }
+}
+
+impl Outcome {
+    fn read(fields: &mut Fields, report: &mut Report<'_>) -> Option<Self> {
+        let at = fields.at;
+        let decision_at = fields.place("decision");
+        let decision = fields.word("decision", Decision::ALL, report);
+        let Some(node) = fields.take("error") else {
+            if decision_at.is_none() {
+                report.error(at, "expect.decision", "the field \"decision\" is missing");
+            }
+            return decision.map(Self::Decision);
+        };
+        let error_at = node.at;
+        if report.text(node, "expect.error")? != POLICY_ERROR {
+            report.error(
+                error_at,
+                "expect.error",
+                format!("expected {POLICY_ERROR:?}, the one error that rules cause"),
+            );
+            return None;
+        }
+        let beside = EXPECT_FIELDS.iter().find(|name| fields.place(name).is_some());
+        if let Some(beside) = beside.copied().or(decision_at.map(|_| "decision")) {
+            let message = format!("where an error is expected there is no {beside}: nothing is decided");
+            report.error(error_at, "expect.error", message);
+            return None;
+        }
+        Some(Self::PolicyError)
     }
 }
 
@@ -363,7 +400,8 @@ const DEFAULT_FIELDS: &[&str] = &["intent", "agent", "now"];
 const CASE_FIELDS: &[&str] = &["name", "intent", "input", "context", "agent", "now", "used", "expect"];
 const INTENT_FIELDS: &[&str] = &["action", "capabilities", "risk", "context"];
 const AGENT_FIELDS: &[&str] = &["id", "tier", "score", "labels", "groups", "attributes"];
-const EXPECT_FIELDS: &[&str] = &["decision", "granted", "denied", "constraints", "unconstrained", "reviewer", "rules"];
+const EXPECT_FIELDS: &[&str] =
+    &["decision", "error", "granted", "denied", "constraints", "unconstrained", "reviewer", "rules"];
 const EQUIVALENT_FIELDS: &[&str] = &["rule", "mutation", "reason"];
 const MAX_NAME_CHARS: usize = 128;
 const MAX_TEXT_CHARS: usize = 1_000;

@@ -36,6 +36,9 @@ pub struct CaseResult {
     pub line: usize,
     /// Whether it came to what was expected.
     pub passed: bool,
+    /// What of the case is not as it would be with a governor, though it may hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
     /// What was otherwise than expected.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<CaseDifference>,
@@ -118,6 +121,8 @@ pub struct MutantReport {
     pub left_out: usize,
     /// Declarations of the document that name no change which every verdict survives.
     pub idle_declarations: Vec<String>,
+    /// How many changes are declared to change nothing and do: they are among the survivors.
+    pub refuted: usize,
 }
 
 /// A change to a rule that no case notices.
@@ -171,6 +176,11 @@ impl fmt::Display for CaseReport {
         for case in self.failed() {
             writeln!(f, "{case}")?;
         }
+        for case in &self.cases {
+            if let Some(warning) = &case.warning {
+                writeln!(f, "warning (line {}): {:?}: {warning}", case.line, case.name)?;
+            }
+        }
         let failed = self.failed().count();
         writeln!(
             f,
@@ -202,7 +212,12 @@ impl fmt::Display for CaseResult {
 
 impl fmt::Display for CaseDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: expected {}, found {}", self.what, Plain(&self.expected), Plain(&self.found))
+        let (expected, found) = (Plain(&self.expected).to_string(), Plain(&self.found).to_string());
+        if expected != found {
+            return write!(f, "{}: expected {expected}, found {found}", self.what);
+        }
+        // 50 and "50" read alike without their quotes.
+        write!(f, "{}: expected {}, found {}", self.what, Typed(&self.expected), Typed(&self.found))
     }
 }
 
@@ -245,6 +260,23 @@ impl fmt::Display for MutantReport {
             write!(f, "\n  {idle}")?;
         }
         Ok(())
+    }
+}
+
+/// A value as JSON, and what kind of value it is.
+struct Typed<'a>(&'a Value);
+
+impl fmt::Display for Typed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.0 {
+            Value::Null => "null",
+            Value::Bool(_) => "a boolean",
+            Value::Number(_) => "a number",
+            Value::String(_) => "a string",
+            Value::Array(_) => "a list",
+            Value::Object(_) => "a table",
+        };
+        write!(f, "{} ({kind})", self.0)
     }
 }
 

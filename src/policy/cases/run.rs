@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::coverage::Tally;
-use super::read::{Asked, Case, Expect};
+use super::read::{Asked, Case, Expect, Outcome, POLICY_ERROR};
 use super::report::{CaseDifference, CaseReport, CaseResult, MutantReport};
 use super::written::Written;
 use super::{CaseReader, PolicyCases};
 use crate::model::{AgentTraits, Capability, Intent, RiskLevel, Timestamp, TrustSnapshot};
 use crate::policy::limit::{Charge, Meter, Used};
+use crate::policy::nearest::did_you_mean;
 use crate::policy::request::PolicyRequest;
 use crate::policy::set::PolicySet;
 use crate::policy::verdict::PolicyVerdict;
@@ -67,6 +68,7 @@ impl<'a> Held<'a> {
             name: case.name.clone(),
             line: case.line,
             passed: false,
+            warning: None,
             differences: Vec::new(),
             decision: None,
             reasoning: String::new(),
@@ -79,21 +81,35 @@ impl<'a> Held<'a> {
                 return Self { case, request: None, verdict: None, result };
             }
         };
+        let least = reader.risk(&request.intent);
+        if request.risk < least {
+            let risk = request.risk;
+            result.warning =
+                Some(format!("the case says risk {risk}, and a governor puts the request at {least} at least"));
+        }
         let verdict = request.evaluate(policies);
         let traces = policies.explain(&request.policy_request(), &mut request.meter());
         tally.add(&request, &traces, verdict.as_ref());
-        let decided = traces.into_iter().filter(|trace| trace.decided);
-        result.rules = decided.map(|trace| trace.rule).collect();
+        if verdict.is_ok() {
+            let decided = traces.into_iter().filter(|trace| trace.decided);
+            result.rules = decided.map(|trace| trace.rule).collect();
+        }
         let verdict = match verdict {
             Ok(verdict) => {
                 result.differences = case.expect.differences(&verdict);
-                result.differences.extend(case.expect.missing_rules(&result.rules));
+                result.differences.extend(case.expect.missing_rules(&result.rules, &tally.written));
                 result.decision = Some(verdict.decision);
                 result.reasoning.clone_from(&verdict.reasoning);
                 Some(verdict)
             }
             Err(message) => {
-                result.differences.push(difference("decision", json!(case.expect.decision), json!(message)));
+                match case.expect.outcome {
+                    Outcome::Decision(decision) => {
+                        let found = json!(format!("{POLICY_ERROR}: {message}"));
+                        result.differences.push(difference("decision", json!(decision), found));
+                    }
+                    Outcome::PolicyError => result.reasoning = message,
+                }
                 None
             }
         };
@@ -107,7 +123,11 @@ impl<'a> Held<'a> {
 fn idle_uses<'a>(case: &'a Case, written: &'a Written) -> impl Iterator<Item = CaseDifference> + 'a {
     let has_limit = |id: &str| written.rules.iter().any(|rule| rule.id == id && rule.has_limit());
     let idle = case.used.keys().filter(move |id| !has_limit(id));
-    idle.map(|id| difference(&format!("used.{id}"), json!("a rule with a limit"), Value::Null))
+    let limited = || written.rules.iter().filter(|rule| rule.has_limit()).map(|rule| rule.id.as_str());
+    idle.map(move |id| {
+        let meant = did_you_mean(id, limited());
+        difference(&format!("used.{id}"), json!(format!("a rule with a limit{meant}")), Value::Null)
+    })
 }
 
 impl CaseRequest {
@@ -154,8 +174,14 @@ impl Expect {
     /// What of a verdict is otherwise than expected, rules aside.
     pub(super) fn differences(&self, verdict: &PolicyVerdict) -> Vec<CaseDifference> {
         let mut differences = Vec::new();
-        if self.decision != verdict.decision {
-            differences.push(difference("decision", json!(self.decision), json!(verdict.decision)));
+        match self.outcome {
+            Outcome::Decision(expected) if expected != verdict.decision => {
+                differences.push(difference("decision", json!(expected), json!(verdict.decision)));
+            }
+            Outcome::Decision(_) => {}
+            Outcome::PolicyError => {
+                differences.push(difference("error", json!(POLICY_ERROR), json!(verdict.decision)));
+            }
         }
         for (what, expected, found) in
             [("granted", &self.granted, &verdict.granted), ("denied", &self.denied, &verdict.denied)]
@@ -185,9 +211,17 @@ impl Expect {
         differences
     }
 
-    fn missing_rules(&self, decided: &[String]) -> Option<CaseDifference> {
+    fn missing_rules(&self, decided: &[String], written: &Written) -> Option<CaseDifference> {
+        let all = || written.rules.iter().map(|rule| rule.id.as_str());
+        let told = |rule: &String| {
+            if all().any(|id| id == rule) {
+                return rule.clone();
+            }
+            format!("{rule} (there is no such rule{})", did_you_mean(rule, all()))
+        };
         let is_missing = self.rules.iter().any(|rule| !decided.contains(rule));
-        is_missing.then(|| difference("rules", json!(self.rules), json!(decided)))
+        let expected = || self.rules.iter().map(told).collect::<Vec<_>>();
+        is_missing.then(|| difference("rules", json!(expected()), json!(decided)))
     }
 }
 

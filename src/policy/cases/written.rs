@@ -31,6 +31,8 @@ pub(super) struct WrittenRule {
     pub(super) id: String,
     pub(super) effect: String,
     pub(super) fields: Map<String, Value>,
+    /// Requests that it must match and must not match, as its own examples write them.
+    pub(super) examples: Vec<Map<String, Value>>,
     document: usize,
     index: usize,
 }
@@ -62,10 +64,10 @@ impl Written {
             for (index, rule) in fields.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().enumerate() {
                 let Value::Object(rule) = rule else { continue };
                 // A changed rule must not be refused for what its examples say.
-                rule.remove("examples");
+                let examples = rule.remove("examples").map(listed).unwrap_or_default();
                 let text = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
                 let (id, effect) = (text("id"), text("effect"));
-                rules.push(WrittenRule { id, effect, fields: rule.clone(), document, index });
+                rules.push(WrittenRule { id, effect, fields: rule.clone(), examples, document, index });
             }
             documents.push(Document { name: source.name.clone(), fields, list });
         }
@@ -161,6 +163,13 @@ impl WrittenRule {
     pub(super) fn clause(&self, name: &str) -> Option<&Value> {
         self.fields.get("match")?.get(name)
     }
+}
+
+/// Every example of a rule, those that it must match first.
+fn listed(mut examples: Value) -> Vec<Map<String, Value>> {
+    let lists = ["match", "not_match"].into_iter().filter_map(|name| Some(examples.get_mut(name)?.take()));
+    let items = lists.flat_map(|list| if let Value::Array(items) = list { items } else { Vec::new() });
+    items.filter_map(|item| if let Value::Object(fields) = item { Some(fields) } else { None }).collect()
 }
 
 fn json_source(name: &str, fields: Map<String, Value>) -> Source {

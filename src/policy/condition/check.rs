@@ -81,6 +81,9 @@ impl<'b> Builder<'b> {
         if name == names::HAS || names::find(names::FUNCTIONS, name).is_some() {
             return ConditionError::new(at, format!("{name:?} is a function: {name}(...)"));
         }
+        if let Some(sign) = names::sign_for(name) {
+            return ConditionError::new(at, format!("unknown name {name:?}; did you mean {sign}?"));
+        }
         let known = names::names(names::ROOTS)
             .chain(self.bindings.iter().map(|bound| &*bound.name))
             .chain(self.variables.iter().map(|(name, _)| &**name));

@@ -202,7 +202,7 @@ fn call(at: usize, name: &str, function: Function, argument: Typed) -> Result<Ty
     if literal && reads && !matches!(typed.node.kind, Kind::Constant(_)) {
         let wanted = match function {
             Function::ToTimestamp => "a timestamp such as \"2026-01-31T09:30:00Z\"",
-            _ => "a duration such as \"1h30m\", in whole milliseconds",
+            _ => "a duration such as \"1h30m\" (h, m, s, ms, us, ns; a day is 24h), in whole milliseconds",
         };
         return Err(ConditionError::new(at, format!("{name} expects {wanted}")));
     }

@@ -98,9 +98,9 @@ pub(super) fn call<'a>(function: Function, value: Value<'a>, work: &Work) -> Res
             parse_timestamp(&text).map(Value::Timestamp).ok_or(Problem::Unreadable("timestamp"))
         }
         (Function::ToDuration, Value::Duration(millis)) => Ok(Value::Duration(millis)),
-        (Function::ToDuration, Value::Text(text)) => {
-            parse_duration(&text).map(Value::Duration).ok_or(Problem::Unreadable("duration in whole milliseconds"))
-        }
+        (Function::ToDuration, Value::Text(text)) => parse_duration(&text).map(Value::Duration).ok_or(
+            Problem::Unreadable("duration in whole milliseconds: its units are h, m, s, ms, us and ns, a day is 24h"),
+        ),
         (Function::ToTimestamp | Function::ToDuration, other) => Err(other.expected("string")),
         (Function::Part(part), Value::Timestamp(millis)) => Ok(Value::Int(timestamp_part(millis, part))),
         (Function::Part(part), Value::Duration(millis)) => {

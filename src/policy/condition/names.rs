@@ -108,3 +108,9 @@ pub(super) fn find<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
 pub(super) fn names<'t, T>(table: &'t [(&'t str, T)]) -> impl Iterator<Item = &'t str> {
     table.iter().map(|(name, _)| *name)
 }
+
+/// The sign for an operator that other languages write as a word.
+pub(super) fn sign_for(word: &str) -> Option<&'static str> {
+    let signs = [("and", "&&"), ("or", "||"), ("not", "!")];
+    signs.into_iter().find_map(|(known, sign)| word.eq_ignore_ascii_case(known).then_some(sign))
+}

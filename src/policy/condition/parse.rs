@@ -302,7 +302,12 @@ impl<'t, 's> Parser<'t, 's, '_> {
             TokenKind::Mark(mark) => format!("{mark:?}"),
             TokenKind::End => "the end".to_owned(),
         };
-        ConditionError::new(self.at(), format!("expected {expected}, found {found}"))
+        let meant = match self.peek() {
+            TokenKind::Name(name) => names::sign_for(name),
+            _ => None,
+        };
+        let meant = meant.map(|sign| format!("; did you mean {sign}?")).unwrap_or_default();
+        ConditionError::new(self.at(), format!("expected {expected}, found {found}{meant}"))
     }
 
     fn peek(&self) -> &'t TokenKind<'s> {

@@ -56,7 +56,7 @@ fn a_failed_condition_that_decides_is_an_error_and_one_that_does_not_is_told() {
     let asked = intent("read", &["email:read"]);
     let error = hangs.evaluate(&request(&asked, Tier::T3, RiskLevel::Low)).unwrap_err();
     assert_eq!((error.code(), error.http_status()), ("POLICY_ERROR", 422));
-    assert!(error.to_string().contains("rule \"d\", when: "), "{error}");
+    assert!(error.to_string().contains("rule \"d\" at line 6, when: "), "{error}");
 
     // Without a grant it is denied either way; another deny decides by itself too.
     let alone = decide(&toml(&[deny]), &asked);

@@ -273,6 +273,37 @@ fn an_allow_that_nothing_is_left_to_says_so() {
 }
 
 #[test]
+fn a_later_allow_that_limits_or_constrains_is_not_called_idle() {
+    let base = "name = \"base\"\n[[rule]]\nid = \"mail\"\neffect = \"allow\"\nmatch.capabilities = [\"email:*\"]";
+    let set = |text: &str| PolicySet::from_toml(text).unwrap();
+    let layered = |more: &str| {
+        let team = format!(
+            "name = \"team\"\n[[rule]]\nid = \"few\"\neffect = \"allow\"\nmatch.capabilities = [\"email:send\"]\n{more}"
+        );
+        PolicySet::layered(&[set(base), set(&team)]).unwrap()
+    };
+    let is_warned =
+        |more: &str| layered(more).warnings().iter().any(|one| one.message.contains("grants nothing by itself"));
+    assert!(is_warned(""));
+    for (more, told) in [
+        ("limit = { count = 1, per = \"1h\" }", "; its limit counts"),
+        ("constraints = { maxRecords = 1 }", "; its constraints count"),
+    ] {
+        assert!(!is_warned(more), "{more}");
+        let asked = intent("do_it", &["email:send"]);
+        let traces = layered(more).traces(&request(&asked, Tier::T3, RiskLevel::Low));
+        assert!(traces[1].why.ends_with(told), "{}", traces[1].why);
+    }
+    // And it does: used up, it refuses what the base allows.
+    let cases = "[[case]]\nname = \"u\"\nintent = { action = \"send_mail\", capabilities = [\"email:send\"] }\nused = { few = 1 }\nexpect = { decision = \"DENY\", rules = [\"few\"] }";
+    let reader = |_: &_, _: &str, _: &_| unreachable!("no text is read");
+    let report = crate::policy::PolicyCases::from_toml(cases)
+        .unwrap()
+        .run(&layered("limit = { count = 1, per = \"1h\" }"), &reader);
+    assert!(report.passed(), "{report}");
+}
+
+#[test]
 fn a_rule_is_named_with_its_document_where_there_are_several() {
     let rule = |id: &str, effect: &str| format!("name = \"{id}\"\n[[rule]]\nid = \"{id}\"\neffect = \"{effect}\"");
     let named = |id, effect, name| PolicySet::parse(&rule(id, effect), PolicyFormat::Toml, name).unwrap();
@@ -308,6 +339,10 @@ fn a_request_that_cannot_be_counted_is_not_called_past_its_limit() {
         assert!(trace.decided && trace.why.contains(why), "{amount}: {}", trace.why);
         assert!(trace.why.ends_with(": denies payment:transfer"), "{}", trace.why);
     }
+    // Where there is nobody to count, the reasoning says so too.
+    let by_group = toml(&[&rule.replace("per =", "by = \"group\", per =")]);
+    let told = decide(&by_group, &intent("do_it", &["payment:transfer"]).with_context("amount", json!(5))).reasoning;
+    assert!(told.contains("The limit of rule \"pay\" (10 of amount per 1h for each group) cannot be counted: the agent is in no group that is counted."), "{told}");
     let none = decide(&toml(&[rule]), &intent("do_it", &["payment:transfer"]));
     assert!(
         none.reasoning.contains("The limit of rule \"pay\" (10 of amount per 1h for each agent) cannot be counted: the request names no amount"),

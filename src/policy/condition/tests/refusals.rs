@@ -74,7 +74,11 @@ const REFUSED: &[(&str, usize, &str)] = &[
     ("agent.id.matches('(')", 17, "the pattern is no regular expression of linear time"),
     ("agent.id.matches('((a{100}){100}){10}')", 17, "the pattern needs more than 65536 bytes"),
     ("now > timestamp('2026-01-31')", 6, r#"timestamp expects a timestamp such as "2026-01-31T09:30:00Z""#),
-    ("now - duration('1 day') > now", 6, r#"duration expects a duration such as "1h30m", in whole milliseconds"#),
+    (
+        "now - duration('1 day') > now",
+        6,
+        r#"duration expects a duration such as "1h30m" (h, m, s, ms, us, ns; a day is 24h), in whole milliseconds"#,
+    ),
     ("9223372036854775808 > 1", 0, "the integer does not fit 64 bits"),
     ("-9223372036854775809 > 1", 0, "the integer does not fit 64 bits"),
     ("1u == 1", 0, r#"unsigned integers are not supported; leave the "u" off"#),
