@@ -260,7 +260,12 @@ mod policies {
         let error = PolicySet::from_file(&file).unwrap_err();
         assert_eq!((error.code(), error.http_status()), ("POLICY_ERROR", 422));
         let message = error.to_string();
-        for part in ["finance.toml:6:7: ", "refunds", "match.capabilites", "did you mean \"capabilities\"?"] {
+        for part in [
+            "policy \"finance.toml\" line 6 column 7: ",
+            "refunds",
+            "match.capabilites",
+            "did you mean \"capabilities\"?",
+        ] {
             assert!(message.contains(part), "{message:?} does not say {part}");
         }
         let problem = &error.details().unwrap()["problems"][0];

@@ -324,7 +324,7 @@ fn a_malformed_document_is_refused_with_its_place() {
         assert!(told.iter().any(|one| one.starts_with(expected)), "{expected} is not in {told:#?}");
         // The first is told, but of a mistyped field what is missing is only what follows.
         let first = problems.iter().find(|one| one.message.starts_with("unknown field")).unwrap_or(&problems[0]);
-        let start = format!("c.toml:{}:{}: {}", first.line, first.column, first.message);
+        let start = format!("cases \"c.toml\" line {} column {}: {}", first.line, first.column, first.message);
         assert!(message.starts_with(&start), "{message}");
     }
     let twice = format!("{SENDS}{SENDS}");

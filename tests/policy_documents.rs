@@ -40,7 +40,7 @@ fn the_recommended_set_can_be_read_back_from_its_source() {
 fn a_problem_is_told_with_the_file_the_line_and_what_was_meant() {
     let text = "name = \"finance\"\n\n[[rule]]\nid = \"pay\"\neffect = \"allow\"\n[rule.match]\ncapabilities = [\n    \"payment:read\",\n    \"payment:trasnfer\",\n]\n";
     let error = PolicySet::parse(text, PolicyFormat::Toml, "finance.toml").unwrap_err();
-    let start = "finance.toml:9:5: unknown capability \"payment:trasnfer\"; did you mean \"payment:transfer\"?";
+    let start = "policy \"finance.toml\" line 9 column 5: unknown capability \"payment:trasnfer\"; did you mean \"payment:transfer\"?";
     assert!(error.to_string().starts_with(start), "{error}");
     assert_eq!((error.code(), error.http_status()), ("POLICY_ERROR", 422));
 }

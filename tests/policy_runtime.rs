@@ -232,3 +232,25 @@ fn a_preview_of_an_overridden_tool_is_what_enforcement_says() {
         assert_eq!(result(&governor, method, &asked)["decision"], enforced["decision"], "{method}");
     }
 }
+
+#[test]
+fn no_rule_decides_where_a_condition_failed() {
+    let policies = PolicySet::from_toml(
+        r#"
+        name = "failing"
+        [[rule]]
+        id = "allows"
+        effect = "allow"
+        constraints = { maxRecords = 1 }
+        [[rule]]
+        id = "denies"
+        effect = "deny"
+        when = "context.amount > 10"
+        "#,
+    )
+    .unwrap();
+    let governor = Governor::builder().policies(policies).auto_register().open_in_memory().unwrap();
+    let explanation = governor.explain(&reading("a")).unwrap();
+    assert_eq!(explanation.preview.error.as_ref().unwrap().code, "POLICY_ERROR");
+    assert!(explanation.rules.iter().all(|rule| !rule.decided && rule.constraints.is_empty()), "{explanation:?}");
+}

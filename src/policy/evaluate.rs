@@ -420,11 +420,10 @@ impl Engine {
 
     /// Whether a rule was among those that decided.
     pub(super) fn decided(&self, findings: &Findings, rule: usize) -> bool {
-        let is_escalation = findings.decision() == Decision::Escalate;
-        // Nothing is granted until a person has decided: then only what asks for one counts.
         findings
-            .groups_of(|standing| !is_escalation || standing == Standing::NeedsPerson)
-            .filter_map(|group| self.groups.get(group as usize))
+            .groups
+            .iter()
+            .filter_map(|group| self.groups.get(*group as usize))
             .any(|group| u32::try_from(rule).is_ok_and(|rule| group.members.binary_search(&rule).is_ok()))
     }
 }

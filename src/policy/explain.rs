@@ -31,11 +31,13 @@ pub struct RuleTrace {
     pub severity: Option<RiskLevel>,
     /// Whether every clause held.
     pub matched: bool,
-    /// Whether the verdict rests on it: it matched, and nothing outranked it.
+    /// Whether the verdict rests on it: it matched, and nothing outranked it. Of an escalation also what grants once
+    /// a person has agreed.
     pub decided: bool,
     /// The required capabilities that it speaks about; none when it did not match.
     pub capabilities: Vec<Capability>,
-    /// The constraints that it adds to what is granted; none unless it decided and grants.
+    /// The constraints that it adds to what is granted, now or once a person has agreed; none unless it decided and
+    /// grants.
     #[serde(skip_serializing_if = "Constraints::is_empty")]
     pub constraints: Constraints,
     /// The first clause that did not hold, by its name in the document.

@@ -46,7 +46,6 @@ pub(super) fn refusal(kind: &str, name: &str, mut problems: Vec<Problem>) -> Err
     let errors = || problems.iter().filter(|problem| problem.severity == Severity::Error);
     let mistyped = errors().find(|problem| problem.message.starts_with("unknown field"));
     let mut message = match mistyped.or_else(|| errors().next()) {
-        Some(Problem { line, column, message, .. }) if is_file(name) => format!("{name}:{line}:{column}: {message}"),
         Some(first) => format!("{kind} {name:?} line {} column {}: {}", first.line, first.column, first.message),
         None => format!("{kind} {name:?} does not load"),
     };

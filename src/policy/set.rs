@@ -169,7 +169,7 @@ impl PolicySet {
             return Err(refusal("policy", &names.join(" + "), doubles));
         }
         if let Some(problem) = check::unbounded_across_layers(&rules) {
-            return Err(refusal(&names.join(" + "), vec![problem]));
+            return Err(refusal("policy", &names.join(" + "), vec![problem]));
         }
         if sources.is_empty() {
             return Err(Error::Policy { message: "no policy set was given".to_owned(), problems: Vec::new() });

@@ -209,7 +209,7 @@ fn a_set_that_does_not_load_says_where_and_carries_every_problem() {
     let error = PolicySet::parse(text, PolicyFormat::Toml, "finance.toml").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "finance.toml:5:10: unknown effect \"alow\"; did you mean \"allow\"? (rule \"a\", effect); and 1 more"
+        "policy \"finance.toml\" line 5 column 10: unknown effect \"alow\"; did you mean \"allow\"? (rule \"a\", effect); and 1 more"
     );
     let Error::Policy { problems, .. } = error else { panic!("another error") };
     let places: Vec<(usize, usize)> = problems.iter().map(|problem| (problem.line, problem.column)).collect();
