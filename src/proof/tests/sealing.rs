@@ -12,6 +12,11 @@ fn open_sealing(files: impl Files + 'static) -> Result<(ProofLog, Startup), Open
     ProofLog::open_files(Arc::new(files), None, None, &small(), Timestamp::from_millis(0), STORE)
 }
 
+fn open_sealing_in(folder: &Path) -> (ProofLog, Startup) {
+    let files = Arc::new(crate::store::RealFiles::new(folder));
+    ProofLog::open_files(files, None, Some(folder.join("view")), &small(), Timestamp::from_millis(0), STORE).unwrap()
+}
+
 fn fill(log: &ProofLog, count: i64) -> Vec<ProofId> {
     (0..count)
         .map(|at| {
@@ -168,11 +173,7 @@ fn a_running_log_notices_any_changed_byte_of_any_segment_when_it_verifies() {
 #[test]
 fn a_log_in_a_folder_opens_by_its_parts_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
-    let open = || {
-        let view = Some(folder.path().join("view"));
-        let files = Arc::new(crate::store::RealFiles::new(folder.path()));
-        ProofLog::open_files(files, None, view, &small(), Timestamp::from_millis(0), STORE).unwrap()
-    };
+    let open = || open_sealing_in(folder.path());
     let (log, _) = open();
     let mut ids = fill(&log, 60);
     let state = StateDraft { key: "agent/a".to_owned(), value: "1".to_owned() };
@@ -199,11 +200,7 @@ fn a_log_in_a_folder_opens_by_its_parts_as_it_was() {
 #[test]
 fn what_is_given_back_in_a_later_segment_is_not_used() {
     let folder = tempfile::tempdir().unwrap();
-    let open = || {
-        let view = Some(folder.path().join("view"));
-        let files = Arc::new(crate::store::RealFiles::new(folder.path()));
-        ProofLog::open_files(files, None, view, &small(), Timestamp::from_millis(0), STORE).unwrap()
-    };
+    let open = || open_sealing_in(folder.path());
     let (log, _) = open();
     let charged = |log: &ProofLog| {
         let mut draft = draft("a", Decision::Allow, RiskLevel::Low, 700);
