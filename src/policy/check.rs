@@ -23,8 +23,9 @@ pub(super) fn check(document: &Document, report: &mut Report<'_>) {
     warn_of_idle_rules(&document.rules, report);
 }
 
-/// Warnings of all rules together, whichever document they stand in.
-pub(super) fn warnings_of_all(rules: &[&Rule]) -> Vec<Problem> {
+/// Warnings of all rules together, whichever document they stand in; `delegates` is what each document leaves to the
+/// later ones.
+pub(super) fn warnings_of_all(rules: &[&Rule], delegates: &[Vec<CapabilityPattern>]) -> Vec<Problem> {
     let warning = |message: String| Problem::new(1, 1, Severity::Warning, message);
     if rules.is_empty() {
         return vec![warning("the policy has no rules: it denies everything".to_owned())];
@@ -32,6 +33,9 @@ pub(super) fn warnings_of_all(rules: &[&Rule]) -> Vec<Problem> {
     if !rules.iter().any(|rule| grants(rule)) {
         return vec![warning("the policy has no allow or degrade rule: it grants nothing".to_owned())];
     }
+    // What is not left to a document it only narrows.
+    let opening: Vec<&Rule> = rules.iter().copied().filter(|rule| !grants(rule) || is_left(rule, delegates)).collect();
+    let rules = &opening[..];
     if !is_something_open(rules) {
         return vec![warning(
             "the policy can grant nothing: no rule that grants can match, or denies cover all".to_owned(),

@@ -180,7 +180,7 @@ impl PolicySet {
             warnings.extend(check::covered_across(&rules, &called));
         }
         // What is said of all rules comes first.
-        warnings.splice(0..0, check::warnings_of_all(&rules.iter().collect::<Vec<_>>()));
+        warnings.splice(0..0, check::warnings_of_all(&rules.iter().collect::<Vec<_>>(), &delegates));
         let grants_something = check::grants_something(&rules, &delegates);
         let names_environments = rules.iter().any(|rule| !rule.matches.environment.is_empty());
         let digest = canonical::digest(&vocabularies, &delegates, &rules);
@@ -208,7 +208,7 @@ impl PolicySet {
         // Warnings on half a document would mislead.
         if let Some(document) = document.filter(|_| !has_errors(&problems)) {
             let rules: Vec<_> = document.rules.iter().map(|located| &located.rule).collect();
-            problems.extend(check::warnings_of_all(&rules));
+            problems.extend(check::warnings_of_all(&rules, &[]));
             problems.sort_by_key(|problem| (problem.line, problem.column));
         }
         problems

@@ -174,6 +174,15 @@ mod layers {
     }
 
     #[test]
+    fn tiers_that_only_a_document_opens_to_which_nothing_is_left_are_told_as_closed() {
+        let base = set("base", "id = \"a\"\neffect = \"allow\"\nmatch.tiers = { min = \"T4\" }");
+        let team = set("team", "id = \"b\"\neffect = \"allow\"\nmatch.tiers = { max = \"T3\" }");
+        let both = PolicySet::layered(&[base, team]).unwrap();
+        let told: Vec<&str> = both.warnings().iter().map(|warning| warning.message.as_str()).collect();
+        assert!(told.iter().any(|message| message.contains("T0, T1, T2, T3")), "{told:#?}");
+    }
+
+    #[test]
     fn the_conditions_of_all_documents_are_bounded_together() {
         let clause = (0..100).map(|number| format!("a != {number}")).collect::<Vec<_>>().join(" && ");
         let document = |name: &str| {
