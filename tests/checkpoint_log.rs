@@ -144,6 +144,48 @@ fn each_new_checkpoint_is_handed_out_once() {
     assert!(proof.ends_with(&handed[1]));
 }
 
+/// Nothing is held while the note is handed out.
+#[test]
+fn who_is_handed_a_checkpoint_may_decide_and_ask_for_another() {
+    static GOVERNOR: std::sync::OnceLock<Governor> = std::sync::OnceLock::new();
+    let hook = |note: &str| {
+        let governor = GOVERNOR.get().unwrap();
+        if size_of(note) < 10 {
+            decide(governor, "a");
+            assert!(size_of(&governor.checkpoint().unwrap()) > size_of(note));
+        }
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let governor = GOVERNOR.get_or_init(|| open_with(builder().on_checkpoint(hook), dir.path()));
+    governor.checkpoint().unwrap();
+    assert_eq!(size_of(&governor.checkpoint().unwrap()), 10);
+    governor.close().unwrap();
+}
+
+#[test]
+fn checkpoints_that_are_made_while_others_decide_follow_one_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let governor = open_with(builder(), dir.path());
+    let mut notes = std::thread::scope(|scope| {
+        let deciding = (0..3).map(|_| scope.spawn(|| decide_often(&governor, 60))).collect::<Vec<_>>();
+        let asking: Vec<_> = (0..2)
+            .map(|_| scope.spawn(|| (0..20).map(|_| governor.checkpoint().unwrap()).collect::<Vec<_>>()))
+            .collect();
+        for thread in deciding {
+            thread.join().unwrap();
+        }
+        asking.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+    });
+    notes.push(governor.checkpoint().unwrap());
+    notes.sort_by_key(|note| size_of(note));
+    notes.dedup();
+    for pair in notes.windows(2) {
+        let proof = governor.prove_consistency(size_of(&pair[0]), size_of(&pair[1])).unwrap();
+        verify_consistency(&pair[0], &pair[1], &proof, &public()).unwrap();
+    }
+    assert_eq!(fs::read_to_string(dir.path().join("CHECKPOINT")).unwrap(), notes[notes.len() - 1]);
+}
+
 #[test]
 fn the_log_is_consistent_with_each_earlier_checkpoint_as_it_grows_and_after_restarts() {
     let dir = tempfile::tempdir().unwrap();

@@ -4,6 +4,7 @@ use ct_merkle::{ConsistencyProof, InclusionProof, RootHash};
 use sha2::Sha256;
 
 use super::*;
+use crate::checkpoint::{Checkpoint, CheckpointKey};
 use crate::model::Digest;
 use crate::store::RealFiles;
 
@@ -13,6 +14,13 @@ fn open_in(folder: &Path) -> ProofLog {
     let options = LogOptions { durability: Durability::Buffered, journal, ..LogOptions::default() };
     let (files, view) = (RealFiles::new(folder), folder.join("view"));
     ProofLog::open_files(Arc::new(files), None, Some(view), &options, Timestamp::from_millis(0), STORE).unwrap().0
+}
+
+/// A checkpoint of the log as it is.
+fn note(log: &ProofLog) -> String {
+    let (size, root) = log.tree_head().unwrap();
+    let key = CheckpointKey::from_seed("log", &[1; 32]).unwrap();
+    Checkpoint::new("log", size, root).unwrap().sign(&key).unwrap()
 }
 
 fn root(size: u64, root: Digest) -> RootHash<Sha256> {
@@ -85,16 +93,33 @@ fn a_head_of_another_root_is_found() {
     assert_eq!((broken.kind, broken.file.as_str()), (crate::model::BrokenKind::Tampering, "HEAD"));
 }
 
+/// A CHECKPOINT that says more than what survives would break the log at the next open.
+#[test]
+fn a_checkpoint_covers_nothing_that_a_power_cut_takes() {
+    for seed in 0..24 {
+        let disk = CrashFiles::new();
+        let (log, _) = open_small(disk.clone(), Durability::Buffered).unwrap();
+        let decide_some = |count| {
+            for at in 0..count {
+                decide(&log, at, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap();
+            }
+        };
+        decide_some(1 + seed % 7);
+        let note = note(&log);
+        log.keep_checkpoint(&note).unwrap();
+        decide_some(seed % 5);
+        let (log, _) = open_small(disk.crash(&mut Dice::new(seed.unsigned_abs())), Durability::Sync).unwrap();
+        let verification = log.verify().unwrap();
+        assert!(verification.valid, "{seed}: {:?}", verification.first_broken);
+        assert_eq!(log.kept_checkpoint().unwrap().unwrap(), note, "{seed}");
+    }
+}
+
 #[test]
 fn a_checkpoint_that_cannot_be_kept_leaves_the_one_before() {
     let disk = CrashFiles::new();
     let (log, _) = open_small(disk.clone(), Durability::Sync).unwrap();
     let id = decide(&log, 0, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap();
-    let note = |log: &ProofLog| {
-        let (size, root) = log.tree_head().unwrap();
-        let key = crate::checkpoint::CheckpointKey::from_seed("log", &[1; 32]).unwrap();
-        crate::checkpoint::Checkpoint::new("log", size, root).unwrap().sign(&key).unwrap()
-    };
     let first = note(&log);
     log.keep_checkpoint(&first).unwrap();
     decide(&log, 1, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap();
