@@ -288,7 +288,9 @@ fn a_torn_tail_below_the_checkpoint_is_no_torn_tail() {
     let end = bytes.len();
     bytes[end - 100..].fill(0);
     fs::write(journal(store.path()), bytes).unwrap();
-    breakage(store.path());
+    let (kind, message) = breakage(store.path());
+    assert_eq!(kind, BrokenKind::Damage, "{message}");
+    assert!(message.contains("0000000000.rkj"), "{message}");
     assert!(!store.path().join("recovered").exists());
 }
 
