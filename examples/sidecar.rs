@@ -4,13 +4,17 @@
 //! ```text
 //! cargo run --release --example sidecar -- [--store DIR] [--policies FILE]
 //!     [--durability sync|buffered] [--auto-register]
+//!     [--checkpoint-name NAME --checkpoint-seed FILE]
 //! ```
+//!
+//! The last two need the feature `checkpoints`; the file holds the key's 32 secret
+//! bytes in hex. The public key is said on standard error.
 
 use std::io::{self, BufReader};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use rulekeep::{Durability, Error, Governor, PolicySet, sidecar};
+use rulekeep::{Durability, Error, Governor, GovernorBuilder, PolicySet, sidecar};
 
 fn main() -> ExitCode {
     if std::env::args().skip(1).any(|argument| argument == "--help" || argument == "-h") {
@@ -49,6 +53,9 @@ fn run(options: Options) -> Result<(), String> {
     if options.auto_register {
         builder = builder.auto_register();
     }
+    if options.checkpoint_name.is_some() || options.checkpoint_seed.is_some() {
+        builder = with_checkpoints(builder, options.checkpoint_name, options.checkpoint_seed)?;
+    }
     let governor = builder.open(store).map_err(describe)?;
     for warning in governor.policies().warnings() {
         eprintln!("sidecar: policies, line {}: {}", warning.line, warning.message);
@@ -69,6 +76,29 @@ fn run(options: Options) -> Result<(), String> {
     }
 }
 
+#[cfg(feature = "checkpoints")]
+fn with_checkpoints(
+    builder: GovernorBuilder,
+    name: Option<String>,
+    seed: Option<PathBuf>,
+) -> Result<GovernorBuilder, String> {
+    let (Some(name), Some(seed)) = (name, seed) else {
+        return Err("--checkpoint-name and --checkpoint-seed go together".to_owned());
+    };
+    let text = std::fs::read_to_string(&seed).map_err(|error| format!("{}: {error}", seed.display()))?;
+    let mut bytes = [0; 32];
+    hex::decode_to_slice(text.trim(), &mut bytes)
+        .map_err(|_| format!("{}: expected 32 bytes in hex", seed.display()))?;
+    let key = rulekeep::checkpoint::CheckpointKey::from_seed(&name, &bytes).map_err(|error| error.to_string())?;
+    eprintln!("sidecar: checkpoints are signed by {}", key.verifier());
+    Ok(builder.checkpoints(key))
+}
+
+#[cfg(not(feature = "checkpoints"))]
+fn with_checkpoints(_: GovernorBuilder, _: Option<String>, _: Option<PathBuf>) -> Result<GovernorBuilder, String> {
+    Err("checkpoints need the feature: build with --features checkpoints".to_owned())
+}
+
 #[allow(clippy::needless_pass_by_value)] // it is handed to `map_err`
 fn describe(error: Error) -> String {
     format!("{}: {error}", error.code())
@@ -79,17 +109,28 @@ struct Options {
     policies: Option<PathBuf>,
     durability: Durability,
     auto_register: bool,
+    checkpoint_name: Option<String>,
+    checkpoint_seed: Option<PathBuf>,
 }
 
 impl Options {
     fn read(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut options = Self { store: None, policies: None, durability: Durability::Sync, auto_register: false };
+        let mut options = Self {
+            store: None,
+            policies: None,
+            durability: Durability::Sync,
+            auto_register: false,
+            checkpoint_name: None,
+            checkpoint_seed: None,
+        };
         while let Some(option) = arguments.next() {
             let mut value = || arguments.next().ok_or_else(|| format!("{option} needs a value"));
             match option.as_str() {
                 "--store" => options.store = Some(value()?.into()),
                 "--policies" => options.policies = Some(value()?.into()),
                 "--durability" => options.durability = durability(&value()?)?,
+                "--checkpoint-name" => options.checkpoint_name = Some(value()?),
+                "--checkpoint-seed" => options.checkpoint_seed = Some(value()?.into()),
                 "--auto-register" => options.auto_register = true,
                 other => return Err(format!("unknown option {other:?}")),
             }
@@ -106,4 +147,5 @@ fn durability(word: &str) -> Result<Durability, String> {
     }
 }
 
-const USAGE: &str = "usage: sidecar [--store DIR] [--policies FILE] [--durability sync|buffered] [--auto-register]";
+const USAGE: &str = "usage: sidecar [--store DIR] [--policies FILE] [--durability sync|buffered] [--auto-register] \
+                     [--checkpoint-name NAME --checkpoint-seed FILE]";

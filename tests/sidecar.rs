@@ -758,3 +758,14 @@ mod broken_lines {
         });
     }
 }
+
+/// In every build: where the feature is there, the key is not.
+#[test]
+fn checkpoints_are_refused_by_a_governor_that_signs_none() {
+    let governor = common::in_memory();
+    let id = common::decide(&governor, "a");
+    for (method, params) in [("checkpoint/create", json!({})), ("checkpoint/prove", json!({ "proofId": id }))] {
+        let refusal = common::refusal(&governor, method, &params);
+        assert_eq!((&refusal["code"], &refusal["httpStatus"]), (&json!("CONFLICT"), &json!(409)), "{method}");
+    }
+}

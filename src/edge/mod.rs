@@ -6,6 +6,7 @@
 //! | `params.rs` | reading a request's fields, each fault with its name |
 //! | `wire.rs` | the contract's calls: named parameters in, JSON out |
 //! | `catalogue.rs` | the calls about tools |
+//! | `checkpoint.rs` | the calls about checkpoints |
 //! | `events.rs` | the calls on events, and telling them |
 //! | `policy.rs` | the calls on policy sets |
 //! | `rpc.rs` | JSON-RPC 2.0 framing |
@@ -13,6 +14,7 @@
 //! | `signature.rs` | signing webhook payloads, and verifying them |
 
 mod catalogue;
+mod checkpoint;
 mod events;
 mod params;
 mod policy;

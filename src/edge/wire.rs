@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::params::{Faults, Params};
-use super::{catalogue, policy};
+use super::{catalogue, checkpoint, policy};
 use crate::governor::Governor;
 use crate::model::{Agent, AgentInfo, Error, Intent, Outcome, Period, ProofId, Score, Timestamp};
 use crate::proof::ProofQuery;
@@ -37,6 +37,8 @@ const CALLS: &[(&str, Call)] = &[
     ("catalogue/override", catalogue::set),
     ("catalogue/pin", catalogue::pin),
     ("catalogue/remove", catalogue::remove),
+    ("checkpoint/create", checkpoint::create),
+    ("checkpoint/prove", checkpoint::prove),
 ];
 
 /// The call of that name.

@@ -45,6 +45,8 @@ pub struct GovernorBuilder {
     auto_register: bool,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
+    #[cfg(feature = "checkpoints")]
+    pub(super) checkpoints: super::checkpoints::Checkpoints,
 }
 
 impl GovernorBuilder {
@@ -58,6 +60,8 @@ impl GovernorBuilder {
             auto_register: false,
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
+            #[cfg(feature = "checkpoints")]
+            checkpoints: super::checkpoints::Checkpoints::default(),
         }
     }
 
@@ -156,6 +160,8 @@ impl GovernorBuilder {
                 agents::restore(&ledger, value)?;
             }
         }
+        #[cfg(feature = "checkpoints")]
+        self.checkpoints.resume(&log)?;
         let (policies, is_new) = PolicyState::choose(self.policies, recorded)?;
         let governor = Governor {
             inner: Arc::new(Inner {
@@ -170,6 +176,8 @@ impl GovernorBuilder {
                 ledger,
                 trust_model: self.trust_model,
                 log,
+                #[cfg(feature = "checkpoints")]
+                checkpoints: self.checkpoints,
                 clock: self.clock,
                 entropy: self.entropy,
                 auto_register: self.auto_register,

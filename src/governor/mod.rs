@@ -11,6 +11,7 @@
 //! | `risk.rs` | the risk that counts, whatever the caller claims |
 //! | `cases.rs` | tests of the policies in force |
 //! | `catalogue.rs` | the tools that a runtime hands over |
+//! | `checkpoints.rs` | checkpoints of the log, and proofs against them |
 //! | `alerts.rs` | what should be looked at, told once in a while |
 //! | `events.rs` | subscriptions to what happens |
 //! | `agents.rs` | registering, reading, suspending agents |
@@ -27,6 +28,8 @@ mod alerts;
 mod builder;
 mod cases;
 mod catalogue;
+#[cfg(feature = "checkpoints")]
+mod checkpoints;
 mod decide;
 mod events;
 mod limits;
@@ -107,6 +110,8 @@ struct Inner {
     ledger: Ledger,
     trust_model: TrustModel,
     log: ProofLog,
+    #[cfg(feature = "checkpoints")]
+    checkpoints: checkpoints::Checkpoints,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     auto_register: bool,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{ProofId, closed_words};
+use super::{BrokenKind, ProofId, closed_words};
 
 /// A text that is not a value of the type it was given for: what was wrong, and
 /// what was expected instead.
@@ -149,6 +149,14 @@ pub enum Error {
         /// Where it breaks and how.
         message: String,
     },
+    /// The log is not the one that a checkpoint, which was kept elsewhere, vouches for.
+    #[error("the log contradicts the checkpoint ({kind}): {message}")]
+    Contradicted {
+        /// Whether entries are gone, or others than they were.
+        kind: BrokenKind,
+        /// What was there, and what is.
+        message: String,
+    },
     /// The store cannot be used, or no longer.
     #[error("the store is unavailable: {message}")]
     StorageUnavailable {
@@ -176,7 +184,7 @@ impl Error {
             Self::Conflict { .. } => "CONFLICT",
             Self::PayloadTooLarge { .. } => "PAYLOAD_TOO_LARGE",
             Self::Forbidden { .. } => "FORBIDDEN",
-            Self::ChainBroken { .. } => "CHAIN_BROKEN",
+            Self::ChainBroken { .. } | Self::Contradicted { .. } => "CHAIN_BROKEN",
             Self::StorageUnavailable { .. } => "STORAGE_UNAVAILABLE",
             Self::Internal { .. } => "INTERNAL",
         }
@@ -192,7 +200,7 @@ impl Error {
             Self::PayloadTooLarge { .. } => 413,
             Self::Policy { .. } => 422,
             Self::Internal { .. } => 500,
-            Self::ChainBroken { .. } | Self::StorageUnavailable { .. } => 503,
+            Self::ChainBroken { .. } | Self::Contradicted { .. } | Self::StorageUnavailable { .. } => 503,
         }
     }
 
@@ -203,6 +211,7 @@ impl Error {
             Self::AgentNotFound { agent_id } => Some(json!({ "agentId": agent_id })),
             Self::Policy { problems, .. } if !problems.is_empty() => Some(json!({ "problems": problems })),
             Self::InvalidQuery { parameter, .. } => Some(json!({ "parameter": parameter })),
+            Self::Contradicted { kind, .. } => Some(json!({ "kind": kind })),
             Self::ProofNotFound { proof_id } => Some(json!({ "proofId": proof_id })),
             Self::PayloadTooLarge { size, limit, .. } => Some(json!({ "size": size, "limit": limit })),
             _ => None,

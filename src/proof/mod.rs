@@ -18,7 +18,6 @@
 //! | `shared.rs` | what callers and the writer share; the index's life |
 //! | `apply.rs` | reading the journal: checking entries and feeding the index |
 //! | `index/` | which records match, and what they add up to |
-//! | `merkle/` | the Merkle tree over the entries |
 //! | `query.rs` | the query and its checks |
 //! | `log/` | the door: open, append, wait, read, verify, close |
 
@@ -30,9 +29,6 @@ mod feed;
 mod index;
 mod intake;
 mod log;
-// The log does not keep its tree yet.
-#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "the writer does not push yet"))]
-pub(crate) mod merkle;
 mod past;
 mod progress;
 mod query;

@@ -3,14 +3,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use super::apply::Reading;
 use super::index::{Index, Mark};
 use super::intake::{Intake, Refusal};
 use super::progress::Progress;
 use crate::model::{Breakage, Digest, Error};
-use crate::store::{self, Blocks, Position, Reader, StoreId, ViewError};
+use crate::store::{self, Blocks, Files, Position, Reader, StoreId, ViewError};
 
 /// What callers and the writer share.
 pub(super) struct Shared {
@@ -20,6 +20,8 @@ pub(super) struct Shared {
     pub(super) index: RwLock<Index>,
     pub(super) reader: Reader,
     pub(super) store: StoreId,
+    #[cfg_attr(not(feature = "checkpoints"), expect(dead_code, reason = "checkpoints are kept through it"))]
+    pub(super) files: Arc<dyn Files>,
     /// The view's folder; `None` in memory.
     pub(super) view: Option<PathBuf>,
     pub(super) cache_bytes: u64,

@@ -65,6 +65,19 @@ fn read_all(file: &(impl StoreFile + ?Sized)) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
+/// Puts a file of this content in the place of `name`, by way of `next`, and makes it last.
+pub(super) fn replace(files: &dyn Files, name: &Path, next: &Path, content: &[u8]) -> io::Result<()> {
+    let file = match files.open(next, OpenMode::Write) {
+        Ok(left_over) => left_over,
+        Err(_) => files.open(next, OpenMode::Create)?,
+    };
+    file.set_len(0)?;
+    file.write_at(content, 0)?;
+    file.sync_data()?;
+    files.rename(next, name)?;
+    files.sync_dir(Path::new(""))
+}
+
 /// The file system, below one folder.
 pub(crate) struct RealFiles {
     root: PathBuf,

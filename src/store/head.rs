@@ -7,11 +7,10 @@
 use std::cmp::Ordering;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::files::{Files, OpenMode};
+use super::files::{self, Files, OpenMode};
 use crate::model::Digest;
 
 /// What the journal must contain.
@@ -26,6 +25,8 @@ pub(crate) struct Head {
     pub(crate) entries: u64,
     /// The link of the last of them.
     pub(crate) link: Digest,
+    /// The root of the Merkle tree over them.
+    pub(crate) root: Digest,
 }
 
 /// Version of the store's format that this library writes.
@@ -74,15 +75,7 @@ impl Head {
     pub(crate) fn write(&self, files: &dyn Files) -> io::Result<()> {
         let json = serde_json::to_string(self).map_err(io::Error::other)?;
         let content = format!("{json}\n{}", checksum_line(&json));
-        let file = match files.open(Path::new(NEXT), OpenMode::Write) {
-            Ok(left_over) => Arc::clone(&left_over),
-            Err(_) => files.open(Path::new(NEXT), OpenMode::Create)?,
-        };
-        file.set_len(0)?;
-        file.write_at(content.as_bytes(), 0)?;
-        file.sync_data()?;
-        files.rename(Path::new(NEXT), Path::new(NAME))?;
-        files.sync_dir(Path::new(""))
+        files::replace(files, Path::new(NAME), Path::new(NEXT), content.as_bytes())
     }
 }
 

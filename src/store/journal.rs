@@ -1,15 +1,18 @@
 //! The segments together: append in one order, read by sequence, have full ones sealed.
 
 use std::io;
+use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::files::{Files, OpenMode, StoreFile};
-use super::frame::{self, FrameDraft};
+use super::frame::{self, Frame, FrameDraft};
 use super::head::{FORMAT, Head};
+use super::merkle::{BLOCK_LEAVES, TreeError};
 use super::parallel::{self, Part, Parts};
 use super::sealer::{Sealer, Sealing};
 use super::segment::{self, Offsets, Segment, SegmentHeader, StoreId};
+use super::tree::Tree;
 use super::walk::{Visitor, Walk};
 use crate::model::{Breakage, BrokenKind, Digest, Sequence};
 
@@ -47,6 +50,8 @@ pub(crate) struct Journal {
     durable: u64,
     buffer: Vec<u8>,
     sizes: Vec<usize>,
+    /// The digests of the batch's bodies: the tree has what is in the file.
+    leaves: Vec<Digest>,
     segment_bytes: u64,
     sealer: Sealer,
     /// Nothing can be added to the active segment: it is sealed.
@@ -88,7 +93,7 @@ impl Journal {
             SegmentHeader { number: 0, first: Sequence::FIRST, store, link: start.link },
         )?);
         files.sync_dir(Path::new(""))?;
-        let reader = Reader::new(vec![Arc::clone(&active)]);
+        let reader = Reader::new(vec![Arc::clone(&active)], Tree::default());
         let place = Place { at: start, allocated: segment::HEADER_BYTES as u64, is_full: false };
         Ok(Self::resume(files, reader, store, active, place, options))
     }
@@ -117,6 +122,7 @@ impl Journal {
             durable: at.entries,
             buffer: Vec::new(),
             sizes: Vec::new(),
+            leaves: Vec::new(),
             segment_bytes: options.segment_bytes,
             sealer,
             is_full,
@@ -147,6 +153,7 @@ impl Journal {
             .encode(sequence, behind, &self.staged.link, &digest, &mut self.buffer)
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "an entry of more than 4 GiB"))?;
         self.sizes.push(draft.size());
+        self.leaves.push(digest);
         self.staged = Position { entries: self.staged.entries + 1, link };
         Ok(Staged { position: self.staged, digest })
     }
@@ -170,8 +177,10 @@ impl Journal {
         self.active.extend(&self.sizes).ok_or_else(|| io::Error::other("a segment of more than 4 GiB"))?;
         self.end += size;
         self.written = self.staged;
+        self.reader.grow(&self.leaves);
         self.buffer.clear();
         self.sizes.clear();
+        self.leaves.clear();
         Ok(())
     }
 
@@ -188,7 +197,8 @@ impl Journal {
     pub(crate) fn note_head(&mut self) -> io::Result<()> {
         self.sync()?;
         let Position { entries, link } = self.written;
-        Head { format: FORMAT, store: self.store.to_string(), entries, link }.write(&*self.files)
+        let (_, root) = self.reader.tree_head();
+        Head { format: FORMAT, store: self.store.to_string(), entries, link, root }.write(&*self.files)
     }
 
     /// Gives the space ahead back and notes the end.
@@ -263,11 +273,90 @@ impl Journal {
 pub(crate) struct Reader {
     // Pushed to by the writer when it starts a segment, read by everybody; held to clone an `Arc`.
     segments: Arc<RwLock<Vec<Arc<Segment>>>>,
+    // Pushed to by the writer when it has written, read by whoever proves; held for hashing alone.
+    tree: Arc<Mutex<Tree>>,
 }
 
 impl Reader {
-    pub(crate) fn new(segments: Vec<Arc<Segment>>) -> Self {
-        Self { segments: Arc::new(RwLock::new(segments)) }
+    pub(super) fn new(segments: Vec<Arc<Segment>>, tree: Tree) -> Self {
+        Self { segments: Arc::new(RwLock::new(segments)), tree: Arc::new(Mutex::new(tree)) }
+    }
+
+    /// How many entries are in the files, and the root of the tree over them. The last of them may not be on disk yet.
+    pub(crate) fn tree_head(&self) -> (u64, Digest) {
+        let tree = self.tree();
+        (tree.size(), tree.root())
+    }
+
+    /// The root of the tree of the first `size` entries.
+    pub(crate) fn root_at(&self, size: u64) -> Result<Digest, TreeError<io::Error>> {
+        if let (entries, root) = self.tree_head()
+            && entries == size
+        {
+            return Ok(root);
+        }
+        let leaves = self.leaves_at(&[size.saturating_sub(1)], size)?;
+        self.tree().nodes().root(size, |range| leaves.of(&range))
+    }
+
+    /// The inclusion proof of an entry in the tree of the first `size`.
+    #[cfg(feature = "checkpoints")]
+    pub(crate) fn inclusion(&self, index: u64, size: u64) -> Result<Vec<Digest>, TreeError<io::Error>> {
+        let leaves = self.leaves_at(&[index, size.saturating_sub(1)], size)?;
+        self.tree().nodes().inclusion(index, size, |range| leaves.of(&range))
+    }
+
+    /// The proof that the tree of the first `old` entries is how that of the first `size` began.
+    #[cfg(feature = "checkpoints")]
+    pub(crate) fn consistency(&self, old: u64, size: u64) -> Result<Vec<Digest>, TreeError<io::Error>> {
+        let leaves = self.leaves_at(&[old.saturating_sub(1), size.saturating_sub(1)], size)?;
+        self.tree().nodes().consistency(old, size, |range| leaves.of(&range))
+    }
+
+    /// Adds entries that are in the files now.
+    fn grow(&self, leaves: &[Digest]) {
+        let mut tree = self.tree();
+        for leaf in leaves {
+            tree.push(leaf);
+        }
+    }
+
+    fn tree(&self) -> MutexGuard<'_, Tree> {
+        self.tree.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The leaves below the nodes that are kept, around these entries of the first `size`: read before the tree is
+    /// asked, for the writer waits where the tree is held.
+    fn leaves_at(&self, entries: &[u64], size: u64) -> Result<Leaves, TreeError<io::Error>> {
+        let mut leaves = Leaves::default();
+        for entry in entries.iter().filter(|entry| **entry < size) {
+            let start = entry - entry % BLOCK_LEAVES;
+            if leaves.blocks.iter().all(|(known, _)| *known != start) {
+                let range = start..size.min(start + BLOCK_LEAVES);
+                leaves.blocks.push((start, self.digests(range).map_err(|error| TreeError::Leaves(Some(error)))?));
+            }
+        }
+        Ok(leaves)
+    }
+
+    /// The digests of entries, from what is stored of them; fewer where one cannot be read.
+    fn digests(&self, range: Range<u64>) -> io::Result<Vec<Digest>> {
+        let mut digests = Vec::new();
+        let mut next = range.start;
+        while next < range.end {
+            let Some(run) = self.read_run(Sequence::new(next), RUN_BYTES)? else { break };
+            let (before, mut at) = (next, 0);
+            while let Some(rest) = run.get(at..).filter(|rest| !rest.is_empty() && next < range.end) {
+                let Some(frame) = Frame::decode(rest).ok().filter(|frame| frame.sequence.get() == next) else { break };
+                digests.push(frame.digest());
+                at += frame.size();
+                next += 1;
+            }
+            if next == before {
+                break;
+            }
+        }
+        Ok(digests)
     }
 
     /// The bytes of the entry at `sequence`, a whole frame; `None` when there is none.
@@ -348,6 +437,20 @@ impl Reader {
     }
 }
 
+/// The leaves of some blocks of the tree.
+#[derive(Default)]
+struct Leaves {
+    /// By the block's first entry.
+    blocks: Vec<(u64, Vec<Digest>)>,
+}
+
+impl Leaves {
+    fn of(&self, range: &Range<u64>) -> io::Result<Vec<Digest>> {
+        let block = self.blocks.iter().find(|(start, _)| *start == range.start);
+        block.map(|(_, leaves)| leaves.clone()).ok_or_else(|| io::Error::other("entries that were not read ahead"))
+    }
+}
+
 fn new_segment(files: &dyn Files, header: SegmentHeader) -> io::Result<Segment> {
     let file: Arc<dyn StoreFile> = files.open(&Segment::path(header.number), OpenMode::Create)?;
     file.write_at(&header.encode(), 0)?;
@@ -364,3 +467,5 @@ const LEAST_AHEAD: u64 = 256 << 10;
 const MOST_AHEAD: u64 = 4 << 20;
 const PAGE: u64 = 4096;
 const ZEROS_AT_ONCE: usize = 256 << 10;
+/// What is read at once of the entries below a node.
+const RUN_BYTES: u32 = 128 << 10;

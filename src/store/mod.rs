@@ -18,23 +18,28 @@
 //! | `walk.rs` | reading a segment from front to back, checking everything |
 //! | `parallel.rs` | many segments checked at once |
 //! | `head.rs` | the small file that says what the journal must contain |
+//! | `checkpoint.rs` | the newest signed checkpoint, and holding the journal to it |
+//! | `merkle/`, `tree.rs` | the Merkle tree over the entries; growing it with the journal |
 //! | `journal.rs` | the segments together: append, read, seal |
 //! | `recovery.rs` | opening: torn tails, damage, missing entries |
 //! | `lock.rs` | one process a folder |
 //! | `view.rs` | blocks on sled, its panics contained |
 
 mod blocks;
+mod checkpoint;
 mod files;
 mod frame;
 mod head;
 mod journal;
 mod lock;
 mod memory;
+mod merkle;
 mod parallel;
 mod recovery;
 mod sealed;
 mod sealer;
 mod segment;
+mod tree;
 mod view;
 mod walk;
 
@@ -49,6 +54,11 @@ pub(crate) use recovery::{OpenError, VIEW as VIEW_FOLDER, open, refuse_foreign};
 pub(crate) use segment::{FOLDER as JOURNAL_FOLDER, StoreId};
 pub(crate) use view::{BlockBatch, Blocks, ViewError, set_aside as set_view_aside};
 pub(crate) use walk::{Finding, Visitor};
+#[cfg(feature = "checkpoints")]
+pub(crate) use {
+    checkpoint::{NAME as CHECKPOINT, read_note as read_checkpoint, write_note as write_checkpoint},
+    merkle::TreeError,
+};
 
 #[cfg(test)]
 pub(crate) mod crash;

@@ -6,12 +6,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::checkpoint::{self, Found};
 use super::files::{Files, OpenMode, StoreFile};
 use super::head::{self, Head, HeadError};
 use super::journal::{Journal, JournalOptions, Place, Position, Reader};
+use super::merkle::TreeError;
 use super::parallel::{self, CheckedParts, Part, Parts};
 use super::sealed::{self, SealedFile};
 use super::segment::{self, Segment, SegmentHeader, StoreId};
+use super::tree::Growing;
 use super::walk::Walk;
 use crate::model::{Breakage, BrokenKind, Digest, Recovered, Sequence};
 
@@ -64,6 +67,8 @@ pub(crate) fn open<V: Parts>(
         Err(HeadError::Io(error)) => return Err(OpenError::Io("read HEAD", error)),
         Err(HeadError::Malformed) => (None, true),
     };
+    let kept = checkpoint::read(&*files).map_err(|error| OpenError::Io("read CHECKPOINT", error))?;
+    let kept_entries = if let Found::Checkpoint(kept) = &kept { kept.entries } else { 0 };
     let head_entries = head.as_ref().map_or(0, |head| head.entries);
     let mut segments = load(&*files)?;
     drop_unfinished(&*files, &mut segments, head.is_some() || head_broken)?;
@@ -72,6 +77,7 @@ pub(crate) fn open<V: Parts>(
         return match (head.is_some() || head_broken, foreign_name(&names)) {
             (true, _) => Err(OpenError::JournalGone("a HEAD")),
             (false, Some(VIEW)) => Err(OpenError::JournalGone("a view")),
+            (false, Some(checkpoint::NAME)) => Err(OpenError::JournalGone("a CHECKPOINT")),
             (false, Some(name)) => Err(OpenError::NotAStore(name.to_owned())),
             (false, None) => create(files, fresh, options),
         };
@@ -80,7 +86,8 @@ pub(crate) fn open<V: Parts>(
     let first_store = segments.iter().find_map(|source| header_of(&*source.file)).map(|header| header.store);
     let view_entries = view.filter(|(store, _)| Some(*store) == first_store).map_or(0, |(_, entries)| entries);
     let watch = [head_entries, view_entries];
-    let ahead = check_ahead(visitor, &segments, view_entries, &watch);
+    let mut growing = Growing::new(visitor);
+    let ahead = check_ahead(&mut growing, &segments, view_entries, &watch);
     let mut opened = Vec::with_capacity(segments.len());
     let mut unsealed = Vec::new();
     let mut take = |segment: Segment, is_last: bool| {
@@ -91,7 +98,7 @@ pub(crate) fn open<V: Parts>(
         opened.push(segment);
     };
     let checked = ahead.as_ref().map_or(0, |ahead| ahead.segments.len());
-    let mut walk = Walk::new(visitor, head_entries.max(view_entries), &watch);
+    let mut walk = Walk::new(&mut growing, head_entries.max(view_entries).max(kept_entries), &watch);
     let mut expected = 0;
     if let Some(ahead) = ahead {
         expected = ahead.reached.next_segment;
@@ -127,11 +134,18 @@ pub(crate) fn open<V: Parts>(
         walk.broken(segment::FOLDER, BrokenKind::Missing, &expected, &format!("{} entries", walk.entries()));
     }
 
+    compare_with_checkpoint(&mut walk, &kept);
+
     let store = walk.store().unwrap_or(fresh);
     let position = Position { entries: walk.entries(), link: walk.link().unwrap_or(Digest::ZERO) };
     let view_link = (view_entries > 0).then(|| walk.link_after(view_entries)).flatten();
-    let reader = Reader::new(opened.clone());
-    let (journal, recovered) = match (walk.breakage().cloned(), opened.last()) {
+    let breakage = walk.breakage().cloned();
+    let reader = Reader::new(opened.clone(), growing.into_tree());
+    let breakage = match breakage {
+        None => other_root(&reader, head.as_ref(), &kept)?,
+        found => found,
+    };
+    let (journal, recovered) = match (breakage, opened.last()) {
         (Some(breakage), _) => (Err(breakage), None),
         (None, None) => return Err(OpenError::JournalGone("no readable file")),
         (None, Some(active)) => {
@@ -170,7 +184,8 @@ fn check_ahead<V: Parts>(
 /// made in it.
 pub(crate) fn refuse_foreign(files: &dyn Files) -> Result<(), OpenError> {
     let names = files.list(Path::new("")).map_err(|error| OpenError::Io("list the folder", error))?;
-    let is_store = names.iter().any(|name| [head::NAME, segment::FOLDER, VIEW].contains(&name.as_str()));
+    let is_store =
+        names.iter().any(|name| [head::NAME, checkpoint::NAME, segment::FOLDER, VIEW].contains(&name.as_str()));
     match foreign_name(&names) {
         Some(name) if !is_store => Err(OpenError::NotAStore(name.to_owned())),
         _ => Ok(()),
@@ -265,6 +280,53 @@ fn compare_with_head(walk: &mut Walk<'_>, head: Option<&Head>, head_broken: bool
     }
 }
 
+fn compare_with_checkpoint(walk: &mut Walk<'_>, kept: &Found) {
+    match kept {
+        Found::Malformed => {
+            let expected = "a signed checkpoint of the log";
+            walk.broken(checkpoint::NAME, BrokenKind::Damage, expected, "content that is none");
+        }
+        Found::Checkpoint(kept) if walk.entries() < kept.entries => {
+            let expected = format!("the {} entries that CHECKPOINT names", kept.entries);
+            walk.broken(segment::FOLDER, BrokenKind::Missing, &expected, &format!("{} entries", walk.entries()));
+        }
+        Found::Nothing | Found::Checkpoint(_) => {}
+    }
+}
+
+/// Where the tree over the entries has another root than `HEAD` or the checkpoint names at its size.
+fn other_root(reader: &Reader, head: Option<&Head>, kept: &Found) -> Result<Option<Breakage>, OpenError> {
+    let root_at = |entries| match reader.root_at(entries) {
+        Ok(root) => Ok(Some(root)),
+        Err(TreeError::Leaves(Some(error))) => Err(OpenError::Io("read the journal", error)),
+        Err(_) => Ok(None),
+    };
+    let breakage = |file: &str, entries, expected, found: Option<Digest>| Breakage {
+        sequence: Sequence::new(entries),
+        proof_id: None,
+        file: file.to_owned(),
+        offset: 0,
+        kind: BrokenKind::Tampering,
+        expected,
+        found: found.map_or_else(|| "entries that cannot be read".to_owned(), |root| format!("root {root}")),
+    };
+    if let Some(Head { entries, root, .. }) = head {
+        let found = root_at(*entries)?;
+        if found != Some(*root) {
+            let expected = format!("root {root} over {entries} entries, as HEAD names it");
+            return Ok(Some(breakage(head::NAME, *entries, expected, found)));
+        }
+    }
+    if let Found::Checkpoint(kept) = kept {
+        let (entries, found) = (kept.entries, root_at(kept.entries)?);
+        if !found.is_some_and(|root| kept.has_root(&root)) {
+            let expected = format!("root {} (base 64) over {entries} entries, as CHECKPOINT names it", kept.root());
+            return Ok(Some(breakage(checkpoint::NAME, entries, expected, found)));
+        }
+    }
+    Ok(None)
+}
+
 /// Makes last what was found and no `HEAD` names: new entries will stand on it,
 /// and whoever wrote it may have been killed before it was synced. It is written
 /// once more, for after a sync that failed the system takes it for written.
@@ -306,10 +368,11 @@ fn new_copy(files: &dyn Files, number: u32, offset: u64) -> io::Result<(String, 
 
 /// A name in the folder that says that it is not an empty one.
 fn foreign_name(names: &[String]) -> Option<&str> {
-    const OURS: [&str; 4] = [super::lock::NAME, segment::FOLDER, RECOVERED, "HEAD.next"];
+    const OURS: [&str; 5] = [super::lock::NAME, segment::FOLDER, RECOVERED, "HEAD.next", checkpoint::NEXT];
+    const TRACES: [&str; 2] = [VIEW, checkpoint::NAME];
     let foreign = |name: &&str| !OURS.contains(name);
     let names = names.iter().map(String::as_str);
-    names.clone().find(|name| *name == VIEW).or_else(|| names.into_iter().find(foreign))
+    names.clone().find(|name| TRACES.contains(name)).or_else(|| names.into_iter().find(foreign))
 }
 
 /// The folder of copies of what was set aside.

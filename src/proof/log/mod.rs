@@ -3,6 +3,8 @@
 mod answer;
 mod open;
 mod pages;
+#[cfg(feature = "checkpoints")]
+mod tree;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};

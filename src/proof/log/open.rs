@@ -119,7 +119,7 @@ impl ProofLog {
         };
         let mut reading = Reading::into_index(&mut index);
         let view_entries = mark.map(|mark| (mark.store, mark.totals.applied.entries));
-        let opened = store::open(files, &mut reading, view_entries, fresh, options.journal)?;
+        let opened = store::open(Arc::clone(&files), &mut reading, view_entries, fresh, options.journal)?;
         let Reading { states, used, census, view_error, .. } = reading;
         let view_error = load_error.or(view_error).or_else(|| {
             let mark = mark?;
@@ -141,6 +141,7 @@ impl ProofLog {
             index: RwLock::new(index),
             reader: opened.reader,
             store: opened.store,
+            files,
             view,
             cache_bytes: options.cache_bytes,
             view_lost: AtomicBool::new(false),

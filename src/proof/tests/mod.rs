@@ -7,6 +7,8 @@ mod damage;
 mod faults;
 mod model;
 mod sealing;
+#[cfg(feature = "checkpoints")]
+mod tree;
 mod twin;
 
 use std::path::Path;

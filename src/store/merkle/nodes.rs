@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::frontier::{Frontier, root_over};
+use super::frontier::root_over;
 use super::hash;
 use crate::model::Digest;
 
@@ -46,19 +46,6 @@ pub(crate) enum TreeError<E> {
 }
 
 impl Nodes {
-    /// The nodes above these of level 8, as they were kept; whether they are the
-    /// right ones shows when the root is compared.
-    pub(crate) fn from_blocks(blocks: impl IntoIterator<Item = Digest>) -> Self {
-        let mut nodes = Self::default();
-        blocks.into_iter().for_each(|block| nodes.push(block));
-        nodes
-    }
-
-    /// The nodes of level 8, to be kept: the digest of 256 entries each.
-    pub(crate) fn blocks(&self) -> &[Digest] {
-        self.levels.first().map_or(&[], Vec::as_slice)
-    }
-
     /// Adds the next node of level 8, as [`Frontier::push`] hands it out.
     pub(crate) fn push(&mut self, block: Digest) {
         let mut completed = Some(block);
@@ -75,16 +62,6 @@ impl Nodes {
             }
             place += 1;
         }
-    }
-
-    /// The edge of the tree over all blocks that are kept; the leaves behind them
-    /// are to be pushed onto it.
-    pub(crate) fn frontier(&self) -> Frontier {
-        let mut frontier = Frontier::new();
-        for block in self.blocks() {
-            frontier.push_subtree(BLOCK_LEVEL, *block);
-        }
-        frontier
     }
 
     /// The root of the tree of the first `size` entries. `leaves` yields the digests

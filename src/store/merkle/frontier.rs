@@ -30,6 +30,12 @@ impl Frontier {
         self.push_subtree(0, hash::leaf(leaf.as_bytes()))
     }
 
+    /// Adds the 256 leaves below a node of level 8, as [`Frontier::push`] handed it out.
+    // INVARIANT: the size is a multiple of 256.
+    pub(crate) fn push_block(&mut self, block: Digest) {
+        self.push_subtree(BLOCK_LEVEL, block);
+    }
+
     /// The root of the tree.
     pub(crate) fn root(&self) -> Digest {
         let smallest_first = self.edge.iter().rev().copied();

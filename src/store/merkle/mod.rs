@@ -17,10 +17,12 @@
 mod frontier;
 mod hash;
 mod nodes;
+#[cfg_attr(not(any(test, feature = "checkpoints")), expect(dead_code, reason = "proofs are for checkpoints"))]
 mod path;
 
-pub(crate) use frontier::Frontier;
-pub(crate) use nodes::{BLOCK_LEAVES, Nodes, TreeError};
+pub(super) use frontier::Frontier;
+pub(crate) use nodes::TreeError;
+pub(super) use nodes::{BLOCK_LEAVES, Nodes};
 
 #[cfg(test)]
 mod tests;

@@ -137,20 +137,6 @@ proptest! {
 }
 
 #[test]
-fn a_tree_goes_on_from_the_blocks_that_were_kept() {
-    for size in [0, 1, 255, 256, 257, 1_000] {
-        let (frontier, nodes) = grown(size);
-        let kept = Nodes::from_blocks(nodes.blocks().iter().copied());
-        assert_eq!(kept, nodes);
-        let mut resumed = kept.frontier();
-        for index in resumed.size()..size {
-            resumed.push(&leaf(index));
-        }
-        assert_eq!(resumed, frontier, "{size}");
-    }
-}
-
-#[test]
 fn what_is_not_in_the_tree_is_refused() {
     let (_, nodes) = grown(300);
     assert_eq!(nodes.inclusion(300, 300, leaves), Err(TreeError::OutOfRange { place: 300, size: 300 }));

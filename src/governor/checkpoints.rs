@@ -1,0 +1,203 @@
+//! Checkpoints of the log, made and kept, and proofs against them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{Governor, GovernorBuilder};
+use crate::checkpoint::{
+    Checkpoint, CheckpointError, CheckpointKey, ConsistencyProof, InclusionProof, VerifierKey, verify_inclusion,
+};
+use crate::model::{BrokenKind, Error, ProofId};
+use crate::proof::ProofLog;
+
+/// How checkpoints are made.
+#[derive(Default)]
+pub(super) struct Checkpoints {
+    key: Option<CheckpointKey>,
+    hook: Option<Hook>,
+    // Held while one is made and kept, so that the one that is kept is the newest.
+    newest: Mutex<Option<Made>>,
+}
+
+type Hook = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// A checkpoint that was made.
+#[derive(Clone)]
+struct Made {
+    size: u64,
+    note: Arc<str>,
+}
+
+impl Checkpoints {
+    /// Takes the checkpoint over that was kept. A signature in the key's name that the key did not make breaks the
+    /// log; one by another key is a former key's: what it says of the log held when the log was opened.
+    pub(super) fn resume(&self, log: &ProofLog) -> Result<(), Error> {
+        let Some(key) = &self.key else { return Ok(()) };
+        let Some(note) = log.kept_checkpoint()? else { return Ok(()) };
+        match Checkpoint::open(&note, &key.verifier()) {
+            Ok(checkpoint) => {
+                let made = Made { size: checkpoint.size(), note: note.into() };
+                *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+            }
+            Err(error @ CheckpointError::BadSignature { .. }) => {
+                let entries = Checkpoint::read_unverified(&note).map_or(0, |checkpoint| checkpoint.size());
+                log.refuse_checkpoint(entries, "a checkpoint as it was signed".to_owned(), error.to_string());
+            }
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    fn key(&self) -> Result<&CheckpointKey, Error> {
+        self.key.as_ref().ok_or_else(|| Error::Conflict {
+            message: "this governor signs no checkpoints: give it a key, GovernorBuilder::checkpoints".to_owned(),
+        })
+    }
+}
+
+impl GovernorBuilder {
+    /// Signs checkpoints of the log with this key. One key and name is for one log.
+    pub fn checkpoints(mut self, key: CheckpointKey) -> Self {
+        self.checkpoints.key = Some(key);
+        self
+    }
+
+    /// Hands each new checkpoint out, to be kept where those who can write the
+    /// folder cannot: called with the signed note by whoever had it made, on that
+    /// thread, once the note is on disk.
+    ///
+    /// ```
+    /// use rulekeep::checkpoint::CheckpointKey;
+    /// use rulekeep::{Governor, SystemEntropy};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let elsewhere = dir.path().join("elsewhere");
+    ///
+    /// let key = CheckpointKey::generate("example.com/agents", &SystemEntropy)?;
+    /// let governor = Governor::builder()
+    ///     .checkpoints(key.clone())
+    ///     .on_checkpoint(move |note| drop(std::fs::write(&elsewhere, note)))
+    ///     .open_in_memory()?;
+    /// let note = governor.checkpoint()?;
+    /// governor.hold_against(&note, &key.verifier())?;
+    /// # assert_eq!(std::fs::read_to_string(dir.path().join("elsewhere"))?, note);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn on_checkpoint(mut self, hook: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.checkpoints.hook = Some(Arc::new(hook));
+        self
+    }
+}
+
+impl Governor {
+    /// A signed checkpoint of all that was decided and reported before, which is
+    /// on disk then. It is kept beside the journal as well, in the place of the
+    /// last one. While nothing is added to the log it is the same.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] without a key; [`Error::ChainBroken`], for a broken log
+    /// vouches for nothing; [`Error::StorageUnavailable`].
+    pub fn checkpoint(&self) -> Result<String, Error> {
+        self.made_checkpoint().map(|made| made.note.to_string())
+    }
+
+    /// The proof that a record is in the log, with the checkpoint that it is for: a
+    /// `tlog-proof` file of C2SP, which
+    /// [`verify_inclusion`](crate::checkpoint::verify_inclusion) checks. The newest
+    /// checkpoint serves; where it is older than the record, a new one is made.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ProofNotFound`], and those of [`Governor::checkpoint`].
+    pub fn prove(&self, proof_id: &ProofId) -> Result<String, Error> {
+        let key = self.inner.checkpoints.key()?.verifier();
+        let record = self.proof(proof_id)?;
+        let index = proof_id.sequence().get();
+        let newest = self.inner.checkpoints.newest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let made = match newest.filter(|made| made.size > index) {
+            Some(made) => made,
+            None => self.made_checkpoint()?,
+        };
+        let path = self.inner.log.inclusion(index, made.size)?;
+        let proof = InclusionProof::new(index, path, &*made.note).to_string();
+        // Made of stored bytes that may have changed since they were verified.
+        match verify_inclusion(&record, &proof, &key) {
+            Ok(_) => Ok(proof),
+            Err(error) => Err(Error::ChainBroken { message: format!("{error}; verify the log") }),
+        }
+    }
+
+    /// The proof that the log of `old_size` entries is how that of `new_size` began,
+    /// for the checkpoints of these sizes;
+    /// [`verify_consistency`](crate::checkpoint::verify_consistency) checks it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidQuery`] for sizes that the log never had or that are the
+    /// wrong way round; [`Error::ChainBroken`]; [`Error::StorageUnavailable`].
+    pub fn prove_consistency(&self, old_size: u64, new_size: u64) -> Result<String, Error> {
+        let (size, _) = self.inner.log.tree_head()?;
+        if new_size > size {
+            return Err(Error::query("toSize", format!("is {new_size}, and the log has {size} entries")));
+        }
+        if old_size > new_size {
+            return Err(Error::query(
+                "fromSize",
+                format!("is {old_size}, and toSize is {new_size}: give the earlier one first"),
+            ));
+        }
+        let path = self.inner.log.consistency(old_size, new_size)?;
+        Ok(ConsistencyProof::new(old_size, new_size, path).to_string())
+    }
+
+    /// Holds the log against a checkpoint of it that was kept elsewhere, signed by
+    /// `key`: everything that the log had then is still there, unchanged.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Contradicted`]: [`BrokenKind::Missing`] where the log has fewer
+    /// entries by now, its end cut off or begun anew; [`BrokenKind::Tampering`] where
+    /// it had others. [`Error::InvalidInput`] for a note that cannot be read or is
+    /// not signed by the key; otherwise those of [`Governor::verify`].
+    pub fn hold_against(&self, note: &str, key: &VerifierKey) -> Result<(), Error> {
+        let kept = Checkpoint::open(note, key).map_err(|error| Error::input("note", error.to_string()))?;
+        let (size, _) = self.inner.log.tree_head()?;
+        let contradicted = |kind, message| Err(Error::Contradicted { kind, message });
+        if kept.size() > size {
+            let message = format!("the log had {} entries by the checkpoint, and has {size}", kept.size());
+            return contradicted(BrokenKind::Missing, message);
+        }
+        let root = self.inner.log.root_at(kept.size())?;
+        if root != kept.root() {
+            let message = format!(
+                "the first {} entries had the root {} by the checkpoint, and have {root}: the log was rewritten, \
+                 or is another one",
+                kept.size(),
+                kept.root()
+            );
+            return contradicted(BrokenKind::Tampering, message);
+        }
+        Ok(())
+    }
+
+    fn made_checkpoint(&self) -> Result<Made, Error> {
+        let Checkpoints { hook, newest, .. } = &self.inner.checkpoints;
+        let key = self.inner.checkpoints.key()?;
+        let made = {
+            let mut newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
+            let (size, root) = self.inner.log.tree_head()?;
+            if let Some(same) = newest.as_ref().filter(|made| made.size == size) {
+                return Ok(same.clone());
+            }
+            let signed = Checkpoint::new(key.name(), size, root).and_then(|checkpoint| checkpoint.sign(key));
+            let note = signed.map_err(|error| Error::Internal { message: error.to_string() })?;
+            self.inner.log.keep_checkpoint(&note)?;
+            let made = Made { size, note: note.into() };
+            *newest = Some(made.clone());
+            made
+        };
+        if let Some(hook) = hook {
+            hook(&made.note);
+        }
+        Ok(made)
+    }
+}

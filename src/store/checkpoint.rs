@@ -1,0 +1,118 @@
+//! `CHECKPOINT`: the newest signed checkpoint that was made of the log, as it was
+//! handed out. What it says of the journal is held against the journal at every
+//! open; who signed it is for those who have the key.
+
+use std::io;
+use std::path::Path;
+
+use super::files::{Files, OpenMode};
+use crate::model::Digest;
+
+/// The checkpoint that is kept.
+#[derive(Debug, Clone)]
+pub(super) struct Kept {
+    /// How many entries the journal had.
+    pub(super) entries: u64,
+    /// The root of the tree over them, as the note writes it.
+    root: String,
+}
+
+/// What there is of a checkpoint.
+pub(super) enum Found {
+    Nothing,
+    Malformed,
+    Checkpoint(Kept),
+}
+
+impl Kept {
+    /// Whether the root is the one that the checkpoint names.
+    pub(super) fn has_root(&self, root: &Digest) -> bool {
+        self.root == base64(root.as_bytes())
+    }
+
+    /// The root, for messages.
+    pub(super) fn root(&self) -> &str {
+        &self.root
+    }
+
+    /// SOURCE: <https://c2sp.org/tlog-checkpoint>: the log's name, the number of entries and the root have a line each.
+    fn parse(note: &[u8]) -> Option<Self> {
+        let mut lines = std::str::from_utf8(note).ok()?.split('\n');
+        let (_name, entries, root) = (lines.next()?, lines.next()?, lines.next()?);
+        let is_number = entries.bytes().all(|byte| byte.is_ascii_digit());
+        let entries = entries.parse().ok().filter(|_| is_number)?;
+        (root.len() == ROOT_CHARS && root.is_ascii()).then(|| Self { entries, root: root.to_owned() })
+    }
+}
+
+/// Reads what the file says of the journal.
+pub(super) fn read(files: &dyn Files) -> io::Result<Found> {
+    Ok(match read_note(files)? {
+        None => Found::Nothing,
+        Some(note) => Kept::parse(&note).map_or(Found::Malformed, Found::Checkpoint),
+    })
+}
+
+/// The whole file; `None` where there is none.
+pub(crate) fn read_note(files: &dyn Files) -> io::Result<Option<Vec<u8>>> {
+    match files.open(Path::new(NAME), OpenMode::Read) {
+        Ok(file) => file.read_all().map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Puts a note in the file's place and makes it last.
+#[cfg(feature = "checkpoints")]
+pub(crate) fn write_note(files: &dyn Files, note: &str) -> io::Result<()> {
+    super::files::replace(files, Path::new(NAME), Path::new(NEXT), note.as_bytes())
+}
+
+/// The file's name in the store.
+pub(crate) const NAME: &str = "CHECKPOINT";
+pub(super) const NEXT: &str = "CHECKPOINT.next";
+/// 32 bytes in base 64.
+const ROOT_CHARS: usize = 44;
+
+/// RFC 4648, section 4, with padding: a few lines, so that the file is held against the journal in every build.
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let bits = (0..3).fold(0_u32, |bits, place| bits << 8 | u32::from(chunk.get(place).copied().unwrap_or(0)));
+        for place in 0..4 {
+            let letter = LETTERS.get((bits >> (18 - 6 * place) & 63) as usize).copied().unwrap_or(b'=');
+            text.push(char::from(if place > chunk.len() { b'=' } else { letter }));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_that_of_the_rfc() {
+        // SOURCE: RFC 4648, section 10.
+        let known =
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE=")];
+        for (bytes, text) in known {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
+        assert_eq!(base64(&[0xfb, 0xff, 0xbf]), "+/+/");
+        assert_eq!(base64(&[0; 32]).len(), ROOT_CHARS);
+    }
+
+    #[test]
+    fn what_is_no_checkpoint_says_nothing() {
+        let root = base64(&[7; 32]);
+        let kept = Kept::parse(format!("example.com/log\n12\n{root}\n\n— x y\n").as_bytes()).unwrap();
+        assert_eq!(kept.entries, 12);
+        assert!(kept.has_root(&Digest::new([7; 32])) && !kept.has_root(&Digest::new([8; 32])));
+        for bad in ["", "a\n", "a\n12", "a\n12\n", "a\n+2\nx", &format!("a\n-1\n{root}\n"), &format!("a\n\n{root}\n")] {
+            assert!(Kept::parse(bad.as_bytes()).is_none(), "{bad:?}");
+        }
+        assert!(Kept::parse(&[0xff; 90]).is_none());
+    }
+}

@@ -1,0 +1,204 @@
+//! The Merkle tree of a journal: grown while the journal is read from front to
+//! back, and then by the one who writes.
+
+use super::frame::Frame;
+use super::merkle::{BLOCK_LEAVES, Frontier, Nodes};
+use super::parallel::Parts;
+use super::walk::{Finding, Visitor};
+use crate::model::Digest;
+
+/// The tree over the entries that are in the files.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    frontier: Frontier,
+    nodes: Nodes,
+}
+
+impl Tree {
+    /// Adds the next entry.
+    pub(super) fn push(&mut self, leaf: &Digest) {
+        if let Some(block) = self.frontier.push(leaf) {
+            self.nodes.push(block);
+        }
+    }
+
+    /// How many entries there are.
+    pub(super) fn size(&self) -> u64 {
+        self.frontier.size()
+    }
+
+    /// The root over all of them.
+    pub(super) fn root(&self) -> Digest {
+        self.frontier.root()
+    }
+
+    /// The nodes that are kept.
+    pub(super) fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    /// Adds what a part has seen behind the entries that are there.
+    fn join(&mut self, run: &Run) {
+        for leaf in &run.before {
+            self.push(leaf);
+        }
+        for block in &run.blocks {
+            self.frontier.push_block(*block);
+            self.nodes.push(*block);
+        }
+        for leaf in &run.behind {
+            self.push(leaf);
+        }
+    }
+}
+
+/// A visitor beside which the tree grows.
+pub(super) struct Growing<'a, V> {
+    visitor: &'a mut V,
+    tree: Tree,
+}
+
+impl<'a, V> Growing<'a, V> {
+    pub(super) fn new(visitor: &'a mut V) -> Self {
+        Self { visitor, tree: Tree::default() }
+    }
+
+    /// The tree of what was visited; up to the first break, if there was one.
+    pub(super) fn into_tree(self) -> Tree {
+        self.tree
+    }
+}
+
+impl<V: Visitor> Visitor for Growing<'_, V> {
+    fn visit(&mut self, frame: &Frame<'_>, digest: &Digest) -> Option<Finding> {
+        // Behind a gap nothing has a place in the tree.
+        if frame.sequence.get() == self.tree.size() {
+            self.tree.push(digest);
+        }
+        self.visitor.visit(frame, digest)
+    }
+
+    fn broken(&mut self) {
+        self.visitor.broken();
+    }
+}
+
+impl<V: Parts> Parts for Growing<'_, V> {
+    type Part = GrowingPart<V::Part>;
+
+    fn part() -> Self::Part {
+        GrowingPart { visitor: V::part(), run: Run::default() }
+    }
+
+    fn join(&mut self, part: Self::Part) -> bool {
+        let joined = self.visitor.join(part.visitor);
+        if joined {
+            self.tree.join(&part.run);
+        }
+        joined
+    }
+
+    fn reset(&mut self) {
+        self.visitor.reset();
+        self.tree = Tree::default();
+    }
+}
+
+/// A visitor of a part, which hashes the blocks of the tree that lie in it whole.
+pub(super) struct GrowingPart<P> {
+    visitor: P,
+    run: Run,
+}
+
+impl<P: Visitor> Visitor for GrowingPart<P> {
+    fn visit(&mut self, frame: &Frame<'_>, digest: &Digest) -> Option<Finding> {
+        self.run.push(frame.sequence.get(), digest);
+        self.visitor.visit(frame, digest)
+    }
+
+    fn broken(&mut self) {
+        self.visitor.broken();
+    }
+}
+
+/// Entries that follow one another, the first of them anywhere.
+#[derive(Debug, Default)]
+struct Run {
+    /// Those before the first whole block.
+    before: Vec<Digest>,
+    blocks: Vec<Digest>,
+    /// Those behind the last whole block, and the edge over them.
+    behind: Vec<Digest>,
+    edge: Frontier,
+}
+
+impl Run {
+    fn push(&mut self, sequence: u64, leaf: &Digest) {
+        let has_begun = !self.blocks.is_empty() || !self.behind.is_empty();
+        if !has_begun && !sequence.is_multiple_of(BLOCK_LEAVES) {
+            return self.before.push(*leaf);
+        }
+        self.behind.push(*leaf);
+        if let Some(block) = self.edge.push(leaf) {
+            self.blocks.push(block);
+            self.behind.clear();
+            self.edge = Frontier::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaf(place: u64) -> Digest {
+        let mut bytes = [0x5a; 32];
+        bytes[..8].copy_from_slice(&place.to_be_bytes());
+        Digest::new(bytes)
+    }
+
+    fn tree(size: u64) -> Tree {
+        let mut tree = Tree::default();
+        (0..size).for_each(|place| tree.push(&leaf(place)));
+        tree
+    }
+
+    /// `cargo test --release --lib store::tree -- --ignored --nocapture`
+    #[test]
+    #[ignore = "it measures"]
+    fn what_an_entry_adds_to_the_writer() {
+        const ENTRIES: u64 = 2_000_000;
+        let leaves: Vec<Digest> = (0..ENTRIES).map(leaf).collect();
+        for batch in [1, 64, 4096] {
+            let tree = std::sync::Mutex::new(Tree::default());
+            let start = std::time::Instant::now();
+            for batch in leaves.chunks(batch) {
+                let mut tree = tree.lock().unwrap();
+                for leaf in batch {
+                    tree.push(leaf);
+                }
+            }
+            let nanos = start.elapsed().as_nanos() / u128::from(ENTRIES);
+            println!("{nanos} ns an entry, {batch} at once; root {}", tree.lock().unwrap().root());
+        }
+    }
+
+    #[test]
+    fn parts_cut_anywhere_join_to_the_tree_of_the_whole() {
+        const SIZE: u64 = 1500;
+        let whole = tree(SIZE);
+        for cuts in [vec![1], vec![255, 256, 257], vec![256, 512], vec![100, 130, 900], vec![768], vec![1, 1030, 1499]]
+        {
+            let mut joined = Tree::default();
+            let mut from = 0;
+            for until in cuts.iter().copied().chain([SIZE]) {
+                let mut run = Run::default();
+                (from..until).for_each(|place| run.push(place, &leaf(place)));
+                joined.join(&run);
+                from = until;
+            }
+            assert_eq!((joined.size(), joined.root()), (SIZE, whole.root()), "{cuts:?}");
+            assert_eq!(joined.nodes(), whole.nodes(), "{cuts:?}");
+        }
+    }
+}
