@@ -12,6 +12,7 @@
 //! | `cases.rs` | tests of the policies in force |
 //! | `catalogue.rs` | the tools that a runtime hands over |
 //! | `alerts.rs` | what should be looked at, told once in a while |
+//! | `export.rs` | the log as lines that can be checked without us, and read back |
 //! | `events.rs` | subscriptions to what happens |
 //! | `agents.rs` | registering, reading, suspending agents |
 //! | `limits.rs` | the counters of the policies' limits |
@@ -29,6 +30,7 @@ mod cases;
 mod catalogue;
 mod decide;
 mod events;
+mod export;
 mod limits;
 mod outcome;
 mod policies;

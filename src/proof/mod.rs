@@ -18,6 +18,7 @@
 //! | `shared.rs` | what callers and the writer share; the index's life |
 //! | `apply.rs` | reading the journal: checking entries and feeding the index |
 //! | `index/` | which records match, and what they add up to |
+//! | `export/` | the log as lines that can be checked without us, and read back |
 //! | `merkle/` | the Merkle tree over the entries |
 //! | `query.rs` | the query and its checks |
 //! | `log/` | the door: open, append, wait, read, verify, close |
@@ -26,6 +27,7 @@ mod apply;
 mod entry;
 mod events;
 mod evidence;
+mod export;
 mod feed;
 mod index;
 mod intake;
@@ -41,6 +43,7 @@ mod shared;
 mod used;
 mod writer;
 
+pub use export::{ExportPoint, ExportRange, ExportReport, verify_export};
 pub use intake::Durability;
 pub use query::ProofQuery;
 
@@ -49,7 +52,7 @@ pub use evidence::Evidence;
 pub(crate) use evidence::encode as encode_evidence;
 pub(crate) use feed::{Fed, Feed};
 pub(crate) use intake::{DecisionDraft, OutcomeDraft, StateDraft};
-pub(crate) use log::{Committed, LogOptions, OpenLogError, Place, ProofLog, Startup};
+pub(crate) use log::{Committed, LogOptions, OpenLogError, Place, ProofLog, Startup, import};
 pub(crate) use past::PastRange;
 pub(crate) use used::UsedLimit;
 
