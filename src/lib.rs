@@ -76,7 +76,7 @@ pub use policy::{
     LimitUse, MutantReport, PolicyCases, PolicyFormat, PolicyRequest, PolicySet, PolicyVerdict, RuleCoverage,
     RuleTrace, Survivor,
 };
-pub use proof::{Durability, Evidence, ProofQuery};
+pub use proof::{Durability, Evidence, ExportPoint, ExportRange, ExportReport, ProofQuery, verify_export};
 pub use system::{Clock, Entropy, SystemClock, SystemEntropy};
 pub use trust::{PerRisk, TrustModel};
 

@@ -13,6 +13,7 @@
 //! | `catalogue.rs` | the tools that a runtime hands over |
 //! | `checkpoints.rs` | checkpoints of the log, and proofs against them |
 //! | `alerts.rs` | what should be looked at, told once in a while |
+//! | `export.rs` | the log as lines that can be checked without us, and read back |
 //! | `events.rs` | subscriptions to what happens |
 //! | `agents.rs` | registering, reading, suspending agents |
 //! | `limits.rs` | the counters of the policies' limits |
@@ -32,6 +33,7 @@ mod catalogue;
 mod checkpoints;
 mod decide;
 mod events;
+mod export;
 mod limits;
 mod outcome;
 mod policies;

@@ -157,6 +157,16 @@ pub enum Error {
         /// What was there, and what is.
         message: String,
     },
+    /// An export is not as it was written.
+    #[error("the export breaks at line {line}: expected {expected}, found {found}")]
+    ExportBroken {
+        /// The line, counted from 1.
+        line: u64,
+        /// What should be there.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
     /// The store cannot be used, or no longer.
     #[error("the store is unavailable: {message}")]
     StorageUnavailable {
@@ -175,7 +185,7 @@ impl Error {
     /// The contract's code, for example `AGENT_NOT_FOUND`.
     pub const fn code(&self) -> &'static str {
         match self {
-            Self::InvalidInput { .. } => "INVALID_INPUT",
+            Self::InvalidInput { .. } | Self::ExportBroken { .. } => "INVALID_INPUT",
             Self::InvalidIntent { .. } => "INVALID_INTENT",
             Self::AgentNotFound { .. } => "AGENT_NOT_FOUND",
             Self::Policy { .. } => "POLICY_ERROR",
@@ -193,7 +203,10 @@ impl Error {
     /// The HTTP status that goes with the code.
     pub const fn http_status(&self) -> u16 {
         match self {
-            Self::InvalidInput { .. } | Self::InvalidIntent { .. } | Self::InvalidQuery { .. } => 400,
+            Self::InvalidInput { .. }
+            | Self::InvalidIntent { .. }
+            | Self::InvalidQuery { .. }
+            | Self::ExportBroken { .. } => 400,
             Self::Forbidden { .. } => 403,
             Self::AgentNotFound { .. } | Self::ProofNotFound { .. } => 404,
             Self::Conflict { .. } => 409,
@@ -214,6 +227,9 @@ impl Error {
             Self::Contradicted { kind, .. } => Some(json!({ "kind": kind })),
             Self::ProofNotFound { proof_id } => Some(json!({ "proofId": proof_id })),
             Self::PayloadTooLarge { size, limit, .. } => Some(json!({ "size": size, "limit": limit })),
+            Self::ExportBroken { line, expected, found } => {
+                Some(json!({ "line": line, "expected": expected, "found": found }))
+            }
             _ => None,
         }
     }

@@ -6,6 +6,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::model::{AgentId, Alert, Outcome, ProofId, Timestamp, TrustChange};
+use crate::store::Kind;
+
+/// Whether the body of an entry can be read as what it is; of a decision it is not asked here.
+pub(super) fn is_readable(kind: Kind, body: &[u8]) -> bool {
+    match kind {
+        Kind::Decision => false,
+        Kind::Store => serde_json::from_slice::<StoreEntry>(body).is_ok(),
+        Kind::Outcome => serde_json::from_slice::<OutcomeEntry<'_>>(body).is_ok(),
+        Kind::State => serde_json::from_slice::<StateEntry<'_>>(body).is_ok(),
+        Kind::Recovery => serde_json::from_slice::<RecoveryEntry>(body).is_ok(),
+        Kind::Alert => serde_json::from_slice::<AlertEntry>(body).is_ok(),
+    }
+}
 
 /// The first entry: the store itself.
 #[derive(Debug, Serialize, Deserialize)]

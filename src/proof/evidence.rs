@@ -94,7 +94,13 @@ fn push_part(bytes: &mut Vec<u8>, part: &impl Serialize) -> serde_json::Result<(
     Ok(())
 }
 
-fn split_part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+/// The salt, and what follows it.
+pub(super) fn split_salt(bytes: &[u8]) -> Option<(&[u8; SALT_BYTES], &[u8])> {
+    bytes.split_first_chunk()
+}
+
+/// The part at the front, and what follows it.
+pub(super) fn split_part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     rest.split_at_checked(u32::from_le_bytes(*length) as usize)
 }

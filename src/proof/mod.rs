@@ -18,6 +18,7 @@
 //! | `shared.rs` | what callers and the writer share; the index's life |
 //! | `apply.rs` | reading the journal: checking entries and feeding the index |
 //! | `index/` | which records match, and what they add up to |
+//! | `export/` | the log as lines that can be checked without us, and read back |
 //! | `query.rs` | the query and its checks |
 //! | `log/` | the door: open, append, wait, read, verify, close |
 
@@ -25,6 +26,7 @@ mod apply;
 mod entry;
 mod events;
 mod evidence;
+mod export;
 mod feed;
 mod index;
 mod intake;
@@ -37,6 +39,7 @@ mod shared;
 mod used;
 mod writer;
 
+pub use export::{ExportPoint, ExportRange, ExportReport, verify_export};
 pub use intake::Durability;
 pub use query::ProofQuery;
 
@@ -45,7 +48,7 @@ pub use evidence::Evidence;
 pub(crate) use evidence::encode as encode_evidence;
 pub(crate) use feed::{Fed, Feed};
 pub(crate) use intake::{DecisionDraft, OutcomeDraft, StateDraft};
-pub(crate) use log::{Committed, LogOptions, OpenLogError, Place, ProofLog, Startup};
+pub(crate) use log::{Committed, LogOptions, OpenLogError, Place, ProofLog, Startup, import};
 pub(crate) use past::PastRange;
 pub(crate) use used::UsedLimit;
 

@@ -44,7 +44,7 @@ mod view;
 mod walk;
 
 pub(crate) use files::{Files, RealFiles};
-pub(crate) use frame::{Frame, FrameDraft, Kind};
+pub(crate) use frame::{Frame, FrameDraft, Kind, digest};
 pub(crate) use head::FORMAT;
 pub(crate) use journal::{Journal, JournalOptions, Position, Reader, Staged};
 pub(crate) use lock::{FolderLock, LockError};

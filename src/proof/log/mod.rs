@@ -1,6 +1,8 @@
 //! The door to the log: putting entries in order, waiting for them, how it stands, and closing it.
 
 mod answer;
+mod export;
+mod import;
 mod open;
 mod pages;
 #[cfg(feature = "checkpoints")]
@@ -17,6 +19,7 @@ use super::shared::Shared;
 use crate::model::{Alert, Breakage, Error, JournalStatus, ProofId, Sequence, Timestamp};
 use crate::store::FolderLock;
 
+pub(crate) use import::import;
 pub(crate) use open::{LogOptions, OpenLogError, Place, Startup};
 
 /// The log of one store.

@@ -249,7 +249,7 @@ fn is_store(names: &[String]) -> bool {
     [store::JOURNAL_FOLDER, store::VIEW_FOLDER].iter().all(|wanted| names.iter().any(|name| name == wanted))
 }
 
-fn make_folder(folder: &Path) -> Result<(), OpenLogError> {
+pub(super) fn make_folder(folder: &Path) -> Result<(), OpenLogError> {
     let error = |error| OpenLogError::Io("make the folder", error);
     let is_new = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
     let made: Vec<&Path> = folder.ancestors().take_while(is_new).collect();

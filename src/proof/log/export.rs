@@ -1,0 +1,103 @@
+//! The log written out as an export.
+
+use std::io::Write;
+
+use super::ProofLog;
+use crate::model::{Digest, Error, Sequence};
+use crate::proof::evidence;
+use crate::proof::export::{self, EntryLine, Exporter, RecordLine};
+use crate::proof::feed::Fed;
+use crate::proof::record::CanonicalRecord;
+use crate::proof::{ExportPoint, ExportRange, ExportReport};
+use crate::store::{Frame, Kind};
+
+impl ProofLog {
+    /// Writes what is in the log by now. `progress` gets the entries that are done and those there are.
+    pub(crate) fn export(
+        &self,
+        range: &ExportRange,
+        out: &mut dyn Write,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<ExportReport, Error> {
+        self.catch_up()?;
+        let (first, previous) = match &range.after {
+            Some(proof_id) => (proof_id.sequence().get() + 1, self.record(proof_id)?.hash),
+            None => (0, Digest::ZERO),
+        };
+        let start = range.start(self.shared.store.to_string(), Sequence::new(first), previous);
+        self.export_from(first, Exporter::begin(&start, out)?, progress)
+    }
+
+    /// Goes on with an export that was cut short.
+    pub(crate) fn resume_export(
+        &self,
+        point: ExportPoint,
+        out: &mut dyn Write,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<ExportReport, Error> {
+        self.catch_up()?;
+        let store = self.shared.store.to_string();
+        let is_ours = match point.check.last {
+            Some(last) => self.record(&last).is_ok_and(|record| record.hash == point.check.head),
+            None => true,
+        };
+        if point.check.start.store != store || !is_ours {
+            let message = format!("the export is of another log than that of store {store}");
+            return Err(Error::Conflict { message });
+        }
+        self.export_from(point.check.next, Exporter::resume(point, out), progress)
+    }
+
+    fn export_from(
+        &self,
+        first: u64,
+        mut exporter: Exporter<'_>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<ExportReport, Error> {
+        let until = self.shared.index().totals().applied.entries;
+        let total = until.saturating_sub(first);
+        let mut feed = self.feed(Some(Sequence::new(first)));
+        while feed.place() < until {
+            match feed.next(None, |frame| self.export_entry(frame, &mut exporter))? {
+                Fed::Entry(written) => written?,
+                Fed::Nothing | Fed::Ended => return Err(self.refused("the log was closed")),
+            }
+            let done = feed.place().saturating_sub(first);
+            if done.is_multiple_of(PROGRESS_EVERY) {
+                progress(done, total);
+            }
+        }
+        progress(total, total);
+        exporter.end()
+    }
+
+    fn export_entry(&self, frame: &Frame<'_>, exporter: &mut Exporter<'_>) -> Result<(), Error> {
+        let broken = |what| Error::ChainBroken {
+            message: format!("{what} of entry {} cannot be read; verify the log", frame.sequence),
+        };
+        if frame.kind != Kind::Decision {
+            if !exporter.start().entries {
+                return Ok(());
+            }
+            let body = std::str::from_utf8(frame.body).map_err(|_| broken("the body"))?;
+            return exporter.entry(&EntryLine::new(frame.sequence, frame.kind, body));
+        }
+        let record = CanonicalRecord::read(frame.body).map_err(|_| broken("the record"))?;
+        if exporter.start().agent_id.as_ref().is_some_and(|agent| *agent != record.entity_id) {
+            return Ok(());
+        }
+        // Whatever is written, what the log has must hold.
+        if !frame.evidence.is_empty() && evidence::digest(frame.evidence) != record.evidence_hash {
+            return Err(broken("the evidence"));
+        }
+        let evidence = match frame.evidence {
+            [] => None,
+            _ if !exporter.start().evidence => None,
+            stored => Some(export::Evidence::of(stored).ok_or_else(|| broken("the evidence"))?),
+        };
+        let outcome = self.outcome_of(&record.entity_id, frame.sequence)?;
+        exporter.record(&RecordLine::new(record, frame.digest(), evidence, outcome))
+    }
+}
+
+const PROGRESS_EVERY: u64 = 1024;
