@@ -163,26 +163,6 @@ mod tests {
         tree
     }
 
-    /// `cargo test --release --lib store::tree -- --ignored --nocapture`
-    #[test]
-    #[ignore = "it measures"]
-    fn what_an_entry_adds_to_the_writer() {
-        const ENTRIES: u64 = 2_000_000;
-        let leaves: Vec<Digest> = (0..ENTRIES).map(leaf).collect();
-        for batch in [1, 64, 4096] {
-            let tree = std::sync::Mutex::new(Tree::default());
-            let start = std::time::Instant::now();
-            for batch in leaves.chunks(batch) {
-                let mut tree = tree.lock().unwrap();
-                for leaf in batch {
-                    tree.push(leaf);
-                }
-            }
-            let nanos = start.elapsed().as_nanos() / u128::from(ENTRIES);
-            println!("{nanos} ns an entry, {batch} at once; root {}", tree.lock().unwrap().root());
-        }
-    }
-
     #[test]
     fn parts_cut_anywhere_join_to_the_tree_of_the_whole() {
         const SIZE: u64 = 1500;
