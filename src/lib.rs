@@ -80,6 +80,11 @@ pub use proof::{Durability, Evidence, ExportPoint, ExportRange, ExportReport, Pr
 pub use system::{Clock, Entropy, SystemClock, SystemEntropy};
 pub use trust::{PerRisk, TrustModel};
 
+/// What the fuzz targets of formats that are not on the public face hold.
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub use store::fuzzing;
+
 /// The code in the README is compiled and run with the doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -13,6 +13,7 @@
 //! | `faulty.rs` | files of which a chosen call fails, for tests |
 //! | `crash.rs` | files on a disk that loses its power, for tests |
 //! | `frame.rs` | one entry as bytes |
+//! | `fuzzing.rs` | what the fuzz targets of these formats hold |
 //! | `blocks.rs`, `sealed.rs`, `sealer.rs` | segments that are full: compressed, read as they were, and made so behind the writer |
 //! | `segment.rs` | one journal file: header, space ahead, offsets |
 //! | `walk.rs` | reading a segment from front to back, checking everything |
@@ -66,3 +67,7 @@ pub(crate) mod crash;
 pub(crate) use {files::OpenMode, sealer::Sealing};
 #[cfg(test)]
 pub(crate) mod faulty;
+// Public for the fuzz targets, which is shown nowhere but there.
+#[cfg(any(test, fuzzing))]
+#[cfg_attr(not(fuzzing), allow(unreachable_pub))]
+pub mod fuzzing;
