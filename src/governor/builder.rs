@@ -186,6 +186,8 @@ impl GovernorBuilder {
                 latency: Latency::default(),
             }),
         };
+        #[cfg(feature = "checkpoints")]
+        governor.start_checkpoints()?;
         // A broken log takes nothing in; its decisions are refused anyway.
         if is_new && governor.inner.log.state().refusing.is_none() {
             governor.record_policies("put in force when the store was opened")?;

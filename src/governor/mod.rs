@@ -26,6 +26,8 @@
 
 mod agents;
 mod alerts;
+#[cfg(feature = "checkpoints")]
+mod background;
 mod builder;
 mod cases;
 mod catalogue;
@@ -287,7 +289,12 @@ impl Governor {
     ///
     /// [`Error::StorageUnavailable`] when something could not be written.
     pub fn close(&self) -> Result<(), Error> {
-        self.inner.log.close()
+        #[cfg(feature = "checkpoints")]
+        let last_checkpoint = self.stop_checkpoints();
+        self.inner.log.close()?;
+        #[cfg(feature = "checkpoints")]
+        last_checkpoint?;
+        Ok(())
     }
 }
 
