@@ -63,6 +63,9 @@ pub(crate) use {
 #[cfg(test)]
 pub(crate) mod crash;
 #[cfg(test)]
-pub(crate) use {files::OpenMode, sealer::Sealing};
+pub(crate) use {
+    files::{OpenMode, StoreFile},
+    sealer::Sealing,
+};
 #[cfg(test)]
 pub(crate) mod faulty;
