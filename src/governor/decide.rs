@@ -7,6 +7,7 @@ use std::time::Instant;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::pending::PendingEnforcement;
 use super::{Governor, risk};
 use crate::model::{
     AgentState, AgentTraits, Alert, AlertKind, Capability, Constraints, Digest, Enforcement, Error, InputEnforcement,
@@ -57,6 +58,23 @@ impl Governor {
         Ok(enforcement)
     }
 
+    /// Decides on an intent like [`Governor::enforce`], without waiting for the
+    /// disk: what comes back can be waited for, polled or awaited, and shows the
+    /// verdict once its record is as durable as the governor was built to make it.
+    /// It may wait for room while the queue to the disk is full.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Governor::enforce`]; what goes wrong later is told by what comes back.
+    pub fn enforce_pending(&self, intent: &Intent) -> Result<PendingEnforcement, Error> {
+        let started = Instant::now();
+        intent.check()?;
+        let (enforcement, committed) = self.decide_in_order(intent, Said::ByCaller)?;
+        self.inner.latency.add(started.elapsed());
+        let ticket = self.inner.log.ticket(committed.sequence, committed.risk);
+        Ok(PendingEnforcement::new(enforcement, ticket))
+    }
+
     /// Parses an action request and decides on it, in one.
     ///
     /// # Errors
@@ -84,8 +102,15 @@ impl Governor {
         Ok(InputEnforcement { enforcement, parse: parsed.result })
     }
 
-    /// The decision on an intent that was checked. Where the policies fail, somebody is told.
+    /// The decision on an intent that was checked.
     fn decide(&self, intent: &Intent, said: Said) -> Result<Enforcement, Error> {
+        let (enforcement, committed) = self.decide_in_order(intent, said)?;
+        self.inner.log.settle_decision(committed.sequence, committed.risk)?;
+        Ok(enforcement)
+    }
+
+    /// The decision, in order and not waited for. Where the policies fail, somebody is told.
+    fn decide_in_order(&self, intent: &Intent, said: Said) -> Result<(Enforcement, Committed), Error> {
         let decided = self.decide_and_record(intent, said);
         if let Err(Error::Policy { message, .. }) = &decided {
             let alert = Alert::new(AlertKind::PolicyError, RiskLevel::High, intent.agent_id.clone(), message.clone());
@@ -94,7 +119,7 @@ impl Governor {
         decided
     }
 
-    fn decide_and_record(&self, intent: &Intent, said: Said) -> Result<Enforcement, Error> {
+    fn decide_and_record(&self, intent: &Intent, said: Said) -> Result<(Enforcement, Committed), Error> {
         let cell = self.acting(&intent.agent_id).map_err(|error| self.inner.log.refusal().unwrap_or(error))?;
         let now = self.inner.clock.now();
         let intent = self.completed(intent, now);
@@ -127,8 +152,7 @@ impl Governor {
         if let Some((alert, subject)) = difference {
             self.raise(alert, &subject, now);
         }
-        self.inner.log.settle(committed.sequence)?;
-        Ok(enforcement)
+        Ok((enforcement, committed))
     }
 
     /// The intent with an id and a time, where it was built without.

@@ -17,6 +17,7 @@
 //! | `events.rs` | subscriptions to what happens |
 //! | `agents.rs` | registering, reading, suspending agents |
 //! | `limits.rs` | the counters of the policies' limits |
+//! | `pending.rs` | decisions that are waited for later |
 //! | `outcome.rs` | reporting what became of an action |
 //! | `policies.rs` | which policy set is in force |
 //! | `preview.rs` | what would be decided |
@@ -38,6 +39,7 @@ mod events;
 mod export;
 mod limits;
 mod outcome;
+mod pending;
 mod policies;
 mod preview;
 mod replay;
@@ -54,6 +56,7 @@ use serde_json::{Map, Value};
 
 pub use builder::GovernorBuilder;
 pub use events::{EventFilter, Subscription};
+pub use pending::PendingEnforcement;
 pub use preview::{Explanation, Preview, PreviewError};
 pub use replay::{Replay, ReplayChange, ReplayRange};
 pub use shadow::{ShadowDifference, ShadowReport};

@@ -56,7 +56,7 @@ impl Governor {
         let trust = inner.trust_model.snapshot(&agent.trust, now);
         drop(agent);
         if let Some(sequence) = ordered {
-            inner.log.settle(sequence)?;
+            inner.log.settle_decision(sequence, facts.risk)?;
         }
         Ok(trust)
     }

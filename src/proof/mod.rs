@@ -12,8 +12,9 @@
 //! | `evidence.rs` | what is kept beside a record, and its salted digest |
 //! | `entry.rs` | the bodies of the journal's other entries |
 //! | `intake.rs` | the order of entries: drafts in, sequence and time out |
-//! | `writer.rs` | the thread that writes: journal first, then index |
+//! | `writer.rs` | writing: journal first, then index |
 //! | `progress.rs` | how far it has come, and waiting for it |
+//! | `ticket.rs` | waiting without holding up a thread |
 //! | `feed.rs`, `events.rs` | entries as they come, and the events that they tell |
 //! | `shared.rs` | what callers and the writer share; the index's life |
 //! | `apply.rs` | reading the journal: checking entries and feeding the index |
@@ -36,6 +37,7 @@ mod progress;
 mod query;
 mod record;
 mod shared;
+mod ticket;
 mod used;
 mod writer;
 
@@ -50,6 +52,7 @@ pub(crate) use feed::{Fed, Feed};
 pub(crate) use intake::{DecisionDraft, OutcomeDraft, StateDraft};
 pub(crate) use log::{Committed, LogOptions, OpenLogError, Place, ProofLog, Startup, import};
 pub(crate) use past::PastRange;
+pub(crate) use ticket::Ticket;
 pub(crate) use used::UsedLimit;
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::apply::Reading;
 use super::index::{Index, Mark};
 use super::intake::{Intake, Refusal};
 use super::progress::Progress;
+use super::writer::Writer;
 use crate::model::{Breakage, Digest, Error};
 use crate::store::{self, Blocks, Files, Position, Reader, StoreId, ViewError};
 
@@ -16,6 +17,9 @@ use crate::store::{self, Blocks, Files, Position, Reader, StoreId, ViewError};
 pub(super) struct Shared {
     pub(super) intake: Intake,
     pub(super) progress: Progress,
+    // Whoever has the intake's turn holds it while it writes, across I/O; taken before the index's lock.
+    // None in a broken log, and once the writer has ended.
+    pub(super) writer: Mutex<Option<Writer>>,
     // Written by the writer, read by queries; taken after the intake's lock is given back.
     pub(super) index: RwLock<Index>,
     pub(super) reader: Reader,
@@ -116,6 +120,11 @@ impl Shared {
             *first = Some(found);
         }
         first.clone()
+    }
+
+    /// Why an entry that was waited for did not come to be on disk.
+    pub(super) fn refused(&self, otherwise: &str) -> Error {
+        self.intake.refusal().map_or_else(|| Error::storage(otherwise), |refusal| refusal.error())
     }
 
     pub(super) fn first_breakage(&self) -> Option<Breakage> {

@@ -64,7 +64,10 @@ pub(crate) use {
 #[cfg(test)]
 pub(crate) mod crash;
 #[cfg(test)]
-pub(crate) use {files::OpenMode, sealer::Sealing};
+pub(crate) use {
+    files::{OpenMode, StoreFile},
+    sealer::Sealing,
+};
 #[cfg(test)]
 pub(crate) mod faulty;
 // Public for the fuzz targets, which is shown nowhere but there.

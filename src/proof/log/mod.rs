@@ -14,9 +14,11 @@ use std::thread::JoinHandle;
 
 use super::feed::Feed;
 use super::index::{Index, Totals};
-use super::intake::{DecisionDraft, Durability, OutcomeDraft, OutcomeSlot, Refusal, StateDraft};
+use super::intake::{DecisionDraft, Durability, OutcomeDraft, OutcomeSlot, Refusal, Requester, StateDraft};
 use super::shared::Shared;
-use crate::model::{Alert, Breakage, Error, JournalStatus, ProofId, Sequence, Timestamp};
+use super::ticket::Ticket;
+use super::writer;
+use crate::model::{Alert, Breakage, Error, JournalStatus, ProofId, RiskLevel, Sequence, Timestamp};
 use crate::store::FolderLock;
 
 pub(crate) use import::import;
@@ -44,6 +46,7 @@ pub(crate) struct Committed {
     pub(crate) proof_id: ProofId,
     pub(crate) sequence: Sequence,
     pub(crate) at: Timestamp,
+    pub(crate) risk: RiskLevel,
 }
 
 /// How a log stands.
@@ -57,10 +60,11 @@ pub(crate) struct LogState {
 }
 
 impl ProofLog {
-    /// Puts a decision in order; [`ProofLog::settle`] waits for it.
+    /// Puts a decision in order; [`ProofLog::settle_decision`] waits for it.
     pub(crate) fn decide(&self, now: Timestamp, draft: DecisionDraft) -> Result<Committed, Error> {
+        let risk = draft.risk;
         let (proof_id, sequence, at) = self.shared.intake.decision(now, draft)?;
-        Ok(Committed { proof_id, sequence, at })
+        Ok(Committed { proof_id, sequence, at, risk })
     }
 
     /// Puts a change of state in order.
@@ -106,13 +110,27 @@ impl ProofLog {
         }
     }
 
-    /// Waits until the entry is as durable as the log promises.
+    /// Waits until a decision of that risk, or its outcome, is as durable as the log promises.
+    pub(crate) fn settle_decision(&self, sequence: Sequence, risk: RiskLevel) -> Result<(), Error> {
+        if self.durability.awaits(risk) { self.wait_durable(sequence) } else { Ok(()) }
+    }
+
+    /// Waits until a change of state is as durable as the log promises.
     pub(crate) fn settle(&self, sequence: Sequence) -> Result<(), Error> {
-        match self.durability {
-            Durability::Buffered => Ok(()),
-            Durability::Sync if self.shared.progress.wait_durable(sequence) => Ok(()),
-            Durability::Sync => Err(self.refused("the writer stopped")),
+        if self.durability.awaits_changes() { self.wait_durable(sequence) } else { Ok(()) }
+    }
+
+    /// Like [`ProofLog::settle_decision`], without waiting.
+    pub(crate) fn ticket(&self, sequence: Sequence, risk: RiskLevel) -> Ticket {
+        Ticket::new(Arc::clone(&self.shared), sequence, self.durability.awaits(risk))
+    }
+
+    fn wait_durable(&self, sequence: Sequence) -> Result<(), Error> {
+        let shared = &*self.shared;
+        if let Some(turn) = shared.intake.request(sequence, Requester::Thread) {
+            writer::write_in_turn(shared, &turn);
         }
+        if shared.progress.wait_durable(sequence) { Ok(()) } else { Err(self.refused("the writer stopped")) }
     }
 
     /// Why nothing new is taken in, if so.
@@ -179,12 +197,17 @@ impl ProofLog {
         self.shared.index().is_heavy()
     }
 
+    #[cfg(test)]
+    pub(in crate::proof) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     fn check_open(&self) -> Result<(), Error> {
         if self.shared.closed.load(Ordering::Acquire) { Err(Refusal::Closed.error()) } else { Ok(()) }
     }
 
     fn refused(&self, otherwise: &str) -> Error {
-        self.shared.intake.refusal().map_or_else(|| Error::storage(otherwise), |refusal| refusal.error())
+        self.shared.refused(otherwise)
     }
 }
 

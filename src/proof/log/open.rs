@@ -11,11 +11,11 @@ use crate::model::{Recovered, Timestamp};
 use crate::proof::apply::Reading;
 use crate::proof::entry::{RecoveryEntry, StoreEntry};
 use crate::proof::index::Index;
-use crate::proof::intake::{Durability, Intake, Refusal};
+use crate::proof::intake::{Durability, Intake, Refusal, Room};
 use crate::proof::progress::Progress;
 use crate::proof::shared::{Shared, load_view};
 use crate::proof::used::UsedLimit;
-use crate::proof::writer::{Pace, Writer};
+use crate::proof::writer::{self, Pace, Writer};
 use crate::store::{
     self, Files, FolderLock, FrameDraft, Journal, JournalOptions, Kind, LockError, MemoryFiles, RealFiles, StoreId,
     ViewError,
@@ -38,6 +38,8 @@ pub(crate) struct LogOptions {
     pub(crate) cache_bytes: u64,
     /// Drafts that may wait for the writer.
     pub(crate) queue: usize,
+    /// Memory that they may take, about.
+    pub(crate) queue_bytes: usize,
     /// How long a caller waits for room in the queue.
     pub(crate) patience: Duration,
     pub(crate) journal: JournalOptions,
@@ -49,6 +51,7 @@ impl Default for LogOptions {
             durability: Durability::Sync,
             cache_bytes: 16 << 20,
             queue: 1 << 16,
+            queue_bytes: 8 << 20,
             patience: Duration::from_secs(2),
             journal: JournalOptions::default(),
         }
@@ -135,9 +138,11 @@ impl ProofLog {
             Err(breakage) => (None, Some(breakage)),
         };
 
+        let room = Room { drafts: options.queue, bytes: options.queue_bytes, patience: options.patience };
         let shared = Shared {
-            intake: Intake::new(options.queue, options.patience, options.durability == Durability::Sync),
+            intake: Intake::new(room, options.durability),
             progress: Progress::new(opened.position.entries),
+            writer: Mutex::new(None),
             index: RwLock::new(index),
             reader: opened.reader,
             store: opened.store,
@@ -229,12 +234,15 @@ impl ProofLog {
 
         let gather = match options.durability {
             Durability::Sync => Duration::ZERO,
-            Durability::Buffered => FLUSH_INTERVAL,
+            Durability::Buffered | Durability::SyncFrom(_) => FLUSH_INTERVAL,
         };
         let pace = Pace { gather, idle: IDLE, persist_every: PERSIST_EVERY };
         let head_hash = shared.index().totals().head_hash;
-        let writer = Writer::new(Arc::clone(shared), journal, pace, head_hash);
-        thread::Builder::new().name("rulekeep-writer".to_owned()).spawn(move || writer.run()).map_err(error)
+        let writer = Writer::new(journal, pace, head_hash);
+        *shared.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
+        let shared = Arc::clone(shared);
+        let run = move || writer::run(&shared, pace);
+        thread::Builder::new().name("rulekeep-writer".to_owned()).spawn(run).map_err(error)
     }
 }
 
