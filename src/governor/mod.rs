@@ -20,6 +20,7 @@
 //! | `outcome.rs` | reporting what became of an action |
 //! | `policies.rs` | which policy set is in force |
 //! | `preview.rs` | what would be decided |
+//! | `repair.rs` | a new log in place of a broken one |
 //! | `replay.rs` | past decisions decided again |
 //! | `shadow.rs` | a second set that enforces nothing |
 //! | `status.rs` | health and metrics |
@@ -38,6 +39,7 @@ mod limits;
 mod outcome;
 mod policies;
 mod preview;
+mod repair;
 mod replay;
 mod risk;
 mod shadow;
@@ -53,6 +55,7 @@ use serde_json::{Map, Value};
 pub use builder::GovernorBuilder;
 pub use events::{EventFilter, Subscription};
 pub use preview::{Explanation, Preview, PreviewError};
+pub use repair::{RepairOptions, repair};
 pub use replay::{Replay, ReplayChange, ReplayRange};
 pub use shadow::{ShadowDifference, ShadowReport};
 
