@@ -66,8 +66,8 @@ mod trust;
 
 pub use edge::{sidecar, signature};
 pub use governor::{
-    EventFilter, Explanation, Governor, GovernorBuilder, PendingEnforcement, Preview, PreviewError, Replay,
-    ReplayChange, ReplayRange, ShadowDifference, ShadowReport, Subscription,
+    EventFilter, Explanation, Governor, GovernorBuilder, PendingEnforcement, Preview, PreviewError, RepairOptions,
+    Replay, ReplayChange, ReplayRange, ShadowDifference, ShadowReport, Subscription, repair,
 };
 pub use model::*;
 pub use parse::{Lexicon, Parser};

@@ -21,6 +21,7 @@
 //! | `outcome.rs` | reporting what became of an action |
 //! | `policies.rs` | which policy set is in force |
 //! | `preview.rs` | what would be decided |
+//! | `repair.rs` | a new log in place of a broken one |
 //! | `replay.rs` | past decisions decided again |
 //! | `shadow.rs` | a second set that enforces nothing |
 //! | `status.rs` | health and metrics |
@@ -42,6 +43,7 @@ mod outcome;
 mod pending;
 mod policies;
 mod preview;
+mod repair;
 mod replay;
 mod risk;
 mod shadow;
@@ -58,6 +60,7 @@ pub use builder::GovernorBuilder;
 pub use events::{EventFilter, Subscription};
 pub use pending::PendingEnforcement;
 pub use preview::{Explanation, Preview, PreviewError};
+pub use repair::{RepairOptions, repair};
 pub use replay::{Replay, ReplayChange, ReplayRange};
 pub use shadow::{ShadowDifference, ShadowReport};
 

@@ -121,6 +121,14 @@ pub enum Error {
         /// The id that was asked for.
         proof_id: String,
     },
+    /// The record is of the past of this log that is kept elsewhere.
+    #[error("no proof record {proof_id} in this log: {place}")]
+    ProofElsewhere {
+        /// The id that was asked for.
+        proof_id: String,
+        /// Where to look for it.
+        place: String,
+    },
     /// The request contradicts what already stands.
     #[error("{message}")]
     Conflict {
@@ -190,7 +198,7 @@ impl Error {
             Self::AgentNotFound { .. } => "AGENT_NOT_FOUND",
             Self::Policy { .. } => "POLICY_ERROR",
             Self::InvalidQuery { .. } => "INVALID_QUERY",
-            Self::ProofNotFound { .. } => "PROOF_NOT_FOUND",
+            Self::ProofNotFound { .. } | Self::ProofElsewhere { .. } => "PROOF_NOT_FOUND",
             Self::Conflict { .. } => "CONFLICT",
             Self::PayloadTooLarge { .. } => "PAYLOAD_TOO_LARGE",
             Self::Forbidden { .. } => "FORBIDDEN",
@@ -208,7 +216,7 @@ impl Error {
             | Self::InvalidQuery { .. }
             | Self::ExportBroken { .. } => 400,
             Self::Forbidden { .. } => 403,
-            Self::AgentNotFound { .. } | Self::ProofNotFound { .. } => 404,
+            Self::AgentNotFound { .. } | Self::ProofNotFound { .. } | Self::ProofElsewhere { .. } => 404,
             Self::Conflict { .. } => 409,
             Self::PayloadTooLarge { .. } => 413,
             Self::Policy { .. } => 422,
@@ -226,6 +234,7 @@ impl Error {
             Self::InvalidQuery { parameter, .. } => Some(json!({ "parameter": parameter })),
             Self::Contradicted { kind, .. } => Some(json!({ "kind": kind })),
             Self::ProofNotFound { proof_id } => Some(json!({ "proofId": proof_id })),
+            Self::ProofElsewhere { proof_id, place } => Some(json!({ "proofId": proof_id, "place": place })),
             Self::PayloadTooLarge { size, limit, .. } => Some(json!({ "size": size, "limit": limit })),
             Self::ExportBroken { line, expected, found } => {
                 Some(json!({ "line": line, "expected": expected, "found": found }))

@@ -171,6 +171,12 @@ impl ProofId {
         Self(Ulid::from_parts(ulid_millis(at), low))
     }
 
+    /// When it was decided.
+    pub(crate) fn at(&self) -> Timestamp {
+        let millis = self.0.to_bytes().iter().take(6).fold(0, |millis, byte| millis << 8 | i64::from(*byte));
+        Timestamp::from_millis(millis)
+    }
+
     /// The record's place in the journal.
     pub fn sequence(&self) -> Sequence {
         sequence_of(self.0)

@@ -267,14 +267,14 @@ super::closed_words! {
 }
 
 /// Where a log breaks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Breakage {
     /// The entry's place in the journal.
     pub sequence: Sequence,
     /// The proof record's id, where the entry is one and can still be read.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub proof_id: Option<ProofId>,
     /// The file, by its name in the store.
     pub file: String,

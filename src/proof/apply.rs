@@ -10,6 +10,7 @@ use super::entry::{AlertEntry, OutcomeEntry, RecoveryEntry, StateEntry, StoreEnt
 use super::evidence;
 use super::index::{Census, Index, RecordFacts};
 use super::record::CanonicalRecord;
+use super::retention::Retained;
 use super::used::UsedLimits;
 
 /// A reading of the journal.
@@ -23,6 +24,8 @@ pub(super) struct Reading<'a> {
     pub(super) used: UsedLimits,
     /// What the index must add up to.
     pub(super) census: Census,
+    /// What the log says of its own past, and of its end.
+    pub(super) past: Retained,
     /// Why the index takes in nothing more.
     pub(super) view_error: Option<ViewError>,
     chain: Chain,
@@ -81,6 +84,7 @@ impl<'a> Reading<'a> {
             states: BTreeMap::new(),
             used: UsedLimits::default(),
             census: Census::default(),
+            past: Retained::default(),
             view_error: None,
             chain: Chain::START,
             before_break: None,
@@ -201,6 +205,7 @@ impl Parts for Reading<'_> {
         self.states.extend(part.states);
         self.used.join(part.used);
         self.census.join(part.census);
+        self.past.join(part.past);
         true
     }
 
@@ -223,6 +228,7 @@ impl Visitor for Reading<'_> {
             Kind::Recovery => {
                 serde_json::from_slice::<RecoveryEntry>(frame.body).err().map(|_| unreadable("a recovery"))
             }
+            Kind::Freeze | Kind::Archive | Kind::Repair => self.past.visit(frame),
         };
         let position = Position { entries: frame.sequence.get() + 1, link: frame.link };
         let persist = self.persist;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::model::{AgentId, Alert, Outcome, ProofId, Timestamp, TrustChange};
+use crate::model::{AgentId, Alert, Breakage, Digest, Outcome, ProofId, Timestamp, TrustChange};
 use crate::store::Kind;
 
 /// Whether the body of an entry can be read as what it is; of a decision it is not asked here.
@@ -17,6 +17,9 @@ pub(super) fn is_readable(kind: Kind, body: &[u8]) -> bool {
         Kind::State => serde_json::from_slice::<StateEntry<'_>>(body).is_ok(),
         Kind::Recovery => serde_json::from_slice::<RecoveryEntry>(body).is_ok(),
         Kind::Alert => serde_json::from_slice::<AlertEntry>(body).is_ok(),
+        Kind::Freeze => serde_json::from_slice::<FreezeEntry>(body).is_ok(),
+        Kind::Archive => serde_json::from_slice::<ArchiveEntry>(body).is_ok(),
+        Kind::Repair => serde_json::from_slice::<RepairEntry>(body).is_ok(),
     }
 }
 
@@ -83,5 +86,56 @@ pub(super) struct RecoveryEntry {
     pub(super) bytes: usize,
     pub(super) segment: String,
     pub(super) offset: u64,
+    pub(super) timestamp: Timestamp,
+}
+
+/// The last entry of a log that takes nothing in any more.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct FreezeEntry {
+    pub(super) cause: String,
+    pub(super) timestamp: Timestamp,
+}
+
+/// The first entries were moved to a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ArchiveEntry {
+    /// The file's name.
+    pub(super) file: String,
+    /// The first entry that it has.
+    pub(super) from: u64,
+    /// How many entries the log had where it ends.
+    pub(super) entries: u64,
+    /// The link of the last of them.
+    pub(super) link: Digest,
+    /// The root of the Merkle tree over them, those that are in earlier archives included.
+    pub(super) root: Digest,
+    /// The hash of the last proof record among them.
+    pub(super) head_hash: Digest,
+    /// SHA-256 of the file.
+    pub(super) sha256: Digest,
+    pub(super) timestamp: Timestamp,
+}
+
+/// Which log this one was begun in place of.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RepairEntry {
+    /// The store's id; none where nothing could be read of it.
+    pub(super) of: Option<String>,
+    /// How many of its entries held, from the first on.
+    pub(super) entries: u64,
+    /// How many of them are proof records.
+    pub(super) records: u64,
+    /// The link of the last of them.
+    pub(super) link: Digest,
+    /// The root of the Merkle tree over them.
+    pub(super) root: Digest,
+    /// The hash of the last proof record among them.
+    pub(super) head_hash: Digest,
+    /// Where it breaks.
+    pub(super) broken: Breakage,
+    /// The folder in the store where all of it is kept as it was.
+    pub(super) kept: String,
     pub(super) timestamp: Timestamp,
 }

@@ -21,6 +21,8 @@
 //! | `index/` | which records match, and what they add up to |
 //! | `export/` | the log as lines that can be checked without us, and read back |
 //! | `query.rs` | the query and its checks |
+//! | `repair.rs` | a new log in place of a broken one |
+//! | `retention.rs` | what a log says of its own past and end: repaired, archived, frozen |
 //! | `log/` | the door: open, append, wait, read, verify, close |
 
 mod apply;
@@ -36,6 +38,8 @@ mod past;
 mod progress;
 mod query;
 mod record;
+mod repair;
+mod retention;
 mod shared;
 mod ticket;
 mod used;
@@ -52,6 +56,7 @@ pub(crate) use feed::{Fed, Feed};
 pub(crate) use intake::{DecisionDraft, OutcomeDraft, StateDraft};
 pub(crate) use log::{Committed, LogOptions, OpenLogError, Place, ProofLog, Startup, import};
 pub(crate) use past::PastRange;
+pub(crate) use repair::{Carried, FoundStates, repair};
 pub(crate) use ticket::Ticket;
 pub(crate) use used::UsedLimit;
 

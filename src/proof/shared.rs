@@ -9,8 +9,9 @@ use super::apply::Reading;
 use super::index::{Index, Mark};
 use super::intake::{Intake, Refusal};
 use super::progress::Progress;
+use super::retention::Retained;
 use super::writer::Writer;
-use crate::model::{Breakage, Digest, Error};
+use crate::model::{Breakage, Digest, Error, ProofId};
 use crate::store::{self, Blocks, Files, Position, Reader, StoreId, ViewError};
 
 /// What callers and the writer share.
@@ -36,6 +37,8 @@ pub(super) struct Shared {
     pub(super) closed: AtomicBool,
     /// How often the writer made what it wrote last.
     pub(super) syncs: AtomicU64,
+    // What the log says of its own past; read where a record is not found, held to look or to add.
+    pub(super) past: RwLock<Retained>,
     // The first break that any check found; held to clone it.
     pub(super) breakage: Mutex<Option<Breakage>>,
 }
@@ -125,6 +128,11 @@ impl Shared {
     /// Why an entry that was waited for did not come to be on disk.
     pub(super) fn refused(&self, otherwise: &str) -> Error {
         self.intake.refusal().map_or_else(|| Error::storage(otherwise), |refusal| refusal.error())
+    }
+
+    /// The error for a record that is not in the log.
+    pub(super) fn not_found(&self, proof_id: &ProofId) -> Error {
+        self.past.read().unwrap_or_else(PoisonError::into_inner).not_found(proof_id)
     }
 
     pub(super) fn first_breakage(&self) -> Option<Breakage> {

@@ -37,6 +37,12 @@ closed_words! {
         Recovery = "recovery",
         /// Something that somebody should look at.
         Alert = "alert",
+        /// Nothing is taken in any more: the last entry.
+        Freeze = "freeze",
+        /// The first entries were moved to a file of their own.
+        Archive = "archive",
+        /// Which log, broken at some place, this one was begun in place of.
+        Repair = "repair",
     }
 }
 
@@ -49,6 +55,9 @@ impl Kind {
             Self::State => 4,
             Self::Recovery => 5,
             Self::Alert => 6,
+            Self::Freeze => 8,
+            Self::Archive => 9,
+            Self::Repair => 10,
         }
     }
 

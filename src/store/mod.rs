@@ -23,6 +23,7 @@
 //! | `merkle/`, `tree.rs` | the Merkle tree over the entries; growing it with the journal |
 //! | `journal.rs` | the segments together: append, read, seal |
 //! | `recovery.rs` | opening: torn tails, damage, missing entries |
+//! | `repair.rs` | a broken journal: how far it holds, and another one in its place |
 //! | `lock.rs` | one process a folder |
 //! | `view.rs` | blocks on sled, its panics contained |
 
@@ -37,6 +38,7 @@ mod memory;
 mod merkle;
 mod parallel;
 mod recovery;
+mod repair;
 mod sealed;
 mod sealer;
 mod segment;
@@ -52,6 +54,7 @@ pub(crate) use lock::{FolderLock, LockError};
 pub(crate) use memory::MemoryFiles;
 pub(crate) use parallel::Parts;
 pub(crate) use recovery::{OpenError, VIEW as VIEW_FOLDER, open, refuse_foreign};
+pub(crate) use repair::{Below, Exchange, Inspection, NEXT as REPAIRED, clear_next, inspect, kept_name};
 pub(crate) use segment::{FOLDER as JOURNAL_FOLDER, StoreId};
 pub(crate) use view::{BlockBatch, Blocks, ViewError, set_aside as set_view_aside};
 pub(crate) use walk::{Finding, Visitor};

@@ -12,6 +12,7 @@ use super::head::{self, Head, HeadError};
 use super::journal::{Journal, JournalOptions, Place, Position, Reader};
 use super::merkle::TreeError;
 use super::parallel::{self, CheckedParts, Part, Parts};
+use super::repair;
 use super::sealed::{self, SealedFile};
 use super::segment::{self, Segment, SegmentHeader, StoreId};
 use super::tree::Growing;
@@ -41,6 +42,8 @@ pub(crate) enum OpenError {
     NotAStore(String),
     #[error("the store's journal is gone: there is {0}, and no segment; restore the folder from a copy")]
     JournalGone(&'static str),
+    #[error("a repair of the store was begun and is not finished; call `rulekeep::repair` again")]
+    RepairUnfinished,
     #[error("the store's format {0} is newer than this library reads; use a newer one")]
     Newer(u32),
     #[error("the store's format {0} is older than this library reads; it was never in a released version")]
@@ -60,13 +63,8 @@ pub(crate) fn open<V: Parts>(
     options: JournalOptions,
 ) -> Result<Opened, OpenError> {
     let names = files.list(Path::new("")).map_err(|error| OpenError::Io("list the folder", error))?;
-    let (head, head_broken) = match Head::read(&*files) {
-        Ok(head) => (head, false),
-        Err(HeadError::Newer(format)) => return Err(OpenError::Newer(format)),
-        Err(HeadError::Older(format)) => return Err(OpenError::Older(format)),
-        Err(HeadError::Io(error)) => return Err(OpenError::Io("read HEAD", error)),
-        Err(HeadError::Malformed) => (None, true),
-    };
+    refuse_unfinished_repair(&names)?;
+    let (head, head_broken) = read_head(&*files)?;
     let kept = checkpoint::read(&*files).map_err(|error| OpenError::Io("read CHECKPOINT", error))?;
     let kept_entries = if let Found::Checkpoint(kept) = &kept { kept.entries } else { 0 };
     let head_entries = head.as_ref().map_or(0, |head| head.entries);
@@ -142,7 +140,7 @@ pub(crate) fn open<V: Parts>(
     let breakage = walk.breakage().cloned();
     let reader = Reader::new(opened.clone(), growing.into_tree());
     let breakage = match breakage {
-        None => other_root(&reader, head.as_ref(), &kept)?,
+        None => other_root(&|entries| root_at(&reader, entries), head.as_ref(), &kept)?,
         found => found,
     };
     let (journal, recovered) = match (breakage, opened.last()) {
@@ -162,6 +160,26 @@ pub(crate) fn open<V: Parts>(
         }
     };
     Ok(Opened { store, reader, position, journal, recovered, created: false, view_link })
+}
+
+/// `HEAD`, and whether it is there and cannot be read as one.
+pub(super) fn read_head(files: &dyn Files) -> Result<(Option<Head>, bool), OpenError> {
+    match Head::read(files) {
+        Ok(head) => Ok((head, false)),
+        Err(HeadError::Newer(format)) => Err(OpenError::Newer(format)),
+        Err(HeadError::Older(format)) => Err(OpenError::Older(format)),
+        Err(HeadError::Io(error)) => Err(OpenError::Io("read HEAD", error)),
+        Err(HeadError::Malformed) => Ok((None, true)),
+    }
+}
+
+/// The root of the first entries; `None` where they cannot be read.
+fn root_at(reader: &Reader, entries: u64) -> Result<Option<Digest>, OpenError> {
+    match reader.root_at(entries) {
+        Ok(root) => Ok(Some(root)),
+        Err(TreeError::Leaves(Some(error))) => Err(OpenError::Io("read the journal", error)),
+        Err(_) => Ok(None),
+    }
 }
 
 /// Checks the segments that the view has seen all of, but for the last one, on all processors; `None` where
@@ -184,12 +202,18 @@ fn check_ahead<V: Parts>(
 /// made in it.
 pub(crate) fn refuse_foreign(files: &dyn Files) -> Result<(), OpenError> {
     let names = files.list(Path::new("")).map_err(|error| OpenError::Io("list the folder", error))?;
+    refuse_unfinished_repair(&names)?;
     let is_store =
         names.iter().any(|name| [head::NAME, checkpoint::NAME, segment::FOLDER, VIEW].contains(&name.as_str()));
     match foreign_name(&names) {
         Some(name) if !is_store => Err(OpenError::NotAStore(name.to_owned())),
         _ => Ok(()),
     }
+}
+
+/// In the middle of a repair the names in the folder are of two stores.
+fn refuse_unfinished_repair(names: &[String]) -> Result<(), OpenError> {
+    if names.iter().any(|name| name == repair::NAME) { Err(OpenError::RepairUnfinished) } else { Ok(()) }
 }
 
 fn create(files: Arc<dyn Files>, store: StoreId, options: JournalOptions) -> Result<Opened, OpenError> {
@@ -199,14 +223,14 @@ fn create(files: Arc<dyn Files>, store: StoreId, options: JournalOptions) -> Res
 }
 
 /// A segment as it stands in the folder.
-struct Source {
-    number: u32,
-    file: Arc<dyn StoreFile>,
+pub(super) struct Source {
+    pub(super) number: u32,
+    pub(super) file: Arc<dyn StoreFile>,
     is_sealed: bool,
 }
 
 /// The segments' files, in order.
-fn load(files: &dyn Files) -> Result<Vec<Source>, OpenError> {
+pub(super) fn load(files: &dyn Files) -> Result<Vec<Source>, OpenError> {
     let names = files.list(Path::new(segment::FOLDER)).map_err(|error| OpenError::Io("list the journal", error))?;
     let numbers =
         |number: fn(&str) -> Option<u32>| names.iter().filter_map(|name| number(name)).collect::<BTreeSet<u32>>();
@@ -233,11 +257,8 @@ fn load(files: &dyn Files) -> Result<Vec<Source>, OpenError> {
 /// Sets a last segment aside that was just being made when the crash came: its
 /// header is not whole, and nothing was ever behind it.
 fn drop_unfinished(files: &dyn Files, segments: &mut Vec<Source>, has_head: bool) -> Result<(), OpenError> {
-    let Some(Source { number, file, is_sealed: false }) = segments.last() else { return Ok(()) };
-    let bytes = file.len().map_err(|error| OpenError::Io("read a segment", error))?;
-    // The first segment is made before `HEAD` is; a later one while `HEAD` is there.
-    let expected_here = has_head == (*number > 0);
-    if bytes > segment::HEADER_BYTES as u64 || header_of(&**file).is_some() || !expected_here {
+    let Some(Source { number, .. }) = segments.last() else { return Ok(()) };
+    if !ends_unfinished(segments, has_head)? {
         return Ok(());
     }
     let error = |error| OpenError::Io("set an unfinished segment aside", error);
@@ -249,13 +270,22 @@ fn drop_unfinished(files: &dyn Files, segments: &mut Vec<Source>, has_head: bool
     Ok(())
 }
 
-fn header_of(file: &dyn StoreFile) -> Option<SegmentHeader> {
+/// Whether the last segment was just being made when the crash came.
+pub(super) fn ends_unfinished(segments: &[Source], has_head: bool) -> Result<bool, OpenError> {
+    let Some(Source { number, file, is_sealed: false }) = segments.last() else { return Ok(false) };
+    let bytes = file.len().map_err(|error| OpenError::Io("read a segment", error))?;
+    // The first segment is made before `HEAD` is; a later one while `HEAD` is there.
+    let expected_here = has_head == (*number > 0);
+    Ok(bytes <= segment::HEADER_BYTES as u64 && header_of(&**file).is_none() && expected_here)
+}
+
+pub(super) fn header_of(file: &dyn StoreFile) -> Option<SegmentHeader> {
     let mut bytes = [0; segment::HEADER_BYTES];
     file.read_at(&mut bytes, 0).ok()?;
     SegmentHeader::decode(&bytes)
 }
 
-fn compare_with_head(walk: &mut Walk<'_>, head: Option<&Head>, head_broken: bool) {
+pub(super) fn compare_with_head(walk: &mut Walk<'_>, head: Option<&Head>, head_broken: bool) {
     if head_broken {
         walk.broken(head::NAME, BrokenKind::Damage, "one line of JSON and its checksum", "content that does not hold");
     }
@@ -280,7 +310,7 @@ fn compare_with_head(walk: &mut Walk<'_>, head: Option<&Head>, head_broken: bool
     }
 }
 
-fn compare_with_checkpoint(walk: &mut Walk<'_>, kept: &Found) {
+pub(super) fn compare_with_checkpoint(walk: &mut Walk<'_>, kept: &Found) {
     match kept {
         Found::Malformed => {
             let expected = "a signed checkpoint of the log";
@@ -295,12 +325,11 @@ fn compare_with_checkpoint(walk: &mut Walk<'_>, kept: &Found) {
 }
 
 /// Where the tree over the entries has another root than `HEAD` or the checkpoint names at its size.
-fn other_root(reader: &Reader, head: Option<&Head>, kept: &Found) -> Result<Option<Breakage>, OpenError> {
-    let root_at = |entries| match reader.root_at(entries) {
-        Ok(root) => Ok(Some(root)),
-        Err(TreeError::Leaves(Some(error))) => Err(OpenError::Io("read the journal", error)),
-        Err(_) => Ok(None),
-    };
+pub(super) fn other_root(
+    root_at: &dyn Fn(u64) -> Result<Option<Digest>, OpenError>,
+    head: Option<&Head>,
+    kept: &Found,
+) -> Result<Option<Breakage>, OpenError> {
     let breakage = |file: &str, entries, expected, found: Option<Digest>| Breakage {
         sequence: Sequence::new(entries),
         proof_id: None,
@@ -367,7 +396,7 @@ fn new_copy(files: &dyn Files, number: u32, offset: u64) -> io::Result<(String, 
 }
 
 /// A name in the folder that says that it is not an empty one.
-fn foreign_name(names: &[String]) -> Option<&str> {
+pub(super) fn foreign_name(names: &[String]) -> Option<&str> {
     const OURS: [&str; 5] = [super::lock::NAME, segment::FOLDER, RECOVERED, "HEAD.next", checkpoint::NEXT];
     const TRACES: [&str; 2] = [VIEW, checkpoint::NAME];
     let foreign = |name: &&str| !OURS.contains(name);
@@ -376,6 +405,6 @@ fn foreign_name(names: &[String]) -> Option<&str> {
 }
 
 /// The folder of copies of what was set aside.
-const RECOVERED: &str = "recovered";
+pub(super) const RECOVERED: &str = "recovered";
 /// The folder of the view.
 pub(crate) const VIEW: &str = "view";

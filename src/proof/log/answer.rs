@@ -36,7 +36,7 @@ impl ProofLog {
             _ => None,
         });
         match pending {
-            Some(facts) => facts.ok_or_else(|| Error::proof_not_found(proof_id)),
+            Some(facts) => facts.ok_or_else(|| self.shared.not_found(proof_id)),
             None => self.stored(proof_id, |frame| {
                 let fields = CanonicalRecord::read(frame.body).ok();
                 fields.filter(|fields| fields.id == *proof_id).map(|fields| DecisionFacts {
@@ -147,7 +147,7 @@ impl ProofLog {
         frame
             .filter(|frame| frame.kind == Kind::Decision && frame.sequence == proof_id.sequence())
             .and_then(|frame| look(&frame))
-            .ok_or_else(|| Error::proof_not_found(proof_id))
+            .ok_or_else(|| self.shared.not_found(proof_id))
     }
 }
 

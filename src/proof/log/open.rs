@@ -123,7 +123,7 @@ impl ProofLog {
         let mut reading = Reading::into_index(&mut index);
         let view_entries = mark.map(|mark| (mark.store, mark.totals.applied.entries));
         let opened = store::open(Arc::clone(&files), &mut reading, view_entries, fresh, options.journal)?;
-        let Reading { states, used, census, view_error, .. } = reading;
+        let Reading { states, used, census, view_error, past, .. } = reading;
         let view_error = load_error.or(view_error).or_else(|| {
             let mark = mark?;
             let applied = mark.totals.applied;
@@ -153,6 +153,7 @@ impl ProofLog {
             index_incomplete: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             syncs: AtomicU64::new(0),
+            past: RwLock::new(past),
             breakage: Mutex::new(breakage.clone()),
         };
         {

@@ -6,6 +6,7 @@ mod crash;
 mod damage;
 mod faults;
 mod model;
+mod repair;
 mod sealing;
 #[cfg(feature = "checkpoints")]
 mod tree;

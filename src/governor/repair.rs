@@ -1,0 +1,123 @@
+//! A new log in place of a broken one, and which agents and policies it goes on with.
+
+use std::path::Path;
+
+use super::agents;
+use super::policies::PolicyState;
+use crate::model::{AgentState, Error, RepairReport};
+use crate::proof::{self, Carried, FoundStates};
+use crate::store::StoreId;
+use crate::system::{Clock, Entropy, SystemClock, SystemEntropy};
+use crate::trust::AgentRecord;
+
+/// How a broken log is repaired.
+#[derive(Debug, Clone, Default)]
+#[must_use]
+pub struct RepairOptions {
+    suspend_all: bool,
+}
+
+impl RepairOptions {
+    /// Takes every agent over as suspended, to be resumed one by one: for a log of
+    /// which entries are gone, that may have suspended some.
+    pub fn suspend_all(mut self) -> Self {
+        self.suspend_all = true;
+        self
+    }
+}
+
+/// Puts a new log in place of one that is broken: damaged, tampered with, or
+/// with entries missing. All of the broken one is kept as it is, byte for byte,
+/// in a folder `damaged-<time>` in the store's; opened by itself, that folder
+/// answers what can be read. The new log's first entries name the last one that
+/// holds and the place of the break, and take over the agents and the policy
+/// set that were in force there.
+///
+/// What the broken log says behind the break is not believed where it would
+/// loosen anything, and is where it tightens: an agent that is suspended or
+/// retired there stays so, and its score is the lowest that was seen. An agent
+/// that is known from there alone is taken over as suspended. Where no entry can
+/// be told to be the wrong one (the journal holds, and is not the one that
+/// `HEAD` or `CHECKPOINT` name), every agent is suspended. Counters of limits
+/// begin anew.
+///
+/// Should the power fail, the folder holds the broken log as it was, or the new
+/// one, or what the next call finishes; nothing else opens it then.
+///
+/// ```no_run
+/// let report = rulekeep::repair("governance", &rulekeep::RepairOptions::default())?;
+/// println!("{} records hold; all is kept in {}", report.records, report.kept);
+/// # Ok::<(), rulekeep::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Conflict`] for a log that is not broken, or that was frozen;
+/// [`Error::StorageUnavailable`] when the folder is no store, is held by a
+/// governor, or cannot be read or written.
+pub fn repair(folder: impl AsRef<Path>, options: &RepairOptions) -> Result<RepairReport, Error> {
+    let fresh = StoreId(SystemEntropy.bits().to_le_bytes());
+    proof::repair(folder.as_ref(), SystemClock.now(), fresh, &|found| carry(found, options))
+}
+
+fn carry(found: &FoundStates, options: &RepairOptions) -> Result<Carried, Error> {
+    let mut carried = Carried::default();
+    let suspend_all = options.suspend_all || found.is_other;
+    if found.is_other {
+        let note = "the journal holds by itself and is not the one that HEAD or CHECKPOINT name: any entry may be \
+                    another than it was, and every agent is suspended";
+        carried.notes.push(note.to_owned());
+    }
+    if let Some(policies) = found.good.get(PolicyState::KEY) {
+        let value = String::from_utf8_lossy(policies).into_owned();
+        let state = proof::StateDraft { key: PolicyState::KEY.to_owned(), value };
+        carried.states.push((state, "carried over by a repair".to_owned()));
+    }
+    if found.behind.contains_key(PolicyState::KEY) {
+        let note = "a policy set was put in force behind the break; the one before it was taken over";
+        carried.notes.push(note.to_owned());
+    }
+    let keys = found.good.keys().chain(found.behind.keys().filter(|key| !found.good.contains_key(*key)));
+    for key in keys.filter(|key| key.starts_with(agents::KEY_PREFIX)) {
+        let read = |value: &Vec<u8>| serde_json::from_slice::<AgentRecord>(value).ok();
+        let behind: Vec<AgentRecord> = found.behind.get(key).into_iter().flatten().filter_map(read).collect();
+        let good = found.good.get(key).and_then(read);
+        let Some(known) = good.clone().or_else(|| behind.last().cloned()) else {
+            carried.notes.push(format!("the state {key:?} cannot be read and was not taken over"));
+            continue;
+        };
+        let record = tightened(&known, &behind, suspend_all || good.is_none());
+        if good.as_ref() != Some(&record) {
+            carried.tightened.push(record.agent_id.to_string());
+        }
+        let cause = if good.as_ref() == Some(&record) {
+            "carried over by a repair"
+        } else {
+            "carried over by a repair, tighter than the last entry that held says"
+        };
+        carried.states.push((agents::state_of(&record)?, cause.to_owned()));
+        carried.agents += 1;
+    }
+    Ok(carried)
+}
+
+/// The agent as the strictest of these has it.
+fn tightened(known: &AgentRecord, behind: &[AgentRecord], suspended: bool) -> AgentRecord {
+    let mut record = known.clone();
+    for later in behind {
+        record.state = record.state.max(later.state);
+        if later.trust.score < record.trust.score {
+            record.trust = later.trust;
+        }
+    }
+    if suspended {
+        record.state = record.state.max(AgentState::Suspended);
+    }
+    record
+}
+
+const _: fn() = || {
+    // INVARIANT: the later a state stands in the list, the tighter it is.
+    const { assert!((AgentState::Active as u8) < AgentState::Suspended as u8) };
+    const { assert!((AgentState::Suspended as u8) < AgentState::Retired as u8) };
+};

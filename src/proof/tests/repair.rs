@@ -1,0 +1,101 @@
+//! A repair that is cut short anywhere, by a failed call, a kill or a power cut.
+
+use super::*;
+use crate::proof::repair::{Carried, FoundStates, repair_files};
+
+const NEW: StoreId = StoreId([8; 16]);
+
+#[allow(clippy::unnecessary_wraps)] // what is asked for can fail
+fn all(found: &FoundStates) -> Result<Carried, Error> {
+    let state = |(key, value): (&String, &Vec<u8>)| {
+        let value = String::from_utf8(value.clone()).unwrap();
+        (StateDraft { key: key.clone(), value }, "kept".to_owned())
+    };
+    Ok(Carried { states: found.good.iter().map(state).collect(), ..Carried::default() })
+}
+
+fn run(files: impl Files + 'static) -> Result<crate::model::RepairReport, Error> {
+    repair_files(&(Arc::new(files) as Arc<dyn Files>), None, Timestamp::from_millis(500), NEW, &all)
+}
+
+/// A log of several segments, sealed and not, with a flipped bit in one of them; and its files.
+fn broken() -> (CrashFiles, Vec<(std::path::PathBuf, Vec<u8>)>) {
+    let disk = CrashFiles::new();
+    let (log, _) = open_small(disk.clone(), Durability::Sync).unwrap();
+    let state = StateDraft { key: "agent/a".to_owned(), value: "{\"kept\":1}".to_owned() };
+    log.settle(log.set_state(Timestamp::from_millis(0), state, "test".to_owned()).unwrap()).unwrap();
+    for at in 0..8 {
+        decide(&log, at, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap();
+    }
+    log.close().unwrap();
+    let last = disk.list(Path::new("journal")).unwrap().into_iter().rfind(|name| name.contains(".rkj")).unwrap();
+    let path = Path::new("journal").join(last);
+    let file = disk.open(&path, crate::store::OpenMode::Write).unwrap();
+    let mut byte = [0];
+    file.read_at(&mut byte, 240).unwrap();
+    file.write_at(&[byte[0] ^ 1], 240).unwrap();
+    file.sync_data().unwrap();
+    let mut files = Vec::new();
+    for name in disk.list(Path::new("journal")).unwrap() {
+        files.push(Path::new("journal").join(name));
+    }
+    files.push("HEAD".into());
+    let content = |path: std::path::PathBuf| (path.clone(), disk.content(&path).unwrap());
+    (disk.clone(), files.into_iter().map(content).collect())
+}
+
+/// Whatever was left, another call brings it to its end, and nothing of the broken log is lost.
+fn assert_comes_to_an_end(left: &CrashFiles, before: &[(std::path::PathBuf, Vec<u8>)], what: &str) {
+    let mut is_certain = true;
+    match open_small(left.kill(), Durability::Sync) {
+        Ok((log, _)) if !log.verify().unwrap().valid => {
+            for (path, bytes) in before {
+                assert_eq!(left.content(path).as_ref(), Some(bytes), "{what}: {}", path.display());
+            }
+            run(left.clone()).unwrap_or_else(|error| panic!("{what}: {error}"));
+        }
+        // The repair had come to its end; that the mark of it is gone may not last, for that last sync has failed.
+        Ok(_) => is_certain = false,
+        Err(error) => {
+            assert!(error.to_string().contains("repair"), "{what}: {error}");
+            run(left.clone()).unwrap_or_else(|error| panic!("{what}: {error}"));
+        }
+    }
+    let kept = left.list(Path::new("")).unwrap().into_iter().rfind(|name| name.starts_with("damaged-")).unwrap();
+    for (path, bytes) in before {
+        assert_eq!(left.content(&Path::new(&kept).join(path)).as_ref(), Some(bytes), "{what}: {}", path.display());
+    }
+    // What was finished lasts.
+    for left in [left.kill(), left.crash(&mut Dice::new(3))] {
+        if !is_certain && left.content(Path::new("REPAIR")).is_some() {
+            run(left.clone()).unwrap_or_else(|error| panic!("{what}: {error}"));
+        }
+        let (log, startup) = open_small(left, Durability::Sync).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert!(log.verify().unwrap().valid, "{what}");
+        assert_eq!(startup.states, [("agent/a".to_owned(), b"{\"kept\":1}".to_vec())], "{what}");
+        decide(&log, 600, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap();
+    }
+}
+
+#[test]
+fn a_repair_that_is_cut_short_anywhere_is_finished_by_the_next() {
+    let (disk, before) = broken();
+    for fault in [Fault::Once, Fault::Forever, Fault::Torn] {
+        for call in 0.. {
+            let what = format!("{fault:?} at call {call}");
+            let struck_disk = disk.kill();
+            let faulty = Arc::new(FaultyFiles::new(struck_disk.clone(), fault, Counted::All, call));
+            let done = run(Arc::clone(&faulty)).is_ok();
+            assert!(done != faulty.struck() || fault == Fault::Once, "{what}");
+            let lefts =
+                [struck_disk.kill(), struck_disk.crash(&mut Dice::new(1)), struck_disk.crash(&mut Dice::new(2))];
+            for (left, how) in lefts.iter().zip(["killed", "power cut", "power cut again"]) {
+                assert_comes_to_an_end(left, &before, &format!("{what}, {how}"));
+            }
+            if !faulty.struck() {
+                break;
+            }
+            assert!(call < 500, "{what}: there are more calls than were tried");
+        }
+    }
+}
