@@ -74,12 +74,22 @@ macro_rules! prefixed_id {
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(Ulid);
 
+        impl $name {
+            /// The text that stands for it.
+            pub(crate) fn written(&self) -> [u8; $prefix.len() + ulid::ULID_LEN] {
+                let mut lower = [0; ulid::ULID_LEN];
+                self.0.array_to_str(&mut lower).make_ascii_lowercase();
+                let mut text = [0; $prefix.len() + ulid::ULID_LEN];
+                let (prefix, rest) = text.split_at_mut($prefix.len());
+                prefix.copy_from_slice($prefix.as_bytes());
+                rest.copy_from_slice(&lower);
+                text
+            }
+        }
+
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let mut buffer = [0; ulid::ULID_LEN];
-                self.0.array_to_str(&mut buffer).make_ascii_lowercase();
-                f.write_str($prefix)?;
-                f.write_str(std::str::from_utf8(&buffer).map_err(|_| fmt::Error)?)
+                f.write_str(std::str::from_utf8(&self.written()).map_err(|_| fmt::Error)?)
             }
         }
 
@@ -107,7 +117,8 @@ macro_rules! prefixed_id {
 
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
+                // Not by way of `Display`, whose formatter costs several times the text.
+                serializer.serialize_str(std::str::from_utf8(&self.written()).map_err(serde::ser::Error::custom)?)
             }
         }
 

@@ -30,14 +30,24 @@ impl Digest {
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
+
+    /// The text that stands for it.
+    pub(crate) fn written(&self) -> [u8; 71] {
+        let mut text = [0; 71];
+        let (prefix, digits) = text.split_at_mut(b"sha256:".len());
+        prefix.copy_from_slice(b"sha256:");
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
+            pair.copy_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        }
+        text
+    }
 }
+
+const HEX: [u8; 16] = *b"0123456789abcdef";
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut digits = [0_u8; 64];
-        hex::encode_to_slice(self.0, &mut digits).map_err(|_| fmt::Error)?;
-        f.write_str("sha256:")?;
-        f.write_str(std::str::from_utf8(&digits).map_err(|_| fmt::Error)?)
+        f.write_str(std::str::from_utf8(&self.written()).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -62,7 +72,8 @@ impl FromStr for Digest {
 
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        // Not by way of `Display`, whose formatter costs several times the text.
+        serializer.serialize_str(std::str::from_utf8(&self.written()).map_err(serde::ser::Error::custom)?)
     }
 }
 

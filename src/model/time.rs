@@ -32,7 +32,8 @@ impl Timestamp {
         self.0.div_euclid(MILLIS_PER_DAY)
     }
 
-    fn written(self) -> [u8; 24] {
+    /// The text that stands for it.
+    pub(crate) fn written(self) -> [u8; 24] {
         // Written by hand: a record and its evidence hold several, and chrono's own writing costs a microsecond.
         let time = DateTime::<Utc>::from(self);
         let mut text = *b"0000-00-00T00:00:00.000Z";

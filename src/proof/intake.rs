@@ -139,7 +139,7 @@ impl Pending {
     /// About how much memory it takes.
     fn weight(&self) -> usize {
         let content = match &self.draft {
-            Draft::Decision { draft, .. } => draft.evidence.len() + draft.reasoning.len(),
+            Draft::Decision { draft, .. } => draft.evidence.capacity() + draft.reasoning.capacity(),
             Draft::Outcome(draft) => {
                 draft.note.as_ref().map_or(0, String::len) + draft.state.as_ref().map_or(0, StateDraft::len)
             }

@@ -171,7 +171,8 @@ impl Writer {
         let kind = match &pending.draft {
             Draft::Decision { id, draft } => {
                 let record = canonical(*id, at, draft, self.head_hash);
-                write_json(&mut self.body, &record)?;
+                self.body.clear();
+                record.write(&mut self.body)?;
                 is_record = true;
                 evidence = &draft.evidence;
                 Kind::Decision
@@ -273,7 +274,7 @@ impl Drop for Guard<'_> {
 }
 
 /// Staged bytes at which a batch is written in parts.
-const MOST_STAGED: usize = 4 << 20;
+const MOST_STAGED: usize = 1 << 20;
 
 fn apply_one(index: &mut Index, pending: &Pending, digest: Digest) -> Result<(), ViewError> {
     match &pending.draft {

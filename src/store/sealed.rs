@@ -39,31 +39,61 @@ pub(super) struct Sealed {
     pub(super) evidence: Vec<u8>,
 }
 
-/// Seals the content of a segment; `None` where it is not one frame behind the other.
-pub(super) fn seal(number: u32, content: &[u8]) -> Option<Sealed> {
-    let (header, rest) = content.split_at_checked(segment::HEADER_BYTES)?;
-    let mut frames = BlockWriter::new(header);
-    let mut evidence = BlockWriter::new(&number.to_le_bytes());
-    let (mut frames_block, mut evidence_block) = (Vec::new(), Vec::new());
-    let mut start = segment::HEADER_BYTES;
-    let mut rest = rest;
-    while !rest.is_empty() {
-        let parts = frame::parts(rest)?;
-        frames_block.extend_from_slice(parts.without_evidence);
-        evidence_block.extend_from_slice(&u32::try_from(parts.evidence.len()).ok()?.to_le_bytes());
-        evidence_block.extend_from_slice(parts.evidence);
-        rest = parts.rest;
-        if frames_block.len() + evidence_block.len() >= BLOCK_BYTES || rest.is_empty() {
-            let place = u32::try_from(start).ok()?;
-            frames.push(place, &frames_block)?;
-            evidence.push(place, &evidence_block)?;
-            start = content.len() - rest.len();
-            frames_block.clear();
-            evidence_block.clear();
-        }
+/// Seals a segment that is handed over part by part, so that none of it need be in memory whole.
+pub(super) struct SealWriter {
+    frames: BlockWriter,
+    evidence: BlockWriter,
+    frames_block: Vec<u8>,
+    evidence_block: Vec<u8>,
+    /// Where the block starts in the segment.
+    start: usize,
+    /// Where the next frame stands there.
+    at: usize,
+}
+
+impl SealWriter {
+    /// For the segment of this number and header.
+    pub(super) fn new(number: u32, header: &[u8; segment::HEADER_BYTES]) -> Self {
+        let (frames_block, evidence_block) = (Vec::new(), Vec::new());
+        let (frames, evidence) = (BlockWriter::new(header), BlockWriter::new(&number.to_le_bytes()));
+        let (start, at) = (header.len(), header.len());
+        Self { frames, evidence, frames_block, evidence_block, start, at }
     }
-    let end = u32::try_from(content.len()).ok()?;
-    Some(Sealed { frames: frames.finish(end)?, evidence: evidence.finish(end)? })
+
+    /// Takes the whole frames at the front of `bytes`, and returns how many bytes they are.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Option<usize> {
+        let mut rest = bytes;
+        while let Some(parts) = frame::parts(rest) {
+            self.frames_block.extend_from_slice(parts.without_evidence);
+            self.evidence_block.extend_from_slice(&u32::try_from(parts.evidence.len()).ok()?.to_le_bytes());
+            self.evidence_block.extend_from_slice(parts.evidence);
+            self.at += rest.len() - parts.rest.len();
+            rest = parts.rest;
+            if self.frames_block.len() + self.evidence_block.len() >= BLOCK_BYTES {
+                self.end_block()?;
+            }
+        }
+        Some(bytes.len() - rest.len())
+    }
+
+    /// The two files, once all frames were taken.
+    pub(super) fn finish(mut self) -> Option<Sealed> {
+        if !self.frames_block.is_empty() {
+            self.end_block()?;
+        }
+        let end = u32::try_from(self.at).ok()?;
+        Some(Sealed { frames: self.frames.finish(end)?, evidence: self.evidence.finish(end)? })
+    }
+
+    fn end_block(&mut self) -> Option<()> {
+        let place = u32::try_from(self.start).ok()?;
+        self.frames.push(place, &self.frames_block)?;
+        self.evidence.push(place, &self.evidence_block)?;
+        self.start = self.at;
+        self.frames_block.clear();
+        self.evidence_block.clear();
+        Some(())
+    }
 }
 
 /// A sealed segment, read as the segment that it was.
@@ -273,7 +303,12 @@ mod tests {
     }
 
     fn stored(content: &[u8]) -> MemoryFiles {
-        let sealed = seal(3, content).unwrap();
+        let (header, frames) = content.split_first_chunk().unwrap();
+        let mut writer = SealWriter::new(3, header);
+        // In parts of which the first ends within a frame.
+        let first = writer.push(&frames[..frames.len() / 2]).unwrap();
+        assert_eq!(first + writer.push(&frames[first..]).unwrap(), frames.len());
+        let sealed = writer.finish().unwrap();
         let files = MemoryFiles::new();
         for (path, bytes) in [(frames_path(3), sealed.frames), (evidence_path(3), sealed.evidence)] {
             files.open(&path, OpenMode::Create).unwrap().write_at(&bytes, 0).unwrap();

@@ -51,7 +51,7 @@ impl Default for LogOptions {
             durability: Durability::Sync,
             cache_bytes: 16 << 20,
             queue: 1 << 16,
-            queue_bytes: 8 << 20,
+            queue_bytes: 4 << 20,
             patience: Duration::from_secs(2),
             journal: JournalOptions::default(),
         }
