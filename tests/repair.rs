@@ -84,7 +84,8 @@ fn change(file: &Path, change: impl FnOnce(&mut Vec<u8>)) {
 /// The root of the tree over the entries of a segment, by another hand.
 fn root_of(segment: &[u8]) -> String {
     use sha2::{Digest, Sha256};
-    let mut tree: ct_merkle::mem_backed_tree::MemoryBackedTree<Sha256, Vec<u8>> = Default::default();
+    let mut tree: ct_merkle::mem_backed_tree::MemoryBackedTree<Sha256, Vec<u8>> =
+        ct_merkle::mem_backed_tree::MemoryBackedTree::default();
     for frame in frames(segment) {
         let length = u32::from_le_bytes(segment[frame.start + 20..frame.start + 24].try_into().unwrap()) as usize;
         let body = &segment[frame.start + 64..frame.start + 64 + length];
@@ -181,7 +182,7 @@ fn the_new_log_names_the_last_good_entry() {
         assert_eq!(body[field], value.to_string(), "{field}");
     }
     assert_eq!((&body["entries"], &body["kept"]), (&serde_json::json!(12), &serde_json::json!(report.kept)));
-    let last = sample.ids.iter().filter(|id| id.sequence().get() < 12).last().unwrap();
+    let last = sample.ids.iter().rfind(|id| id.sequence().get() < 12).unwrap();
     let kept = Sample::builder().open(store.path().join(&report.kept)).unwrap();
     assert_eq!(report.head_hash, kept.proof(last).unwrap().hash);
 }
