@@ -9,7 +9,7 @@ use super::apply::Reading;
 use super::index::{Index, Mark};
 use super::intake::{Intake, Refusal};
 use super::progress::Progress;
-use crate::model::{Breakage, Digest, Error};
+use crate::model::{Breakage, ChainPosition, Digest, Error};
 use crate::store::{self, Blocks, Files, Position, Reader, StoreId, ViewError};
 
 /// What callers and the writer share.
@@ -32,6 +32,8 @@ pub(super) struct Shared {
     pub(super) closed: AtomicBool,
     /// How often the writer made what it wrote last.
     pub(super) syncs: AtomicU64,
+    // Where the last verification ended that found nothing broken; held to copy it.
+    pub(super) verified: Mutex<Option<ChainPosition>>,
     // The first break that any check found; held to clone it.
     pub(super) breakage: Mutex<Option<Breakage>>,
 }

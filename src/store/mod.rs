@@ -49,7 +49,7 @@ pub(crate) use head::FORMAT;
 pub(crate) use journal::{Journal, JournalOptions, Position, Reader, Staged};
 pub(crate) use lock::{FolderLock, LockError};
 pub(crate) use memory::MemoryFiles;
-pub(crate) use parallel::Parts;
+pub(crate) use parallel::{Manner, Parts};
 pub(crate) use recovery::{OpenError, VIEW as VIEW_FOLDER, open, refuse_foreign};
 pub(crate) use segment::{FOLDER as JOURNAL_FOLDER, StoreId};
 pub(crate) use view::{BlockBatch, Blocks, ViewError, set_aside as set_view_aside};

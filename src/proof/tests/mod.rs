@@ -10,6 +10,7 @@ mod sealing;
 #[cfg(feature = "checkpoints")]
 mod tree;
 mod twin;
+mod verify;
 
 use std::path::Path;
 use std::sync::Arc;
