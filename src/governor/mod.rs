@@ -25,6 +25,7 @@
 //! | `replay.rs` | past decisions decided again |
 //! | `shadow.rs` | a second set that enforces nothing |
 //! | `status.rs` | health and metrics |
+//! | `verification.rs` | verifying the log |
 
 mod agents;
 mod alerts;
@@ -48,6 +49,7 @@ mod replay;
 mod risk;
 mod shadow;
 mod status;
+mod verification;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -66,7 +68,7 @@ pub use shadow::{ShadowDifference, ShadowReport};
 
 use crate::model::{
     AgentId, Error, IntentId, InvalidValue, Opening, Order, ParseExplanation, ParseResult, Period, ProofId, ProofPage,
-    ProofRecord, ProofStats, Verification,
+    ProofRecord, ProofStats,
 };
 use crate::parse::{ParseRequest, Parsed, Parser};
 use crate::policy::PolicySet;
@@ -260,16 +262,6 @@ impl Governor {
     /// [`Error::InvalidQuery`] that names the parameter.
     pub fn stats(&self, entity_id: &str, period: impl Into<Period>) -> Result<ProofStats, Error> {
         self.inner.log.stats(entity_id, period.into())
-    }
-
-    /// Reads the whole log and recomputes every hash in it. When something does
-    /// not hold, the log is read-only from then on.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::StorageUnavailable`] when the log cannot be read.
-    pub fn verify(&self) -> Result<Verification, Error> {
-        self.inner.log.verify()
     }
 
     /// What was found when the store was opened: whether it is new, and whether

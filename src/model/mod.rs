@@ -24,6 +24,7 @@ mod status;
 mod time;
 mod tool;
 mod trust;
+mod verification;
 mod word;
 
 pub use action::Action;
@@ -48,6 +49,7 @@ pub use status::{Components, Health, JournalStatus, Metrics, Opening, Recovered,
 pub use time::Timestamp;
 pub use tool::{CatalogueReport, ToolClassification, ToolEvidence, ToolOverride};
 pub use trust::{Score, Tier, TrustSnapshot};
+pub use verification::{ChainPosition, Checked, LogProgress, VerifyOptions, VerifySince, VerifyView, ViewFinding};
 
 pub(crate) use cursor::CursorPlace;
 pub(crate) use error::excerpt;

@@ -2,13 +2,18 @@
 //! checked, and what is new to the index goes into it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::model::{BrokenKind, Digest, Outcome, ProofId, Sequence};
+use crate::model::{
+    AgentId, BrokenKind, ChainPosition, Decision, Digest, IntentId, Outcome, ProofId, RiskLevel, Score, Sequence,
+    Timestamp,
+};
 use crate::store::{Finding, Frame, Kind, Parts, Position, StoreId, ViewError, Visitor};
 
 use super::entry::{AlertEntry, OutcomeEntry, RecoveryEntry, StateEntry, StoreEntry};
 use super::evidence;
-use super::index::{Census, Index, RecordFacts};
+use super::fields::RecordFields;
+use super::index::{Census, HeldSums, Index, RecordFacts, Rule};
 use super::record::CanonicalRecord;
 use super::retention::Retained;
 use super::used::UsedLimits;
@@ -29,11 +34,31 @@ pub(super) struct Reading<'a> {
     /// Why the index takes in nothing more.
     pub(super) view_error: Option<ViewError>,
     chain: Chain,
+    /// The chain as it was at the beginning.
+    start: Chain,
     /// The chain as it was at the first break.
     before_break: Option<Chain>,
     /// It began in the middle of the journal.
     is_part: bool,
     begins: Option<Begins>,
+    range: CheckedRange,
+    /// What the journal says, added up to be compared with what the index says.
+    pub(super) held: HeldSums,
+}
+
+/// Which entries are checked, and how.
+#[derive(Debug, Clone)]
+pub(super) struct CheckedRange {
+    /// Records before it are read, and not counted.
+    from: u64,
+    /// Entries from here on are for the next time.
+    until: u64,
+    /// By what the index was added up.
+    rule: Option<Arc<Rule>>,
+}
+
+impl CheckedRange {
+    const ALL: Self = Self { from: 0, until: u64::MAX, rule: None };
 }
 
 /// The chain of proof records so far.
@@ -56,6 +81,19 @@ struct Begins {
     time: i64,
 }
 
+/// What is checked of a record.
+struct Seen {
+    decision: Decision,
+    entity_id: AgentId,
+    evidence_hash: Digest,
+    id: ProofId,
+    intent_id: IntentId,
+    previous_hash: Digest,
+    risk_level: RiskLevel,
+    timestamp: Timestamp,
+    trust_score: Score,
+}
+
 impl<'a> Reading<'a> {
     /// A reading that brings what the index lacks into it.
     pub(super) fn into_index(index: &'a mut Index) -> Self {
@@ -70,6 +108,19 @@ impl<'a> Reading<'a> {
     /// A reading that only checks.
     pub(super) fn checking() -> Self {
         Self::new(None)
+    }
+
+    /// A reading that only checks, behind `since` and up to `until`, and adds up what it reads as `rule` says.
+    pub(super) fn checking_range(since: Option<&ChainPosition>, until: Position, rule: Option<Arc<Rule>>) -> Self {
+        let mut reading = Self::checking();
+        reading.range = CheckedRange { from: since.map_or(0, |since| since.entries), until: until.entries, rule };
+        if let Some(since) = since {
+            reading.is_part = true;
+            reading.used = UsedLimits::of_part();
+            reading.start = Chain { records: since.records, head_hash: since.head_hash, ..Chain::START };
+            reading.chain = reading.start;
+        }
+        reading
     }
 
     /// The records that were checked, up to the first break.
@@ -87,9 +138,12 @@ impl<'a> Reading<'a> {
             past: Retained::default(),
             view_error: None,
             chain: Chain::START,
+            start: Chain::START,
             before_break: None,
             is_part: false,
             begins: None,
+            range: CheckedRange::ALL,
+            held: HeldSums::default(),
         }
     }
 
@@ -104,7 +158,7 @@ impl<'a> Reading<'a> {
     }
 
     fn decision(&mut self, frame: &Frame<'_>, hash: Digest) -> Option<Finding> {
-        let Ok(fields) = CanonicalRecord::read(frame.body) else { return Some(unreadable("a proof record")) };
+        let Some(fields) = self.record(frame.body) else { return Some(unreadable("a proof record")) };
         let finding =
             |kind, expected: String, found: String| Some(Finding { proof_id: Some(fields.id), kind, expected, found });
         if self.is_part && self.begins.is_none() {
@@ -128,7 +182,7 @@ impl<'a> Reading<'a> {
             check_evidence(fields.id, &fields.evidence_hash, frame.evidence)
         };
         self.chain = Chain {
-            records: self.chain.records + 1,
+            records: self.chain.records + u64::from(frame.sequence.get() >= self.range.from),
             head_hash: hash,
             last_time: fields.timestamp.as_millis().max(self.chain.last_time),
         };
@@ -143,8 +197,46 @@ impl<'a> Reading<'a> {
             hash,
         };
         self.census.add_record(&facts);
+        if let Some(rule) = &self.range.rule {
+            self.held.add_record(rule, frame.sequence, &facts);
+        }
         self.feed(frame.sequence, |index| index.add_record(frame.sequence, &facts));
         found
+    }
+
+    /// What is checked of a record; `None` where the body is none.
+    fn record(&self, body: &[u8]) -> Option<Seen> {
+        let by_hand = RecordFields::read(body).and_then(|fields| {
+            let entity_id = match self.census.known(fields.entity_id) {
+                Some(known) => known.clone(),
+                None => fields.entity_id.parse().ok()?,
+            };
+            Some(Seen {
+                decision: fields.decision,
+                entity_id,
+                evidence_hash: fields.evidence_hash,
+                id: fields.id,
+                intent_id: fields.intent_id,
+                previous_hash: fields.previous_hash,
+                risk_level: fields.risk_level,
+                timestamp: fields.timestamp,
+                trust_score: fields.trust_score,
+            })
+        });
+        by_hand.or_else(|| {
+            let record = CanonicalRecord::read(body).ok()?;
+            Some(Seen {
+                decision: record.decision,
+                entity_id: record.entity_id,
+                evidence_hash: record.evidence_hash,
+                id: record.id,
+                intent_id: record.intent_id,
+                previous_hash: record.previous_hash,
+                risk_level: record.risk_level,
+                timestamp: record.timestamp,
+                trust_score: record.trust_score,
+            })
+        })
     }
 
     fn outcome(&mut self, frame: &Frame<'_>) -> Option<Finding> {
@@ -158,6 +250,9 @@ impl<'a> Reading<'a> {
             self.used.give_back(entry.proof_id.sequence());
         }
         self.census.add_outcome(&entry.entity_id, entry.outcome);
+        if let Some(rule) = &self.range.rule {
+            self.held.add_outcome(rule, &entry.entity_id, entry.proof_id.sequence(), entry.outcome, frame.sequence);
+        }
         self.feed(frame.sequence, |index| {
             index.add_outcome(&entry.entity_id, entry.proof_id.sequence(), entry.outcome, entry.timestamp)
         });
@@ -188,14 +283,22 @@ impl<'a> Reading<'a> {
 
 impl Parts for Reading<'_> {
     type Part = Reading<'static>;
+    type Plan = CheckedRange;
 
-    fn part() -> Reading<'static> {
-        Reading { is_part: true, used: UsedLimits::of_part(), ..Reading::checking() }
+    fn plan(&self) -> CheckedRange {
+        self.range.clone()
+    }
+
+    fn part(plan: &CheckedRange) -> Reading<'static> {
+        Reading { is_part: true, used: UsedLimits::of_part(), range: plan.clone(), ..Reading::checking() }
     }
 
     fn join(&mut self, part: Reading<'static>) -> bool {
         if let Some(begins) = part.begins {
-            if begins.previous_hash != self.chain.head_hash || begins.time < self.chain.last_time {
+            let is_first = self.is_part && self.begins.is_none();
+            if is_first {
+                self.begins = Some(begins);
+            } else if begins.previous_hash != self.chain.head_hash || begins.time < self.chain.last_time {
                 return false;
             }
             self.chain.head_hash = part.chain.head_hash;
@@ -206,17 +309,23 @@ impl Parts for Reading<'_> {
         self.used.join(part.used);
         self.census.join(part.census);
         self.past.join(part.past);
+        self.held.join(part.held);
         true
     }
 
     fn reset(&mut self) {
-        let persist = self.persist.take();
-        *self = Self { persist, ..Self::new(self.index.take()) };
+        let (persist, range, is_part) = (self.persist.take(), self.range.clone(), self.is_part);
+        let used = if is_part { UsedLimits::of_part() } else { UsedLimits::default() };
+        let chain = self.start;
+        *self = Self { persist, range, is_part, used, chain, start: chain, ..Self::new(self.index.take()) };
     }
 }
 
 impl Visitor for Reading<'_> {
     fn visit(&mut self, frame: &Frame<'_>, digest: &Digest) -> Option<Finding> {
+        if frame.sequence.get() >= self.range.until {
+            return None;
+        }
         let finding = match frame.kind {
             Kind::Decision => self.decision(frame, *digest),
             Kind::Outcome => self.outcome(frame),

@@ -8,7 +8,7 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `record.rs` | a record's canonical form and its hash |
+//! | `record.rs`, `fields.rs` | a record's canonical form and its hash; reading it by hand |
 //! | `evidence.rs` | what is kept beside a record, and its salted digest |
 //! | `entry.rs` | the bodies of the journal's other entries |
 //! | `intake.rs` | the order of entries: drafts in, sequence and time out |
@@ -18,6 +18,7 @@
 //! | `feed.rs`, `events.rs` | entries as they come, and the events that they tell |
 //! | `shared.rs` | what callers and the writer share; the index's life |
 //! | `apply.rs` | reading the journal: checking entries and feeding the index |
+//! | `verify/` | checking what is stored, while the log is in use |
 //! | `index/` | which records match, and what they add up to |
 //! | `export/` | the log as lines that can be checked without us, and read back |
 //! | `query.rs` | the query and its checks |
@@ -31,6 +32,7 @@ mod events;
 mod evidence;
 mod export;
 mod feed;
+mod fields;
 mod index;
 mod intake;
 mod log;
@@ -43,6 +45,7 @@ mod retention;
 mod shared;
 mod ticket;
 mod used;
+mod verify;
 mod writer;
 
 pub use export::{ExportPoint, ExportRange, ExportReport, verify_export};

@@ -8,6 +8,7 @@
 
 use std::borrow::Cow;
 
+use super::fields::RecordFields;
 use crate::model::{
     AgentId, Decision, Digest, IntentId, Outcome, ProofId, ProofRecord, RiskLevel, Score, Tier, Timestamp,
 };
@@ -56,11 +57,12 @@ impl CanonicalRecord<'_> {
 
     /// Reads the body of a decision's entry; nothing is checked against anything.
     pub(super) fn read(body: &[u8]) -> serde_json::Result<CanonicalRecord<'_>> {
-        serde_json::from_slice(body)
+        match RecordFields::read(body).and_then(RecordFields::record) {
+            Some(record) => Ok(record),
+            None => serde_json::from_slice(body),
+        }
     }
-}
 
-impl CanonicalRecord<'_> {
     /// The record as the contract shows it, with the hash that its stored bytes have.
     pub(super) fn into_record(self, hash: Digest, outcome: Option<Outcome>) -> ProofRecord {
         let fields = self;

@@ -11,7 +11,7 @@ use super::intake::{Intake, Refusal};
 use super::progress::Progress;
 use super::retention::Retained;
 use super::writer::Writer;
-use crate::model::{Breakage, Digest, Error, ProofId};
+use crate::model::{Breakage, ChainPosition, Digest, Error, ProofId};
 use crate::store::{self, Blocks, Files, Position, Reader, StoreId, ViewError};
 
 /// What callers and the writer share.
@@ -39,6 +39,8 @@ pub(super) struct Shared {
     pub(super) syncs: AtomicU64,
     // What the log says of its own past; read where a record is not found, held to look or to add.
     pub(super) past: RwLock<Retained>,
+    // Where the last verification ended that found nothing broken; held to copy it.
+    pub(super) verified: Mutex<Option<ChainPosition>>,
     // The first break that any check found; held to clone it.
     pub(super) breakage: Mutex<Option<Breakage>>,
 }

@@ -148,6 +148,23 @@ impl<'a> Frame<'a> {
         let end = body_end.checked_add(evidence_len).ok_or(FrameError::Cut)?;
         let body = bytes.get(HEADER_BYTES..body_end).ok_or(FrameError::Cut)?;
         let evidence = bytes.get(body_end..end).ok_or(FrameError::Cut)?;
+        Self::checked(header, body, evidence)
+    }
+
+    /// Reads the frame whose evidence stands apart, both of exactly the lengths that it claims.
+    pub(crate) fn decode_apart(without: &'a [u8], evidence: &'a [u8]) -> Result<Self, FrameError> {
+        let (header, body) = without.split_at_checked(HEADER_BYTES).ok_or(FrameError::Cut)?;
+        if !header.starts_with(&MAGIC) {
+            return Err(FrameError::NoMagic);
+        }
+        let claimed = (u32_at(header, BODY_LEN_AT) as usize, u32_at(header, EVIDENCE_LEN_AT) as usize);
+        if claimed != (body.len(), evidence.len()) {
+            return Err(FrameError::Cut);
+        }
+        Self::checked(header, body, evidence)
+    }
+
+    fn checked(header: &'a [u8], body: &'a [u8], evidence: &'a [u8]) -> Result<Self, FrameError> {
         let mut link = [0; 32];
         link.copy_from_slice(&header[LINK_AT..]);
         if checksum(&header[..CRC_AT], &link, body) != u32_at(header, CRC_AT) {

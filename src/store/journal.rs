@@ -9,11 +9,11 @@ use super::files::{Files, OpenMode, StoreFile};
 use super::frame::{self, Frame, FrameDraft};
 use super::head::{FORMAT, Head};
 use super::merkle::{BLOCK_LEAVES, TreeError};
-use super::parallel::{self, Part, Parts};
+use super::parallel::{self, Manner, Part, Parts};
 use super::sealer::{Sealer, Sealing};
 use super::segment::{self, Offsets, Segment, SegmentHeader, StoreId};
 use super::tree::Tree;
-use super::walk::{Visitor, Walk};
+use super::walk::{Reached, Visitor, Walk};
 use crate::model::{Breakage, BrokenKind, Digest, Sequence};
 
 /// A place in the journal: so many entries, and the link of the last.
@@ -382,16 +382,31 @@ impl Reader {
         behind.checked_sub(1).and_then(|index| segments.get(index).cloned())
     }
 
-    /// Like [`Reader::verify`], on all processors.
-    pub(crate) fn verify_parts<V: Parts>(&self, visitor: &mut V, until: Position) -> io::Result<Option<Breakage>> {
-        let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner).clone();
+    /// Like [`Reader::verify`], on several processors, from the segment on that holds the entry behind `since`.
+    /// What stood there is held against its link. Interrupted where it was told to stop.
+    pub(crate) fn verify_parts<V: Parts>(
+        &self,
+        visitor: &mut V,
+        since: Option<Position>,
+        until: Position,
+        manner: Manner<'_>,
+    ) -> io::Result<Verified> {
+        let mut segments = self.segments.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut start = Reached::START;
+        if let Some(since) = since {
+            let behind = segments.partition_point(|segment| segment.header.first.get() <= since.entries);
+            segments.drain(..behind.saturating_sub(1));
+            start = segments.first().map_or(start, |segment| Reached::before(&segment.header));
+        }
         let parts = segments.iter().map(|segment| Part::of(segment)).collect::<io::Result<Vec<Part>>>()?;
-        match parallel::check(visitor, &parts, &[until.entries]) {
-            Some(checked) if checked.watched == [Some(until.link)] => Ok(None),
+        let watch: Vec<u64> = since.iter().chain([&until]).map(|position| position.entries).collect();
+        let wanted: Vec<Option<Digest>> = since.iter().chain([&until]).map(|position| Some(position.link)).collect();
+        match parallel::check(visitor, &parts, start, &watch, manner) {
+            Some(checked) if checked.watched == wanted => Ok(Verified::default()),
             // What does not hold, and where, is told from front to back.
             _ => {
                 visitor.reset();
-                self.verify(visitor, until)
+                self.walk(visitor, &segments, start, since, until, manner)
             }
         }
     }
@@ -400,21 +415,51 @@ impl Reader {
     /// `until`, and returns the first break.
     pub(crate) fn verify(&self, visitor: &mut dyn Visitor, until: Position) -> io::Result<Option<Breakage>> {
         let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut walk = Walk::new(visitor, until.entries, &[until.entries]);
+        Ok(self.walk(visitor, &segments, Reached::START, None, until, Manner::default())?.breakage)
+    }
+
+    fn walk(
+        &self,
+        visitor: &mut dyn Visitor,
+        segments: &[Arc<Segment>],
+        start: Reached,
+        since: Option<Position>,
+        until: Position,
+        manner: Manner<'_>,
+    ) -> io::Result<Verified> {
+        let watch: Vec<u64> = since.iter().chain([&until]).map(|position| position.entries).collect();
+        let mut walk = Walk::from(visitor, start, &watch);
         for segment in segments {
             // The end in memory lies at or behind `until`, and always between two entries; what is
             // appended while the file is read lies behind it.
             let end = usize::try_from(segment.end()).map_err(io::Error::other)?;
+            if !manner.allows(end as u64) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
             let mut bytes = segment.file.read_stored()?;
             bytes.truncate(end);
             walk.segment(segment.header.number, &bytes, false);
+        }
+        let mut found = Verified::default();
+        if let Some(since) = since
+            && walk.breakage().is_none()
+            && walk.link_after(since.entries) != Some(since.link)
+        {
+            let expected = format!("{} entries that end in link {}, as was verified before", since.entries, since.link);
+            let other = match walk.link_after(since.entries) {
+                Some(link) => format!("link {link}"),
+                None => format!("{} entries", walk.entries()),
+            };
+            walk.broken(segment::FOLDER, BrokenKind::Tampering, &expected, &other);
+            found.began_elsewhere = true;
         }
         if walk.breakage().is_none() && walk.link_after(until.entries) != Some(until.link) {
             let expected = format!("{} entries that end in link {}", until.entries, until.link);
             let found = format!("{} entries", walk.entries());
             walk.broken(segment::FOLDER, BrokenKind::Missing, &expected, &found);
         }
-        Ok(walk.breakage().cloned())
+        found.breakage = walk.breakage().cloned();
+        Ok(found)
     }
 
     /// How many segments there are, and how many of these are full and not sealed.
@@ -435,6 +480,14 @@ impl Reader {
     fn push(&self, segment: Arc<Segment>) {
         self.segments.write().unwrap_or_else(PoisonError::into_inner).push(segment);
     }
+}
+
+/// What a verification found.
+#[derive(Debug, Default)]
+pub(crate) struct Verified {
+    pub(crate) breakage: Option<Breakage>,
+    /// The break is that it was to begin at a place which is none of this journal; otherwise that holds.
+    pub(crate) began_elsewhere: bool,
 }
 
 /// The leaves of some blocks of the tree.

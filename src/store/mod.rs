@@ -52,7 +52,7 @@ pub(crate) use head::FORMAT;
 pub(crate) use journal::{Journal, JournalOptions, Position, Reader, Staged};
 pub(crate) use lock::{FolderLock, LockError};
 pub(crate) use memory::MemoryFiles;
-pub(crate) use parallel::Parts;
+pub(crate) use parallel::{Manner, Parts};
 pub(crate) use recovery::{OpenError, VIEW as VIEW_FOLDER, open, refuse_foreign};
 pub(crate) use repair::{Below, Exchange, Inspection, NEXT as REPAIRED, clear_next, inspect, kept_name};
 pub(crate) use segment::{FOLDER as JOURNAL_FOLDER, StoreId};

@@ -11,12 +11,12 @@ use super::files::{Files, OpenMode, StoreFile};
 use super::head::{self, Head, HeadError};
 use super::journal::{Journal, JournalOptions, Place, Position, Reader};
 use super::merkle::TreeError;
-use super::parallel::{self, CheckedParts, Part, Parts};
+use super::parallel::{self, CheckedParts, Manner, Part, Parts};
 use super::repair;
 use super::sealed::{self, SealedFile};
 use super::segment::{self, Segment, SegmentHeader, StoreId};
 use super::tree::Growing;
-use super::walk::Walk;
+use super::walk::{Reached, Walk};
 use crate::model::{Breakage, BrokenKind, Digest, Recovered, Sequence};
 
 /// A journal that was opened.
@@ -195,7 +195,7 @@ fn check_ahead<V: Parts>(
     let seen = segments.windows(2).take_while(|pair| is_seen(pair));
     let part = |pair: &[Source]| pair.first().map(|source| Part::of_file(source.number, &source.file));
     let parts: Vec<Part> = seen.filter_map(part).collect();
-    if parts.is_empty() { None } else { parallel::check(visitor, &parts, watch) }
+    if parts.is_empty() { None } else { parallel::check(visitor, &parts, Reached::START, watch, Manner::default()) }
 }
 
 /// Refuses a folder that holds other things and no store, before anything is

@@ -12,8 +12,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::blocks::{BlockFile, BlockWriter};
-use super::files::{Files, OpenMode, StoreFile};
+use super::blocks::{BlockBuffers, BlockFile, BlockWriter};
+use super::files::{Files, FrameSink, OpenMode, StoreFile};
 use super::frame;
 use super::segment;
 
@@ -221,6 +221,54 @@ impl StoreFile for SealedFile {
         }
     }
 
+    fn each_stored(&self, sink: &mut dyn FrameSink) -> io::Result<bool> {
+        let Some(file) = Self::read(self.stored.clone())?.filter(|file| file.frames.end() == self.frames.end()) else {
+            return Ok(false);
+        };
+        if !sink.header(&file.header) {
+            return Ok(false);
+        }
+        let Some(evidence_file) = &file.evidence else { return Ok(false) };
+        let (mut frames, mut evidence) = (BlockBuffers::default(), BlockBuffers::default());
+        let mut gone = Vec::new();
+        let mut at = segment::HEADER_BYTES;
+        for (block, start) in file.frames.starts().enumerate() {
+            if start as usize != at
+                || !file.frames.read_into(block, &mut frames)?
+                || !evidence_file.read_into(block, &mut evidence)?
+            {
+                return Ok(false);
+            }
+            let mut parts = EvidenceParts(Some(&evidence.content));
+            let mut rest = frames.content.as_slice();
+            while !rest.is_empty() {
+                let Some((without, whole)) = frame::claimed_sizes(rest) else { return Ok(false) };
+                let Some((frame, behind)) = rest.split_at_checked(without) else { return Ok(false) };
+                if whole - without > MOST_BYTES as usize {
+                    return Ok(false);
+                }
+                let bytes = match parts.next(whole - without) {
+                    Ok(bytes) => bytes,
+                    Err(LOST) => return Ok(false),
+                    Err(filler) => {
+                        gone.clear();
+                        gone.resize(whole - without, filler);
+                        &gone
+                    }
+                };
+                if !sink.frame(frame, bytes) {
+                    return Ok(false);
+                }
+                rest = behind;
+                at += whole;
+            }
+            if parts.0.is_none_or(|left| !left.is_empty()) {
+                return Ok(false);
+            }
+        }
+        Ok(at == file.frames.end() as usize)
+    }
+
     fn set_len(&self, len: u64) -> io::Result<()> {
         if len == self.len()? { Ok(()) } else { self.write_at(&[], len) }
     }
@@ -320,6 +368,28 @@ mod tests {
         SealedFile::open(files, 3).unwrap().unwrap()
     }
 
+    /// Puts a segment together from its frames.
+    #[derive(Default)]
+    struct Collected(Vec<u8>);
+
+    impl FrameSink for Collected {
+        fn header(&mut self, header: &[u8]) -> bool {
+            self.0.extend_from_slice(header);
+            true
+        }
+
+        fn frame(&mut self, without_evidence: &[u8], evidence: &[u8]) -> bool {
+            self.0.extend_from_slice(without_evidence);
+            self.0.extend_from_slice(evidence);
+            true
+        }
+    }
+
+    fn frame_by_frame(file: &SealedFile) -> Option<Vec<u8>> {
+        let mut collected = Collected::default();
+        file.each_stored(&mut collected).unwrap().then_some(collected.0)
+    }
+
     fn whole(file: &SealedFile) -> Vec<u8> {
         (file as &dyn StoreFile).read_all().unwrap()
     }
@@ -333,6 +403,7 @@ mod tests {
             let content = segment(&sizes);
             let file = opened(&stored(&content));
             prop_assert_eq!(whole(&file), content.clone());
+            prop_assert_eq!(frame_by_frame(&file), Some(content.clone()));
             let at = at.index(content.len());
             let mut part = vec![0; len];
             let read = file.read_at(&mut part, at as u64).unwrap();
@@ -351,6 +422,9 @@ mod tests {
             if let Some(file) = SealedFile::open(&files, 3).unwrap() {
                 let read = whole(&file);
                 prop_assert_eq!(read.len(), content.len());
+                // Frame by frame it is read as what it was or not at all, but for the header.
+                let frames = frame_by_frame(&file);
+                prop_assert!(frames.is_none_or(|frames| frames[segment::HEADER_BYTES..] == content[segment::HEADER_BYTES..]));
                 // What differs is filler, or stands in the header, which has a checksum of its own.
                 let other = read.iter().zip(&content).enumerate().filter(|(_, (a, b))| a != b);
                 for (at, (read, _)) in other {
@@ -371,7 +445,7 @@ mod tests {
                 files.open(&path, OpenMode::Create).unwrap().write_at(&bytes, 0).unwrap();
             }
             if let Some(file) = SealedFile::open(&files, 3).unwrap() {
-                let _ = whole(&file).len();
+                let _ = (whole(&file).len(), frame_by_frame(&file));
             }
         }
     }

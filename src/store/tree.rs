@@ -85,9 +85,14 @@ impl<V: Visitor> Visitor for Growing<'_, V> {
 
 impl<V: Parts> Parts for Growing<'_, V> {
     type Part = GrowingPart<V::Part>;
+    type Plan = V::Plan;
 
-    fn part() -> Self::Part {
-        GrowingPart { visitor: V::part(), run: Run::default() }
+    fn plan(&self) -> Self::Plan {
+        self.visitor.plan()
+    }
+
+    fn part(plan: &Self::Plan) -> Self::Part {
+        GrowingPart { visitor: V::part(plan), run: Run::default() }
     }
 
     fn join(&mut self, part: Self::Part) -> bool {

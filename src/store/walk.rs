@@ -52,6 +52,12 @@ pub(crate) struct Reached {
 impl Reached {
     /// Before the first entry.
     pub(super) const START: Self = Self { next: 0, link: Some(Digest::ZERO), next_segment: 0, store: None };
+
+    /// Before a segment, as its header says.
+    pub(super) fn before(header: &SegmentHeader) -> Self {
+        let (next, next_segment) = (header.first.get(), header.number);
+        Self { next, link: Some(header.link), next_segment, store: Some(header.store) }
+    }
 }
 
 /// What one segment turned out to hold.

@@ -32,6 +32,11 @@ impl Census {
         add_one(&mut self.of(entity).outcomes, outcome as usize);
     }
 
+    /// An entity that was counted, by its id.
+    pub(crate) fn known(&self, entity: &str) -> Option<&AgentId> {
+        self.counts.get_key_value(entity).map(|(entity, _)| entity)
+    }
+
     /// Adds what was counted of later entries.
     pub(crate) fn join(&mut self, later: Self) {
         for (entity, theirs) in later.counts {

@@ -9,11 +9,13 @@
 //!
 //! `posting.rs` holds what is kept of a record, `sums.rs` what records add up
 //! to, `intents.rs` the records of an intent, `dirty.rs` what changed,
-//! `select.rs` answers, `persist.rs` brings the index to the view and back, and
-//! `census.rs` counts what the view is held against.
+//! `select.rs` answers, `persist.rs` brings the index to the view and back,
+//! `census.rs` counts what the view is held against when a log is opened, and
+//! `held.rs` all that it says, to be held against the journal when that is asked for.
 
 mod census;
 mod dirty;
+mod held;
 mod intents;
 mod persist;
 mod posting;
@@ -25,6 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) use census::Census;
+pub(crate) use held::{Held, HeldSums, HoldPlace, Holding, Rule};
 pub(crate) use persist::Mark;
 pub(crate) use posting::{Cells, Filter};
 pub(crate) use select::{Paging, Selection};

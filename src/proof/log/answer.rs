@@ -6,9 +6,7 @@ use std::sync::atomic::Ordering;
 use super::ProofLog;
 use crate::model::{
     AgentId, Decision, Error, Outcome, Period, ProofId, ProofRecord, ProofStats, RiskLevel, Sequence, Timestamp,
-    Verification,
 };
-use crate::proof::apply::Reading;
 use crate::proof::evidence::{self, Evidence};
 use crate::proof::index::{Filter, Index, Sums};
 use crate::proof::intake::Draft;
@@ -97,16 +95,6 @@ impl ProofLog {
             None => Period::default(),
         };
         Ok(stats_of(entity, &tally, period, self.integrity()))
-    }
-
-    /// Reads the whole journal and checks all of it.
-    pub(crate) fn verify(&self) -> Result<Verification, Error> {
-        self.catch_up()?;
-        let until: Position = self.shared.index().totals().applied;
-        let mut reading = Reading::checking();
-        let found = self.shared.reader.verify_parts(&mut reading, until).map_err(|error| read_error(&error))?;
-        let chain = reading.verified();
-        Ok(Verification::new(chain.records, chain.head_hash, self.shared.note_breakage(found)))
     }
 
     pub(super) fn integrity(&self) -> bool {

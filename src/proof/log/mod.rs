@@ -7,6 +7,7 @@ mod open;
 mod pages;
 #[cfg(feature = "checkpoints")]
 mod tree;
+mod verify;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};

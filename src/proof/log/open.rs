@@ -7,10 +7,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::{Open, ProofLog};
-use crate::model::{Recovered, Timestamp};
+use crate::model::{ChainPosition, Recovered, Timestamp};
 use crate::proof::apply::Reading;
 use crate::proof::entry::{RecoveryEntry, StoreEntry};
-use crate::proof::index::Index;
+use crate::proof::index::{Index, Totals};
 use crate::proof::intake::{Durability, Intake, Refusal, Room};
 use crate::proof::progress::Progress;
 use crate::proof::shared::{Shared, load_view};
@@ -154,6 +154,7 @@ impl ProofLog {
             closed: AtomicBool::new(false),
             syncs: AtomicU64::new(0),
             past: RwLock::new(past),
+            verified: Mutex::new(None),
             breakage: Mutex::new(breakage.clone()),
         };
         {
@@ -169,6 +170,12 @@ impl ProofLog {
         if shared.index_incomplete.load(Ordering::Relaxed) {
             let error = std::io::Error::other("reading it again for the index failed");
             return Err(OpenLogError::Io("read the journal", error));
+        }
+        if breakage.is_none() {
+            // All that was read was verified.
+            let Totals { applied, records, head_hash, .. } = *shared.index().totals();
+            let position = ChainPosition::new(applied.entries, applied.link, records, head_hash);
+            *shared.verified.lock().unwrap_or_else(PoisonError::into_inner) = Some(position);
         }
         let shared = Arc::new(shared);
         let writer = if let Some(journal) = journal {

@@ -11,6 +11,7 @@ mod sealing;
 #[cfg(feature = "checkpoints")]
 mod tree;
 mod twin;
+mod verify;
 mod waiting;
 
 use std::path::Path;

@@ -1,0 +1,168 @@
+//! What a verification is asked for, and how far it has come.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::Digest;
+
+/// How far something has come that goes over the entries of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LogProgress {
+    /// Entries that are done.
+    pub done: u64,
+    /// Entries in all.
+    pub of: u64,
+}
+
+impl LogProgress {
+    /// The numbers put together.
+    pub const fn new(done: u64, of: u64) -> Self {
+        Self { done, of }
+    }
+}
+
+/// A place in the chain: behind so many entries.
+///
+/// It can be kept, as JSON, and given to a later verification, which goes on from there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ChainPosition {
+    /// How many entries: decisions, outcomes, states, alerts.
+    pub entries: u64,
+    /// The link of the last of them, which depends on all of them.
+    pub link: Digest,
+    /// How many of them are proof records.
+    pub records: u64,
+    /// The hash of the last of these.
+    pub head_hash: Digest,
+}
+
+impl ChainPosition {
+    pub(crate) const fn new(entries: u64, link: Digest, records: u64, head_hash: Digest) -> Self {
+        Self { entries, link, records, head_hash }
+    }
+}
+
+/// Where a verification begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum VerifySince {
+    /// With the first entry.
+    #[default]
+    Start,
+    /// Where the last verification of this process ended that found nothing broken, the one at open among them.
+    LastVerified,
+    /// Behind a place that the caller has kept. The links show whether it is one of this log; the number of
+    /// records is taken from it.
+    Position(ChainPosition),
+}
+
+/// Whether the view is held against the journal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum VerifyView {
+    /// It is left alone; when the log was opened its sums were compared.
+    #[default]
+    Leave,
+    /// All that it says of every record, every outcome and every intent. This reads the journal from the first entry on.
+    Compare,
+}
+
+/// Called with how far a piece of work has come, from the thread that does it, some times a second at most.
+pub(crate) type OnProgress = Arc<dyn Fn(LogProgress) + Send + Sync>;
+
+/// How a verification is to be done.
+///
+/// ```
+/// use rulekeep::{Governor, VerifyOptions, VerifySince, VerifyView};
+///
+/// let governor = Governor::builder().open_in_memory()?;
+/// let all = governor.verify_with(&VerifyOptions::new().view(VerifyView::Compare))?;
+/// assert!(all.valid);
+/// // Later, only what has come since.
+/// let more = governor.verify_with(&VerifyOptions::new().since(VerifySince::LastVerified))?;
+/// assert_eq!(more.checked.from, all.checked.until.unwrap().entries);
+/// # Ok::<(), rulekeep::Error>(())
+/// ```
+#[derive(Clone, Default)]
+#[must_use]
+pub struct VerifyOptions {
+    pub(crate) since: VerifySince,
+    pub(crate) view: VerifyView,
+    pub(crate) threads: usize,
+    pub(crate) progress: Option<OnProgress>,
+}
+
+impl VerifyOptions {
+    /// The whole log, on all processors, without a word on the way.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Where to begin. Default: with the first entry.
+    pub fn since(mut self, since: VerifySince) -> Self {
+        self.since = since;
+        self
+    }
+
+    /// Whether to hold the view against the journal too. Default: not.
+    pub fn view(mut self, view: VerifyView) -> Self {
+        self.view = view;
+        self
+    }
+
+    /// How many threads read and check, 8 at most. Default, and 0: as many as there are processors.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Calls `progress` on the way, whenever some thousand entries more are checked.
+    pub fn on_progress(mut self, progress: impl Fn(LogProgress) + Send + Sync + 'static) -> Self {
+        self.progress = Some(Arc::new(progress));
+        self
+    }
+}
+
+impl fmt::Debug for VerifyOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { since, view, threads, .. } = self;
+        f.debug_struct("VerifyOptions")
+            .field("since", since)
+            .field("view", view)
+            .field("threads", threads)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a verification looked at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Checked {
+    /// How many entries were before its beginning, and taken for good.
+    pub from: u64,
+    /// Behind the last entry that was checked; `None` where something does not hold.
+    pub until: Option<ChainPosition>,
+    /// How the view stands to the journal.
+    pub view: ViewFinding,
+    /// The torn tail that was set aside when the log was opened: a write that was cut short and that nobody had been
+    /// told was on disk. It is neither damage nor tampering, and the chain goes on without it.
+    pub torn: Option<super::Recovered>,
+}
+
+/// How the view stands to the journal.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ViewFinding {
+    /// It was not compared, or the journal is broken.
+    #[default]
+    NotCompared,
+    /// It says what the journal says.
+    Agrees,
+    /// It did not, and where first; it was made anew from the journal.
+    Differed(String),
+}
