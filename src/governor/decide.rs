@@ -1,41 +1,20 @@
 //! The way of a decision: intent -> risk -> policies -> verdict -> record.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::Instant;
 
-use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::detail::EvidenceDetail;
 use super::pending::PendingEnforcement;
 use super::{Governor, risk};
 use crate::model::{
-    AgentState, AgentTraits, Alert, AlertKind, Capability, Constraints, Digest, Enforcement, Error, InputEnforcement,
-    Intent, IntentId, RiskLevel, Timestamp, TrustSnapshot,
+    AgentState, Alert, AlertKind, Digest, Enforcement, Error, InputEnforcement, Intent, IntentId, RiskLevel, Timestamp,
 };
 use crate::parse::Parsed;
-use crate::policy::{LimitUse, Meter, PolicyRequest, PolicySet, PolicyVerdict};
+use crate::policy::{Meter, PolicyRequest, PolicySet, PolicyVerdict};
 use crate::proof::{Committed, DecisionDraft, encode_evidence};
 use crate::trust::AgentRecord;
-
-/// The second part of the evidence.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct EvidenceDetail<'a> {
-    granted_capabilities: &'a [Capability],
-    denied_capabilities: &'a [Capability],
-    constraints: &'a Constraints,
-    risk_level: RiskLevel,
-    policy_digest: Digest,
-    rules: &'a [Arc<str>],
-    trust_snapshot: TrustSnapshot,
-    #[serde(flatten)]
-    traits: &'a AgentTraits,
-    agent_state: AgentState,
-    now: Timestamp,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    limits: &'a [LimitUse],
-}
 
 impl Governor {
     /// Decides on an intent and records the decision.
@@ -209,7 +188,7 @@ impl Governor {
             limits: &verdict.limits,
         };
         let charges: Vec<_> = verdict.charges.iter().map(|charge| (charge.counter.clone(), charge.amount)).collect();
-        let evidence = encode_evidence(bits, request.intent, &detail, &charges)
+        let evidence = encode_evidence(bits, |out| request.intent.write(out), |out| detail.write(out), &charges)
             .map_err(|_| internal("the evidence does not serialise"))?;
         let draft = DecisionDraft {
             entity: request.intent.agent_id.clone(),

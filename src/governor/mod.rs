@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `builder.rs` | how a governor is put together and opened |
 //! | `decide.rs` | the way of a decision |
+//! | `detail.rs` | what a decision depended on, for its evidence |
 //! | `risk.rs` | the risk that counts, whatever the caller claims |
 //! | `cases.rs` | tests of the policies in force |
 //! | `catalogue.rs` | the tools that a runtime hands over |
@@ -37,6 +38,7 @@ mod catalogue;
 #[cfg(feature = "checkpoints")]
 mod checkpoints;
 mod decide;
+mod detail;
 mod events;
 mod export;
 mod limits;

@@ -16,6 +16,7 @@ mod error;
 mod event;
 mod id;
 mod intent;
+pub(crate) mod json;
 mod parse_explanation;
 mod record;
 mod retention;

@@ -27,11 +27,11 @@ pub struct Evidence {
 /// What a decision used of a limit: the counter, and how much in millionths.
 pub(crate) type Charged = (Box<str>, i64);
 
-/// The bytes that are stored for two parts of JSON, and a third where the decision used limits.
+/// The bytes that are stored for two parts, each written as JSON, and a third where the decision used limits.
 pub(crate) fn encode(
     salt: u128,
-    intent: &impl Serialize,
-    detail: &impl Serialize,
+    intent: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
+    detail: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
     charges: &[Charged],
 ) -> serde_json::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(1024);
@@ -39,7 +39,7 @@ pub(crate) fn encode(
     push_part(&mut bytes, intent)?;
     push_part(&mut bytes, detail)?;
     if !charges.is_empty() {
-        push_part(&mut bytes, &charges)?;
+        push_part(&mut bytes, |bytes| serde_json::to_writer(bytes, &charges))?;
     }
     Ok(bytes)
 }
@@ -82,11 +82,14 @@ fn read_charges(bytes: &[u8]) -> Option<Vec<Charged>> {
 
 const SALT_BYTES: usize = 16;
 
-fn push_part(bytes: &mut Vec<u8>, part: &impl Serialize) -> serde_json::Result<()> {
+fn push_part(
+    bytes: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
+) -> serde_json::Result<()> {
     let length_at = bytes.len();
     bytes.extend_from_slice(&[0; 4]);
     let start = bytes.len();
-    serde_json::to_writer(&mut *bytes, part)?;
+    write(bytes)?;
     let length = u32::try_from(bytes.len() - start).unwrap_or(u32::MAX);
     if let Some(place) = bytes.get_mut(length_at..start) {
         place.copy_from_slice(&length.to_le_bytes());
@@ -110,6 +113,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use serde_json::json;
+
+    fn encode(salt: u128, intent: &Value, detail: &Value, charges: &[Charged]) -> serde_json::Result<Vec<u8>> {
+        super::encode(salt, |out| serde_json::to_writer(out, intent), |out| serde_json::to_writer(out, detail), charges)
+    }
 
     #[test]
     fn evidence_reads_back_and_the_salt_changes_its_digest() {

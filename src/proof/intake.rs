@@ -410,7 +410,8 @@ impl Intake {
             }
             return None;
         }
-        if by == Requester::Task || state.closed.is_some() {
+        // A caller who asks again and again would keep upkeep from ever having its turn.
+        if by == Requester::Task || state.upkeep || state.closed.is_some() {
             self.work.notify_one();
             return None;
         }
@@ -428,11 +429,11 @@ impl Intake {
             let until = if state.is_busy {
                 // Who writes tells when it is done.
                 now + idle
-            } else if state.awaited > 0 || state.hurry || state.closed.is_some() || self.is_half_full(&state) {
-                return Task::Write(self.turn(&mut state));
             } else if state.upkeep {
                 state.upkeep = false;
                 return Task::Upkeep(self.turn(&mut state));
+            } else if state.awaited > 0 || state.hurry || state.closed.is_some() || self.is_half_full(&state) {
+                return Task::Write(self.turn(&mut state));
             } else if state.queue.is_empty() {
                 gather_until = None;
                 let until = state.last_taken + idle;
@@ -730,6 +731,19 @@ mod tests {
         assert_eq!(turn.take().drafts.len(), 11);
         assert!(decide(&intake, 2 << 20).is_ok(), "one that is larger than all the room fits alone");
         assert!(decide(&intake, 1).is_err());
+    }
+
+    #[test]
+    fn a_caller_who_is_always_there_does_not_keep_upkeep_waiting() {
+        let intake = intake(Durability::Sync);
+        let turn = wish(&intake).unwrap();
+        assert_eq!(write(&turn), 1);
+        turn.ask_for_upkeep();
+        drop(turn);
+        assert!(wish(&intake).is_none(), "the writer's thread comes first");
+        assert!(matches!(intake.task(FOREVER, FOREVER), Task::Upkeep(_)));
+        assert!(matches!(intake.task(FOREVER, FOREVER), Task::Write(_)));
+        assert!(wish(&intake).is_some());
     }
 
     #[test]

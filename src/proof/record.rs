@@ -9,6 +9,7 @@
 use std::borrow::Cow;
 
 use super::fields::RecordFields;
+use crate::model::json::push_text;
 use crate::model::{
     AgentId, Decision, Digest, IntentId, Outcome, ProofId, ProofRecord, RiskLevel, Score, Tier, Timestamp,
 };
@@ -38,13 +39,13 @@ impl CanonicalRecord<'_> {
         // By hand: most of it needs no escaping and no formatter, and it is written for every decision.
         put(out, b"{\"decision\":\"", self.decision.as_str().as_bytes());
         out.extend_from_slice(b"\",\"entityId\":");
-        serde_json::to_writer(&mut *out, self.entity_id.as_str())?;
+        push_text(out, self.entity_id.as_str())?;
         put(out, b",\"evidenceHash\":\"", &self.evidence_hash.written());
         put(out, b"\",\"id\":\"", &self.id.written());
         put(out, b"\",\"intentId\":\"", &self.intent_id.written());
         put(out, b"\",\"previousHash\":\"", &self.previous_hash.written());
         out.extend_from_slice(b"\",\"reasoning\":");
-        serde_json::to_writer(&mut *out, &*self.reasoning)?;
+        push_text(out, &self.reasoning)?;
         put(out, b",\"riskLevel\":\"", self.risk_level.as_str().as_bytes());
         put(out, b"\",\"timestamp\":\"", &self.timestamp.written());
         out.extend_from_slice(b"\",\"trustScore\":");

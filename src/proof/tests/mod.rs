@@ -65,6 +65,17 @@ fn draft(entity: &str, decision: Decision, risk: RiskLevel, score: i64) -> Decis
     }
 }
 
+fn encode_evidence(
+    salt: u128,
+    intent: &impl serde::Serialize,
+    detail: &impl serde::Serialize,
+    charges: &[(Box<str>, i64)],
+) -> serde_json::Result<Vec<u8>> {
+    let write_intent = |out: &mut Vec<u8>| serde_json::to_writer(out, intent);
+    let write_detail = |out: &mut Vec<u8>| serde_json::to_writer(out, detail);
+    super::encode_evidence(salt, write_intent, write_detail, charges)
+}
+
 fn decide(log: &ProofLog, at: i64, draft: DecisionDraft) -> Result<ProofId, Error> {
     let committed = log.decide(Timestamp::from_millis(at), draft)?;
     log.settle(committed.sequence)?;
