@@ -10,7 +10,7 @@ use super::policies::PolicyState;
 use super::risk::ActionFloors;
 use super::status::Latency;
 use super::{Governor, Inner, agents};
-use crate::model::{Error, Opening};
+use crate::model::{Error, OpenVerification, Opening};
 use crate::parse::{Lexicon, Parser};
 use crate::policy::PolicySet;
 use crate::proof::{Durability, LogOptions, OpenLogError, Place, ProofLog, Startup};
@@ -43,6 +43,7 @@ pub struct GovernorBuilder {
     durability: Durability,
     cache_bytes: u64,
     auto_register: bool,
+    verifying: OpenVerification,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     #[cfg(feature = "checkpoints")]
@@ -58,6 +59,7 @@ impl GovernorBuilder {
             durability: Durability::default(),
             cache_bytes: LogOptions::default().cache_bytes,
             auto_register: false,
+            verifying: OpenVerification::default(),
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             #[cfg(feature = "checkpoints")]
@@ -104,6 +106,13 @@ impl GovernorBuilder {
         self
     }
 
+    /// When a log that is opened is verified. Default: all of it, before opening returns. See
+    /// [`Governor::verification_state`].
+    pub fn verification(mut self, when: OpenVerification) -> Self {
+        self.verifying = when;
+        self
+    }
+
     /// Where the time comes from.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
@@ -138,8 +147,12 @@ impl GovernorBuilder {
     }
 
     fn open_at(self, place: &Place) -> Result<Governor, Error> {
-        let options =
-            LogOptions { durability: self.durability, cache_bytes: self.cache_bytes, ..LogOptions::default() };
+        let options = LogOptions {
+            durability: self.durability,
+            cache_bytes: self.cache_bytes,
+            verifying: self.verifying,
+            ..LogOptions::default()
+        };
         let fresh = StoreId(self.entropy.bits().to_le_bytes());
         let (log, startup) =
             ProofLog::open(place, &options, self.clock.now(), fresh).map_err(|error| open_error(place, &error))?;

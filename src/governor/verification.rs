@@ -1,7 +1,7 @@
 //! Verifying the log.
 
 use super::Governor;
-use crate::model::{Error, Verification, VerifyOptions};
+use crate::model::{Error, Verification, VerificationState, VerifyOptions};
 
 impl Governor {
     /// Reads the whole log and recomputes every hash in it. When something does
@@ -12,6 +12,12 @@ impl Governor {
     /// [`Error::StorageUnavailable`] when the log cannot be read.
     pub fn verify(&self) -> Result<Verification, Error> {
         self.verify_with(&VerifyOptions::new())
+    }
+
+    /// How far the log was verified that was opened: of interest where that is done behind, with
+    /// [`OpenVerification::Behind`](crate::OpenVerification::Behind).
+    pub fn verification_state(&self) -> VerificationState {
+        self.inner.log.verification_state()
     }
 
     /// Like [`Governor::verify`], and as it is asked for: only what has come since

@@ -50,7 +50,10 @@ pub use status::{Components, Health, JournalStatus, Metrics, Opening, Recovered,
 pub use time::Timestamp;
 pub use tool::{CatalogueReport, ToolClassification, ToolEvidence, ToolOverride};
 pub use trust::{Score, Tier, TrustSnapshot};
-pub use verification::{ChainPosition, Checked, LogProgress, VerifyOptions, VerifySince, VerifyView, ViewFinding};
+pub use verification::{
+    ChainPosition, Checked, LogProgress, OpenVerification, VerificationState, VerifyOptions, VerifySince, VerifyView,
+    ViewFinding,
+};
 
 pub(crate) use cursor::CursorPlace;
 pub(crate) use error::excerpt;

@@ -139,6 +139,35 @@ impl fmt::Debug for VerifyOptions {
     }
 }
 
+/// When a log that is opened is verified.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OpenVerification {
+    /// All of it before opening returns.
+    #[default]
+    Before,
+    /// Its end before opening returns, the rest on threads behind. Meanwhile decisions go by what the view has: the
+    /// agents' states, the policies in force, what was used of limits. What proves to be otherwise makes the log
+    /// read-only. A view that does not fit the journal is not believed: then all is verified before.
+    Behind,
+}
+
+/// How far a log was verified that was opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum VerificationState {
+    /// All that was there when it was opened.
+    Verified,
+    /// Not all yet.
+    Running(LogProgress),
+    /// It is broken; nothing new is taken in.
+    Broken(super::Breakage),
+    /// It could not be read to its end; nothing new is taken in.
+    Failed(String),
+    /// It was closed before that.
+    Stopped,
+}
+
 /// What a verification looked at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -10,13 +10,13 @@ use crate::model::{
 };
 use crate::store::{Finding, Frame, Kind, Parts, Position, StoreId, ViewError, Visitor};
 
-use super::entry::{AlertEntry, OutcomeEntry, RecoveryEntry, StateEntry, StoreEntry};
+use super::entry::{AlertEntry, NewState, OutcomeEntry, RecoveryEntry, StateEntry, StoreEntry};
 use super::evidence;
 use super::fields::RecordFields;
-use super::index::{Census, HeldSums, Index, RecordFacts, Rule};
+use super::index::{Census, HeldSums, Index, KeptStart, RecordFacts, Rule, Totals};
 use super::record::CanonicalRecord;
 use super::retention::Retained;
-use super::used::UsedLimits;
+use super::used::{UsedLimit, UsedLimits};
 
 /// A reading of the journal.
 pub(super) struct Reading<'a> {
@@ -123,6 +123,28 @@ impl<'a> Reading<'a> {
         reading
     }
 
+    /// Goes on with what is known behind so many entries: read again are only the last of these.
+    pub(super) fn going_on(mut self, totals: &Totals, kept: KeptStart) -> Self {
+        self.range.from = totals.applied.entries;
+        self.is_part = true;
+        self.start = Chain { records: totals.records, head_hash: totals.head_hash, ..Chain::START };
+        self.chain = self.start;
+        self.states = kept.states;
+        self.used = kept.used;
+        self
+    }
+
+    /// The totals of the index that it feeds.
+    pub(super) fn totals(&self) -> Option<&Totals> {
+        self.index.as_ref().map(|index| index.totals())
+    }
+
+    /// Whether the records that were read lead to those totals.
+    pub(super) fn leads_to(&self, totals: &Totals) -> bool {
+        let Chain { records, head_hash, .. } = self.chain;
+        (records, head_hash) == (totals.records, totals.head_hash) && (self.begins.is_some() || records == 0)
+    }
+
     /// The records that were checked, up to the first break.
     pub(super) fn verified(&self) -> Chain {
         self.before_break.unwrap_or(self.chain)
@@ -186,7 +208,15 @@ impl<'a> Reading<'a> {
             head_hash: hash,
             last_time: fields.timestamp.as_millis().max(self.chain.last_time),
         };
-        self.used.add(frame.sequence, fields.timestamp, frame.evidence);
+        if self.is_new(frame)
+            && let Some(used) = UsedLimit::of(frame.sequence, fields.timestamp, frame.evidence)
+        {
+            self.used.push(used.clone());
+            self.feed(frame.sequence, |index| {
+                index.use_limits(used);
+                Ok(())
+            });
+        }
         let facts = RecordFacts {
             entity: &fields.entity_id,
             intent: fields.intent_id,
@@ -244,10 +274,14 @@ impl<'a> Reading<'a> {
             return Some(unreadable("an outcome"));
         };
         if let Some(state) = &entry.state {
-            self.states.insert(state.key.to_string(), state.value.get().as_bytes().to_vec());
+            self.set_state(frame, state);
         }
-        if entry.outcome == Outcome::Failure {
+        if entry.outcome == Outcome::Failure && self.is_new(frame) {
             self.used.give_back(entry.proof_id.sequence());
+            self.feed(frame.sequence, |index| {
+                index.give_back(entry.proof_id.sequence());
+                Ok(())
+            });
         }
         self.census.add_outcome(&entry.entity_id, entry.outcome);
         if let Some(rule) = &self.range.rule {
@@ -257,6 +291,39 @@ impl<'a> Reading<'a> {
             index.add_outcome(&entry.entity_id, entry.proof_id.sequence(), entry.outcome, entry.timestamp)
         });
         None
+    }
+
+    /// Whether the entry is not known from elsewhere.
+    fn is_new(&self, frame: &Frame<'_>) -> bool {
+        frame.sequence.get() >= self.range.from
+    }
+
+    fn set_state(&mut self, frame: &Frame<'_>, state: &NewState<'_>) {
+        if self.is_new(frame) {
+            let (key, value) = (&*state.key, state.value.get().as_bytes());
+            self.states.insert(key.to_owned(), value.to_vec());
+            self.feed(frame.sequence, |index| {
+                index.set_state(key, value);
+                Ok(())
+            });
+        }
+    }
+
+    /// What the log says of its own past is kept among the states, so that it is known before all is read.
+    fn past(&mut self, frame: &Frame<'_>) -> Option<Finding> {
+        if !self.is_new(frame) {
+            return None;
+        }
+        let finding = self.past.visit(frame);
+        if finding.is_none() {
+            let key = Retained::key(frame);
+            self.states.insert(key.clone(), frame.body.to_vec());
+            self.feed(frame.sequence, |index| {
+                index.set_state(&key, frame.body);
+                Ok(())
+            });
+        }
+        finding
     }
 
     fn alert(&mut self, frame: &Frame<'_>) -> Option<Finding> {
@@ -272,7 +339,7 @@ impl<'a> Reading<'a> {
         let Ok(entry) = serde_json::from_slice::<StateEntry<'_>>(frame.body) else {
             return Some(unreadable("a state"));
         };
-        self.states.insert(entry.state.key.to_string(), entry.state.value.get().as_bytes().to_vec());
+        self.set_state(frame, &entry.state);
         self.feed(frame.sequence, |index| {
             index.see_time(entry.timestamp);
             Ok(())
@@ -337,7 +404,7 @@ impl Visitor for Reading<'_> {
             Kind::Recovery => {
                 serde_json::from_slice::<RecoveryEntry>(frame.body).err().map(|_| unreadable("a recovery"))
             }
-            Kind::Freeze | Kind::Archive | Kind::Repair => self.past.visit(frame),
+            Kind::Freeze | Kind::Archive | Kind::Repair => self.past(frame),
         };
         let position = Position { entries: frame.sequence.get() + 1, link: frame.link };
         let persist = self.persist;

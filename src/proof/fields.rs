@@ -105,6 +105,10 @@ impl<'a> Text<'a> {
     }
 }
 
+fn ends_run(byte: u8) -> bool {
+    (byte == b'"') | (byte == b'\\') | (byte < 0x20)
+}
+
 /// What is not read yet.
 struct Rest<'a>(&'a [u8]);
 
@@ -124,8 +128,14 @@ impl<'a> Rest<'a> {
         let mut has_escapes = false;
         let mut at = 0;
         loop {
-            // Quotes, backslashes and what must be escaped are all that could end the run.
-            at += self.0.get(at..)?.iter().position(|byte| matches!(*byte, b'"' | b'\\' | 0..0x20))?;
+            // Quotes, backslashes and what must be escaped are all that could end the run. Sixteen bytes at once.
+            let (chunks, _) = self.0.get(at..)?.as_chunks::<16>();
+            at += 16
+                * chunks
+                    .iter()
+                    .take_while(|chunk| !chunk.iter().fold(false, |any, byte| any | ends_run(*byte)))
+                    .count();
+            at += self.0.get(at..)?.iter().position(|byte| ends_run(*byte))?;
             match self.0.get(at..)? {
                 [b'"', rest @ ..] => {
                     let written = std::str::from_utf8(self.0.get(..at)?).ok()?;

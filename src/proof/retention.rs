@@ -16,12 +16,34 @@ pub(super) struct Retained {
 }
 
 impl Retained {
+    /// What such an entry is kept under among the states.
+    pub(super) fn key(frame: &Frame<'_>) -> String {
+        format!("{KEY_PREFIX}{:020}/{}", frame.sequence.get(), frame.kind)
+    }
+
+    /// What the states tell of it.
+    pub(super) fn of_states(states: &[(String, Vec<u8>)]) -> Self {
+        let mut retained = Self::default();
+        for (key, body) in states {
+            let kind = key.strip_prefix(KEY_PREFIX).and_then(|rest| rest.split_once('/')?.1.parse().ok());
+            if let Some(kind) = kind {
+                // It was read before it was put there, and is read again where it is not believed.
+                let _ = retained.read(kind, body);
+            }
+        }
+        retained
+    }
+
     /// Takes in an entry of one of these kinds.
     pub(super) fn visit(&mut self, frame: &Frame<'_>) -> Option<Finding> {
-        match frame.kind {
-            Kind::Repair => read(frame.body, "a repair", |entry| self.repair = Some(entry)),
-            Kind::Archive => read(frame.body, "an archive's entry", |entry| self.archives.push(entry)),
-            Kind::Freeze => read(frame.body, "a freeze", |entry| self.freeze = Some(entry)),
+        self.read(frame.kind, frame.body)
+    }
+
+    fn read(&mut self, kind: Kind, body: &[u8]) -> Option<Finding> {
+        match kind {
+            Kind::Repair => read(body, "a repair", |entry| self.repair = Some(entry)),
+            Kind::Archive => read(body, "an archive's entry", |entry| self.archives.push(entry)),
+            Kind::Freeze => read(body, "a freeze", |entry| self.freeze = Some(entry)),
             _ => None,
         }
     }
@@ -43,6 +65,9 @@ impl Retained {
         }
     }
 }
+
+/// Where they stand among the states; in their order, which is that of keys.
+const KEY_PREFIX: &str = "log/";
 
 fn read<T: serde::de::DeserializeOwned>(body: &[u8], what: &str, take: impl FnOnce(T)) -> Option<Finding> {
     match serde_json::from_slice(body) {

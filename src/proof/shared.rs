@@ -54,7 +54,13 @@ impl Shared {
     /// calls this, and it changes nothing meanwhile: so queries go on while sled
     /// writes.
     pub(super) fn persist(&self) {
-        let Some(changes) = self.index().changes(self.store) else { return };
+        let changes = {
+            let index = self.index();
+            // The tree is never behind what is applied; it is read before the index is let go, so nothing is behind both.
+            let nodes = self.reader.nodes(index.first_node(), index.totals().applied.entries);
+            index.changes(self.store, &nodes)
+        };
+        let Some(changes) = changes else { return };
         let written = changes.write();
         let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
         match written {
@@ -135,6 +141,11 @@ impl Shared {
     /// The error for a record that is not in the log.
     pub(super) fn not_found(&self, proof_id: &ProofId) -> Error {
         self.past.read().unwrap_or_else(PoisonError::into_inner).not_found(proof_id)
+    }
+
+    /// Takes nothing new in from now on, for what is written cannot be checked.
+    pub(super) fn distrust(&self, why: &str) {
+        self.intake.refuse(Refusal::Broken(why.to_owned()));
     }
 
     pub(super) fn first_breakage(&self) -> Option<Breakage> {

@@ -18,7 +18,8 @@ use super::index::{Index, RecordFacts};
 use super::intake::{Batch, DecisionDraft, Draft, OutcomeDraft, Pending, Refusal, StateDraft, Task, Turn};
 use super::record::CanonicalRecord;
 use super::shared::Shared;
-use crate::model::{Alert, Digest, ProofId, Timestamp};
+use super::used::UsedLimit;
+use crate::model::{Alert, Digest, Outcome, ProofId, Timestamp};
 use crate::store::{FrameDraft, Journal, Kind, Staged, ViewError};
 
 /// How the writer paces itself.
@@ -278,20 +279,39 @@ const MOST_STAGED: usize = 1 << 20;
 
 fn apply_one(index: &mut Index, pending: &Pending, digest: Digest) -> Result<(), ViewError> {
     match &pending.draft {
-        Draft::Decision { draft, .. } => index.add_record(
-            pending.sequence,
-            &RecordFacts {
-                entity: &draft.entity,
-                intent: draft.intent,
-                time: pending.at,
-                decision: draft.decision,
-                risk: draft.risk,
-                score: draft.trust.score,
-                hash: digest,
-            },
-        ),
-        Draft::Outcome(draft) => index.add_outcome(&draft.entity, draft.proof_id.sequence(), draft.outcome, pending.at),
-        Draft::State { .. } | Draft::Alert(_) => {
+        Draft::Decision { draft, .. } => {
+            if let Some(used) = UsedLimit::of(pending.sequence, pending.at, &draft.evidence) {
+                index.use_limits(used);
+            }
+            index.add_record(
+                pending.sequence,
+                &RecordFacts {
+                    entity: &draft.entity,
+                    intent: draft.intent,
+                    time: pending.at,
+                    decision: draft.decision,
+                    risk: draft.risk,
+                    score: draft.trust.score,
+                    hash: digest,
+                },
+            )
+        }
+        Draft::Outcome(draft) => {
+            if let Some(state) = &draft.state {
+                index.set_state(&state.key, state.value.as_bytes());
+            }
+            let record = draft.proof_id.sequence();
+            if draft.outcome == Outcome::Failure {
+                index.give_back(record);
+            }
+            index.add_outcome(&draft.entity, record, draft.outcome, pending.at)
+        }
+        Draft::State { state, .. } => {
+            index.set_state(&state.key, state.value.as_bytes());
+            index.see_time(pending.at);
+            Ok(())
+        }
+        Draft::Alert(_) => {
             index.see_time(pending.at);
             Ok(())
         }

@@ -12,7 +12,7 @@ use super::merkle::{BLOCK_LEAVES, TreeError};
 use super::parallel::{self, Manner, Part, Parts};
 use super::sealer::{Sealer, Sealing};
 use super::segment::{self, Offsets, Segment, SegmentHeader, StoreId};
-use super::tree::Tree;
+use super::tree::{Growing, Tree};
 use super::walk::{Reached, Visitor, Walk};
 use crate::model::{Breakage, BrokenKind, Digest, Sequence};
 
@@ -107,7 +107,7 @@ impl Journal {
         place: Place,
         options: JournalOptions,
     ) -> Self {
-        let end = active.end();
+        let end = active.known_end();
         let Place { at, allocated, is_full } = place;
         let sealer = Sealer::new(Arc::clone(&files), reader.clone(), options.sealing);
         Self {
@@ -411,6 +411,23 @@ impl Reader {
         }
     }
 
+    /// Like [`Reader::verify_parts`] of the whole, with the root of the tree over the entries up to `until`.
+    pub(crate) fn verify_tree<V: Parts>(
+        &self,
+        visitor: &mut V,
+        until: Position,
+        manner: Manner<'_>,
+    ) -> io::Result<(Verified, Digest)> {
+        let mut growing = Growing::until(visitor, until.entries);
+        let verified = self.verify_parts(&mut growing, None, until, manner)?;
+        Ok((verified, growing.into_tree().root()))
+    }
+
+    /// The nodes of level 8 from one on, of the tree of the first `size` entries.
+    pub(crate) fn nodes(&self, from: u64, size: u64) -> Vec<Digest> {
+        self.tree().nodes().blocks(from, size / BLOCK_LEAVES)
+    }
+
     /// Walks over everything that is in the files by now, checking it against
     /// `until`, and returns the first break.
     pub(crate) fn verify(&self, visitor: &mut dyn Visitor, until: Position) -> io::Result<Option<Breakage>> {
@@ -432,7 +449,7 @@ impl Reader {
         for segment in segments {
             // The end in memory lies at or behind `until`, and always between two entries; what is
             // appended while the file is read lies behind it.
-            let end = usize::try_from(segment.end()).map_err(io::Error::other)?;
+            let end = usize::try_from(segment.end()?).map_err(io::Error::other)?;
             if !manner.allows(end as u64) {
                 return Err(io::ErrorKind::Interrupted.into());
             }

@@ -22,7 +22,7 @@
 //! | `checkpoint.rs` | the newest signed checkpoint, and holding the journal to it |
 //! | `merkle/`, `tree.rs` | the Merkle tree over the entries; growing it with the journal |
 //! | `journal.rs` | the segments together: append, read, seal |
-//! | `recovery.rs` | opening: torn tails, damage, missing entries |
+//! | `recovery.rs`, `known.rs` | opening: torn tails, damage, missing entries; by what is known already |
 //! | `repair.rs` | a broken journal: how far it holds, and another one in its place |
 //! | `lock.rs` | one process a folder |
 //! | `view.rs` | blocks on sled, its panics contained |
@@ -33,6 +33,7 @@ mod files;
 mod frame;
 mod head;
 mod journal;
+mod known;
 mod lock;
 mod memory;
 mod merkle;
@@ -50,10 +51,11 @@ pub(crate) use files::{Files, RealFiles};
 pub(crate) use frame::{Frame, FrameDraft, Kind, digest};
 pub(crate) use head::FORMAT;
 pub(crate) use journal::{Journal, JournalOptions, Position, Reader, Staged};
+pub(crate) use known::Known;
 pub(crate) use lock::{FolderLock, LockError};
 pub(crate) use memory::MemoryFiles;
 pub(crate) use parallel::{Manner, Parts};
-pub(crate) use recovery::{OpenError, VIEW as VIEW_FOLDER, open, refuse_foreign};
+pub(crate) use recovery::{OpenError, Opened, Opening, VIEW as VIEW_FOLDER, open, refuse_foreign};
 pub(crate) use repair::{Below, Exchange, Inspection, NEXT as REPAIRED, clear_next, inspect, kept_name};
 pub(crate) use segment::{FOLDER as JOURNAL_FOLDER, StoreId};
 pub(crate) use view::{BlockBatch, Blocks, ViewError, set_aside as set_view_aside};

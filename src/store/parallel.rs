@@ -254,7 +254,7 @@ impl Part {
     }
 
     pub(super) fn of(segment: &Segment) -> std::io::Result<Self> {
-        let end = usize::try_from(segment.end()).map_err(std::io::Error::other)?;
+        let end = usize::try_from(segment.end()?).map_err(std::io::Error::other)?;
         Ok(Self { number: segment.header.number, file: Arc::clone(&segment.file), end: Some(end) })
     }
 }

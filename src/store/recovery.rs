@@ -10,12 +10,13 @@ use super::checkpoint::{self, Found};
 use super::files::{Files, OpenMode, StoreFile};
 use super::head::{self, Head, HeadError};
 use super::journal::{Journal, JournalOptions, Place, Position, Reader};
+use super::known::Known;
 use super::merkle::TreeError;
 use super::parallel::{self, CheckedParts, Manner, Part, Parts};
 use super::repair;
 use super::sealed::{self, SealedFile};
 use super::segment::{self, Segment, SegmentHeader, StoreId};
-use super::tree::Growing;
+use super::tree::{Growing, Tree};
 use super::walk::{Reached, Walk};
 use crate::model::{Breakage, BrokenKind, Digest, Recovered, Sequence};
 
@@ -48,20 +49,32 @@ pub(crate) enum OpenError {
     Newer(u32),
     #[error("the store's format {0} is older than this library reads; it was never in a released version")]
     Older(u32),
+    #[error("the journal is not as it was known")]
+    NotAsKnown,
     #[error("cannot {0}: {1}")]
     Io(&'static str, #[source] io::Error),
 }
 
-/// Opens the journal in `files`, calling `visitor` for each entry. `view` is
-/// how many entries the view says it has applied; `fresh` is the id for a store
-/// that is made now.
+/// How a journal is opened.
+pub(crate) struct Opening<'a> {
+    /// How many entries the view says it has applied.
+    pub(crate) view: Option<(StoreId, u64)>,
+    /// What is believed, so that only the end is read.
+    pub(crate) known: Option<&'a Known>,
+    /// The id for a store that is made now.
+    pub(crate) fresh: StoreId,
+    pub(crate) options: JournalOptions,
+    /// Called with how many entries are read.
+    pub(crate) progress: Option<&'a dyn Fn(u64)>,
+}
+
+/// Opens the journal in `files`, calling `visitor` for each entry that is read.
 pub(crate) fn open<V: Parts>(
     files: Arc<dyn Files>,
     visitor: &mut V,
-    view: Option<(StoreId, u64)>,
-    fresh: StoreId,
-    options: JournalOptions,
+    opening: &Opening<'_>,
 ) -> Result<Opened, OpenError> {
+    let Opening { view, known, fresh, options, progress } = *opening;
     let names = files.list(Path::new("")).map_err(|error| OpenError::Io("list the folder", error))?;
     refuse_unfinished_repair(&names)?;
     let (head, head_broken) = read_head(&*files)?;
@@ -84,8 +97,18 @@ pub(crate) fn open<V: Parts>(
     let first_store = segments.iter().find_map(|source| header_of(&*source.file)).map(|header| header.store);
     let view_entries = view.filter(|(store, _)| Some(*store) == first_store).map_or(0, |(_, entries)| entries);
     let watch = [head_entries, view_entries];
-    let mut growing = Growing::new(visitor);
-    let ahead = check_ahead(&mut growing, &segments, view_entries, &watch);
+    let believed = known.and_then(|known| Some((known, known.ahead(&segments, head.as_ref(), &watch)?)));
+    let is_believed = believed.is_some();
+    let (mut growing, ahead) = match believed {
+        Some((known, ahead)) => (Growing::on(Tree::over(known.whole_nodes()), visitor), Some(ahead)),
+        None if known.is_some() => return Err(OpenError::NotAsKnown),
+        None => {
+            let mut growing = Growing::new(visitor);
+            let manner = Manner { progress, ..Manner::default() };
+            let ahead = check_ahead(&mut growing, &segments, view_entries, &watch, manner);
+            (growing, ahead)
+        }
+    };
     let mut opened = Vec::with_capacity(segments.len());
     let mut unsealed = Vec::new();
     let mut take = |segment: Segment, is_last: bool| {
@@ -125,6 +148,9 @@ pub(crate) fn open<V: Parts>(
             link: Digest::ZERO,
         });
         take(Segment::new(header, file, is_sealed, walked.offsets), number == last_number);
+        if let Some(progress) = progress {
+            progress(walk.entries());
+        }
     }
     compare_with_head(&mut walk, head.as_ref(), head_broken);
     if walk.entries() < view_entries {
@@ -143,6 +169,10 @@ pub(crate) fn open<V: Parts>(
         None => other_root(&|entries| root_at(&reader, entries), head.as_ref(), &kept)?,
         found => found,
     };
+    if is_believed && breakage.is_some() {
+        // What breaks, and where, is for a reading of all of it to say.
+        return Err(OpenError::NotAsKnown);
+    }
     let (journal, recovered) = match (breakage, opened.last()) {
         (Some(breakage), _) => (Err(breakage), None),
         (None, None) => return Err(OpenError::JournalGone("no readable file")),
@@ -189,13 +219,14 @@ fn check_ahead<V: Parts>(
     segments: &[Source],
     view_entries: u64,
     watch: &[u64],
+    manner: Manner<'_>,
 ) -> Option<CheckedParts> {
     let first = |source: &Source| header_of(&*source.file).map(|header| header.first.get());
     let is_seen = |pair: &[Source]| pair.get(1).and_then(first).is_some_and(|first| first <= view_entries);
     let seen = segments.windows(2).take_while(|pair| is_seen(pair));
     let part = |pair: &[Source]| pair.first().map(|source| Part::of_file(source.number, &source.file));
     let parts: Vec<Part> = seen.filter_map(part).collect();
-    if parts.is_empty() { None } else { parallel::check(visitor, &parts, Reached::START, watch, Manner::default()) }
+    if parts.is_empty() { None } else { parallel::check(visitor, &parts, Reached::START, watch, manner) }
 }
 
 /// Refuses a folder that holds other things and no store, before anything is
@@ -360,7 +391,7 @@ pub(super) fn other_root(
 /// and whoever wrote it may have been killed before it was synced. It is written
 /// once more, for after a sync that failed the system takes it for written.
 fn settle(files: &dyn Files, active: &Segment, bytes: &[u8]) -> io::Result<()> {
-    let end = usize::try_from(active.end()).unwrap_or(usize::MAX);
+    let end = usize::try_from(active.known_end()).unwrap_or(usize::MAX);
     active.file.write_at(bytes.get(..end).unwrap_or(bytes), 0)?;
     active.file.sync_data()?;
     files.sync_dir(Path::new(segment::FOLDER))?;
@@ -370,17 +401,22 @@ fn settle(files: &dyn Files, active: &Segment, bytes: &[u8]) -> io::Result<()> {
 /// Copies the torn tail of the active segment, then puts zeros in its place.
 fn set_aside(files: &dyn Files, active: &Segment, bytes: &[u8]) -> Result<Recovered, OpenError> {
     let error = |error| OpenError::Io("set a torn tail aside", error);
-    let start = usize::try_from(active.end()).unwrap_or(usize::MAX);
+    let start = usize::try_from(active.known_end()).unwrap_or(usize::MAX);
     let tail = bytes.get(start..).unwrap_or_default();
     let tail = tail.get(..tail.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)).unwrap_or_default();
     files.create_dir(Path::new(RECOVERED)).map_err(error)?;
-    let (name, file) = new_copy(files, active.header.number, active.end()).map_err(error)?;
+    let (name, file) = new_copy(files, active.header.number, active.known_end()).map_err(error)?;
     file.write_at(tail, 0).map_err(error)?;
     file.sync_data().map_err(error)?;
     files.sync_dir(Path::new(RECOVERED)).map_err(error)?;
-    active.file.write_at(&vec![0; tail.len()], active.end()).map_err(error)?;
+    active.file.write_at(&vec![0; tail.len()], active.known_end()).map_err(error)?;
     active.file.sync_data().map_err(error)?;
-    Ok(Recovered::new(format!("{RECOVERED}/{name}"), tail.len(), Segment::name(active.header.number), active.end()))
+    Ok(Recovered::new(
+        format!("{RECOVERED}/{name}"),
+        tail.len(),
+        Segment::name(active.header.number),
+        active.known_end(),
+    ))
 }
 
 /// A file for a copy, under a name that is not taken.

@@ -15,6 +15,16 @@ pub(super) struct Tree {
 }
 
 impl Tree {
+    /// The tree over the entries below these nodes of level 8.
+    pub(super) fn over(blocks: &[Digest]) -> Self {
+        let mut tree = Self::default();
+        for block in blocks {
+            tree.frontier.push_block(*block);
+            tree.nodes.push(*block);
+        }
+        tree
+    }
+
     /// Adds the next entry.
     pub(super) fn push(&mut self, leaf: &Digest) {
         if let Some(block) = self.frontier.push(leaf) {
@@ -56,11 +66,23 @@ impl Tree {
 pub(super) struct Growing<'a, V> {
     visitor: &'a mut V,
     tree: Tree,
+    /// Entries from here on are left out of the tree.
+    until: u64,
 }
 
 impl<'a, V> Growing<'a, V> {
     pub(super) fn new(visitor: &'a mut V) -> Self {
-        Self { visitor, tree: Tree::default() }
+        Self { visitor, tree: Tree::default(), until: u64::MAX }
+    }
+
+    /// The tree over the first entries alone.
+    pub(super) fn until(visitor: &'a mut V, entries: u64) -> Self {
+        Self { until: entries, ..Self::new(visitor) }
+    }
+
+    /// A tree that goes on growing.
+    pub(super) fn on(tree: Tree, visitor: &'a mut V) -> Self {
+        Self { tree, ..Self::new(visitor) }
     }
 
     /// The tree of what was visited; up to the first break, if there was one.
@@ -72,7 +94,7 @@ impl<'a, V> Growing<'a, V> {
 impl<V: Visitor> Visitor for Growing<'_, V> {
     fn visit(&mut self, frame: &Frame<'_>, digest: &Digest) -> Option<Finding> {
         // Behind a gap nothing has a place in the tree.
-        if frame.sequence.get() == self.tree.size() {
+        if frame.sequence.get() == self.tree.size() && self.tree.size() < self.until {
             self.tree.push(digest);
         }
         self.visitor.visit(frame, digest)
@@ -85,14 +107,14 @@ impl<V: Visitor> Visitor for Growing<'_, V> {
 
 impl<V: Parts> Parts for Growing<'_, V> {
     type Part = GrowingPart<V::Part>;
-    type Plan = V::Plan;
+    type Plan = (V::Plan, u64);
 
     fn plan(&self) -> Self::Plan {
-        self.visitor.plan()
+        (self.visitor.plan(), self.until)
     }
 
-    fn part(plan: &Self::Plan) -> Self::Part {
-        GrowingPart { visitor: V::part(plan), run: Run::default() }
+    fn part((plan, until): &Self::Plan) -> Self::Part {
+        GrowingPart { visitor: V::part(plan), run: Run::default(), until: *until }
     }
 
     fn join(&mut self, part: Self::Part) -> bool {
@@ -113,11 +135,14 @@ impl<V: Parts> Parts for Growing<'_, V> {
 pub(super) struct GrowingPart<P> {
     visitor: P,
     run: Run,
+    until: u64,
 }
 
 impl<P: Visitor> Visitor for GrowingPart<P> {
     fn visit(&mut self, frame: &Frame<'_>, digest: &Digest) -> Option<Finding> {
-        self.run.push(frame.sequence.get(), digest);
+        if frame.sequence.get() < self.until {
+            self.run.push(frame.sequence.get(), digest);
+        }
         self.visitor.visit(frame, digest)
     }
 

@@ -53,6 +53,11 @@ impl Reached {
     /// Before the first entry.
     pub(super) const START: Self = Self { next: 0, link: Some(Digest::ZERO), next_segment: 0, store: None };
 
+    /// The link after so many entries, where it has come exactly as far.
+    pub(super) fn link_after(&self, entries: u64) -> Option<Digest> {
+        self.link.filter(|_| entries == self.next)
+    }
+
     /// Before a segment, as its header says.
     pub(super) fn before(header: &SegmentHeader) -> Self {
         let (next, next_segment) = (header.first.get(), header.number);

@@ -18,8 +18,9 @@ use super::index::{Index, Totals};
 use super::intake::{DecisionDraft, Durability, OutcomeDraft, OutcomeSlot, Refusal, Requester, StateDraft};
 use super::shared::Shared;
 use super::ticket::Ticket;
+use super::verify::Behind;
 use super::writer;
-use crate::model::{Alert, Breakage, Error, JournalStatus, ProofId, RiskLevel, Sequence, Timestamp};
+use crate::model::{Alert, Breakage, Error, JournalStatus, ProofId, RiskLevel, Sequence, Timestamp, VerificationState};
 use crate::store::FolderLock;
 
 pub(crate) use import::import;
@@ -31,6 +32,7 @@ pub(crate) struct ProofLog {
     durability: Durability,
     // Taken by whoever closes first.
     open: Mutex<Option<Open>>,
+    behind: Behind,
 }
 
 /// What an open log holds.
@@ -134,6 +136,14 @@ impl ProofLog {
         if shared.progress.wait_durable(sequence) { Ok(()) } else { Err(self.refused("the writer stopped")) }
     }
 
+    /// How far it is verified.
+    pub(crate) fn verification_state(&self) -> VerificationState {
+        match self.shared.first_breakage() {
+            Some(broken) => VerificationState::Broken(broken),
+            None => self.behind.state(),
+        }
+    }
+
     /// Why nothing new is taken in, if so.
     pub(crate) fn refusal(&self) -> Option<Error> {
         self.shared.intake.refusal().map(|refusal| refusal.error())
@@ -181,6 +191,7 @@ impl ProofLog {
     pub(crate) fn close(&self) -> Result<(), Error> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(open) = open else { return Ok(()) };
+        self.behind.stop();
         self.shared.intake.refuse(Refusal::Closed);
         let joined = open.writer.map_or(Ok(()), JoinHandle::join);
         self.shared.closed.store(true, Ordering::Release);

@@ -1,5 +1,6 @@
 //! Opening a log: reading and checking the journal, taking the view or making it anew, and starting the writer.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -7,18 +8,20 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::{Open, ProofLog};
-use crate::model::{ChainPosition, Recovered, Timestamp};
+use crate::model::{ChainPosition, OpenVerification, Recovered, Timestamp};
 use crate::proof::apply::Reading;
 use crate::proof::entry::{RecoveryEntry, StoreEntry};
-use crate::proof::index::{Index, Totals};
+use crate::proof::index::{Census, Index, Mark, Totals};
 use crate::proof::intake::{Durability, Intake, Refusal, Room};
 use crate::proof::progress::Progress;
+use crate::proof::retention::Retained;
 use crate::proof::shared::{Shared, load_view};
-use crate::proof::used::UsedLimit;
+use crate::proof::used::{UsedLimit, UsedLimits};
+use crate::proof::verify::{Behind, Believed};
 use crate::proof::writer::{self, Pace, Writer};
 use crate::store::{
-    self, Files, FolderLock, FrameDraft, Journal, JournalOptions, Kind, LockError, MemoryFiles, RealFiles, StoreId,
-    ViewError,
+    self, Files, FolderLock, FrameDraft, Journal, JournalOptions, Kind, Known, LockError, MemoryFiles, RealFiles,
+    StoreId, ViewError,
 };
 
 /// Where a log is kept.
@@ -43,6 +46,8 @@ pub(crate) struct LogOptions {
     /// How long a caller waits for room in the queue.
     pub(crate) patience: Duration,
     pub(crate) journal: JournalOptions,
+    /// When all of it is verified.
+    pub(crate) verifying: OpenVerification,
 }
 
 impl Default for LogOptions {
@@ -54,6 +59,7 @@ impl Default for LogOptions {
             queue_bytes: 4 << 20,
             patience: Duration::from_secs(2),
             journal: JournalOptions::default(),
+            verifying: OpenVerification::default(),
         }
     }
 }
@@ -120,10 +126,31 @@ impl ProofLog {
             Ok(names) if is_store(&names) => load_view(view.as_deref(), options.cache_bytes),
             _ => (Index::new(None), None, Some(ViewError::Disagrees("there is none yet"))),
         };
-        let mut reading = Reading::into_index(&mut index);
         let view_entries = mark.map(|mark| (mark.store, mark.totals.applied.entries));
-        let opened = store::open(Arc::clone(&files), &mut reading, view_entries, fresh, options.journal)?;
-        let Reading { states, used, census, view_error, past, .. } = reading;
+        let opening =
+            store::Opening { view: view_entries, known: None, fresh, options: options.journal, progress: None };
+        let behind = match mark.filter(|_| options.verifying == OpenVerification::Behind) {
+            Some(mark) => open_known(&files, &mut index, &mark, &opening)?,
+            None => None,
+        };
+        let is_believed = behind.is_some();
+        let (opened, states, used, census, view_error) = if let Some((opened, states, used)) = behind {
+            let census = Census::of_index(&index);
+            (opened, states, used, census, None)
+        } else {
+            if mark.is_some() && options.verifying == OpenVerification::Behind {
+                // What was read into it may not hold.
+                drop(index);
+                index = load_view(view.as_deref(), options.cache_bytes).0;
+            }
+            let mut reading = Reading::into_index(&mut index);
+            let opened = store::open(Arc::clone(&files), &mut reading, &opening)?;
+            let Reading { states, used, census, view_error, .. } = reading;
+            (opened, states, used, census, view_error)
+        };
+        let states: Vec<(String, Vec<u8>)> = states.into_iter().collect();
+        let past = Retained::of_states(&states);
+        let used = used.into_list();
         let view_error = load_error.or(view_error).or_else(|| {
             let mark = mark?;
             let applied = mark.totals.applied;
@@ -131,7 +158,12 @@ impl ProofLog {
             (!same).then_some(ViewError::Disagrees("it was made from another journal"))
         });
         let view_error = view_error.or_else(|| {
-            (!index.agrees_with(&census)).then_some(ViewError::Disagrees("its sums are not the journal's"))
+            (!is_believed && !index.agrees_with(&census))
+                .then_some(ViewError::Disagrees("its sums are not the journal's"))
+        });
+        let view_error = view_error.or_else(|| {
+            let holds = is_believed || keeps(&index, &states, &used, &opened.reader);
+            (!holds).then_some(ViewError::Disagrees("what it goes on with is not the journal's"))
         });
         let (journal, breakage) = match opened.journal {
             Ok(journal) => (Some(journal), None),
@@ -171,7 +203,11 @@ impl ProofLog {
             let error = std::io::Error::other("reading it again for the index failed");
             return Err(OpenLogError::Io("read the journal", error));
         }
-        if breakage.is_none() {
+        let believed = is_believed.then(|| {
+            let (_, root) = shared.reader.tree_head();
+            Believed::new(opened.position, &states, used.clone(), census, root)
+        });
+        if breakage.is_none() && believed.is_none() {
             // All that was read was verified.
             let Totals { applied, records, head_hash, .. } = *shared.index().totals();
             let position = ChainPosition::new(applied.entries, applied.link, records, head_hash);
@@ -187,17 +223,15 @@ impl ProofLog {
             shared.progress.over();
             None
         };
+        let behind = match believed {
+            Some(believed) => Behind::start(&shared, believed),
+            None => Ok(Behind::nothing()),
+        };
         let open = Mutex::new(Some(Open { writer, _lock: lock }));
-        let log = Self { shared, durability: options.durability, open };
-        Ok((
-            log,
-            Startup {
-                states: states.into_iter().collect(),
-                used: used.into_list(),
-                created: opened.created,
-                recovered: opened.recovered,
-            },
-        ))
+        let mut log = Self { shared, durability: options.durability, open, behind: Behind::nothing() };
+        // Where it cannot be started, dropping the log closes it.
+        log.behind = behind.map_err(|error| OpenLogError::Io("start verifying", error))?;
+        Ok((log, Startup { states, used, created: opened.created, recovered: opened.recovered }))
     }
 
     /// Writes what a new or a recovered journal must say first, then starts the writer.
@@ -251,6 +285,46 @@ impl ProofLog {
         let shared = Arc::clone(shared);
         let run = move || writer::run(&shared, pace);
         thread::Builder::new().name("rulekeep-writer".to_owned()).spawn(run).map_err(error)
+    }
+}
+
+/// Opens the journal by what its view has; `None` where that is not to be believed, and all must be read.
+#[allow(clippy::type_complexity)] // said once
+fn open_known(
+    files: &Arc<dyn Files>,
+    index: &mut Index,
+    mark: &Mark,
+    opening: &store::Opening<'_>,
+) -> Result<Option<(store::Opened, BTreeMap<String, Vec<u8>>, UsedLimits)>, OpenLogError> {
+    let Ok(Some(mut kept)) = index.kept() else { return Ok(None) };
+    let nodes = std::mem::take(&mut kept.nodes);
+    let known = Known { store: mark.store, entries: mark.totals.applied.entries, nodes };
+    let mut reading = Reading::into_index(index).going_on(&mark.totals, kept);
+    let opening = store::Opening { known: Some(&known), ..*opening };
+    let opened = match store::open(Arc::clone(files), &mut reading, &opening) {
+        Ok(opened) => opened,
+        Err(store::OpenError::NotAsKnown) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let totals = reading.totals().copied();
+    let holds = reading.view_error.is_none()
+        && totals.is_some_and(|totals| reading.leads_to(&totals) && totals.applied == opened.position)
+        && opened.view_link == Some(mark.totals.applied.link);
+    let Reading { states, used, .. } = reading;
+    Ok(holds.then_some((opened, states, used)))
+}
+
+/// Whether what the view would have a log go on with is what the journal says.
+fn keeps(index: &Index, states: &[(String, Vec<u8>)], used: &[UsedLimit], reader: &store::Reader) -> bool {
+    match index.kept() {
+        Ok(None) => true,
+        Ok(Some(kept)) => {
+            let nodes = reader.nodes(0, index.totals().applied.entries);
+            kept.states.iter().map(|(key, value)| (key, value)).eq(states.iter().map(|(key, value)| (key, value)))
+                && kept.used.into_list() == used
+                && nodes.starts_with(&kept.nodes)
+        }
+        Err(_) => false,
     }
 }
 

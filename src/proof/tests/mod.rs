@@ -2,6 +2,7 @@
 
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_wrap)] // small numbers
 
+mod behind;
 mod crash;
 mod damage;
 mod faults;

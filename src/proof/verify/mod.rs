@@ -1,10 +1,15 @@
 //! Checking what is stored, while the log is in use.
 //!
 //! All of it goes by [`verify`]: the caller's verifications, and those of threads of ours. What it finds broken
-//! makes the log read-only; where it ends is where the next one may begin.
+//! makes the log read-only; where it ends is where the next one may begin. `behind.rs` has the thread that reads
+//! all of the journal when a log was opened without.
+
+mod behind;
 
 use std::io;
 use std::sync::PoisonError;
+
+pub(super) use behind::{Behind, Believed};
 
 use super::apply::Reading;
 use super::index::{Held, HoldPlace, Holding};
