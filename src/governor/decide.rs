@@ -34,6 +34,9 @@ struct EvidenceDetail<'a> {
     now: Timestamp,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     limits: &'a [LimitUse],
+    /// How many texts of the intent are masked.
+    #[serde(skip_serializing_if = "is_zero")]
+    masked: u64,
 }
 
 impl Governor {
@@ -79,6 +82,7 @@ impl Governor {
     ) -> Result<InputEnforcement, Error> {
         let started = Instant::now();
         let parsed = self.parsed(agent_id, input, context)?;
+        self.inner.inputs.remember(parsed.result.intent.id, input);
         let enforcement = self.decide(&parsed.result.intent, Said::of(&parsed))?;
         self.inner.latency.add(started.elapsed());
         Ok(InputEnforcement { enforcement, parse: parsed.result })
@@ -170,6 +174,7 @@ impl Governor {
         agent_state: AgentState,
     ) -> Result<Committed, Error> {
         let internal = |what: &str| Error::Internal { message: what.to_owned() };
+        let kept = self.kept(request.intent)?;
         let bits = self.inner.entropy.bits();
         let detail = EvidenceDetail {
             granted_capabilities: &verdict.granted,
@@ -183,15 +188,19 @@ impl Governor {
             agent_state,
             now: request.now,
             limits: &verdict.limits,
+            masked: kept.count,
         };
         let charges: Vec<_> = verdict.charges.iter().map(|charge| (charge.counter.clone(), charge.amount)).collect();
-        let evidence = encode_evidence(bits, request.intent, &detail, &charges)
-            .map_err(|_| internal("the evidence does not serialise"))?;
+        let evidence = match &kept.masked {
+            Some(masked) => encode_evidence(bits, masked, &detail, &charges, kept.input.as_ref()),
+            None => encode_evidence(bits, request.intent, &detail, &charges, kept.input.as_ref()),
+        };
+        let evidence = evidence.map_err(|_| internal("the evidence does not serialise"))?;
         let draft = DecisionDraft {
             entity: request.intent.agent_id.clone(),
             intent: request.intent.id.ok_or_else(|| internal("an intent without an id"))?,
             decision: verdict.decision,
-            reasoning: verdict.reasoning.clone(),
+            reasoning: kept.masked_in(&verdict.reasoning),
             trust: request.trust,
             risk: request.risk,
             evidence,
@@ -199,6 +208,11 @@ impl Governor {
         };
         self.inner.log.decide(request.now, draft)
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde asks for it so
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Whose word the risk of an intent is.

@@ -121,6 +121,12 @@ pub enum Error {
         /// The id that was asked for.
         proof_id: String,
     },
+    /// What stood beside a record was erased for good; the record stands.
+    #[error("the evidence of {proof_id} was erased")]
+    EvidenceErased {
+        /// The record's id.
+        proof_id: String,
+    },
     /// The request contradicts what already stands.
     #[error("{message}")]
     Conflict {
@@ -190,7 +196,7 @@ impl Error {
             Self::AgentNotFound { .. } => "AGENT_NOT_FOUND",
             Self::Policy { .. } => "POLICY_ERROR",
             Self::InvalidQuery { .. } => "INVALID_QUERY",
-            Self::ProofNotFound { .. } => "PROOF_NOT_FOUND",
+            Self::ProofNotFound { .. } | Self::EvidenceErased { .. } => "PROOF_NOT_FOUND",
             Self::Conflict { .. } => "CONFLICT",
             Self::PayloadTooLarge { .. } => "PAYLOAD_TOO_LARGE",
             Self::Forbidden { .. } => "FORBIDDEN",
@@ -208,7 +214,7 @@ impl Error {
             | Self::InvalidQuery { .. }
             | Self::ExportBroken { .. } => 400,
             Self::Forbidden { .. } => 403,
-            Self::AgentNotFound { .. } | Self::ProofNotFound { .. } => 404,
+            Self::AgentNotFound { .. } | Self::ProofNotFound { .. } | Self::EvidenceErased { .. } => 404,
             Self::Conflict { .. } => 409,
             Self::PayloadTooLarge { .. } => 413,
             Self::Policy { .. } => 422,
@@ -226,6 +232,7 @@ impl Error {
             Self::InvalidQuery { parameter, .. } => Some(json!({ "parameter": parameter })),
             Self::Contradicted { kind, .. } => Some(json!({ "kind": kind })),
             Self::ProofNotFound { proof_id } => Some(json!({ "proofId": proof_id })),
+            Self::EvidenceErased { proof_id } => Some(json!({ "proofId": proof_id, "erased": true })),
             Self::PayloadTooLarge { size, limit, .. } => Some(json!({ "size": size, "limit": limit })),
             Self::ExportBroken { line, expected, found } => {
                 Some(json!({ "line": line, "expected": expected, "found": found }))

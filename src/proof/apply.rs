@@ -2,11 +2,14 @@
 //! checked, and what is new to the index goes into it.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
 
-use crate::model::{BrokenKind, Digest, Outcome, ProofId, Sequence};
-use crate::store::{Finding, Frame, Kind, Parts, Position, StoreId, ViewError, Visitor};
+use crate::model::{Breakage, BrokenKind, Digest, Outcome, Sequence};
+use crate::store::{Finding, Frame, GONE, Kind, Parts, Position, Reader, StoreId, ViewError, Visitor};
 
-use super::entry::{AlertEntry, OutcomeEntry, RecoveryEntry, StateEntry, StoreEntry};
+use super::entry::{self, AlertEntry, OutcomeEntry, RecoveryEntry, StateEntry, StoreEntry};
+use super::erase::{Absences, Erasure, Erasures, Subject};
 use super::evidence;
 use super::index::{Census, Index, RecordFacts};
 use super::record::CanonicalRecord;
@@ -23,6 +26,12 @@ pub(super) struct Reading<'a> {
     pub(super) used: UsedLimits,
     /// What the index must add up to.
     pub(super) census: Census,
+    /// The erasures with the places of their entries.
+    pub(super) erasures: Vec<(Sequence, Erasure)>,
+    /// What was erased, as far as it is known before the journal is read; otherwise what lacks its evidence is noted, to be
+    /// held against the erasures that were read.
+    known: Option<Arc<Erasures>>,
+    absences: Absences,
     /// Why the index takes in nothing more.
     pub(super) view_error: Option<ViewError>,
     chain: Chain,
@@ -64,9 +73,30 @@ impl<'a> Reading<'a> {
         Self { persist: Some(store), ..self }
     }
 
-    /// A reading that only checks.
-    pub(super) fn checking() -> Self {
+    /// A reading that only checks, and that knows what was erased.
+    pub(super) fn checking(known: Arc<Erasures>) -> Self {
+        Self::new(None).knowing(known)
+    }
+
+    /// A reading that only checks, and learns of erasures as it comes to them: ask it then for
+    /// [`Reading::unexplained`].
+    pub(super) fn learning() -> Self {
         Self::new(None)
+    }
+
+    /// Knows what was erased.
+    pub(super) fn knowing(self, known: Arc<Erasures>) -> Self {
+        Self { known: Some(known), ..self }
+    }
+
+    /// The first record that lacks its evidence where no erasure says so, given the journal that was read: it is read
+    /// once more if there is one, or if there may be.
+    pub(super) fn unexplained(&self, reader: &Reader, until: Position) -> io::Result<Option<Breakage>> {
+        let known = Erasures::of(&self.erasures);
+        if self.absences.are_covered(|subject| known.has(subject)) {
+            return Ok(None);
+        }
+        reader.verify_parts(&mut Self::checking(known), until)
     }
 
     /// The records that were checked, up to the first break.
@@ -81,6 +111,9 @@ impl<'a> Reading<'a> {
             states: BTreeMap::new(),
             used: UsedLimits::default(),
             census: Census::default(),
+            erasures: Vec::new(),
+            known: None,
+            absences: Absences::default(),
             view_error: None,
             chain: Chain::START,
             before_break: None,
@@ -121,7 +154,7 @@ impl<'a> Reading<'a> {
                 fields.timestamp.to_string(),
             )
         } else {
-            check_evidence(fields.id, &fields.evidence_hash, frame.evidence)
+            self.evidence(&fields, frame.evidence)
         };
         self.chain = Chain {
             records: self.chain.records + 1,
@@ -141,6 +174,30 @@ impl<'a> Reading<'a> {
         self.census.add_record(&facts);
         self.feed(frame.sequence, |index| index.add_record(frame.sequence, &facts));
         found
+    }
+
+    fn evidence(&mut self, fields: &CanonicalRecord<'_>, stored: &[u8]) -> Option<Finding> {
+        let found = evidence::digest(stored);
+        if found == fields.evidence_hash {
+            return None;
+        }
+        match &self.known {
+            Some(known) if known.has(Subject::of(fields)) => return None,
+            // What has none of the bytes that an erasure leaves was not touched by one.
+            None if stored.is_empty() || stored.contains(&GONE) => {
+                self.absences.add(Subject::of(fields));
+                return None;
+            }
+            Some(_) | None => {}
+        }
+        Some(other_evidence(fields, stored, found))
+    }
+
+    fn erasure(&mut self, frame: &Frame<'_>) -> Option<Finding> {
+        let erasure = entry::read_erasure(frame.body).filter(|erasure| erasure.entries <= frame.sequence.get());
+        let Some(erasure) = erasure else { return Some(unreadable("an erasure")) };
+        self.erasures.push((frame.sequence, erasure));
+        None
     }
 
     fn outcome(&mut self, frame: &Frame<'_>) -> Option<Finding> {
@@ -186,7 +243,7 @@ impl Parts for Reading<'_> {
     type Part = Reading<'static>;
 
     fn part() -> Reading<'static> {
-        Reading { is_part: true, used: UsedLimits::of_part(), ..Reading::checking() }
+        Reading { is_part: true, used: UsedLimits::of_part(), ..Reading::learning() }
     }
 
     fn join(&mut self, part: Reading<'static>) -> bool {
@@ -197,6 +254,12 @@ impl Parts for Reading<'_> {
             self.chain.head_hash = part.chain.head_hash;
             self.chain.last_time = part.chain.last_time;
         }
+        match &self.known {
+            Some(known) if !part.absences.are_covered(|subject| known.has(subject)) => return false,
+            Some(_) => {}
+            None => self.absences.join(&part.absences),
+        }
+        self.erasures.extend(part.erasures);
         self.chain.records += part.chain.records;
         self.states.extend(part.states);
         self.used.join(part.used);
@@ -205,8 +268,8 @@ impl Parts for Reading<'_> {
     }
 
     fn reset(&mut self) {
-        let persist = self.persist.take();
-        *self = Self { persist, ..Self::new(self.index.take()) };
+        let (persist, known) = (self.persist.take(), self.known.take());
+        *self = Self { persist, known, ..Self::new(self.index.take()) };
     }
 }
 
@@ -220,6 +283,7 @@ impl Visitor for Reading<'_> {
                 serde_json::from_slice::<StoreEntry>(frame.body).err().map(|_| unreadable("the store's entry"))
             }
             Kind::Alert => self.alert(frame),
+            Kind::Erasure => self.erasure(frame),
             Kind::Recovery => {
                 serde_json::from_slice::<RecoveryEntry>(frame.body).err().map(|_| unreadable("a recovery"))
             }
@@ -241,15 +305,11 @@ impl Visitor for Reading<'_> {
     }
 }
 
-fn check_evidence(proof_id: ProofId, expected: &Digest, bytes: &[u8]) -> Option<Finding> {
-    let found = evidence::digest(bytes);
-    if found == *expected {
-        return None;
-    }
+fn other_evidence(fields: &CanonicalRecord<'_>, bytes: &[u8], found: Digest) -> Finding {
     // Bytes that still read as evidence were more likely written than decayed.
     let kind = if evidence::decode(bytes).is_some() { BrokenKind::Tampering } else { BrokenKind::Damage };
-    let (expected, found) = (format!("evidenceHash {expected}"), format!("evidence of hash {found}"));
-    Some(Finding { proof_id: Some(proof_id), kind, expected, found })
+    let (expected, found) = (format!("evidenceHash {}", fields.evidence_hash), format!("evidence of hash {found}"));
+    Finding { proof_id: Some(fields.id), kind, expected, found }
 }
 
 fn unreadable(what: &str) -> Finding {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::erase::Erasure;
 use crate::model::{
     AgentId, Alert, Decision, Error, IntentId, Outcome, ProofId, RiskLevel, Sequence, Timestamp, TrustChange,
     TrustSnapshot,
@@ -64,6 +65,7 @@ pub(super) enum Draft {
     Outcome(OutcomeDraft),
     State { state: StateDraft, cause: String },
     Alert(Box<Alert>),
+    Erasure { erasure: Erasure, cause: String },
 }
 
 /// A draft with its place.
@@ -216,6 +218,14 @@ impl Intake {
         let mut queue = self.with_room()?;
         let (sequence, at) = queue.number(now);
         self.push(&mut queue, Pending { sequence, at, draft: Draft::Alert(Box::new(alert)) });
+        Ok(sequence)
+    }
+
+    /// Puts an erasure in order.
+    pub(super) fn erasure(&self, now: Timestamp, erasure: Erasure, cause: String) -> Result<Sequence, Error> {
+        let mut queue = self.with_room()?;
+        let (sequence, at) = queue.number(now);
+        self.push(&mut queue, Pending { sequence, at, draft: Draft::Erasure { erasure, cause } });
         Ok(sequence)
     }
 

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `record.rs` | a record's canonical form and its hash |
 //! | `evidence.rs` | what is kept beside a record, and its salted digest |
+//! | `erase.rs` | which evidence was erased, and what may be missing therefore |
 //! | `entry.rs` | the bodies of the journal's other entries |
 //! | `intake.rs` | the order of entries: drafts in, sequence and time out |
 //! | `writer.rs` | the thread that writes: journal first, then index |
@@ -24,6 +25,7 @@
 
 mod apply;
 mod entry;
+mod erase;
 mod events;
 mod evidence;
 mod export;
@@ -39,13 +41,16 @@ mod shared;
 mod used;
 mod writer;
 
+pub use erase::EvidenceSelection;
 pub use export::{ExportPoint, ExportRange, ExportReport, verify_export};
 pub use intake::Durability;
 pub use query::ProofQuery;
 
+pub(crate) use erase::Kept;
 pub(crate) use events::of_entry as events_of_entry;
-pub use evidence::Evidence;
+pub(crate) use evidence::KeptInput;
 pub(crate) use evidence::encode as encode_evidence;
+pub use evidence::{Evidence, InputEvidence};
 pub(crate) use feed::{Fed, Feed};
 pub(crate) use intake::{DecisionDraft, OutcomeDraft, StateDraft};
 pub(crate) use log::{Committed, LogOptions, OpenLogError, Place, ProofLog, Startup, import};

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use super::apply::Reading;
+use super::erase::Erasures;
 use super::index::{Index, Mark};
 use super::intake::{Intake, Refusal};
 use super::progress::Progress;
@@ -20,7 +21,6 @@ pub(super) struct Shared {
     pub(super) index: RwLock<Index>,
     pub(super) reader: Reader,
     pub(super) store: StoreId,
-    #[cfg_attr(not(feature = "checkpoints"), expect(dead_code, reason = "checkpoints are kept through it"))]
     pub(super) files: Arc<dyn Files>,
     /// The view's folder; `None` in memory.
     pub(super) view: Option<PathBuf>,
@@ -32,6 +32,10 @@ pub(super) struct Shared {
     pub(super) closed: AtomicBool,
     /// How often the writer made what it wrote last.
     pub(super) syncs: AtomicU64,
+    /// What was erased.
+    pub(super) erasures: Arc<Erasures>,
+    // Held over a whole erasure: an entry is written once all before it are carried out.
+    pub(super) erasing: Mutex<()>,
     // The first break that any check found; held to clone it.
     pub(super) breakage: Mutex<Option<Breakage>>,
 }
@@ -97,7 +101,7 @@ impl Shared {
     }
 
     fn read_into(&self, index: &mut Index) -> Result<(), ViewError> {
-        let mut reading = Reading::into_index(index).persisting(self.store);
+        let mut reading = Reading::into_index(index).persisting(self.store).knowing(Arc::clone(&self.erasures));
         let until = Position { entries: 0, link: Digest::ZERO };
         let read = self.reader.verify(&mut reading, until);
         match (reading.view_error, read) {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 
-use super::entry::{AlertEntry, NewState, OutcomeEntry, StateEntry};
+use super::entry::{AlertEntry, ErasureEntry, NewState, OutcomeEntry, StateEntry};
 use super::evidence;
 use super::index::{Index, RecordFacts};
 use super::intake::{DecisionDraft, Draft, OutcomeDraft, Pending, Refusal, StateDraft};
@@ -124,6 +124,10 @@ impl Writer {
                 write_json(&mut self.body, &AlertEntry { alert: Alert::clone(alert), timestamp: at })?;
                 Kind::Alert
             }
+            Draft::Erasure { erasure, cause } => {
+                write_json(&mut self.body, &ErasureEntry::new(erasure, cause, at))?;
+                Kind::Erasure
+            }
         };
         let staged = self.journal.stage(&FrameDraft { kind, body: &self.body, evidence })?;
         if is_record {
@@ -215,7 +219,7 @@ fn apply_one(index: &mut Index, pending: &Pending, digest: Digest) -> Result<(),
             },
         ),
         Draft::Outcome(draft) => index.add_outcome(&draft.entity, draft.proof_id.sequence(), draft.outcome, pending.at),
-        Draft::State { .. } | Draft::Alert(_) => {
+        Draft::State { .. } | Draft::Alert(_) | Draft::Erasure { .. } => {
             index.see_time(pending.at);
             Ok(())
         }

@@ -116,6 +116,11 @@ impl BlockFile {
         self.table.get(block).filter(|_| at < end).map(|place| (block, place.start, end))
     }
 
+    /// Where a block starts in what the file stands for.
+    pub(super) fn start(&self, block: usize) -> Option<u32> {
+        self.table.get(block).map(|place| place.start)
+    }
+
     pub(super) fn blocks(&self) -> usize {
         self.table.len()
     }

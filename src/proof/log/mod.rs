@@ -1,6 +1,7 @@
 //! The door to the log: putting entries in order, waiting for them, how it stands, and closing it.
 
 mod answer;
+mod erase;
 mod export;
 mod import;
 mod open;
@@ -16,6 +17,8 @@ use super::feed::Feed;
 use super::index::{Index, Totals};
 use super::intake::{DecisionDraft, Durability, OutcomeDraft, OutcomeSlot, Refusal, StateDraft};
 use super::shared::Shared;
+#[cfg(test)]
+use crate::model::Digest;
 use crate::model::{Alert, Breakage, Error, JournalStatus, ProofId, Sequence, Timestamp};
 use crate::store::FolderLock;
 
@@ -177,6 +180,12 @@ impl ProofLog {
     #[cfg(test)]
     pub(in crate::proof) fn is_index_heavy(&self) -> bool {
         self.shared.index().is_heavy()
+    }
+
+    /// The hash of the last record.
+    #[cfg(test)]
+    pub(in crate::proof) fn shared_head(&self) -> Digest {
+        self.shared.index().totals().head_hash
     }
 
     fn check_open(&self) -> Result<(), Error> {

@@ -7,9 +7,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::{Open, ProofLog};
-use crate::model::{Recovered, Timestamp};
+use crate::model::{Recovered, Sequence, Timestamp};
 use crate::proof::apply::Reading;
 use crate::proof::entry::{RecoveryEntry, StoreEntry};
+use crate::proof::erase::{Covered, Erasure, Erasures};
 use crate::proof::index::Index;
 use crate::proof::intake::{Durability, Intake, Refusal};
 use crate::proof::progress::Progress;
@@ -17,8 +18,8 @@ use crate::proof::shared::{Shared, load_view};
 use crate::proof::used::UsedLimit;
 use crate::proof::writer::{Pace, Writer};
 use crate::store::{
-    self, Files, FolderLock, FrameDraft, Journal, JournalOptions, Kind, LockError, MemoryFiles, RealFiles, StoreId,
-    ViewError,
+    self, Files, FolderLock, FrameDraft, Journal, JournalOptions, Kind, LockError, MemoryFiles, Reader, RealFiles,
+    StoreId, ViewError,
 };
 
 /// Where a log is kept.
@@ -120,7 +121,13 @@ impl ProofLog {
         let mut reading = Reading::into_index(&mut index);
         let view_entries = mark.map(|mark| (mark.store, mark.totals.applied.entries));
         let opened = store::open(Arc::clone(&files), &mut reading, view_entries, fresh, options.journal)?;
-        let Reading { states, used, census, view_error, .. } = reading;
+        let unexplained = match &opened.journal {
+            Ok(_) => reading
+                .unexplained(&opened.reader, opened.position)
+                .map_err(|error| OpenLogError::Io("read the journal", error))?,
+            Err(_) => None,
+        };
+        let Reading { states, used, census, view_error, erasures, .. } = reading;
         let view_error = load_error.or(view_error).or_else(|| {
             let mark = mark?;
             let applied = mark.totals.applied;
@@ -130,10 +137,13 @@ impl ProofLog {
         let view_error = view_error.or_else(|| {
             (!index.agrees_with(&census)).then_some(ViewError::Disagrees("its sums are not the journal's"))
         });
-        let (journal, breakage) = match opened.journal {
-            Ok(journal) => (Some(journal), None),
-            Err(breakage) => (None, Some(breakage)),
+        let (journal, breakage) = match (opened.journal, unexplained) {
+            (Ok(journal), None) => (Some(journal), None),
+            (Ok(_), Some(breakage)) | (Err(breakage), _) => (None, Some(breakage)),
         };
+        if journal.is_some() {
+            carry_out(&erasures, &opened.reader, &*files).map_err(|error| OpenLogError::Io("erase evidence", error))?;
+        }
 
         let shared = Shared {
             intake: Intake::new(options.queue, options.patience, options.durability == Durability::Sync),
@@ -148,6 +158,8 @@ impl ProofLog {
             index_incomplete: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             syncs: AtomicU64::new(0),
+            erasures: Erasures::of(&erasures),
+            erasing: Mutex::new(()),
             breakage: Mutex::new(breakage.clone()),
         };
         {
@@ -247,6 +259,20 @@ const PERSIST_EVERY: u64 = 1 << 16;
 /// Whether a folder of these names holds a journal and a view of it.
 fn is_store(names: &[String]) -> bool {
     [store::JOURNAL_FOLDER, store::VIEW_FOLDER].iter().all(|wanted| names.iter().any(|name| name == wanted))
+}
+
+/// Carries out the erasures that a crash came before.
+fn carry_out(erasures: &[(Sequence, Erasure)], reader: &Reader, files: &dyn Files) -> std::io::Result<()> {
+    let Some((last, _)) = erasures.last() else { return Ok(()) };
+    let done = store::carried_out(files)?;
+    if last.get() < done {
+        return Ok(());
+    }
+    let mut covered = Covered::default();
+    for (_, erasure) in erasures.iter().filter(|(sequence, _)| sequence.get() >= done) {
+        covered.add(erasure);
+    }
+    covered.carry_out(reader, files, last.get() + 1)
 }
 
 pub(super) fn make_folder(folder: &Path) -> Result<(), OpenLogError> {

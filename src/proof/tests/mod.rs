@@ -4,6 +4,7 @@
 
 mod crash;
 mod damage;
+mod erasing;
 mod faults;
 mod model;
 mod sealing;
@@ -57,7 +58,7 @@ fn draft(entity: &str, decision: Decision, risk: RiskLevel, score: i64) -> Decis
         reasoning: "because".to_owned(),
         trust,
         risk,
-        evidence: encode_evidence(9, &"intent", &"detail", &[]).unwrap(),
+        evidence: encode_evidence(9, &"intent", &"detail", &[], None).unwrap(),
         random: 5,
     }
 }
