@@ -66,8 +66,8 @@ mod trust;
 
 pub use edge::{sidecar, signature};
 pub use governor::{
-    EventFilter, Explanation, Governor, GovernorBuilder, PendingEnforcement, Preview, PreviewError, RepairOptions,
-    Replay, ReplayChange, ReplayRange, ShadowDifference, ShadowReport, Subscription, repair,
+    EventFilter, Explanation, Governor, GovernorBuilder, InputText, PendingEnforcement, Preview, PreviewError,
+    RepairOptions, Replay, ReplayChange, ReplayRange, ShadowDifference, ShadowReport, Subscription, repair,
 };
 pub use model::*;
 pub use parse::{Lexicon, Parser};
@@ -76,7 +76,10 @@ pub use policy::{
     LimitUse, MutantReport, PolicyCases, PolicyFormat, PolicyRequest, PolicySet, PolicyVerdict, RuleCoverage,
     RuleTrace, Survivor,
 };
-pub use proof::{Durability, Evidence, ExportPoint, ExportRange, ExportReport, ProofQuery, verify_export};
+pub use proof::{
+    Durability, Evidence, EvidenceSelection, ExportPoint, ExportRange, ExportReport, InputEvidence, ProofQuery,
+    verify_export,
+};
 pub use system::{Clock, Entropy, SystemClock, SystemEntropy};
 pub use trust::{PerRisk, TrustModel};
 

@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
+use super::kept::{InputText, Inputs, Retention};
 use super::policies::PolicyState;
 use super::risk::ActionFloors;
 use super::status::Latency;
 use super::{Governor, Inner, agents};
-use crate::model::{Error, OpenVerification, Opening};
+use crate::model::{Error, OpenVerification, Opening, Timestamp};
 use crate::parse::{Lexicon, Parser};
 use crate::policy::PolicySet;
 use crate::proof::{Durability, LogOptions, OpenLogError, Place, ProofLog, Startup};
@@ -44,6 +45,8 @@ pub struct GovernorBuilder {
     cache_bytes: u64,
     auto_register: bool,
     verifying: OpenVerification,
+    input_text: InputText,
+    retention: Retention,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     #[cfg(feature = "checkpoints")]
@@ -60,6 +63,8 @@ impl GovernorBuilder {
             cache_bytes: LogOptions::default().cache_bytes,
             auto_register: false,
             verifying: OpenVerification::default(),
+            input_text: InputText::default(),
+            retention: Retention::default(),
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             #[cfg(feature = "checkpoints")]
@@ -110,6 +115,25 @@ impl GovernorBuilder {
     /// [`Governor::verification_state`].
     pub fn verification(mut self, when: OpenVerification) -> Self {
         self.verifying = when;
+        self
+    }
+
+    /// How the text of a request is kept in the evidence. Default: [`InputText::No`].
+    pub fn input_text(mut self, how: InputText) -> Self {
+        self.input_text = how;
+        self
+    }
+
+    /// Keeps evidence at least so long: an erasure that would touch any that is younger is refused. Default: no time.
+    pub fn retain_evidence_for(mut self, duration: Duration) -> Self {
+        self.retention.keep_for(duration);
+        self
+    }
+
+    /// Keeps all evidence until a moment: every erasure before is refused. With
+    /// [`GovernorBuilder::retain_evidence_for`] as well, the later of the two counts.
+    pub fn retain_evidence_until(mut self, until: impl Into<Timestamp>) -> Self {
+        self.retention.until = Some(until.into());
         self
     }
 
@@ -185,6 +209,8 @@ impl GovernorBuilder {
                 shadow: ArcSwapOption::empty(),
                 policy_turn: Mutex::new(()),
                 limits: super::limits::Counters::restored(startup.used),
+                inputs: Inputs::kept_as(self.input_text),
+                retention: self.retention,
                 alerts: super::alerts::Alerts::default(),
                 ledger,
                 trust_model: self.trust_model,

@@ -76,6 +76,7 @@ impl Governor {
     ) -> Result<InputEnforcement, Error> {
         let started = Instant::now();
         let parsed = self.parsed(agent_id, input, context)?;
+        self.inner.inputs.remember(parsed.result.intent.id, input);
         let enforcement = self.decide(&parsed.result.intent, Said::of(&parsed))?;
         self.inner.latency.add(started.elapsed());
         Ok(InputEnforcement { enforcement, parse: parsed.result })
@@ -173,6 +174,7 @@ impl Governor {
         agent_state: AgentState,
     ) -> Result<Committed, Error> {
         let internal = |what: &str| Error::Internal { message: what.to_owned() };
+        let kept = self.kept(request.intent)?;
         let bits = self.inner.entropy.bits();
         let detail = EvidenceDetail {
             granted_capabilities: &verdict.granted,
@@ -186,15 +188,20 @@ impl Governor {
             agent_state,
             now: request.now,
             limits: &verdict.limits,
+            masked: kept.count,
         };
         let charges: Vec<_> = verdict.charges.iter().map(|charge| (charge.counter.clone(), charge.amount)).collect();
-        let evidence = encode_evidence(bits, |out| request.intent.write(out), |out| detail.write(out), &charges)
+        let intent = |out: &mut Vec<u8>| match &kept.masked {
+            Some(masked) => serde_json::to_writer(out, masked),
+            None => request.intent.write(out),
+        };
+        let evidence = encode_evidence(bits, intent, |out| detail.write(out), &charges, kept.input.as_ref())
             .map_err(|_| internal("the evidence does not serialise"))?;
         let draft = DecisionDraft {
             entity: request.intent.agent_id.clone(),
             intent: request.intent.id.ok_or_else(|| internal("an intent without an id"))?,
             decision: verdict.decision,
-            reasoning: verdict.reasoning.clone(),
+            reasoning: kept.masked_in(&verdict.reasoning),
             trust: request.trust,
             risk: request.risk,
             evidence,

@@ -25,6 +25,9 @@ pub(super) struct EvidenceDetail<'a> {
     pub(super) now: Timestamp,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub(super) limits: &'a [LimitUse],
+    /// How many texts of the intent are masked.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(super) masked: u64,
 }
 
 impl EvidenceDetail<'_> {
@@ -54,6 +57,10 @@ impl EvidenceDetail<'_> {
             out.extend_from_slice(b",\"limits\":");
             serde_json::to_writer(&mut *out, self.limits)?;
         }
+        if self.masked > 0 {
+            out.extend_from_slice(b",\"masked\":");
+            serde_json::to_writer(&mut *out, &self.masked)?;
+        }
         out.push(b'}');
         Ok(())
     }
@@ -72,6 +79,11 @@ impl EvidenceDetail<'_> {
         }
         Ok(())
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde asks for it so
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 #[cfg(test)]
@@ -108,6 +120,7 @@ mod tests {
                 agent_state: AgentState::Suspended,
                 now: Timestamp::from_millis(1_800_000_000_123),
                 limits: &limits,
+                masked: some as u64,
             };
             let mut written = Vec::new();
             detail.write(&mut written).unwrap();

@@ -15,8 +15,10 @@
 //! | `checkpoints.rs` | checkpoints of the log, and proofs against them |
 //! | `alerts.rs` | what should be looked at, told once in a while |
 //! | `export.rs` | the log as lines that can be checked without us, and read back |
+//! | `erasure.rs` | erasing evidence |
 //! | `events.rs` | subscriptions to what happens |
 //! | `agents.rs` | registering, reading, suspending agents |
+//! | `kept.rs` | what is kept of what was asked, how long, and what is masked |
 //! | `limits.rs` | the counters of the policies' limits |
 //! | `pending.rs` | decisions that are waited for later |
 //! | `outcome.rs` | reporting what became of an action |
@@ -39,8 +41,10 @@ mod catalogue;
 mod checkpoints;
 mod decide;
 mod detail;
+mod erasure;
 mod events;
 mod export;
+mod kept;
 mod limits;
 mod outcome;
 mod pending;
@@ -62,6 +66,7 @@ use serde_json::{Map, Value};
 
 pub use builder::GovernorBuilder;
 pub use events::{EventFilter, Subscription};
+pub use kept::InputText;
 pub use pending::PendingEnforcement;
 pub use preview::{Explanation, Preview, PreviewError};
 pub use repair::{RepairOptions, repair};
@@ -120,6 +125,8 @@ struct Inner {
     // Who swaps the set holds it, so that the journal's order is the order of swaps.
     policy_turn: Mutex<()>,
     limits: limits::Counters,
+    inputs: kept::Inputs,
+    retention: kept::Retention,
     alerts: alerts::Alerts,
     ledger: Ledger,
     trust_model: TrustModel,
@@ -173,7 +180,9 @@ impl Governor {
     ///
     /// Those of [`Governor::parse`]; also for a context past 64 KiB or 32 levels.
     pub fn parse_with(&self, agent_id: &str, input: &str, context: &Map<String, Value>) -> Result<ParseResult, Error> {
-        self.parsed(agent_id, input, context).map(|parsed| parsed.result)
+        let result = self.parsed(agent_id, input, context)?.result;
+        self.inner.inputs.remember(result.intent.id, input);
+        Ok(result)
     }
 
     /// Like [`Governor::parse_with`], and says why: which words or arguments gave

@@ -2,15 +2,17 @@
 //! checked, and what is new to the index goes into it.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 
 use crate::model::{
-    AgentId, BrokenKind, ChainPosition, Decision, Digest, IntentId, Outcome, ProofId, RiskLevel, Score, Sequence,
-    Timestamp,
+    AgentId, Breakage, BrokenKind, ChainPosition, Decision, Digest, IntentId, Outcome, ProofId, RiskLevel, Score,
+    Sequence, Timestamp,
 };
-use crate::store::{Finding, Frame, Kind, Parts, Position, StoreId, ViewError, Visitor};
+use crate::store::{Finding, Frame, GONE, Kind, Manner, Parts, Position, Reader, StoreId, ViewError, Visitor};
 
-use super::entry::{AlertEntry, NewState, OutcomeEntry, RecoveryEntry, StateEntry, StoreEntry};
+use super::entry::{self, AlertEntry, NewState, OutcomeEntry, RecoveryEntry, StateEntry, StoreEntry};
+use super::erase::{self, Absences, Erasure, Erasures, Subject};
 use super::evidence;
 use super::fields::RecordFields;
 use super::index::{Census, HeldSums, Index, KeptStart, RecordFacts, Rule, Totals};
@@ -31,6 +33,12 @@ pub(super) struct Reading<'a> {
     pub(super) census: Census,
     /// What the log says of its own past, and of its end.
     pub(super) past: Retained,
+    /// The erasures with the places of their entries.
+    pub(super) erasures: Vec<(Sequence, Erasure)>,
+    /// What was erased, as far as it is known before the journal is read; otherwise what lacks its evidence is noted, to be
+    /// held against the erasures that were read.
+    known: Option<Arc<Erasures>>,
+    absences: Absences,
     /// Why the index takes in nothing more.
     pub(super) view_error: Option<ViewError>,
     chain: Chain,
@@ -94,6 +102,12 @@ struct Seen {
     trust_score: Score,
 }
 
+impl Seen {
+    fn subject(&self) -> Subject<'_> {
+        Subject { sequence: self.id.sequence(), entity: &self.entity_id, time: self.timestamp }
+    }
+}
+
 impl<'a> Reading<'a> {
     /// A reading that brings what the index lacks into it.
     pub(super) fn into_index(index: &'a mut Index) -> Self {
@@ -105,14 +119,25 @@ impl<'a> Reading<'a> {
         Self { persist: Some(store), ..self }
     }
 
-    /// A reading that only checks.
-    pub(super) fn checking() -> Self {
+    /// A reading that only checks, and that knows what was erased.
+    pub(super) fn checking(known: Arc<Erasures>) -> Self {
+        Self::new(None).knowing(known)
+    }
+
+    /// A reading that only checks, and learns of erasures as it comes to them: ask it then for
+    /// [`Reading::unexplained`].
+    pub(super) fn learning() -> Self {
         Self::new(None)
     }
 
     /// A reading that only checks, behind `since` and up to `until`, and adds up what it reads as `rule` says.
-    pub(super) fn checking_range(since: Option<&ChainPosition>, until: Position, rule: Option<Arc<Rule>>) -> Self {
-        let mut reading = Self::checking();
+    pub(super) fn checking_range(
+        known: Arc<Erasures>,
+        since: Option<&ChainPosition>,
+        until: Position,
+        rule: Option<Arc<Rule>>,
+    ) -> Self {
+        let mut reading = Self::checking(known);
         reading.range = CheckedRange { from: since.map_or(0, |since| since.entries), until: until.entries, rule };
         if let Some(since) = since {
             reading.is_part = true;
@@ -145,6 +170,22 @@ impl<'a> Reading<'a> {
         (records, head_hash) == (totals.records, totals.head_hash) && (self.begins.is_some() || records == 0)
     }
 
+    /// Knows what was erased.
+    pub(super) fn knowing(self, known: Arc<Erasures>) -> Self {
+        Self { known: Some(known), ..self }
+    }
+
+    /// The first record that lacks its evidence where no erasure says so, given the journal that was read: it is read
+    /// once more if there is one, or if there may be.
+    pub(super) fn unexplained(&self, reader: &Reader, until: Position) -> io::Result<Option<Breakage>> {
+        let known = Erasures::of(&self.erasures);
+        if self.absences.are_covered(|subject| known.has(subject)) {
+            return Ok(None);
+        }
+        let verified = reader.verify_parts(&mut Self::checking(known), None, until, Manner::default())?;
+        Ok(verified.breakage)
+    }
+
     /// The records that were checked, up to the first break.
     pub(super) fn verified(&self) -> Chain {
         self.before_break.unwrap_or(self.chain)
@@ -158,6 +199,9 @@ impl<'a> Reading<'a> {
             used: UsedLimits::default(),
             census: Census::default(),
             past: Retained::default(),
+            erasures: Vec::new(),
+            known: None,
+            absences: Absences::default(),
             view_error: None,
             chain: Chain::START,
             start: Chain::START,
@@ -201,7 +245,7 @@ impl<'a> Reading<'a> {
                 fields.timestamp.to_string(),
             )
         } else {
-            check_evidence(fields.id, &fields.evidence_hash, frame.evidence)
+            self.evidence(&fields, frame.evidence)
         };
         self.chain = Chain {
             records: self.chain.records + u64::from(frame.sequence.get() >= self.range.from),
@@ -267,6 +311,38 @@ impl<'a> Reading<'a> {
                 trust_score: record.trust_score,
             })
         })
+    }
+
+    fn evidence(&mut self, fields: &Seen, stored: &[u8]) -> Option<Finding> {
+        let found = evidence::digest(stored);
+        if found == fields.evidence_hash {
+            return None;
+        }
+        match &self.known {
+            Some(known) if known.has(fields.subject()) => return None,
+            // What has none of the bytes that an erasure leaves was not touched by one.
+            None if stored.is_empty() || stored.contains(&GONE) => {
+                self.absences.add(fields.subject());
+                return None;
+            }
+            Some(_) | None => {}
+        }
+        Some(other_evidence(fields, stored, found))
+    }
+
+    fn erasure(&mut self, frame: &Frame<'_>) -> Option<Finding> {
+        let erasure = entry::read_erasure(frame.body).filter(|erasure| erasure.entries <= frame.sequence.get());
+        let Some(erasure) = erasure else { return Some(unreadable("an erasure")) };
+        if self.is_new(frame) {
+            let key = erase::key(frame.sequence);
+            self.states.insert(key.clone(), frame.body.to_vec());
+            self.feed(frame.sequence, |index| {
+                index.set_state(&key, frame.body);
+                Ok(())
+            });
+            self.erasures.push((frame.sequence, erasure));
+        }
+        None
     }
 
     fn outcome(&mut self, frame: &Frame<'_>) -> Option<Finding> {
@@ -357,7 +433,7 @@ impl Parts for Reading<'_> {
     }
 
     fn part(plan: &CheckedRange) -> Reading<'static> {
-        Reading { is_part: true, used: UsedLimits::of_part(), range: plan.clone(), ..Reading::checking() }
+        Reading { is_part: true, used: UsedLimits::of_part(), range: plan.clone(), ..Reading::learning() }
     }
 
     fn join(&mut self, part: Reading<'static>) -> bool {
@@ -371,6 +447,12 @@ impl Parts for Reading<'_> {
             self.chain.head_hash = part.chain.head_hash;
             self.chain.last_time = part.chain.last_time;
         }
+        match &self.known {
+            Some(known) if !part.absences.are_covered(|subject| known.has(subject)) => return false,
+            Some(_) => {}
+            None => self.absences.join(&part.absences),
+        }
+        self.erasures.extend(part.erasures);
         self.chain.records += part.chain.records;
         self.states.extend(part.states);
         self.used.join(part.used);
@@ -383,8 +465,8 @@ impl Parts for Reading<'_> {
     fn reset(&mut self) {
         let (persist, range, is_part) = (self.persist.take(), self.range.clone(), self.is_part);
         let used = if is_part { UsedLimits::of_part() } else { UsedLimits::default() };
-        let chain = self.start;
-        *self = Self { persist, range, is_part, used, chain, start: chain, ..Self::new(self.index.take()) };
+        let (chain, known) = (self.start, self.known.take());
+        *self = Self { persist, known, range, is_part, used, chain, start: chain, ..Self::new(self.index.take()) };
     }
 }
 
@@ -401,6 +483,7 @@ impl Visitor for Reading<'_> {
                 serde_json::from_slice::<StoreEntry>(frame.body).err().map(|_| unreadable("the store's entry"))
             }
             Kind::Alert => self.alert(frame),
+            Kind::Erasure => self.erasure(frame),
             Kind::Recovery => {
                 serde_json::from_slice::<RecoveryEntry>(frame.body).err().map(|_| unreadable("a recovery"))
             }
@@ -423,15 +506,11 @@ impl Visitor for Reading<'_> {
     }
 }
 
-fn check_evidence(proof_id: ProofId, expected: &Digest, bytes: &[u8]) -> Option<Finding> {
-    let found = evidence::digest(bytes);
-    if found == *expected {
-        return None;
-    }
+fn other_evidence(fields: &Seen, bytes: &[u8], found: Digest) -> Finding {
     // Bytes that still read as evidence were more likely written than decayed.
     let kind = if evidence::decode(bytes).is_some() { BrokenKind::Tampering } else { BrokenKind::Damage };
-    let (expected, found) = (format!("evidenceHash {expected}"), format!("evidence of hash {found}"));
-    Some(Finding { proof_id: Some(proof_id), kind, expected, found })
+    let (expected, found) = (format!("evidenceHash {}", fields.evidence_hash), format!("evidence of hash {found}"));
+    Finding { proof_id: Some(fields.id), kind, expected, found }
 }
 
 fn unreadable(what: &str) -> Finding {

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::erase::Erasure;
 use crate::model::{
     AgentId, Alert, Decision, Error, IntentId, InvalidValue, Outcome, ProofId, RiskLevel, Sequence, Timestamp,
     TrustChange, TrustSnapshot,
@@ -116,6 +117,7 @@ pub(super) enum Draft {
     Outcome(OutcomeDraft),
     State { state: StateDraft, cause: String },
     Alert(Box<Alert>),
+    Erasure { erasure: Erasure, cause: String },
 }
 
 /// A draft with its place.
@@ -145,6 +147,7 @@ impl Pending {
             }
             Draft::State { state, cause } => state.len() + cause.len(),
             Draft::Alert(alert) => alert.message.len(),
+            Draft::Erasure { erasure, cause } => erasure.weight() + cause.len(),
         };
         size_of::<Self>() + content
     }
@@ -351,6 +354,14 @@ impl Intake {
         let mut queue = self.with_room()?;
         let (sequence, at) = queue.number(now);
         self.push(&mut queue, Pending { sequence, at, draft: Draft::Alert(Box::new(alert)) }, false);
+        Ok(sequence)
+    }
+
+    /// Puts an erasure in order.
+    pub(super) fn erasure(&self, now: Timestamp, erasure: Erasure, cause: String) -> Result<Sequence, Error> {
+        let mut queue = self.with_room()?;
+        let (sequence, at) = queue.number(now);
+        self.push(&mut queue, Pending { sequence, at, draft: Draft::Erasure { erasure, cause } }, true);
         Ok(sequence)
     }
 

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `record.rs`, `fields.rs` | a record's canonical form and its hash; reading it by hand |
 //! | `evidence.rs` | what is kept beside a record, and its salted digest |
+//! | `erase.rs` | which evidence was erased, and what may be missing therefore |
 //! | `entry.rs` | the bodies of the journal's other entries |
 //! | `intake.rs` | the order of entries: drafts in, sequence and time out |
 //! | `writer.rs` | writing: journal first, then index |
@@ -28,6 +29,7 @@
 
 mod apply;
 mod entry;
+mod erase;
 mod events;
 mod evidence;
 mod export;
@@ -48,13 +50,16 @@ mod used;
 mod verify;
 mod writer;
 
+pub use erase::EvidenceSelection;
 pub use export::{ExportPoint, ExportRange, ExportReport, verify_export};
 pub use intake::Durability;
 pub use query::ProofQuery;
 
+pub(crate) use erase::Kept;
 pub(crate) use events::of_entry as events_of_entry;
-pub use evidence::Evidence;
+pub(crate) use evidence::KeptInput;
 pub(crate) use evidence::encode as encode_evidence;
+pub use evidence::{Evidence, InputEvidence};
 pub(crate) use feed::{Fed, Feed};
 pub(crate) use intake::{DecisionDraft, OutcomeDraft, StateDraft};
 pub(crate) use log::{Committed, LogOptions, OpenLogError, Place, ProofLog, Startup, import};

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use super::apply::Reading;
+use super::erase::Erasures;
 use super::index::{Index, Mark};
 use super::intake::{Intake, Refusal};
 use super::progress::Progress;
@@ -25,7 +26,6 @@ pub(super) struct Shared {
     pub(super) index: RwLock<Index>,
     pub(super) reader: Reader,
     pub(super) store: StoreId,
-    #[cfg_attr(not(feature = "checkpoints"), expect(dead_code, reason = "checkpoints are kept through it"))]
     pub(super) files: Arc<dyn Files>,
     /// The view's folder; `None` in memory.
     pub(super) view: Option<PathBuf>,
@@ -41,6 +41,10 @@ pub(super) struct Shared {
     pub(super) past: RwLock<Retained>,
     // Where the last verification ended that found nothing broken; held to copy it.
     pub(super) verified: Mutex<Option<ChainPosition>>,
+    /// What was erased.
+    pub(super) erasures: Arc<Erasures>,
+    // Held over a whole erasure: an entry is written once all before it are carried out.
+    pub(super) erasing: Mutex<()>,
     // The first break that any check found; held to clone it.
     pub(super) breakage: Mutex<Option<Breakage>>,
 }
@@ -112,7 +116,7 @@ impl Shared {
     }
 
     fn read_into(&self, index: &mut Index) -> Result<(), ViewError> {
-        let mut reading = Reading::into_index(index).persisting(self.store);
+        let mut reading = Reading::into_index(index).persisting(self.store).knowing(Arc::clone(&self.erasures));
         let until = Position { entries: 0, link: Digest::ZERO };
         let read = self.reader.verify(&mut reading, until);
         match (reading.view_error, read) {

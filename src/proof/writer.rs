@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 
-use super::entry::{AlertEntry, NewState, OutcomeEntry, StateEntry};
+use super::entry::{AlertEntry, ErasureEntry, NewState, OutcomeEntry, StateEntry};
+use super::erase;
 use super::evidence;
 use super::index::{Index, RecordFacts};
 use super::intake::{Batch, DecisionDraft, Draft, OutcomeDraft, Pending, Refusal, StateDraft, Task, Turn};
@@ -191,6 +192,10 @@ impl Writer {
                 write_json(&mut self.body, &AlertEntry { alert: Alert::clone(alert), timestamp: at })?;
                 Kind::Alert
             }
+            Draft::Erasure { erasure, cause } => {
+                write_json(&mut self.body, &ErasureEntry::new(erasure, cause, at))?;
+                Kind::Erasure
+            }
         };
         let staged = self.journal.stage(&FrameDraft { kind, body: &self.body, evidence })?;
         if is_record {
@@ -308,6 +313,13 @@ fn apply_one(index: &mut Index, pending: &Pending, digest: Digest) -> Result<(),
         }
         Draft::State { state, .. } => {
             index.set_state(&state.key, state.value.as_bytes());
+            index.see_time(pending.at);
+            Ok(())
+        }
+        Draft::Erasure { erasure, cause } => {
+            let body = serde_json::to_vec(&ErasureEntry::new(erasure, cause, pending.at));
+            let body = body.map_err(|_| ViewError::Disagrees("an erasure does not serialise"))?;
+            index.set_state(&erase::key(pending.sequence), &body);
             index.see_time(pending.at);
             Ok(())
         }

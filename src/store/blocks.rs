@@ -121,6 +121,11 @@ impl BlockFile {
         self.table.iter().map(|place| place.start)
     }
 
+    /// Where a block starts in what the file stands for.
+    pub(super) fn start(&self, block: usize) -> Option<u32> {
+        self.table.get(block).map(|place| place.start)
+    }
+
     pub(super) fn blocks(&self) -> usize {
         self.table.len()
     }

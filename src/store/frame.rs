@@ -37,6 +37,8 @@ closed_words! {
         Recovery = "recovery",
         /// Something that somebody should look at.
         Alert = "alert",
+        /// Evidence that is taken away for good.
+        Erasure = "erasure",
         /// Nothing is taken in any more: the last entry.
         Freeze = "freeze",
         /// The first entries were moved to a file of their own.
@@ -55,6 +57,7 @@ impl Kind {
             Self::State => 4,
             Self::Recovery => 5,
             Self::Alert => 6,
+            Self::Erasure => 7,
             Self::Freeze => 8,
             Self::Archive => 9,
             Self::Repair => 10,
@@ -189,6 +192,11 @@ impl<'a> Frame<'a> {
         HEADER_BYTES + self.body.len() + self.evidence.len()
     }
 
+    /// Whether there is no evidence, or it was erased.
+    pub(crate) fn has_no_evidence(&self) -> bool {
+        is_gone(self.evidence)
+    }
+
     /// The digest of the body, computed from its bytes.
     pub(crate) fn digest(&self) -> Digest {
         digest(self.body)
@@ -217,6 +225,12 @@ pub(crate) fn claimed_sizes(bytes: &[u8]) -> Option<(usize, usize)> {
     Some((without, without.checked_add(u32_at(header, EVIDENCE_LEN_AT) as usize)?))
 }
 
+/// The sequence that the frame at the front of `bytes` claims.
+pub(super) fn claimed_sequence(bytes: &[u8]) -> Option<u64> {
+    let sequence = bytes.get(8..16)?.first_chunk()?;
+    Some(u64::from_le_bytes(*sequence))
+}
+
 /// The frame at the front of some bytes, taken apart by the sizes that it claims.
 pub(crate) struct Parts<'a> {
     pub(crate) without_evidence: &'a [u8],
@@ -231,6 +245,16 @@ pub(crate) fn parts(bytes: &[u8]) -> Option<Parts<'_>> {
     let (frame, rest) = bytes.split_at_checked(whole)?;
     let (without_evidence, evidence) = frame.split_at_checked(without)?;
     Some(Parts { without_evidence, evidence, rest })
+}
+
+/// Whether evidence is what erased evidence is read as, or none.
+pub(crate) fn is_gone(evidence: &[u8]) -> bool {
+    evidence.iter().all(|byte| *byte == GONE)
+}
+
+/// Where the next frame may start.
+pub(super) fn find_magic(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(MAGIC.len()).position(|window| window == MAGIC)
 }
 
 /// Whether `bytes`, which end where the data ends, are a frame of which one of
@@ -249,6 +273,8 @@ pub(crate) fn is_whole_but_for_a_length(bytes: &[u8]) -> bool {
     })
 }
 
+/// What stands in the place of evidence that was erased: no zero, for that is what was never written.
+pub(crate) const GONE: u8 = 1;
 /// The size of a frame before its body.
 pub(crate) const HEADER_BYTES: usize = 64;
 /// What a frame starts with.

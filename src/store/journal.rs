@@ -187,7 +187,7 @@ impl Journal {
     /// Makes all that was written last; returns how many entries that are.
     pub(crate) fn sync(&mut self) -> io::Result<u64> {
         if self.durable != self.written.entries {
-            self.active.file.sync_data()?;
+            self.active.sync()?;
             self.durable = self.written.entries;
         }
         Ok(self.durable)
@@ -234,7 +234,7 @@ impl Journal {
 
     fn trim(&mut self) -> io::Result<()> {
         self.active.file.set_len(self.end)?;
-        self.active.file.sync_data()?;
+        self.active.sync()?;
         self.allocated = self.end;
         self.durable = self.written.entries;
         Ok(())
@@ -262,7 +262,7 @@ impl Journal {
             self.active.file.write_at(zeros.get(..count).unwrap_or_default(), at)?;
             at += count as u64;
         }
-        self.active.file.sync_data()?;
+        self.active.sync()?;
         self.allocated = until;
         Ok(())
     }
@@ -275,11 +275,13 @@ pub(crate) struct Reader {
     segments: Arc<RwLock<Vec<Arc<Segment>>>>,
     // Pushed to by the writer when it has written, read by whoever proves; held for hashing alone.
     tree: Arc<Mutex<Tree>>,
+    // Held by whoever makes a segment's files anew from what it read of them: the sealer, or an erasure.
+    rewriting: Arc<Mutex<()>>,
 }
 
 impl Reader {
     pub(super) fn new(segments: Vec<Arc<Segment>>, tree: Tree) -> Self {
-        Self { segments: Arc::new(RwLock::new(segments)), tree: Arc::new(Mutex::new(tree)) }
+        Self { segments: Arc::new(RwLock::new(segments)), tree: Arc::new(Mutex::new(tree)), rewriting: Arc::default() }
     }
 
     /// How many entries are in the files, and the root of the tree over them. The last of them may not be on disk yet.
@@ -484,6 +486,16 @@ impl Reader {
         let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
         let full = segments.split_last().map_or(&[][..], |(_, full)| full);
         (segments.len() as u64, full.iter().filter(|segment| !segment.is_sealed).count() as u64)
+    }
+
+    /// The turn to make a segment's files anew.
+    pub(super) fn rewriting(&self) -> MutexGuard<'_, ()> {
+        self.rewriting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The segments as they are now, in order.
+    pub(super) fn all_segments(&self) -> Vec<Arc<Segment>> {
+        self.segments.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Puts a segment in the place of the one that holds the same.

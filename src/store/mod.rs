@@ -19,6 +19,7 @@
 //! | `walk.rs` | reading a segment from front to back, checking everything |
 //! | `parallel.rs` | many segments checked at once |
 //! | `head.rs` | the small file that says what the journal must contain |
+//! | `erase.rs` | evidence taken out of the segments for good |
 //! | `checkpoint.rs` | the newest signed checkpoint, and holding the journal to it |
 //! | `merkle/`, `tree.rs` | the Merkle tree over the entries; growing it with the journal |
 //! | `journal.rs` | the segments together: append, read, seal |
@@ -29,6 +30,7 @@
 
 mod blocks;
 mod checkpoint;
+mod erase;
 mod files;
 mod frame;
 mod head;
@@ -47,8 +49,9 @@ mod tree;
 mod view;
 mod walk;
 
+pub(crate) use erase::{carried_out, note_carried_out};
 pub(crate) use files::{Files, RealFiles};
-pub(crate) use frame::{Frame, FrameDraft, Kind, digest};
+pub(crate) use frame::{Frame, FrameDraft, GONE, Kind, digest};
 pub(crate) use head::FORMAT;
 pub(crate) use journal::{Journal, JournalOptions, Position, Reader, Staged};
 pub(crate) use known::Known;

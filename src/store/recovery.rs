@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::checkpoint::{self, Found};
+use super::erase;
 use super::files::{Files, OpenMode, StoreFile};
 use super::head::{self, Head, HeadError};
 use super::journal::{Journal, JournalOptions, Place, Position, Reader};
@@ -422,7 +423,7 @@ fn set_aside(files: &dyn Files, active: &Segment, bytes: &[u8]) -> Result<Recove
 /// A file for a copy, under a name that is not taken.
 fn new_copy(files: &dyn Files, number: u32, offset: u64) -> io::Result<(String, Arc<dyn StoreFile>)> {
     for attempt in 0_u32.. {
-        let name = format!("tail-{number:010}-{offset}-{attempt}.bin");
+        let name = format!("{TAIL}{number:010}-{offset}-{attempt}.bin");
         match files.open(&Path::new(RECOVERED).join(&name), OpenMode::Create) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             opened => return opened.map(|file| (name, file)),
@@ -433,7 +434,8 @@ fn new_copy(files: &dyn Files, number: u32, offset: u64) -> io::Result<(String, 
 
 /// A name in the folder that says that it is not an empty one.
 pub(super) fn foreign_name(names: &[String]) -> Option<&str> {
-    const OURS: [&str; 5] = [super::lock::NAME, segment::FOLDER, RECOVERED, "HEAD.next", checkpoint::NEXT];
+    const OURS: [&str; 7] =
+        [super::lock::NAME, segment::FOLDER, RECOVERED, "HEAD.next", checkpoint::NEXT, erase::NAME, erase::NEXT];
     const TRACES: [&str; 2] = [VIEW, checkpoint::NAME];
     let foreign = |name: &&str| !OURS.contains(name);
     let names = names.iter().map(String::as_str);
@@ -442,5 +444,7 @@ pub(super) fn foreign_name(names: &[String]) -> Option<&str> {
 
 /// The folder of copies of what was set aside.
 pub(super) const RECOVERED: &str = "recovered";
+/// What the copy of a torn tail is called, at the front.
+pub(super) const TAIL: &str = "tail-";
 /// The folder of the view.
 pub(crate) const VIEW: &str = "view";

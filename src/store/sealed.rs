@@ -14,7 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::blocks::{BlockBuffers, BlockFile, BlockWriter};
 use super::files::{Files, FrameSink, OpenMode, StoreFile};
-use super::frame;
+use super::frame::{self, GONE};
+use super::sealer;
 use super::segment;
 
 /// The path of a sealed segment's frames.
@@ -65,8 +66,7 @@ impl SealWriter {
         let mut rest = bytes;
         while let Some(parts) = frame::parts(rest) {
             self.frames_block.extend_from_slice(parts.without_evidence);
-            self.evidence_block.extend_from_slice(&u32::try_from(parts.evidence.len()).ok()?.to_le_bytes());
-            self.evidence_block.extend_from_slice(parts.evidence);
+            push_evidence(&mut self.evidence_block, parts.evidence)?;
             self.at += rest.len() - parts.rest.len();
             rest = parts.rest;
             if self.frames_block.len() + self.evidence_block.len() >= BLOCK_BYTES {
@@ -96,13 +96,66 @@ impl SealWriter {
     }
 }
 
+/// Adds the evidence of a frame to a block.
+fn push_evidence(block: &mut Vec<u8>, evidence: &[u8]) -> Option<()> {
+    if !evidence.is_empty() && frame::is_gone(evidence) {
+        block.extend_from_slice(&ERASED.to_le_bytes());
+        return Some(());
+    }
+    block.extend_from_slice(&u32::try_from(evidence.len()).ok()?.to_le_bytes());
+    block.extend_from_slice(evidence);
+    Some(())
+}
+
+/// The evidence of a block's frames without that of some, by their sequences; `None` where it does not belong to them.
+pub(super) fn block_without(frames: &[u8], evidence: &[u8], is_gone: &dyn Fn(u64) -> bool) -> Option<Vec<u8>> {
+    let mut parts = EvidenceParts(Some(evidence));
+    let mut content = Vec::with_capacity(evidence.len());
+    let mut at = 0;
+    for (without, whole) in lengths(frames) {
+        let sequence = frame::claimed_sequence(frames.get(at..)?)?;
+        at += without;
+        match parts.next(whole - without) {
+            Ok(bytes) if !is_gone(sequence) => push_evidence(&mut content, bytes)?,
+            Err(LOST) => return None,
+            Ok(_) | Err(_) => content.extend_from_slice(&ERASED.to_le_bytes()),
+        }
+    }
+    Some(content)
+}
+
+/// Puts a sealed segment's evidence anew without that of some entries, so that it is read as `expected`. What was there is
+/// gone when the folder is synced.
+pub(super) fn put_without(
+    files: &dyn Files,
+    number: u32,
+    is_gone: &dyn Fn(u64) -> bool,
+    expected: &[u8],
+) -> io::Result<Arc<dyn StoreFile>> {
+    let broken = || io::Error::new(io::ErrorKind::InvalidData, "a sealed segment that does not hold; verify the log");
+    let stored = SealedFile::open(files, number)?.ok_or_else(broken)?;
+    let content = stored.evidence_without(number, is_gone)?.ok_or_else(broken)?;
+    let path = evidence_path(number);
+    let next = path.with_extension("next");
+    let evidence = sealer::write_whole(files, &next, &content)?;
+    // It is read back before it stands for what was there.
+    let frames = files.open(&frames_path(number), OpenMode::Read)?;
+    let read = SealedFile::read(Stored { number, frames, evidence: Some(evidence) })?.ok_or_else(broken)?;
+    let file: Arc<dyn StoreFile> = Arc::new(read);
+    if file.read_all()? != expected {
+        return Err(broken());
+    }
+    files.rename(&next, &path)?;
+    Ok(file)
+}
+
 /// A sealed segment, read as the segment that it was.
 pub(super) struct SealedFile {
     stored: Stored,
     header: [u8; segment::HEADER_BYTES],
-    frames: BlockFile,
+    pub(super) frames: BlockFile,
     /// None where the file is gone or does not hold.
-    evidence: Option<BlockFile>,
+    pub(super) evidence: Option<BlockFile>,
     // The last block that was read, with its place; held to clone or replace it.
     last: Mutex<Option<(usize, Arc<Vec<u8>>)>>,
 }
@@ -319,8 +372,6 @@ const EVIDENCE: &str = ".rke";
 const MOST_BYTES: u32 = 256 << 20;
 /// The length that stands for evidence which was erased.
 pub(super) const ERASED: u32 = u32::MAX;
-/// What erased evidence is read as.
-const GONE: u8 = 1;
 /// What cannot be read is read as.
 const LOST: u8 = 255;
 /// What a block holds at the least: some two dozen decisions. Small enough to be read for one of them.

@@ -100,6 +100,8 @@ impl Drop for Sealer {
 
 /// Seals one segment. At every moment the folder holds it at least once, whole.
 fn seal(files: &dyn Files, reader: &Reader, full: &Segment) -> io::Result<()> {
+    // What is erased meanwhile would come back with what was read before.
+    let _turn = reader.rewriting();
     let number = full.header.number;
     let Sealed { frames, evidence } = sealed_content(number, &*full.file)?;
     // The frames are what says that the segment is sealed: they come last.
@@ -165,12 +167,18 @@ const PART_BYTES: usize = 1 << 20;
 /// Puts a file there whole, whatever stood there.
 fn put(files: &dyn Files, path: &Path, content: &[u8]) -> io::Result<()> {
     let next = path.with_extension("next");
-    let file = match files.open(&next, OpenMode::Create) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => files.open(&next, OpenMode::Write)?,
+    write_whole(files, &next, content)?;
+    files.rename(&next, path)
+}
+
+/// Writes a file whole, whatever stood there, and syncs it.
+pub(super) fn write_whole(files: &dyn Files, path: &Path, content: &[u8]) -> io::Result<Arc<dyn StoreFile>> {
+    let file = match files.open(path, OpenMode::Create) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => files.open(path, OpenMode::Write)?,
         opened => opened?,
     };
     file.set_len(0)?;
     file.write_at(content, 0)?;
     file.sync_data()?;
-    files.rename(&next, path)
+    Ok(file)
 }

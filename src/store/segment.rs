@@ -14,7 +14,7 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use super::files::StoreFile;
 use super::frame;
@@ -77,6 +77,8 @@ pub(crate) struct Segment {
     pub(crate) is_sealed: bool,
     // Written by the one writer after a batch is in the file, read by everybody; held for a copy of a few numbers.
     offsets: RwLock<Offsets>,
+    // Held over each sync; whether one has failed.
+    sync_failed: Mutex<bool>,
 }
 
 /// Where the frames of a segment start: every [`STRIDE`]th, the first behind
@@ -160,13 +162,13 @@ impl Offsets {
 
 impl Segment {
     pub(crate) fn new(header: SegmentHeader, file: Arc<dyn StoreFile>, is_sealed: bool, offsets: Offsets) -> Self {
-        Self { header, file, is_sealed, offsets: RwLock::new(offsets) }
+        Self { header, file, is_sealed, offsets: RwLock::new(offsets), sync_failed: Mutex::new(false) }
     }
 
     /// The same frames, sealed in another file.
     pub(crate) fn sealed_in(&self, file: Arc<dyn StoreFile>) -> Self {
         let offsets = self.offsets.read().unwrap_or_else(PoisonError::into_inner).clone();
-        Self { header: self.header, file, is_sealed: true, offsets: RwLock::new(offsets) }
+        Self::new(self.header, file, true, offsets)
     }
 
     /// The file's path in the store.
@@ -182,6 +184,16 @@ impl Segment {
     pub(crate) fn number(name: &str) -> Option<u32> {
         let digits = name.strip_suffix(".rkj")?;
         (digits.len() == 10).then(|| digits.parse().ok()).flatten()
+    }
+
+    /// Makes what was written last. The system tells of a failure once, and to whoever asks first, so that later syncs
+    /// say nothing any more of what others wrote before.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        let mut failed = self.sync_failed.lock().unwrap_or_else(PoisonError::into_inner);
+        if *failed {
+            return Err(io::Error::other("an earlier sync of the file failed"));
+        }
+        self.file.sync_data().inspect_err(|_| *failed = true)
     }
 
     /// Takes the frames of a batch that now stands in the file.
@@ -215,6 +227,11 @@ impl Segment {
             let found = Offsets::of_content(&self.file.read_all()?);
             *self.offsets.write().unwrap_or_else(PoisonError::into_inner) = found;
         }
+    }
+
+    /// How many entries it has, looked through now if need be.
+    pub(super) fn entries(&self) -> io::Result<u64> {
+        Ok(self.offsets()?.count())
     }
 
     pub(crate) fn count(&self) -> u64 {

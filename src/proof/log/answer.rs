@@ -7,7 +7,8 @@ use super::ProofLog;
 use crate::model::{
     AgentId, Decision, Error, Outcome, Period, ProofId, ProofRecord, ProofStats, RiskLevel, Sequence, Timestamp,
 };
-use crate::proof::evidence::{self, Evidence};
+use crate::proof::erase::Kept;
+use crate::proof::evidence::Evidence;
 use crate::proof::index::{Filter, Index, Sums};
 use crate::proof::intake::Draft;
 use crate::proof::past::{Past, PastDecision, PastRange};
@@ -62,7 +63,14 @@ impl ProofLog {
         self.catch_up()?;
         self.stored(proof_id, |frame| {
             let fields = CanonicalRecord::read(frame.body).ok()?;
-            if fields.id == *proof_id { evidence::decode(frame.evidence) } else { None }
+            (fields.id == *proof_id).then(|| self.shared.erasures.look(&fields, frame.evidence))
+        })
+        .and_then(|kept| match kept {
+            Kept::Evidence(evidence) => Ok(*evidence),
+            Kept::Erased => Err(Error::EvidenceErased { proof_id: proof_id.to_string() }),
+            Kept::Unreadable => Err(Error::ChainBroken {
+                message: format!("the evidence of {proof_id} is not what was kept; verify the log"),
+            }),
         })
     }
 
@@ -74,7 +82,7 @@ impl ProofLog {
     ) -> Result<(), Error> {
         self.catch_up()?;
         let until: Position = self.shared.index().totals().applied;
-        let mut past = Past { range, each, stopped: None };
+        let mut past = Past { range, erasures: &self.shared.erasures, each, stopped: None };
         let found = self.shared.reader.verify(&mut past, until).map_err(|error| read_error(&error))?;
         let stopped = past.stopped.take();
         if let Some(breakage) = self.shared.note_breakage(found) {

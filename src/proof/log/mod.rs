@@ -1,6 +1,7 @@
 //! The door to the log: putting entries in order, waiting for them, how it stands, and closing it.
 
 mod answer;
+mod erase;
 mod export;
 mod import;
 mod open;
@@ -20,6 +21,8 @@ use super::shared::Shared;
 use super::ticket::Ticket;
 use super::verify::Behind;
 use super::writer;
+#[cfg(test)]
+use crate::model::Digest;
 use crate::model::{Alert, Breakage, Error, JournalStatus, ProofId, RiskLevel, Sequence, Timestamp, VerificationState};
 use crate::store::FolderLock;
 
@@ -212,6 +215,12 @@ impl ProofLog {
     #[cfg(test)]
     pub(in crate::proof) fn shared(&self) -> &Shared {
         &self.shared
+    }
+
+    /// The hash of the last record.
+    #[cfg(test)]
+    pub(in crate::proof) fn shared_head(&self) -> Digest {
+        self.shared.index().totals().head_hash
     }
 
     fn check_open(&self) -> Result<(), Error> {

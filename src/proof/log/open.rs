@@ -8,9 +8,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::{Open, ProofLog};
-use crate::model::{ChainPosition, OpenVerification, Recovered, Timestamp};
+use crate::model::{ChainPosition, OpenVerification, Recovered, Sequence, Timestamp};
 use crate::proof::apply::Reading;
 use crate::proof::entry::{RecoveryEntry, StoreEntry};
+use crate::proof::erase::{self, Covered, Erasure, Erasures};
 use crate::proof::index::{Census, Index, Mark, Totals};
 use crate::proof::intake::{Durability, Intake, Refusal, Room};
 use crate::proof::progress::Progress;
@@ -20,8 +21,8 @@ use crate::proof::used::{UsedLimit, UsedLimits};
 use crate::proof::verify::{Behind, Believed};
 use crate::proof::writer::{self, Pace, Writer};
 use crate::store::{
-    self, Files, FolderLock, FrameDraft, Journal, JournalOptions, Kind, Known, LockError, MemoryFiles, RealFiles,
-    StoreId, ViewError,
+    self, Files, FolderLock, FrameDraft, Journal, JournalOptions, Kind, Known, LockError, MemoryFiles, Reader,
+    RealFiles, StoreId, ViewError,
 };
 
 /// Where a log is kept.
@@ -134,9 +135,9 @@ impl ProofLog {
             None => None,
         };
         let is_believed = behind.is_some();
-        let (opened, states, used, census, view_error) = if let Some((opened, states, used)) = behind {
+        let (opened, states, used, census, view_error, unexplained) = if let Some((opened, states, used)) = behind {
             let census = Census::of_index(&index);
-            (opened, states, used, census, None)
+            (opened, states, used, census, None, None)
         } else {
             if mark.is_some() && options.verifying == OpenVerification::Behind {
                 // What was read into it may not hold.
@@ -145,11 +146,18 @@ impl ProofLog {
             }
             let mut reading = Reading::into_index(&mut index);
             let opened = store::open(Arc::clone(&files), &mut reading, &opening)?;
+            let unexplained = match &opened.journal {
+                Ok(_) => reading
+                    .unexplained(&opened.reader, opened.position)
+                    .map_err(|error| OpenLogError::Io("read the journal", error))?,
+                Err(_) => None,
+            };
             let Reading { states, used, census, view_error, .. } = reading;
-            (opened, states, used, census, view_error)
+            (opened, states, used, census, view_error, unexplained)
         };
         let states: Vec<(String, Vec<u8>)> = states.into_iter().collect();
         let past = Retained::of_states(&states);
+        let erasures = erase::of_states(&states);
         let used = used.into_list();
         let view_error = load_error.or(view_error).or_else(|| {
             let mark = mark?;
@@ -165,10 +173,13 @@ impl ProofLog {
             let holds = is_believed || keeps(&index, &states, &used, &opened.reader);
             (!holds).then_some(ViewError::Disagrees("what it goes on with is not the journal's"))
         });
-        let (journal, breakage) = match opened.journal {
-            Ok(journal) => (Some(journal), None),
-            Err(breakage) => (None, Some(breakage)),
+        let (journal, breakage) = match (opened.journal, unexplained) {
+            (Ok(journal), None) => (Some(journal), None),
+            (Ok(_), Some(breakage)) | (Err(breakage), _) => (None, Some(breakage)),
         };
+        if journal.is_some() {
+            carry_out(&erasures, &opened.reader, &*files).map_err(|error| OpenLogError::Io("erase evidence", error))?;
+        }
 
         let room = Room { drafts: options.queue, bytes: options.queue_bytes, patience: options.patience };
         let shared = Shared {
@@ -187,6 +198,8 @@ impl ProofLog {
             syncs: AtomicU64::new(0),
             past: RwLock::new(past),
             verified: Mutex::new(None),
+            erasures: Erasures::of(&erasures),
+            erasing: Mutex::new(()),
             breakage: Mutex::new(breakage.clone()),
         };
         {
@@ -337,6 +350,20 @@ const PERSIST_EVERY: u64 = 1 << 16;
 /// Whether a folder of these names holds a journal and a view of it.
 fn is_store(names: &[String]) -> bool {
     [store::JOURNAL_FOLDER, store::VIEW_FOLDER].iter().all(|wanted| names.iter().any(|name| name == wanted))
+}
+
+/// Carries out the erasures that a crash came before.
+fn carry_out(erasures: &[(Sequence, Erasure)], reader: &Reader, files: &dyn Files) -> std::io::Result<()> {
+    let Some((last, _)) = erasures.last() else { return Ok(()) };
+    let done = store::carried_out(files)?;
+    if last.get() < done {
+        return Ok(());
+    }
+    let mut covered = Covered::default();
+    for (_, erasure) in erasures.iter().filter(|(sequence, _)| sequence.get() >= done) {
+        covered.add(erasure);
+    }
+    covered.carry_out(reader, files, last.get() + 1)
 }
 
 pub(super) fn make_folder(folder: &Path) -> Result<(), OpenLogError> {

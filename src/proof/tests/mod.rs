@@ -5,6 +5,7 @@
 mod behind;
 mod crash;
 mod damage;
+mod erasing;
 mod faults;
 mod model;
 mod repair;
@@ -61,7 +62,7 @@ fn draft(entity: &str, decision: Decision, risk: RiskLevel, score: i64) -> Decis
         reasoning: "because".to_owned(),
         trust,
         risk,
-        evidence: encode_evidence(9, &"intent", &"detail", &[]).unwrap(),
+        evidence: encode_evidence(9, &"intent", &"detail", &[], None).unwrap(),
         random: 5,
     }
 }

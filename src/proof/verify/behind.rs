@@ -133,7 +133,7 @@ fn run(shared: &Shared, believed: &Believed, stop: &AtomicBool, state: &Mutex<Ve
     };
     let goes_on = |_: u64| !stop.load(Ordering::Acquire);
     let manner = Manner { threads: 0, progress: Some(&progress), pace: Some(&goes_on) };
-    let mut reading = Reading::checking_range(None, believed.until, None);
+    let mut reading = Reading::checking_range(Arc::clone(&shared.erasures), None, believed.until, None);
     let (found, root) = match shared.reader.verify_tree(&mut reading, believed.until, manner) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::Interrupted && !goes_on(0) => return VerificationState::Stopped,

@@ -7,7 +7,7 @@
 mod behind;
 
 use std::io;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 pub(super) use behind::{Behind, Believed};
 
@@ -37,7 +37,7 @@ pub(super) fn verify(shared: &Shared, verifying: &Verifying<'_>) -> io::Result<(
     let until: Position = totals.applied;
     let since = verifying.since.map(|since| Position { entries: since.entries, link: since.link });
     let rule = verifying.held.map(Held::rule);
-    let mut reading = Reading::checking_range(verifying.since, until, rule);
+    let mut reading = Reading::checking_range(Arc::clone(&shared.erasures), verifying.since, until, rule);
     let manner = Manner { threads: verifying.threads, progress: verifying.progress, pace: verifying.pace };
     let found = shared.reader.verify_parts(&mut reading, since, until, manner)?;
     let chain = reading.verified();
