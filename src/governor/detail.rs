@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::model::json::{push_members, push_texts};
-use crate::model::{AgentState, AgentTraits, Capability, Constraints, Digest, RiskLevel, Timestamp, TrustSnapshot};
+use crate::model::{
+    AgentState, AgentTraits, Capability, Constraints, Digest, Label, RiskLevel, Timestamp, TrustSnapshot,
+};
 use crate::policy::LimitUse;
 
 /// The second part of the evidence.
@@ -68,10 +70,10 @@ impl EvidenceDetail<'_> {
     fn write_traits(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
         let AgentTraits { labels, groups, attributes } = self.traits;
         out.extend_from_slice(b",\"labels\":");
-        push_texts(out, labels.iter().map(|label| label.as_str()))?;
+        push_texts(out, labels.iter().map(Label::as_str))?;
         if !groups.is_empty() {
             out.extend_from_slice(b",\"groups\":");
-            push_texts(out, groups.iter().map(|group| group.as_str()))?;
+            push_texts(out, groups.iter().map(Label::as_str))?;
         }
         if !attributes.is_empty() {
             out.extend_from_slice(b",\"attributes\":");

@@ -6,8 +6,8 @@ use serde_json::Value;
 /// A string.
 pub(crate) fn push_text(out: &mut Vec<u8>, text: &str) -> serde_json::Result<()> {
     // Folded without a way out in between, so that many bytes are looked at at once.
-    let is_plain = text.bytes().fold(true, |plain, byte| plain & (byte >= b' ') & (byte != b'"') & (byte != b'\\'));
-    if !is_plain {
+    let special = text.bytes().fold(0, |found, byte| found | u8::from(byte < b' ' || byte == b'"' || byte == b'\\'));
+    if special != 0 {
         return serde_json::to_writer(out, text);
     }
     out.push(b'"');
