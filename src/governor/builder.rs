@@ -10,7 +10,7 @@ use super::policies::PolicyState;
 use super::risk::ActionFloors;
 use super::status::Latency;
 use super::{Governor, Inner, agents};
-use crate::model::{Error, OpenVerification, Opening};
+use crate::model::{Error, LogProgress, OnProgress, OpenVerification, Opening};
 use crate::parse::{Lexicon, Parser};
 use crate::policy::PolicySet;
 use crate::proof::{Durability, LogOptions, OpenLogError, Place, ProofLog, Startup};
@@ -44,6 +44,7 @@ pub struct GovernorBuilder {
     cache_bytes: u64,
     auto_register: bool,
     verifying: OpenVerification,
+    progress: Option<OnProgress>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     #[cfg(feature = "checkpoints")]
@@ -60,6 +61,7 @@ impl GovernorBuilder {
             cache_bytes: LogOptions::default().cache_bytes,
             auto_register: false,
             verifying: OpenVerification::default(),
+            progress: None,
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             #[cfg(feature = "checkpoints")]
@@ -113,6 +115,13 @@ impl GovernorBuilder {
         self
     }
 
+    /// Calls `progress` while a log is opened, with how many entries are read of how many there are at the least:
+    /// some thousand at once, on the thread that opens.
+    pub fn on_open_progress(mut self, progress: impl Fn(LogProgress) + Send + Sync + 'static) -> Self {
+        self.progress = Some(OnProgress(Arc::new(progress)));
+        self
+    }
+
     /// Where the time comes from.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
@@ -151,6 +160,7 @@ impl GovernorBuilder {
             durability: self.durability,
             cache_bytes: self.cache_bytes,
             verifying: self.verifying,
+            progress: self.progress.clone(),
             ..LogOptions::default()
         };
         let fresh = StoreId(self.entropy.bits().to_le_bytes());

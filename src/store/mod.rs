@@ -52,7 +52,7 @@ pub(crate) use known::Known;
 pub(crate) use lock::{FolderLock, LockError};
 pub(crate) use memory::MemoryFiles;
 pub(crate) use parallel::{Manner, Parts};
-pub(crate) use recovery::{OpenError, Opened, Opening, VIEW as VIEW_FOLDER, open, refuse_foreign};
+pub(crate) use recovery::{OpenError, Opened, Opening, VIEW as VIEW_FOLDER, open, refuse_foreign, store_of};
 pub(crate) use segment::{FOLDER as JOURNAL_FOLDER, StoreId};
 pub(crate) use view::{BlockBatch, Blocks, ViewError, set_aside as set_view_aside};
 pub(crate) use walk::{Finding, Visitor};
@@ -65,6 +65,9 @@ pub(crate) use {
 #[cfg(test)]
 pub(crate) mod crash;
 #[cfg(test)]
-pub(crate) use {files::OpenMode, sealer::Sealing};
+pub(crate) use {
+    files::{OpenMode, StoreFile},
+    sealer::Sealing,
+};
 #[cfg(test)]
 pub(crate) mod faulty;

@@ -17,7 +17,7 @@ use super::feed::Feed;
 use super::index::{Index, Totals};
 use super::intake::{DecisionDraft, Durability, OutcomeDraft, OutcomeSlot, Refusal, StateDraft};
 use super::shared::Shared;
-use super::verify::Behind;
+use super::verify::{Behind, Scrub};
 use crate::model::{Alert, Breakage, Error, JournalStatus, ProofId, Sequence, Timestamp, VerificationState};
 use crate::store::FolderLock;
 
@@ -31,6 +31,8 @@ pub(crate) struct ProofLog {
     // Taken by whoever closes first.
     open: Mutex<Option<Open>>,
     behind: Behind,
+    // Set by whoever starts the scrub.
+    scrub: Mutex<Option<Scrub>>,
 }
 
 /// What an open log holds.
@@ -174,6 +176,9 @@ impl ProofLog {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(open) = open else { return Ok(()) };
         self.behind.stop();
+        if let Some(scrub) = &*self.scrub.lock().unwrap_or_else(PoisonError::into_inner) {
+            scrub.stop();
+        }
         self.shared.intake.refuse(Refusal::Closed);
         let joined = open.writer.map_or(Ok(()), JoinHandle::join);
         self.shared.closed.store(true, Ordering::Release);

@@ -7,6 +7,7 @@ mod crash;
 mod damage;
 mod faults;
 mod model;
+mod scrub;
 mod sealing;
 #[cfg(feature = "checkpoints")]
 mod tree;
