@@ -7,7 +7,10 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 
 use common::{Sample, decide, in_folder, in_memory};
-use rulekeep::{ChainPosition, Outcome, VerifyOptions, VerifySince, VerifyView, ViewFinding};
+use rulekeep::{
+    ChainPosition, Decision, OpenVerification, Outcome, ScrubOptions, VerificationState, VerifyOptions, VerifySince,
+    VerifyView, ViewFinding,
+};
 use serde_json::json;
 
 fn since(position: ChainPosition) -> VerifyOptions {
@@ -158,4 +161,44 @@ fn the_view_of_an_intact_store_agrees() {
     governor.report(&id, Outcome::Failure).unwrap();
     let found = governor.verify_with(&compare).unwrap();
     assert_eq!((found.checked.view, found.checked.from), (ViewFinding::Agrees, 0));
+}
+
+#[test]
+fn opening_tells_how_far_it_is_with_and_without_a_view() {
+    let sample = Sample::new(40);
+    for has_view in [true, false] {
+        if !has_view {
+            fs::remove_dir_all(sample.folder().join("view")).unwrap();
+        }
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let told = Arc::clone(&seen);
+        let builder = Sample::builder().on_open_progress(move |progress| told.lock().unwrap().push(progress));
+        let governor = builder.open(sample.folder()).unwrap();
+        let entries = governor.verify().unwrap().checked.until.unwrap().entries;
+        let seen = seen.lock().unwrap();
+        assert!(seen.windows(2).all(|pair| pair[0].done < pair[1].done), "{seen:?}");
+        // Once over, not twice.
+        assert_eq!(seen.last().map(|progress| (progress.done, progress.of)), Some((entries, entries)));
+        governor.close().unwrap();
+    }
+}
+
+#[test]
+fn a_log_that_is_verified_behind_knows_agents_policies_and_outcomes() {
+    let sample = Sample::new(60);
+    let governor = Sample::builder().verification(OpenVerification::Behind).open(sample.folder()).unwrap();
+    assert_eq!(common::picture(&governor, &common::SAMPLE_AGENTS), sample.picture);
+    // It was suspended before.
+    assert_eq!(governor.enforce(&common::reading("c")).unwrap().decision, Decision::Deny);
+    decide(&governor, "a");
+    let ended = loop {
+        match governor.verification_state() {
+            VerificationState::Running(_) => std::thread::yield_now(),
+            state => break state,
+        }
+    };
+    assert_eq!(ended, VerificationState::Verified);
+    governor.scrub(ScrubOptions::default()).unwrap();
+    assert!(governor.scrub_status().is_some());
+    governor.close().unwrap();
 }

@@ -11,7 +11,7 @@ use super::policies::PolicyState;
 use super::risk::ActionFloors;
 use super::status::Latency;
 use super::{Governor, Inner, agents};
-use crate::model::{Error, OpenVerification, Opening, Timestamp};
+use crate::model::{Error, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
 use crate::parse::{Lexicon, Parser};
 use crate::policy::PolicySet;
 use crate::proof::{Durability, LogOptions, OpenLogError, Place, ProofLog, Startup};
@@ -47,6 +47,7 @@ pub struct GovernorBuilder {
     verifying: OpenVerification,
     input_text: InputText,
     retention: Retention,
+    progress: Option<OnProgress>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     #[cfg(feature = "checkpoints")]
@@ -65,6 +66,7 @@ impl GovernorBuilder {
             verifying: OpenVerification::default(),
             input_text: InputText::default(),
             retention: Retention::default(),
+            progress: None,
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             #[cfg(feature = "checkpoints")]
@@ -137,6 +139,13 @@ impl GovernorBuilder {
         self
     }
 
+    /// Calls `progress` while a log is opened, with how many entries are read of how many there are at the least:
+    /// some thousand at once, on the thread that opens.
+    pub fn on_open_progress(mut self, progress: impl Fn(LogProgress) + Send + Sync + 'static) -> Self {
+        self.progress = Some(OnProgress(Arc::new(progress)));
+        self
+    }
+
     /// Where the time comes from.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
@@ -175,6 +184,7 @@ impl GovernorBuilder {
             durability: self.durability,
             cache_bytes: self.cache_bytes,
             verifying: self.verifying,
+            progress: self.progress.clone(),
             ..LogOptions::default()
         };
         let fresh = StoreId(self.entropy.bits().to_le_bytes());

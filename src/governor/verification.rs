@@ -1,7 +1,9 @@
 //! Verifying the log.
 
+use std::sync::Arc;
+
 use super::Governor;
-use crate::model::{Error, Verification, VerificationState, VerifyOptions};
+use crate::model::{Error, ScrubOptions, ScrubStatus, Verification, VerificationState, VerifyOptions};
 
 impl Governor {
     /// Reads the whole log and recomputes every hash in it. When something does
@@ -18,6 +20,22 @@ impl Governor {
     /// [`OpenVerification::Behind`](crate::OpenVerification::Behind).
     pub fn verification_state(&self) -> VerificationState {
         self.inner.log.verification_state()
+    }
+
+    /// Starts a thread that reads all that is stored again and again, slowly, until the governor is closed: what
+    /// decays is found while there is still a copy of it. One that runs already is replaced.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StorageUnavailable`] when the log is closed or the thread cannot be started.
+    pub fn scrub(&self, options: ScrubOptions) -> Result<(), Error> {
+        let clock = Arc::clone(&self.inner.clock);
+        self.inner.log.scrub(options, move || clock.now())
+    }
+
+    /// How the scrub stands; `None` where none was started.
+    pub fn scrub_status(&self) -> Option<ScrubStatus> {
+        self.inner.log.scrub_status()
     }
 
     /// Like [`Governor::verify`], and as it is asked for: only what has come since

@@ -51,8 +51,8 @@ pub use time::Timestamp;
 pub use tool::{CatalogueReport, ToolClassification, ToolEvidence, ToolOverride};
 pub use trust::{Score, Tier, TrustSnapshot};
 pub use verification::{
-    ChainPosition, Checked, LogProgress, OpenVerification, VerificationState, VerifyOptions, VerifySince, VerifyView,
-    ViewFinding,
+    ChainPosition, Checked, LogProgress, OpenVerification, ScrubOptions, ScrubPass, ScrubStatus, VerificationState,
+    VerifyOptions, VerifySince, VerifyView, ViewFinding,
 };
 
 pub(crate) use cursor::CursorPlace;
@@ -60,4 +60,5 @@ pub(crate) use error::excerpt;
 pub(crate) use intent::{check_context, json_depth};
 pub(crate) use risk::names_production;
 pub(crate) use time::LONGEST_LIMIT_WINDOW;
+pub(crate) use verification::OnProgress;
 pub(crate) use word::{closed_words, written_as_text};

@@ -32,7 +32,7 @@ impl Digest {
         // Without a branch for a digit, so that many are read at once.
         let values = digits.map(|digit| {
             let (decimal, letter) = (digit.wrapping_sub(b'0'), digit.wrapping_sub(b'a'));
-            is_hex &= (decimal < 10) | (letter < 6);
+            is_hex &= decimal < 10 || letter < 6;
             if decimal < 10 { decimal } else { letter.wrapping_add(10) }
         });
         let (pairs, _) = values.as_chunks::<2>();

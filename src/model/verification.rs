@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Digest;
+use super::{Digest, Timestamp, Verification};
 
 /// How far something has come that goes over the entries of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,8 +73,15 @@ pub enum VerifyView {
     Compare,
 }
 
-/// Called with how far a piece of work has come, from the thread that does it, some times a second at most.
-pub(crate) type OnProgress = Arc<dyn Fn(LogProgress) + Send + Sync>;
+/// Someone who is told how far a piece of work has come.
+#[derive(Clone)]
+pub(crate) struct OnProgress(pub(crate) Arc<dyn Fn(LogProgress) + Send + Sync>);
+
+impl fmt::Debug for OnProgress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnProgress")
+    }
+}
 
 /// How a verification is to be done.
 ///
@@ -88,7 +96,7 @@ pub(crate) type OnProgress = Arc<dyn Fn(LogProgress) + Send + Sync>;
 /// assert_eq!(more.checked.from, all.checked.until.unwrap().entries);
 /// # Ok::<(), rulekeep::Error>(())
 /// ```
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct VerifyOptions {
     pub(crate) since: VerifySince,
@@ -123,19 +131,8 @@ impl VerifyOptions {
 
     /// Calls `progress` on the way, whenever some thousand entries more are checked.
     pub fn on_progress(mut self, progress: impl Fn(LogProgress) + Send + Sync + 'static) -> Self {
-        self.progress = Some(Arc::new(progress));
+        self.progress = Some(OnProgress(Arc::new(progress)));
         self
-    }
-}
-
-impl fmt::Debug for VerifyOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { since, view, threads, .. } = self;
-        f.debug_struct("VerifyOptions")
-            .field("since", since)
-            .field("view", view)
-            .field("threads", threads)
-            .finish_non_exhaustive()
     }
 }
 
@@ -166,6 +163,69 @@ pub enum VerificationState {
     Failed(String),
     /// It was closed before that.
     Stopped,
+}
+
+/// How all that is stored is read again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ScrubOptions {
+    /// Bytes of the journal a second, on an average; a sealed segment counts by what it stands for, and is read
+    /// in one go. Default: 4 MiB.
+    pub bytes_per_second: u64,
+    /// From the end of a pass to the beginning of the next. Default: a day.
+    pub pause: Duration,
+}
+
+impl Default for ScrubOptions {
+    fn default() -> Self {
+        Self { bytes_per_second: 4 << 20, pause: Duration::from_secs(24 * 60 * 60) }
+    }
+}
+
+impl ScrubOptions {
+    /// At most so many bytes a second.
+    #[must_use]
+    pub fn bytes_per_second(mut self, bytes: u64) -> Self {
+        self.bytes_per_second = bytes;
+        self
+    }
+
+    /// So long from one pass to the next.
+    #[must_use]
+    pub fn pause(mut self, pause: Duration) -> Self {
+        self.pause = pause;
+        self
+    }
+}
+
+/// How the scrub stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ScrubStatus {
+    /// The pass that runs.
+    pub running: Option<LogProgress>,
+    /// How many passes are finished.
+    pub passes: u64,
+    /// The last one that is finished. Behind one that finds a break there is no other.
+    pub last: Option<ScrubPass>,
+    /// Why the last pass could not read to the end, where it could not.
+    pub unreadable: Option<String>,
+}
+
+/// A pass of the scrub that is finished.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ScrubPass {
+    /// When it was finished.
+    pub finished: Timestamp,
+    /// What it found.
+    pub found: Verification,
+}
+
+impl ScrubPass {
+    pub(crate) const fn new(finished: Timestamp, found: Verification) -> Self {
+        Self { finished, found }
+    }
 }
 
 /// What a verification looked at.

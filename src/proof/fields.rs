@@ -106,7 +106,7 @@ impl<'a> Text<'a> {
 }
 
 fn ends_run(byte: u8) -> bool {
-    (byte == b'"') | (byte == b'\\') | (byte < 0x20)
+    byte == b'"' || byte == b'\\' || byte < 0x20
 }
 
 /// What is not read yet.

@@ -408,7 +408,7 @@ impl Reader {
             // What does not hold, and where, is told from front to back.
             _ => {
                 visitor.reset();
-                self.walk(visitor, &segments, start, since, until, manner)
+                Self::walk(visitor, &segments, start, since, until, manner)
             }
         }
     }
@@ -434,11 +434,10 @@ impl Reader {
     /// `until`, and returns the first break.
     pub(crate) fn verify(&self, visitor: &mut dyn Visitor, until: Position) -> io::Result<Option<Breakage>> {
         let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner).clone();
-        Ok(self.walk(visitor, &segments, Reached::START, None, until, Manner::default())?.breakage)
+        Ok(Self::walk(visitor, &segments, Reached::START, None, until, Manner::default())?.breakage)
     }
 
     fn walk(
-        &self,
         visitor: &mut dyn Visitor,
         segments: &[Arc<Segment>],
         start: Reached,

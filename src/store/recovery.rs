@@ -65,11 +65,12 @@ pub(crate) struct Opening<'a> {
     /// The id for a store that is made now.
     pub(crate) fresh: StoreId,
     pub(crate) options: JournalOptions,
-    /// Called with how many entries are read.
-    pub(crate) progress: Option<&'a dyn Fn(u64)>,
+    /// Called with how many entries are read, and how many there are at the least.
+    pub(crate) progress: Option<&'a dyn Fn(u64, u64)>,
 }
 
 /// Opens the journal in `files`, calling `visitor` for each entry that is read.
+#[allow(clippy::too_many_lines)] // one step after the other, each of which stands on what the ones before have found
 pub(crate) fn open<V: Parts>(
     files: Arc<dyn Files>,
     visitor: &mut V,
@@ -98,17 +99,17 @@ pub(crate) fn open<V: Parts>(
     let first_store = segments.iter().find_map(|source| header_of(&*source.file)).map(|header| header.store);
     let view_entries = view.filter(|(store, _)| Some(*store) == first_store).map_or(0, |(_, entries)| entries);
     let watch = [head_entries, view_entries];
-    let believed = known.and_then(|known| Some((known, known.ahead(&segments, head.as_ref(), &watch)?)));
-    let is_believed = believed.is_some();
-    let (mut growing, ahead) = match believed {
-        Some((known, ahead)) => (Growing::on(Tree::over(known.whole_nodes()), visitor), Some(ahead)),
-        None if known.is_some() => return Err(OpenError::NotAsKnown),
-        None => {
-            let mut growing = Growing::new(visitor);
-            let manner = Manner { progress, ..Manner::default() };
-            let ahead = check_ahead(&mut growing, &segments, view_entries, &watch, manner);
-            (growing, ahead)
-        }
+    let least = head_entries.max(view_entries).max(kept_entries);
+    let tell = progress.map(|progress| move |done: u64| progress(done, least.max(done)));
+    let progress = tell.as_ref().map(|tell| tell as &dyn Fn(u64));
+    let (mut growing, ahead) = if let Some(known) = known {
+        let ahead = known.ahead(&segments, head.as_ref(), &watch).ok_or(OpenError::NotAsKnown)?;
+        (Growing::on(Tree::over(known.whole_nodes()), visitor), Some(ahead))
+    } else {
+        let mut growing = Growing::new(visitor);
+        let manner = Manner { progress, ..Manner::default() };
+        let ahead = check_ahead(&mut growing, &segments, view_entries, &watch, manner);
+        (growing, ahead)
     };
     let mut opened = Vec::with_capacity(segments.len());
     let mut unsealed = Vec::new();
@@ -170,7 +171,7 @@ pub(crate) fn open<V: Parts>(
         None => other_root(&|entries| root_at(&reader, entries), head.as_ref(), &kept)?,
         found => found,
     };
-    if is_believed && breakage.is_some() {
+    if known.is_some() && breakage.is_some() {
         // What breaks, and where, is for a reading of all of it to say.
         return Err(OpenError::NotAsKnown);
     }
@@ -178,12 +179,9 @@ pub(crate) fn open<V: Parts>(
         (Some(breakage), _) => (Err(breakage), None),
         (None, None) => return Err(OpenError::JournalGone("no readable file")),
         (None, Some(active)) => {
-            if position.entries > head_entries || active.count() == 0 {
-                settle(&*files, active, &last_bytes).map_err(|error| OpenError::Io("write to the journal", error))?;
-            }
-            let recovered = if torn { Some(set_aside(&*files, active, &last_bytes)?) } else { None };
-            let place = Place { at: position, allocated: last_bytes.len() as u64, is_full };
-            let journal = Journal::resume(files, reader.clone(), store, Arc::clone(active), place, options);
+            let is_new = position.entries > head_entries || active.count() == 0;
+            let end = End { position, bytes: last_bytes, is_new, torn, is_full };
+            let (journal, recovered) = write_on(files, reader.clone(), store, active, &end, options)?;
             for full in unsealed {
                 journal.seal(full);
             }
@@ -211,6 +209,41 @@ fn root_at(reader: &Reader, entries: u64) -> Result<Option<Digest>, OpenError> {
         Err(TreeError::Leaves(Some(error))) => Err(OpenError::Io("read the journal", error)),
         Err(_) => Ok(None),
     }
+}
+
+/// The end of a journal that is whole.
+struct End {
+    position: Position,
+    /// Of the last segment.
+    bytes: Vec<u8>,
+    /// No `HEAD` names all of it.
+    is_new: bool,
+    torn: bool,
+    is_full: bool,
+}
+
+/// Makes the end last, and goes on writing behind it.
+fn write_on(
+    files: Arc<dyn Files>,
+    reader: Reader,
+    store: StoreId,
+    active: &Arc<Segment>,
+    end: &End,
+    options: JournalOptions,
+) -> Result<(Journal, Option<Recovered>), OpenError> {
+    if end.is_new {
+        settle(&*files, active, &end.bytes).map_err(|error| OpenError::Io("write to the journal", error))?;
+    }
+    let recovered = if end.torn { Some(set_aside(&*files, active, &end.bytes)?) } else { None };
+    let place = Place { at: end.position, allocated: end.bytes.len() as u64, is_full: end.is_full };
+    Ok((Journal::resume(files, reader, store, Arc::clone(active), place, options), recovered))
+}
+
+/// The store that a journal is of, by the first segment that says so.
+pub(crate) fn store_of(files: &dyn Files) -> Option<StoreId> {
+    // What is not read here is not touched either.
+    Head::read(files).ok()?;
+    load(files).ok()?.iter().find_map(|source| header_of(&*source.file)).map(|header| header.store)
 }
 
 /// Checks the segments that the view has seen all of, but for the last one, on all processors; `None` where

@@ -61,7 +61,7 @@ impl Kept {
             batch.put(&[STATES, key.as_bytes()].concat(), value);
         }
         let first = u32::try_from(self.first_node() / NODES).unwrap_or(u32::MAX);
-        for (number, nodes) in (first..).zip(nodes.chunks(NODES as usize)) {
+        for (number, nodes) in (first..).zip(nodes.chunks(NODES_AT_ONCE)) {
             let bytes: Vec<u8> = nodes.iter().flat_map(|node| *node.as_bytes()).collect();
             batch.put(&persist::key(NODES_KEY, number, None), &bytes);
         }
@@ -122,11 +122,19 @@ impl Kept {
         for (_, batch) in blocks.scan(USED)? {
             let (used, given_back): (Vec<UsedLimit>, HashSet<Sequence>) =
                 serde_json::from_slice(&batch).map_err(|_| unreadable())?;
-            used.into_iter().for_each(|used| start.used.push(used));
-            given_back.into_iter().for_each(|record| start.used.give_back(record));
+            for used in used {
+                start.used.push(used);
+            }
+            for record in given_back {
+                start.used.give_back(record);
+            }
         }
-        self.used.iter().for_each(|used| start.used.push(used.clone()));
-        self.given_back.iter().for_each(|record| start.used.give_back(*record));
+        for used in &self.used {
+            start.used.push(used.clone());
+        }
+        for record in &self.given_back {
+            start.used.give_back(*record);
+        }
         for (place, (key, nodes)) in blocks.scan(NODES_KEY)?.into_iter().enumerate() {
             let (nodes, rest) = nodes.as_chunks::<32>();
             let is_full = start.nodes.len() as u64 == place as u64 * NODES;
@@ -147,5 +155,6 @@ const STATES: &[u8] = b"t";
 const USED: &[u8] = b"u";
 const NODES_KEY: &[u8] = b"n";
 /// Nodes under one key.
-const NODES: u64 = 64;
+const NODES_AT_ONCE: usize = 64;
+const NODES: u64 = NODES_AT_ONCE as u64;
 const OVERHEAD: usize = 128;

@@ -19,7 +19,7 @@ use super::index::{Index, Totals};
 use super::intake::{DecisionDraft, Durability, OutcomeDraft, OutcomeSlot, Refusal, Requester, StateDraft};
 use super::shared::Shared;
 use super::ticket::Ticket;
-use super::verify::Behind;
+use super::verify::{Behind, Scrub};
 use super::writer;
 #[cfg(test)]
 use crate::model::Digest;
@@ -36,6 +36,8 @@ pub(crate) struct ProofLog {
     // Taken by whoever closes first.
     open: Mutex<Option<Open>>,
     behind: Behind,
+    // Set by whoever starts the scrub.
+    scrub: Mutex<Option<Scrub>>,
 }
 
 /// What an open log holds.
@@ -195,6 +197,9 @@ impl ProofLog {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(open) = open else { return Ok(()) };
         self.behind.stop();
+        if let Some(scrub) = &*self.scrub.lock().unwrap_or_else(PoisonError::into_inner) {
+            scrub.stop();
+        }
         self.shared.intake.refuse(Refusal::Closed);
         let joined = open.writer.map_or(Ok(()), JoinHandle::join);
         self.shared.closed.store(true, Ordering::Release);

@@ -8,7 +8,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::{Open, ProofLog};
-use crate::model::{ChainPosition, OpenVerification, Recovered, Sequence, Timestamp};
+use crate::model::{
+    Breakage, ChainPosition, LogProgress, OnProgress, OpenVerification, Recovered, Sequence, Timestamp,
+};
 use crate::proof::apply::Reading;
 use crate::proof::entry::{RecoveryEntry, StoreEntry};
 use crate::proof::erase::{self, Covered, Erasure, Erasures};
@@ -21,7 +23,7 @@ use crate::proof::used::{UsedLimit, UsedLimits};
 use crate::proof::verify::{Behind, Believed};
 use crate::proof::writer::{self, Pace, Writer};
 use crate::store::{
-    self, Files, FolderLock, FrameDraft, Journal, JournalOptions, Kind, Known, LockError, MemoryFiles, Reader,
+    self, Blocks, Files, FolderLock, FrameDraft, Journal, JournalOptions, Kind, Known, LockError, MemoryFiles, Reader,
     RealFiles, StoreId, ViewError,
 };
 
@@ -35,7 +37,7 @@ pub(crate) enum Place {
 }
 
 /// How a log is kept.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct LogOptions {
     pub(crate) durability: Durability,
     /// Memory for the view's cache, in bytes.
@@ -49,6 +51,8 @@ pub(crate) struct LogOptions {
     pub(crate) journal: JournalOptions,
     /// When all of it is verified.
     pub(crate) verifying: OpenVerification,
+    /// Who is told how far opening has come.
+    pub(crate) progress: Option<OnProgress>,
 }
 
 impl Default for LogOptions {
@@ -61,6 +65,7 @@ impl Default for LogOptions {
             patience: Duration::from_secs(2),
             journal: JournalOptions::default(),
             verifying: OpenVerification::default(),
+            progress: None,
         }
     }
 }
@@ -122,57 +127,9 @@ impl ProofLog {
         now: Timestamp,
         fresh: StoreId,
     ) -> Result<(Self, Startup), OpenLogError> {
-        // A folder that holds no store yet must not be given a view before it is known to become one.
-        let (mut index, mark, load_error) = match files.list(Path::new("")) {
-            Ok(names) if is_store(&names) => load_view(view.as_deref(), options.cache_bytes),
-            _ => (Index::new(None), None, Some(ViewError::Disagrees("there is none yet"))),
-        };
-        let view_entries = mark.map(|mark| (mark.store, mark.totals.applied.entries));
-        let opening =
-            store::Opening { view: view_entries, known: None, fresh, options: options.journal, progress: None };
-        let behind = match mark.filter(|_| options.verifying == OpenVerification::Behind) {
-            Some(mark) => open_known(&files, &mut index, &mark, &opening)?,
-            None => None,
-        };
-        let is_believed = behind.is_some();
-        let (opened, states, used, census, view_error, unexplained) = if let Some((opened, states, used)) = behind {
-            let census = Census::of_index(&index);
-            (opened, states, used, census, None, None)
-        } else {
-            if mark.is_some() && options.verifying == OpenVerification::Behind {
-                // What was read into it may not hold.
-                drop(index);
-                index = load_view(view.as_deref(), options.cache_bytes).0;
-            }
-            let mut reading = Reading::into_index(&mut index);
-            let opened = store::open(Arc::clone(&files), &mut reading, &opening)?;
-            let unexplained = match &opened.journal {
-                Ok(_) => reading
-                    .unexplained(&opened.reader, opened.position)
-                    .map_err(|error| OpenLogError::Io("read the journal", error))?,
-                Err(_) => None,
-            };
-            let Reading { states, used, census, view_error, .. } = reading;
-            (opened, states, used, census, view_error, unexplained)
-        };
-        let states: Vec<(String, Vec<u8>)> = states.into_iter().collect();
-        let past = Retained::of_states(&states);
-        let erasures = erase::of_states(&states);
-        let used = used.into_list();
-        let view_error = load_error.or(view_error).or_else(|| {
-            let mark = mark?;
-            let applied = mark.totals.applied;
-            let same = mark.store == opened.store && (applied.entries == 0 || opened.view_link == Some(applied.link));
-            (!same).then_some(ViewError::Disagrees("it was made from another journal"))
-        });
-        let view_error = view_error.or_else(|| {
-            (!is_believed && !index.agrees_with(&census))
-                .then_some(ViewError::Disagrees("its sums are not the journal's"))
-        });
-        let view_error = view_error.or_else(|| {
-            let holds = is_believed || keeps(&index, &states, &used, &opened.reader);
-            (!holds).then_some(ViewError::Disagrees("what it goes on with is not the journal's"))
-        });
+        let ReadLog { index, opened, states, used, census, is_believed, view_error, unexplained } =
+            read(&files, view.as_deref(), options, fresh)?;
+        let (past, erasures) = (Retained::of_states(&states), erase::of_states(&states));
         let (journal, breakage) = match (opened.journal, unexplained) {
             (Ok(journal), None) => (Some(journal), None),
             (Ok(_), Some(breakage)) | (Err(breakage), _) => (None, Some(breakage)),
@@ -241,7 +198,8 @@ impl ProofLog {
             None => Ok(Behind::nothing()),
         };
         let open = Mutex::new(Some(Open { writer, _lock: lock }));
-        let mut log = Self { shared, durability: options.durability, open, behind: Behind::nothing() };
+        let mut log =
+            Self { shared, durability: options.durability, open, behind: Behind::nothing(), scrub: Mutex::new(None) };
         // Where it cannot be started, dropping the log closes it.
         log.behind = behind.map_err(|error| OpenLogError::Io("start verifying", error))?;
         Ok((log, Startup { states, used, created: opened.created, recovered: opened.recovered }))
@@ -301,6 +259,96 @@ impl ProofLog {
     }
 }
 
+/// What was read of a log.
+struct ReadLog {
+    index: Index,
+    opened: store::Opened,
+    states: Vec<(String, Vec<u8>)>,
+    used: Vec<UsedLimit>,
+    /// What the journal says of entities; of a log that was not read whole, what the index does.
+    census: Census,
+    /// It was not read whole.
+    is_believed: bool,
+    /// Why the index cannot be used.
+    view_error: Option<ViewError>,
+    /// A record that lacks its evidence where no erasure says so.
+    unexplained: Option<Breakage>,
+}
+
+/// Takes the view, and reads the journal: all of it, or where that is allowed and the view fits, its end.
+fn read(
+    files: &Arc<dyn Files>,
+    view: Option<&Path>,
+    options: &LogOptions,
+    fresh: StoreId,
+) -> Result<ReadLog, OpenLogError> {
+    // A folder that holds no store yet must not be given a view before it is known to become one.
+    let (mut index, mark, load_error) = match files.list(Path::new("")) {
+        Ok(names) if is_store(&names) => load_view(view, options.cache_bytes),
+        _ => (Index::new(None), None, Some(ViewError::Disagrees("there is none yet"))),
+    };
+    // Where the journal is there and its view is not, the view is made while the journal is read, once.
+    let (mut load_error, mut persisting) = (load_error, None);
+    if load_error.is_some()
+        && let Some((fresh, store)) = fresh_view(&**files, view, options.cache_bytes)
+    {
+        (index, load_error, persisting) = (fresh, None, Some(store));
+    }
+    let view_entries = mark.map(|mark| (mark.store, mark.totals.applied.entries));
+    let tell = options.progress.as_ref().map(|told| |done, of| (told.0)(LogProgress::new(done, of)));
+    let opening = store::Opening {
+        view: view_entries,
+        known: None,
+        fresh,
+        options: options.journal,
+        progress: tell.as_ref().map(|tell| tell as &dyn Fn(u64, u64)),
+    };
+    let behind = match mark.filter(|_| options.verifying == OpenVerification::Behind) {
+        Some(mark) => open_known(files, &mut index, &mark, &opening)?,
+        None => None,
+    };
+    let is_believed = behind.is_some();
+    let (opened, states, used, census, view_error, unexplained) = if let Some((opened, states, used)) = behind {
+        let census = Census::of_index(&index);
+        (opened, states, used, census, None, None)
+    } else {
+        if mark.is_some() && options.verifying == OpenVerification::Behind {
+            // What was read into it may not hold.
+            drop(index);
+            index = load_view(view, options.cache_bytes).0;
+        }
+        let mut reading = Reading::into_index(&mut index);
+        if let Some(store) = persisting {
+            reading = reading.persisting(store);
+        }
+        let opened = store::open(Arc::clone(files), &mut reading, &opening)?;
+        let unexplained = match &opened.journal {
+            Ok(_) => reading
+                .unexplained(&opened.reader, opened.position)
+                .map_err(|error| OpenLogError::Io("read the journal", error))?,
+            Err(_) => None,
+        };
+        let Reading { states, used, census, view_error, .. } = reading;
+        (opened, states, used, census, view_error, unexplained)
+    };
+    let states: Vec<(String, Vec<u8>)> = states.into_iter().collect();
+    let used = used.into_list();
+    let view_error = load_error.or(view_error).or_else(|| {
+        let mark = mark?;
+        let applied = mark.totals.applied;
+        let same = mark.store == opened.store && (applied.entries == 0 || opened.view_link == Some(applied.link));
+        (!same).then_some(ViewError::Disagrees("it was made from another journal"))
+    });
+    let view_error = view_error.or_else(|| {
+        (!is_believed && !index.agrees_with(&census)).then_some(ViewError::Disagrees("its sums are not the journal's"))
+    });
+    let view_error = view_error.or_else(|| {
+        let holds = is_believed || keeps(&index, &states, &used, &opened.reader);
+        (!holds).then_some(ViewError::Disagrees("what it goes on with is not the journal's"))
+    });
+    Ok(ReadLog { index, opened, states, used, census, is_believed, view_error, unexplained })
+}
+
 /// Opens the journal by what its view has; `None` where that is not to be believed, and all must be read.
 #[allow(clippy::type_complexity)] // said once
 fn open_known(
@@ -327,13 +375,22 @@ fn open_known(
     Ok(holds.then_some((opened, states, used)))
 }
 
+/// An empty index with a view of its own, in place of one that cannot be used, and the store that it is of; `None`
+/// where there is no journal, or no view can be made.
+fn fresh_view(files: &dyn Files, view: Option<&Path>, cache_bytes: u64) -> Option<(Index, StoreId)> {
+    let view = view?;
+    let store = store::store_of(files)?;
+    store::set_view_aside(view).ok()?;
+    Some((Index::new(Some(Blocks::open(Some(view), cache_bytes).ok()?)), store))
+}
+
 /// Whether what the view would have a log go on with is what the journal says.
 fn keeps(index: &Index, states: &[(String, Vec<u8>)], used: &[UsedLimit], reader: &store::Reader) -> bool {
     match index.kept() {
         Ok(None) => true,
         Ok(Some(kept)) => {
             let nodes = reader.nodes(0, index.totals().applied.entries);
-            kept.states.iter().map(|(key, value)| (key, value)).eq(states.iter().map(|(key, value)| (key, value)))
+            kept.states.iter().eq(states.iter().map(|(key, value)| (key, value)))
                 && kept.used.into_list() == used
                 && nodes.starts_with(&kept.nodes)
         }

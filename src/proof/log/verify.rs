@@ -5,8 +5,11 @@ use std::sync::atomic::Ordering;
 
 use super::ProofLog;
 use super::answer::read_error;
-use crate::model::{Error, LogProgress, Verification, VerifyOptions, VerifySince, VerifyView, ViewFinding};
-use crate::proof::verify::{Verifying, verify};
+use crate::model::{
+    Error, LogProgress, ScrubOptions, ScrubStatus, Timestamp, Verification, VerifyOptions, VerifySince, VerifyView,
+    ViewFinding,
+};
+use crate::proof::verify::{Scrub, Verifying, verify};
 
 impl ProofLog {
     /// Reads the journal and checks what is asked for.
@@ -22,7 +25,7 @@ impl ProofLog {
         let held = if compares { Some(self.shared.held().map_err(|error| error.to_string())) } else { None };
         let of = self.shared.index().totals().applied.entries;
         let tell =
-            options.progress.as_deref().map(|progress| move |done: u64| progress(LogProgress::new(done.min(of), of)));
+            options.progress.as_ref().map(|progress| move |done: u64| (progress.0)(LogProgress::new(done.min(of), of)));
         let verifying = Verifying {
             since: since.as_ref(),
             held: held.as_ref().and_then(|held| held.as_ref().ok()),
@@ -42,6 +45,26 @@ impl ProofLog {
             };
         }
         Ok(found)
+    }
+
+    /// Starts reading all that is stored again and again; one that runs is stopped first.
+    pub(crate) fn scrub(
+        &self,
+        options: ScrubOptions,
+        now: impl Fn() -> Timestamp + Send + 'static,
+    ) -> Result<(), Error> {
+        let mut scrub = self.scrub.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = scrub.take() {
+            running.stop();
+        }
+        self.check_open()?;
+        *scrub = Some(Scrub::start(&self.shared, options, now)?);
+        Ok(())
+    }
+
+    /// How the scrub stands; `None` where none was started.
+    pub(crate) fn scrub_status(&self) -> Option<ScrubStatus> {
+        self.scrub.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Scrub::status)
     }
 
     fn make_view_anew(&self) -> Result<(), Error> {

@@ -9,6 +9,7 @@ mod erasing;
 mod faults;
 mod model;
 mod repair;
+mod scrub;
 mod sealing;
 #[cfg(feature = "checkpoints")]
 mod tree;

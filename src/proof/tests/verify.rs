@@ -1,8 +1,12 @@
 //! Everything that the view says, held against the journal.
 
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::*;
 use crate::model::{VerifyOptions, VerifyView, ViewFinding};
 use crate::store::{BlockBatch, Blocks};
+use crate::store::{OpenMode, StoreFile};
 
 fn compared(log: &ProofLog) -> ViewFinding {
     let found = log.verify_with(&VerifyOptions::new().view(VerifyView::Compare)).unwrap();
@@ -97,4 +101,75 @@ fn the_view_agrees_while_the_log_grows() {
         }
     });
     assert_eq!(compared(&log), ViewFinding::Agrees);
+}
+
+/// Files of which it is counted how much is read.
+struct Counting(MemoryFiles, Arc<AtomicU64>);
+
+struct CountingFile(Arc<dyn StoreFile>, Arc<AtomicU64>);
+
+impl Files for Counting {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.0.create_dir(path)
+    }
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn StoreFile>> {
+        Ok(Arc::new(CountingFile(self.0.open(path, mode)?, Arc::clone(&self.1))))
+    }
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.0.list(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.0.remove(path)
+    }
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.0.sync_dir(path)
+    }
+}
+
+impl StoreFile for CountingFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let read = self.0.read_at(buffer, offset)?;
+        self.1.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_at(bytes, offset)
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+}
+
+#[test]
+fn a_view_that_is_gone_is_made_while_the_journal_is_read_once() {
+    let files = MemoryFiles::new();
+    let options = LogOptions { durability: Durability::Buffered, ..LogOptions::default() };
+    let opened = |view: &Path| {
+        let read = Arc::new(AtomicU64::new(0));
+        let counting = Arc::new(Counting(files.clone(), Arc::clone(&read)));
+        let view = Some(view.join("view"));
+        let (log, _) = ProofLog::open_files(counting, None, view, &options, Timestamp::from_millis(0), STORE).unwrap();
+        (log, read.load(Ordering::Relaxed))
+    };
+    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (log, _) = opened(first.path());
+    for at in 0..500 {
+        decide(&log, at, draft("a", Decision::Allow, RiskLevel::Low, 500)).unwrap();
+    }
+    log.close().unwrap();
+    drop(log);
+    let stored = files.content(Path::new("journal/0000000000.rkj")).len() as u64;
+    let (log, read) = opened(second.path());
+    assert!(read > stored && read < stored + stored / 2, "{read} bytes were read of {stored}");
+    assert_eq!(compared(&log), ViewFinding::Agrees);
+    assert!(!log.state().view_lost);
 }

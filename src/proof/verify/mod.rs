@@ -2,14 +2,16 @@
 //!
 //! All of it goes by [`verify`]: the caller's verifications, and those of threads of ours. What it finds broken
 //! makes the log read-only; where it ends is where the next one may begin. `behind.rs` has the thread that reads
-//! all of the journal when a log was opened without.
+//! all of the journal when a log was opened without, `scrub.rs` the one that reads it again and again.
 
 mod behind;
+mod scrub;
 
 use std::io;
 use std::sync::{Arc, PoisonError};
 
 pub(super) use behind::{Behind, Believed};
+pub(super) use scrub::Scrub;
 
 use super::apply::Reading;
 use super::index::{Held, HoldPlace, Holding};
