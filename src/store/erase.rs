@@ -65,7 +65,9 @@ impl Reader {
         let mut bytes = content(segment)?;
         let mut gone: Vec<(Range<usize>, u64)> = Vec::new();
         each_frame(&bytes, &mut |at, frame| {
-            if !frame.has_no_evidence() && is_to_go(frame) {
+            // What is read as gone may not be gone on disk: whoever wrote it may have been killed before it was synced.
+            let is_left = if segment.is_sealed { !frame.has_no_evidence() } else { !frame.evidence.is_empty() };
+            if is_left && is_to_go(frame) {
                 let end = at + frame.size();
                 gone.push((end - frame.evidence.len()..end, frame.sequence.get()));
             }
@@ -185,22 +187,24 @@ fn erase_copies(files: &dyn Files, is_to_go: IsToGo<'_>) -> io::Result<()> {
         let path: PathBuf = folder.join(name);
         let bytes = files.open(&path, OpenMode::Read)?.read_all()?;
         let mut erased = bytes.clone();
+        let mut goes_any = false;
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             let (goes, size) = match Frame::decode(rest) {
-                Ok(frame) if frame.has_no_evidence() || !is_to_go(&frame) => (0, frame.size()),
+                Ok(frame) if frame.evidence.is_empty() || !is_to_go(&frame) => (0, frame.size()),
                 Ok(frame) => (frame.evidence.len(), frame.size()),
                 Err(_) => {
                     let next = rest.get(1..).and_then(frame::find_magic).map_or(rest.len(), |place| place + 1);
                     (next, next)
                 }
             };
+            goes_any |= goes > 0;
             if let Some(place) = erased.get_mut(at + size - goes..at + size) {
                 place.fill(GONE);
             }
             at += size;
         }
-        if erased != bytes {
+        if goes_any {
             let file: Arc<dyn StoreFile> = files.open(&path, OpenMode::Write)?;
             file.write_at(&erased, 0)?;
             file.sync_data()?;

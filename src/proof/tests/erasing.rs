@@ -228,6 +228,47 @@ fn a_sync_that_fails_while_evidence_is_erased_acknowledges_nothing() {
     }
 }
 
+/// A process that is killed, or whose sync fails, leaves bytes that are read as gone and stand on the disk.
+#[test]
+fn what_is_read_as_gone_and_was_never_synced_is_erased_once_more() {
+    let never = LogOptions {
+        journal: JournalOptions { sealing: Sealing::Never, ..SMALL },
+        patience: std::time::Duration::from_millis(200),
+        ..LogOptions::default()
+    };
+    let open_plain = |disk: &CrashFiles| {
+        ProofLog::open_files(Arc::new(disk.clone()), None, None, &never, Timestamp::from_millis(0), STORE).unwrap().0
+    };
+    for sync in 0.. {
+        let disk = CrashFiles::new();
+        let log = open_plain(&disk);
+        let ids: Vec<ProofId> = (0..10).map(|at| decide(&log, at, marked(agent_of(at), at)).unwrap()).collect();
+        let copy = Path::new("recovered/tail-0000000009-128-0.bin");
+        disk.create_dir(Path::new("recovered")).unwrap();
+        let file = disk.open(copy, OpenMode::Create).unwrap();
+        file.write_at(marker("a", 77).as_bytes(), 0).unwrap();
+        file.sync_data().unwrap();
+        disk.sync_dir(Path::new("recovered")).unwrap();
+        disk.sync_dir(Path::new("")).unwrap();
+        disk.lose_a_sync_after(sync);
+        let done = erase(&log, &agent("a"));
+        let struck = disk.has_lost_a_sync();
+        let killed = disk.kill();
+        let log = open_plain(&killed);
+        let is_erased = log.evidence(&ids[0]).is_err();
+        assert!(is_erased || done.is_err());
+        for seed in 0..4 {
+            let left = killed.crash(&mut Dice::new(seed));
+            let any = (0..10).step_by(2).chain([77]).find(|place| has_marker(&left, "a", *place));
+            assert!(!is_erased || any.is_none(), "lost sync {sync}, power cut {seed}: {any:?} is left");
+        }
+        if !struck {
+            assert!(sync > 4, "only {sync} syncs");
+            break;
+        }
+    }
+}
+
 #[test]
 fn who_reads_while_evidence_is_erased_sees_it_or_that_it_is_gone() {
     let disk = MemoryFiles::new();
