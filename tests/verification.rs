@@ -8,13 +8,19 @@ use std::sync::{Arc, Mutex};
 
 use common::{Sample, decide, in_folder, in_memory};
 use rulekeep::{
-    ChainPosition, Decision, OpenVerification, Outcome, ScrubOptions, VerificationState, VerifyOptions, VerifySince,
-    VerifyView, ViewFinding,
+    ChainPosition, Decision, Governor, OpenVerification, Outcome, ScrubOptions, VerificationState, VerifyOptions,
+    VerifySince, VerifyView, ViewFinding,
 };
 use serde_json::json;
 
 fn since(position: ChainPosition) -> VerifyOptions {
     VerifyOptions::new().since(VerifySince::Position(position))
+}
+
+fn decide_some(governor: &Governor, count: usize) {
+    for _ in 0..count {
+        decide(governor, "a");
+    }
 }
 
 #[test]
@@ -52,17 +58,13 @@ fn a_place_that_was_kept_holds_after_a_restart_and_finds_a_log_that_was_rewritte
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("store");
     let governor = in_folder(&folder);
-    (0..5).for_each(|_| {
-        decide(&governor, "a");
-    });
+    decide_some(&governor, 5);
     let kept = json!(governor.verify().unwrap().checked.until.unwrap()).to_string();
     governor.close().unwrap();
     let kept: ChainPosition = serde_json::from_str(&kept).unwrap();
 
     let governor = in_folder(&folder);
-    (0..3).for_each(|_| {
-        decide(&governor, "a");
-    });
+    decide_some(&governor, 3);
     let found = governor.verify_with(&since(kept)).unwrap();
     assert!(found.valid);
     assert_eq!((found.records, found.checked.from), (8, kept.entries));
@@ -70,9 +72,7 @@ fn a_place_that_was_kept_holds_after_a_restart_and_finds_a_log_that_was_rewritte
 
     fs::remove_dir_all(&folder).unwrap();
     let other = in_folder(&folder);
-    (0..9).for_each(|_| {
-        decide(&other, "a");
-    });
+    decide_some(&other, 9);
     let found = other.verify_with(&since(kept)).unwrap();
     assert!(!found.valid && found.checked.until.is_none());
     let broken = found.first_broken.unwrap();
@@ -91,9 +91,7 @@ fn a_place_that_was_kept_holds_after_a_restart_and_finds_a_log_that_was_rewritte
 #[test]
 fn progress_only_rises_and_ends_with_all_on_any_number_of_threads() {
     let governor = in_memory();
-    (0..50).for_each(|_| {
-        decide(&governor, "a");
-    });
+    decide_some(&governor, 50);
     let whole = governor.verify().unwrap();
     for threads in [0, 1, 2, 100] {
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -114,9 +112,7 @@ fn damage_behind_the_place_is_named_and_ends_the_deciding() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("store");
     let governor = in_folder(&folder);
-    (0..5).for_each(|_| {
-        decide(&governor, "a");
-    });
+    decide_some(&governor, 5);
     let kept = governor.verify().unwrap().checked.until.unwrap();
     let id = decide(&governor, "a");
     governor.flush().unwrap();

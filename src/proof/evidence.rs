@@ -175,8 +175,15 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn encode(salt: u128, intent: &Value, detail: &Value, charges: &[Charged]) -> serde_json::Result<Vec<u8>> {
-        super::encode(salt, |out| serde_json::to_writer(out, intent), |out| serde_json::to_writer(out, detail), charges)
+    fn encode(
+        salt: u128,
+        intent: &Value,
+        detail: &Value,
+        charges: &[Charged],
+        input: Option<&KeptInput>,
+    ) -> serde_json::Result<Vec<u8>> {
+        let part = |value: &Value, out: &mut Vec<u8>| serde_json::to_writer(out, value);
+        super::encode(salt, |out| part(intent, out), |out| part(detail, out), charges, input)
     }
 
     #[test]

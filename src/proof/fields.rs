@@ -185,7 +185,7 @@ mod tests {
     prop_compose! {
         fn body()(
             words in any::<[prop::sample::Index; 3]>(), entity in "[a-z0-9-]{1,12}|[^\\p{C}]{1,40}",
-            bits in any::<(u128, u128, u64)>(), hashes in any::<[[u8; 32]; 2]>(),
+            bits in any::<(u32, u128, u64)>(), hashes in any::<[[u8; 32]; 2]>(),
             reasoning in "[ -~]{0,60}|\\PC{0,40}|[\\x00-\\x1f\"\\\\/é€😀]{0,20}",
             at in -70_000_000_000_000_i64..260_000_000_000_000, score in 0_i64..=1000,
         ) -> Vec<u8> {
@@ -194,7 +194,7 @@ mod tests {
                 decision: Decision::ALL[words[0].index(Decision::ALL.len())],
                 entity_id: entity.parse().unwrap_or_else(|_| "plain".parse().unwrap()),
                 evidence_hash: Digest::new(hashes[0]),
-                id: ProofId::new(at, bits.0 as u32, Sequence::new(bits.2)),
+                id: ProofId::new(at, bits.0, Sequence::new(bits.2)),
                 intent_id: IntentId::new(at, bits.1),
                 previous_hash: Digest::new(hashes[1]),
                 reasoning: Cow::Owned(reasoning),

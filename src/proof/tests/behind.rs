@@ -28,7 +28,7 @@ fn set(log: &ProofLog, key: &str, value: &str) {
 
 fn charged(at: i64) -> DecisionDraft {
     let charges = [(Box::from("r/agent/a"), at + 1)];
-    let evidence = encode_evidence(9, &"intent", &"detail", &charges).unwrap();
+    let evidence = encode_evidence(9, &"intent", &"detail", &charges, None).unwrap();
     DecisionDraft { evidence, ..draft("a", Decision::Allow, RiskLevel::Low, 500) }
 }
 
