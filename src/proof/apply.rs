@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{BrokenKind, Digest, Outcome, ProofId, Sequence};
-use crate::store::{Finding, Frame, Kind, Parts, Position, StoreId, ViewError, Visitor};
+use crate::model::{AgentId, BrokenKind, Digest, Outcome, ProofId, Sequence};
+use crate::store::{Finding, Frame, Kind, Parts, Position, Start, StoreId, ViewError, Visitor};
 
 use super::entry::{AlertEntry, OutcomeEntry, RecoveryEntry, StateEntry, StoreEntry};
 use super::evidence;
@@ -34,6 +34,15 @@ pub(super) struct Reading<'a> {
     /// It began in the middle of the journal.
     is_part: bool,
     begins: Option<Begins>,
+    /// The first entry that is there; in a part, of it.
+    first: u64,
+    has_begun: bool,
+    /// Outcomes in a part of records before it.
+    of_earlier: Vec<(AgentId, Outcome, u64)>,
+    /// Where the journal begins.
+    start: Start,
+    /// Evidence that is gone is no break, but counted: only in an archive, whose log says what was erased.
+    pub(super) erased: Option<u64>,
 }
 
 /// The chain of proof records so far.
@@ -90,6 +99,11 @@ impl<'a> Reading<'a> {
             before_break: None,
             is_part: false,
             begins: None,
+            first: 0,
+            has_begun: false,
+            of_earlier: Vec::new(),
+            start: Start::WHOLE,
+            erased: None,
         }
     }
 
@@ -124,6 +138,9 @@ impl<'a> Reading<'a> {
                 "a time not before the last record's".to_owned(),
                 fields.timestamp.to_string(),
             )
+        } else if let Some(erased) = self.erased.as_mut().filter(|_| is_gone(frame.evidence)) {
+            *erased += 1;
+            None
         } else {
             check_evidence(fields.id, &fields.evidence_hash, frame.evidence)
         };
@@ -157,7 +174,12 @@ impl<'a> Reading<'a> {
         if entry.outcome == Outcome::Failure {
             self.used.give_back(entry.proof_id.sequence());
         }
-        self.census.add_outcome(&entry.entity_id, entry.outcome);
+        let record = entry.proof_id.sequence().get();
+        if record >= self.first {
+            self.census.add_outcome(&entry.entity_id, entry.outcome);
+        } else if self.is_part {
+            self.of_earlier.push((entry.entity_id.clone(), entry.outcome, record));
+        }
         self.feed(frame.sequence, |index| {
             index.add_outcome(&entry.entity_id, entry.proof_id.sequence(), entry.outcome, entry.timestamp)
         });
@@ -205,18 +227,51 @@ impl Parts for Reading<'_> {
         self.states.extend(part.states);
         self.used.join(part.used);
         self.census.join(part.census);
+        for (entity, outcome, _) in part.of_earlier.iter().filter(|(_, _, record)| *record >= self.first) {
+            self.census.add_outcome(entity, *outcome);
+        }
+        if self.past.freeze.is_some() {
+            return false;
+        }
         self.past.join(part.past);
         true
     }
 
     fn reset(&mut self) {
-        let persist = self.persist.take();
+        let (persist, start) = (self.persist.take(), self.start);
         *self = Self { persist, ..Self::new(self.index.take()) };
+        self.begins(&start);
     }
 }
 
 impl Visitor for Reading<'_> {
+    fn begins(&mut self, start: &Start) {
+        if *start == Start::WHOLE {
+            return;
+        }
+        (self.start, self.first) = (*start, start.entries);
+        self.chain.head_hash = start.head_hash;
+        if let Some(index) = &mut self.index {
+            index.begin_with(start.head_hash);
+        }
+    }
+
+    fn ends(&mut self) -> Option<Finding> {
+        self.past.missing_archive(&self.start)
+    }
+
     fn visit(&mut self, frame: &Frame<'_>, digest: &Digest) -> Option<Finding> {
+        if self.is_part && !self.has_begun {
+            (self.first, self.has_begun) = (frame.sequence.get(), true);
+        }
+        if self.past.freeze.is_some() {
+            return Some(Finding {
+                proof_id: None,
+                kind: BrokenKind::Tampering,
+                expected: "the end of a log that is frozen".to_owned(),
+                found: format!("another entry, a {}", frame.kind),
+            });
+        }
         let finding = match frame.kind {
             Kind::Decision => self.decision(frame, *digest),
             Kind::Outcome => self.outcome(frame),
@@ -228,7 +283,15 @@ impl Visitor for Reading<'_> {
             Kind::Recovery => {
                 serde_json::from_slice::<RecoveryEntry>(frame.body).err().map(|_| unreadable("a recovery"))
             }
-            Kind::Freeze | Kind::Archive | Kind::Repair => self.past.visit(frame),
+            Kind::Freeze | Kind::Archive | Kind::Repair => {
+                let found = self.past.visit(frame);
+                let last = self.past.last_time;
+                self.feed(frame.sequence, |index| {
+                    index.see_time(last);
+                    Ok(())
+                });
+                found
+            }
         };
         let position = Position { entries: frame.sequence.get() + 1, link: frame.link };
         let persist = self.persist;
@@ -245,6 +308,11 @@ impl Visitor for Reading<'_> {
     fn broken(&mut self) {
         self.before_break.get_or_insert(self.chain);
     }
+}
+
+/// Whether evidence is what erased evidence is read as.
+fn is_gone(evidence: &[u8]) -> bool {
+    !evidence.is_empty() && evidence.iter().all(|byte| *byte == 1)
 }
 
 fn check_evidence(proof_id: ProofId, expected: &Digest, bytes: &[u8]) -> Option<Finding> {

@@ -52,7 +52,7 @@ pub use evidence::Evidence;
 pub(crate) use evidence::encode as encode_evidence;
 pub(crate) use feed::{Fed, Feed};
 pub(crate) use intake::{DecisionDraft, OutcomeDraft, StateDraft};
-pub(crate) use log::{Committed, LogOptions, OpenLogError, Place, ProofLog, Startup, import};
+pub(crate) use log::{Committed, LogOptions, OpenLogError, Place, ProofLog, Startup, import, verify_archive};
 pub(crate) use past::PastRange;
 pub(crate) use repair::{Carried, FoundStates, repair};
 pub(crate) use used::UsedLimit;

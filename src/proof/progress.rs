@@ -62,6 +62,10 @@ impl Progress {
         self.wait(|state| state.applied >= entries);
     }
 
+    pub(super) fn wait_over(&self) {
+        self.wait(|_| false);
+    }
+
     /// Whether so many entries came to be on disk before `deadline`, or ever without one.
     pub(super) fn wait_durable_until(&self, entries: u64, deadline: Option<Instant>) -> bool {
         let Some(deadline) = deadline else {

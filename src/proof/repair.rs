@@ -10,6 +10,7 @@ use super::apply::Reading;
 use super::entry::{FreezeEntry, NewState, OutcomeEntry, RepairEntry, StateEntry, StoreEntry};
 use super::intake::StateDraft;
 use super::log::OpenLogError;
+use super::retention::Timed;
 use super::shared::load_view;
 use crate::model::{Digest, Error, RepairReport, Timestamp};
 use crate::store::{
@@ -223,12 +224,6 @@ struct Looking {
     last_time: Timestamp,
 }
 
-/// What every entry has.
-#[derive(serde::Deserialize)]
-struct Timed {
-    timestamp: Timestamp,
-}
-
 impl Default for Looking {
     fn default() -> Self {
         Self {
@@ -279,6 +274,15 @@ impl Visitor for Looking {
             _ => {}
         }
         finding
+    }
+
+    fn begins(&mut self, start: &store::Start) {
+        self.head_hash = start.head_hash;
+        self.reading.begins(start);
+    }
+
+    fn ends(&mut self) -> Option<store::Finding> {
+        self.reading.ends()
     }
 
     fn broken(&mut self) {

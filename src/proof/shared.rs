@@ -1,17 +1,19 @@
 //! What callers and the writer share, and the index's life: loading it from the
 //! view, persisting it there, and making it anew from the journal.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use super::apply::Reading;
+use super::entry::FreezeEntry;
 use super::index::{Index, Mark};
 use super::intake::{Intake, Refusal};
 use super::progress::Progress;
-use super::retention::Retained;
-use crate::model::{Breakage, Digest, Error, ProofId};
-use crate::store::{self, Blocks, Files, Position, Reader, StoreId, ViewError};
+use super::retention::{self, Retained};
+use crate::model::{Breakage, Error, ProofId};
+use crate::store::{self, Blocks, Files, Journal, Position, Reader, Start, StoreId, ViewError};
 
 /// What callers and the writer share.
 pub(super) struct Shared {
@@ -21,7 +23,6 @@ pub(super) struct Shared {
     pub(super) index: RwLock<Index>,
     pub(super) reader: Reader,
     pub(super) store: StoreId,
-    #[cfg_attr(not(feature = "checkpoints"), expect(dead_code, reason = "checkpoints are kept through it"))]
     pub(super) files: Arc<dyn Files>,
     /// The view's folder; `None` in memory.
     pub(super) view: Option<PathBuf>,
@@ -35,6 +36,8 @@ pub(super) struct Shared {
     pub(super) syncs: AtomicU64,
     // What the log says of its own past; read where a record is not found, held to look or to add.
     pub(super) past: RwLock<Retained>,
+    // Held by whoever archives, so that one does at a time.
+    pub(super) archiving: Mutex<()>,
     // The first break that any check found; held to clone it.
     pub(super) breakage: Mutex<Option<Breakage>>,
 }
@@ -101,7 +104,8 @@ impl Shared {
 
     fn read_into(&self, index: &mut Index) -> Result<(), ViewError> {
         let mut reading = Reading::into_index(index).persisting(self.store);
-        let until = Position { entries: 0, link: Digest::ZERO };
+        let Start { entries, link, .. } = self.reader.start();
+        let until = Position { entries, link };
         let read = self.reader.verify(&mut reading, until);
         match (reading.view_error, read) {
             (Some(error), _) => Err(error),
@@ -121,9 +125,20 @@ impl Shared {
         first.clone()
     }
 
+    /// Takes nothing in, for the log is frozen; `HEAD` says so from then on, if a crash came before it did.
+    pub(super) fn keep_frozen(&self, journal: &mut Journal, freeze: &FreezeEntry, is_noted: bool) -> io::Result<()> {
+        self.intake.refuse(Refusal::Frozen(retention::frozen(&freeze.cause, freeze.timestamp)));
+        if is_noted {
+            return Ok(());
+        }
+        journal.freeze();
+        journal.close()
+    }
+
     /// The error for a record that is not in the log.
     pub(super) fn not_found(&self, proof_id: &ProofId) -> Error {
-        self.past.read().unwrap_or_else(PoisonError::into_inner).not_found(proof_id)
+        let start = self.reader.start();
+        self.past.read().unwrap_or_else(PoisonError::into_inner).not_found(proof_id, &start)
     }
 
     pub(super) fn first_breakage(&self) -> Option<Breakage> {

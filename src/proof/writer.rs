@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 
-use super::entry::{AlertEntry, NewState, OutcomeEntry, StateEntry};
+use super::entry::{AlertEntry, ArchiveEntry, FreezeEntry, NewState, OutcomeEntry, StateEntry};
 use super::evidence;
 use super::index::{Index, RecordFacts};
 use super::intake::{DecisionDraft, Draft, OutcomeDraft, Pending, Refusal, StateDraft};
@@ -86,6 +86,12 @@ impl Writer {
         self.shared.syncs.fetch_add(1, Ordering::Relaxed);
         self.head_is_old = true;
         self.shared.progress.durable(durable);
+        for pending in drafts {
+            // INVARIANT: `HEAD` names another beginning only when the entry that says so is on disk.
+            if let Draft::Archive(draft) = &pending.draft {
+                self.journal.begin_at(draft.start)?;
+            }
+        }
 
         self.apply(drafts, &staged);
         self.shared.intake.applied(drafts);
@@ -123,6 +129,14 @@ impl Writer {
             Draft::Alert(alert) => {
                 write_json(&mut self.body, &AlertEntry { alert: Alert::clone(alert), timestamp: at })?;
                 Kind::Alert
+            }
+            Draft::Freeze { cause } => {
+                write_json(&mut self.body, &FreezeEntry { cause: cause.clone(), timestamp: at })?;
+                Kind::Freeze
+            }
+            Draft::Archive(draft) => {
+                write_json(&mut self.body, &ArchiveEntry::of(draft, at))?;
+                Kind::Archive
             }
         };
         let staged = self.journal.stage(&FrameDraft { kind, body: &self.body, evidence })?;
@@ -215,7 +229,7 @@ fn apply_one(index: &mut Index, pending: &Pending, digest: Digest) -> Result<(),
             },
         ),
         Draft::Outcome(draft) => index.add_outcome(&draft.entity, draft.proof_id.sequence(), draft.outcome, pending.at),
-        Draft::State { .. } | Draft::Alert(_) => {
+        Draft::State { .. } | Draft::Alert(_) | Draft::Freeze { .. } | Draft::Archive(_) => {
             index.see_time(pending.at);
             Ok(())
         }

@@ -22,10 +22,12 @@
 //! | `merkle/`, `tree.rs` | the Merkle tree over the entries; growing it with the journal |
 //! | `journal.rs` | the segments together: append, read, seal |
 //! | `recovery.rs` | opening: torn tails, damage, missing entries |
+//! | `archive.rs` | the first entries as a file of their own |
 //! | `repair.rs` | a broken journal: how far it holds, and another one in its place |
 //! | `lock.rs` | one process a folder |
 //! | `view.rs` | blocks on sled, its panics contained |
 
+mod archive;
 mod blocks;
 mod checkpoint;
 mod files;
@@ -45,9 +47,10 @@ mod tree;
 mod view;
 mod walk;
 
-pub(crate) use files::{Files, RealFiles};
+pub(crate) use archive::{ArchiveError, Archived, Archiving, Counted, remove_archived, verify as verify_archive};
+pub(crate) use files::{Files, OpenMode, RealFiles};
 pub(crate) use frame::{Frame, FrameDraft, Kind, digest};
-pub(crate) use head::FORMAT;
+pub(crate) use head::{FORMAT, Start};
 pub(crate) use journal::{Journal, JournalOptions, Position, Reader, Staged};
 pub(crate) use lock::{FolderLock, LockError};
 pub(crate) use memory::MemoryFiles;
@@ -66,6 +69,6 @@ pub(crate) use {
 #[cfg(test)]
 pub(crate) mod crash;
 #[cfg(test)]
-pub(crate) use {files::OpenMode, sealer::Sealing};
+pub(crate) use sealer::Sealing;
 #[cfg(test)]
 pub(crate) mod faulty;

@@ -7,6 +7,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 use super::files::StoreFile;
+use super::head::Start;
 use super::segment::{Offsets, Segment, SegmentHeader};
 use super::walk::{Reached, Visitor, Walk};
 use crate::model::Digest;
@@ -51,9 +52,10 @@ struct CheckedPart<P> {
     watched: Vec<Option<Digest>>,
 }
 
-/// Checks the segments, which are the first of a journal; `None` where anything does not hold, and
+/// Checks the segments, which are the first of a journal that begins at `start`; `None` where anything does not hold, and
 /// `visitor` is as new then. `watch`: numbers of entries behind which the link is wanted.
-pub(super) fn check<V: Parts>(visitor: &mut V, parts: &[Part], watch: &[u64]) -> Option<CheckedParts> {
+pub(super) fn check<V: Parts>(visitor: &mut V, parts: &[Part], start: &Start, watch: &[u64]) -> Option<CheckedParts> {
+    visitor.begins(start);
     let next = AtomicUsize::new(0);
     let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS).min(parts.len());
     let checked = thread::scope(|scope| {
@@ -72,7 +74,7 @@ pub(super) fn check<V: Parts>(visitor: &mut V, parts: &[Part], watch: &[u64]) ->
             });
         }
         drop(done);
-        join(visitor, &results, parts.len(), watch.len())
+        join(visitor, &results, start.reached(), parts.len(), watch.len())
     });
     if checked.is_none() {
         visitor.reset();
@@ -88,11 +90,11 @@ fn take<'a>(next: &AtomicUsize, parts: &'a [Part]) -> Option<(usize, &'a Part)> 
 fn join<V: Parts>(
     visitor: &mut V,
     results: &mpsc::Receiver<(usize, Option<CheckedPart<V::Part>>)>,
+    reached: Reached,
     count: usize,
     watch: usize,
 ) -> Option<CheckedParts> {
-    let mut all =
-        CheckedParts { segments: Vec::with_capacity(count), reached: Reached::START, watched: vec![None; watch] };
+    let mut all = CheckedParts { segments: Vec::with_capacity(count), reached, watched: vec![None; watch] };
     let mut waiting = std::collections::BTreeMap::new();
     while all.segments.len() < count {
         let (place, checked) = results.recv().ok()?;

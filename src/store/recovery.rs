@@ -6,9 +6,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::archive::{self, Past};
 use super::checkpoint::{self, Found};
 use super::files::{Files, OpenMode, StoreFile};
-use super::head::{self, Head, HeadError};
+use super::head::{self, Head, HeadError, Start};
 use super::journal::{Journal, JournalOptions, Place, Position, Reader};
 use super::merkle::TreeError;
 use super::parallel::{self, CheckedParts, Part, Parts};
@@ -33,6 +34,8 @@ pub(crate) struct Opened {
     pub(crate) created: bool,
     /// The link after as many entries as the view has applied.
     pub(crate) view_link: Option<Digest>,
+    /// `HEAD` says that it is frozen.
+    pub(crate) frozen: bool,
 }
 
 /// Why a folder could not be opened at all.
@@ -67,25 +70,26 @@ pub(crate) fn open<V: Parts>(
     let (head, head_broken) = read_head(&*files)?;
     let kept = checkpoint::read(&*files).map_err(|error| OpenError::Io("read CHECKPOINT", error))?;
     let kept_entries = if let Found::Checkpoint(kept) = &kept { kept.entries } else { 0 };
+    let frozen = head.as_ref().is_some_and(|head| head.frozen);
     let head_entries = head.as_ref().map_or(0, |head| head.entries);
+    let start = head.as_ref().and_then(|head| head.start).unwrap_or(Start::WHOLE);
+    let before = archive::tree(&*files, &start)?;
     let mut segments = load(&*files)?;
+    // A crash may have come before what was archived could be removed.
+    segments.retain(|source| source.number >= start.segment);
     drop_unfinished(&*files, &mut segments, head.is_some() || head_broken)?;
 
     if segments.is_empty() {
-        return match (head.is_some() || head_broken, foreign_name(&names)) {
-            (true, _) => Err(OpenError::JournalGone("a HEAD")),
-            (false, Some(VIEW)) => Err(OpenError::JournalGone("a view")),
-            (false, Some(checkpoint::NAME)) => Err(OpenError::JournalGone("a CHECKPOINT")),
-            (false, Some(name)) => Err(OpenError::NotAStore(name.to_owned())),
-            (false, None) => create(files, fresh, options),
-        };
+        refuse_traces(head.is_some() || head_broken, &names)?;
+        return create(files, fresh, options);
     }
 
     let first_store = segments.iter().find_map(|source| header_of(&*source.file)).map(|header| header.store);
     let view_entries = view.filter(|(store, _)| Some(*store) == first_store).map_or(0, |(_, entries)| entries);
     let watch = [head_entries, view_entries];
-    let mut growing = Growing::new(visitor);
-    let ahead = check_ahead(&mut growing, &segments, view_entries, &watch);
+    let before_root = before.root();
+    let mut growing = Growing::from(visitor, before);
+    let ahead = check_ahead(&mut growing, &segments, &start, view_entries, &watch);
     let mut opened = Vec::with_capacity(segments.len());
     let mut unsealed = Vec::new();
     let mut take = |segment: Segment, is_last: bool| {
@@ -96,8 +100,14 @@ pub(crate) fn open<V: Parts>(
         opened.push(segment);
     };
     let checked = ahead.as_ref().map_or(0, |ahead| ahead.segments.len());
-    let mut walk = Walk::new(&mut growing, head_entries.max(view_entries).max(kept_entries), &watch);
-    let mut expected = 0;
+    let known = head_entries.max(view_entries).max(kept_entries);
+    // What was checked ahead is not to be begun anew.
+    let mut walk = match &ahead {
+        Some(ahead) => Walk::from(&mut growing, ahead.reached, &watch).knowing(known),
+        None => Walk::starting(&mut growing, &start, known, &watch),
+    };
+    compare_with_start(&mut walk, &start, before_root);
+    let mut expected = start.segment;
     if let Some(ahead) = ahead {
         expected = ahead.reached.next_segment;
         walk.go_on_from(ahead.reached, &ahead.watched);
@@ -127,18 +137,17 @@ pub(crate) fn open<V: Parts>(
         take(Segment::new(header, file, is_sealed, walked.offsets), number == last_number);
     }
     compare_with_head(&mut walk, head.as_ref(), head_broken);
-    if walk.entries() < view_entries {
-        let expected = format!("the {view_entries} entries that the view has applied");
-        walk.broken(segment::FOLDER, BrokenKind::Missing, &expected, &format!("{} entries", walk.entries()));
-    }
+    compare_with_view(&mut walk, view_entries);
 
     compare_with_checkpoint(&mut walk, &kept);
+    walk.end();
 
     let store = walk.store().unwrap_or(fresh);
     let position = Position { entries: walk.entries(), link: walk.link().unwrap_or(Digest::ZERO) };
     let view_link = (view_entries > 0).then(|| walk.link_after(view_entries)).flatten();
     let breakage = walk.breakage().cloned();
-    let reader = Reader::new(opened.clone(), growing.into_tree());
+    let past = if start == Start::WHOLE { None } else { Past::open(&*files, start).ok() };
+    let reader = Reader::new(opened.clone(), growing.into_tree(), past);
     let breakage = match breakage {
         None => other_root(&|entries| root_at(&reader, entries), head.as_ref(), &kept)?,
         found => found,
@@ -147,10 +156,10 @@ pub(crate) fn open<V: Parts>(
         (Some(breakage), _) => (Err(breakage), None),
         (None, None) => return Err(OpenError::JournalGone("no readable file")),
         (None, Some(active)) => {
-            if position.entries > head_entries || active.count() == 0 {
-                settle(&*files, active, &last_bytes).map_err(|error| OpenError::Io("write to the journal", error))?;
-            }
-            let recovered = if torn { Some(set_aside(&*files, active, &last_bytes)?) } else { None };
+            let is_noted = position.entries <= head_entries && active.count() > 0;
+            let recovered = mend(&*files, active, &last_bytes, is_noted, torn)?;
+            archive::remove_before(&*files, &start)
+                .map_err(|error| OpenError::Io("remove what was archived", error))?;
             let place = Place { at: position, allocated: last_bytes.len() as u64, is_full };
             let journal = Journal::resume(files, reader.clone(), store, Arc::clone(active), place, options);
             for full in unsealed {
@@ -159,7 +168,18 @@ pub(crate) fn open<V: Parts>(
             (Ok(journal), recovered)
         }
     };
-    Ok(Opened { store, reader, position, journal, recovered, created: false, view_link })
+    Ok(Opened { store, reader, position, journal, recovered, created: false, view_link, frozen })
+}
+
+/// Refuses to make a store where anything says that one was, or something else is.
+fn refuse_traces(has_head: bool, names: &[String]) -> Result<(), OpenError> {
+    match (has_head, foreign_name(names)) {
+        (true, _) => Err(OpenError::JournalGone("a HEAD")),
+        (false, Some(VIEW)) => Err(OpenError::JournalGone("a view")),
+        (false, Some(checkpoint::NAME)) => Err(OpenError::JournalGone("a CHECKPOINT")),
+        (false, Some(name)) => Err(OpenError::NotAStore(name.to_owned())),
+        (false, None) => Ok(()),
+    }
 }
 
 /// `HEAD`, and whether it is there and cannot be read as one.
@@ -187,6 +207,7 @@ fn root_at(reader: &Reader, entries: u64) -> Result<Option<Digest>, OpenError> {
 fn check_ahead<V: Parts>(
     visitor: &mut V,
     segments: &[Source],
+    start: &Start,
     view_entries: u64,
     watch: &[u64],
 ) -> Option<CheckedParts> {
@@ -195,7 +216,7 @@ fn check_ahead<V: Parts>(
     let seen = segments.windows(2).take_while(|pair| is_seen(pair));
     let part = |pair: &[Source]| pair.first().map(|source| Part::of_file(source.number, &source.file));
     let parts: Vec<Part> = seen.filter_map(part).collect();
-    if parts.is_empty() { None } else { parallel::check(visitor, &parts, watch) }
+    if parts.is_empty() { None } else { parallel::check(visitor, &parts, start, watch) }
 }
 
 /// Refuses a folder that holds other things and no store, before anything is
@@ -219,7 +240,16 @@ fn refuse_unfinished_repair(names: &[String]) -> Result<(), OpenError> {
 fn create(files: Arc<dyn Files>, store: StoreId, options: JournalOptions) -> Result<Opened, OpenError> {
     let journal = Journal::create(files, store, options).map_err(|error| OpenError::Io("make a store", error))?;
     let (position, reader) = (journal.position(), journal.reader());
-    Ok(Opened { store, reader, position, journal: Ok(journal), recovered: None, created: true, view_link: None })
+    Ok(Opened {
+        store,
+        reader,
+        position,
+        journal: Ok(journal),
+        recovered: None,
+        created: true,
+        view_link: None,
+        frozen: false,
+    })
 }
 
 /// A segment as it stands in the folder.
@@ -310,6 +340,20 @@ pub(super) fn compare_with_head(walk: &mut Walk<'_>, head: Option<&Head>, head_b
     }
 }
 
+pub(super) fn compare_with_view(walk: &mut Walk<'_>, view_entries: u64) {
+    if walk.entries() < view_entries {
+        let expected = format!("the {view_entries} entries that the view has applied");
+        walk.broken(segment::FOLDER, BrokenKind::Missing, &expected, &format!("{} entries", walk.entries()));
+    }
+}
+
+/// `root` is that of the archived entries, by the digests that are kept of them.
+pub(super) fn compare_with_start(walk: &mut Walk<'_>, start: &Start, root: Digest) {
+    if let Some(finding) = archive::other_start(start, root) {
+        walk.broken(archive::LEAVES, finding.kind, &finding.expected, &finding.found);
+    }
+}
+
 pub(super) fn compare_with_checkpoint(walk: &mut Walk<'_>, kept: &Found) {
     match kept {
         Found::Malformed => {
@@ -354,6 +398,20 @@ pub(super) fn other_root(
         }
     }
     Ok(None)
+}
+
+/// Makes the end of the journal one that new entries can stand on.
+fn mend(
+    files: &dyn Files,
+    active: &Segment,
+    bytes: &[u8],
+    is_noted: bool,
+    is_torn: bool,
+) -> Result<Option<Recovered>, OpenError> {
+    if !is_noted {
+        settle(files, active, bytes).map_err(|error| OpenError::Io("write to the journal", error))?;
+    }
+    if is_torn { set_aside(files, active, bytes).map(Some) } else { Ok(None) }
 }
 
 /// Makes last what was found and no `HEAD` names: new entries will stand on it,

@@ -2,13 +2,14 @@
 //! back, and then by the one who writes.
 
 use super::frame::Frame;
+use super::head::Start;
 use super::merkle::{BLOCK_LEAVES, Frontier, Nodes};
 use super::parallel::Parts;
 use super::walk::{Finding, Visitor};
 use crate::model::Digest;
 
 /// The tree over the entries that are in the files.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Tree {
     frontier: Frontier,
     nodes: Nodes,
@@ -20,6 +21,11 @@ impl Tree {
         if let Some(block) = self.frontier.push(leaf) {
             self.nodes.push(block);
         }
+    }
+
+    /// Its growing edge.
+    pub(super) fn frontier(&self) -> &Frontier {
+        &self.frontier
     }
 
     /// How many entries there are.
@@ -56,11 +62,13 @@ impl Tree {
 pub(super) struct Growing<'a, V> {
     visitor: &'a mut V,
     tree: Tree,
+    before: Tree,
 }
 
 impl<'a, V> Growing<'a, V> {
-    pub(super) fn new(visitor: &'a mut V) -> Self {
-        Self { visitor, tree: Tree::default() }
+    /// One that grows from the tree of the entries before the first one.
+    pub(super) fn from(visitor: &'a mut V, before: Tree) -> Self {
+        Self { visitor, tree: before.clone(), before }
     }
 
     /// The tree of what was visited; up to the first break, if there was one.
@@ -76,6 +84,14 @@ impl<V: Visitor> Visitor for Growing<'_, V> {
             self.tree.push(digest);
         }
         self.visitor.visit(frame, digest)
+    }
+
+    fn begins(&mut self, start: &Start) {
+        self.visitor.begins(start);
+    }
+
+    fn ends(&mut self) -> Option<Finding> {
+        self.visitor.ends()
     }
 
     fn broken(&mut self) {
@@ -100,7 +116,7 @@ impl<V: Parts> Parts for Growing<'_, V> {
 
     fn reset(&mut self) {
         self.visitor.reset();
-        self.tree = Tree::default();
+        self.tree = self.before.clone();
     }
 }
 

@@ -165,6 +165,13 @@ impl Index {
         Ok(())
     }
 
+    /// Has the first record follow one that is not here.
+    pub(crate) fn begin_with(&mut self, head_hash: Digest) {
+        if self.totals.applied.entries == 0 {
+            self.totals.head_hash = head_hash;
+        }
+    }
+
     /// Notes the time of an entry.
     pub(crate) fn see_time(&mut self, at: Timestamp) {
         self.totals.last_time = self.totals.last_time.max(at.as_millis());

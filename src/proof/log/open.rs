@@ -13,6 +13,7 @@ use crate::proof::entry::{RecoveryEntry, StoreEntry};
 use crate::proof::index::Index;
 use crate::proof::intake::{Durability, Intake, Refusal};
 use crate::proof::progress::Progress;
+use crate::proof::retention;
 use crate::proof::shared::{Shared, load_view};
 use crate::proof::used::UsedLimit;
 use crate::proof::writer::{Pace, Writer};
@@ -134,6 +135,9 @@ impl ProofLog {
             Ok(journal) => (Some(journal), None),
             Err(breakage) => (None, Some(breakage)),
         };
+        let freeze = past.freeze.clone();
+        let breakage = breakage.or_else(|| retention::lost_freeze(opened.frozen, freeze.as_ref(), opened.position));
+        let mut journal = journal.filter(|_| breakage.is_none());
 
         let shared = Shared {
             intake: Intake::new(options.queue, options.patience, options.durability == Durability::Sync),
@@ -149,6 +153,7 @@ impl ProofLog {
             closed: AtomicBool::new(false),
             syncs: AtomicU64::new(0),
             past: RwLock::new(past),
+            archiving: Mutex::new(()),
             breakage: Mutex::new(breakage.clone()),
         };
         {
@@ -166,7 +171,14 @@ impl ProofLog {
             return Err(OpenLogError::Io("read the journal", error));
         }
         let shared = Arc::new(shared);
-        let writer = if let Some(journal) = journal {
+        let writer = if let (Some(journal), Some(freeze)) = (&mut journal, &freeze) {
+            shared
+                .keep_frozen(journal, freeze, opened.frozen)
+                .map_err(|error| OpenLogError::Io("write HEAD", error))?;
+            shared.intake.start_at(opened.position.entries, now);
+            shared.progress.over();
+            None
+        } else if let Some(journal) = journal {
             Some(Self::start(&shared, journal, options, opened.created, opened.recovered.as_ref(), now)?)
         } else {
             let message = breakage.as_ref().map_or_else(String::new, ToString::to_string);

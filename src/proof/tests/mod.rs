@@ -7,6 +7,7 @@ mod damage;
 mod faults;
 mod model;
 mod repair;
+mod retention;
 mod sealing;
 #[cfg(feature = "checkpoints")]
 mod tree;
