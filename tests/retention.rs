@@ -200,7 +200,7 @@ fn nothing_is_archived_that_is_not_old_enough_or_where_a_file_is() {
     assert_eq!(code(governor.archive(at(NOON + DAY), &file)), "CONFLICT");
     assert_eq!(fs::read(&file).unwrap(), b"mine");
     let total = governor.verify().unwrap().records;
-    assert_eq!(total as usize, aged.old.len() + aged.new.len());
+    assert_eq!(total, (aged.old.len() + aged.new.len()) as u64);
 
     // Others than those that belong together are not one chain.
     let archive = aged.dir.path().join("one.rka");
