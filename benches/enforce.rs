@@ -135,7 +135,7 @@ fn by_durability(criterion: &mut Criterion) {
         });
     });
     for (name, durability) in [("buffered", Durability::Buffered), ("sync", Durability::Sync)] {
-        for threads in [1, 2] {
+        for threads in [1, 2, 64] {
             let folder = tempfile::tempdir().expect("a folder");
             let governor = governor(durability, None, &folder);
             let intent = intent();

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo run --release --example sidecar -- [--store DIR] [--policies FILE]
-//!     [--durability sync|buffered] [--auto-register]
+//!     [--durability sync|buffered|sync-from:RISK] [--auto-register]
 //!     [--checkpoint-name NAME --checkpoint-seed FILE]
 //! ```
 //!
@@ -128,7 +128,9 @@ impl Options {
             match option.as_str() {
                 "--store" => options.store = Some(value()?.into()),
                 "--policies" => options.policies = Some(value()?.into()),
-                "--durability" => options.durability = durability(&value()?)?,
+                "--durability" => {
+                    options.durability = value()?.parse().map_err(|error| format!("--durability: {error}"))?
+                }
                 "--checkpoint-name" => options.checkpoint_name = Some(value()?),
                 "--checkpoint-seed" => options.checkpoint_seed = Some(value()?.into()),
                 "--auto-register" => options.auto_register = true,
@@ -139,13 +141,5 @@ impl Options {
     }
 }
 
-fn durability(word: &str) -> Result<Durability, String> {
-    match word {
-        "sync" => Ok(Durability::Sync),
-        "buffered" => Ok(Durability::Buffered),
-        other => Err(format!("--durability takes sync or buffered, not {other:?}")),
-    }
-}
-
-const USAGE: &str = "usage: sidecar [--store DIR] [--policies FILE] [--durability sync|buffered] [--auto-register] \
+const USAGE: &str = "usage: sidecar [--store DIR] [--policies FILE] [--durability sync|buffered|sync-from:RISK] [--auto-register] \
                      [--checkpoint-name NAME --checkpoint-seed FILE]";

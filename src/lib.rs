@@ -68,8 +68,9 @@ pub use edge::{sidecar, signature};
 #[cfg(feature = "checkpoints")]
 pub use governor::verify_signed_archive;
 pub use governor::{
-    EventFilter, Explanation, Governor, GovernorBuilder, Preview, PreviewError, RepairOptions, Replay, ReplayChange,
-    ReplayRange, ShadowDifference, ShadowReport, Subscription, repair, verify_archive,
+    EventFilter, Explanation, Governor, GovernorBuilder, InputText, PendingEnforcement, Preview, PreviewError,
+    RepairOptions, Replay, ReplayChange, ReplayRange, ShadowDifference, ShadowReport, Subscription, repair,
+    verify_archive,
 };
 pub use model::*;
 pub use parse::{Lexicon, Parser};
@@ -78,9 +79,17 @@ pub use policy::{
     LimitUse, MutantReport, PolicyCases, PolicyFormat, PolicyRequest, PolicySet, PolicyVerdict, RuleCoverage,
     RuleTrace, Survivor,
 };
-pub use proof::{Durability, Evidence, ExportPoint, ExportRange, ExportReport, ProofQuery, verify_export};
+pub use proof::{
+    Durability, Evidence, EvidenceSelection, ExportPoint, ExportRange, ExportReport, InputEvidence, ProofQuery,
+    verify_export,
+};
 pub use system::{Clock, Entropy, SystemClock, SystemEntropy};
 pub use trust::{PerRisk, TrustModel};
+
+/// What the fuzz targets of formats that are not on the public face hold.
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub use store::fuzzing;
 
 /// The code in the README is compiled and run with the doc tests.
 #[cfg(doctest)]

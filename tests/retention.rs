@@ -111,7 +111,7 @@ fn what_is_archived_leaves_the_disk_and_both_verify_as_one_chain() {
     assert!(left < before - gone * 9 / 10, "{before} bytes before, {left} left, {gone} in the archive");
 
     // Twice the same chain: archive and log, and the export of what is left.
-    let both = governor.verify_with(&[&file]).unwrap();
+    let both = governor.verify_with_archives(&[&file]).unwrap();
     assert_eq!((both.valid, both.records, both.head_hash), (true, whole.records, whole.head_hash));
     let mut export = Vec::new();
     governor.export(&ExportRange::all(), &mut export, &mut |_, _| {}).unwrap();
@@ -141,7 +141,7 @@ fn what_is_archived_leaves_the_disk_and_both_verify_as_one_chain() {
         assert!(governor.report(aged.new.last().unwrap(), Outcome::Success).is_ok());
         #[cfg(feature = "checkpoints")]
         proofs_span_the_point(&governor, &kept, &archive, aged.new.last().unwrap());
-        assert!(governor.verify_with(&[&file]).unwrap().valid);
+        assert!(governor.verify_with_archives(&[&file]).unwrap().valid);
         governor.enforce(&reading("a")).unwrap();
         governor.close().unwrap();
     }
@@ -205,8 +205,8 @@ fn nothing_is_archived_that_is_not_old_enough_or_where_a_file_is() {
     // Others than those that belong together are not one chain.
     let archive = aged.dir.path().join("one.rka");
     governor.archive(at(NOON + DAY), &archive).unwrap().unwrap();
-    assert_eq!(code(governor.verify_with(&[&archive, &archive])), "INVALID_INPUT");
-    assert_eq!(code(common::in_memory().verify_with(&[&archive])), "INVALID_INPUT");
+    assert_eq!(code(governor.verify_with_archives(&[&archive, &archive])), "INVALID_INPUT");
+    assert_eq!(code(common::in_memory().verify_with_archives(&[&archive])), "INVALID_INPUT");
     // A frozen log moves nothing.
     governor.freeze("closed").unwrap();
     aged.clock.set(NOON + 100 * DAY);

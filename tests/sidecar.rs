@@ -8,8 +8,8 @@ mod common;
 use common::{call, in_memory, intent, reading, refusal, result, serve};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use rulekeep::Governor;
 use rulekeep::sidecar::{MAX_LINE_BYTES, MAX_REQUEST_BYTES};
+use rulekeep::{EvidenceSelection, Governor};
 use serde_json::{Value, json};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":"ping","method":"agent/get","params":{"agentId":"a"}}"#;
@@ -241,6 +241,16 @@ mod methods {
         let wrong = json!({ "proofId": proof_id, "evidence": "yes" });
         assert_eq!(refusal(&governor, "proof/get", &wrong)["details"]["field"], "evidence");
         assert_eq!(refusal(&governor, "proof/get", &json!({}))["details"]["field"], "proofId");
+    }
+
+    #[test]
+    fn a_record_is_had_without_its_evidence_where_that_was_erased() {
+        let governor = in_memory();
+        let proof_id = common::decide(&governor, "a");
+        governor.erase_evidence(&EvidenceSelection::Records(vec![proof_id]), "asked for").unwrap();
+        let found = result(&governor, "proof/get", &json!({ "proofId": json!(proof_id), "evidence": true }));
+        assert_eq!((&found["evidence"], &found["evidenceErased"]), (&Value::Null, &json!(true)));
+        assert_eq!(found["id"], json!(proof_id));
     }
 
     #[test]

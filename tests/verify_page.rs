@@ -8,7 +8,7 @@ use std::fs;
 use std::process::{Command, Output};
 
 use common::{builder, intent};
-use rulekeep::{Agent, Error, ExportRange, Governor, Outcome, Tier, verify_export};
+use rulekeep::{Agent, Error, EvidenceSelection, ExportRange, Governor, InputText, Outcome, Tier, verify_export};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -195,4 +195,30 @@ fn no_text_of_an_export_is_run_or_names_a_file() {
     found(&part, "a part of several lines");
     let hash = changed(&lines, 18, |line| line["record"]["hash"] = json!("sha256:00\n=../escaped"));
     found(&covered(hash), "is no hash");
+}
+
+#[test]
+fn an_export_with_erased_evidence_and_texts_holds() {
+    let governor = builder().auto_register().input_text(InputText::Whole).open_in_memory().unwrap();
+    let asked = "Summarize the \"notes\"\nof é";
+    for agent in AGENTS {
+        governor.enforce_input(agent, asked).unwrap();
+    }
+    governor.erase_evidence(&EvidenceSelection::Agent(AGENTS[0].parse().unwrap()), "asked for").unwrap();
+    for range in [ExportRange::all(), ExportRange::all().with_entries()] {
+        let mut bytes = Vec::new();
+        governor.export(&range, &mut bytes, &mut |_, _| {}).unwrap();
+        let lines: Vec<String> = String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect();
+        let Some(output) = run(&lines) else { return };
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{range:?}: {said}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(said.contains("6 records, 5 with evidence"), "{range:?}: {said}");
+        // A text that was changed.
+        let has_text = |line: &String| line.starts_with("{\"record\"") && line.contains("Summarize");
+        let at = lines.iter().position(has_text).unwrap();
+        let mut forged = lines.clone();
+        forged[at] = forged[at].replacen("Summarize", "Summarise", 1);
+        assert_ne!(forged, lines);
+        found(&covered(forged), "evidence");
+    }
 }

@@ -202,7 +202,11 @@ fn proof(governor: &Governor, params: &Params) -> Result<Value, Error> {
     let proof_id = proof_id(params)?;
     let mut record = to_json(&governor.proof(&proof_id)?)?;
     if params.flag("evidence")? {
-        merge(&mut record, json!({ "evidence": governor.evidence(&proof_id)? }));
+        let part = match governor.evidence(&proof_id) {
+            Err(Error::EvidenceErased { .. }) => json!({ "evidence": null, "evidenceErased": true }),
+            evidence => json!({ "evidence": evidence? }),
+        };
+        merge(&mut record, part);
     }
     Ok(record)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{Governor, checked_agent_id};
 use crate::model::{Agent, AgentId, AgentInfo, AgentState, AgentTraits, Error, Sequence, Timestamp};
+use crate::parse::conceal_text;
 use crate::proof::StateDraft;
 use crate::trust::{AgentCell, AgentRecord, Ledger, TrustState};
 
@@ -129,7 +130,8 @@ impl Governor {
     }
 
     fn order_agent(&self, record: &AgentRecord, cause: &str, at: Timestamp) -> Result<Sequence, Error> {
-        self.inner.log.set_state(at, state_of(record)?, cause.to_owned())
+        let cause = conceal_text(cause).unwrap_or_else(|| cause.to_owned());
+        self.inner.log.set_state(at, state_of(record)?, cause)
     }
 
     fn info(&self, record: &AgentRecord, now: Timestamp) -> AgentInfo {

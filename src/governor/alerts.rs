@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::Governor;
 use crate::model::{Alert, AlertKind, Timestamp};
+use crate::parse::conceal_text;
 
 /// Which alerts were told, and when.
 #[derive(Default)]
@@ -51,7 +52,8 @@ impl Governor {
     /// Where the log takes nothing in, everything is refused anyway, and says why.
     pub(super) fn raise(&self, alert: Alert, subject: &str, now: Timestamp) {
         if let Some(occurrences) = self.inner.alerts.due(alert.alert, &format!("{} {subject}", alert.agent_id), now) {
-            let _ = self.inner.log.alert(now, Alert { occurrences, ..alert });
+            let message = conceal_text(&alert.message).unwrap_or_else(|| alert.message.clone());
+            let _ = self.inner.log.alert(now, Alert { message, occurrences, ..alert });
         }
     }
 }

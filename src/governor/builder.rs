@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
+use super::kept::{InputText, Inputs, Retention};
 use super::policies::PolicyState;
 use super::risk::ActionFloors;
 use super::status::Latency;
 use super::{Governor, Inner, agents};
-use crate::model::{Error, Opening};
+use crate::model::{Error, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
 use crate::parse::{Lexicon, Parser};
 use crate::policy::PolicySet;
 use crate::proof::{Durability, LogOptions, OpenLogError, Place, ProofLog, Startup};
@@ -43,6 +44,10 @@ pub struct GovernorBuilder {
     durability: Durability,
     cache_bytes: u64,
     auto_register: bool,
+    verifying: OpenVerification,
+    input_text: InputText,
+    retention: Retention,
+    progress: Option<OnProgress>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     #[cfg(feature = "checkpoints")]
@@ -58,6 +63,10 @@ impl GovernorBuilder {
             durability: Durability::default(),
             cache_bytes: LogOptions::default().cache_bytes,
             auto_register: false,
+            verifying: OpenVerification::default(),
+            input_text: InputText::default(),
+            retention: Retention::default(),
+            progress: None,
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             #[cfg(feature = "checkpoints")]
@@ -104,6 +113,39 @@ impl GovernorBuilder {
         self
     }
 
+    /// When a log that is opened is verified. Default: all of it, before opening returns. See
+    /// [`Governor::verification_state`].
+    pub fn verification(mut self, when: OpenVerification) -> Self {
+        self.verifying = when;
+        self
+    }
+
+    /// How the text of a request is kept in the evidence. Default: [`InputText::No`].
+    pub fn input_text(mut self, how: InputText) -> Self {
+        self.input_text = how;
+        self
+    }
+
+    /// Keeps evidence at least so long: an erasure that would touch any that is younger is refused. Default: no time.
+    pub fn retain_evidence_for(mut self, duration: Duration) -> Self {
+        self.retention.keep_for(duration);
+        self
+    }
+
+    /// Keeps all evidence until a moment: every erasure before is refused. With
+    /// [`GovernorBuilder::retain_evidence_for`] as well, the later of the two counts.
+    pub fn retain_evidence_until(mut self, until: impl Into<Timestamp>) -> Self {
+        self.retention.until = Some(until.into());
+        self
+    }
+
+    /// Calls `progress` while a log is opened, with how many entries are read of how many there are at the least:
+    /// some thousand at once, on the thread that opens.
+    pub fn on_open_progress(mut self, progress: impl Fn(LogProgress) + Send + Sync + 'static) -> Self {
+        self.progress = Some(OnProgress(Arc::new(progress)));
+        self
+    }
+
     /// Where the time comes from.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
@@ -138,8 +180,13 @@ impl GovernorBuilder {
     }
 
     fn open_at(self, place: &Place) -> Result<Governor, Error> {
-        let options =
-            LogOptions { durability: self.durability, cache_bytes: self.cache_bytes, ..LogOptions::default() };
+        let options = LogOptions {
+            durability: self.durability,
+            cache_bytes: self.cache_bytes,
+            verifying: self.verifying,
+            progress: self.progress.clone(),
+            ..LogOptions::default()
+        };
         let fresh = StoreId(self.entropy.bits().to_le_bytes());
         let (log, startup) =
             ProofLog::open(place, &options, self.clock.now(), fresh).map_err(|error| open_error(place, &error))?;
@@ -172,6 +219,8 @@ impl GovernorBuilder {
                 shadow: ArcSwapOption::empty(),
                 policy_turn: Mutex::new(()),
                 limits: super::limits::Counters::restored(startup.used),
+                inputs: Inputs::kept_as(self.input_text),
+                retention: self.retention,
                 alerts: super::alerts::Alerts::default(),
                 ledger,
                 trust_model: self.trust_model,
@@ -186,6 +235,8 @@ impl GovernorBuilder {
                 latency: Latency::default(),
             }),
         };
+        #[cfg(feature = "checkpoints")]
+        governor.start_checkpoints()?;
         // A broken log takes nothing in; its decisions are refused anyway.
         if is_new && governor.inner.log.state().refusing.is_none() {
             governor.record_policies("put in force when the store was opened")?;

@@ -1,8 +1,10 @@
 //! Checkpoints of the log, made and kept, and proofs against them.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use super::background::Background;
 use super::{Governor, GovernorBuilder};
 use crate::checkpoint::{
     Checkpoint, CheckpointError, CheckpointKey, ConsistencyProof, InclusionProof, VerifierKey, verify_inclusion,
@@ -17,6 +19,16 @@ pub(super) struct Checkpoints {
     hook: Option<Hook>,
     // Held while one is made and kept, so that the one that is kept is the newest.
     newest: Mutex<Option<Made>>,
+    every: Option<Duration>,
+    // Held to start it, to stop it, and to note how it went.
+    regular: Mutex<Regular>,
+}
+
+/// What makes them every so often.
+#[derive(Default)]
+struct Regular {
+    background: Option<Background>,
+    failed: Option<String>,
 }
 
 type Hook = Arc<dyn Fn(&str) + Send + Sync>;
@@ -48,6 +60,15 @@ impl Checkpoints {
         Ok(())
     }
 
+    fn regular(&self) -> MutexGuard<'_, Regular> {
+        self.regular.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why the last one that was to be made by itself was not.
+    pub(super) fn failure(&self) -> Option<String> {
+        self.regular().failed.clone()
+    }
+
     fn key(&self) -> Result<&CheckpointKey, Error> {
         self.key.as_ref().ok_or_else(|| Error::Conflict {
             message: "this governor signs no checkpoints: give it a key, GovernorBuilder::checkpoints".to_owned(),
@@ -59,6 +80,14 @@ impl GovernorBuilder {
     /// Signs checkpoints of the log with this key. One key and name is for one log.
     pub fn checkpoints(mut self, key: CheckpointKey) -> Self {
         self.checkpoints.key = Some(key);
+        self
+    }
+
+    /// Makes a checkpoint every so often while something is added to the log, and one at
+    /// [`Governor::close`]. Where that fails, [`Governor::status`] says so until one is made
+    /// again. It needs a key.
+    pub fn checkpoint_every(mut self, every: Duration) -> Self {
+        self.checkpoints.every = Some(every);
         self
     }
 
@@ -208,6 +237,37 @@ impl Governor {
         let Some(key) = &self.inner.checkpoints.key else { return Ok(None) };
         let signed = Checkpoint::new(key.name(), entries, root).and_then(|checkpoint| checkpoint.sign(key));
         signed.map(Some).map_err(|error| Error::Internal { message: error.to_string() })
+    }
+
+    /// Starts what makes checkpoints by itself, if that is wanted.
+    pub(super) fn start_checkpoints(&self) -> Result<(), Error> {
+        let checkpoints = &self.inner.checkpoints;
+        let Some(every) = checkpoints.every else { return Ok(()) };
+        checkpoints.key()?;
+        let inner = Arc::downgrade(&self.inner);
+        let work = move || {
+            let Some(inner) = inner.upgrade() else { return false };
+            Self { inner }.regular_checkpoint();
+            true
+        };
+        let background = Background::start("rulekeep-checkpoint", every, work)
+            .map_err(|error| Error::storage(format!("cannot start a thread: {error}")))?;
+        checkpoints.regular().background = Some(background);
+        Ok(())
+    }
+
+    /// Stops what makes checkpoints by itself, with a last one.
+    pub(super) fn stop_checkpoints(&self) -> Result<(), Error> {
+        let background = self.inner.checkpoints.regular().background.take();
+        let Some(background) = background else { return Ok(()) };
+        background.stop();
+        // A log that takes nothing in vouches for nothing; why, it says itself.
+        if self.inner.log.refusal().is_some() { Ok(()) } else { self.made_checkpoint().map(drop) }
+    }
+
+    fn regular_checkpoint(&self) {
+        let failed = self.made_checkpoint().err().map(|error| error.to_string());
+        self.inner.checkpoints.regular().failed = failed;
     }
 
     fn made_checkpoint(&self) -> Result<Made, Error> {

@@ -1,40 +1,20 @@
 //! The way of a decision: intent -> risk -> policies -> verdict -> record.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::Instant;
 
-use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::detail::EvidenceDetail;
+use super::pending::PendingEnforcement;
 use super::{Governor, risk};
 use crate::model::{
-    AgentState, AgentTraits, Alert, AlertKind, Capability, Constraints, Digest, Enforcement, Error, InputEnforcement,
-    Intent, IntentId, RiskLevel, Timestamp, TrustSnapshot,
+    AgentState, Alert, AlertKind, Digest, Enforcement, Error, InputEnforcement, Intent, IntentId, RiskLevel, Timestamp,
 };
 use crate::parse::Parsed;
-use crate::policy::{LimitUse, Meter, PolicyRequest, PolicySet, PolicyVerdict};
+use crate::policy::{Meter, PolicyRequest, PolicySet, PolicyVerdict};
 use crate::proof::{Committed, DecisionDraft, encode_evidence};
 use crate::trust::AgentRecord;
-
-/// The second part of the evidence.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct EvidenceDetail<'a> {
-    granted_capabilities: &'a [Capability],
-    denied_capabilities: &'a [Capability],
-    constraints: &'a Constraints,
-    risk_level: RiskLevel,
-    policy_digest: Digest,
-    rules: &'a [Arc<str>],
-    trust_snapshot: TrustSnapshot,
-    #[serde(flatten)]
-    traits: &'a AgentTraits,
-    agent_state: AgentState,
-    now: Timestamp,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    limits: &'a [LimitUse],
-}
 
 impl Governor {
     /// Decides on an intent and records the decision.
@@ -55,6 +35,23 @@ impl Governor {
         let enforcement = self.decide(intent, Said::ByCaller)?;
         self.inner.latency.add(started.elapsed());
         Ok(enforcement)
+    }
+
+    /// Decides on an intent like [`Governor::enforce`], without waiting for the
+    /// disk: what comes back can be waited for, polled or awaited, and shows the
+    /// verdict once its record is as durable as the governor was built to make it.
+    /// It may wait for room while the queue to the disk is full.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Governor::enforce`]; what goes wrong later is told by what comes back.
+    pub fn enforce_pending(&self, intent: &Intent) -> Result<PendingEnforcement, Error> {
+        let started = Instant::now();
+        intent.check()?;
+        let (enforcement, committed) = self.decide_in_order(intent, Said::ByCaller)?;
+        self.inner.latency.add(started.elapsed());
+        let ticket = self.inner.log.ticket(committed.sequence, committed.risk);
+        Ok(PendingEnforcement::new(enforcement, ticket))
     }
 
     /// Parses an action request and decides on it, in one.
@@ -79,13 +76,21 @@ impl Governor {
     ) -> Result<InputEnforcement, Error> {
         let started = Instant::now();
         let parsed = self.parsed(agent_id, input, context)?;
+        self.inner.inputs.remember(parsed.result.intent.id, input);
         let enforcement = self.decide(&parsed.result.intent, Said::of(&parsed))?;
         self.inner.latency.add(started.elapsed());
         Ok(InputEnforcement { enforcement, parse: parsed.result })
     }
 
-    /// The decision on an intent that was checked. Where the policies fail, somebody is told.
+    /// The decision on an intent that was checked.
     fn decide(&self, intent: &Intent, said: Said) -> Result<Enforcement, Error> {
+        let (enforcement, committed) = self.decide_in_order(intent, said)?;
+        self.inner.log.settle_decision(committed.sequence, committed.risk)?;
+        Ok(enforcement)
+    }
+
+    /// The decision, in order and not waited for. Where the policies fail, somebody is told.
+    fn decide_in_order(&self, intent: &Intent, said: Said) -> Result<(Enforcement, Committed), Error> {
         let decided = self.decide_and_record(intent, said);
         if let Err(Error::Policy { message, .. }) = &decided {
             let alert = Alert::new(AlertKind::PolicyError, RiskLevel::High, intent.agent_id.clone(), message.clone());
@@ -94,7 +99,7 @@ impl Governor {
         decided
     }
 
-    fn decide_and_record(&self, intent: &Intent, said: Said) -> Result<Enforcement, Error> {
+    fn decide_and_record(&self, intent: &Intent, said: Said) -> Result<(Enforcement, Committed), Error> {
         let cell = self.acting(&intent.agent_id).map_err(|error| self.inner.log.refusal().unwrap_or(error))?;
         let now = self.inner.clock.now();
         let intent = self.completed(intent, now);
@@ -127,8 +132,7 @@ impl Governor {
         if let Some((alert, subject)) = difference {
             self.raise(alert, &subject, now);
         }
-        self.inner.log.settle(committed.sequence)?;
-        Ok(enforcement)
+        Ok((enforcement, committed))
     }
 
     /// The intent with an id and a time, where it was built without.
@@ -170,6 +174,7 @@ impl Governor {
         agent_state: AgentState,
     ) -> Result<Committed, Error> {
         let internal = |what: &str| Error::Internal { message: what.to_owned() };
+        let kept = self.kept(request.intent)?;
         let bits = self.inner.entropy.bits();
         let detail = EvidenceDetail {
             granted_capabilities: &verdict.granted,
@@ -183,15 +188,20 @@ impl Governor {
             agent_state,
             now: request.now,
             limits: &verdict.limits,
+            masked: kept.count,
         };
         let charges: Vec<_> = verdict.charges.iter().map(|charge| (charge.counter.clone(), charge.amount)).collect();
-        let evidence = encode_evidence(bits, request.intent, &detail, &charges)
+        let intent = |out: &mut Vec<u8>| match &kept.masked {
+            Some(masked) => serde_json::to_writer(out, masked),
+            None => request.intent.write(out),
+        };
+        let evidence = encode_evidence(bits, intent, |out| detail.write(out), &charges, kept.input.as_ref())
             .map_err(|_| internal("the evidence does not serialise"))?;
         let draft = DecisionDraft {
             entity: request.intent.agent_id.clone(),
             intent: request.intent.id.ok_or_else(|| internal("an intent without an id"))?,
             decision: verdict.decision,
-            reasoning: verdict.reasoning.clone(),
+            reasoning: kept.masked_in(&verdict.reasoning),
             trust: request.trust,
             risk: request.risk,
             evidence,

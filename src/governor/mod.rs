@@ -8,15 +8,19 @@
 //! |---|---|
 //! | `builder.rs` | how a governor is put together and opened |
 //! | `decide.rs` | the way of a decision |
+//! | `detail.rs` | what a decision depended on, for its evidence |
 //! | `risk.rs` | the risk that counts, whatever the caller claims |
 //! | `cases.rs` | tests of the policies in force |
 //! | `catalogue.rs` | the tools that a runtime hands over |
 //! | `checkpoints.rs` | checkpoints of the log, and proofs against them |
 //! | `alerts.rs` | what should be looked at, told once in a while |
 //! | `export.rs` | the log as lines that can be checked without us, and read back |
+//! | `erasure.rs` | erasing evidence |
 //! | `events.rs` | subscriptions to what happens |
 //! | `agents.rs` | registering, reading, suspending agents |
+//! | `kept.rs` | what is kept of what was asked, how long, and what is masked |
 //! | `limits.rs` | the counters of the policies' limits |
+//! | `pending.rs` | decisions that are waited for later |
 //! | `outcome.rs` | reporting what became of an action |
 //! | `policies.rs` | which policy set is in force |
 //! | `preview.rs` | what would be decided |
@@ -25,19 +29,26 @@
 //! | `replay.rs` | past decisions decided again |
 //! | `shadow.rs` | a second set that enforces nothing |
 //! | `status.rs` | health and metrics |
+//! | `verification.rs` | verifying the log |
 
 mod agents;
 mod alerts;
+#[cfg(feature = "checkpoints")]
+mod background;
 mod builder;
 mod cases;
 mod catalogue;
 #[cfg(feature = "checkpoints")]
 mod checkpoints;
 mod decide;
+mod detail;
+mod erasure;
 mod events;
 mod export;
+mod kept;
 mod limits;
 mod outcome;
+mod pending;
 mod policies;
 mod preview;
 mod repair;
@@ -46,6 +57,7 @@ mod retention;
 mod risk;
 mod shadow;
 mod status;
+mod verification;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -58,6 +70,8 @@ pub use builder::GovernorBuilder;
 #[cfg(feature = "checkpoints")]
 pub use checkpoints::verify_signed_archive;
 pub use events::{EventFilter, Subscription};
+pub use kept::InputText;
+pub use pending::PendingEnforcement;
 pub use preview::{Explanation, Preview, PreviewError};
 pub use repair::{RepairOptions, repair};
 pub use replay::{Replay, ReplayChange, ReplayRange};
@@ -66,7 +80,7 @@ pub use shadow::{ShadowDifference, ShadowReport};
 
 use crate::model::{
     AgentId, Error, IntentId, InvalidValue, Opening, Order, ParseExplanation, ParseResult, Period, ProofId, ProofPage,
-    ProofRecord, ProofStats, Verification,
+    ProofRecord, ProofStats,
 };
 use crate::parse::{ParseRequest, Parsed, Parser};
 use crate::policy::PolicySet;
@@ -116,6 +130,8 @@ struct Inner {
     // Who swaps the set holds it, so that the journal's order is the order of swaps.
     policy_turn: Mutex<()>,
     limits: limits::Counters,
+    inputs: kept::Inputs,
+    retention: kept::Retention,
     alerts: alerts::Alerts,
     ledger: Ledger,
     trust_model: TrustModel,
@@ -169,7 +185,9 @@ impl Governor {
     ///
     /// Those of [`Governor::parse`]; also for a context past 64 KiB or 32 levels.
     pub fn parse_with(&self, agent_id: &str, input: &str, context: &Map<String, Value>) -> Result<ParseResult, Error> {
-        self.parsed(agent_id, input, context).map(|parsed| parsed.result)
+        let result = self.parsed(agent_id, input, context)?.result;
+        self.inner.inputs.remember(result.intent.id, input);
+        Ok(result)
     }
 
     /// Like [`Governor::parse_with`], and says why: which words or arguments gave
@@ -262,16 +280,6 @@ impl Governor {
         self.inner.log.stats(entity_id, period.into())
     }
 
-    /// Reads the whole log and recomputes every hash in it. When something does
-    /// not hold, the log is read-only from then on.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::StorageUnavailable`] when the log cannot be read.
-    pub fn verify(&self) -> Result<Verification, Error> {
-        self.inner.log.verify()
-    }
-
     /// What was found when the store was opened: whether it is new, and whether
     /// a crash had cut a write short.
     pub fn opening(&self) -> &Opening {
@@ -295,7 +303,12 @@ impl Governor {
     ///
     /// [`Error::StorageUnavailable`] when something could not be written.
     pub fn close(&self) -> Result<(), Error> {
-        self.inner.log.close()
+        #[cfg(feature = "checkpoints")]
+        let last_checkpoint = self.stop_checkpoints();
+        self.inner.log.close()?;
+        #[cfg(feature = "checkpoints")]
+        last_checkpoint?;
+        Ok(())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Governor, agents};
 use crate::model::{Error, Outcome, ProofId, TrustChange, TrustSnapshot};
+use crate::parse::conceal_text;
 use crate::proof::OutcomeDraft;
 use crate::trust::{AgentRecord, TrustEvent};
 
@@ -42,7 +43,7 @@ impl Governor {
                 proof_id: *proof_id,
                 entity: facts.entity.clone(),
                 outcome,
-                note: note.map(str::to_owned),
+                note: note.map(|note| conceal_text(note).unwrap_or_else(|| note.to_owned())),
                 state: Some(agents::state_of(&changed)?),
                 trust: TrustChange::between(before, inner.trust_model.snapshot(&changed.trust, now)),
             })
@@ -56,7 +57,7 @@ impl Governor {
         let trust = inner.trust_model.snapshot(&agent.trust, now);
         drop(agent);
         if let Some(sequence) = ordered {
-            inner.log.settle(sequence)?;
+            inner.log.settle_decision(sequence, facts.risk)?;
         }
         Ok(trust)
     }

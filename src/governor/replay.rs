@@ -11,7 +11,7 @@ use crate::model::{
     TrustSnapshot,
 };
 use crate::policy::{PolicyRequest, PolicySet, PolicyVerdict};
-use crate::proof::{Evidence, PastRange};
+use crate::proof::{Evidence, Kept, PastRange};
 
 /// Which past decisions to replay: all, unless narrowed.
 ///
@@ -71,8 +71,13 @@ pub struct Replay {
     pub hanging_changes: Vec<ReplayChange>,
     /// For each rule that decided a change, before or now, the first eight of each, how many.
     pub by_rule: BTreeMap<Arc<str>, u64>,
-    /// Decisions that cannot be replayed, for their evidence is gone or of another form.
+    /// Decisions that cannot be replayed, for their evidence is of another form.
     pub not_replayable: u64,
+    /// Of the decisions replayed, those on an intent of which secrets are masked in the evidence: a condition that looks at
+    /// these sees `***`.
+    pub masked: u64,
+    /// Decisions that cannot be replayed, for their evidence was erased.
+    pub erased: u64,
     /// Decisions on which a condition of the candidate set failed.
     pub failed: u64,
 }
@@ -156,6 +161,8 @@ struct Detail {
     now: Option<Timestamp>,
     #[serde(default)]
     limits: Vec<PastLimit>,
+    #[serde(default)]
+    masked: u64,
     constraints: Constraints,
     #[serde(default)]
     rules: Vec<Arc<str>>,
@@ -211,13 +218,21 @@ impl Governor {
             if seen.is_multiple_of(1000) {
                 progress(seen);
             }
-            let evidence = past.evidence.and_then(read);
+            let evidence = match past.evidence {
+                Kept::Evidence(evidence) => read(*evidence),
+                Kept::Erased => {
+                    replay.erased += 1;
+                    return Ok(());
+                }
+                Kept::Unreadable => None,
+            };
             // Where the time was not kept, a set that asks for it cannot say what it would have said.
             let Some((intent, detail)) = evidence.filter(|(_, detail)| detail.now.is_some() || !reads_now) else {
                 replay.not_replayable += 1;
                 return Ok(());
             };
             replay.records += 1;
+            replay.masked += u64::from(detail.masked > 0);
             let request = PolicyRequest::new(&intent, detail.trust_snapshot)
                 .at_risk(detail.risk_level)
                 .of_agent(&detail.traits)

@@ -91,7 +91,7 @@ impl Governor {
     ///
     /// [`Error::ArchiveBroken`] for an archive that does not hold or does not fit;
     /// [`Error::StorageUnavailable`].
-    pub fn verify_with<P: AsRef<Path>>(&self, archives: &[P]) -> Result<Verification, Error> {
+    pub fn verify_with_archives<P: AsRef<Path>>(&self, archives: &[P]) -> Result<Verification, Error> {
         let mut records = 0;
         let mut last: Option<ArchiveReport> = None;
         for file in archives {

@@ -43,6 +43,7 @@ impl Governor {
         let now = self.inner.clock.now();
         let policies = self.policies();
         let health = |works: bool| if works { Health::Healthy } else { Health::Unhealthy };
+        let checkpoint_failure = self.checkpoint_failure();
         let components = Components::new(
             match health(caught_up && log.refusing.is_none()) {
                 // It takes decisions, and can only refuse.
@@ -50,7 +51,10 @@ impl Governor {
                 health => health,
             },
             Health::Healthy,
-            health(log.breakage.is_none()),
+            match health(log.breakage.is_none()) {
+                Health::Healthy if checkpoint_failure.is_some() => Health::Degraded,
+                health => health,
+            },
             health(self.parser_works()),
             if log.view_lost { Health::Degraded } else { Health::Healthy },
         );
@@ -69,7 +73,21 @@ impl Governor {
                 .warnings
                 .push(format!("the policy set {name:?} grants nothing: everything is denied or asks a person"));
         }
+        if let Some(failure) = checkpoint_failure {
+            status.warnings.push(format!("the last checkpoint could not be made: {failure}"));
+        }
         status
+    }
+
+    #[cfg(feature = "checkpoints")]
+    fn checkpoint_failure(&self) -> Option<String> {
+        self.inner.checkpoints.failure()
+    }
+
+    #[cfg(not(feature = "checkpoints"))]
+    #[allow(clippy::unused_self)] // as it is with the feature
+    fn checkpoint_failure(&self) -> Option<String> {
+        None
     }
 
     /// How the journal stands: what is on disk, and how full segments are being sealed.

@@ -129,6 +129,12 @@ pub enum Error {
         /// Where to look for it.
         place: String,
     },
+    /// What stood beside a record was erased for good; the record stands.
+    #[error("the evidence of {proof_id} was erased")]
+    EvidenceErased {
+        /// The record's id.
+        proof_id: String,
+    },
     /// The request contradicts what already stands.
     #[error("{message}")]
     Conflict {
@@ -204,7 +210,7 @@ impl Error {
             Self::AgentNotFound { .. } => "AGENT_NOT_FOUND",
             Self::Policy { .. } => "POLICY_ERROR",
             Self::InvalidQuery { .. } => "INVALID_QUERY",
-            Self::ProofNotFound { .. } | Self::ProofElsewhere { .. } => "PROOF_NOT_FOUND",
+            Self::ProofNotFound { .. } | Self::ProofElsewhere { .. } | Self::EvidenceErased { .. } => "PROOF_NOT_FOUND",
             Self::Conflict { .. } => "CONFLICT",
             Self::PayloadTooLarge { .. } => "PAYLOAD_TOO_LARGE",
             Self::Forbidden { .. } => "FORBIDDEN",
@@ -223,7 +229,10 @@ impl Error {
             | Self::ExportBroken { .. }
             | Self::ArchiveBroken { .. } => 400,
             Self::Forbidden { .. } => 403,
-            Self::AgentNotFound { .. } | Self::ProofNotFound { .. } | Self::ProofElsewhere { .. } => 404,
+            Self::AgentNotFound { .. }
+            | Self::ProofNotFound { .. }
+            | Self::ProofElsewhere { .. }
+            | Self::EvidenceErased { .. } => 404,
             Self::Conflict { .. } => 409,
             Self::PayloadTooLarge { .. } => 413,
             Self::Policy { .. } => 422,
@@ -242,6 +251,7 @@ impl Error {
             Self::Contradicted { kind, .. } => Some(json!({ "kind": kind })),
             Self::ProofNotFound { proof_id } => Some(json!({ "proofId": proof_id })),
             Self::ProofElsewhere { proof_id, place } => Some(json!({ "proofId": proof_id, "place": place })),
+            Self::EvidenceErased { proof_id } => Some(json!({ "proofId": proof_id, "erased": true })),
             Self::PayloadTooLarge { size, limit, .. } => Some(json!({ "size": size, "limit": limit })),
             Self::ExportBroken { line, expected, found } => {
                 Some(json!({ "line": line, "expected": expected, "found": found }))

@@ -61,6 +61,13 @@ impl Sequence {
     }
 }
 
+impl std::borrow::Borrow<str> for AgentId {
+    // The one field is hashed and compared as the text is.
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
 impl fmt::Display for Sequence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -74,12 +81,34 @@ macro_rules! prefixed_id {
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(Ulid);
 
+        impl $name {
+            /// The text that stands for it.
+            pub(crate) fn written(&self) -> [u8; $prefix.len() + ulid::ULID_LEN] {
+                let mut lower = [0; ulid::ULID_LEN];
+                self.0.array_to_str(&mut lower).make_ascii_lowercase();
+                let mut text = [0; $prefix.len() + ulid::ULID_LEN];
+                let (prefix, rest) = text.split_at_mut($prefix.len());
+                prefix.copy_from_slice($prefix.as_bytes());
+                rest.copy_from_slice(&lower);
+                text
+            }
+
+            /// The id that the text after the prefix spells, if that is its one spelling.
+            pub(crate) fn read_spelled(spelled: &[u8; ulid::ULID_LEN]) -> Option<Self> {
+                let (mut bits, mut seen) = (0_u128, 0_u8);
+                for byte in spelled {
+                    let value = SPELLED[usize::from(*byte)];
+                    seen |= value;
+                    bits = bits << 5 | u128::from(value & 31);
+                }
+                // 26 characters hold two bits more than there are.
+                (seen < 32 && spelled[0] <= b'7').then(|| Self(Ulid::from_bytes(bits.to_be_bytes())))
+            }
+        }
+
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let mut buffer = [0; ulid::ULID_LEN];
-                self.0.array_to_str(&mut buffer).make_ascii_lowercase();
-                f.write_str($prefix)?;
-                f.write_str(std::str::from_utf8(&buffer).map_err(|_| fmt::Error)?)
+                f.write_str(std::str::from_utf8(&self.written()).map_err(|_| fmt::Error)?)
             }
         }
 
@@ -93,12 +122,10 @@ macro_rules! prefixed_id {
             type Err = InvalidValue;
 
             fn from_str(text: &str) -> Result<Self, InvalidValue> {
+                // One id has one spelling: the crate's decoder also takes capitals, the look-alikes of
+                // Crockford's alphabet, and more than the 128 bits that 26 characters are one too long for.
                 text.strip_prefix($prefix)
-                    // One id has one spelling: the decoder also takes capitals, the look-alikes of
-                    // Crockford's alphabet, and more than the 128 bits that 26 characters are one too long for.
-                    .filter(|rest| rest.bytes().all(is_canonical) && rest.bytes().next().is_some_and(|first| first <= b'7'))
-                    .and_then(|rest| Ulid::from_string(rest).ok())
-                    .map(Self)
+                    .and_then(|rest| Self::read_spelled(rest.as_bytes().try_into().ok()?))
                     .ok_or_else(|| {
                         InvalidValue::new($what, text, concat!($prefix, " and 26 lower-case characters of Crockford's base 32"))
                     })
@@ -107,7 +134,8 @@ macro_rules! prefixed_id {
 
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
+                // Not by way of `Display`, whose formatter costs several times the text.
+                serializer.serialize_str(std::str::from_utf8(&self.written()).map_err(serde::ser::Error::custom)?)
             }
         }
 
@@ -192,10 +220,17 @@ fn sequence_of(id: Ulid) -> Sequence {
     Sequence::new(u64::from_be_bytes(low))
 }
 
-/// Whether a byte is a lower-case character of Crockford's base 32.
-const fn is_canonical(byte: u8) -> bool {
-    byte.is_ascii_digit() || byte.is_ascii_lowercase() && !matches!(byte, b'i' | b'l' | b'o' | b'u')
-}
+/// What each lower-case character of Crockford's base 32 stands for; 255 where a byte is none.
+const SPELLED: [u8; 256] = {
+    let alphabet = *b"0123456789abcdefghjkmnpqrstvwxyz";
+    let mut values = [u8::MAX; 256];
+    let mut value = 0;
+    while value < 32 {
+        values[alphabet[value as usize] as usize] = value;
+        value += 1;
+    }
+    values
+};
 
 const SEQUENCE_BITS: u32 = 48;
 const SEQUENCE_MASK: u64 = (1 << SEQUENCE_BITS) - 1;
@@ -238,6 +273,17 @@ mod tests {
         // 26 characters hold 130 bits: what is beyond 128 is no second spelling either.
         assert!(text.replacen("int_0", "int_8", 1).parse::<IntentId>().is_err());
         assert!("int_é1kqzzzzzzzzzzzzzzzzzzzzzz".parse::<IntentId>().is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn an_id_is_read_as_the_crate_reads_it(bits in proptest::prelude::any::<u128>(), at in 0_usize..26, byte in 0_u8..128) {
+            let mut text = IntentId(Ulid::from_bytes(bits.to_be_bytes())).to_string().into_bytes();
+            text[4 + at] = byte;
+            let text = String::from_utf8(text).unwrap();
+            let by_crate = Ulid::from_string(&text[4..]).ok().map(IntentId).filter(|id| id.to_string() == text);
+            proptest::prop_assert_eq!(text.parse::<IntentId>().ok(), by_crate);
+        }
     }
 
     #[test]

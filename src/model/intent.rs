@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::json::{push_members, push_text, push_texts};
 use super::{Action, AgentId, Capability, Error, IntentId, InvalidValue, RiskLevel, Timestamp};
 
 /// Longest input text, in bytes.
@@ -48,6 +49,33 @@ pub struct Intent {
 }
 
 impl Intent {
+    /// Writes what serialising it writes. By hand: it is written with every decision.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        out.push(b'{');
+        if let Some(id) = &self.id {
+            out.extend_from_slice(b"\"id\":\"");
+            out.extend_from_slice(&id.written());
+            out.extend_from_slice(b"\",");
+        }
+        out.extend_from_slice(b"\"agentId\":");
+        push_text(out, self.agent_id.as_str())?;
+        out.extend_from_slice(b",\"parsedAction\":");
+        push_text(out, self.parsed_action.as_str())?;
+        out.extend_from_slice(b",\"riskLevel\":\"");
+        out.extend_from_slice(self.risk_level.as_str().as_bytes());
+        out.extend_from_slice(b"\",\"requiredCapabilities\":");
+        push_texts(out, self.required_capabilities.iter().map(Capability::as_str))?;
+        out.extend_from_slice(b",\"context\":");
+        push_members(out, self.context.iter().map(|(name, value)| (name.as_str(), value)))?;
+        if let Some(at) = self.timestamp {
+            out.extend_from_slice(b",\"timestamp\":\"");
+            out.extend_from_slice(&at.written());
+            out.push(b'"');
+        }
+        out.push(b'}');
+        Ok(())
+    }
+
     /// An intent built by hand, with an empty context.
     ///
     /// # Errors
@@ -360,6 +388,21 @@ mod tests {
         json!({
             "agentId": "support-1", "parsedAction": "send_email", "riskLevel": "MEDIUM", "requiredCapabilities": ["email:send"]
         })
+    }
+
+    #[test]
+    fn it_is_written_as_it_serialises() {
+        let bare = Intent::from_json(&complete()).unwrap();
+        let full = Intent {
+            id: Some(IntentId::new(Timestamp::from_millis(5), 7)),
+            timestamp: Some(Timestamp::from_millis(1_800_000_000_123)),
+            ..bare.clone().with_context("a \"key\"", json!({"n": 9_007_199_254_740_993_u64})).with_context("b", "c\n")
+        };
+        for intent in [bare, full] {
+            let mut written = Vec::new();
+            intent.write(&mut written).unwrap();
+            assert_eq!(String::from_utf8(written).unwrap(), serde_json::to_string(&intent).unwrap());
+        }
     }
 
     #[test]

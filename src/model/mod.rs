@@ -16,6 +16,7 @@ mod error;
 mod event;
 mod id;
 mod intent;
+pub(crate) mod json;
 mod parse_explanation;
 mod record;
 mod retention;
@@ -24,6 +25,7 @@ mod status;
 mod time;
 mod tool;
 mod trust;
+mod verification;
 mod word;
 
 pub use action::Action;
@@ -48,10 +50,15 @@ pub use status::{Components, Health, JournalStatus, Metrics, Opening, Recovered,
 pub use time::Timestamp;
 pub use tool::{CatalogueReport, ToolClassification, ToolEvidence, ToolOverride};
 pub use trust::{Score, Tier, TrustSnapshot};
+pub use verification::{
+    ChainPosition, Checked, LogProgress, OpenVerification, ScrubOptions, ScrubPass, ScrubStatus, VerificationState,
+    VerifyOptions, VerifySince, VerifyView, ViewFinding,
+};
 
 pub(crate) use cursor::CursorPlace;
 pub(crate) use error::excerpt;
 pub(crate) use intent::{check_context, json_depth};
 pub(crate) use risk::names_production;
 pub(crate) use time::LONGEST_LIMIT_WINDOW;
+pub(crate) use verification::OnProgress;
 pub(crate) use word::{closed_words, written_as_text};

@@ -9,8 +9,8 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{
-    AgentId, Decision, IntentId, InvalidValue, Outcome, ProofCursor, ProofId, RiskLevel, Score, Sequence, Tier,
-    Timestamp,
+    AgentId, Checked, Decision, IntentId, InvalidValue, Outcome, ProofCursor, ProofId, RiskLevel, Score, Sequence,
+    Tier, Timestamp,
 };
 
 /// A SHA-256 digest, written `sha256:<64 hex digits>`.
@@ -26,18 +26,45 @@ impl Digest {
         Self(bytes)
     }
 
+    /// The digest of 64 lower-case hex digits.
+    pub(crate) fn read_hex(digits: &[u8; 64]) -> Option<Self> {
+        let mut is_hex = true;
+        // Without a branch for a digit, so that many are read at once.
+        let values = digits.map(|digit| {
+            let (decimal, letter) = (digit.wrapping_sub(b'0'), digit.wrapping_sub(b'a'));
+            is_hex &= decimal < 10 || letter < 6;
+            if decimal < 10 { decimal } else { letter.wrapping_add(10) }
+        });
+        let (pairs, _) = values.as_chunks::<2>();
+        let mut bytes = [0; 32];
+        for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+            *byte = high << 4 | low;
+        }
+        is_hex.then_some(Self(bytes))
+    }
+
     /// The 32 bytes.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
+
+    /// The text that stands for it.
+    pub(crate) fn written(&self) -> [u8; 71] {
+        let mut text = [0; 71];
+        let (prefix, digits) = text.split_at_mut(b"sha256:".len());
+        prefix.copy_from_slice(b"sha256:");
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
+            pair.copy_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        }
+        text
+    }
 }
+
+const HEX: [u8; 16] = *b"0123456789abcdef";
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut digits = [0_u8; 64];
-        hex::encode_to_slice(self.0, &mut digits).map_err(|_| fmt::Error)?;
-        f.write_str("sha256:")?;
-        f.write_str(std::str::from_utf8(&digits).map_err(|_| fmt::Error)?)
+        f.write_str(std::str::from_utf8(&self.written()).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -51,18 +78,16 @@ impl FromStr for Digest {
     type Err = InvalidValue;
 
     fn from_str(text: &str) -> Result<Self, InvalidValue> {
-        let mut bytes = [0; 32];
         text.strip_prefix("sha256:")
-            .filter(|digits| !digits.bytes().any(|byte| byte.is_ascii_uppercase()))
-            .and_then(|digits| hex::decode_to_slice(digits, &mut bytes).ok())
-            .map(|()| Self(bytes))
+            .and_then(|digits| Self::read_hex(digits.as_bytes().try_into().ok()?))
             .ok_or_else(|| InvalidValue::new("digest", text, "sha256: and 64 lower-case hex digits"))
     }
 }
 
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        // Not by way of `Display`, whose formatter costs several times the text.
+        serializer.serialize_str(std::str::from_utf8(&self.written()).map_err(serde::ser::Error::custom)?)
     }
 }
 
@@ -245,12 +270,15 @@ pub struct Verification {
     /// The first place where something does not hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_broken: Option<Breakage>,
+    /// What was looked at.
+    #[serde(skip)]
+    pub checked: Checked,
 }
 
 impl Verification {
     /// The findings put together: valid when nothing is broken.
     pub fn new(records: u64, head_hash: Digest, first_broken: Option<Breakage>) -> Self {
-        Self { valid: first_broken.is_none(), records, head_hash, first_broken }
+        Self { valid: first_broken.is_none(), records, head_hash, first_broken, checked: Checked::default() }
     }
 }
 
@@ -295,5 +323,24 @@ impl fmt::Display for Breakage {
             "{} at entry {} ({}, byte {}): expected {}, found {}",
             self.kind, self.sequence, self.file, self.offset, self.expected, self.found
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn a_digest_is_read_as_the_hex_crate_reads_it(bytes in proptest::prelude::any::<[u8; 32]>(), at in 0_usize..64, byte in 0_u8..128) {
+            let digest = Digest::new(bytes);
+            proptest::prop_assert_eq!(digest.to_string().parse::<Digest>().ok(), Some(digest));
+            let mut digits = hex::encode(bytes).into_bytes();
+            digits[at] = byte;
+            let digits = String::from_utf8(digits).unwrap();
+            let by_crate = hex::decode(&digits).ok().filter(|bytes| hex::encode(bytes) == digits);
+            let by_hand = format!("sha256:{digits}").parse::<Digest>().ok().map(|digest| digest.as_bytes().to_vec());
+            proptest::prop_assert_eq!(by_hand, by_crate);
+        }
     }
 }

@@ -32,7 +32,8 @@ impl Timestamp {
         self.0.div_euclid(MILLIS_PER_DAY)
     }
 
-    fn written(self) -> [u8; 24] {
+    /// The text that stands for it.
+    pub(crate) fn written(self) -> [u8; 24] {
         // Written by hand: a record and its evidence hold several, and chrono's own writing costs a microsecond.
         let time = DateTime::<Utc>::from(self);
         let mut text = *b"0000-00-00T00:00:00.000Z";
@@ -53,6 +54,67 @@ impl Timestamp {
             }
         }
         text
+    }
+}
+
+impl Timestamp {
+    /// Reads the form that is written here, and no other; `None` for what is not a time in it.
+    pub(crate) fn read_written(text: &[u8; 24]) -> Option<Self> {
+        let [
+            y0,
+            y1,
+            y2,
+            y3,
+            b'-',
+            m0,
+            m1,
+            b'-',
+            d0,
+            d1,
+            b'T',
+            h0,
+            h1,
+            b':',
+            i0,
+            i1,
+            b':',
+            s0,
+            s1,
+            b'.',
+            f0,
+            f1,
+            f2,
+            b'Z',
+        ] = *text
+        else {
+            return None;
+        };
+        let number = |digits: &[u8]| {
+            digits
+                .iter()
+                .try_fold(0_i64, |number, digit| digit.is_ascii_digit().then(|| number * 10 + i64::from(*digit - b'0')))
+        };
+        let (year, month, day) = (number(&[y0, y1, y2, y3])?, number(&[m0, m1])?, number(&[d0, d1])?);
+        let (hour, minute, second) = (number(&[h0, h1])?, number(&[i0, i1])?, number(&[s0, s1])?);
+        let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let days = match month {
+            2 => 28 + i64::from(is_leap),
+            4 | 6 | 9 | 11 => 30,
+            1..=12 => 31,
+            _ => return None,
+        };
+        if !(1..=days).contains(&day) || hour > 23 || minute > 59 || second > 59 {
+            return None;
+        }
+        // Days since 1970-01-01 by counting years from March, so that a leap day is a year's last.
+        // SOURCE: H. Hinnant, chrono-Compatible Low-Level Date Algorithms, days_from_civil.
+        let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+        let day =
+            365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + (153 * month + 2) / 5 + day
+                - 1
+                - 719_468;
+        let seconds = (hour * 60 + minute) * 60 + second;
+        Some(Self::from_millis(day * MILLIS_PER_DAY + seconds * 1000 + number(&[f0, f1, f2])?))
     }
 }
 
@@ -130,6 +192,33 @@ mod tests {
             let time = Timestamp::from_millis(millis);
             let by_chrono = DateTime::<Utc>::from(time).to_rfc3339_opts(chrono::SecondsFormat::Millis, true);
             proptest::prop_assert_eq!(time.to_string(), by_chrono);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_written_form_reads_back_by_hand(millis in MIN_MILLIS..=MAX_MILLIS, at in 0_usize..24, byte in 32_u8..127) {
+            let time = Timestamp::from_millis(millis);
+            proptest::prop_assert_eq!(Timestamp::read_written(&time.written()), Some(time));
+            let mut changed = time.written();
+            changed[at] = byte;
+            if let Some(read) = Timestamp::read_written(&changed) {
+                let text = std::str::from_utf8(&changed).unwrap();
+                proptest::prop_assert_eq!(text.parse::<Timestamp>().ok(), Some(read), "{}", text);
+            }
+        }
+    }
+
+    #[test]
+    fn every_month_has_its_days() {
+        for year in [0, 1600, 1900, 1999, 2000, 2024, 2026, 9999] {
+            for month in 0..=13 {
+                for day in 0..=32 {
+                    let text = format!("{year:04}-{month:02}-{day:02}T23:59:59.999Z");
+                    let read = Timestamp::read_written(text.as_bytes().try_into().unwrap());
+                    assert_eq!(read, text.parse().ok(), "{text}");
+                }
+            }
         }
     }
 

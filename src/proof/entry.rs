@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::erase::{Erasure, EvidenceSelection};
 use crate::model::{AgentId, Alert, Breakage, Digest, Outcome, ProofId, Timestamp, TrustChange};
 use crate::store::{Kind, Start};
 
@@ -19,10 +20,16 @@ pub(super) fn is_readable(kind: Kind, body: &[u8]) -> bool {
         Kind::State => serde_json::from_slice::<StateEntry<'_>>(body).is_ok(),
         Kind::Recovery => serde_json::from_slice::<RecoveryEntry>(body).is_ok(),
         Kind::Alert => serde_json::from_slice::<AlertEntry>(body).is_ok(),
+        Kind::Erasure => read_erasure(body).is_some(),
         Kind::Freeze => serde_json::from_slice::<FreezeEntry>(body).is_ok(),
         Kind::Archive => serde_json::from_slice::<ArchiveEntry>(body).is_ok(),
         Kind::Repair => serde_json::from_slice::<RepairEntry>(body).is_ok(),
     }
+}
+
+/// What an erasure's body says; `None` where it says none.
+pub(super) fn read_erasure(body: &[u8]) -> Option<Erasure> {
+    serde_json::from_slice::<ErasureEntry<'_>>(body).ok().and_then(Erasure::of)
 }
 
 /// The first entry: the store itself.
@@ -71,6 +78,39 @@ pub(super) struct StateEntry<'a> {
     #[serde(borrow)]
     pub(super) cause: Cow<'a, str>,
     pub(super) timestamp: Timestamp,
+}
+
+/// Evidence that is taken away for good: that of some records, of an agent, from before a moment, or of an agent
+/// from before a moment.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ErasureEntry<'a> {
+    #[serde(borrow)]
+    pub(super) cause: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) proof_ids: Option<Vec<ProofId>>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) agent_id: Option<AgentId>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) before: Option<Timestamp>,
+    /// Of the first so many entries: decisions that were put in order meanwhile are none of these.
+    pub(super) entries: u64,
+    pub(super) timestamp: Timestamp,
+}
+
+impl<'a> ErasureEntry<'a> {
+    pub(super) fn new(erasure: &Erasure, cause: &'a str, timestamp: Timestamp) -> Self {
+        let (mut proof_ids, mut agent_id, mut before) = (None, None, None);
+        match &erasure.selection {
+            EvidenceSelection::Records(ids) => proof_ids = Some(ids.clone()),
+            EvidenceSelection::Agent(agent) => agent_id = Some(agent.clone()),
+            EvidenceSelection::AgentBefore(agent, moment) => {
+                (agent_id, before) = (Some(agent.clone()), Some(*moment));
+            }
+            EvidenceSelection::Before(moment) => before = Some(*moment),
+        }
+        Self { cause: Cow::Borrowed(cause), proof_ids, agent_id, before, entries: erasure.entries, timestamp }
+    }
 }
 
 /// Something that somebody should look at.

@@ -19,7 +19,9 @@ pub(crate) fn of_entry(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) ->
         Kind::Outcome => of_outcome(frame, wanted),
         Kind::Alert => of_alert(frame, wanted),
         // A registered, suspended or retired agent's trust stays what it was.
-        Kind::Store | Kind::State | Kind::Recovery | Kind::Freeze | Kind::Archive | Kind::Repair => None,
+        Kind::Store | Kind::State | Kind::Recovery | Kind::Erasure | Kind::Freeze | Kind::Archive | Kind::Repair => {
+            None
+        }
     }
     .unwrap_or_default()
 }

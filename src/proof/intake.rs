@@ -1,19 +1,22 @@
 //! The order of entries. Callers hand drafts in, under one short lock, and get
-//! a sequence and a time back; the writer takes drafts out in batches.
+//! a sequence and a time back; whoever's turn it is to write takes drafts out in
+//! batches. That is the writer's thread, or a caller who waits for its own entry
+//! and finds nobody writing: so a lone caller waits for no other thread.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::erase::Erasure;
 use crate::model::{
-    AgentId, Alert, Decision, Digest, Error, IntentId, Outcome, ProofId, RiskLevel, Sequence, Timestamp, TrustChange,
-    TrustSnapshot,
+    AgentId, Alert, Decision, Digest, Error, IntentId, InvalidValue, Outcome, ProofId, RiskLevel, Sequence, Timestamp,
+    TrustChange, TrustSnapshot,
 };
-
 use crate::store::Start;
 
 /// When a call that writes comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Durability {
     /// When the record is on disk: it survives `kill -9` and a power cut.
     /// Callers at the same time share one flush.
@@ -22,7 +25,56 @@ pub enum Durability {
     /// When the record is in order in memory; it is on disk within some 10
     /// milliseconds. A crash before that loses it.
     Buffered,
+    /// Like `Sync` for decisions at or above a level of risk and for their
+    /// outcomes, like `Buffered` for the others. The risk is the one that was
+    /// decided on, not the one that the caller claimed. Changes of agents and
+    /// policies are always on disk when their call comes back. What is on disk
+    /// has all before it on disk, whatever its risk.
+    SyncFrom(RiskLevel),
 }
+
+impl Durability {
+    /// Whether a decision of that risk, or its outcome, is waited for.
+    pub(super) fn awaits(self, risk: RiskLevel) -> bool {
+        match self {
+            Self::Sync => true,
+            Self::Buffered => false,
+            Self::SyncFrom(least) => risk >= least,
+        }
+    }
+
+    /// Whether a change of an agent or of the policies is waited for.
+    pub(super) fn awaits_changes(self) -> bool {
+        self != Self::Buffered
+    }
+}
+
+impl std::fmt::Display for Durability {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Sync => f.pad("sync"),
+            Self::Buffered => f.pad("buffered"),
+            Self::SyncFrom(least) => write!(f, "{SYNC_FROM}{least}"),
+        }
+    }
+}
+
+impl std::str::FromStr for Durability {
+    type Err = InvalidValue;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        match word {
+            "sync" => Ok(Self::Sync),
+            "buffered" => Ok(Self::Buffered),
+            _ => match word.strip_prefix(SYNC_FROM).map(str::parse) {
+                Some(Ok(least)) => Ok(Self::SyncFrom(least)),
+                _ => Err(InvalidValue::new("durability", word, "sync, buffered, or a level as in sync-from:HIGH")),
+            },
+        }
+    }
+}
+
+const SYNC_FROM: &str = "sync-from:";
 
 /// A decision to be recorded.
 #[derive(Debug)]
@@ -66,6 +118,7 @@ pub(super) enum Draft {
     Outcome(OutcomeDraft),
     State { state: StateDraft, cause: String },
     Alert(Box<Alert>),
+    Erasure { erasure: Erasure, cause: String },
     Freeze { cause: String },
     Archive(Box<ArchiveDraft>),
 }
@@ -97,33 +150,99 @@ pub(super) enum OutcomeSlot {
     LookAgain,
 }
 
+impl Pending {
+    /// About how much memory it takes.
+    fn weight(&self) -> usize {
+        let content = match &self.draft {
+            Draft::Decision { draft, .. } => draft.evidence.capacity() + draft.reasoning.capacity(),
+            Draft::Outcome(draft) => {
+                draft.note.as_ref().map_or(0, String::len) + draft.state.as_ref().map_or(0, StateDraft::len)
+            }
+            Draft::State { state, cause } => state.len() + cause.len(),
+            Draft::Alert(alert) => alert.message.len(),
+            Draft::Erasure { erasure, cause } => erasure.weight() + cause.len(),
+            Draft::Freeze { cause } => cause.len(),
+            Draft::Archive(draft) => size_of::<ArchiveDraft>() + draft.file.len(),
+        };
+        size_of::<Self>() + content
+    }
+}
+
+impl StateDraft {
+    fn len(&self) -> usize {
+        self.key.len() + self.value.len()
+    }
+}
+
+/// What may wait for the writer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    /// Drafts.
+    pub(crate) drafts: usize,
+    /// Memory that they take, about. As much again may be in the writer's hands.
+    pub(crate) bytes: usize,
+    /// How long a caller that finds no room waits before it is refused.
+    pub(crate) patience: Duration,
+}
+
 /// The queue between callers and the writer.
 pub(super) struct Intake {
-    // Callers hold it to number and push one draft, the writer to take all of
+    // Callers hold it to number and push one draft, who writes to take all of
     // them. Taken after an agent's lock and before the index's, never across I/O.
     state: Mutex<State>,
-    /// The writer waits here for work.
+    /// The writer's thread waits here for its turn.
     work: Condvar,
+    /// Whose turn it is waits here for callers who are expected.
+    enough: Condvar,
     /// Callers wait here for room.
     room: Condvar,
-    capacity: usize,
-    patience: Duration,
-    /// Every draft is wanted on disk at once.
-    eager: bool,
+    most: Room,
+    durability: Durability,
 }
 
 struct State {
     next: u64,
     last_time: Timestamp,
     queue: Vec<Pending>,
-    /// What the writer has taken and not yet brought to the index.
+    /// What the queue weighs.
+    weight: usize,
+    /// Callers who wait for room.
+    crowded: usize,
+    /// What was taken out and not yet brought to the index.
     in_flight: Arc<Vec<Pending>>,
+    /// Everything before this place was taken out.
+    taken: u64,
+    last_taken: Instant,
+    /// Somebody gathers or writes.
+    is_busy: bool,
+    /// Callers who wait for entries in the queue.
+    awaited: usize,
+    /// How many are likely to wait when those who were just answered are back.
+    expected: usize,
+    /// How long nobody may come before those who are expected are given up.
+    pause: Duration,
     /// Outcomes that are ordered and not yet in the index, by the record's sequence.
     claims: HashMap<Sequence, Outcome>,
     claims_version: u64,
     /// The writer should not wait for more.
     hurry: bool,
+    /// There is upkeep to be done.
+    upkeep: bool,
     closed: Option<Refusal>,
+}
+
+/// The right to take drafts out and write them: one has it at a time.
+pub(super) struct Turn<'a> {
+    intake: &'a Intake,
+}
+
+/// What the writer's thread has to do.
+pub(super) enum Task<'a> {
+    Write(Turn<'a>),
+    /// What is due from time to time.
+    Upkeep(Turn<'a>),
+    /// Nothing came for a while.
+    Rest(Turn<'a>),
 }
 
 /// Why nothing more is taken in.
@@ -151,34 +270,45 @@ impl Refusal {
     }
 }
 
-/// What is asked of the writer.
+/// What is to be written in one go.
 pub(super) struct Batch {
     pub(super) drafts: Arc<Vec<Pending>>,
+    /// Callers who wait for one of them.
+    pub(super) awaited: usize,
     /// Nothing more will come.
     pub(super) last: bool,
 }
 
 impl Intake {
-    /// An intake in which at most `capacity` drafts wait, and where a caller
-    /// that finds no room for `patience` is refused.
-    pub(super) fn new(capacity: usize, patience: Duration, eager: bool) -> Self {
+    pub(super) fn new(most: Room, durability: Durability) -> Self {
         let state = State {
             next: 0,
             last_time: Timestamp::from_millis(i64::MIN),
             queue: Vec::new(),
+            weight: 0,
+            crowded: 0,
             in_flight: Arc::new(Vec::new()),
+            taken: 0,
+            last_taken: Instant::now(),
+            is_busy: false,
+            awaited: 0,
+            expected: 0,
+            pause: Duration::ZERO,
             claims: HashMap::new(),
             claims_version: 0,
             hurry: false,
+            upkeep: false,
             closed: None,
         };
-        Self { state: Mutex::new(state), work: Condvar::new(), room: Condvar::new(), capacity, patience, eager }
+        let [work, enough, room] = [const { Condvar::new() }; 3];
+        Self { state: Mutex::new(state), work, enough, room, most, durability }
     }
 
     /// Goes on behind the journal's last entry.
     pub(super) fn start_at(&self, next: u64, last_time: Timestamp) {
         let mut state = self.lock();
         state.next = next;
+        state.taken = next;
         state.last_time = last_time;
     }
 
@@ -191,7 +321,8 @@ impl Intake {
         let mut state = self.with_room()?;
         let (sequence, at) = state.number(now);
         let id = ProofId::new(at, draft.random, sequence);
-        self.push(&mut state, Pending { sequence, at, draft: Draft::Decision { id, draft } });
+        let is_awaited = self.durability.awaits(draft.risk);
+        self.push(&mut state, Pending { sequence, at, draft: Draft::Decision { id, draft } }, is_awaited);
         Ok((id, sequence, at))
     }
 
@@ -216,7 +347,11 @@ impl Intake {
         }
         state.claims.insert(record, draft.outcome);
         let (sequence, at) = state.number(now);
-        self.push(&mut state, Pending { sequence, at, draft: Draft::Outcome(draft) });
+        self.push(
+            &mut state,
+            Pending { sequence, at, draft: Draft::Outcome(draft) },
+            self.durability == Durability::Sync,
+        );
         Ok(OutcomeSlot::Ordered(sequence))
     }
 
@@ -224,7 +359,11 @@ impl Intake {
     pub(super) fn state(&self, now: Timestamp, state: StateDraft, cause: String) -> Result<Sequence, Error> {
         let mut queue = self.with_room()?;
         let (sequence, at) = queue.number(now);
-        self.push(&mut queue, Pending { sequence, at, draft: Draft::State { state, cause } });
+        self.push(
+            &mut queue,
+            Pending { sequence, at, draft: Draft::State { state, cause } },
+            self.durability.awaits_changes(),
+        );
         Ok(sequence)
     }
 
@@ -232,7 +371,15 @@ impl Intake {
     pub(super) fn alert(&self, now: Timestamp, alert: Alert) -> Result<Sequence, Error> {
         let mut queue = self.with_room()?;
         let (sequence, at) = queue.number(now);
-        self.push(&mut queue, Pending { sequence, at, draft: Draft::Alert(Box::new(alert)) });
+        self.push(&mut queue, Pending { sequence, at, draft: Draft::Alert(Box::new(alert)) }, false);
+        Ok(sequence)
+    }
+
+    /// Puts an erasure in order.
+    pub(super) fn erasure(&self, now: Timestamp, erasure: Erasure, cause: String) -> Result<Sequence, Error> {
+        let mut queue = self.with_room()?;
+        let (sequence, at) = queue.number(now);
+        self.push(&mut queue, Pending { sequence, at, draft: Draft::Erasure { erasure, cause } }, true);
         Ok(sequence)
     }
 
@@ -245,7 +392,7 @@ impl Intake {
     ) -> Result<(Sequence, Timestamp), Error> {
         let mut state = self.with_room()?;
         let (sequence, at) = state.number(now);
-        self.push(&mut state, Pending { sequence, at, draft: Draft::Freeze { cause } });
+        self.push(&mut state, Pending { sequence, at, draft: Draft::Freeze { cause } }, false);
         state.closed = Some(Refusal::Frozen(message(at)));
         drop(state);
         self.work.notify_one();
@@ -257,7 +404,7 @@ impl Intake {
     pub(super) fn archive(&self, now: Timestamp, draft: ArchiveDraft) -> Result<(Sequence, Timestamp), Error> {
         let mut queue = self.with_room()?;
         let (sequence, at) = queue.number(now);
-        self.push(&mut queue, Pending { sequence, at, draft: Draft::Archive(Box::new(draft)) });
+        self.push(&mut queue, Pending { sequence, at, draft: Draft::Archive(Box::new(draft)) }, false);
         queue.hurry = true;
         self.work.notify_one();
         Ok((sequence, at))
@@ -315,35 +462,61 @@ impl Intake {
         matches!(self.lock().closed, Some(Refusal::Failed(_)))
     }
 
-    /// The next batch for the writer. Waits up to `idle` when there is nothing
-    /// (then the batch is empty), and up to `gather` for more unless hurried.
-    pub(super) fn take(&self, gather: Duration, idle: Duration) -> Batch {
+    /// Asks for the entry to be written now, by whoever writes next. That is the
+    /// caller itself if nobody else is at it and it may: then its turn comes back.
+    pub(super) fn request(&self, sequence: Sequence, by: Requester) -> Option<Turn<'_>> {
         let mut state = self.lock();
-        let idle_until = Instant::now() + idle;
-        while state.queue.is_empty() && !state.hurry && state.closed.is_none() {
-            let left = idle_until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            state = self.wait(state, left);
+        if sequence.get() < state.taken {
+            return None;
         }
-        let gather_until = Instant::now() + gather;
-        while !state.queue.is_empty() && !state.hurry && state.closed.is_none() && state.queue.len() < self.capacity / 2
-        {
-            let left = gather_until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
+        state.awaited += 1;
+        if state.is_busy {
+            if state.awaited >= state.expected {
+                self.enough.notify_one();
             }
-            state = self.wait(state, left);
+            return None;
         }
-        state.hurry = false;
-        let spare = Vec::with_capacity(state.queue.len());
-        let drafts = Arc::new(std::mem::replace(&mut state.queue, spare));
-        state.in_flight = Arc::clone(&drafts);
-        let last = state.closed.is_some() && drafts.is_empty();
-        drop(state);
-        self.room.notify_all();
-        Batch { drafts, last }
+        // A caller who asks again and again would keep upkeep from ever having its turn.
+        if by == Requester::Task || state.upkeep || state.closed.is_some() {
+            self.work.notify_one();
+            return None;
+        }
+        state.is_busy = true;
+        Some(Turn { intake: self })
+    }
+
+    /// What the writer's thread has to do next. Waits up to `idle` when there is
+    /// nothing, and up to `gather` for more unless somebody waits.
+    pub(super) fn task(&self, gather: Duration, idle: Duration) -> Task<'_> {
+        let mut state = self.lock();
+        let mut gather_until = None;
+        loop {
+            let now = Instant::now();
+            let until = if state.is_busy {
+                // Who writes tells when it is done.
+                now + idle
+            } else if state.upkeep {
+                state.upkeep = false;
+                return Task::Upkeep(self.turn(&mut state));
+            } else if state.awaited > 0 || state.hurry || state.closed.is_some() || self.is_half_full(&state) {
+                return Task::Write(self.turn(&mut state));
+            } else if state.queue.is_empty() {
+                gather_until = None;
+                let until = state.last_taken + idle;
+                if until <= now {
+                    state.last_taken = now;
+                    return Task::Rest(self.turn(&mut state));
+                }
+                until
+            } else {
+                let until = *gather_until.get_or_insert(now + gather);
+                if until <= now {
+                    return Task::Write(self.turn(&mut state));
+                }
+                until
+            };
+            state = self.work.wait_timeout(state, until - now).unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     /// Forgets the batch that the index has now.
@@ -358,28 +531,51 @@ impl Intake {
         }
     }
 
-    fn push(&self, state: &mut State, pending: Pending) {
+    /// How many callers wait for entries in the queue.
+    #[cfg(test)]
+    pub(super) fn awaited(&self) -> usize {
+        self.lock().awaited
+    }
+
+    fn push(&self, state: &mut State, pending: Pending, is_awaited: bool) {
+        let was_half_full = self.is_half_full(state);
+        state.weight += pending.weight();
         state.queue.push(pending);
         // One wake for a batch: the writer gathers by itself from then on, and is called when it should stop gathering.
-        let waiting = state.queue.len();
-        if waiting == 1 || waiting == self.capacity / 2 || (self.eager && !state.hurry) {
-            state.hurry |= self.eager;
+        // Who waits for its entry asks for it to be written in a moment.
+        let is_first = state.queue.len() == 1 && !is_awaited;
+        if is_first || (!was_half_full && self.is_half_full(state)) {
             self.work.notify_one();
         }
     }
 
+    fn turn(&self, state: &mut State) -> Turn<'_> {
+        state.is_busy = true;
+        Turn { intake: self }
+    }
+
+    fn is_half_full(&self, state: &State) -> bool {
+        state.queue.len() >= self.most.drafts / 2 || state.weight >= self.most.bytes / 2
+    }
+
+    fn is_full(&self, state: &State) -> bool {
+        state.queue.len() >= self.most.drafts || state.weight >= self.most.bytes
+    }
+
     fn with_room(&self) -> Result<MutexGuard<'_, State>, Error> {
         let mut state = self.lock();
-        if state.queue.len() >= self.capacity {
-            let until = Instant::now() + self.patience;
-            while state.queue.len() >= self.capacity && state.closed.is_none() {
+        if self.is_full(&state) {
+            let until = Instant::now() + self.most.patience;
+            while self.is_full(&state) && state.closed.is_none() {
                 let left = until.saturating_duration_since(Instant::now());
                 if left.is_zero() {
                     return Err(Error::storage(
                         "its queue is full; the disk is slower than the callers; try again later",
                     ));
                 }
+                state.crowded += 1;
                 state = self.room.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+                state.crowded -= 1;
             }
         }
         match &state.closed {
@@ -388,15 +584,93 @@ impl Intake {
         }
     }
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State>, time: Duration) -> MutexGuard<'a, State> {
-        self.work.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing that can panic happens between two changes that belong together.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+impl Turn<'_> {
+    /// Waits for those who were answered by the last sync to come back, so that
+    /// one sync serves all: for as long as some of them come, and no longer than
+    /// the last sync took. A caller who is alone waits for nobody.
+    pub(super) fn gather(&self) {
+        let mut state = self.intake.lock();
+        let (pause, mut came) = (state.pause, state.awaited);
+        if came == 0 || came >= state.expected || pause.is_zero() {
+            return;
+        }
+        let until = Instant::now() + pause * PAUSES;
+        while state.awaited < state.expected && state.closed.is_none() {
+            let (waited, timeout) =
+                self.intake.enough.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner);
+            state = waited;
+            if timeout.timed_out() {
+                if state.awaited == came || Instant::now() >= until {
+                    break;
+                }
+                came = state.awaited;
+            }
+        }
+    }
+
+    /// Takes all out that waits.
+    pub(super) fn take(&self) -> Batch {
+        let mut state = self.intake.lock();
+        state.hurry = false;
+        state.weight = 0;
+        state.taken = state.next;
+        state.last_taken = Instant::now();
+        let awaited = std::mem::take(&mut state.awaited);
+        let spare = Vec::with_capacity(state.queue.len());
+        let drafts = Arc::new(std::mem::replace(&mut state.queue, spare));
+        state.in_flight = Arc::clone(&drafts);
+        let last = state.closed.is_some() && drafts.is_empty();
+        let is_crowded = state.crowded > 0;
+        drop(state);
+        if is_crowded {
+            self.intake.room.notify_all();
+        }
+        Batch { drafts, awaited, last }
+    }
+
+    /// Notes that so many callers are about to be answered, by a sync that took so long.
+    pub(super) fn answering(&self, callers: usize, sync_time: Duration) {
+        let mut state = self.intake.lock();
+        // Those who asked meanwhile wait for the next one already.
+        state.expected = callers + state.awaited;
+        state.pause = sync_time.min(LONGEST_SYNC) / PAUSES;
+    }
+
+    /// Has the writer's thread do what is due.
+    pub(super) fn ask_for_upkeep(&self) {
+        self.intake.lock().upkeep = true;
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut state = self.intake.lock();
+        state.is_busy = false;
+        if !state.queue.is_empty() || state.upkeep || state.hurry || state.closed.is_some() {
+            self.intake.work.notify_one();
+        }
+    }
+}
+
+/// Who asks for an entry to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Requester {
+    /// A thread that does nothing else until then.
+    Thread,
+    /// Something that must not be held up.
+    Task,
+}
+
+/// A sync that takes longer is not waited out for callers.
+const LONGEST_SYNC: Duration = Duration::from_millis(2);
+/// How many pauses the time of a sync is.
+const PAUSES: u32 = 4;
 
 impl State {
     /// The next place and a time that never runs backwards.
@@ -405,5 +679,146 @@ impl State {
         self.next += 1;
         self.last_time = self.last_time.max(now);
         (sequence, self.last_time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Score, Tier};
+    use std::thread;
+
+    const FOREVER: Duration = Duration::from_secs(3600);
+
+    fn intake(durability: Durability) -> Intake {
+        Intake::new(Room { drafts: 1000, bytes: 1 << 20, patience: Duration::ZERO }, durability)
+    }
+
+    fn decide(intake: &Intake, evidence: usize) -> Result<Sequence, Error> {
+        let now = Timestamp::from_millis(0);
+        let draft = DecisionDraft {
+            entity: "a".parse().unwrap(),
+            intent: IntentId::new(now, 1),
+            decision: Decision::Allow,
+            reasoning: String::new(),
+            trust: TrustSnapshot::new(Score::MAX, Tier::T5),
+            risk: RiskLevel::Low,
+            evidence: vec![7; evidence],
+            random: 1,
+        };
+        intake.decision(now, draft).map(|(_, sequence, _)| sequence)
+    }
+
+    /// A caller's wish, with the turn if it is the caller's.
+    fn wish(intake: &Intake) -> Option<Turn<'_>> {
+        intake.request(decide(intake, 10).unwrap(), Requester::Thread)
+    }
+
+    fn write(turn: &Turn<'_>) -> usize {
+        turn.gather();
+        turn.take().awaited
+    }
+
+    #[test]
+    fn a_caller_who_is_alone_has_the_turn_and_waits_for_nobody() {
+        let intake = intake(Durability::Sync);
+        for _ in 0..3 {
+            let turn = wish(&intake).unwrap();
+            assert_eq!(write(&turn), 1);
+            turn.answering(1, Duration::from_millis(1));
+            // Who waited for somebody now would wait for ever.
+            intake.lock().pause = FOREVER;
+        }
+    }
+
+    #[test]
+    fn two_callers_do_not_take_turns_but_share() {
+        let intake = &intake(Durability::Sync);
+        let first = wish(intake).unwrap();
+        assert_eq!(write(&first), 1);
+        // The second comes while the first is written.
+        assert!(wish(intake).is_none());
+        first.answering(1, Duration::from_millis(1));
+        intake.lock().pause = FOREVER;
+        drop(first);
+        let Task::Write(next) = intake.task(Duration::ZERO, FOREVER) else { panic!("somebody waits") };
+        thread::scope(|scope| {
+            let written = scope.spawn(|| write(&next));
+            assert!(wish(intake).is_none());
+            assert_eq!(written.join().unwrap(), 2);
+        });
+        next.answering(2, Duration::from_millis(1));
+        intake.lock().pause = FOREVER;
+        drop(next);
+        // From then on they come together, without the writer's thread.
+        let turn = wish(intake).unwrap();
+        thread::scope(|scope| {
+            let written = scope.spawn(|| write(&turn));
+            assert!(wish(intake).is_none());
+            assert_eq!(written.join().unwrap(), 2);
+        });
+    }
+
+    #[test]
+    fn callers_who_do_not_come_back_are_given_up_and_not_expected_again() {
+        let intake = intake(Durability::Sync);
+        let turn = wish(&intake).unwrap();
+        assert_eq!(write(&turn), 1);
+        turn.answering(40, Duration::from_micros(100));
+        drop(turn);
+        let turn = wish(&intake).unwrap();
+        assert_eq!(write(&turn), 1);
+        turn.answering(1, Duration::from_micros(100));
+        assert_eq!(intake.lock().expected, 1);
+    }
+
+    #[test]
+    fn a_buffered_decision_does_not_hurry_the_writer_and_an_awaited_one_does() {
+        let intake = intake(Durability::SyncFrom(RiskLevel::High));
+        let buffered = decide(&intake, 10).unwrap();
+        thread::scope(|scope| {
+            let written = scope.spawn(|| matches!(intake.task(FOREVER, FOREVER), Task::Write(_)));
+            thread::yield_now();
+            assert!(!written.is_finished());
+            assert!(intake.request(buffered, Requester::Task).is_none());
+            assert!(written.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn the_queue_is_bounded_by_what_it_weighs() {
+        let intake = intake(Durability::Buffered);
+        let mut taken_in = 0;
+        while decide(&intake, 100 << 10).is_ok() {
+            taken_in += 1;
+        }
+        assert_eq!(taken_in, 11, "the last of them may reach beyond");
+        let Task::Write(turn) = intake.task(Duration::ZERO, FOREVER) else { panic!("it is full") };
+        assert_eq!(turn.take().drafts.len(), 11);
+        assert!(decide(&intake, 2 << 20).is_ok(), "one that is larger than all the room fits alone");
+        assert!(decide(&intake, 1).is_err());
+    }
+
+    #[test]
+    fn a_caller_who_is_always_there_does_not_keep_upkeep_waiting() {
+        let intake = intake(Durability::Sync);
+        let turn = wish(&intake).unwrap();
+        assert_eq!(write(&turn), 1);
+        turn.ask_for_upkeep();
+        drop(turn);
+        assert!(wish(&intake).is_none(), "the writer's thread comes first");
+        assert!(matches!(intake.task(FOREVER, FOREVER), Task::Upkeep(_)));
+        assert!(matches!(intake.task(FOREVER, FOREVER), Task::Write(_)));
+        assert!(wish(&intake).is_some());
+    }
+
+    #[test]
+    fn a_turn_that_ends_leaves_the_rest_to_the_writer() {
+        let intake = intake(Durability::Sync);
+        let turn = wish(&intake).unwrap();
+        assert_eq!(write(&turn), 1);
+        assert!(wish(&intake).is_none());
+        drop(turn);
+        assert!(matches!(intake.task(FOREVER, FOREVER), Task::Write(_)));
     }
 }

@@ -8,15 +8,18 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `record.rs` | a record's canonical form and its hash |
+//! | `record.rs`, `fields.rs` | a record's canonical form and its hash; reading it by hand |
 //! | `evidence.rs` | what is kept beside a record, and its salted digest |
+//! | `erase.rs` | which evidence was erased, and what may be missing therefore |
 //! | `entry.rs` | the bodies of the journal's other entries |
 //! | `intake.rs` | the order of entries: drafts in, sequence and time out |
-//! | `writer.rs` | the thread that writes: journal first, then index |
+//! | `writer.rs` | writing: journal first, then index |
 //! | `progress.rs` | how far it has come, and waiting for it |
+//! | `ticket.rs` | waiting without holding up a thread |
 //! | `feed.rs`, `events.rs` | entries as they come, and the events that they tell |
 //! | `shared.rs` | what callers and the writer share; the index's life |
 //! | `apply.rs` | reading the journal: checking entries and feeding the index |
+//! | `verify/` | checking what is stored, while the log is in use |
 //! | `index/` | which records match, and what they add up to |
 //! | `export/` | the log as lines that can be checked without us, and read back |
 //! | `query.rs` | the query and its checks |
@@ -26,10 +29,12 @@
 
 mod apply;
 mod entry;
+mod erase;
 mod events;
 mod evidence;
 mod export;
 mod feed;
+mod fields;
 mod index;
 mod intake;
 mod log;
@@ -40,21 +45,27 @@ mod record;
 mod repair;
 mod retention;
 mod shared;
+mod ticket;
 mod used;
+mod verify;
 mod writer;
 
+pub use erase::EvidenceSelection;
 pub use export::{ExportPoint, ExportRange, ExportReport, verify_export};
 pub use intake::Durability;
 pub use query::ProofQuery;
 
+pub(crate) use erase::Kept;
 pub(crate) use events::of_entry as events_of_entry;
-pub use evidence::Evidence;
+pub(crate) use evidence::KeptInput;
 pub(crate) use evidence::encode as encode_evidence;
+pub use evidence::{Evidence, InputEvidence};
 pub(crate) use feed::{Fed, Feed};
 pub(crate) use intake::{DecisionDraft, OutcomeDraft, StateDraft};
 pub(crate) use log::{Committed, LogOptions, OpenLogError, Place, ProofLog, Startup, import, verify_archive};
 pub(crate) use past::PastRange;
 pub(crate) use repair::{Carried, FoundStates, repair};
+pub(crate) use ticket::Ticket;
 pub(crate) use used::UsedLimit;
 
 #[cfg(test)]

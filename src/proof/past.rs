@@ -1,7 +1,7 @@
 //! Past decisions with their evidence, from the first on: for those who decide
 //! them again.
 
-use super::evidence::{self, Evidence};
+use super::erase::{Erasures, Kept};
 use super::record::CanonicalRecord;
 use crate::model::{AgentId, Decision, Digest, Error, ProofId, Timestamp};
 use crate::store::{Finding, Frame, Kind, Visitor};
@@ -21,13 +21,13 @@ pub(crate) struct PastRange {
 pub(crate) struct PastDecision {
     pub(crate) proof_id: ProofId,
     pub(crate) decision: Decision,
-    /// None where it is gone or cannot be read.
-    pub(crate) evidence: Option<Evidence>,
+    pub(crate) evidence: Kept,
 }
 
 /// Hands the decisions of a range on.
 pub(super) struct Past<'a> {
     pub(super) range: &'a PastRange,
+    pub(super) erasures: &'a Erasures,
     pub(super) each: &'a mut dyn FnMut(PastDecision) -> Result<(), Error>,
     /// Why the caller wants no more.
     pub(super) stopped: Option<Error>,
@@ -52,7 +52,7 @@ impl Visitor for Past<'_> {
             let past = PastDecision {
                 proof_id: fields.id,
                 decision: fields.decision,
-                evidence: evidence::decode(frame.evidence),
+                evidence: self.erasures.look(&fields, frame.evidence),
             };
             self.stopped = (self.each)(past).err();
         }

@@ -4,10 +4,12 @@
 //! and `outcome`; the hash is always computed from these bytes. The fields stand in the order that
 //! RFC 8785 asks for, every number is a small integer, and `serde_json` escapes
 //! strings as the RFC does, so that plain serialising is canonical; a test
-//! holds this against another implementation.
+//! holds this, and writing by hand, against another implementation.
 
 use std::borrow::Cow;
 
+use super::fields::RecordFields;
+use crate::model::json::push_text;
 use crate::model::{
     AgentId, Decision, Digest, IntentId, Outcome, ProofId, ProofRecord, RiskLevel, Score, Tier, Timestamp,
 };
@@ -32,13 +34,36 @@ pub(super) struct CanonicalRecord<'a> {
 }
 
 impl CanonicalRecord<'_> {
+    /// Writes the body of a decision's entry.
+    pub(super) fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        // By hand: most of it needs no escaping and no formatter, and it is written for every decision.
+        put(out, b"{\"decision\":\"", self.decision.as_str().as_bytes());
+        out.extend_from_slice(b"\",\"entityId\":");
+        push_text(out, self.entity_id.as_str())?;
+        put(out, b",\"evidenceHash\":\"", &self.evidence_hash.written());
+        put(out, b"\",\"id\":\"", &self.id.written());
+        put(out, b"\",\"intentId\":\"", &self.intent_id.written());
+        put(out, b"\",\"previousHash\":\"", &self.previous_hash.written());
+        out.extend_from_slice(b"\",\"reasoning\":");
+        push_text(out, &self.reasoning)?;
+        put(out, b",\"riskLevel\":\"", self.risk_level.as_str().as_bytes());
+        put(out, b"\",\"timestamp\":\"", &self.timestamp.written());
+        out.extend_from_slice(b"\",\"trustScore\":");
+        serde_json::to_writer(&mut *out, &self.trust_score)?;
+        out.extend_from_slice(b",\"trustTier\":\"");
+        out.extend_from_slice(self.trust_tier.as_str().as_bytes());
+        out.extend_from_slice(b"\"}");
+        Ok(())
+    }
+
     /// Reads the body of a decision's entry; nothing is checked against anything.
     pub(super) fn read(body: &[u8]) -> serde_json::Result<CanonicalRecord<'_>> {
-        serde_json::from_slice(body)
+        match RecordFields::read(body).and_then(RecordFields::record) {
+            Some(record) => Ok(record),
+            None => serde_json::from_slice(body),
+        }
     }
-}
 
-impl CanonicalRecord<'_> {
     /// The record as the contract shows it, with the hash that its stored bytes have.
     pub(super) fn into_record(self, hash: Digest, outcome: Option<Outcome>) -> ProofRecord {
         let fields = self;
@@ -58,6 +83,11 @@ impl CanonicalRecord<'_> {
             evidence_hash: fields.evidence_hash,
         }
     }
+}
+
+fn put(out: &mut Vec<u8>, before: &[u8], text: &[u8]) {
+    out.extend_from_slice(before);
+    out.extend_from_slice(text);
 }
 
 #[cfg(test)]
@@ -88,7 +118,8 @@ mod tests {
         fn the_stored_form_is_rfc_8785_by_another_hand(entity in "[^\\p{C}]{1,40}", reasoning in "\\PC*|[\\x00-\\x1f\"\\\\/é€😀]*") {
             prop_assume!(entity.parse::<AgentId>().is_ok());
             let mut body = Vec::new();
-            serde_json::to_writer(&mut body, &record(&entity, &reasoning)).unwrap();
+            record(&entity, &reasoning).write(&mut body).unwrap();
+            prop_assert_eq!(&body, &serde_json::to_vec(&record(&entity, &reasoning)).unwrap());
             let stored = CanonicalRecord::read(&body).unwrap().into_record(Digest::ZERO, Some(Outcome::Success));
 
             let mut value = serde_json::to_value(stored).unwrap();

@@ -197,7 +197,7 @@ fn write_new(files: &Arc<dyn Files>, fresh: StoreId, repair: &RepairEntry, carri
     }
     journal.write()?;
     journal.sync()?;
-    if let Some(breakage) = journal.reader().verify(&mut Reading::checking(), journal.position())? {
+    if let Some(breakage) = journal.reader().verify(&mut Reading::learning(), journal.position())? {
         return Err(io::Error::other(breakage.to_string()));
     }
     journal.close()?;
@@ -227,7 +227,7 @@ struct Looking {
 impl Default for Looking {
     fn default() -> Self {
         Self {
-            reading: Reading::checking(),
+            reading: Reading::learning(),
             is_broken: false,
             states: FoundStates::default(),
             records: 0,

@@ -24,18 +24,45 @@ impl Default for Retained {
 }
 
 impl Retained {
+    /// What such an entry is kept under among the states.
+    pub(super) fn key(sequence: Sequence, kind: Kind) -> String {
+        format!("{KEY_PREFIX}{:020}/{kind}", sequence.get())
+    }
+
+    /// Whether such an entry is kept under it.
+    pub(super) fn is_key(key: &str) -> bool {
+        key.starts_with(KEY_PREFIX)
+    }
+
+    /// What the states tell of it.
+    pub(super) fn of_states(states: &[(String, Vec<u8>)]) -> Self {
+        let mut retained = Self::default();
+        for (key, body) in states {
+            let kind = key.strip_prefix(KEY_PREFIX).and_then(|rest| rest.split_once('/')?.1.parse().ok());
+            if let Some(kind) = kind {
+                // It was read before it was put there, and is read again where it is not believed.
+                let _ = retained.read(kind, body);
+            }
+        }
+        retained
+    }
+
     /// Takes in an entry of one of these kinds.
     pub(super) fn visit(&mut self, frame: &Frame<'_>) -> Option<Finding> {
-        match frame.kind {
-            Kind::Repair => read(frame.body, "a repair", |entry: RepairEntry| {
+        self.read(frame.kind, frame.body)
+    }
+
+    fn read(&mut self, kind: Kind, body: &[u8]) -> Option<Finding> {
+        match kind {
+            Kind::Repair => read(body, "a repair", |entry: RepairEntry| {
                 self.last_time = entry.timestamp;
                 self.repair = Some(entry);
             }),
-            Kind::Archive => read(frame.body, "an archive's entry", |entry: ArchiveEntry| {
+            Kind::Archive => read(body, "an archive's entry", |entry: ArchiveEntry| {
                 self.last_time = entry.timestamp;
                 self.archives.push(entry);
             }),
-            Kind::Freeze => read(frame.body, "a freeze", |entry: FreezeEntry| {
+            Kind::Freeze => read(body, "a freeze", |entry: FreezeEntry| {
                 self.last_time = entry.timestamp;
                 self.freeze = Some(entry);
             }),
@@ -48,6 +75,7 @@ impl Retained {
         self.repair = later.repair.or(self.repair.take());
         self.archives.extend(later.archives);
         self.freeze = later.freeze.or(self.freeze.take());
+        self.last_time = self.last_time.max(later.last_time);
     }
 
     /// Whether no entry says that the entries before `start` were archived.
@@ -93,6 +121,9 @@ impl Retained {
         }
     }
 }
+
+/// Where they stand among the states; in their order, which is that of keys.
+const KEY_PREFIX: &str = "log/";
 
 /// What every entry has.
 #[derive(serde::Deserialize)]

@@ -8,17 +8,22 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use super::apply::Reading;
 use super::entry::FreezeEntry;
+use super::erase::Erasures;
 use super::index::{Index, Mark};
 use super::intake::{Intake, Refusal};
 use super::progress::Progress;
 use super::retention::{self, Retained};
-use crate::model::{Breakage, Error, ProofId};
+use super::writer::Writer;
+use crate::model::{Breakage, ChainPosition, Error, ProofId};
 use crate::store::{self, Blocks, Files, Journal, Position, Reader, Start, StoreId, ViewError};
 
 /// What callers and the writer share.
 pub(super) struct Shared {
     pub(super) intake: Intake,
     pub(super) progress: Progress,
+    // Whoever has the intake's turn holds it while it writes, across I/O; taken before the index's lock.
+    // None in a broken log, and once the writer has ended.
+    pub(super) writer: Mutex<Option<Writer>>,
     // Written by the writer, read by queries; taken after the intake's lock is given back.
     pub(super) index: RwLock<Index>,
     pub(super) reader: Reader,
@@ -36,8 +41,16 @@ pub(super) struct Shared {
     pub(super) syncs: AtomicU64,
     // What the log says of its own past; read where a record is not found, held to look or to add.
     pub(super) past: RwLock<Retained>,
-    // Held by whoever archives, so that one does at a time.
+    // Where the last verification ended that found nothing broken; held to copy it.
+    pub(super) verified: Mutex<Option<ChainPosition>>,
+    /// What was erased.
+    pub(super) erasures: Arc<Erasures>,
+    // Held by whoever archives, so that one does at a time; and while the index is compared with the journal, which
+    // must begin in one place meanwhile. Taken before `erasing`.
     pub(super) archiving: Mutex<()>,
+    // Held over a whole erasure: an entry is written once all before it are carried out. And over an archive, so that
+    // what is copied stays as it is.
+    pub(super) erasing: Mutex<()>,
     // The first break that any check found; held to clone it.
     pub(super) breakage: Mutex<Option<Breakage>>,
 }
@@ -51,7 +64,13 @@ impl Shared {
     /// calls this, and it changes nothing meanwhile: so queries go on while sled
     /// writes.
     pub(super) fn persist(&self) {
-        let Some(changes) = self.index().changes(self.store) else { return };
+        let changes = {
+            let index = self.index();
+            // The tree is never behind what is applied; it is read before the index is let go, so nothing is behind both.
+            let nodes = self.reader.nodes(index.first_node(), index.totals().applied.entries);
+            index.changes(self.store, &nodes)
+        };
+        let Some(changes) = changes else { return };
         let written = changes.write();
         let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
         match written {
@@ -103,7 +122,7 @@ impl Shared {
     }
 
     fn read_into(&self, index: &mut Index) -> Result<(), ViewError> {
-        let mut reading = Reading::into_index(index).persisting(self.store);
+        let mut reading = Reading::into_index(index).persisting(self.store).knowing(Arc::clone(&self.erasures));
         let Start { entries, link, .. } = self.reader.start();
         let until = Position { entries, link };
         let read = self.reader.verify(&mut reading, until);
@@ -135,10 +154,20 @@ impl Shared {
         journal.close()
     }
 
+    /// Why an entry that was waited for did not come to be on disk.
+    pub(super) fn refused(&self, otherwise: &str) -> Error {
+        self.intake.refusal().map_or_else(|| Error::storage(otherwise), |refusal| refusal.error())
+    }
+
     /// The error for a record that is not in the log.
     pub(super) fn not_found(&self, proof_id: &ProofId) -> Error {
         let start = self.reader.start();
         self.past.read().unwrap_or_else(PoisonError::into_inner).not_found(proof_id, &start)
+    }
+
+    /// Takes nothing new in from now on, for what is written cannot be checked.
+    pub(super) fn distrust(&self, why: &str) {
+        self.intake.refuse(Refusal::Broken(why.to_owned()));
     }
 
     pub(super) fn first_breakage(&self) -> Option<Breakage> {

@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::evidence::{self, Charged};
 use crate::model::{LONGEST_LIMIT_WINDOW, Sequence, Timestamp};
 
 /// What one decision used.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UsedLimit {
     pub(crate) record: Sequence,
     pub(crate) at: Timestamp,
@@ -16,7 +18,7 @@ pub(crate) struct UsedLimit {
 
 /// All that was used within the longest window, less what failures gave back.
 #[derive(Debug, Default)]
-pub(super) struct UsedLimits {
+pub(crate) struct UsedLimits {
     by_record: BTreeMap<Sequence, UsedLimit>,
     last: Option<Timestamp>,
     until_sweep: usize,
@@ -25,21 +27,25 @@ pub(super) struct UsedLimits {
     of_earlier: Vec<Sequence>,
 }
 
-impl UsedLimits {
-    pub(super) fn add(&mut self, record: Sequence, at: Timestamp, evidence: &[u8]) {
+impl UsedLimit {
+    /// What a decision used, by its evidence; `None` where it is nothing.
+    pub(super) fn of(record: Sequence, at: Timestamp, evidence: &[u8]) -> Option<Self> {
         let charges = evidence::charges(evidence).unwrap_or_default();
-        if charges.is_empty() {
-            return;
-        }
-        self.last = self.last.max(Some(at));
-        self.by_record.insert(record, UsedLimit { record, at, charges });
+        (!charges.is_empty()).then_some(Self { record, at, charges })
+    }
+}
+
+impl UsedLimits {
+    pub(crate) fn push(&mut self, used: UsedLimit) {
+        self.last = self.last.max(Some(used.at));
+        self.by_record.insert(used.record, used);
         self.until_sweep += 1;
         if self.until_sweep >= SWEEP_EVERY {
             self.sweep();
         }
     }
 
-    pub(super) fn give_back(&mut self, record: Sequence) {
+    pub(crate) fn give_back(&mut self, record: Sequence) {
         if self.by_record.remove(&record).is_none() && self.is_part {
             self.of_earlier.push(record);
         }

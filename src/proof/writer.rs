@@ -1,20 +1,27 @@
-//! The writer: one thread that turns drafts into entries of the journal, makes
-//! them last, tells who waits, and then brings them to the index.
+//! Writing: drafts become entries of the journal, these are made to last, who
+//! waits is told, and then they are brought to the index.
+//!
+//! There is one [`Writer`], and whoever has the turn uses it: a caller who waits
+//! for its entry and finds nobody writing, or else the writer's thread, which
+//! also does what is due from time to time.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 
-use super::entry::{AlertEntry, ArchiveEntry, FreezeEntry, NewState, OutcomeEntry, StateEntry};
+use super::entry::{AlertEntry, ArchiveEntry, ErasureEntry, FreezeEntry, NewState, OutcomeEntry, StateEntry};
+use super::erase;
 use super::evidence;
 use super::index::{Index, RecordFacts};
-use super::intake::{DecisionDraft, Draft, OutcomeDraft, Pending, Refusal, StateDraft};
+use super::intake::{Batch, DecisionDraft, Draft, OutcomeDraft, Pending, Refusal, StateDraft, Task, Turn};
 use super::record::CanonicalRecord;
+use super::retention::Retained;
 use super::shared::Shared;
-use crate::model::{Alert, Digest, ProofId, Timestamp};
+use super::used::UsedLimit;
+use crate::model::{Alert, Digest, Outcome, ProofId, Timestamp};
 use crate::store::{FrameDraft, Journal, Kind, Staged, ViewError};
 
 /// How the writer paces itself.
@@ -28,9 +35,8 @@ pub(super) struct Pace {
     pub(super) persist_every: u64,
 }
 
-/// The writer's own state.
+/// What writing needs.
 pub(super) struct Writer {
-    shared: Arc<Shared>,
     journal: Journal,
     pace: Pace,
     /// The hash of the last proof record.
@@ -41,68 +47,130 @@ pub(super) struct Writer {
     head_noted: Instant,
 }
 
+/// The writer's thread: works until the intake is closed or a write fails.
+pub(super) fn run(shared: &Shared, pace: Pace) {
+    let guard = Guard { shared: Some(shared) };
+    loop {
+        let step = match shared.intake.task(pace.gather, pace.idle) {
+            Task::Write(turn) => write(shared, &turn),
+            Task::Upkeep(_turn) => with_writer(shared, |writer| {
+                writer.keep_up(shared);
+                Ok(Wrote::All)
+            }),
+            Task::Rest(_turn) => with_writer(shared, |writer| {
+                writer.rest(shared);
+                Ok(Wrote::All)
+            }),
+        };
+        match step {
+            Ok(Wrote::All) => {}
+            Ok(Wrote::Last) => break,
+            Err(error) => return guard.fail(&error.to_string()),
+        }
+    }
+    shared.persist();
+    let closed = with_writer(shared, |writer| writer.journal.close().map(|()| Wrote::Last));
+    seat(shared).take();
+    match closed {
+        Ok(_) => {
+            guard.disarm();
+            shared.progress.over();
+        }
+        Err(error) => guard.fail(&error.to_string()),
+    }
+}
+
+/// A caller's own turn: writes all that waits.
+pub(super) fn write_in_turn(shared: &Shared, turn: &Turn<'_>) {
+    let guard = Guard { shared: Some(shared) };
+    match write(shared, turn) {
+        Ok(_) => guard.disarm(),
+        Err(error) => guard.fail(&error.to_string()),
+    }
+}
+
+/// What a turn came to.
+enum Wrote {
+    All,
+    /// The intake is closed, and nothing was left.
+    Last,
+}
+
+fn write(shared: &Shared, turn: &Turn<'_>) -> std::io::Result<Wrote> {
+    turn.gather();
+    with_writer(shared, |writer| {
+        let batch = turn.take();
+        if batch.last {
+            return Ok(Wrote::Last);
+        }
+        if !batch.drafts.is_empty() {
+            writer.write(shared, turn, &batch)?;
+        }
+        Ok(Wrote::All)
+    })
+}
+
+fn with_writer(shared: &Shared, use_it: impl FnOnce(&mut Writer) -> std::io::Result<Wrote>) -> std::io::Result<Wrote> {
+    let mut seat = seat(shared);
+    let used = match seat.as_mut() {
+        Some(writer) => use_it(writer),
+        None => Err(std::io::Error::other("the writer ended")),
+    };
+    if used.is_err() {
+        // Whatever it holds, it must not be written to any more.
+        seat.take();
+    }
+    used
+}
+
+fn seat(shared: &Shared) -> MutexGuard<'_, Option<Writer>> {
+    shared.writer.lock().unwrap_or_else(|poisoned| {
+        // Somebody panicked at it: how far it came is unknown.
+        let mut seat = poisoned.into_inner();
+        seat.take();
+        seat
+    })
+}
+
 impl Writer {
-    pub(super) fn new(shared: Arc<Shared>, journal: Journal, pace: Pace, head_hash: Digest) -> Self {
-        Self { shared, journal, pace, head_hash, body: Vec::new(), head_is_old: true, head_noted: Instant::now() }
+    pub(super) fn new(journal: Journal, pace: Pace, head_hash: Digest) -> Self {
+        Self { journal, pace, head_hash, body: Vec::new(), head_is_old: true, head_noted: Instant::now() }
     }
 
-    /// Works until the intake is closed or a write fails.
-    pub(super) fn run(mut self) {
-        let guard = Guard { shared: Some(Arc::clone(&self.shared)) };
-        loop {
-            let batch = self.shared.intake.take(self.pace.gather, self.pace.idle);
-            let step = if !batch.drafts.is_empty() {
-                self.write(&batch.drafts)
-            } else if batch.last {
-                break;
-            } else {
-                self.rest();
-                Ok(())
-            };
-            if let Err(error) = step {
-                return guard.fail(&error.to_string());
-            }
-        }
-        self.shared.persist();
-        match self.journal.close() {
-            Ok(()) => {
-                guard.disarm();
-                self.shared.progress.over();
-            }
-            Err(error) => guard.fail(&error.to_string()),
-        }
-    }
-
-    fn write(&mut self, drafts: &[Pending]) -> std::io::Result<()> {
+    fn write(&mut self, shared: &Shared, turn: &Turn<'_>, batch: &Batch) -> std::io::Result<()> {
+        let drafts = &batch.drafts;
         let mut staged = Vec::with_capacity(drafts.len());
-        for pending in drafts {
+        for pending in drafts.iter() {
             staged.push(self.stage(pending)?);
             if self.journal.staged_bytes() >= MOST_STAGED {
                 self.journal.write()?;
             }
         }
         self.journal.write()?;
+        let started = Instant::now();
         let durable = self.journal.sync()?;
-        self.shared.syncs.fetch_add(1, Ordering::Relaxed);
+        shared.syncs.fetch_add(1, Ordering::Relaxed);
         self.head_is_old = true;
-        self.shared.progress.durable(durable);
-        for pending in drafts {
+        turn.answering(batch.awaited, started.elapsed());
+        shared.progress.durable(durable);
+        for pending in drafts.iter() {
             // INVARIANT: `HEAD` names another beginning only when the entry that says so is on disk.
             if let Draft::Archive(draft) = &pending.draft {
                 self.journal.begin_at(draft.start)?;
             }
         }
 
-        self.apply(drafts, &staged);
-        self.shared.intake.applied(drafts);
-        self.shared.progress.applied(durable);
-        if self.shared.index().unpersisted() >= self.pace.persist_every {
-            self.shared.persist();
-        }
-        if self.head_noted.elapsed() >= self.pace.idle {
-            self.note_head();
+        apply(shared, drafts, &staged);
+        shared.intake.applied(drafts);
+        shared.progress.applied(durable);
+        if self.is_upkeep_due(shared) {
+            turn.ask_for_upkeep();
         }
         Ok(())
+    }
+
+    fn is_upkeep_due(&self, shared: &Shared) -> bool {
+        shared.index().unpersisted() >= self.pace.persist_every || self.head_noted.elapsed() >= self.pace.idle
     }
 
     fn stage(&mut self, pending: &Pending) -> std::io::Result<Staged> {
@@ -112,7 +180,8 @@ impl Writer {
         let kind = match &pending.draft {
             Draft::Decision { id, draft } => {
                 let record = canonical(*id, at, draft, self.head_hash);
-                write_json(&mut self.body, &record)?;
+                self.body.clear();
+                record.write(&mut self.body)?;
                 is_record = true;
                 evidence = &draft.evidence;
                 Kind::Decision
@@ -130,6 +199,10 @@ impl Writer {
                 write_json(&mut self.body, &AlertEntry { alert: Alert::clone(alert), timestamp: at })?;
                 Kind::Alert
             }
+            Draft::Erasure { erasure, cause } => {
+                write_json(&mut self.body, &ErasureEntry::new(erasure, cause, at))?;
+                Kind::Erasure
+            }
             Draft::Freeze { cause } => {
                 write_json(&mut self.body, &FreezeEntry { cause: cause.clone(), timestamp: at })?;
                 Kind::Freeze
@@ -146,29 +219,19 @@ impl Writer {
         Ok(staged)
     }
 
-    /// Brings a batch to the index, which is rebuilt if that fails.
-    fn apply(&self, drafts: &[Pending], staged: &[Staged]) {
-        let mut index = self.shared.index.write().unwrap_or_else(PoisonError::into_inner);
-        for (pending, staged) in drafts.iter().zip(staged) {
-            // A rebuild by a query may have read the entry from the journal already.
-            if index.has_applied(pending.sequence) {
-                continue;
-            }
-            if apply_one(&mut index, pending, staged.digest).is_err() {
-                return self.shared.rebuild(&mut index);
-            }
-            index.advance(staged.position);
-            if index.is_heavy() {
-                drop(index);
-                self.shared.persist();
-                index = self.shared.index.write().unwrap_or_else(PoisonError::into_inner);
-            }
+    /// Does what is due from time to time.
+    fn keep_up(&mut self, shared: &Shared) {
+        if shared.index().unpersisted() >= self.pace.persist_every {
+            shared.persist();
+        }
+        if self.head_noted.elapsed() >= self.pace.idle {
+            self.note_head();
         }
     }
 
     /// Uses a quiet moment.
-    fn rest(&mut self) {
-        self.shared.persist();
+    fn rest(&mut self, shared: &Shared) {
+        shared.persist();
         self.note_head();
     }
 
@@ -182,13 +245,33 @@ impl Writer {
     }
 }
 
-/// Tells who waits when the writer ends without having closed the journal: by a
-/// failed write, or by a panic.
-struct Guard {
-    shared: Option<Arc<Shared>>,
+/// Brings a batch to the index, which is rebuilt if that fails.
+fn apply(shared: &Shared, drafts: &[Pending], staged: &[Staged]) {
+    let mut index = shared.index.write().unwrap_or_else(PoisonError::into_inner);
+    for (pending, staged) in drafts.iter().zip(staged) {
+        // A rebuild by a query may have read the entry from the journal already.
+        if index.has_applied(pending.sequence) {
+            continue;
+        }
+        if apply_one(&mut index, pending, staged.digest).is_err() {
+            return shared.rebuild(&mut index);
+        }
+        index.advance(staged.position);
+        if index.is_heavy() {
+            drop(index);
+            shared.persist();
+            index = shared.index.write().unwrap_or_else(PoisonError::into_inner);
+        }
+    }
 }
 
-impl Guard {
+/// Tells who waits when writing ends without the journal having been closed: by a
+/// failed write, or by a panic.
+struct Guard<'a> {
+    shared: Option<&'a Shared>,
+}
+
+impl Guard<'_> {
     fn disarm(mut self) {
         self.shared = None;
     }
@@ -205,35 +288,77 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for Guard<'_> {
     fn drop(&mut self) {
         self.tell("the writer ended unexpectedly");
     }
 }
 
 /// Staged bytes at which a batch is written in parts.
-const MOST_STAGED: usize = 4 << 20;
+const MOST_STAGED: usize = 1 << 20;
 
 fn apply_one(index: &mut Index, pending: &Pending, digest: Digest) -> Result<(), ViewError> {
     match &pending.draft {
-        Draft::Decision { draft, .. } => index.add_record(
-            pending.sequence,
-            &RecordFacts {
-                entity: &draft.entity,
-                intent: draft.intent,
-                time: pending.at,
-                decision: draft.decision,
-                risk: draft.risk,
-                score: draft.trust.score,
-                hash: digest,
-            },
-        ),
-        Draft::Outcome(draft) => index.add_outcome(&draft.entity, draft.proof_id.sequence(), draft.outcome, pending.at),
-        Draft::State { .. } | Draft::Alert(_) | Draft::Freeze { .. } | Draft::Archive(_) => {
+        Draft::Decision { draft, .. } => {
+            if let Some(used) = UsedLimit::of(pending.sequence, pending.at, &draft.evidence) {
+                index.use_limits(used);
+            }
+            index.add_record(
+                pending.sequence,
+                &RecordFacts {
+                    entity: &draft.entity,
+                    intent: draft.intent,
+                    time: pending.at,
+                    decision: draft.decision,
+                    risk: draft.risk,
+                    score: draft.trust.score,
+                    hash: digest,
+                },
+            )
+        }
+        Draft::Outcome(draft) => {
+            if let Some(state) = &draft.state {
+                index.set_state(&state.key, state.value.as_bytes());
+            }
+            let record = draft.proof_id.sequence();
+            if draft.outcome == Outcome::Failure {
+                index.give_back(record);
+            }
+            index.add_outcome(&draft.entity, record, draft.outcome, pending.at)
+        }
+        Draft::State { state, .. } => {
+            index.set_state(&state.key, state.value.as_bytes());
+            index.see_time(pending.at);
+            Ok(())
+        }
+        Draft::Erasure { erasure, cause } => {
+            let body = serde_json::to_vec(&ErasureEntry::new(erasure, cause, pending.at));
+            let body = body.map_err(|_| ViewError::Disagrees("an erasure does not serialise"))?;
+            index.set_state(&erase::key(pending.sequence), &body);
+            index.see_time(pending.at);
+            Ok(())
+        }
+        Draft::Freeze { cause } => {
+            let body = serde_json::to_vec(&FreezeEntry { cause: cause.clone(), timestamp: pending.at });
+            keep(index, pending, Kind::Freeze, body)
+        }
+        Draft::Archive(draft) => {
+            let body = serde_json::to_vec(&ArchiveEntry::of(draft, pending.at));
+            keep(index, pending, Kind::Archive, body)
+        }
+        Draft::Alert(_) => {
             index.see_time(pending.at);
             Ok(())
         }
     }
+}
+
+/// Keeps what the log says of its own past among the states.
+fn keep(index: &mut Index, pending: &Pending, kind: Kind, body: serde_json::Result<Vec<u8>>) -> Result<(), ViewError> {
+    let body = body.map_err(|_| ViewError::Disagrees("an entry does not serialise"))?;
+    index.set_state(&Retained::key(pending.sequence, kind), &body);
+    index.see_time(pending.at);
+    Ok(())
 }
 
 fn canonical(id: ProofId, at: Timestamp, draft: &DecisionDraft, previous_hash: Digest) -> CanonicalRecord<'_> {

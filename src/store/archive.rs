@@ -132,6 +132,8 @@ impl Archiving {
         count: usize,
         visitor: &mut dyn Visitor,
     ) -> Result<Self, ArchiveError> {
+        // What is sealed or erased meanwhile is not read in the middle of it.
+        let _turn = reader.rewriting();
         let start = reader.start();
         let before = tree(files, &start).map_err(|error| io::Error::other(error.to_string()))?;
         let edge = before.frontier().edge().to_vec();
@@ -444,30 +446,35 @@ impl Past {
         bytes.truncate(read);
         Ok(digests(&bytes).collect())
     }
+
+    /// The tree over them; a smaller one where they are not all there.
+    pub(super) fn tree(&self) -> io::Result<Tree> {
+        let mut tree = Tree::default();
+        while tree.size() < self.start.entries {
+            let until = self.start.entries.min(tree.size() + (CHUNK / LEAF_BYTES) as u64);
+            let leaves = self.leaves(tree.size()..until)?;
+            if leaves.is_empty() {
+                break;
+            }
+            for leaf in &leaves {
+                tree.push(leaf);
+            }
+        }
+        Ok(tree)
+    }
 }
 
 /// The tree of the entries before the first; a smaller one where `LEAVES` does not hold them.
 pub(super) fn tree(files: &dyn Files, start: &Start) -> Result<Tree, OpenError> {
-    let mut tree = Tree::default();
     if *start == Start::WHOLE {
-        return Ok(tree);
+        return Ok(Tree::default());
     }
     let error = |error| OpenError::Io("read LEAVES", error);
     let past = match Past::open(files, *start) {
-        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(tree),
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(Tree::default()),
         opened => opened.map_err(error)?,
     };
-    while tree.size() < start.entries {
-        let until = start.entries.min(tree.size() + (CHUNK / LEAF_BYTES) as u64);
-        let leaves = past.leaves(tree.size()..until).map_err(error)?;
-        if leaves.is_empty() {
-            break;
-        }
-        for leaf in &leaves {
-            tree.push(leaf);
-        }
-    }
-    Ok(tree)
+    past.tree().map_err(error)
 }
 
 /// What is wrong where `LEAVES` is not what `HEAD` says.
@@ -482,6 +489,7 @@ pub(super) fn other_start(start: &Start, root: Digest) -> Option<Finding> {
 
 /// Forgets what is archived by now and takes its files away.
 pub(crate) fn remove_archived(files: &dyn Files, reader: &Reader) -> io::Result<()> {
+    let _turn = reader.rewriting();
     reader.forget_archived();
     remove_before(files, &reader.start())
 }

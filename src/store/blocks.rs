@@ -116,26 +116,49 @@ impl BlockFile {
         self.table.get(block).filter(|_| at < end).map(|place| (block, place.start, end))
     }
 
+    /// Where each block starts in what the file stands for.
+    pub(super) fn starts(&self) -> impl Iterator<Item = u32> + '_ {
+        self.table.iter().map(|place| place.start)
+    }
+
+    /// Where a block starts in what the file stands for.
+    pub(super) fn start(&self, block: usize) -> Option<u32> {
+        self.table.get(block).map(|place| place.start)
+    }
+
     pub(super) fn blocks(&self) -> usize {
         self.table.len()
     }
 
     /// The content of a block; `None` where what is stored does not hold.
     pub(super) fn read(&self, block: usize) -> io::Result<Option<Vec<u8>>> {
-        let Some(place) = self.table.get(block) else { return Ok(None) };
-        let end = self.table.get(block + 1).map_or(self.table_at, |next| next.offset);
-        let mut stored = vec![0; end.saturating_sub(place.offset) as usize];
-        let read = self.file.read_at(&mut stored, u64::from(place.offset))?;
-        stored.truncate(read);
-        let Some((crc, stored)) = stored.split_first_chunk() else { return Ok(None) };
-        if crc32fast::hash(stored) != u32::from_le_bytes(*crc)
-            || place.len as usize > stored.len().saturating_mul(MOST_GAIN)
-        {
-            return Ok(None);
-        }
-        let content = lz4_flex::block::decompress(stored, place.len as usize).ok();
-        Ok(content.filter(|content| content.len() == place.len as usize))
+        let mut buffers = BlockBuffers::default();
+        let holds = self.read_into(block, &mut buffers)?;
+        Ok(holds.then_some(buffers.content))
     }
+
+    /// Like [`BlockFile::read`], into the content of `buffers`. False where what is stored does not hold.
+    pub(super) fn read_into(&self, block: usize, buffers: &mut BlockBuffers) -> io::Result<bool> {
+        let Some(place) = self.table.get(block) else { return Ok(false) };
+        let end = self.table.get(block + 1).map_or(self.table_at, |next| next.offset);
+        buffers.stored.resize(end.saturating_sub(place.offset) as usize, 0);
+        let read = self.file.read_at(&mut buffers.stored, u64::from(place.offset))?;
+        buffers.stored.truncate(read);
+        let Some((crc, stored)) = buffers.stored.split_first_chunk() else { return Ok(false) };
+        let len = place.len as usize;
+        if crc32fast::hash(stored) != u32::from_le_bytes(*crc) || len > stored.len().saturating_mul(MOST_GAIN) {
+            return Ok(false);
+        }
+        buffers.content.resize(len, 0);
+        Ok(lz4_flex::block::decompress_into(stored, &mut buffers.content).is_ok_and(|written| written == len))
+    }
+}
+
+/// Memory for one block after another.
+#[derive(Default)]
+pub(super) struct BlockBuffers {
+    stored: Vec<u8>,
+    pub(super) content: Vec<u8>,
 }
 
 const MAGIC: &[u8; 8] = b"RKblk002";

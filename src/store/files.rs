@@ -44,10 +44,23 @@ pub(crate) trait StoreFile: Send + Sync {
     fn len(&self) -> io::Result<u64>;
     /// Cuts or extends the file.
     fn set_len(&self, len: u64) -> io::Result<()>;
+    /// Hands a segment on, frame by frame, by what is stored now, if it is sealed. False where it is not, where
+    /// anything does not hold, or `sink` wants no more; then the whole content tells more.
+    fn each_stored(&self, _sink: &mut dyn FrameSink) -> io::Result<bool> {
+        Ok(false)
+    }
     /// The whole content by what is stored now, whatever is known of it from before.
     fn read_stored(&self) -> io::Result<Vec<u8>> {
         read_all(self)
     }
+}
+
+/// Takes in a segment, frame by frame.
+pub(crate) trait FrameSink {
+    /// The segment's header, first. False to take in nothing more.
+    fn header(&mut self, header: &[u8]) -> bool;
+    /// A frame without its evidence, and this. False to take in nothing more.
+    fn frame(&mut self, without_evidence: &[u8], evidence: &[u8]) -> bool;
 }
 
 impl dyn StoreFile {

@@ -37,6 +37,8 @@ closed_words! {
         Recovery = "recovery",
         /// Something that somebody should look at.
         Alert = "alert",
+        /// Evidence that is taken away for good.
+        Erasure = "erasure",
         /// Nothing is taken in any more: the last entry.
         Freeze = "freeze",
         /// The first entries were moved to a file of their own.
@@ -55,6 +57,7 @@ impl Kind {
             Self::State => 4,
             Self::Recovery => 5,
             Self::Alert => 6,
+            Self::Erasure => 7,
             Self::Freeze => 8,
             Self::Archive => 9,
             Self::Repair => 10,
@@ -148,6 +151,23 @@ impl<'a> Frame<'a> {
         let end = body_end.checked_add(evidence_len).ok_or(FrameError::Cut)?;
         let body = bytes.get(HEADER_BYTES..body_end).ok_or(FrameError::Cut)?;
         let evidence = bytes.get(body_end..end).ok_or(FrameError::Cut)?;
+        Self::checked(header, body, evidence)
+    }
+
+    /// Reads the frame whose evidence stands apart, both of exactly the lengths that it claims.
+    pub(crate) fn decode_apart(without: &'a [u8], evidence: &'a [u8]) -> Result<Self, FrameError> {
+        let (header, body) = without.split_at_checked(HEADER_BYTES).ok_or(FrameError::Cut)?;
+        if !header.starts_with(&MAGIC) {
+            return Err(FrameError::NoMagic);
+        }
+        let claimed = (u32_at(header, BODY_LEN_AT) as usize, u32_at(header, EVIDENCE_LEN_AT) as usize);
+        if claimed != (body.len(), evidence.len()) {
+            return Err(FrameError::Cut);
+        }
+        Self::checked(header, body, evidence)
+    }
+
+    fn checked(header: &'a [u8], body: &'a [u8], evidence: &'a [u8]) -> Result<Self, FrameError> {
         let mut link = [0; 32];
         link.copy_from_slice(&header[LINK_AT..]);
         if checksum(&header[..CRC_AT], &link, body) != u32_at(header, CRC_AT) {
@@ -170,6 +190,11 @@ impl<'a> Frame<'a> {
     /// The frame's size in bytes.
     pub(crate) fn size(&self) -> usize {
         HEADER_BYTES + self.body.len() + self.evidence.len()
+    }
+
+    /// Whether there is no evidence, or it was erased.
+    pub(crate) fn has_no_evidence(&self) -> bool {
+        is_gone(self.evidence)
     }
 
     /// The digest of the body, computed from its bytes.
@@ -200,6 +225,12 @@ pub(crate) fn claimed_sizes(bytes: &[u8]) -> Option<(usize, usize)> {
     Some((without, without.checked_add(u32_at(header, EVIDENCE_LEN_AT) as usize)?))
 }
 
+/// The sequence that the frame at the front of `bytes` claims.
+pub(super) fn claimed_sequence(bytes: &[u8]) -> Option<u64> {
+    let sequence = bytes.get(8..16)?.first_chunk()?;
+    Some(u64::from_le_bytes(*sequence))
+}
+
 /// The frame at the front of some bytes, taken apart by the sizes that it claims.
 pub(crate) struct Parts<'a> {
     pub(crate) without_evidence: &'a [u8],
@@ -214,6 +245,16 @@ pub(crate) fn parts(bytes: &[u8]) -> Option<Parts<'_>> {
     let (frame, rest) = bytes.split_at_checked(whole)?;
     let (without_evidence, evidence) = frame.split_at_checked(without)?;
     Some(Parts { without_evidence, evidence, rest })
+}
+
+/// Whether evidence is what erased evidence is read as, or none.
+pub(crate) fn is_gone(evidence: &[u8]) -> bool {
+    evidence.iter().all(|byte| *byte == GONE)
+}
+
+/// Where the next frame may start.
+pub(super) fn find_magic(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(MAGIC.len()).position(|window| window == MAGIC)
 }
 
 /// Whether `bytes`, which end where the data ends, are a frame of which one of
@@ -232,6 +273,8 @@ pub(crate) fn is_whole_but_for_a_length(bytes: &[u8]) -> bool {
     })
 }
 
+/// What stands in the place of evidence that was erased: no zero, for that is what was never written.
+pub(crate) const GONE: u8 = 1;
 /// The size of a frame before its body.
 pub(crate) const HEADER_BYTES: usize = 64;
 /// What a frame starts with.

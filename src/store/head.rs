@@ -118,6 +118,6 @@ impl Head {
     }
 }
 
-fn checksum_line(json: &str) -> String {
+pub(super) fn checksum_line(json: &str) -> String {
     format!("crc32:{:08x}\n", crc32fast::hash(json.as_bytes()))
 }

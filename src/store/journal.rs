@@ -10,11 +10,11 @@ use super::files::{Files, OpenMode, StoreFile};
 use super::frame::{self, Frame, FrameDraft, Kind};
 use super::head::{FORMAT, Head, Start};
 use super::merkle::{BLOCK_LEAVES, TreeError};
-use super::parallel::{self, Part, Parts};
+use super::parallel::{self, Manner, Part, Parts};
 use super::sealer::{Sealer, Sealing};
 use super::segment::{self, Offsets, Segment, SegmentHeader, StoreId};
-use super::tree::Tree;
-use super::walk::{Visitor, Walk};
+use super::tree::{Growing, Tree};
+use super::walk::{Reached, Visitor, Walk};
 use crate::model::{Breakage, BrokenKind, Digest, Sequence};
 
 /// A place in the journal: so many entries, and the link of the last.
@@ -111,7 +111,7 @@ impl Journal {
         place: Place,
         options: JournalOptions,
     ) -> Self {
-        let end = active.end();
+        let end = active.known_end();
         let Place { at, allocated, is_full } = place;
         let sealer = Sealer::new(Arc::clone(&files), reader.clone(), options.sealing);
         Self {
@@ -195,7 +195,7 @@ impl Journal {
     /// Makes all that was written last; returns how many entries that are.
     pub(crate) fn sync(&mut self) -> io::Result<u64> {
         if self.durable != self.written.entries {
-            self.active.file.sync_data()?;
+            self.active.sync()?;
             self.durable = self.written.entries;
         }
         Ok(self.durable)
@@ -255,7 +255,7 @@ impl Journal {
 
     fn trim(&mut self) -> io::Result<()> {
         self.active.file.set_len(self.end)?;
-        self.active.file.sync_data()?;
+        self.active.sync()?;
         self.allocated = self.end;
         self.durable = self.written.entries;
         Ok(())
@@ -283,7 +283,7 @@ impl Journal {
             self.active.file.write_at(zeros.get(..count).unwrap_or_default(), at)?;
             at += count as u64;
         }
-        self.active.file.sync_data()?;
+        self.active.sync()?;
         self.allocated = until;
         Ok(())
     }
@@ -296,6 +296,8 @@ pub(crate) struct Reader {
     segments: Arc<RwLock<Vec<Arc<Segment>>>>,
     // Pushed to by the writer when it has written, read by whoever proves; held for hashing alone.
     tree: Arc<Mutex<Tree>>,
+    // Held by whoever makes a segment's files anew from what it read of them: the sealer, or an erasure.
+    rewriting: Arc<Mutex<()>>,
     // Replaced by the writer when entries were archived; held to clone an `Arc`.
     past: Arc<RwLock<Option<Arc<Past>>>>,
 }
@@ -303,7 +305,8 @@ pub(crate) struct Reader {
 impl Reader {
     pub(super) fn new(segments: Vec<Arc<Segment>>, tree: Tree, past: Option<Past>) -> Self {
         let past = Arc::new(RwLock::new(past.map(Arc::new)));
-        Self { segments: Arc::new(RwLock::new(segments)), tree: Arc::new(Mutex::new(tree)), past }
+        let (segments, tree) = (Arc::new(RwLock::new(segments)), Arc::new(Mutex::new(tree)));
+        Self { segments, tree, rewriting: Arc::default(), past }
     }
 
     /// Where the journal begins.
@@ -321,7 +324,7 @@ impl Reader {
 
     /// The sealed segments, from the first on as far as they follow one another.
     pub(super) fn sealed(&self) -> Vec<Arc<Segment>> {
-        let segments = self.current();
+        let (_, segments) = self.current();
         segments.into_iter().take_while(|segment| segment.is_sealed).collect()
     }
 
@@ -332,12 +335,14 @@ impl Reader {
         segments.retain(|segment| segment.header.number >= first);
     }
 
-    /// The segments that are not archived.
-    fn current(&self) -> Vec<Arc<Segment>> {
-        let first = self.start().segment;
-        let mut segments = self.segments.read().unwrap_or_else(PoisonError::into_inner).clone();
-        segments.retain(|segment| segment.header.number >= first);
-        segments
+    /// Where the journal begins, and the segments from there on.
+    fn current(&self) -> (Start, Vec<Arc<Segment>>) {
+        // INVARIANT: segments are forgotten after the beginning has moved behind them, so one that is looked up after
+        // them has all of its segments here.
+        let mut segments = self.all_segments();
+        let start = self.start();
+        segments.retain(|segment| segment.header.number >= start.segment);
+        (start, segments)
     }
 
     /// How many entries are in the files, and the root of the tree over them. The last of them may not be on disk yet.
@@ -448,42 +453,127 @@ impl Reader {
         behind.checked_sub(1).and_then(|index| segments.get(index).cloned())
     }
 
-    /// Like [`Reader::verify`], on all processors.
-    pub(crate) fn verify_parts<V: Parts>(&self, visitor: &mut V, until: Position) -> io::Result<Option<Breakage>> {
-        let start = self.start();
-        let segments = self.current();
+    /// Like [`Reader::verify`], on several processors, from the segment on that holds the entry behind `since`.
+    /// What stood there is held against its link. Interrupted where it was told to stop.
+    pub(crate) fn verify_parts<V: Parts>(
+        &self,
+        visitor: &mut V,
+        since: Option<Position>,
+        until: Position,
+        manner: Manner<'_>,
+    ) -> io::Result<Verified> {
+        let (start, segments) = self.current();
+        Self::check_parts(visitor, (&start, segments), since, until, manner)
+    }
+
+    fn check_parts<V: Parts>(
+        visitor: &mut V,
+        (start, mut segments): (&Start, Vec<Arc<Segment>>),
+        since: Option<Position>,
+        until: Position,
+        manner: Manner<'_>,
+    ) -> io::Result<Verified> {
+        let mut reached = start.reached();
+        if let Some(since) = since {
+            let behind = segments.partition_point(|segment| segment.header.first.get() <= since.entries);
+            segments.drain(..behind.saturating_sub(1));
+            reached = segments.first().map_or(reached, |segment| Reached::before(&segment.header));
+        } else {
+            visitor.begins(start);
+        }
         let parts = segments.iter().map(|segment| Part::of(segment)).collect::<io::Result<Vec<Part>>>()?;
-        match parallel::check(visitor, &parts, &start, &[until.entries]) {
-            Some(checked) if checked.watched == [Some(until.link)] && visitor.ends().is_none() => Ok(None),
+        let watch: Vec<u64> = since.iter().chain([&until]).map(|position| position.entries).collect();
+        let wanted: Vec<Option<Digest>> = since.iter().chain([&until]).map(|position| Some(position.link)).collect();
+        match parallel::check(visitor, &parts, reached, &watch, manner) {
+            Some(checked) if checked.watched == wanted && (since.is_some() || visitor.ends().is_none()) => {
+                Ok(Verified::default())
+            }
             // What does not hold, and where, is told from front to back.
             _ => {
                 visitor.reset();
-                self.verify(visitor, until)
+                Self::walk(visitor, &segments, (start, reached), since, until, manner)
             }
         }
+    }
+
+    /// Like [`Reader::verify_parts`] of the whole, with the root of the tree over the entries up to `until`.
+    pub(crate) fn verify_tree<V: Parts>(
+        &self,
+        visitor: &mut V,
+        until: Position,
+        manner: Manner<'_>,
+    ) -> io::Result<(Verified, Digest)> {
+        let (start, segments) = self.current();
+        let before =
+            self.past().filter(|past| past.start == start).map_or_else(|| Ok(Tree::default()), |past| past.tree())?;
+        let mut growing = Growing::on(before, visitor).until(until.entries);
+        let verified = Self::check_parts(&mut growing, (&start, segments), None, until, manner)?;
+        Ok((verified, growing.into_tree().root()))
+    }
+
+    /// The nodes of level 8 from one on, of the tree of the first `size` entries.
+    pub(crate) fn nodes(&self, from: u64, size: u64) -> Vec<Digest> {
+        self.tree().nodes().blocks(from, size / BLOCK_LEAVES)
     }
 
     /// Walks over everything that is in the files by now, checking it against
     /// `until`, and returns the first break.
     pub(crate) fn verify(&self, visitor: &mut dyn Visitor, until: Position) -> io::Result<Option<Breakage>> {
-        let start = self.start();
-        let segments = self.current();
-        let mut walk = Walk::starting(visitor, &start, until.entries, &[until.entries]);
+        let (start, segments) = self.current();
+        Ok(Self::walk(visitor, &segments, (&start, start.reached()), None, until, Manner::default())?.breakage)
+    }
+
+    /// `reached` is before the first of the segments.
+    fn walk(
+        visitor: &mut dyn Visitor,
+        segments: &[Arc<Segment>],
+        (start, reached): (&Start, Reached),
+        since: Option<Position>,
+        until: Position,
+        manner: Manner<'_>,
+    ) -> io::Result<Verified> {
+        let watch: Vec<u64> = since.iter().chain([&until]).map(|position| position.entries).collect();
+        let mut walk = match since {
+            None => Walk::starting(visitor, start, 0, &watch),
+            Some(_) => Walk::from(visitor, reached, &watch),
+        };
         for segment in segments {
             // The end in memory lies at or behind `until`, and always between two entries; what is
             // appended while the file is read lies behind it.
-            let end = usize::try_from(segment.end()).map_err(io::Error::other)?;
+            let end = usize::try_from(segment.end()?).map_err(io::Error::other)?;
+            if !manner.allows(end as u64) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
             let mut bytes = segment.file.read_stored()?;
             bytes.truncate(end);
             walk.segment(segment.header.number, &bytes, false);
         }
-        walk.end();
+        if since.is_none() {
+            walk.end();
+        }
+        let mut found = Verified::default();
+        if let Some(since) = since
+            && walk.breakage().is_none()
+            && walk.link_after(since.entries) != Some(since.link)
+        {
+            let expected = format!("{} entries that end in link {}, as was verified before", since.entries, since.link);
+            let other = match walk.link_after(since.entries) {
+                Some(link) => format!("link {link}"),
+                None if since.entries < start.entries => {
+                    format!("a log whose first {} entries were archived", start.entries)
+                }
+                None => format!("{} entries", walk.entries()),
+            };
+            walk.broken(segment::FOLDER, BrokenKind::Tampering, &expected, &other);
+            found.began_elsewhere = true;
+        }
         if walk.breakage().is_none() && walk.link_after(until.entries) != Some(until.link) {
             let expected = format!("{} entries that end in link {}", until.entries, until.link);
             let found = format!("{} entries", walk.entries());
             walk.broken(segment::FOLDER, BrokenKind::Missing, &expected, &found);
         }
-        Ok(walk.breakage().cloned())
+        found.breakage = walk.breakage().cloned();
+        Ok(found)
     }
 
     /// How many segments there are, and how many of these are full and not sealed.
@@ -491,6 +581,16 @@ impl Reader {
         let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
         let full = segments.split_last().map_or(&[][..], |(_, full)| full);
         (segments.len() as u64, full.iter().filter(|segment| !segment.is_sealed).count() as u64)
+    }
+
+    /// The turn to make a segment's files anew.
+    pub(super) fn rewriting(&self) -> MutexGuard<'_, ()> {
+        self.rewriting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The segments as they are now, in order.
+    pub(super) fn all_segments(&self) -> Vec<Arc<Segment>> {
+        self.segments.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Puts a segment in the place of the one that holds the same.
@@ -504,6 +604,14 @@ impl Reader {
     fn push(&self, segment: Arc<Segment>) {
         self.segments.write().unwrap_or_else(PoisonError::into_inner).push(segment);
     }
+}
+
+/// What a verification found.
+#[derive(Debug, Default)]
+pub(crate) struct Verified {
+    pub(crate) breakage: Option<Breakage>,
+    /// The break is that it was to begin at a place which is none of this journal; otherwise that holds.
+    pub(crate) began_elsewhere: bool,
 }
 
 /// The leaves of some blocks of the tree.

@@ -13,15 +13,17 @@
 //! | `faulty.rs` | files of which a chosen call fails, for tests |
 //! | `crash.rs` | files on a disk that loses its power, for tests |
 //! | `frame.rs` | one entry as bytes |
+//! | `fuzzing.rs` | what the fuzz targets of these formats hold |
 //! | `blocks.rs`, `sealed.rs`, `sealer.rs` | segments that are full: compressed, read as they were, and made so behind the writer |
 //! | `segment.rs` | one journal file: header, space ahead, offsets |
 //! | `walk.rs` | reading a segment from front to back, checking everything |
 //! | `parallel.rs` | many segments checked at once |
 //! | `head.rs` | the small file that says what the journal must contain |
+//! | `erase.rs` | evidence taken out of the segments for good |
 //! | `checkpoint.rs` | the newest signed checkpoint, and holding the journal to it |
 //! | `merkle/`, `tree.rs` | the Merkle tree over the entries; growing it with the journal |
 //! | `journal.rs` | the segments together: append, read, seal |
-//! | `recovery.rs` | opening: torn tails, damage, missing entries |
+//! | `recovery.rs`, `known.rs` | opening: torn tails, damage, missing entries; by what is known already |
 //! | `archive.rs` | the first entries as a file of their own |
 //! | `repair.rs` | a broken journal: how far it holds, and another one in its place |
 //! | `lock.rs` | one process a folder |
@@ -30,10 +32,12 @@
 mod archive;
 mod blocks;
 mod checkpoint;
+mod erase;
 mod files;
 mod frame;
 mod head;
 mod journal;
+mod known;
 mod lock;
 mod memory;
 mod merkle;
@@ -48,14 +52,16 @@ mod view;
 mod walk;
 
 pub(crate) use archive::{ArchiveError, Archived, Archiving, Counted, remove_archived, verify as verify_archive};
+pub(crate) use erase::{carried_out, note_carried_out};
 pub(crate) use files::{Files, OpenMode, RealFiles};
-pub(crate) use frame::{Frame, FrameDraft, Kind, digest};
+pub(crate) use frame::{Frame, FrameDraft, GONE, Kind, digest};
 pub(crate) use head::{FORMAT, Start};
 pub(crate) use journal::{Journal, JournalOptions, Position, Reader, Staged};
+pub(crate) use known::Known;
 pub(crate) use lock::{FolderLock, LockError};
 pub(crate) use memory::MemoryFiles;
-pub(crate) use parallel::Parts;
-pub(crate) use recovery::{OpenError, VIEW as VIEW_FOLDER, open, refuse_foreign};
+pub(crate) use parallel::{Manner, Parts};
+pub(crate) use recovery::{OpenError, Opened, Opening, VIEW as VIEW_FOLDER, open, refuse_foreign, store_of};
 pub(crate) use repair::{Below, Exchange, Inspection, NEXT as REPAIRED, clear_next, inspect, kept_name};
 pub(crate) use segment::{FOLDER as JOURNAL_FOLDER, StoreId};
 pub(crate) use view::{BlockBatch, Blocks, ViewError, set_aside as set_view_aside};
@@ -69,6 +75,10 @@ pub(crate) use {
 #[cfg(test)]
 pub(crate) mod crash;
 #[cfg(test)]
-pub(crate) use sealer::Sealing;
+pub(crate) use {files::StoreFile, sealer::Sealing};
 #[cfg(test)]
 pub(crate) mod faulty;
+// Public for the fuzz targets, which is shown nowhere but there.
+#[cfg(any(test, fuzzing))]
+#[cfg_attr(not(fuzzing), allow(unreachable_pub))]
+pub mod fuzzing;

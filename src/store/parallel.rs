@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use super::files::StoreFile;
-use super::head::Start;
+use super::files::{FrameSink, StoreFile};
+use super::frame::Frame;
 use super::segment::{Offsets, Segment, SegmentHeader};
 use super::walk::{Reached, Visitor, Walk};
 use crate::model::Digest;
@@ -16,9 +16,14 @@ use crate::model::Digest;
 pub(crate) trait Parts: Visitor {
     /// Visits the entries of one segment, knowing nothing of those before.
     type Part: Visitor + Send;
+    /// What a part must know to be made.
+    type Plan: Send + Sync;
+
+    /// What its parts are made by.
+    fn plan(&self) -> Self::Plan;
 
     /// Makes one.
-    fn part() -> Self::Part;
+    fn part(plan: &Self::Plan) -> Self::Part;
 
     /// Takes over what the next part has seen; false where it does not go on where this ended.
     fn join(&mut self, part: Self::Part) -> bool;
@@ -52,20 +57,55 @@ struct CheckedPart<P> {
     watched: Vec<Option<Digest>>,
 }
 
-/// Checks the segments, which are the first of a journal that begins at `start`; `None` where anything does not hold, and
-/// `visitor` is as new then. `watch`: numbers of entries behind which the link is wanted.
-pub(super) fn check<V: Parts>(visitor: &mut V, parts: &[Part], start: &Start, watch: &[u64]) -> Option<CheckedParts> {
-    visitor.begins(start);
+/// How segments are checked.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Manner<'a> {
+    /// Threads at the most; 0 for as many as there are processors.
+    pub(crate) threads: usize,
+    /// Called with how many entries are checked, counted from the first of the journal.
+    pub(crate) progress: Option<&'a dyn Fn(u64)>,
+    /// Called with the size of what is to be read next; false to stop.
+    pub(crate) pace: Option<&'a (dyn Fn(u64) -> bool + Sync)>,
+}
+
+impl Manner<'_> {
+    /// Whether so many more bytes may be read, perhaps after a while.
+    pub(super) fn allows(&self, bytes: u64) -> bool {
+        self.pace.is_none_or(|pace| pace(bytes))
+    }
+
+    fn tell(&self, entries: u64) {
+        if let Some(progress) = self.progress {
+            progress(entries);
+        }
+    }
+}
+
+/// Checks the segments, which follow what `start` has reached; `None` where anything does not hold, or it was told
+/// to stop, and `visitor` is as new then. `watch`: numbers of entries behind which the link is wanted.
+pub(super) fn check<V: Parts>(
+    visitor: &mut V,
+    parts: &[Part],
+    start: Reached,
+    watch: &[u64],
+    manner: Manner<'_>,
+) -> Option<CheckedParts> {
     let next = AtomicUsize::new(0);
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS).min(parts.len());
+    let wanted = match manner.threads {
+        0 => thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
+    let threads = wanted.min(MOST_THREADS).min(parts.len());
+    let (plan, pace) = (visitor.plan(), manner.pace);
     let checked = thread::scope(|scope| {
         // A place for each thread: so none runs far ahead of the one that joins.
         let (done, results) = mpsc::sync_channel::<(usize, Option<CheckedPart<V::Part>>)>(threads);
         for _ in 0..threads {
-            let (done, next) = (done.clone(), &next);
+            let (done, next, plan) = (done.clone(), &next, &plan);
             scope.spawn(move || {
                 while let Some((place, part)) = take(next, parts) {
-                    let result = check_one::<V>(part, watch);
+                    let goes_on = pace.is_none_or(|pace| pace(part.size()));
+                    let result = if goes_on { check_one::<V>(part, plan, watch) } else { None };
                     let failed = result.is_none();
                     if done.send((place, result)).is_err() || failed {
                         break;
@@ -74,7 +114,7 @@ pub(super) fn check<V: Parts>(visitor: &mut V, parts: &[Part], start: &Start, wa
             });
         }
         drop(done);
-        join(visitor, &results, start.reached(), parts.len(), watch.len())
+        join(visitor, &results, parts.len(), start, watch.len(), manner)
     });
     if checked.is_none() {
         visitor.reset();
@@ -90,11 +130,12 @@ fn take<'a>(next: &AtomicUsize, parts: &'a [Part]) -> Option<(usize, &'a Part)> 
 fn join<V: Parts>(
     visitor: &mut V,
     results: &mpsc::Receiver<(usize, Option<CheckedPart<V::Part>>)>,
-    reached: Reached,
     count: usize,
+    start: Reached,
     watch: usize,
+    manner: Manner<'_>,
 ) -> Option<CheckedParts> {
-    let mut all = CheckedParts { segments: Vec::with_capacity(count), reached, watched: vec![None; watch] };
+    let mut all = CheckedParts { segments: Vec::with_capacity(count), reached: start, watched: vec![None; watch] };
     let mut waiting = std::collections::BTreeMap::new();
     while all.segments.len() < count {
         let (place, checked) = results.recv().ok()?;
@@ -113,22 +154,91 @@ fn join<V: Parts>(
             }
             all.reached = reached;
             all.segments.push((header, offsets));
+            manner.tell(all.reached.next);
         }
     }
     Some(all)
 }
 
-fn check_one<V: Parts>(part: &Part, watch: &[u64]) -> Option<CheckedPart<V::Part>> {
+fn check_one<V: Parts>(part: &Part, plan: &V::Plan, watch: &[u64]) -> Option<CheckedPart<V::Part>> {
+    check_sealed::<V>(part, plan, watch).or_else(|| check_content::<V>(part, plan, watch))
+}
+
+/// Checks a sealed segment block by block, while each is warm; `None` where that cannot be done, or anything
+/// does not hold.
+fn check_sealed<V: Parts>(part: &Part, plan: &V::Plan, watch: &[u64]) -> Option<CheckedPart<V::Part>> {
+    let mut checking = Checking {
+        part: V::part(plan),
+        header: None,
+        offsets: Offsets::new(),
+        next: 0,
+        link: Digest::ZERO,
+        watch,
+        watched: vec![None; watch.len()],
+    };
+    let holds = part.file.each_stored(&mut checking).ok()?;
+    let Checking { part: visitor, header, offsets, next, link, watched, .. } = checking;
+    let header = header.filter(|header| holds && header.number == part.number)?;
+    let is_whole = part.end.is_none_or(|end| offsets.end() == end as u64);
+    let next_segment = header.number.checked_add(1)?;
+    let reached = Reached { next, link: Some(link), next_segment, store: Some(header.store) };
+    is_whole.then_some(CheckedPart { part: visitor, header, offsets, reached, watched })
+}
+
+/// A sealed segment as far as it was checked.
+struct Checking<'a, P> {
+    part: P,
+    header: Option<SegmentHeader>,
+    offsets: Offsets,
+    next: u64,
+    link: Digest,
+    watch: &'a [u64],
+    watched: Vec<Option<Digest>>,
+}
+
+impl<P: Visitor> Checking<'_, P> {
+    fn note_watched(&mut self) {
+        for (entries, place) in self.watch.iter().zip(&mut self.watched) {
+            if *entries == self.next {
+                *place = Some(self.link);
+            }
+        }
+    }
+}
+
+impl<P: Visitor> FrameSink for Checking<'_, P> {
+    fn header(&mut self, header: &[u8]) -> bool {
+        self.header = SegmentHeader::decode(header);
+        let Some(header) = self.header else { return false };
+        (self.next, self.link) = (header.first.get(), header.link);
+        self.note_watched();
+        true
+    }
+
+    fn frame(&mut self, without_evidence: &[u8], evidence: &[u8]) -> bool {
+        let Ok(frame) = Frame::decode_apart(without_evidence, evidence) else { return false };
+        let digest = frame.digest();
+        let first = self.header.map_or(0, |header| header.first.get());
+        if frame.sequence.get() != self.next
+            || frame.expected_link(&self.link, &digest) != frame.link
+            || self.offsets.push(self.next - first, frame.size()).is_none()
+            || self.part.visit(&frame, &digest).is_some()
+        {
+            return false;
+        }
+        self.link = frame.link;
+        self.next += 1;
+        self.note_watched();
+        true
+    }
+}
+
+fn check_content<V: Parts>(part: &Part, plan: &V::Plan, watch: &[u64]) -> Option<CheckedPart<V::Part>> {
     let mut bytes = part.file.read_stored().ok()?;
     bytes.truncate(part.end.unwrap_or(bytes.len()));
     let header = SegmentHeader::decode(&bytes)?;
-    let mut visitor = V::part();
-    let start = Reached {
-        next: header.first.get(),
-        link: Some(header.link),
-        next_segment: part.number,
-        store: Some(header.store),
-    };
+    let mut visitor = V::part(plan);
+    let start = Reached { next_segment: part.number, ..Reached::before(&header) };
     let mut walk = Walk::from(&mut visitor, start, watch);
     let walked = walk.segment(part.number, &bytes, false);
     if walk.breakage().is_some() {
@@ -144,8 +254,14 @@ impl Part {
     }
 
     pub(super) fn of(segment: &Segment) -> std::io::Result<Self> {
-        let end = usize::try_from(segment.end()).map_err(std::io::Error::other)?;
+        let end = usize::try_from(segment.end()?).map_err(std::io::Error::other)?;
         Ok(Self { number: segment.header.number, file: Arc::clone(&segment.file), end: Some(end) })
+    }
+}
+
+impl Part {
+    fn size(&self) -> u64 {
+        self.end.map_or_else(|| self.file.len().unwrap_or(0), |end| end as u64)
     }
 }
 

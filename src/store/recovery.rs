@@ -8,15 +8,17 @@ use std::sync::Arc;
 
 use super::archive::{self, Past};
 use super::checkpoint::{self, Found};
+use super::erase;
 use super::files::{Files, OpenMode, StoreFile};
 use super::head::{self, Head, HeadError, Start};
 use super::journal::{Journal, JournalOptions, Place, Position, Reader};
+use super::known::Known;
 use super::merkle::TreeError;
-use super::parallel::{self, CheckedParts, Part, Parts};
+use super::parallel::{self, CheckedParts, Manner, Part, Parts};
 use super::repair;
 use super::sealed::{self, SealedFile};
 use super::segment::{self, Segment, SegmentHeader, StoreId};
-use super::tree::Growing;
+use super::tree::{Growing, Tree};
 use super::walk::Walk;
 use crate::model::{Breakage, BrokenKind, Digest, Recovered, Sequence};
 
@@ -51,20 +53,33 @@ pub(crate) enum OpenError {
     Newer(u32),
     #[error("the store's format {0} is older than this library reads; it was never in a released version")]
     Older(u32),
+    #[error("the journal is not as it was known")]
+    NotAsKnown,
     #[error("cannot {0}: {1}")]
     Io(&'static str, #[source] io::Error),
 }
 
-/// Opens the journal in `files`, calling `visitor` for each entry. `view` is
-/// how many entries the view says it has applied; `fresh` is the id for a store
-/// that is made now.
+/// How a journal is opened.
+pub(crate) struct Opening<'a> {
+    /// How many entries the view says it has applied.
+    pub(crate) view: Option<(StoreId, u64)>,
+    /// What is believed, so that only the end is read.
+    pub(crate) known: Option<&'a Known>,
+    /// The id for a store that is made now.
+    pub(crate) fresh: StoreId,
+    pub(crate) options: JournalOptions,
+    /// Called with how many entries are read, and how many there are at the least.
+    pub(crate) progress: Option<&'a dyn Fn(u64, u64)>,
+}
+
+/// Opens the journal in `files`, calling `visitor` for each entry that is read.
+#[allow(clippy::too_many_lines)] // one step after the other, each of which stands on what the ones before have found
 pub(crate) fn open<V: Parts>(
     files: Arc<dyn Files>,
     visitor: &mut V,
-    view: Option<(StoreId, u64)>,
-    fresh: StoreId,
-    options: JournalOptions,
+    opening: &Opening<'_>,
 ) -> Result<Opened, OpenError> {
+    let Opening { view, known, fresh, options, progress } = *opening;
     let names = files.list(Path::new("")).map_err(|error| OpenError::Io("list the folder", error))?;
     refuse_unfinished_repair(&names)?;
     let (head, head_broken) = read_head(&*files)?;
@@ -87,9 +102,19 @@ pub(crate) fn open<V: Parts>(
     let first_store = segments.iter().find_map(|source| header_of(&*source.file)).map(|header| header.store);
     let view_entries = view.filter(|(store, _)| Some(*store) == first_store).map_or(0, |(_, entries)| entries);
     let watch = [head_entries, view_entries];
+    let least = head_entries.max(view_entries).max(kept_entries);
+    let tell = progress.map(|progress| move |done: u64| progress(done, least.max(done)));
+    let progress = tell.as_ref().map(|tell| tell as &dyn Fn(u64));
     let before_root = before.root();
-    let mut growing = Growing::from(visitor, before);
-    let ahead = check_ahead(&mut growing, &segments, &start, view_entries, &watch);
+    let (mut growing, ahead) = if let Some(known) = known {
+        let ahead = known.ahead(&segments, head.as_ref(), &watch).ok_or(OpenError::NotAsKnown)?;
+        (Growing::on(Tree::over(known.whole_nodes()), visitor), Some(ahead))
+    } else {
+        let mut growing = Growing::on(before, visitor);
+        let manner = Manner { progress, ..Manner::default() };
+        let ahead = check_ahead(&mut growing, &segments, &start, view_entries, &watch, manner);
+        (growing, ahead)
+    };
     let mut opened = Vec::with_capacity(segments.len());
     let mut unsealed = Vec::new();
     let mut take = |segment: Segment, is_last: bool| {
@@ -100,11 +125,10 @@ pub(crate) fn open<V: Parts>(
         opened.push(segment);
     };
     let checked = ahead.as_ref().map_or(0, |ahead| ahead.segments.len());
-    let known = head_entries.max(view_entries).max(kept_entries);
     // What was checked ahead is not to be begun anew.
     let mut walk = match &ahead {
-        Some(ahead) => Walk::from(&mut growing, ahead.reached, &watch).knowing(known),
-        None => Walk::starting(&mut growing, &start, known, &watch),
+        Some(ahead) => Walk::from(&mut growing, ahead.reached, &watch).knowing(least),
+        None => Walk::starting(&mut growing, &start, least, &watch),
     };
     compare_with_start(&mut walk, &start, before_root);
     let mut expected = start.segment;
@@ -135,6 +159,9 @@ pub(crate) fn open<V: Parts>(
             link: Digest::ZERO,
         });
         take(Segment::new(header, file, is_sealed, walked.offsets), number == last_number);
+        if let Some(progress) = progress {
+            progress(walk.entries());
+        }
     }
     compare_with_head(&mut walk, head.as_ref(), head_broken);
     compare_with_view(&mut walk, view_entries);
@@ -152,16 +179,19 @@ pub(crate) fn open<V: Parts>(
         None => other_root(&|entries| root_at(&reader, entries), head.as_ref(), &kept)?,
         found => found,
     };
+    if known.is_some() && breakage.is_some() {
+        // What breaks, and where, is for a reading of all of it to say.
+        return Err(OpenError::NotAsKnown);
+    }
     let (journal, recovered) = match (breakage, opened.last()) {
         (Some(breakage), _) => (Err(breakage), None),
         (None, None) => return Err(OpenError::JournalGone("no readable file")),
         (None, Some(active)) => {
-            let is_noted = position.entries <= head_entries && active.count() > 0;
-            let recovered = mend(&*files, active, &last_bytes, is_noted, torn)?;
+            let is_new = position.entries > head_entries || active.count() == 0;
+            let end = End { position, bytes: last_bytes, is_new, torn, is_full };
+            let (journal, recovered) = write_on(Arc::clone(&files), reader.clone(), store, active, &end, options)?;
             archive::remove_before(&*files, &start)
                 .map_err(|error| OpenError::Io("remove what was archived", error))?;
-            let place = Place { at: position, allocated: last_bytes.len() as u64, is_full };
-            let journal = Journal::resume(files, reader.clone(), store, Arc::clone(active), place, options);
             for full in unsealed {
                 journal.seal(full);
             }
@@ -202,6 +232,41 @@ fn root_at(reader: &Reader, entries: u64) -> Result<Option<Digest>, OpenError> {
     }
 }
 
+/// The end of a journal that is whole.
+struct End {
+    position: Position,
+    /// Of the last segment.
+    bytes: Vec<u8>,
+    /// No `HEAD` names all of it.
+    is_new: bool,
+    torn: bool,
+    is_full: bool,
+}
+
+/// Makes the end last, and goes on writing behind it.
+fn write_on(
+    files: Arc<dyn Files>,
+    reader: Reader,
+    store: StoreId,
+    active: &Arc<Segment>,
+    end: &End,
+    options: JournalOptions,
+) -> Result<(Journal, Option<Recovered>), OpenError> {
+    if end.is_new {
+        settle(&*files, active, &end.bytes).map_err(|error| OpenError::Io("write to the journal", error))?;
+    }
+    let recovered = if end.torn { Some(set_aside(&*files, active, &end.bytes)?) } else { None };
+    let place = Place { at: end.position, allocated: end.bytes.len() as u64, is_full: end.is_full };
+    Ok((Journal::resume(files, reader, store, Arc::clone(active), place, options), recovered))
+}
+
+/// The store that a journal is of, by the first segment that says so.
+pub(crate) fn store_of(files: &dyn Files) -> Option<StoreId> {
+    // What is not read here is not touched either.
+    Head::read(files).ok()?;
+    load(files).ok()?.iter().find_map(|source| header_of(&*source.file)).map(|header| header.store)
+}
+
 /// Checks the segments that the view has seen all of, but for the last one, on all processors; `None` where
 /// there are too few, or where anything does not hold.
 fn check_ahead<V: Parts>(
@@ -210,13 +275,15 @@ fn check_ahead<V: Parts>(
     start: &Start,
     view_entries: u64,
     watch: &[u64],
+    manner: Manner<'_>,
 ) -> Option<CheckedParts> {
     let first = |source: &Source| header_of(&*source.file).map(|header| header.first.get());
     let is_seen = |pair: &[Source]| pair.get(1).and_then(first).is_some_and(|first| first <= view_entries);
     let seen = segments.windows(2).take_while(|pair| is_seen(pair));
     let part = |pair: &[Source]| pair.first().map(|source| Part::of_file(source.number, &source.file));
     let parts: Vec<Part> = seen.filter_map(part).collect();
-    if parts.is_empty() { None } else { parallel::check(visitor, &parts, start, watch) }
+    visitor.begins(start);
+    if parts.is_empty() { None } else { parallel::check(visitor, &parts, start.reached(), watch, manner) }
 }
 
 /// Refuses a folder that holds other things and no store, before anything is
@@ -400,25 +467,11 @@ pub(super) fn other_root(
     Ok(None)
 }
 
-/// Makes the end of the journal one that new entries can stand on.
-fn mend(
-    files: &dyn Files,
-    active: &Segment,
-    bytes: &[u8],
-    is_noted: bool,
-    is_torn: bool,
-) -> Result<Option<Recovered>, OpenError> {
-    if !is_noted {
-        settle(files, active, bytes).map_err(|error| OpenError::Io("write to the journal", error))?;
-    }
-    if is_torn { set_aside(files, active, bytes).map(Some) } else { Ok(None) }
-}
-
 /// Makes last what was found and no `HEAD` names: new entries will stand on it,
 /// and whoever wrote it may have been killed before it was synced. It is written
 /// once more, for after a sync that failed the system takes it for written.
 fn settle(files: &dyn Files, active: &Segment, bytes: &[u8]) -> io::Result<()> {
-    let end = usize::try_from(active.end()).unwrap_or(usize::MAX);
+    let end = usize::try_from(active.known_end()).unwrap_or(usize::MAX);
     active.file.write_at(bytes.get(..end).unwrap_or(bytes), 0)?;
     active.file.sync_data()?;
     files.sync_dir(Path::new(segment::FOLDER))?;
@@ -428,23 +481,28 @@ fn settle(files: &dyn Files, active: &Segment, bytes: &[u8]) -> io::Result<()> {
 /// Copies the torn tail of the active segment, then puts zeros in its place.
 fn set_aside(files: &dyn Files, active: &Segment, bytes: &[u8]) -> Result<Recovered, OpenError> {
     let error = |error| OpenError::Io("set a torn tail aside", error);
-    let start = usize::try_from(active.end()).unwrap_or(usize::MAX);
+    let start = usize::try_from(active.known_end()).unwrap_or(usize::MAX);
     let tail = bytes.get(start..).unwrap_or_default();
     let tail = tail.get(..tail.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)).unwrap_or_default();
     files.create_dir(Path::new(RECOVERED)).map_err(error)?;
-    let (name, file) = new_copy(files, active.header.number, active.end()).map_err(error)?;
+    let (name, file) = new_copy(files, active.header.number, active.known_end()).map_err(error)?;
     file.write_at(tail, 0).map_err(error)?;
     file.sync_data().map_err(error)?;
     files.sync_dir(Path::new(RECOVERED)).map_err(error)?;
-    active.file.write_at(&vec![0; tail.len()], active.end()).map_err(error)?;
+    active.file.write_at(&vec![0; tail.len()], active.known_end()).map_err(error)?;
     active.file.sync_data().map_err(error)?;
-    Ok(Recovered::new(format!("{RECOVERED}/{name}"), tail.len(), Segment::name(active.header.number), active.end()))
+    Ok(Recovered::new(
+        format!("{RECOVERED}/{name}"),
+        tail.len(),
+        Segment::name(active.header.number),
+        active.known_end(),
+    ))
 }
 
 /// A file for a copy, under a name that is not taken.
 fn new_copy(files: &dyn Files, number: u32, offset: u64) -> io::Result<(String, Arc<dyn StoreFile>)> {
     for attempt in 0_u32.. {
-        let name = format!("tail-{number:010}-{offset}-{attempt}.bin");
+        let name = format!("{TAIL}{number:010}-{offset}-{attempt}.bin");
         match files.open(&Path::new(RECOVERED).join(&name), OpenMode::Create) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             opened => return opened.map(|file| (name, file)),
@@ -455,7 +513,8 @@ fn new_copy(files: &dyn Files, number: u32, offset: u64) -> io::Result<(String, 
 
 /// A name in the folder that says that it is not an empty one.
 pub(super) fn foreign_name(names: &[String]) -> Option<&str> {
-    const OURS: [&str; 5] = [super::lock::NAME, segment::FOLDER, RECOVERED, "HEAD.next", checkpoint::NEXT];
+    const OURS: [&str; 7] =
+        [super::lock::NAME, segment::FOLDER, RECOVERED, "HEAD.next", checkpoint::NEXT, erase::NAME, erase::NEXT];
     const TRACES: [&str; 2] = [VIEW, checkpoint::NAME];
     let foreign = |name: &&str| !OURS.contains(name);
     let names = names.iter().map(String::as_str);
@@ -464,5 +523,7 @@ pub(super) fn foreign_name(names: &[String]) -> Option<&str> {
 
 /// The folder of copies of what was set aside.
 pub(super) const RECOVERED: &str = "recovered";
+/// What the copy of a torn tail is called, at the front.
+pub(super) const TAIL: &str = "tail-";
 /// The folder of the view.
 pub(crate) const VIEW: &str = "view";

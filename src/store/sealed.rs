@@ -12,9 +12,10 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::blocks::{BlockFile, BlockWriter};
-use super::files::{Files, OpenMode, StoreFile};
-use super::frame;
+use super::blocks::{BlockBuffers, BlockFile, BlockWriter};
+use super::files::{Files, FrameSink, OpenMode, StoreFile};
+use super::frame::{self, GONE};
+use super::sealer;
 use super::segment;
 
 /// The path of a sealed segment's frames.
@@ -39,40 +40,122 @@ pub(super) struct Sealed {
     pub(super) evidence: Vec<u8>,
 }
 
-/// Seals the content of a segment; `None` where it is not one frame behind the other.
-pub(super) fn seal(number: u32, content: &[u8]) -> Option<Sealed> {
-    let (header, rest) = content.split_at_checked(segment::HEADER_BYTES)?;
-    let mut frames = BlockWriter::new(header);
-    let mut evidence = BlockWriter::new(&number.to_le_bytes());
-    let (mut frames_block, mut evidence_block) = (Vec::new(), Vec::new());
-    let mut start = segment::HEADER_BYTES;
-    let mut rest = rest;
-    while !rest.is_empty() {
-        let parts = frame::parts(rest)?;
-        frames_block.extend_from_slice(parts.without_evidence);
-        evidence_block.extend_from_slice(&u32::try_from(parts.evidence.len()).ok()?.to_le_bytes());
-        evidence_block.extend_from_slice(parts.evidence);
-        rest = parts.rest;
-        if frames_block.len() + evidence_block.len() >= BLOCK_BYTES || rest.is_empty() {
-            let place = u32::try_from(start).ok()?;
-            frames.push(place, &frames_block)?;
-            evidence.push(place, &evidence_block)?;
-            start = content.len() - rest.len();
-            frames_block.clear();
-            evidence_block.clear();
+/// Seals a segment that is handed over part by part, so that none of it need be in memory whole.
+pub(super) struct SealWriter {
+    frames: BlockWriter,
+    evidence: BlockWriter,
+    frames_block: Vec<u8>,
+    evidence_block: Vec<u8>,
+    /// Where the block starts in the segment.
+    start: usize,
+    /// Where the next frame stands there.
+    at: usize,
+}
+
+impl SealWriter {
+    /// For the segment of this number and header.
+    pub(super) fn new(number: u32, header: &[u8; segment::HEADER_BYTES]) -> Self {
+        let (frames_block, evidence_block) = (Vec::new(), Vec::new());
+        let (frames, evidence) = (BlockWriter::new(header), BlockWriter::new(&number.to_le_bytes()));
+        let (start, at) = (header.len(), header.len());
+        Self { frames, evidence, frames_block, evidence_block, start, at }
+    }
+
+    /// Takes the whole frames at the front of `bytes`, and returns how many bytes they are.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Option<usize> {
+        let mut rest = bytes;
+        while let Some(parts) = frame::parts(rest) {
+            self.frames_block.extend_from_slice(parts.without_evidence);
+            push_evidence(&mut self.evidence_block, parts.evidence)?;
+            self.at += rest.len() - parts.rest.len();
+            rest = parts.rest;
+            if self.frames_block.len() + self.evidence_block.len() >= BLOCK_BYTES {
+                self.end_block()?;
+            }
+        }
+        Some(bytes.len() - rest.len())
+    }
+
+    /// The two files, once all frames were taken.
+    pub(super) fn finish(mut self) -> Option<Sealed> {
+        if !self.frames_block.is_empty() {
+            self.end_block()?;
+        }
+        let end = u32::try_from(self.at).ok()?;
+        Some(Sealed { frames: self.frames.finish(end)?, evidence: self.evidence.finish(end)? })
+    }
+
+    fn end_block(&mut self) -> Option<()> {
+        let place = u32::try_from(self.start).ok()?;
+        self.frames.push(place, &self.frames_block)?;
+        self.evidence.push(place, &self.evidence_block)?;
+        self.start = self.at;
+        self.frames_block.clear();
+        self.evidence_block.clear();
+        Some(())
+    }
+}
+
+/// Adds the evidence of a frame to a block.
+fn push_evidence(block: &mut Vec<u8>, evidence: &[u8]) -> Option<()> {
+    if !evidence.is_empty() && frame::is_gone(evidence) {
+        block.extend_from_slice(&ERASED.to_le_bytes());
+        return Some(());
+    }
+    block.extend_from_slice(&u32::try_from(evidence.len()).ok()?.to_le_bytes());
+    block.extend_from_slice(evidence);
+    Some(())
+}
+
+/// The evidence of a block's frames without that of some, by their sequences; `None` where it does not belong to them.
+pub(super) fn block_without(frames: &[u8], evidence: &[u8], is_gone: &dyn Fn(u64) -> bool) -> Option<Vec<u8>> {
+    let mut parts = EvidenceParts(Some(evidence));
+    let mut content = Vec::with_capacity(evidence.len());
+    let mut at = 0;
+    for (without, whole) in lengths(frames) {
+        let sequence = frame::claimed_sequence(frames.get(at..)?)?;
+        at += without;
+        match parts.next(whole - without) {
+            Ok(bytes) if !is_gone(sequence) => push_evidence(&mut content, bytes)?,
+            Err(LOST) => return None,
+            Ok(_) | Err(_) => content.extend_from_slice(&ERASED.to_le_bytes()),
         }
     }
-    let end = u32::try_from(content.len()).ok()?;
-    Some(Sealed { frames: frames.finish(end)?, evidence: evidence.finish(end)? })
+    Some(content)
+}
+
+/// Puts a sealed segment's evidence anew without that of some entries, so that it is read as `expected`. What was there is
+/// gone when the folder is synced.
+pub(super) fn put_without(
+    files: &dyn Files,
+    number: u32,
+    is_gone: &dyn Fn(u64) -> bool,
+    expected: &[u8],
+) -> io::Result<Arc<dyn StoreFile>> {
+    let broken = || io::Error::new(io::ErrorKind::InvalidData, "a sealed segment that does not hold; verify the log");
+    let stored = SealedFile::open(files, number)?.ok_or_else(broken)?;
+    let content = stored.evidence_without(number, is_gone)?.ok_or_else(broken)?;
+    let path = evidence_path(number);
+    let next = path.with_extension("next");
+    let evidence = sealer::write_whole(files, &next, &content)?;
+    // It is read back before it stands for what was there.
+    let frames = files.open(&frames_path(number), OpenMode::Read)?;
+    let read = SealedFile::read(Stored { number, frames, evidence: Some(evidence) })?.ok_or_else(broken)?;
+    let file: Arc<dyn StoreFile> = Arc::new(read);
+    if file.read_all()? != expected {
+        return Err(broken());
+    }
+    files.rename(&next, &path)?;
+    Ok(file)
 }
 
 /// A sealed segment, read as the segment that it was.
 pub(super) struct SealedFile {
     stored: Stored,
     header: [u8; segment::HEADER_BYTES],
-    frames: BlockFile,
+    pub(super) frames: BlockFile,
     /// None where the file is gone or does not hold.
-    evidence: Option<BlockFile>,
+    pub(super) evidence: Option<BlockFile>,
     // The last block that was read, with its place; held to clone or replace it.
     last: Mutex<Option<(usize, Arc<Vec<u8>>)>>,
 }
@@ -200,6 +283,54 @@ impl StoreFile for SealedFile {
         }
     }
 
+    fn each_stored(&self, sink: &mut dyn FrameSink) -> io::Result<bool> {
+        let Some(file) = Self::read(self.stored.clone())?.filter(|file| file.frames.end() == self.frames.end()) else {
+            return Ok(false);
+        };
+        if !sink.header(&file.header) {
+            return Ok(false);
+        }
+        let Some(evidence_file) = &file.evidence else { return Ok(false) };
+        let (mut frames, mut evidence) = (BlockBuffers::default(), BlockBuffers::default());
+        let mut gone = Vec::new();
+        let mut at = segment::HEADER_BYTES;
+        for (block, start) in file.frames.starts().enumerate() {
+            if start as usize != at
+                || !file.frames.read_into(block, &mut frames)?
+                || !evidence_file.read_into(block, &mut evidence)?
+            {
+                return Ok(false);
+            }
+            let mut parts = EvidenceParts(Some(&evidence.content));
+            let mut rest = frames.content.as_slice();
+            while !rest.is_empty() {
+                let Some((without, whole)) = frame::claimed_sizes(rest) else { return Ok(false) };
+                let Some((frame, behind)) = rest.split_at_checked(without) else { return Ok(false) };
+                if whole - without > MOST_BYTES as usize {
+                    return Ok(false);
+                }
+                let bytes = match parts.next(whole - without) {
+                    Ok(bytes) => bytes,
+                    Err(LOST) => return Ok(false),
+                    Err(filler) => {
+                        gone.clear();
+                        gone.resize(whole - without, filler);
+                        &gone
+                    }
+                };
+                if !sink.frame(frame, bytes) {
+                    return Ok(false);
+                }
+                rest = behind;
+                at += whole;
+            }
+            if parts.0.is_none_or(|left| !left.is_empty()) {
+                return Ok(false);
+            }
+        }
+        Ok(at == file.frames.end() as usize)
+    }
+
     fn set_len(&self, len: u64) -> io::Result<()> {
         if len == self.len()? { Ok(()) } else { self.write_at(&[], len) }
     }
@@ -250,8 +381,6 @@ const EVIDENCE: &str = ".rke";
 const MOST_BYTES: u32 = 256 << 20;
 /// The length that stands for evidence which was erased.
 pub(super) const ERASED: u32 = u32::MAX;
-/// What erased evidence is read as.
-const GONE: u8 = 1;
 /// What cannot be read is read as.
 const LOST: u8 = 255;
 /// What a block holds at the least: some two dozen decisions. Small enough to be read for one of them.
@@ -282,7 +411,12 @@ mod tests {
     }
 
     fn stored(content: &[u8]) -> MemoryFiles {
-        let sealed = seal(3, content).unwrap();
+        let (header, frames) = content.split_first_chunk().unwrap();
+        let mut writer = SealWriter::new(3, header);
+        // In parts of which the first ends within a frame.
+        let first = writer.push(&frames[..frames.len() / 2]).unwrap();
+        assert_eq!(first + writer.push(&frames[first..]).unwrap(), frames.len());
+        let sealed = writer.finish().unwrap();
         let files = MemoryFiles::new();
         for (path, bytes) in [(frames_path(3), sealed.frames), (evidence_path(3), sealed.evidence)] {
             files.open(&path, OpenMode::Create).unwrap().write_at(&bytes, 0).unwrap();
@@ -292,6 +426,28 @@ mod tests {
 
     fn opened(files: &MemoryFiles) -> SealedFile {
         SealedFile::open(files, 3).unwrap().unwrap()
+    }
+
+    /// Puts a segment together from its frames.
+    #[derive(Default)]
+    struct Collected(Vec<u8>);
+
+    impl FrameSink for Collected {
+        fn header(&mut self, header: &[u8]) -> bool {
+            self.0.extend_from_slice(header);
+            true
+        }
+
+        fn frame(&mut self, without_evidence: &[u8], evidence: &[u8]) -> bool {
+            self.0.extend_from_slice(without_evidence);
+            self.0.extend_from_slice(evidence);
+            true
+        }
+    }
+
+    fn frame_by_frame(file: &SealedFile) -> Option<Vec<u8>> {
+        let mut collected = Collected::default();
+        file.each_stored(&mut collected).unwrap().then_some(collected.0)
     }
 
     fn whole(file: &SealedFile) -> Vec<u8> {
@@ -307,6 +463,7 @@ mod tests {
             let content = segment(&sizes);
             let file = opened(&stored(&content));
             prop_assert_eq!(whole(&file), content.clone());
+            prop_assert_eq!(frame_by_frame(&file), Some(content.clone()));
             let at = at.index(content.len());
             let mut part = vec![0; len];
             let read = file.read_at(&mut part, at as u64).unwrap();
@@ -325,6 +482,9 @@ mod tests {
             if let Some(file) = SealedFile::open(&files, 3).unwrap() {
                 let read = whole(&file);
                 prop_assert_eq!(read.len(), content.len());
+                // Frame by frame it is read as what it was or not at all, but for the header.
+                let frames = frame_by_frame(&file);
+                prop_assert!(frames.is_none_or(|frames| frames[segment::HEADER_BYTES..] == content[segment::HEADER_BYTES..]));
                 // What differs is filler, or stands in the header, which has a checksum of its own.
                 let other = read.iter().zip(&content).enumerate().filter(|(_, (a, b))| a != b);
                 for (at, (read, _)) in other {
@@ -345,7 +505,7 @@ mod tests {
                 files.open(&path, OpenMode::Create).unwrap().write_at(&bytes, 0).unwrap();
             }
             if let Some(file) = SealedFile::open(&files, 3).unwrap() {
-                let _ = whole(&file).len();
+                let _ = (whole(&file).len(), frame_by_frame(&file));
             }
         }
     }

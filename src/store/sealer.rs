@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 
 use super::files::{Files, OpenMode, StoreFile};
 use super::journal::Reader;
-use super::sealed::{self, SealedFile};
+use super::sealed::{self, SealWriter, Sealed, SealedFile};
 use super::segment::{self, Segment};
 
 /// When full segments are sealed.
@@ -100,17 +100,19 @@ impl Drop for Sealer {
 
 /// Seals one segment. At every moment the folder holds it at least once, whole.
 fn seal(files: &dyn Files, reader: &Reader, full: &Segment) -> io::Result<()> {
+    // What is erased meanwhile would come back with what was read before.
+    let _turn = reader.rewriting();
     let number = full.header.number;
-    let content = full.file.read_all()?;
-    let made =
-        sealed::seal(number, &content).ok_or_else(|| io::Error::other("a segment that holds other than entries"))?;
+    let Sealed { frames, evidence } = sealed_content(number, &*full.file)?;
     // The frames are what says that the segment is sealed: they come last.
-    put(files, &sealed::evidence_path(number), &made.evidence)?;
-    put(files, &sealed::frames_path(number), &made.frames)?;
+    put(files, &sealed::evidence_path(number), &evidence)?;
+    drop(evidence);
+    put(files, &sealed::frames_path(number), &frames)?;
+    drop(frames);
     files.sync_dir(Path::new(segment::FOLDER))?;
     let read = SealedFile::open(files, number)?.ok_or_else(|| io::Error::other("what was sealed does not hold"))?;
     let file: Arc<dyn StoreFile> = Arc::new(read);
-    if file.read_all()? != content {
+    if !holds_the_same(&*file, &*full.file)? {
         return Err(io::Error::other("what was sealed is not what it was"));
     }
     reader.replace(full.sealed_in(file));
@@ -118,15 +120,65 @@ fn seal(files: &dyn Files, reader: &Reader, full: &Segment) -> io::Result<()> {
     files.sync_dir(Path::new(segment::FOLDER))
 }
 
+/// What a segment's content becomes; `InvalidData` where that is not one frame behind the other.
+fn sealed_content(number: u32, file: &dyn StoreFile) -> io::Result<Sealed> {
+    let not_entries = || io::Error::new(io::ErrorKind::InvalidData, "a segment that holds other than entries");
+    let mut header = [0; segment::HEADER_BYTES];
+    if file.read_at(&mut header, 0)? != header.len() {
+        return Err(not_entries());
+    }
+    let mut writer = SealWriter::new(number, &header);
+    let (len, mut at) = (file.len()?, header.len() as u64);
+    let mut part = vec![0; PART_BYTES];
+    while at < len {
+        let read = file.read_at(&mut part, at)?;
+        let taken = writer.push(part.get(..read).unwrap_or_default()).ok_or_else(not_entries)?;
+        if taken == 0 {
+            // One frame may be larger than a part; more than the file there is not.
+            if read < part.len() {
+                return Err(not_entries());
+            }
+            part.resize(part.len() * 2, 0);
+        }
+        at += taken as u64;
+    }
+    writer.finish().ok_or_else(not_entries)
+}
+
+/// Whether two files hold the same; read in parts, for segments are large.
+fn holds_the_same(file: &dyn StoreFile, other: &dyn StoreFile) -> io::Result<bool> {
+    let (mut part, mut other_part) = (vec![0; PART_BYTES], vec![0; PART_BYTES]);
+    let mut at = 0;
+    loop {
+        let (read, other_read) = (file.read_at(&mut part, at)?, other.read_at(&mut other_part, at)?);
+        if part.get(..read) != other_part.get(..other_read) {
+            return Ok(false);
+        }
+        if read == 0 {
+            return Ok(true);
+        }
+        at += read as u64;
+    }
+}
+
+/// What is in memory of a segment at once.
+const PART_BYTES: usize = 1 << 20;
+
 /// Puts a file there whole, whatever stood there.
 fn put(files: &dyn Files, path: &Path, content: &[u8]) -> io::Result<()> {
     let next = path.with_extension("next");
-    let file = match files.open(&next, OpenMode::Create) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => files.open(&next, OpenMode::Write)?,
+    write_whole(files, &next, content)?;
+    files.rename(&next, path)
+}
+
+/// Writes a file whole, whatever stood there, and syncs it.
+pub(super) fn write_whole(files: &dyn Files, path: &Path, content: &[u8]) -> io::Result<Arc<dyn StoreFile>> {
+    let file = match files.open(path, OpenMode::Create) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => files.open(path, OpenMode::Write)?,
         opened => opened?,
     };
     file.set_len(0)?;
     file.write_at(content, 0)?;
     file.sync_data()?;
-    files.rename(&next, path)
+    Ok(file)
 }

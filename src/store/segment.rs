@@ -12,8 +12,9 @@
 //!
 //! Numbers are little-endian.
 
+use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use super::files::StoreFile;
 use super::frame;
@@ -76,6 +77,8 @@ pub(crate) struct Segment {
     pub(crate) is_sealed: bool,
     // Written by the one writer after a batch is in the file, read by everybody; held for a copy of a few numbers.
     offsets: RwLock<Offsets>,
+    // Held over each sync; whether one has failed.
+    sync_failed: Mutex<bool>,
 }
 
 /// Where the frames of a segment start: every [`STRIDE`]th, the first behind
@@ -88,6 +91,8 @@ pub(crate) struct Offsets {
     end: u32,
     /// Bytes were passed over since the last frame.
     gap: bool,
+    /// The segment was looked through; otherwise it is when it is first read from.
+    is_known: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -98,7 +103,27 @@ struct OffsetMark {
 
 impl Offsets {
     pub(crate) fn new() -> Self {
-        Self { marks: Vec::new(), next_place: 0, end: FIRST_OFFSET, gap: false }
+        Self { marks: Vec::new(), next_place: 0, end: FIRST_OFFSET, gap: false, is_known: true }
+    }
+
+    /// Of a segment that was not looked through.
+    pub(super) fn unknown() -> Self {
+        Self { is_known: false, ..Self::new() }
+    }
+
+    /// Of the frames in a segment's content, by the sizes that they claim.
+    fn of_content(content: &[u8]) -> Self {
+        let mut offsets = Self::new();
+        let mut at = HEADER_BYTES;
+        while let Some(size) =
+            content.get(at..).and_then(frame::claimed_size).filter(|size| *size <= content.len() - at)
+        {
+            if offsets.push(offsets.next_place, size).is_none() {
+                break;
+            }
+            at += size;
+        }
+        offsets
     }
 
     /// Notes the frame at `place`, of `size` bytes, at the end. `None` past 4 GiB, which no segment reaches.
@@ -137,13 +162,13 @@ impl Offsets {
 
 impl Segment {
     pub(crate) fn new(header: SegmentHeader, file: Arc<dyn StoreFile>, is_sealed: bool, offsets: Offsets) -> Self {
-        Self { header, file, is_sealed, offsets: RwLock::new(offsets) }
+        Self { header, file, is_sealed, offsets: RwLock::new(offsets), sync_failed: Mutex::new(false) }
     }
 
     /// The same frames, sealed in another file.
     pub(crate) fn sealed_in(&self, file: Arc<dyn StoreFile>) -> Self {
         let offsets = self.offsets.read().unwrap_or_else(PoisonError::into_inner).clone();
-        Self { header: self.header, file, is_sealed: true, offsets: RwLock::new(offsets) }
+        Self::new(self.header, file, true, offsets)
     }
 
     /// The file's path in the store.
@@ -161,6 +186,16 @@ impl Segment {
         (digits.len() == 10).then(|| digits.parse().ok()).flatten()
     }
 
+    /// Makes what was written last. The system tells of a failure once, and to whoever asks first, so that later syncs
+    /// say nothing any more of what others wrote before.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        let mut failed = self.sync_failed.lock().unwrap_or_else(PoisonError::into_inner);
+        if *failed {
+            return Err(io::Error::other("an earlier sync of the file failed"));
+        }
+        self.file.sync_data().inspect_err(|_| *failed = true)
+    }
+
     /// Takes the frames of a batch that now stands in the file.
     pub(crate) fn extend(&self, sizes: &[usize]) -> Option<()> {
         let mut offsets = self.offsets.write().unwrap_or_else(PoisonError::into_inner);
@@ -170,8 +205,33 @@ impl Segment {
         })
     }
 
-    pub(crate) fn end(&self) -> u64 {
+    /// Where its entries end; of one that was not looked through, where its file does.
+    pub(crate) fn end(&self) -> io::Result<u64> {
+        let offsets = self.offsets.read().unwrap_or_else(PoisonError::into_inner);
+        if offsets.is_known { Ok(offsets.end()) } else { self.file.len() }
+    }
+
+    /// Where its entries end, as far as that is known.
+    pub(super) fn known_end(&self) -> u64 {
         self.offsets.read().unwrap_or_else(PoisonError::into_inner).end()
+    }
+
+    /// Where its frames start, found now if need be.
+    fn offsets(&self) -> io::Result<RwLockReadGuard<'_, Offsets>> {
+        loop {
+            let offsets = self.offsets.read().unwrap_or_else(PoisonError::into_inner);
+            if offsets.is_known {
+                return Ok(offsets);
+            }
+            drop(offsets);
+            let found = Offsets::of_content(&self.file.read_all()?);
+            *self.offsets.write().unwrap_or_else(PoisonError::into_inner) = found;
+        }
+    }
+
+    /// How many entries it has, looked through now if need be.
+    pub(super) fn entries(&self) -> io::Result<u64> {
+        Ok(self.offsets()?.count())
     }
 
     pub(crate) fn count(&self) -> u64 {
@@ -183,7 +243,7 @@ impl Segment {
     pub(crate) fn read_run(&self, sequence: Sequence, most: u32) -> std::io::Result<Option<Vec<u8>>> {
         let Some(place) = sequence.get().checked_sub(self.header.first.get()) else { return Ok(None) };
         let (span, end) = {
-            let offsets = self.offsets.read().unwrap_or_else(PoisonError::into_inner);
+            let offsets = self.offsets()?;
             (offsets.span(place), offsets.end)
         };
         let Some((start, span_end, before)) = span else { return Ok(None) };
@@ -199,7 +259,7 @@ impl Segment {
     /// The bytes of the frame at `sequence`; `None` when it is not in this segment.
     pub(crate) fn read(&self, sequence: Sequence) -> std::io::Result<Option<Vec<u8>>> {
         let Some(place) = sequence.get().checked_sub(self.header.first.get()) else { return Ok(None) };
-        let span = self.offsets.read().unwrap_or_else(PoisonError::into_inner).span(place);
+        let span = self.offsets()?.span(place);
         let Some((start, end, before)) = span else { return Ok(None) };
         let mut bytes = vec![0; (end - start) as usize];
         let read = self.file.read_at(&mut bytes, u64::from(start))?;

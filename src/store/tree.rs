@@ -16,6 +16,16 @@ pub(super) struct Tree {
 }
 
 impl Tree {
+    /// The tree over the entries below these nodes of level 8.
+    pub(super) fn over(blocks: &[Digest]) -> Self {
+        let mut tree = Self::default();
+        for block in blocks {
+            tree.frontier.push_block(*block);
+            tree.nodes.push(*block);
+        }
+        tree
+    }
+
     /// Adds the next entry.
     pub(super) fn push(&mut self, leaf: &Digest) {
         if let Some(block) = self.frontier.push(leaf) {
@@ -63,12 +73,19 @@ pub(super) struct Growing<'a, V> {
     visitor: &'a mut V,
     tree: Tree,
     before: Tree,
+    /// Entries from here on are left out of the tree.
+    until: u64,
 }
 
 impl<'a, V> Growing<'a, V> {
     /// One that grows from the tree of the entries before the first one.
-    pub(super) fn from(visitor: &'a mut V, before: Tree) -> Self {
-        Self { visitor, tree: before.clone(), before }
+    pub(super) fn on(before: Tree, visitor: &'a mut V) -> Self {
+        Self { visitor, tree: before.clone(), before, until: u64::MAX }
+    }
+
+    /// Without the entries behind the first so many.
+    pub(super) fn until(self, entries: u64) -> Self {
+        Self { until: entries, ..self }
     }
 
     /// The tree of what was visited; up to the first break, if there was one.
@@ -80,7 +97,7 @@ impl<'a, V> Growing<'a, V> {
 impl<V: Visitor> Visitor for Growing<'_, V> {
     fn visit(&mut self, frame: &Frame<'_>, digest: &Digest) -> Option<Finding> {
         // Behind a gap nothing has a place in the tree.
-        if frame.sequence.get() == self.tree.size() {
+        if frame.sequence.get() == self.tree.size() && self.tree.size() < self.until {
             self.tree.push(digest);
         }
         self.visitor.visit(frame, digest)
@@ -101,9 +118,14 @@ impl<V: Visitor> Visitor for Growing<'_, V> {
 
 impl<V: Parts> Parts for Growing<'_, V> {
     type Part = GrowingPart<V::Part>;
+    type Plan = (V::Plan, u64);
 
-    fn part() -> Self::Part {
-        GrowingPart { visitor: V::part(), run: Run::default() }
+    fn plan(&self) -> Self::Plan {
+        (self.visitor.plan(), self.until)
+    }
+
+    fn part((plan, until): &Self::Plan) -> Self::Part {
+        GrowingPart { visitor: V::part(plan), run: Run::default(), until: *until }
     }
 
     fn join(&mut self, part: Self::Part) -> bool {
@@ -124,11 +146,14 @@ impl<V: Parts> Parts for Growing<'_, V> {
 pub(super) struct GrowingPart<P> {
     visitor: P,
     run: Run,
+    until: u64,
 }
 
 impl<P: Visitor> Visitor for GrowingPart<P> {
     fn visit(&mut self, frame: &Frame<'_>, digest: &Digest) -> Option<Finding> {
-        self.run.push(frame.sequence.get(), digest);
+        if frame.sequence.get() < self.until {
+            self.run.push(frame.sequence.get(), digest);
+        }
         self.visitor.visit(frame, digest)
     }
 

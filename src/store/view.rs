@@ -46,6 +46,11 @@ impl BlockBatch {
         value.extend_from_slice(block);
         self.batch.insert(key, value);
     }
+
+    /// Takes a block away.
+    pub(crate) fn remove(&mut self, key: &[u8]) {
+        self.batch.remove(key);
+    }
 }
 
 impl Blocks {

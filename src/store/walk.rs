@@ -58,6 +58,19 @@ pub(crate) struct Reached {
     pub(super) store: Option<StoreId>,
 }
 
+impl Reached {
+    /// The link after so many entries, where it has come exactly as far.
+    pub(super) fn link_after(&self, entries: u64) -> Option<Digest> {
+        self.link.filter(|_| entries == self.next)
+    }
+
+    /// Before a segment, as its header says.
+    pub(super) fn before(header: &SegmentHeader) -> Self {
+        let (next, next_segment) = (header.first.get(), header.number);
+        Self { next, link: Some(header.link), next_segment, store: Some(header.store) }
+    }
+}
+
 /// What one segment turned out to hold.
 pub(crate) struct SegmentWalk {
     pub(crate) header: Option<SegmentHeader>,

@@ -155,7 +155,7 @@ const KINDS: [Kind; 256] = {
 };
 
 /// Whether the text before a mark ends in a word for a secret: told by the word's last letters.
-fn ends_in_secret(before: &[u8]) -> bool {
+pub(super) fn ends_in_secret(before: &[u8]) -> bool {
     let end = before
         .iter()
         .rposition(|byte| !matches!(byte, b'"' | b'\'' | b' ' | b'\t' | b']' | b')'))

@@ -26,7 +26,7 @@ fn cut_off(text: &str, secret: &str) -> Option<usize> {
 }
 
 /// What stands in a secret's place.
-const MASK: &str = "***";
+pub(super) const MASK: &str = "***";
 /// Shorter values are masked only where they are whole words; none is kept so short.
 const SHORTEST: usize = 3;
 /// Shortest part of a secret that is masked at the end of a cut text.

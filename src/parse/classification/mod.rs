@@ -3,9 +3,12 @@
 //! `checks`). What is secret is masked wherever the parser repeats the input.
 
 mod checks;
+mod conceal;
 mod looks;
 mod mask;
 mod patterns;
+
+pub(crate) use conceal::{Concealer, conceal_text, has_secrets};
 
 use crate::model::{Classification, Resource};
 

@@ -20,6 +20,17 @@ struct Counts {
     score_sum: u64,
 }
 
+impl Counts {
+    fn of(sums: &Sums) -> Self {
+        Self {
+            decisions: std::array::from_fn(|at| Decision::ALL.get(at).map_or(0, |word| sums.with_decision(*word))),
+            risks: std::array::from_fn(|at| RiskLevel::ALL.get(at).map_or(0, |word| sums.with_risk(*word))),
+            outcomes: std::array::from_fn(|at| Outcome::ALL.get(at).map_or(0, |word| sums.with_outcome(*word))),
+            score_sum: sums.score_sum(),
+        }
+    }
+}
+
 impl Census {
     pub(crate) fn add_record(&mut self, facts: &RecordFacts<'_>) {
         let counts = self.of(facts.entity);
@@ -30,6 +41,11 @@ impl Census {
 
     pub(crate) fn add_outcome(&mut self, entity: &AgentId, outcome: Outcome) {
         add_one(&mut self.of(entity).outcomes, outcome as usize);
+    }
+
+    /// An entity that was counted, by its id.
+    pub(crate) fn known(&self, entity: &str) -> Option<&AgentId> {
+        self.counts.get_key_value(entity).map(|(entity, _)| entity)
     }
 
     /// Adds what was counted of later entries.
@@ -43,18 +59,24 @@ impl Census {
         }
     }
 
+    /// What an index says, to be compared when the journal was counted.
+    pub(crate) fn of_index(index: &super::Index) -> Self {
+        let entities = index.entities.iter().filter(|entity| !entity.list.is_empty());
+        Self { counts: entities.map(|entity| (entity.id.clone(), Counts::of(&entity.list.sums()))).collect() }
+    }
+
+    /// An entity on which two counts differ.
+    pub(crate) fn differs_from(&self, other: &Self) -> Option<AgentId> {
+        let differs = |entity: &&AgentId| self.counts.get(*entity) != other.counts.get(*entity);
+        self.counts.keys().chain(other.counts.keys()).find(differs).cloned()
+    }
+
     pub(super) fn entities(&self) -> usize {
         self.counts.len()
     }
 
     pub(super) fn agrees_on(&self, entity: &AgentId, sums: &Sums) -> bool {
-        let shown = Counts {
-            decisions: std::array::from_fn(|at| Decision::ALL.get(at).map_or(0, |word| sums.with_decision(*word))),
-            risks: std::array::from_fn(|at| RiskLevel::ALL.get(at).map_or(0, |word| sums.with_risk(*word))),
-            outcomes: std::array::from_fn(|at| Outcome::ALL.get(at).map_or(0, |word| sums.with_outcome(*word))),
-            score_sum: sums.score_sum(),
-        };
-        self.counts.get(entity).unwrap_or(&Counts::default()) == &shown
+        self.counts.get(entity).unwrap_or(&Counts::default()) == &Counts::of(sums)
     }
 
     fn of(&mut self, entity: &AgentId) -> &mut Counts {

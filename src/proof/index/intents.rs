@@ -74,6 +74,29 @@ impl Intents {
         Ok(sorted(&decode(&bytes)?))
     }
 
+    /// Calls `each` with the mark and the record of every mention.
+    pub(super) fn each(&self, blocks: Option<&Blocks>, each: &mut dyn FnMut(u32, u64)) -> Result<(), ViewError> {
+        let mut take = |mentions: &[Mention]| mentions.iter().for_each(|mention| each(mention.mark, mention.sequence));
+        for run in 0..self.full {
+            if let Some(mentions) = self.fresh.get(&run) {
+                take(mentions);
+                continue;
+            }
+            let missing = ViewError::Disagrees("a run of intents is missing");
+            let blocks = blocks.ok_or_else(|| missing.clone())?;
+            for number in 0..CHUNKS {
+                let bytes = blocks.get(&persist::key(persist::INTENTS, run, Some(number)))?;
+                let mentions = decode(&bytes.ok_or_else(|| missing.clone())?)?;
+                if mentions.iter().any(|mention| chunk(mention.mark) != number) || !mentions.is_sorted() {
+                    return Err(ViewError::Disagrees("a run of intents is not in order"));
+                }
+                take(&mentions);
+            }
+        }
+        take(&self.open);
+        Ok(())
+    }
+
     /// Bytes that the view does not have.
     pub(super) fn unpersisted_bytes(&self) -> usize {
         (self.fresh.len() * RUN + self.open.len() - self.persisted.min(self.open.len())) * MENTION
@@ -131,7 +154,7 @@ impl Intents {
 
 /// What of an intent's id is kept. Ids of one moment differ in their random
 /// half alone, and a caller may bring ids of its own, so all of it goes in.
-fn mark(intent: IntentId) -> u32 {
+pub(super) fn mark(intent: IntentId) -> u32 {
     crc32fast::hash(&intent.to_bytes())
 }
 

@@ -9,12 +9,15 @@
 //!
 //! `posting.rs` holds what is kept of a record, `sums.rs` what records add up
 //! to, `intents.rs` the records of an intent, `dirty.rs` what changed,
-//! `select.rs` answers, `persist.rs` brings the index to the view and back, and
-//! `census.rs` counts what the view is held against.
+//! `kept.rs` what a log goes on with, `select.rs` answers, `persist.rs` brings the index to the view and back,
+//! `census.rs` counts what the view is held against when a log is opened, and
+//! `held.rs` all that it says, to be held against the journal when that is asked for.
 
 mod census;
 mod dirty;
+mod held;
 mod intents;
+mod kept;
 mod persist;
 mod posting;
 mod select;
@@ -25,6 +28,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) use census::Census;
+pub(crate) use held::{Held, HeldSums, HoldPlace, Holding, Rule};
+pub(crate) use kept::KeptStart;
 pub(crate) use persist::Mark;
 pub(crate) use posting::{Cells, Filter};
 pub(crate) use select::{Paging, Selection};
@@ -32,9 +37,11 @@ pub(crate) use sums::Sums;
 
 use dirty::Dirty;
 use intents::Intents;
+use kept::Kept;
 use posting::{Block, FEW, Posting};
 use sums::{SumTree, Summary};
 
+use super::used::UsedLimit;
 use crate::model::{AgentId, Decision, Digest, IntentId, Outcome, RiskLevel, Score, Sequence, Timestamp};
 use crate::store::{Blocks, Position, ViewError};
 
@@ -49,6 +56,7 @@ pub(crate) struct Index {
     /// The records of all entities.
     all: List,
     intents: Intents,
+    kept: Kept,
     /// What the view does not have as it is.
     dirty: Dirty,
     /// Entries applied since the index was last persisted.
@@ -108,6 +116,7 @@ impl Index {
             // Whatever there is of it, it has blocks.
             all: List::Many(Box::default()),
             intents: Intents::default(),
+            kept: Kept::default(),
             dirty: Dirty::default(),
             unpersisted: 0,
             totals: Totals {
@@ -169,6 +178,27 @@ impl Index {
     pub(crate) fn begin_with(&mut self, head_hash: Digest) {
         if self.totals.applied.entries == 0 {
             self.totals.head_hash = head_hash;
+        }
+    }
+
+    /// Keeps the new value of a state, for a log that is opened on what the view has.
+    pub(crate) fn set_state(&mut self, key: &str, value: &[u8]) {
+        if self.blocks.is_some() {
+            self.kept.set_state(key, value);
+        }
+    }
+
+    /// Keeps what a decision used of limits, likewise.
+    pub(crate) fn use_limits(&mut self, used: UsedLimit) {
+        if self.blocks.is_some() {
+            self.kept.used(used);
+        }
+    }
+
+    /// Keeps that a decision gave back what it had used.
+    pub(crate) fn give_back(&mut self, record: Sequence) {
+        if self.blocks.is_some() {
+            self.kept.give_back(record);
         }
     }
 

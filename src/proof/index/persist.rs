@@ -8,6 +8,9 @@
 //! | `b` + list + block | up to 512 postings of 16 bytes |
 //! | `i` + run + chunk | mentions of intents, 12 bytes each, of a full run of 65,536 records |
 //! | `o` + piece | 1,024 mentions of the run that is not full |
+//! | `t` + key | the latest value of a state |
+//! | `u` + batch | JSON: what was used of limits since the batch before, and the records that gave theirs back |
+//! | `n` + chunk | 64 nodes of level 8 of the tree over the entries |
 //!
 //! Page, list, chunk and the like are big-endian numbers of four bytes; a list
 //! is an entity, or the last number for the list of all records. All that
@@ -18,6 +21,7 @@ use std::sync::Arc;
 use super::census::Census;
 use super::dirty::{CHUNK, Dirty, PAGE};
 use super::intents::Intents;
+use super::kept::{Kept, KeptStart};
 use super::posting::{Block, FEW, Posting};
 use super::sums::{SumTree, Summary, Sums};
 use super::{ALL, Entity, Index, List, Totals};
@@ -37,18 +41,20 @@ pub(crate) struct Changes {
     blocks: Arc<Blocks>,
     batch: BlockBatch,
     of: u64,
+    nodes: u64,
 }
 
 /// Changes that are in the view now.
 pub(crate) struct Written {
     of: u64,
+    nodes: u64,
 }
 
 impl Changes {
     /// Writes them in one batch.
     pub(crate) fn write(self) -> Result<Written, ViewError> {
         self.blocks.apply(self.batch)?;
-        Ok(Written { of: self.of })
+        Ok(Written { of: self.of, nodes: self.nodes })
     }
 }
 
@@ -60,11 +66,13 @@ impl Index {
         let entities = load_entities(&blocks)?;
         let all = List::Many(Box::new(load_summaries(&blocks, ALL)?));
         let intents = Intents::load(&blocks, mark.totals.records)?;
+        let kept = Kept::load(&blocks, mark.totals.last_time)?;
         let mut index = Self::new(Some(blocks));
         index.numbers = (0_u32..).zip(&entities).map(|(number, entity)| (entity.id.clone(), number)).collect();
         index.entities = entities;
         index.all = all;
         index.intents = intents;
+        index.kept = kept;
         index.totals = mark.totals;
         if index.all.sums().total() == mark.totals.records && index.adds_up() {
             Ok((index, Some(mark)))
@@ -87,13 +95,23 @@ impl Index {
 
     /// Whether so much changed that it is time to persist it, for the sake of memory.
     pub(crate) fn is_heavy(&self) -> bool {
-        self.blocks.is_some() && self.dirty.bytes() + self.intents.unpersisted_bytes() >= HEAVY
+        self.blocks.is_some() && self.dirty.bytes() + self.intents.unpersisted_bytes() + self.kept.bytes() >= HEAVY
     }
 
-    /// Everything that changed, ready to be written; `None` when nothing did, or
-    /// there is no view.
-    pub(crate) fn changes(&self, store: StoreId) -> Option<Changes> {
-        let blocks = self.blocks.as_ref().filter(|_| self.unpersisted > 0)?;
+    /// What a log goes on with; `None` without a view.
+    pub(crate) fn kept(&self) -> Result<Option<KeptStart>, ViewError> {
+        self.blocks.as_deref().map(|blocks| self.kept.start(blocks)).transpose()
+    }
+
+    /// The first node of the tree that [`Index::changes`] is to be given.
+    pub(crate) fn first_node(&self) -> u64 {
+        self.kept.first_node()
+    }
+
+    /// Everything that changed, ready to be written, with nodes of the tree from [`Index::first_node`] on; `None`
+    /// when nothing did, or there is no view.
+    pub(crate) fn changes(&self, store: StoreId, nodes: &[Digest]) -> Option<Changes> {
+        let blocks = self.blocks.as_ref().filter(|_| self.unpersisted > 0 || self.kept.lacks(nodes))?;
         let mut batch = BlockBatch::default();
         let mut bytes = Vec::new();
         for ((list, number), block) in self.dirty.blocks() {
@@ -119,24 +137,26 @@ impl Index {
             batch.put(&key(ENTITIES, page, None), &bytes);
         }
         self.intents.put(&mut batch);
+        self.kept.put(&mut batch, nodes, self.totals.last_time);
         batch.put(MARK, &Mark { store, totals: self.totals }.encode());
-        Some(Changes { blocks: Arc::clone(blocks), batch, of: self.identity })
+        Some(Changes { blocks: Arc::clone(blocks), batch, of: self.identity, nodes: nodes.len() as u64 })
     }
 
     /// Forgets what changed, once it is written. Nothing else may have changed
     /// the index since [`Index::changes`]; an index that was made anew meanwhile
     /// keeps all it has.
-    pub(crate) fn forget_changes(&mut self, Written { of }: Written) {
+    pub(crate) fn forget_changes(&mut self, Written { of, nodes }: Written) {
         if of == self.identity {
             self.dirty = Dirty::default();
             self.intents.forget();
+            self.kept.forget(nodes, self.totals.last_time);
             self.unpersisted = 0;
         }
     }
 
     /// Persists what changed, while nobody else can change the index.
     pub(crate) fn persist(&mut self, store: StoreId) -> Result<(), ViewError> {
-        let Some(changes) = self.changes(store) else { return Ok(()) };
+        let Some(changes) = self.changes(store, &[]) else { return Ok(()) };
         self.forget_changes(changes.write()?);
         Ok(())
     }
@@ -273,7 +293,7 @@ const HEAVY: usize = if cfg!(test) { 64 << 10 } else { 8 << 20 };
 /// Stands where a short list's number of postings would.
 const HAS_BLOCKS: u8 = u8::MAX;
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 const MARK: &[u8] = b"m";
 const ENTITIES: &[u8] = b"e";
 const SUMMARIES: &[u8] = b"s";

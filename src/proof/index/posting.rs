@@ -43,6 +43,15 @@ impl Posting {
         (self.packed >> DECISION_AT) as usize
     }
 
+    /// All of it but the time.
+    pub(super) fn packed(self) -> u64 {
+        self.packed
+    }
+
+    pub(super) fn without_outcome(self) -> Self {
+        Self { packed: self.packed & !(3 << OUTCOME_AT), ..self }
+    }
+
     fn with_outcome(self, outcome: Outcome) -> Self {
         let cleared = self.packed & !(3 << OUTCOME_AT);
         Self { packed: cleared | (outcome as u64 + 1) << OUTCOME_AT, ..self }

@@ -6,10 +6,9 @@ use std::sync::atomic::Ordering;
 use super::ProofLog;
 use crate::model::{
     AgentId, Decision, Error, Outcome, Period, ProofId, ProofRecord, ProofStats, RiskLevel, Sequence, Timestamp,
-    Verification,
 };
-use crate::proof::apply::Reading;
-use crate::proof::evidence::{self, Evidence};
+use crate::proof::erase::Kept;
+use crate::proof::evidence::Evidence;
 use crate::proof::index::{Filter, Index, Sums};
 use crate::proof::intake::Draft;
 use crate::proof::past::{Past, PastDecision, PastRange};
@@ -64,7 +63,14 @@ impl ProofLog {
         self.catch_up()?;
         self.stored(proof_id, |frame| {
             let fields = CanonicalRecord::read(frame.body).ok()?;
-            if fields.id == *proof_id { evidence::decode(frame.evidence) } else { None }
+            (fields.id == *proof_id).then(|| self.shared.erasures.look(&fields, frame.evidence))
+        })
+        .and_then(|kept| match kept {
+            Kept::Evidence(evidence) => Ok(*evidence),
+            Kept::Erased => Err(Error::EvidenceErased { proof_id: proof_id.to_string() }),
+            Kept::Unreadable => Err(Error::ChainBroken {
+                message: format!("the evidence of {proof_id} is not what was kept; verify the log"),
+            }),
         })
     }
 
@@ -76,7 +82,7 @@ impl ProofLog {
     ) -> Result<(), Error> {
         self.catch_up()?;
         let until: Position = self.shared.index().totals().applied;
-        let mut past = Past { range, each, stopped: None };
+        let mut past = Past { range, erasures: &self.shared.erasures, each, stopped: None };
         let found = self.shared.reader.verify(&mut past, until).map_err(|error| read_error(&error))?;
         let stopped = past.stopped.take();
         if let Some(breakage) = self.shared.note_breakage(found) {
@@ -97,16 +103,6 @@ impl ProofLog {
             None => Period::default(),
         };
         Ok(stats_of(entity, &tally, period, self.integrity()))
-    }
-
-    /// Reads the whole journal and checks all of it.
-    pub(crate) fn verify(&self) -> Result<Verification, Error> {
-        self.catch_up()?;
-        let until: Position = self.shared.index().totals().applied;
-        let mut reading = Reading::checking();
-        let found = self.shared.reader.verify_parts(&mut reading, until).map_err(|error| read_error(&error))?;
-        let chain = reading.verified();
-        Ok(Verification::new(chain.records, chain.head_hash, self.shared.note_breakage(found)))
     }
 
     pub(super) fn integrity(&self) -> bool {

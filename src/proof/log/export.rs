@@ -4,6 +4,7 @@ use std::io::Write;
 
 use super::ProofLog;
 use crate::model::{Error, Sequence};
+use crate::proof::erase::Subject;
 use crate::proof::evidence;
 use crate::proof::export::{self, EntryLine, Exporter, RecordLine};
 use crate::proof::feed::Fed;
@@ -55,10 +56,12 @@ impl ProofLog {
         mut exporter: Exporter<'_>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<ExportReport, Error> {
-        let until = self.shared.index().totals().applied.entries;
+        let mut until = self.shared.index().totals().applied.entries;
         let total = until.saturating_sub(first);
         let mut feed = self.feed(Some(Sequence::new(first)));
-        while feed.place() < until {
+        // What was erased meanwhile is left out; the entry that says so belongs to it.
+        while feed.place() < until || feed.place() < self.shared.erasures.entries() {
+            until = until.max(self.shared.erasures.entries());
             match feed.next(None, |frame| self.export_entry(frame, &mut exporter))? {
                 Fed::Entry(written) => written?,
                 Fed::Nothing | Fed::Ended => return Err(self.refused("the log was closed")),
@@ -68,6 +71,7 @@ impl ProofLog {
                 progress(done, total);
             }
         }
+        let total = total.max(until.saturating_sub(first));
         progress(total, total);
         exporter.end()
     }
@@ -88,13 +92,14 @@ impl ProofLog {
             return Ok(());
         }
         // Whatever is written, what the log has must hold.
-        if !frame.evidence.is_empty() && evidence::digest(frame.evidence) != record.evidence_hash {
+        let is_there = evidence::digest(frame.evidence) == record.evidence_hash;
+        if !is_there && !self.shared.erasures.has(Subject::of(&record)) {
             return Err(broken("the evidence"));
         }
-        let evidence = match frame.evidence {
-            [] => None,
-            _ if !exporter.start().evidence => None,
-            stored => Some(export::Evidence::of(stored).ok_or_else(|| broken("the evidence"))?),
+        let evidence = if is_there && exporter.start().evidence {
+            Some(export::Evidence::of(frame.evidence).ok_or_else(|| broken("the evidence"))?)
+        } else {
+            None
         };
         let outcome = self.outcome_of(&record.entity_id, frame.sequence)?;
         exporter.record(&RecordLine::new(record, frame.digest(), evidence, outcome))

@@ -76,7 +76,12 @@ fn fill(folder: &Path, export: &mut dyn BufRead, progress: &mut dyn FnMut(u64, u
     let Some(mut journal) = journal else { return Err(unimportable("it has no lines")) };
     journal.write().and_then(|()| journal.sync()).map_err(|error| unwritable(&error))?;
     // What came to stand in the files is what is checked, as it is when a log is opened.
-    let found = journal.reader().verify(&mut Reading::checking(), journal.position());
+    let (reader, position) = (journal.reader(), journal.position());
+    let mut reading = Reading::learning();
+    let found = match reader.verify(&mut reading, position) {
+        Ok(None) => reading.unexplained(&reader, position),
+        found => found,
+    };
     if let Some(breakage) = found.map_err(|error| unwritable(&error))? {
         return Err(unimportable(&breakage.to_string()));
     }
@@ -106,8 +111,8 @@ fn add(journal: &mut Journal, kind: Kind, body: &[u8], evidence: &[u8]) -> Resul
         }
     }
     // No frame ends in a zero byte, or its end could not be told from space ahead.
-    if kind == Kind::Decision && evidence.last().is_none_or(|last| *last == 0) {
-        return Err(unimportable("a record has no evidence beside it"));
+    if kind == Kind::Decision && evidence.last() == Some(&0) {
+        return Err(unimportable("a record's evidence ends in a zero byte"));
     }
     let staged = journal.stage(&FrameDraft { kind, body, evidence }).map(|_| journal.staged_bytes());
     let written = staged.and_then(|bytes| if bytes < MOST_STAGED { Ok(()) } else { journal.write() });

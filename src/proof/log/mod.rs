@@ -1,6 +1,7 @@
 //! The door to the log: putting entries in order, waiting for them, how it stands, and closing it.
 
 mod answer;
+mod erase;
 mod export;
 mod import;
 mod open;
@@ -8,6 +9,7 @@ mod pages;
 mod retention;
 #[cfg(feature = "checkpoints")]
 mod tree;
+mod verify;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,9 +17,14 @@ use std::thread::JoinHandle;
 
 use super::feed::Feed;
 use super::index::{Index, Totals};
-use super::intake::{DecisionDraft, Durability, OutcomeDraft, OutcomeSlot, Refusal, StateDraft};
+use super::intake::{DecisionDraft, Durability, OutcomeDraft, OutcomeSlot, Refusal, Requester, StateDraft};
 use super::shared::Shared;
-use crate::model::{Alert, Breakage, Error, JournalStatus, ProofId, Sequence, Timestamp};
+use super::ticket::Ticket;
+use super::verify::{Behind, Scrub};
+use super::writer;
+#[cfg(test)]
+use crate::model::Digest;
+use crate::model::{Alert, Breakage, Error, JournalStatus, ProofId, RiskLevel, Sequence, Timestamp, VerificationState};
 use crate::store::FolderLock;
 
 pub(crate) use import::import;
@@ -30,6 +37,9 @@ pub(crate) struct ProofLog {
     durability: Durability,
     // Taken by whoever closes first.
     open: Mutex<Option<Open>>,
+    behind: Behind,
+    // Set by whoever starts the scrub.
+    scrub: Mutex<Option<Scrub>>,
 }
 
 /// What an open log holds.
@@ -46,6 +56,7 @@ pub(crate) struct Committed {
     pub(crate) proof_id: ProofId,
     pub(crate) sequence: Sequence,
     pub(crate) at: Timestamp,
+    pub(crate) risk: RiskLevel,
 }
 
 /// How a log stands.
@@ -59,10 +70,11 @@ pub(crate) struct LogState {
 }
 
 impl ProofLog {
-    /// Puts a decision in order; [`ProofLog::settle`] waits for it.
+    /// Puts a decision in order; [`ProofLog::settle_decision`] waits for it.
     pub(crate) fn decide(&self, now: Timestamp, draft: DecisionDraft) -> Result<Committed, Error> {
+        let risk = draft.risk;
         let (proof_id, sequence, at) = self.shared.intake.decision(now, draft)?;
-        Ok(Committed { proof_id, sequence, at })
+        Ok(Committed { proof_id, sequence, at, risk })
     }
 
     /// Puts a change of state in order.
@@ -108,12 +120,34 @@ impl ProofLog {
         }
     }
 
-    /// Waits until the entry is as durable as the log promises.
+    /// Waits until a decision of that risk, or its outcome, is as durable as the log promises.
+    pub(crate) fn settle_decision(&self, sequence: Sequence, risk: RiskLevel) -> Result<(), Error> {
+        if self.durability.awaits(risk) { self.wait_durable(sequence) } else { Ok(()) }
+    }
+
+    /// Waits until a change of state is as durable as the log promises.
     pub(crate) fn settle(&self, sequence: Sequence) -> Result<(), Error> {
-        match self.durability {
-            Durability::Buffered => Ok(()),
-            Durability::Sync if self.shared.progress.wait_durable(sequence) => Ok(()),
-            Durability::Sync => Err(self.refused("the writer stopped")),
+        if self.durability.awaits_changes() { self.wait_durable(sequence) } else { Ok(()) }
+    }
+
+    /// Like [`ProofLog::settle_decision`], without waiting.
+    pub(crate) fn ticket(&self, sequence: Sequence, risk: RiskLevel) -> Ticket {
+        Ticket::new(Arc::clone(&self.shared), sequence, self.durability.awaits(risk))
+    }
+
+    fn wait_durable(&self, sequence: Sequence) -> Result<(), Error> {
+        let shared = &*self.shared;
+        if let Some(turn) = shared.intake.request(sequence, Requester::Thread) {
+            writer::write_in_turn(shared, &turn);
+        }
+        if shared.progress.wait_durable(sequence) { Ok(()) } else { Err(self.refused("the writer stopped")) }
+    }
+
+    /// How far it is verified.
+    pub(crate) fn verification_state(&self) -> VerificationState {
+        match self.shared.first_breakage() {
+            Some(broken) => VerificationState::Broken(broken),
+            None => self.behind.state(),
         }
     }
 
@@ -164,6 +198,10 @@ impl ProofLog {
     pub(crate) fn close(&self) -> Result<(), Error> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(open) = open else { return Ok(()) };
+        self.behind.stop();
+        if let Some(scrub) = &*self.scrub.lock().unwrap_or_else(PoisonError::into_inner) {
+            scrub.stop();
+        }
         self.shared.intake.refuse(Refusal::Closed);
         let joined = open.writer.map_or(Ok(()), JoinHandle::join);
         self.shared.closed.store(true, Ordering::Release);
@@ -181,12 +219,23 @@ impl ProofLog {
         self.shared.index().is_heavy()
     }
 
+    #[cfg(test)]
+    pub(in crate::proof) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// The hash of the last record.
+    #[cfg(test)]
+    pub(in crate::proof) fn shared_head(&self) -> Digest {
+        self.shared.index().totals().head_hash
+    }
+
     fn check_open(&self) -> Result<(), Error> {
         if self.shared.closed.load(Ordering::Acquire) { Err(Refusal::Closed.error()) } else { Ok(()) }
     }
 
     fn refused(&self, otherwise: &str) -> Error {
-        self.shared.intake.refusal().map_or_else(|| Error::storage(otherwise), |refusal| refusal.error())
+        self.shared.refused(otherwise)
     }
 }
 

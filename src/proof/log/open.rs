@@ -1,5 +1,6 @@
 //! Opening a log: reading and checking the journal, taking the view or making it anew, and starting the writer.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -7,19 +8,23 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::{Open, ProofLog};
-use crate::model::{Recovered, Timestamp};
+use crate::model::{
+    Breakage, ChainPosition, LogProgress, OnProgress, OpenVerification, Recovered, Sequence, Timestamp,
+};
 use crate::proof::apply::Reading;
 use crate::proof::entry::{RecoveryEntry, StoreEntry};
-use crate::proof::index::Index;
-use crate::proof::intake::{Durability, Intake, Refusal};
+use crate::proof::erase::{self, Covered, Erasure, Erasures};
+use crate::proof::index::{Census, Index, Mark, Totals};
+use crate::proof::intake::{Durability, Intake, Refusal, Room};
 use crate::proof::progress::Progress;
-use crate::proof::retention;
+use crate::proof::retention::{self, Retained};
 use crate::proof::shared::{Shared, load_view};
-use crate::proof::used::UsedLimit;
-use crate::proof::writer::{Pace, Writer};
+use crate::proof::used::{UsedLimit, UsedLimits};
+use crate::proof::verify::{Behind, Believed};
+use crate::proof::writer::{self, Pace, Writer};
 use crate::store::{
-    self, Files, FolderLock, FrameDraft, Journal, JournalOptions, Kind, LockError, MemoryFiles, RealFiles, StoreId,
-    ViewError,
+    self, Blocks, Files, FolderLock, FrameDraft, Journal, JournalOptions, Kind, Known, LockError, MemoryFiles, Reader,
+    RealFiles, StoreId, ViewError,
 };
 
 /// Where a log is kept.
@@ -32,16 +37,22 @@ pub(crate) enum Place {
 }
 
 /// How a log is kept.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct LogOptions {
     pub(crate) durability: Durability,
     /// Memory for the view's cache, in bytes.
     pub(crate) cache_bytes: u64,
     /// Drafts that may wait for the writer.
     pub(crate) queue: usize,
+    /// Memory that they may take, about.
+    pub(crate) queue_bytes: usize,
     /// How long a caller waits for room in the queue.
     pub(crate) patience: Duration,
     pub(crate) journal: JournalOptions,
+    /// When all of it is verified.
+    pub(crate) verifying: OpenVerification,
+    /// Who is told how far opening has come.
+    pub(crate) progress: Option<OnProgress>,
 }
 
 impl Default for LogOptions {
@@ -50,8 +61,11 @@ impl Default for LogOptions {
             durability: Durability::Sync,
             cache_bytes: 16 << 20,
             queue: 1 << 16,
+            queue_bytes: 4 << 20,
             patience: Duration::from_secs(2),
             journal: JournalOptions::default(),
+            verifying: OpenVerification::default(),
+            progress: None,
         }
     }
 }
@@ -113,35 +127,25 @@ impl ProofLog {
         now: Timestamp,
         fresh: StoreId,
     ) -> Result<(Self, Startup), OpenLogError> {
-        // A folder that holds no store yet must not be given a view before it is known to become one.
-        let (mut index, mark, load_error) = match files.list(Path::new("")) {
-            Ok(names) if is_store(&names) => load_view(view.as_deref(), options.cache_bytes),
-            _ => (Index::new(None), None, Some(ViewError::Disagrees("there is none yet"))),
-        };
-        let mut reading = Reading::into_index(&mut index);
-        let view_entries = mark.map(|mark| (mark.store, mark.totals.applied.entries));
-        let opened = store::open(Arc::clone(&files), &mut reading, view_entries, fresh, options.journal)?;
-        let Reading { states, used, census, view_error, past, .. } = reading;
-        let view_error = load_error.or(view_error).or_else(|| {
-            let mark = mark?;
-            let applied = mark.totals.applied;
-            let same = mark.store == opened.store && (applied.entries == 0 || opened.view_link == Some(applied.link));
-            (!same).then_some(ViewError::Disagrees("it was made from another journal"))
-        });
-        let view_error = view_error.or_else(|| {
-            (!index.agrees_with(&census)).then_some(ViewError::Disagrees("its sums are not the journal's"))
-        });
-        let (journal, breakage) = match opened.journal {
-            Ok(journal) => (Some(journal), None),
-            Err(breakage) => (None, Some(breakage)),
+        let ReadLog { index, opened, states, used, census, is_believed, view_error, unexplained } =
+            read(&files, view.as_deref(), options, fresh)?;
+        let (past, erasures) = (Retained::of_states(&states), erase::of_states(&states));
+        let (journal, breakage) = match (opened.journal, unexplained) {
+            (Ok(journal), None) => (Some(journal), None),
+            (Ok(_), Some(breakage)) | (Err(breakage), _) => (None, Some(breakage)),
         };
         let freeze = past.freeze.clone();
         let breakage = breakage.or_else(|| retention::lost_freeze(opened.frozen, freeze.as_ref(), opened.position));
         let mut journal = journal.filter(|_| breakage.is_none());
+        if journal.is_some() {
+            carry_out(&erasures, &opened.reader, &*files).map_err(|error| OpenLogError::Io("erase evidence", error))?;
+        }
 
+        let room = Room { drafts: options.queue, bytes: options.queue_bytes, patience: options.patience };
         let shared = Shared {
-            intake: Intake::new(options.queue, options.patience, options.durability == Durability::Sync),
+            intake: Intake::new(room, options.durability),
             progress: Progress::new(opened.position.entries),
+            writer: Mutex::new(None),
             index: RwLock::new(index),
             reader: opened.reader,
             store: opened.store,
@@ -154,6 +158,9 @@ impl ProofLog {
             syncs: AtomicU64::new(0),
             past: RwLock::new(past),
             archiving: Mutex::new(()),
+            verified: Mutex::new(None),
+            erasures: Erasures::of(&erasures),
+            erasing: Mutex::new(()),
             breakage: Mutex::new(breakage.clone()),
         };
         {
@@ -169,6 +176,16 @@ impl ProofLog {
         if shared.index_incomplete.load(Ordering::Relaxed) {
             let error = std::io::Error::other("reading it again for the index failed");
             return Err(OpenLogError::Io("read the journal", error));
+        }
+        let believed = is_believed.then(|| {
+            let (_, root) = shared.reader.tree_head();
+            Believed::new(opened.position, &states, used.clone(), census, root)
+        });
+        if breakage.is_none() && believed.is_none() {
+            // All that was read was verified.
+            let Totals { applied, records, head_hash, .. } = *shared.index().totals();
+            let position = ChainPosition::new(applied.entries, applied.link, records, head_hash);
+            *shared.verified.lock().unwrap_or_else(PoisonError::into_inner) = Some(position);
         }
         let shared = Arc::new(shared);
         let writer = if let (Some(journal), Some(freeze)) = (&mut journal, &freeze) {
@@ -187,17 +204,16 @@ impl ProofLog {
             shared.progress.over();
             None
         };
+        let behind = match believed {
+            Some(believed) => Behind::start(&shared, believed),
+            None => Ok(Behind::nothing()),
+        };
         let open = Mutex::new(Some(Open { writer, _lock: lock }));
-        let log = Self { shared, durability: options.durability, open };
-        Ok((
-            log,
-            Startup {
-                states: states.into_iter().collect(),
-                used: used.into_list(),
-                created: opened.created,
-                recovered: opened.recovered,
-            },
-        ))
+        let mut log =
+            Self { shared, durability: options.durability, open, behind: Behind::nothing(), scrub: Mutex::new(None) };
+        // Where it cannot be started, dropping the log closes it.
+        log.behind = behind.map_err(|error| OpenLogError::Io("start verifying", error))?;
+        Ok((log, Startup { states, used, created: opened.created, recovered: opened.recovered }))
     }
 
     /// Writes what a new or a recovered journal must say first, then starts the writer.
@@ -242,12 +258,154 @@ impl ProofLog {
 
         let gather = match options.durability {
             Durability::Sync => Duration::ZERO,
-            Durability::Buffered => FLUSH_INTERVAL,
+            Durability::Buffered | Durability::SyncFrom(_) => FLUSH_INTERVAL,
         };
         let pace = Pace { gather, idle: IDLE, persist_every: PERSIST_EVERY };
         let head_hash = shared.index().totals().head_hash;
-        let writer = Writer::new(Arc::clone(shared), journal, pace, head_hash);
-        thread::Builder::new().name("rulekeep-writer".to_owned()).spawn(move || writer.run()).map_err(error)
+        let writer = Writer::new(journal, pace, head_hash);
+        *shared.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
+        let shared = Arc::clone(shared);
+        let run = move || writer::run(&shared, pace);
+        thread::Builder::new().name("rulekeep-writer".to_owned()).spawn(run).map_err(error)
+    }
+}
+
+/// What was read of a log.
+struct ReadLog {
+    index: Index,
+    opened: store::Opened,
+    states: Vec<(String, Vec<u8>)>,
+    used: Vec<UsedLimit>,
+    /// What the journal says of entities; of a log that was not read whole, what the index does.
+    census: Census,
+    /// It was not read whole.
+    is_believed: bool,
+    /// Why the index cannot be used.
+    view_error: Option<ViewError>,
+    /// A record that lacks its evidence where no erasure says so.
+    unexplained: Option<Breakage>,
+}
+
+/// Takes the view, and reads the journal: all of it, or where that is allowed and the view fits, its end.
+fn read(
+    files: &Arc<dyn Files>,
+    view: Option<&Path>,
+    options: &LogOptions,
+    fresh: StoreId,
+) -> Result<ReadLog, OpenLogError> {
+    // A folder that holds no store yet must not be given a view before it is known to become one.
+    let (mut index, mark, load_error) = match files.list(Path::new("")) {
+        Ok(names) if is_store(&names) => load_view(view, options.cache_bytes),
+        _ => (Index::new(None), None, Some(ViewError::Disagrees("there is none yet"))),
+    };
+    // Where the journal is there and its view is not, the view is made while the journal is read, once.
+    let (mut load_error, mut persisting) = (load_error, None);
+    if load_error.is_some()
+        && let Some((fresh, store)) = fresh_view(&**files, view, options.cache_bytes)
+    {
+        (index, load_error, persisting) = (fresh, None, Some(store));
+    }
+    let view_entries = mark.map(|mark| (mark.store, mark.totals.applied.entries));
+    let tell = options.progress.as_ref().map(|told| |done, of| (told.0)(LogProgress::new(done, of)));
+    let opening = store::Opening {
+        view: view_entries,
+        known: None,
+        fresh,
+        options: options.journal,
+        progress: tell.as_ref().map(|tell| tell as &dyn Fn(u64, u64)),
+    };
+    let behind = match mark.filter(|_| options.verifying == OpenVerification::Behind) {
+        Some(mark) => open_known(files, &mut index, &mark, &opening)?,
+        None => None,
+    };
+    let is_believed = behind.is_some();
+    let (opened, states, used, census, view_error, unexplained) = if let Some((opened, states, used)) = behind {
+        let census = Census::of_index(&index);
+        (opened, states, used, census, None, None)
+    } else {
+        if mark.is_some() && options.verifying == OpenVerification::Behind {
+            // What was read into it may not hold.
+            drop(index);
+            index = load_view(view, options.cache_bytes).0;
+        }
+        let mut reading = Reading::into_index(&mut index);
+        if let Some(store) = persisting {
+            reading = reading.persisting(store);
+        }
+        let opened = store::open(Arc::clone(files), &mut reading, &opening)?;
+        let unexplained = match &opened.journal {
+            Ok(_) => reading
+                .unexplained(&opened.reader, opened.position)
+                .map_err(|error| OpenLogError::Io("read the journal", error))?,
+            Err(_) => None,
+        };
+        let Reading { states, used, census, view_error, .. } = reading;
+        (opened, states, used, census, view_error, unexplained)
+    };
+    let states: Vec<(String, Vec<u8>)> = states.into_iter().collect();
+    let used = used.into_list();
+    let view_error = load_error.or(view_error).or_else(|| {
+        let mark = mark?;
+        let applied = mark.totals.applied;
+        let same = mark.store == opened.store && (applied.entries == 0 || opened.view_link == Some(applied.link));
+        (!same).then_some(ViewError::Disagrees("it was made from another journal"))
+    });
+    let view_error = view_error.or_else(|| {
+        (!is_believed && !index.agrees_with(&census)).then_some(ViewError::Disagrees("its sums are not the journal's"))
+    });
+    let view_error = view_error.or_else(|| {
+        let holds = is_believed || keeps(&index, &states, &used, &opened.reader);
+        (!holds).then_some(ViewError::Disagrees("what it goes on with is not the journal's"))
+    });
+    Ok(ReadLog { index, opened, states, used, census, is_believed, view_error, unexplained })
+}
+
+/// Opens the journal by what its view has; `None` where that is not to be believed, and all must be read.
+#[allow(clippy::type_complexity)] // said once
+fn open_known(
+    files: &Arc<dyn Files>,
+    index: &mut Index,
+    mark: &Mark,
+    opening: &store::Opening<'_>,
+) -> Result<Option<(store::Opened, BTreeMap<String, Vec<u8>>, UsedLimits)>, OpenLogError> {
+    let Ok(Some(mut kept)) = index.kept() else { return Ok(None) };
+    let nodes = std::mem::take(&mut kept.nodes);
+    let known = Known { store: mark.store, entries: mark.totals.applied.entries, nodes };
+    let mut reading = Reading::into_index(index).going_on(&mark.totals, kept);
+    let opening = store::Opening { known: Some(&known), ..*opening };
+    let opened = match store::open(Arc::clone(files), &mut reading, &opening) {
+        Ok(opened) => opened,
+        Err(store::OpenError::NotAsKnown) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let totals = reading.totals().copied();
+    let holds = reading.view_error.is_none()
+        && totals.is_some_and(|totals| reading.leads_to(&totals) && totals.applied == opened.position)
+        && opened.view_link == Some(mark.totals.applied.link);
+    let Reading { states, used, .. } = reading;
+    Ok(holds.then_some((opened, states, used)))
+}
+
+/// An empty index with a view of its own, in place of one that cannot be used, and the store that it is of; `None`
+/// where there is no journal, or no view can be made.
+fn fresh_view(files: &dyn Files, view: Option<&Path>, cache_bytes: u64) -> Option<(Index, StoreId)> {
+    let view = view?;
+    let store = store::store_of(files)?;
+    store::set_view_aside(view).ok()?;
+    Some((Index::new(Some(Blocks::open(Some(view), cache_bytes).ok()?)), store))
+}
+
+/// Whether what the view would have a log go on with is what the journal says.
+fn keeps(index: &Index, states: &[(String, Vec<u8>)], used: &[UsedLimit], reader: &store::Reader) -> bool {
+    match index.kept() {
+        Ok(None) => true,
+        Ok(Some(kept)) => {
+            let nodes = reader.nodes(0, index.totals().applied.entries);
+            kept.states.iter().eq(states.iter().map(|(key, value)| (key, value)))
+                && kept.used.into_list() == used
+                && nodes.starts_with(&kept.nodes)
+        }
+        Err(_) => false,
     }
 }
 
@@ -260,6 +418,20 @@ const PERSIST_EVERY: u64 = 1 << 16;
 /// Whether a folder of these names holds a journal and a view of it.
 fn is_store(names: &[String]) -> bool {
     [store::JOURNAL_FOLDER, store::VIEW_FOLDER].iter().all(|wanted| names.iter().any(|name| name == wanted))
+}
+
+/// Carries out the erasures that a crash came before.
+fn carry_out(erasures: &[(Sequence, Erasure)], reader: &Reader, files: &dyn Files) -> std::io::Result<()> {
+    let Some((last, _)) = erasures.last() else { return Ok(()) };
+    let done = store::carried_out(files)?;
+    if last.get() < done {
+        return Ok(());
+    }
+    let mut covered = Covered::default();
+    for (_, erasure) in erasures.iter().filter(|(sequence, _)| sequence.get() >= done) {
+        covered.add(erasure);
+    }
+    covered.carry_out(reader, files, last.get() + 1)
 }
 
 pub(super) fn make_folder(folder: &Path) -> Result<(), OpenLogError> {

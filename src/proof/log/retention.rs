@@ -10,8 +10,9 @@ use super::answer::read_error;
 use crate::model::{ArchiveReport, Digest, Error, Sequence, Timestamp};
 use crate::proof::apply::Reading;
 use crate::proof::entry::{ArchiveEntry, FreezeEntry};
+use crate::proof::erase::{self, Erasures};
 use crate::proof::intake::ArchiveDraft;
-use crate::proof::retention::{self, Timed};
+use crate::proof::retention::{self, Retained, Timed};
 use crate::store::{self, ArchiveError, Archived, Archiving, Counted, Files, Finding, Frame, OpenMode, Start, Visitor};
 
 /// Gives the signed checkpoint of a log of so many entries and that root, where there is a key.
@@ -62,16 +63,22 @@ impl ProofLog {
         name: &str,
         sign: Sign<'_>,
     ) -> Result<ArchiveReport, Error> {
+        // What is believed until then is of all entries.
+        self.behind.wait();
         let _turn = self.shared.archiving.lock().unwrap_or_else(PoisonError::into_inner);
+        let _erasing = self.shared.erasing.lock().unwrap_or_else(PoisonError::into_inner);
         // Held so that the folder is not let go meanwhile.
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.is_none() {
             return Err(self.refused("the log is closed"));
         }
+        if let Some(refusal) = self.refusal() {
+            return Err(refusal);
+        }
         self.flush()?;
         let shared = &self.shared;
         let files = &*shared.files;
-        let mut counting = Counting::default();
+        let mut counting = Counting::knowing(Arc::clone(&shared.erasures));
         let survey = Archiving::survey(files, &shared.reader, count, &mut counting).map_err(not_archived)?;
         if let Some(key) = counting.states.iter().find(|key| !restated.contains(*key)) {
             return Err(Error::Internal { message: format!("the state {key:?} would go with the archive") });
@@ -116,6 +123,8 @@ impl ProofLog {
             let mut index = shared.index.write().unwrap_or_else(PoisonError::into_inner);
             shared.rebuild(&mut index);
         }
+        // It counted the records that went.
+        *shared.verified.lock().unwrap_or_else(PoisonError::into_inner) = None;
         // The view of before lists what is gone; nothing is wrong with it.
         if let Some(aside) = shared.view.as_ref().map(|view| view.with_extension("damaged")) {
             let _ = fs::remove_dir_all(aside);
@@ -170,13 +179,21 @@ struct Counting {
 
 impl Default for Counting {
     fn default() -> Self {
-        let mut reading = Reading::checking();
-        reading.erased = Some(0);
-        Self { reading, states: BTreeSet::new(), until: Timestamp::from_millis(i64::MIN) }
+        Self::of(Reading::learning())
     }
 }
 
 impl Counting {
+    /// Of the log's own entries, whose evidence is gone only where that was erased.
+    fn knowing(erasures: Arc<Erasures>) -> Self {
+        Self::of(Reading::checking(erasures))
+    }
+
+    fn of(mut reading: Reading<'static>) -> Self {
+        reading.erased = Some(0);
+        Self { reading, states: BTreeSet::new(), until: Timestamp::from_millis(i64::MIN) }
+    }
+
     fn counted(&self) -> Counted {
         let chain = self.reading.verified();
         Counted { records: chain.records, head_hash: chain.head_hash, until: self.until }
@@ -193,7 +210,9 @@ impl Visitor for Counting {
         if let Ok(Timed { timestamp }) = serde_json::from_slice::<Timed>(frame.body) {
             self.until = self.until.max(timestamp);
         }
-        self.states.extend(std::mem::take(&mut self.reading.states).into_keys());
+        // What the log says of its own past covers what leaves with it.
+        let is_to_stay = |key: &String| !Retained::is_key(key) && !erase::is_key(key);
+        self.states.extend(std::mem::take(&mut self.reading.states).into_keys().filter(is_to_stay));
         finding
     }
 

@@ -87,7 +87,7 @@ fn a_page_that_was_lost_in_the_middle_of_the_last_write_is_a_torn_tail() {
     let path = std::path::Path::new("journal/0000000000.rkj");
     decide(&log, 0, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap();
     let large = DecisionDraft {
-        evidence: encode_evidence(9, &"x".repeat(30_000), &"detail", &[]).unwrap(),
+        evidence: encode_evidence(9, &"x".repeat(30_000), &"detail", &[], None).unwrap(),
         ..draft("a", Decision::Allow, RiskLevel::Low, 700)
     };
     decide(&log, 1, large).unwrap();

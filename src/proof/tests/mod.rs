@@ -2,16 +2,21 @@
 
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_wrap)] // small numbers
 
+mod behind;
 mod crash;
 mod damage;
+mod erasing;
 mod faults;
 mod model;
 mod repair;
 mod retention;
+mod scrub;
 mod sealing;
 #[cfg(feature = "checkpoints")]
 mod tree;
 mod twin;
+mod verify;
+mod waiting;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -59,9 +64,21 @@ fn draft(entity: &str, decision: Decision, risk: RiskLevel, score: i64) -> Decis
         reasoning: "because".to_owned(),
         trust,
         risk,
-        evidence: encode_evidence(9, &"intent", &"detail", &[]).unwrap(),
+        evidence: encode_evidence(9, &"intent", &"detail", &[], None).unwrap(),
         random: 5,
     }
+}
+
+fn encode_evidence(
+    salt: u128,
+    intent: &impl serde::Serialize,
+    detail: &impl serde::Serialize,
+    charges: &[(Box<str>, i64)],
+    input: Option<&super::evidence::KeptInput>,
+) -> serde_json::Result<Vec<u8>> {
+    let write_intent = |out: &mut Vec<u8>| serde_json::to_writer(out, intent);
+    let write_detail = |out: &mut Vec<u8>| serde_json::to_writer(out, detail);
+    super::encode_evidence(salt, write_intent, write_detail, charges, input)
 }
 
 fn decide(log: &ProofLog, at: i64, draft: DecisionDraft) -> Result<ProofId, Error> {

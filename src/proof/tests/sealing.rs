@@ -204,7 +204,7 @@ fn what_is_given_back_in_a_later_segment_is_not_used() {
     let (log, _) = open();
     let charged = |log: &ProofLog| {
         let mut draft = draft("a", Decision::Allow, RiskLevel::Low, 700);
-        draft.evidence = encode_evidence(9, &"intent", &"detail", &[(Box::from("r/a"), 1)]).unwrap();
+        draft.evidence = encode_evidence(9, &"intent", &"detail", &[(Box::from("r/a"), 1)], None).unwrap();
         decide(log, 0, draft).unwrap()
     };
     let (kept, given_back) = (charged(&log), charged(&log));

@@ -64,6 +64,13 @@ impl Nodes {
         }
     }
 
+    /// The nodes of level 8 from one to before another.
+    pub(crate) fn blocks(&self, from: u64, until: u64) -> Vec<Digest> {
+        let place = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let blocks = self.levels.first().map_or(&[][..], Vec::as_slice);
+        blocks.get(place(from)..place(until)).unwrap_or_default().to_vec()
+    }
+
     /// The root of the tree of the first `size` entries. `leaves` yields the digests
     /// of the entries in a range, which never spans two blocks of 256.
     pub(crate) fn root<E>(

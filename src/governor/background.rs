@@ -1,0 +1,108 @@
+//! Work that is done once in a while, on a thread of its own.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// A thread that works once in a while until it is stopped or dropped.
+pub(super) struct Background {
+    stop: Arc<Stop>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Stop {
+    // Held to set or read the flag.
+    wanted: Mutex<bool>,
+    told: Condvar,
+}
+
+impl Stop {
+    /// Whether it was told to stop within a time.
+    fn within(&self, time: Duration) -> bool {
+        let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        let (wanted, _) =
+            self.told.wait_timeout_while(wanted, time, |wanted| !*wanted).unwrap_or_else(PoisonError::into_inner);
+        *wanted
+    }
+}
+
+impl Background {
+    /// Starts one that works every so often, the first time after `every`, until `work` says false.
+    pub(super) fn start(
+        name: &str,
+        every: Duration,
+        mut work: impl FnMut() -> bool + Send + 'static,
+    ) -> io::Result<Self> {
+        let stop = Arc::new(Stop::default());
+        let told = Arc::clone(&stop);
+        let thread =
+            thread::Builder::new().name(name.to_owned()).spawn(move || while !told.within(every) && work() {})?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+
+    /// Stops it, and waits until what it is at is done.
+    pub(super) fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        *self.stop.wanted.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.stop.told.notify_all();
+        // The last owner of a governor may be the work itself, which cannot wait for its own end.
+        if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != thread::current().id()) {
+            // A panic was reported where it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn it_works_until_it_is_stopped_or_has_enough() {
+        let (told, heard) = mpsc::channel();
+        let every = Duration::from_millis(1);
+        let background = Background::start("test", every, move || told.send(()).is_ok()).unwrap();
+        assert!(heard.recv().is_ok() && heard.recv().is_ok());
+        background.stop();
+        heard.iter().for_each(drop); // ends: nobody is left to tell
+        let (told, heard) = mpsc::channel();
+        let background = Background::start("test", every, move || told.send(()).is_err()).unwrap();
+        assert_eq!(heard.iter().count(), 1);
+        drop(background);
+    }
+
+    #[test]
+    fn it_is_stopped_without_waiting_for_its_turn() {
+        let (told, heard) = mpsc::channel();
+        let background = Background::start("test", Duration::from_secs(3600), move || told.send(()).is_ok()).unwrap();
+        background.stop();
+        assert!(heard.recv().is_err(), "it never worked, and is gone");
+    }
+
+    #[test]
+    fn work_may_hold_the_last_of_what_stops_it() {
+        let held: Arc<Mutex<Option<Background>>> = Arc::default();
+        let (told, heard) = mpsc::channel();
+        let own = Arc::clone(&held);
+        let work = move || {
+            let own = own.lock().unwrap().take();
+            told.send(own.is_some()).unwrap();
+            own.is_none()
+        };
+        *held.lock().unwrap() = Some(Background::start("test", Duration::from_millis(1), work).unwrap());
+        while !heard.recv().unwrap() {}
+        assert!(heard.recv().is_err());
+    }
+}

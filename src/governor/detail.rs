@@ -1,0 +1,132 @@
+//! What a decision depended on besides the intent: the second part of its evidence.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::model::json::{push_members, push_texts};
+use crate::model::{
+    AgentState, AgentTraits, Capability, Constraints, Digest, Label, RiskLevel, Timestamp, TrustSnapshot,
+};
+use crate::policy::LimitUse;
+
+/// The second part of the evidence.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct EvidenceDetail<'a> {
+    pub(super) granted_capabilities: &'a [Capability],
+    pub(super) denied_capabilities: &'a [Capability],
+    pub(super) constraints: &'a Constraints,
+    pub(super) risk_level: RiskLevel,
+    pub(super) policy_digest: Digest,
+    pub(super) rules: &'a [Arc<str>],
+    pub(super) trust_snapshot: TrustSnapshot,
+    #[serde(flatten)]
+    pub(super) traits: &'a AgentTraits,
+    pub(super) agent_state: AgentState,
+    pub(super) now: Timestamp,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub(super) limits: &'a [LimitUse],
+    /// How many texts of the intent are masked.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(super) masked: u64,
+}
+
+impl EvidenceDetail<'_> {
+    /// Writes what serialising it writes. By hand: it is written with every decision, and was most of its cost.
+    pub(super) fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        out.extend_from_slice(b"{\"grantedCapabilities\":");
+        push_texts(out, self.granted_capabilities.iter().map(Capability::as_str))?;
+        out.extend_from_slice(b",\"deniedCapabilities\":");
+        push_texts(out, self.denied_capabilities.iter().map(Capability::as_str))?;
+        out.extend_from_slice(b",\"constraints\":");
+        push_members(out, self.constraints.iter())?;
+        out.extend_from_slice(b",\"riskLevel\":\"");
+        out.extend_from_slice(self.risk_level.as_str().as_bytes());
+        out.extend_from_slice(b"\",\"policyDigest\":\"");
+        out.extend_from_slice(&self.policy_digest.written());
+        out.extend_from_slice(b"\",\"rules\":");
+        push_texts(out, self.rules.iter().map(|rule| &**rule))?;
+        out.extend_from_slice(b",\"trustSnapshot\":");
+        serde_json::to_writer(&mut *out, &self.trust_snapshot)?;
+        self.write_traits(out)?;
+        out.extend_from_slice(b",\"agentState\":\"");
+        out.extend_from_slice(self.agent_state.as_str().as_bytes());
+        out.extend_from_slice(b"\",\"now\":\"");
+        out.extend_from_slice(&self.now.written());
+        out.push(b'"');
+        if !self.limits.is_empty() {
+            out.extend_from_slice(b",\"limits\":");
+            serde_json::to_writer(&mut *out, self.limits)?;
+        }
+        if self.masked > 0 {
+            out.extend_from_slice(b",\"masked\":");
+            serde_json::to_writer(&mut *out, &self.masked)?;
+        }
+        out.push(b'}');
+        Ok(())
+    }
+
+    fn write_traits(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        let AgentTraits { labels, groups, attributes } = self.traits;
+        out.extend_from_slice(b",\"labels\":");
+        push_texts(out, labels.iter().map(Label::as_str))?;
+        if !groups.is_empty() {
+            out.extend_from_slice(b",\"groups\":");
+            push_texts(out, groups.iter().map(Label::as_str))?;
+        }
+        if !attributes.is_empty() {
+            out.extend_from_slice(b",\"attributes\":");
+            push_members(out, attributes.iter().map(|(name, value)| (name.as_str(), value)))?;
+        }
+        Ok(())
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde asks for it so
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Score, Tier};
+    use serde_json::json;
+
+    #[test]
+    fn it_is_written_as_it_serialises() {
+        let capabilities: Vec<Capability> = vec!["document:read".parse().unwrap(), "email:send".parse().unwrap()];
+        let rules: Vec<Arc<str>> = vec!["a \"rule\"".into(), "b".into()];
+        let full = AgentTraits {
+            labels: vec!["one".parse().unwrap()],
+            groups: vec!["two".parse().unwrap(), "three".parse().unwrap()],
+            attributes: [("team".to_owned(), json!({"name": "a\nb"}))].into_iter().collect(),
+        };
+        let constraints: Constraints = serde_json::from_value(json!({"maxRecords": 100, "to": ["a\"b"]})).unwrap();
+        let limits: Vec<LimitUse> = Vec::new();
+        for (some, traits, constraints) in [
+            (0, AgentTraits::default(), Constraints::new()),
+            (1, full.clone(), constraints.clone()),
+            (2, full, constraints),
+        ] {
+            let detail = EvidenceDetail {
+                granted_capabilities: &capabilities[..some],
+                denied_capabilities: &capabilities[some..],
+                constraints: &constraints,
+                risk_level: RiskLevel::High,
+                policy_digest: Digest::new([9; 32]),
+                rules: &rules[..some],
+                trust_snapshot: TrustSnapshot::new(Score::saturating(700), Tier::T4),
+                traits: &traits,
+                agent_state: AgentState::Suspended,
+                now: Timestamp::from_millis(1_800_000_000_123),
+                limits: &limits,
+                masked: some as u64,
+            };
+            let mut written = Vec::new();
+            detail.write(&mut written).unwrap();
+            assert_eq!(String::from_utf8(written).unwrap(), serde_json::to_string(&detail).unwrap());
+        }
+    }
+}

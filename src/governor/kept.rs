@@ -1,0 +1,151 @@
+//! What is kept as evidence of what was asked, for how long at the least, and
+//! what is masked of it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::Governor;
+use crate::model::{Error, Intent, IntentId, ProofId, Timestamp};
+use crate::parse::{Concealer, conceal_text, has_secrets};
+use crate::proof::KeptInput;
+
+/// How the text of a request is kept in the evidence of the decision on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum InputText {
+    /// As it was, but for secrets.
+    Whole,
+    /// Its digest, salted with the evidence's salt: it shows that a text which somebody has was the one.
+    Digest,
+    /// Not at all; what the parser read in it stands in the intent.
+    #[default]
+    No,
+}
+
+/// Texts that were parsed, until the intents made of them are decided on.
+#[derive(Debug, Default)]
+pub(super) struct Inputs {
+    how: InputText,
+    // Held to add, look up or drop a text.
+    recent: Mutex<Recent>,
+}
+
+#[derive(Debug, Default)]
+struct Recent {
+    /// By the intent; ids are in the order of their time.
+    texts: BTreeMap<IntentId, Arc<str>>,
+    bytes: usize,
+}
+
+impl Inputs {
+    pub(super) fn kept_as(how: InputText) -> Self {
+        Self { how, recent: Mutex::default() }
+    }
+
+    /// Remembers the text of an intent for when it is decided on.
+    pub(super) fn remember(&self, id: Option<IntentId>, text: &str) {
+        let Some(id) = id.filter(|_| self.how != InputText::No) else { return };
+        // Nothing is in memory in clear for longer than it takes to decide.
+        let text: Arc<str> = conceal_text(text).map_or_else(|| text.into(), Into::into);
+        let mut recent = self.lock();
+        recent.bytes += text.len();
+        if let Some(before) = recent.texts.insert(id, text) {
+            recent.bytes -= before.len();
+        }
+        while recent.texts.len() > MOST_TEXTS || recent.bytes > MOST_BYTES {
+            let Some((_, oldest)) = recent.texts.pop_first() else { break };
+            recent.bytes -= oldest.len();
+        }
+    }
+
+    fn of(&self, intent: &Intent) -> Option<Arc<str>> {
+        if self.how == InputText::No {
+            return None;
+        }
+        self.lock().texts.get(&intent.id?).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Until when evidence must be kept.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Retention {
+    millis: Option<i64>,
+    pub(super) until: Option<Timestamp>,
+}
+
+impl Retention {
+    pub(super) fn keep_for(&mut self, duration: Duration) {
+        self.millis = Some(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX));
+    }
+
+    /// Until when that of a record of a time must be kept.
+    pub(super) fn kept_until(self, time: Timestamp) -> Option<Timestamp> {
+        let by_age = self.millis.map(|millis| Timestamp::from_millis(time.as_millis().saturating_add(millis)));
+        by_age.max(self.until)
+    }
+}
+
+/// What goes into the evidence of a decision.
+pub(super) struct KeptIntent {
+    /// The intent, where something of it is masked.
+    pub(super) masked: Option<Value>,
+    /// How many texts are masked in it.
+    pub(super) count: u64,
+    pub(super) input: Option<KeptInput>,
+    concealer: Concealer,
+}
+
+impl KeptIntent {
+    /// A text that repeats parts of the intent, with its secrets masked.
+    pub(super) fn masked_in(&self, text: &str) -> String {
+        if self.count == 0 { text.to_owned() } else { self.concealer.text(text).unwrap_or_else(|| text.to_owned()) }
+    }
+}
+
+impl Governor {
+    /// Whether the decision was asked for by this text; `None` where no text is kept. Of a text with secrets it is
+    /// what is left when they are masked.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Governor::evidence`].
+    pub fn was_asked(&self, proof_id: &ProofId, text: &str) -> Result<Option<bool>, Error> {
+        let evidence = self.evidence(proof_id)?;
+        let masked = conceal_text(text);
+        Ok(evidence.has_input(masked.as_deref().unwrap_or(text)))
+    }
+
+    /// What is kept of an intent.
+    pub(super) fn kept(&self, intent: &Intent) -> Result<KeptIntent, Error> {
+        let mut concealer = Concealer::default();
+        let text = self.inner.inputs.of(intent);
+        let mut masked = None;
+        if has_secrets(&intent.context) {
+            let mut value = serde_json::to_value(intent)
+                .map_err(|_| Error::Internal { message: "the intent does not serialise".to_owned() })?;
+            if let Some(context) = value.get_mut("context") {
+                concealer.conceal(context);
+            }
+            masked = Some(value);
+        }
+        let count = concealer.count();
+        let text = text.map(|text| concealer.text(&text).map_or(text, Into::into));
+        let input = match (self.inner.inputs.how, text) {
+            (InputText::Whole, Some(text)) => Some(KeptInput::Text(text.to_string())),
+            (InputText::Digest, Some(text)) => Some(KeptInput::ToDigest(text.to_string())),
+            _ => None,
+        };
+        Ok(KeptIntent { masked, count, input, concealer })
+    }
+}
+
+/// What is remembered of texts at the most.
+const MOST_TEXTS: usize = 4096;
+const MOST_BYTES: usize = 4 << 20;

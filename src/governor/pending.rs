@@ -1,0 +1,85 @@
+//! Decisions that are waited for later, or by a task.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use crate::model::{Enforcement, Error, ProofId};
+use crate::proof::Ticket;
+
+/// A decision that is made and in order, and whose record may not be as durable
+/// yet as the governor promises. Until it is, the verdict cannot be read.
+///
+/// Block on [`PendingEnforcement::wait`], look at it from time to time with
+/// [`PendingEnforcement::try_result`], or `.await` it on any runtime: it needs none
+/// of its own and holds up no thread. Dropping it takes nothing back: the
+/// decision is recorded all the same.
+///
+/// ```
+/// use rulekeep::{Agent, Governor, Intent, RiskLevel};
+///
+/// let governor = Governor::builder().open_in_memory()?;
+/// governor.register_agent(Agent::new("support-1"))?;
+/// let intent = Intent::new("support-1", "read_document", RiskLevel::Low, ["document:read"])?;
+///
+/// // All of them share the writes to disk.
+/// let pending = (0..10).map(|_| governor.enforce_pending(&intent)).collect::<Result<Vec<_>, _>>()?;
+/// for decision in pending {
+///     let verdict = decision.wait()?;
+///     assert!(governor.proof(&verdict.proof_id).is_ok());
+/// }
+/// # Ok::<(), rulekeep::Error>(())
+/// ```
+#[must_use = "the verdict is in it"]
+pub struct PendingEnforcement {
+    // INVARIANT: handed out only when the ticket says that it lasts.
+    enforcement: Enforcement,
+    ticket: Ticket,
+}
+
+impl PendingEnforcement {
+    pub(super) fn new(enforcement: Enforcement, ticket: Ticket) -> Self {
+        Self { enforcement, ticket }
+    }
+
+    /// The id that the record has, or will have. It says nothing of the verdict.
+    pub fn proof_id(&self) -> ProofId {
+        self.enforcement.proof_id
+    }
+
+    /// Blocks until the record is durable, and returns the verdict.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the record could
+    /// not be written: then nothing is allowed.
+    pub fn wait(self) -> Result<Enforcement, Error> {
+        self.ticket.wait()?;
+        Ok(self.enforcement)
+    }
+
+    /// The verdict, or the error of [`PendingEnforcement::wait`]; none while the
+    /// record is not durable. Comes back at once.
+    pub fn try_result(&self) -> Option<Result<Enforcement, Error>> {
+        self.ticket.look().map(|settled| settled.map(|()| self.enforcement.clone()))
+    }
+}
+
+impl Future for PendingEnforcement {
+    type Output = Result<Enforcement, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.ticket.poll(context).map(|settled| settled.map(|()| self.enforcement.clone()))
+    }
+}
+
+impl std::fmt::Debug for PendingEnforcement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PendingEnforcement").field("proof_id", &self.enforcement.proof_id).finish_non_exhaustive()
+    }
+}
+
+const _: fn() = || {
+    fn moved_between_threads<T: Send + Sync + Unpin>() {}
+    moved_between_threads::<PendingEnforcement>();
+};

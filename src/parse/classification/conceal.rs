@@ -1,0 +1,214 @@
+//! Secrets out of what is to be written down: texts, and the values of a context.
+
+use std::collections::HashMap;
+use std::sync::{LazyLock, PoisonError, RwLock};
+
+use serde_json::{Map, Value};
+
+use super::looks::ends_in_secret;
+use super::mask::{MASK, masked};
+use super::secrets_of;
+
+/// A text with every secret in it masked; `None` if it has none.
+pub(crate) fn conceal_text(text: &str) -> Option<String> {
+    let mut current: Option<String> = None;
+    for _ in 0..MOST_ROUNDS {
+        let now = current.as_deref().unwrap_or(text);
+        // One round finds so many; and what stood beside a secret may be told for one only then.
+        match masked(now, &secrets_of(now)).filter(|masked| masked != now) {
+            Some(masked) => current = Some(masked),
+            None => return current,
+        }
+    }
+    // Nobody can say what is left in it.
+    Some(MASK.to_owned())
+}
+
+/// Masks secrets in a context, and then whatever repeats them.
+#[derive(Debug, Default)]
+pub(crate) struct Concealer {
+    /// The longest first.
+    secrets: Vec<String>,
+    count: u64,
+}
+
+impl Concealer {
+    /// Masks every secret in a value.
+    pub(crate) fn conceal(&mut self, value: &mut Value) {
+        self.mask(value, false);
+        self.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        self.secrets.dedup();
+        self.mask_known(value);
+    }
+
+    /// How many texts were masked.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// A text with every secret masked, those that were found before too; `None` if it has none.
+    pub(crate) fn text(&self, text: &str) -> Option<String> {
+        let known = masked(text, &self.secrets);
+        conceal_text(known.as_deref().unwrap_or(text)).or(known)
+    }
+
+    fn mask(&mut self, value: &mut Value, is_named: bool) {
+        match value {
+            Value::String(text) if is_named && !text.is_empty() => {
+                let whole = std::mem::replace(text, MASK.to_owned());
+                self.note(whole);
+            }
+            Value::String(text) => {
+                let found = secrets_of(text);
+                if let Some(concealed) = conceal_text(text) {
+                    *text = concealed;
+                    for secret in found {
+                        self.note(secret);
+                    }
+                }
+            }
+            Value::Number(number) => {
+                let text = number.to_string();
+                if is_named || is_secret_number(&text) {
+                    self.note(text);
+                    *value = Value::String(MASK.to_owned());
+                }
+            }
+            Value::Array(values) => values.iter_mut().for_each(|value| self.mask(value, is_named)),
+            Value::Object(fields) => {
+                for (key, mut value) in std::mem::take(fields) {
+                    self.mask(&mut value, is_named || names_secret(&key));
+                    let concealed = conceal_text(&key);
+                    self.count += u64::from(concealed.is_some());
+                    fields.insert(concealed.unwrap_or(key), value);
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    fn note(&mut self, secret: String) {
+        self.count += 1;
+        // What is short is a word that may stand anywhere.
+        if secret.len() >= LEAST_REPEATED {
+            self.secrets.push(secret);
+        }
+    }
+
+    /// Masks what was found in one place wherever else it stands.
+    fn mask_known(&mut self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Some(concealed) = masked(text, &self.secrets) {
+                    *text = concealed;
+                    self.count += 1;
+                }
+            }
+            Value::Array(values) => values.iter_mut().for_each(|value| self.mask_known(value)),
+            Value::Object(fields) => fields.values_mut().for_each(|value| self.mask_known(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+/// Whether there is anything to mask in a context.
+pub(crate) fn has_secrets(context: &Map<String, Value>) -> bool {
+    context.iter().any(|(key, value)| !secrets_of(key).is_empty() || is_secret(value, names_secret(key)))
+}
+
+fn is_secret(value: &Value, is_named: bool) -> bool {
+    match value {
+        Value::String(text) => is_named && !text.is_empty() || !secrets_of(text).is_empty(),
+        Value::Number(number) => is_named || is_secret_number(&number.to_string()),
+        Value::Array(values) => values.iter().any(|value| is_secret(value, is_named)),
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(key, value)| !secrets_of(key).is_empty() || is_secret(value, is_named || names_secret(key))),
+        Value::Null | Value::Bool(_) => false,
+    }
+}
+
+/// Whether the value of such a key is a secret, whatever it looks like: by the patterns that know it in a text.
+fn names_secret(key: &str) -> bool {
+    if !ends_in_secret(key.as_bytes()) {
+        return false;
+    }
+    let known = KEYS.read().unwrap_or_else(PoisonError::into_inner).get(key).copied();
+    if let Some(known) = known {
+        return known;
+    }
+    let names = PROBES.iter().any(|probe| !secrets_of(&format!("\"{key}\": \"{probe}\"")).is_empty());
+    let mut keys = KEYS.write().unwrap_or_else(PoisonError::into_inner);
+    if keys.len() < MOST_KEYS && key.len() <= LONGEST_KEY {
+        keys.insert(key.into(), names);
+    }
+    names
+}
+
+// What was found of keys: contexts have the same few ones, and asking the patterns takes longer than all else. Held to look
+// up or to add one.
+static KEYS: LazyLock<RwLock<HashMap<Box<str>, bool>>> = LazyLock::new(RwLock::default);
+const MOST_KEYS: usize = 1024;
+const LONGEST_KEY: usize = 64;
+
+/// A card's number, or another that is as long; shorter numbers are amounts and counts.
+fn is_secret_number(text: &str) -> bool {
+    text.len() >= LONG_NUMBER && text.bytes().all(|byte| byte.is_ascii_digit()) && !secrets_of(text).is_empty()
+}
+
+/// Values that are secrets where a key says so, and only there.
+const PROBES: [&str; 2] = ["Zx9qLm4T", "48213"];
+/// Rounds of looking into one text.
+const MOST_ROUNDS: usize = 16;
+/// Shortest secret that is looked for elsewhere.
+const LEAST_REPEATED: usize = 6;
+const LONG_NUMBER: usize = 13;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn concealed(mut value: Value) -> (Value, u64) {
+        let mut concealer = Concealer::default();
+        let has = has_secrets(value.as_object().unwrap());
+        concealer.conceal(&mut value);
+        assert_eq!(has, concealer.count() > 0, "{value}");
+        (value, concealer.count())
+    }
+
+    #[test]
+    fn values_are_masked_by_their_look_and_by_their_key() {
+        let (value, _) = concealed(json!({
+            "card": "pay with 4111 1111 1111 1111 please",
+            "number": 4_111_111_111_111_111_u64,
+            "password": "correct horse battery",
+            "db": { "api_key": ["Zx9qLm4TtRw8Kv2P"], "pin": 4821, "repeated": "it is correct horse battery!" },
+            "AKIAABCDEFGHIJKLMNOP": 1,
+        }));
+        let expected = json!({
+            "card": "pay with *** please",
+            "number": "***",
+            "password": "***",
+            "db": { "api_key": ["***"], "pin": "***", "repeated": "it is ***!" },
+            "***": 1,
+        });
+        assert_eq!(value, expected);
+    }
+
+    #[test]
+    fn what_is_no_secret_stays_as_it_is() {
+        let plain = json!({
+            "environment": "production", "amount": 123_456_789_u64, "recipients": ["ann@example.com"], "monkey": "george",
+            "max_tokens": 4096, "note": "Send the report of May 2024 to Bob", "timestamp": 1_800_000_000_123_u64,
+        });
+        assert_eq!(concealed(plain.clone()), (plain, 0));
+    }
+
+    #[test]
+    fn a_text_of_many_secrets_keeps_none() {
+        let keys: Vec<String> = (0..300).map(|number| format!("AKIA{number:016}")).collect();
+        let concealed = conceal_text(&keys.join(" and ")).unwrap();
+        assert!(!concealed.contains("AKIA"), "{concealed}");
+    }
+}

@@ -1,0 +1,250 @@
+//! The fields of a record, read from its canonical form by hand: what is read for every record of a log
+//! when it is verified must cost no more than that.
+//!
+//! It reads exactly the form that is written here, without copying anything. Whatever differs in a single
+//! byte is left to `serde`, which says whether it is a record at all: what is read here, `serde` reads as the same.
+
+use std::borrow::Cow;
+
+use super::record::CanonicalRecord;
+use crate::model::{Decision, Digest, IntentId, ProofId, RiskLevel, Score, Tier, Timestamp};
+
+/// The fields of a record; the entity's id is not known to be one yet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RecordFields<'a> {
+    pub(super) decision: Decision,
+    pub(super) entity_id: &'a str,
+    pub(super) evidence_hash: Digest,
+    pub(super) id: ProofId,
+    pub(super) intent_id: IntentId,
+    pub(super) previous_hash: Digest,
+    reasoning: Text<'a>,
+    pub(super) risk_level: RiskLevel,
+    pub(super) timestamp: Timestamp,
+    pub(super) trust_score: Score,
+    trust_tier: Tier,
+}
+
+impl<'a> RecordFields<'a> {
+    /// Reads the body of a decision's entry; `None` where it is not in the form that is written.
+    pub(super) fn read(body: &'a [u8]) -> Option<Self> {
+        let mut rest = Rest(body);
+        rest.expect(b"{\"decision\":\"")?;
+        let decision = rest.word()?.parse().ok()?;
+        rest.expect(b",\"entityId\":\"")?;
+        let entity_id = rest.text()?.plain()?;
+        rest.expect(b",\"evidenceHash\":\"sha256:")?;
+        let evidence_hash = Digest::read_hex(rest.take()?)?;
+        rest.expect(b"\",\"id\":\"prf_")?;
+        let id = ProofId::read_spelled(rest.take()?)?;
+        rest.expect(b"\",\"intentId\":\"int_")?;
+        let intent_id = IntentId::read_spelled(rest.take()?)?;
+        rest.expect(b"\",\"previousHash\":\"sha256:")?;
+        let previous_hash = Digest::read_hex(rest.take()?)?;
+        rest.expect(b"\",\"reasoning\":\"")?;
+        let reasoning = rest.text()?;
+        rest.expect(b",\"riskLevel\":\"")?;
+        let risk_level = rest.word()?.parse().ok()?;
+        rest.expect(b",\"timestamp\":\"")?;
+        let timestamp = Timestamp::read_written(rest.take()?)?;
+        rest.expect(b"\",\"trustScore\":")?;
+        let trust_score = Score::try_from(rest.number()?).ok()?;
+        rest.expect(b",\"trustTier\":\"")?;
+        let trust_tier = rest.word()?.parse().ok()?;
+        rest.expect(b"}")?;
+        rest.0.is_empty().then_some(Self {
+            decision,
+            entity_id,
+            evidence_hash,
+            id,
+            intent_id,
+            previous_hash,
+            reasoning,
+            risk_level,
+            timestamp,
+            trust_score,
+            trust_tier,
+        })
+    }
+
+    /// The record; `None` where the entity's id is none, or the reasoning has escapes that are not read here.
+    pub(super) fn record(self) -> Option<CanonicalRecord<'a>> {
+        Some(CanonicalRecord {
+            decision: self.decision,
+            entity_id: self.entity_id.parse().ok()?,
+            evidence_hash: self.evidence_hash,
+            id: self.id,
+            intent_id: self.intent_id,
+            previous_hash: self.previous_hash,
+            reasoning: self.reasoning.unescaped()?,
+            risk_level: self.risk_level,
+            timestamp: self.timestamp,
+            trust_score: self.trust_score,
+            trust_tier: self.trust_tier,
+        })
+    }
+}
+
+/// A string of JSON between its quotes.
+#[derive(Debug, Clone, Copy)]
+struct Text<'a> {
+    written: &'a str,
+    has_escapes: bool,
+}
+
+impl<'a> Text<'a> {
+    fn plain(self) -> Option<&'a str> {
+        (!self.has_escapes).then_some(self.written)
+    }
+
+    fn unescaped(self) -> Option<Cow<'a, str>> {
+        if let Some(plain) = self.plain() {
+            return Some(Cow::Borrowed(plain));
+        }
+        serde_json::from_str(&format!("\"{}\"", self.written)).ok().map(Cow::Owned)
+    }
+}
+
+fn ends_run(byte: u8) -> bool {
+    byte == b'"' || byte == b'\\' || byte < 0x20
+}
+
+/// What is not read yet.
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    fn expect<const N: usize>(&mut self, literal: &[u8; N]) -> Option<()> {
+        (self.take::<N>()? == literal).then_some(())
+    }
+
+    fn take<const N: usize>(&mut self) -> Option<&'a [u8; N]> {
+        let (taken, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    /// A string, and the quote behind it.
+    fn text(&mut self) -> Option<Text<'a>> {
+        let mut has_escapes = false;
+        let mut at = 0;
+        loop {
+            // Quotes, backslashes and what must be escaped are all that could end the run. Sixteen bytes at once.
+            let (chunks, _) = self.0.get(at..)?.as_chunks::<16>();
+            at += 16
+                * chunks
+                    .iter()
+                    .take_while(|chunk| !chunk.iter().fold(false, |any, byte| any | ends_run(*byte)))
+                    .count();
+            at += self.0.get(at..)?.iter().position(|byte| ends_run(*byte))?;
+            match self.0.get(at..)? {
+                [b'"', rest @ ..] => {
+                    let written = std::str::from_utf8(self.0.get(..at)?).ok()?;
+                    self.0 = rest;
+                    return Some(Text { written, has_escapes });
+                }
+                [b'\\', b'"' | b'\\' | b'b' | b'f' | b'n' | b'r' | b't', ..] => {
+                    has_escapes = true;
+                    at += 2;
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// One of a few short words, and the quote behind it.
+    fn word(&mut self) -> Option<&'a str> {
+        self.text()?.plain()
+    }
+
+    /// A number of four digits at most, without zeros in front.
+    fn number(&mut self) -> Option<u64> {
+        let count = self.0.iter().take(5).take_while(|byte| byte.is_ascii_digit()).count();
+        let (digits, rest) = self.0.split_at_checked(count)?;
+        if digits.is_empty() || digits.len() > 4 || (digits.len() > 1 && digits.starts_with(b"0")) {
+            return None;
+        }
+        self.0 = rest;
+        Some(digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Sequence;
+    use proptest::prelude::*;
+
+    fn by_serde(body: &[u8]) -> Option<CanonicalRecord<'_>> {
+        serde_json::from_slice(body).ok()
+    }
+
+    fn by_hand(body: &[u8]) -> Option<CanonicalRecord<'_>> {
+        RecordFields::read(body).and_then(RecordFields::record)
+    }
+
+    prop_compose! {
+        fn body()(
+            words in any::<[prop::sample::Index; 3]>(), entity in "[a-z0-9-]{1,12}|[^\\p{C}]{1,40}",
+            bits in any::<(u32, u128, u64)>(), hashes in any::<[[u8; 32]; 2]>(),
+            reasoning in "[ -~]{0,60}|\\PC{0,40}|[\\x00-\\x1f\"\\\\/é€😀]{0,20}",
+            at in -70_000_000_000_000_i64..260_000_000_000_000, score in 0_i64..=1000,
+        ) -> Vec<u8> {
+            let at = Timestamp::from_millis(at);
+            let record = CanonicalRecord {
+                decision: Decision::ALL[words[0].index(Decision::ALL.len())],
+                entity_id: entity.parse().unwrap_or_else(|_| "plain".parse().unwrap()),
+                evidence_hash: Digest::new(hashes[0]),
+                id: ProofId::new(at, bits.0, Sequence::new(bits.2)),
+                intent_id: IntentId::new(at, bits.1),
+                previous_hash: Digest::new(hashes[1]),
+                reasoning: Cow::Owned(reasoning),
+                risk_level: RiskLevel::ALL[words[1].index(RiskLevel::ALL.len())],
+                timestamp: at,
+                trust_score: Score::saturating(score),
+                trust_tier: Tier::ALL[words[2].index(Tier::ALL.len())],
+            };
+            serde_json::to_vec(&record).unwrap()
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_by_hand_as_serde_reads_it(body in body()) {
+            // Control characters are written as `\u00..`; these are left to `serde`, and escapes in an id.
+            let entity = by_serde(&body).unwrap().entity_id;
+            let is_left = body.windows(2).any(|pair| pair == b"\\u") || entity.as_str().contains(['"', '\\']);
+            let read = by_hand(&body);
+            prop_assert!(read.is_some() || is_left);
+            if let Some(read) = read {
+                prop_assert_eq!(format!("{read:?}"), format!("{:?}", by_serde(&body).unwrap()));
+            }
+        }
+
+        #[test]
+        fn whatever_is_read_by_hand_serde_reads_as_the_same(
+            body in body(), changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0_u8..3), 1..3),
+        ) {
+            let mut body = body;
+            for (place, byte, how) in changes {
+                let at = place.index(body.len());
+                match how {
+                    0 => body[at] = byte,
+                    1 => body.insert(at, byte),
+                    _ => drop(body.remove(at)),
+                }
+            }
+            let fields = RecordFields::read(&body);
+            let by_serde = by_serde(&body);
+            if let Some(fields) = fields {
+                // An id that is none is refused by whoever makes one of it.
+                prop_assert_eq!(by_serde.is_some(), fields.entity_id.parse::<crate::model::AgentId>().is_ok());
+            }
+            if let Some(record) = by_hand(&body) {
+                prop_assert_eq!(format!("{record:?}"), format!("{:?}", by_serde.unwrap()));
+            }
+            let read = CanonicalRecord::read(&body).ok();
+            let again: Option<CanonicalRecord<'_>> = serde_json::from_slice(&body).ok();
+            prop_assert_eq!(format!("{read:?}"), format!("{again:?}"));
+        }
+    }
+}

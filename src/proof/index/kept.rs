@@ -1,0 +1,160 @@
+//! What a log goes on with when it is opened before all of the journal is read: the states, what was used of
+//! limits, and the nodes of the tree. It stands in the view, and is believed only for as long as the reading takes.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::persist;
+use crate::model::{Digest, LONGEST_LIMIT_WINDOW, Sequence};
+use crate::proof::used::{UsedLimit, UsedLimits};
+use crate::store::{BlockBatch, Blocks, ViewError};
+
+/// What changed of it and is not in the view yet.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    states: HashMap<String, Vec<u8>>,
+    used: Vec<UsedLimit>,
+    given_back: HashSet<Sequence>,
+    bytes: usize,
+    /// The batches of uses that the view has, with the time of the last use in each.
+    batches: BTreeMap<u32, i64>,
+    next_batch: u32,
+    /// How many nodes the view has.
+    nodes: u64,
+}
+
+/// All of it, as the view has it.
+#[derive(Debug)]
+pub(crate) struct KeptStart {
+    pub(crate) states: BTreeMap<String, Vec<u8>>,
+    pub(crate) used: UsedLimits,
+    pub(crate) nodes: Vec<Digest>,
+}
+
+impl Kept {
+    pub(super) fn set_state(&mut self, key: &str, value: &[u8]) {
+        self.bytes += key.len() + value.len() + OVERHEAD;
+        self.states.insert(key.to_owned(), value.to_vec());
+    }
+
+    pub(super) fn used(&mut self, used: UsedLimit) {
+        self.bytes += OVERHEAD;
+        self.used.push(used);
+    }
+
+    pub(super) fn give_back(&mut self, record: Sequence) {
+        self.bytes += 8;
+        self.given_back.insert(record);
+    }
+
+    /// The first node to be put into a batch.
+    pub(super) fn first_node(&self) -> u64 {
+        self.nodes - self.nodes % NODES
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Puts what the view does not have into a batch; `nodes` from [`Kept::first_node`] on.
+    pub(super) fn put(&self, batch: &mut BlockBatch, nodes: &[Digest], last_time: i64) {
+        for (key, value) in &self.states {
+            batch.put(&[STATES, key.as_bytes()].concat(), value);
+        }
+        let first = u32::try_from(self.first_node() / NODES).unwrap_or(u32::MAX);
+        for (number, nodes) in (first..).zip(nodes.chunks(NODES_AT_ONCE)) {
+            let bytes: Vec<u8> = nodes.iter().flat_map(|node| *node.as_bytes()).collect();
+            batch.put(&persist::key(NODES_KEY, number, None), &bytes);
+        }
+        if (!self.used.is_empty() || !self.given_back.is_empty())
+            && let Ok(bytes) = serde_json::to_vec(&(&self.used, &self.given_back))
+        {
+            batch.put(&persist::key(USED, self.next_batch, None), &bytes);
+        }
+        for number in self.old_batches(last_time) {
+            batch.remove(&persist::key(USED, number, None));
+        }
+    }
+
+    /// Forgets what is in the view now.
+    pub(super) fn forget(&mut self, nodes: u64, last_time: i64) {
+        if !self.used.is_empty() || !self.given_back.is_empty() {
+            self.batches.insert(self.next_batch, last_time);
+            self.next_batch += 1;
+        }
+        for number in self.old_batches(last_time) {
+            self.batches.remove(&number);
+        }
+        self.nodes = self.nodes.max(self.first_node() + nodes);
+        (self.states, self.used, self.given_back) = Default::default();
+        self.bytes = 0;
+    }
+
+    /// The batches of which no use counts any more. What a later one gives back of them counts neither.
+    fn old_batches(&self, last_time: i64) -> Vec<u32> {
+        let oldest = last_time.saturating_sub(LONGEST_LIMIT_WINDOW);
+        self.batches.iter().filter(|(_, last)| **last < oldest).map(|(number, _)| *number).collect()
+    }
+
+    /// What there is of batches and nodes, to go on behind them.
+    pub(super) fn load(blocks: &Blocks, last_time: i64) -> Result<Self, ViewError> {
+        // No use is later than the log's last time: so none is forgotten early.
+        let batches: BTreeMap<u32, i64> =
+            blocks.scan(USED)?.iter().filter_map(|(key, _)| Some((number(key)?, last_time))).collect();
+        let next_batch = batches.last_key_value().map_or(0, |(number, _)| number + 1);
+        let nodes = blocks.scan(NODES_KEY)?.iter().map(|(_, nodes)| nodes.len() as u64 / 32).sum();
+        Ok(Self { batches, next_batch, nodes, ..Self::default() })
+    }
+
+    /// Whether the view lacks any of these nodes.
+    pub(super) fn lacks(&self, nodes: &[Digest]) -> bool {
+        self.first_node() + nodes.len() as u64 > self.nodes
+    }
+
+    /// All that the view has, and what changed since.
+    pub(super) fn start(&self, blocks: &Blocks) -> Result<KeptStart, ViewError> {
+        let unreadable = || ViewError::Disagrees("what a log goes on with cannot be read");
+        let mut start = KeptStart { states: BTreeMap::new(), used: UsedLimits::default(), nodes: Vec::new() };
+        for (key, value) in blocks.scan(STATES)? {
+            let key = key.get(STATES.len()..).and_then(|key| String::from_utf8(key.to_vec()).ok());
+            start.states.insert(key.ok_or_else(unreadable)?, value);
+        }
+        start.states.extend(self.states.clone());
+        for (_, batch) in blocks.scan(USED)? {
+            let (used, given_back): (Vec<UsedLimit>, HashSet<Sequence>) =
+                serde_json::from_slice(&batch).map_err(|_| unreadable())?;
+            for used in used {
+                start.used.push(used);
+            }
+            for record in given_back {
+                start.used.give_back(record);
+            }
+        }
+        for used in &self.used {
+            start.used.push(used.clone());
+        }
+        for record in &self.given_back {
+            start.used.give_back(*record);
+        }
+        for (place, (key, nodes)) in blocks.scan(NODES_KEY)?.into_iter().enumerate() {
+            let (nodes, rest) = nodes.as_chunks::<32>();
+            let is_full = start.nodes.len() as u64 == place as u64 * NODES;
+            if !rest.is_empty() || !is_full || number(&key).map(|number| number as usize) != Some(place) {
+                return Err(unreadable());
+            }
+            start.nodes.extend(nodes.iter().map(|node| Digest::new(*node)));
+        }
+        Ok(start)
+    }
+}
+
+fn number(key: &[u8]) -> Option<u32> {
+    key.get(1..)?.try_into().ok().map(u32::from_be_bytes)
+}
+
+const STATES: &[u8] = b"t";
+const USED: &[u8] = b"u";
+const NODES_KEY: &[u8] = b"n";
+/// Nodes under one key.
+const NODES_AT_ONCE: usize = 64;
+const NODES: u64 = NODES_AT_ONCE as u64;
+const OVERHEAD: usize = 128;

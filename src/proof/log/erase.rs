@@ -1,0 +1,92 @@
+//! Erasing evidence: the entry that says so first, then the bytes.
+
+use std::sync::PoisonError;
+
+use super::ProofLog;
+use super::answer::read_error;
+use crate::model::{Error, LONGEST_LIMIT_WINDOW, Timestamp};
+use crate::proof::erase::{Covered, Erasure, EvidenceSelection};
+use crate::proof::evidence;
+use crate::proof::intake::Refusal;
+
+impl ProofLog {
+    /// Erases the evidence of all selected records that have it by now; returns how many these were. `kept_until` says
+    /// until when the evidence of a record of a time must be kept, if so.
+    pub(crate) fn erase(
+        &self,
+        now: Timestamp,
+        selection: &EvidenceSelection,
+        cause: &str,
+        kept_until: &dyn Fn(Timestamp) -> Option<Timestamp>,
+    ) -> Result<u64, Error> {
+        let _turn = self.shared.erasing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(refusal) = self.refusal() {
+            return Err(refusal);
+        }
+        self.flush()?;
+        if let EvidenceSelection::Records(ids) = selection {
+            for id in ids {
+                self.record(id)?;
+            }
+        }
+        let entries = self.shared.index().totals().applied.entries;
+        let erasure = Erasure { selection: selection.clone(), entries };
+        let mut covered = Covered::default();
+        covered.add(&erasure);
+
+        let (mut count, mut young, mut counting) = (0_u64, Held::default(), Held::default());
+        let looked = covered.each_kept(&self.shared.reader, &mut |time, stored| {
+            count += 1;
+            if let Some(until) = kept_until(time).filter(|until| now < *until) {
+                young.add(until);
+            }
+            let still_counts = Timestamp::from_millis(time.as_millis().saturating_add(LONGEST_LIMIT_WINDOW));
+            if now < still_counts && evidence::charges(stored).is_some_and(|charges| !charges.is_empty()) {
+                counting.add(still_counts);
+            }
+        });
+        looked.map_err(|error| read_error(&error))?;
+        young.refuse("must be kept")?;
+        counting.refuse("counts in limits and is needed")?;
+        if count == 0 {
+            return Ok(0);
+        }
+
+        let sequence = self.shared.intake.erasure(now, erasure.clone(), cause.to_owned())?;
+        self.shared.intake.hurry();
+        if !self.shared.progress.wait_durable(sequence) {
+            return Err(self.refused("the writer stopped"));
+        }
+        // From here on whoever finds the bytes gone, or half gone, knows why.
+        self.shared.erasures.add(sequence, &erasure);
+        let done = covered.carry_out(&self.shared.reader, &*self.shared.files, sequence.get() + 1);
+        if let Err(error) = done {
+            // What is on disk now is known to nobody; opening the log carries it out.
+            let refusal = Refusal::Failed(format!("erasing evidence: {error}"));
+            self.shared.intake.refuse(refusal.clone());
+            return Err(refusal.error());
+        }
+        Ok(count)
+    }
+}
+
+/// Records whose evidence may not go yet.
+#[derive(Default)]
+struct Held {
+    count: u64,
+    until: Option<Timestamp>,
+}
+
+impl Held {
+    fn add(&mut self, until: Timestamp) {
+        self.count += 1;
+        self.until = self.until.max(Some(until));
+    }
+
+    fn refuse(&self, why: &str) -> Result<(), Error> {
+        let Some(until) = self.until else { return Ok(()) };
+        let message =
+            format!("the evidence of {} of the selected records {why} until {until}; nothing was erased", self.count);
+        Err(Error::Conflict { message })
+    }
+}

@@ -1,0 +1,84 @@
+//! Verifying the log while it is in use.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use super::ProofLog;
+use super::answer::read_error;
+use crate::model::{
+    Error, LogProgress, ScrubOptions, ScrubStatus, Timestamp, Verification, VerifyOptions, VerifySince, VerifyView,
+    ViewFinding,
+};
+use crate::proof::verify::{Scrub, Verifying, verify};
+
+impl ProofLog {
+    /// Reads the journal and checks what is asked for.
+    pub(crate) fn verify_with(&self, options: &VerifyOptions) -> Result<Verification, Error> {
+        self.catch_up()?;
+        let compares = options.view == VerifyView::Compare && self.shared.first_breakage().is_none();
+        let _turn = compares.then(|| self.shared.archiving.lock().unwrap_or_else(PoisonError::into_inner));
+        let since = match options.since {
+            _ if compares => None,
+            VerifySince::Start => None,
+            VerifySince::LastVerified => self.shared.verified_until(),
+            VerifySince::Position(position) => Some(position),
+        };
+        let held = if compares { Some(self.shared.held().map_err(|error| error.to_string())) } else { None };
+        let of = self.shared.index().totals().applied.entries;
+        let tell =
+            options.progress.as_ref().map(|progress| move |done: u64| (progress.0)(LogProgress::new(done.min(of), of)));
+        let verifying = Verifying {
+            since: since.as_ref(),
+            held: held.as_ref().and_then(|held| held.as_ref().ok()),
+            threads: options.threads,
+            progress: tell.as_ref().map(|tell| tell as &dyn Fn(u64)),
+            pace: None,
+        };
+        let (mut found, differs) = verify(&self.shared, &verifying).map_err(|error| read_error(&error))?;
+        if found.valid {
+            found.checked.view = match (held, differs) {
+                (None, _) => ViewFinding::NotCompared,
+                (Some(Ok(_)), None) => ViewFinding::Agrees,
+                (Some(Err(said)), _) | (Some(Ok(_)), Some(said)) => {
+                    self.make_view_anew()?;
+                    ViewFinding::Differed(said)
+                }
+            };
+        }
+        Ok(found)
+    }
+
+    /// Starts reading all that is stored again and again; one that runs is stopped first.
+    pub(crate) fn scrub(
+        &self,
+        options: ScrubOptions,
+        now: impl Fn() -> Timestamp + Send + 'static,
+    ) -> Result<(), Error> {
+        let mut scrub = self.scrub.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = scrub.take() {
+            running.stop();
+        }
+        self.check_open()?;
+        *scrub = Some(Scrub::start(&self.shared, options, now)?);
+        Ok(())
+    }
+
+    /// How the scrub stands; `None` where none was started.
+    pub(crate) fn scrub_status(&self) -> Option<ScrubStatus> {
+        self.scrub.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Scrub::status)
+    }
+
+    fn make_view_anew(&self) -> Result<(), Error> {
+        let mut index = self.shared.index.write().unwrap_or_else(PoisonError::into_inner);
+        self.shared.rebuild(&mut index);
+        if self.shared.index_incomplete.load(Ordering::Relaxed) {
+            return Err(Error::storage("the view differs from the journal, and cannot be made anew"));
+        }
+        Ok(())
+    }
+
+    #[cfg(test)]
+    pub(in crate::proof) fn verify(&self) -> Result<Verification, Error> {
+        self.verify_with(&VerifyOptions::new())
+    }
+}

@@ -1,0 +1,235 @@
+//! Taking evidence away for good, and telling what is erased from what is lost.
+//!
+//! An active or full segment is overwritten in place; of a sealed one the file
+//! of evidence is made anew and put in the old one's place. Links and checksums
+//! leave the evidence out, so that the journal holds before, meanwhile and
+//! after. What a crash left beside the segments is taken away as well, and the
+//! copies of torn tails are gone through.
+//!
+//! `ERASED` says how many entries of the journal were looked at for erasures
+//! that are carried out: those behind it are carried out when a store is
+//! opened. Where it is gone, all of them are, once more.
+
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::files::{self, Files, OpenMode, StoreFile};
+use super::frame::{self, Frame, GONE};
+use super::head;
+use super::journal::Reader;
+use super::recovery;
+use super::sealed::{self, SealedFile};
+use super::segment::{self, Segment};
+
+/// Whether the evidence of an entry is to go.
+pub(crate) type IsToGo<'a> = &'a dyn Fn(&Frame<'_>) -> bool;
+
+/// Which stretches of the journal, by the places of their entries, are worth looking at.
+pub(crate) type IsWanted<'a> = &'a dyn Fn(&Range<u64>) -> bool;
+
+impl Reader {
+    /// Hands on the entries of all stretches that are wanted.
+    pub(crate) fn each_entry(&self, is_wanted: IsWanted<'_>, look: &mut dyn FnMut(&Frame<'_>)) -> io::Result<()> {
+        for segment in self.all_segments() {
+            if is_wanted(&range_of(&segment)?) {
+                each_frame(&content(&segment)?, &mut |_, frame| look(frame))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Erases the evidence of all entries that are to go, and makes that last. Whoever reads meanwhile may see a part
+    /// of what goes.
+    pub(crate) fn erase(&self, files: &dyn Files, is_wanted: IsWanted<'_>, is_to_go: IsToGo<'_>) -> io::Result<()> {
+        for number in self.all_segments().iter().map(|segment| segment.header.number) {
+            // It may have been sealed since.
+            let _turn = self.rewriting();
+            let Some(segment) = self.all_segments().into_iter().find(|segment| segment.header.number == number) else {
+                continue;
+            };
+            if is_wanted(&range_of(&segment)?) {
+                self.erase_in(files, &segment, is_to_go)?;
+            }
+        }
+        let _turn = self.rewriting();
+        self.remove_what_crashes_left(files)?;
+        files.sync_dir(Path::new(segment::FOLDER))?;
+        erase_copies(files, is_to_go)
+    }
+
+    fn erase_in(&self, files: &dyn Files, segment: &Arc<Segment>, is_to_go: IsToGo<'_>) -> io::Result<()> {
+        let mut bytes = content(segment)?;
+        let mut gone: Vec<(Range<usize>, u64)> = Vec::new();
+        each_frame(&bytes, &mut |at, frame| {
+            // What is read as gone may not be gone on disk: whoever wrote it may have been killed before it was synced.
+            let is_left = if segment.is_sealed { !frame.has_no_evidence() } else { !frame.evidence.is_empty() };
+            if is_left && is_to_go(frame) {
+                let end = at + frame.size();
+                gone.push((end - frame.evidence.len()..end, frame.sequence.get()));
+            }
+        })?;
+        if gone.is_empty() {
+            return Ok(());
+        }
+        for (place, _) in &gone {
+            if let Some(evidence) = bytes.get_mut(place.clone()) {
+                evidence.fill(GONE);
+                if !segment.is_sealed {
+                    segment.file.write_at(evidence, place.start as u64)?;
+                }
+            }
+        }
+        if !segment.is_sealed {
+            return segment.sync();
+        }
+        let number = segment.header.number;
+        let is_gone = |sequence: u64| gone.binary_search_by_key(&sequence, |(_, sequence)| *sequence).is_ok();
+        let file = sealed::put_without(files, number, &is_gone, &bytes)?;
+        files.sync_dir(Path::new(segment::FOLDER))?;
+        self.replace(segment.sealed_in(file));
+        Ok(())
+    }
+
+    /// Removes what holds evidence a second time: files that were being made, and whichever form of a segment is not
+    /// the one that is read.
+    fn remove_what_crashes_left(&self, files: &dyn Files) -> io::Result<()> {
+        let folder = Path::new(segment::FOLDER);
+        let names = files.list(folder)?;
+        let remove = |path: &Path| {
+            let is_there = path.file_name().is_some_and(|name| names.iter().any(|known| name == known.as_str()));
+            if is_there { files.remove(path) } else { Ok(()) }
+        };
+        for name in names.iter().filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "next"))
+        {
+            files.remove(&folder.join(name))?;
+        }
+        for segment in self.all_segments() {
+            let number = segment.header.number;
+            if segment.is_sealed {
+                remove(&Segment::path(number))?;
+            } else {
+                remove(&sealed::frames_path(number))?;
+                remove(&sealed::evidence_path(number))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many entries were looked at for erasures that are carried out; 0 where that is not known.
+pub(crate) fn carried_out(files: &dyn Files) -> io::Result<u64> {
+    let file = match files.open(Path::new(NAME), OpenMode::Read) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(error),
+    };
+    let content = file.read_all()?;
+    let mark = std::str::from_utf8(&content)
+        .ok()
+        .and_then(|text| text.split_once('\n'))
+        .filter(|(json, crc)| *crc == head::checksum_line(json))
+        .and_then(|(json, _)| serde_json::from_str::<Mark>(json).ok());
+    Ok(mark.map_or(0, |mark| mark.entries))
+}
+
+/// Notes how many entries were looked at.
+pub(crate) fn note_carried_out(files: &dyn Files, entries: u64) -> io::Result<()> {
+    let json = serde_json::to_string(&Mark { entries }).map_err(io::Error::other)?;
+    let content = format!("{json}\n{}", head::checksum_line(&json));
+    files::replace(files, Path::new(NAME), Path::new(NEXT), content.as_bytes())
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Mark {
+    entries: u64,
+}
+
+/// The file's name in the store.
+pub(super) const NAME: &str = "ERASED";
+pub(super) const NEXT: &str = "ERASED.next";
+
+fn range_of(segment: &Segment) -> io::Result<Range<u64>> {
+    let first = segment.header.first.get();
+    Ok(first..first + segment.entries()?)
+}
+
+/// A segment's content up to where its entries end.
+fn content(segment: &Segment) -> io::Result<Vec<u8>> {
+    // What is appended while the file is read lies behind the end.
+    let end = usize::try_from(segment.end()?).map_err(io::Error::other)?;
+    let mut bytes = segment.file.read_stored()?;
+    bytes.truncate(end);
+    Ok(bytes)
+}
+
+/// Hands on each entry of a segment with where it starts.
+fn each_frame(bytes: &[u8], look: &mut dyn FnMut(usize, &Frame<'_>)) -> io::Result<()> {
+    let mut at = segment::HEADER_BYTES;
+    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        let frame = Frame::decode(rest).map_err(|error| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("{error} at byte {at}; verify the log"))
+        })?;
+        look(at, &frame);
+        at += frame.size();
+    }
+    Ok(())
+}
+
+/// Goes through the copies of torn tails. What no whole entry says whose it is goes too.
+fn erase_copies(files: &dyn Files, is_to_go: IsToGo<'_>) -> io::Result<()> {
+    let folder = Path::new(recovery::RECOVERED);
+    for name in files.list(folder)?.iter().filter(|name| name.starts_with(recovery::TAIL)) {
+        let path: PathBuf = folder.join(name);
+        let bytes = files.open(&path, OpenMode::Read)?.read_all()?;
+        let mut erased = bytes.clone();
+        let mut goes_any = false;
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let (goes, size) = match Frame::decode(rest) {
+                Ok(frame) if frame.evidence.is_empty() || !is_to_go(&frame) => (0, frame.size()),
+                Ok(frame) => (frame.evidence.len(), frame.size()),
+                Err(_) => {
+                    let next = rest.get(1..).and_then(frame::find_magic).map_or(rest.len(), |place| place + 1);
+                    (next, next)
+                }
+            };
+            goes_any |= goes > 0;
+            if let Some(place) = erased.get_mut(at + size - goes..at + size) {
+                place.fill(GONE);
+            }
+            at += size;
+        }
+        if goes_any {
+            let file: Arc<dyn StoreFile> = files.open(&path, OpenMode::Write)?;
+            file.write_at(&erased, 0)?;
+            file.sync_data()?;
+        }
+    }
+    Ok(())
+}
+
+impl SealedFile {
+    /// The file of evidence without that of some entries; `None` where what is stored does not hold.
+    pub(super) fn evidence_without(&self, number: u32, is_gone: &dyn Fn(u64) -> bool) -> io::Result<Option<Vec<u8>>> {
+        let mut writer = super::blocks::BlockWriter::new(&number.to_le_bytes());
+        for block in 0..self.frames.blocks() {
+            let Some(frames) = self.frames.read(block)? else { return Ok(None) };
+            let stored = match &self.evidence {
+                Some(file) => file.read(block)?,
+                None => None,
+            };
+            let Some(stored) = stored else { return Ok(None) };
+            let Some(content) = sealed::block_without(&frames, &stored, is_gone) else { return Ok(None) };
+            let start = self.frames.start(block);
+            if start.and_then(|start| writer.push(start, &content)).is_none() {
+                return Ok(None);
+            }
+        }
+        Ok(writer.finish(self.frames.end()))
+    }
+}
