@@ -185,12 +185,15 @@ impl<'a> Reading<'a> {
     /// The first record that lacks its evidence where no erasure says so, given the journal that was read: it is read
     /// once more if there is one, or if there may be.
     pub(super) fn unexplained(&self, reader: &Reader, until: Position) -> io::Result<Option<Breakage>> {
-        let known = Erasures::of(&self.erasures);
-        if self.absences.are_covered(|subject| known.has(subject)) {
-            return Ok(None);
-        }
+        let Some(known) = self.unexplained_but_for() else { return Ok(None) };
         let verified = reader.verify_parts(&mut Self::checking(known), None, until, Manner::default())?;
         Ok(verified.breakage)
+    }
+
+    /// The erasures that were read, where they may not cover every record that lacks its evidence.
+    pub(super) fn unexplained_but_for(&self) -> Option<Arc<Erasures>> {
+        let known = Erasures::of(&self.erasures);
+        (!self.absences.are_covered(|subject| known.has(subject))).then_some(known)
     }
 
     /// The records that were checked, up to the first break.

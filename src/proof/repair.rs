@@ -125,8 +125,18 @@ fn prepare(
     fresh: StoreId,
     carry: Carry<'_>,
 ) -> Result<Exchange, Error> {
+    let inspect = |looking: &mut Looking| {
+        store::inspect(&**files, looking, view).map_err(|error| Error::storage(error.to_string()))
+    };
     let mut looking = Looking::default();
-    let inspection = store::inspect(&**files, &mut looking, view).map_err(|error| Error::storage(error.to_string()))?;
+    let mut inspection = inspect(&mut looking)?;
+    // As when it is opened: evidence that is missing, and that no erasure covers, is a break.
+    if inspection.breakage.is_none()
+        && let Some(erasures) = looking.reading.unexplained_but_for()
+    {
+        looking = Looking { reading: Reading::checking(erasures), ..Looking::default() };
+        inspection = inspect(&mut looking)?;
+    }
     let Looking { mut states, head_hash, records, is_frozen, last_time, .. } = looking;
     states.is_other = inspection.is_other;
     let Inspection { store: of, breakage, entries, link, root, .. } = inspection;

@@ -72,7 +72,7 @@ impl Default for LogOptions {
 
 /// What a log held when it was opened.
 pub(crate) struct Startup {
-    /// Every state by its key, as JSON.
+    /// Every state by its key, as JSON; without what the log says of itself.
     pub(crate) states: Vec<(String, Vec<u8>)>,
     /// What was used of limits and may still count, in order.
     pub(crate) used: Vec<UsedLimit>,
@@ -213,6 +213,8 @@ impl ProofLog {
             Self { shared, durability: options.durability, open, behind: Behind::nothing(), scrub: Mutex::new(None) };
         // Where it cannot be started, dropping the log closes it.
         log.behind = behind.map_err(|error| OpenLogError::Io("start verifying", error))?;
+        let mut states = states;
+        states.retain(|(key, _)| !Retained::is_key(key) && !erase::is_key(key));
         Ok((log, Startup { states, used, created: opened.created, recovered: opened.recovered }))
     }
 
