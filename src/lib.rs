@@ -65,9 +65,12 @@ mod system;
 mod trust;
 
 pub use edge::{sidecar, signature};
+#[cfg(feature = "checkpoints")]
+pub use governor::verify_signed_archive;
 pub use governor::{
     EventFilter, Explanation, Governor, GovernorBuilder, InputText, PendingEnforcement, Preview, PreviewError,
     RepairOptions, Replay, ReplayChange, ReplayRange, ShadowDifference, ShadowReport, Subscription, repair,
+    verify_archive,
 };
 pub use model::*;
 pub use parse::{Lexicon, Parser};

@@ -1,5 +1,6 @@
 //! Checkpoints of the log, made and kept, and proofs against them.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use super::{Governor, GovernorBuilder};
 use crate::checkpoint::{
     Checkpoint, CheckpointError, CheckpointKey, ConsistencyProof, InclusionProof, VerifierKey, verify_inclusion,
 };
-use crate::model::{BrokenKind, Error, ProofId};
+use crate::model::{ArchiveReport, BrokenKind, Digest, Error, ProofId};
 use crate::proof::ProofLog;
 
 /// How checkpoints are made.
@@ -116,6 +117,24 @@ impl GovernorBuilder {
     }
 }
 
+/// Checks an archive as [`verify_archive`](crate::verify_archive) does, and that it
+/// ends in a checkpoint that this key signed.
+///
+/// # Errors
+///
+/// Those of [`verify_archive`](crate::verify_archive); [`Error::ArchiveBroken`] too
+/// where it is not signed, or not by the key.
+pub fn verify_signed_archive(file: impl AsRef<Path>, key: &VerifierKey) -> Result<ArchiveReport, Error> {
+    let report = super::verify_archive(file)?;
+    let broken = |message: String| Error::ArchiveBroken { message };
+    let note = report.checkpoint.as_deref().ok_or_else(|| broken("it is not signed".to_owned()))?;
+    let checkpoint = Checkpoint::open(note, key).map_err(|error| broken(error.to_string()))?;
+    if (checkpoint.size(), checkpoint.root()) != (report.entries, report.root) {
+        return Err(broken("its checkpoint is of other entries".to_owned()));
+    }
+    Ok(report)
+}
+
 impl Governor {
     /// A signed checkpoint of all that was decided and reported before, which is
     /// on disk then. It is kept beside the journal as well, in the place of the
@@ -206,6 +225,18 @@ impl Governor {
             return contradicted(BrokenKind::Tampering, message);
         }
         Ok(())
+    }
+
+    /// The last checkpoint of a log that is frozen.
+    pub(super) fn last_checkpoint(&self) -> Result<(), Error> {
+        if self.inner.checkpoints.key.is_some() { self.made_checkpoint().map(drop) } else { Ok(()) }
+    }
+
+    /// The signed checkpoint of the log when it had so many entries and that root.
+    pub(super) fn signed(&self, entries: u64, root: Digest) -> Result<Option<String>, Error> {
+        let Some(key) = &self.inner.checkpoints.key else { return Ok(None) };
+        let signed = Checkpoint::new(key.name(), entries, root).and_then(|checkpoint| checkpoint.sign(key));
+        signed.map(Some).map_err(|error| Error::Internal { message: error.to_string() })
     }
 
     /// Starts what makes checkpoints by itself, if that is wanted.

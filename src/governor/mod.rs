@@ -25,6 +25,7 @@
 //! | `policies.rs` | which policy set is in force |
 //! | `preview.rs` | what would be decided |
 //! | `repair.rs` | a new log in place of a broken one |
+//! | `retention.rs` | logs that are frozen, entries that move to archives |
 //! | `replay.rs` | past decisions decided again |
 //! | `shadow.rs` | a second set that enforces nothing |
 //! | `status.rs` | health and metrics |
@@ -52,6 +53,7 @@ mod policies;
 mod preview;
 mod repair;
 mod replay;
+mod retention;
 mod risk;
 mod shadow;
 mod status;
@@ -65,12 +67,15 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use serde_json::{Map, Value};
 
 pub use builder::GovernorBuilder;
+#[cfg(feature = "checkpoints")]
+pub use checkpoints::verify_signed_archive;
 pub use events::{EventFilter, Subscription};
 pub use kept::InputText;
 pub use pending::PendingEnforcement;
 pub use preview::{Explanation, Preview, PreviewError};
 pub use repair::{RepairOptions, repair};
 pub use replay::{Replay, ReplayChange, ReplayRange};
+pub use retention::verify_archive;
 pub use shadow::{ShadowDifference, ShadowReport};
 
 use crate::model::{

@@ -86,7 +86,7 @@ impl Governor {
         self.inner.log.settle(sequence)
     }
 
-    fn order_policies(&self, set: &PolicySet, cause: &str) -> Result<Sequence, Error> {
+    pub(super) fn order_policies(&self, set: &PolicySet, cause: &str) -> Result<Sequence, Error> {
         let value = serde_json::to_string(&PolicyState::of(set)?)
             .map_err(|error| Error::Internal { message: format!("a policy set does not serialise: {error}") })?;
         let state = StateDraft { key: PolicyState::KEY.to_owned(), value };

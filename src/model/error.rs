@@ -181,6 +181,12 @@ pub enum Error {
         /// What is there.
         found: String,
     },
+    /// An archive is not as it was written.
+    #[error("the archive does not hold: {message}")]
+    ArchiveBroken {
+        /// What was expected, and what was found.
+        message: String,
+    },
     /// The store cannot be used, or no longer.
     #[error("the store is unavailable: {message}")]
     StorageUnavailable {
@@ -199,7 +205,7 @@ impl Error {
     /// The contract's code, for example `AGENT_NOT_FOUND`.
     pub const fn code(&self) -> &'static str {
         match self {
-            Self::InvalidInput { .. } | Self::ExportBroken { .. } => "INVALID_INPUT",
+            Self::InvalidInput { .. } | Self::ExportBroken { .. } | Self::ArchiveBroken { .. } => "INVALID_INPUT",
             Self::InvalidIntent { .. } => "INVALID_INTENT",
             Self::AgentNotFound { .. } => "AGENT_NOT_FOUND",
             Self::Policy { .. } => "POLICY_ERROR",
@@ -220,7 +226,8 @@ impl Error {
             Self::InvalidInput { .. }
             | Self::InvalidIntent { .. }
             | Self::InvalidQuery { .. }
-            | Self::ExportBroken { .. } => 400,
+            | Self::ExportBroken { .. }
+            | Self::ArchiveBroken { .. } => 400,
             Self::Forbidden { .. } => 403,
             Self::AgentNotFound { .. }
             | Self::ProofNotFound { .. }

@@ -44,7 +44,7 @@ pub use id::{AgentId, EventId, IntentId, ProofId, Sequence};
 pub use intent::{Alternative, Intent, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult};
 pub use parse_explanation::{ActEvidence, FactorEvidence, ParseExplanation};
 pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, ProofStats, Verification};
-pub use retention::RepairReport;
+pub use retention::{ArchiveReport, RepairReport};
 pub use risk::{RiskLevel, risk_floor};
 pub use status::{Components, Health, JournalStatus, Metrics, Opening, Recovered, SystemStatus};
 pub use time::Timestamp;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Breakage, Digest};
+use super::{Breakage, Digest, Timestamp};
 
 /// What a repair found and did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,4 +31,42 @@ pub struct RepairReport {
     pub notes: Vec<String>,
     /// The id of the new store.
     pub store: String,
+}
+
+/// What an archive holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ArchiveReport {
+    /// The file's name.
+    pub file: String,
+    /// The id of the store that it is of.
+    pub store: String,
+    /// The place of its first entry in the log.
+    pub from: u64,
+    /// How many entries the log had behind its last one.
+    pub entries: u64,
+    /// How many proof records it holds.
+    pub records: u64,
+    /// The time of its last entry.
+    pub until: Timestamp,
+    /// The link of the entry before its first one.
+    pub previous_link: Digest,
+    /// The link of its last entry.
+    pub link: Digest,
+    /// The hash of the proof record before its first one.
+    pub previous_hash: Digest,
+    /// The hash of its last proof record.
+    pub head_hash: Digest,
+    /// The root of the Merkle tree over the entries before its first one.
+    pub previous_root: Digest,
+    /// The root of the Merkle tree over all entries of the log up to its last one.
+    pub root: Digest,
+    /// Records whose evidence was erased before they were archived.
+    pub erased: u64,
+    /// SHA-256 of the file.
+    pub sha256: Digest,
+    /// The checkpoint at its end; `None` says that it is not signed. That the signature is by
+    /// the log's key is for those who have the key: `checkpoint::verify_archive`.
+    pub checkpoint: Option<String>,
 }

@@ -9,7 +9,7 @@ use crate::model::{
     AgentId, Breakage, BrokenKind, ChainPosition, Decision, Digest, IntentId, Outcome, ProofId, RiskLevel, Score,
     Sequence, Timestamp,
 };
-use crate::store::{Finding, Frame, GONE, Kind, Manner, Parts, Position, Reader, StoreId, ViewError, Visitor};
+use crate::store::{Finding, Frame, GONE, Kind, Manner, Parts, Position, Reader, Start, StoreId, ViewError, Visitor};
 
 use super::entry::{self, AlertEntry, NewState, OutcomeEntry, RecoveryEntry, StateEntry, StoreEntry};
 use super::erase::{self, Absences, Erasure, Erasures, Subject};
@@ -49,6 +49,10 @@ pub(super) struct Reading<'a> {
     /// It began in the middle of the journal.
     is_part: bool,
     begins: Option<Begins>,
+    /// Where the journal begins.
+    origin: Start,
+    /// How much evidence is gone, where that is counted: in an archive, whose log says what was erased.
+    pub(super) erased: Option<u64>,
     range: CheckedRange,
     /// What the journal says, added up to be compared with what the index says.
     pub(super) held: HeldSums,
@@ -57,6 +61,8 @@ pub(super) struct Reading<'a> {
 /// Which entries are checked, and how.
 #[derive(Debug, Clone)]
 pub(super) struct CheckedRange {
+    /// Records before it are archived.
+    first: u64,
     /// Records before it are read, and not counted.
     from: u64,
     /// Entries from here on are for the next time.
@@ -66,7 +72,7 @@ pub(super) struct CheckedRange {
 }
 
 impl CheckedRange {
-    const ALL: Self = Self { from: 0, until: u64::MAX, rule: None };
+    const ALL: Self = Self { first: 0, from: 0, until: u64::MAX, rule: None };
 }
 
 /// The chain of proof records so far.
@@ -138,7 +144,8 @@ impl<'a> Reading<'a> {
         rule: Option<Arc<Rule>>,
     ) -> Self {
         let mut reading = Self::checking(known);
-        reading.range = CheckedRange { from: since.map_or(0, |since| since.entries), until: until.entries, rule };
+        let from = since.map_or(0, |since| since.entries);
+        reading.range = CheckedRange { first: 0, from, until: until.entries, rule };
         if let Some(since) = since {
             reading.is_part = true;
             reading.used = UsedLimits::of_part();
@@ -178,12 +185,15 @@ impl<'a> Reading<'a> {
     /// The first record that lacks its evidence where no erasure says so, given the journal that was read: it is read
     /// once more if there is one, or if there may be.
     pub(super) fn unexplained(&self, reader: &Reader, until: Position) -> io::Result<Option<Breakage>> {
-        let known = Erasures::of(&self.erasures);
-        if self.absences.are_covered(|subject| known.has(subject)) {
-            return Ok(None);
-        }
+        let Some(known) = self.unexplained_but_for() else { return Ok(None) };
         let verified = reader.verify_parts(&mut Self::checking(known), None, until, Manner::default())?;
         Ok(verified.breakage)
+    }
+
+    /// The erasures that were read, where they may not cover every record that lacks its evidence.
+    pub(super) fn unexplained_but_for(&self) -> Option<Arc<Erasures>> {
+        let known = Erasures::of(&self.erasures);
+        (!self.absences.are_covered(|subject| known.has(subject))).then_some(known)
     }
 
     /// The records that were checked, up to the first break.
@@ -208,6 +218,8 @@ impl<'a> Reading<'a> {
             before_break: None,
             is_part: false,
             begins: None,
+            origin: Start::WHOLE,
+            erased: None,
             range: CheckedRange::ALL,
             held: HeldSums::default(),
         }
@@ -245,7 +257,7 @@ impl<'a> Reading<'a> {
                 fields.timestamp.to_string(),
             )
         } else {
-            self.evidence(&fields, frame.evidence)
+            self.evidence(&fields, frame)
         };
         self.chain = Chain {
             records: self.chain.records + u64::from(frame.sequence.get() >= self.range.from),
@@ -313,12 +325,21 @@ impl<'a> Reading<'a> {
         })
     }
 
-    fn evidence(&mut self, fields: &Seen, stored: &[u8]) -> Option<Finding> {
+    fn evidence(&mut self, fields: &Seen, frame: &Frame<'_>) -> Option<Finding> {
+        let stored = frame.evidence;
         let found = evidence::digest(stored);
         if found == fields.evidence_hash {
             return None;
         }
+        if let Some(erased) = &mut self.erased
+            && frame.has_no_evidence()
+            && self.known.as_ref().is_none_or(|known| known.has(fields.subject()))
+        {
+            *erased += 1;
+            return None;
+        }
         match &self.known {
+            _ if self.erased.is_some() => {}
             Some(known) if known.has(fields.subject()) => return None,
             // What has none of the bytes that an erasure leaves was not touched by one.
             None if stored.is_empty() || stored.contains(&GONE) => {
@@ -359,9 +380,12 @@ impl<'a> Reading<'a> {
                 Ok(())
             });
         }
-        self.census.add_outcome(&entry.entity_id, entry.outcome);
-        if let Some(rule) = &self.range.rule {
-            self.held.add_outcome(rule, &entry.entity_id, entry.proof_id.sequence(), entry.outcome, frame.sequence);
+        let record = entry.proof_id.sequence();
+        if record.get() >= self.range.first {
+            self.census.add_outcome(&entry.entity_id, entry.outcome);
+            if let Some(rule) = &self.range.rule {
+                self.held.add_outcome(rule, &entry.entity_id, record, entry.outcome, frame.sequence);
+            }
         }
         self.feed(frame.sequence, |index| {
             index.add_outcome(&entry.entity_id, entry.proof_id.sequence(), entry.outcome, entry.timestamp)
@@ -387,15 +411,13 @@ impl<'a> Reading<'a> {
 
     /// What the log says of its own past is kept among the states, so that it is known before all is read.
     fn past(&mut self, frame: &Frame<'_>) -> Option<Finding> {
-        if !self.is_new(frame) {
-            return None;
-        }
         let finding = self.past.visit(frame);
-        if finding.is_none() {
-            let key = Retained::key(frame);
+        if finding.is_none() && self.is_new(frame) {
+            let (key, last) = (Retained::key(frame.sequence, frame.kind), self.past.last_time);
             self.states.insert(key.clone(), frame.body.to_vec());
             self.feed(frame.sequence, |index| {
                 index.set_state(&key, frame.body);
+                index.see_time(last);
                 Ok(())
             });
         }
@@ -457,6 +479,9 @@ impl Parts for Reading<'_> {
         self.states.extend(part.states);
         self.used.join(part.used);
         self.census.join(part.census);
+        if self.past.freeze.is_some() {
+            return false;
+        }
         self.past.join(part.past);
         self.held.join(part.held);
         true
@@ -465,15 +490,41 @@ impl Parts for Reading<'_> {
     fn reset(&mut self) {
         let (persist, range, is_part) = (self.persist.take(), self.range.clone(), self.is_part);
         let used = if is_part { UsedLimits::of_part() } else { UsedLimits::default() };
-        let (chain, known) = (self.start, self.known.take());
-        *self = Self { persist, known, range, is_part, used, chain, start: chain, ..Self::new(self.index.take()) };
+        let (chain, known, origin, erased) = (self.start, self.known.take(), self.origin, self.erased.map(|_| 0));
+        let new = Self::new(self.index.take());
+        *self = Self { persist, known, range, is_part, used, chain, start: chain, erased, ..new };
+        self.begins(&origin);
     }
 }
 
 impl Visitor for Reading<'_> {
+    fn begins(&mut self, start: &Start) {
+        if *start == Start::WHOLE {
+            return;
+        }
+        (self.origin, self.range.first) = (*start, start.entries);
+        self.chain.head_hash = start.head_hash;
+        if let Some(index) = &mut self.index {
+            index.begin_with(start.head_hash);
+        }
+    }
+
+    fn ends(&mut self) -> Option<Finding> {
+        self.past.missing_archive(&self.origin)
+    }
+
     fn visit(&mut self, frame: &Frame<'_>, digest: &Digest) -> Option<Finding> {
         if frame.sequence.get() >= self.range.until {
-            return None;
+            // Where the journal begins may be said there.
+            return if frame.kind == Kind::Archive { self.past.visit(frame) } else { None };
+        }
+        if self.past.freeze.is_some() {
+            return Some(Finding {
+                proof_id: None,
+                kind: BrokenKind::Tampering,
+                expected: "the end of a log that is frozen".to_owned(),
+                found: format!("another entry, a {}", frame.kind),
+            });
         }
         let finding = match frame.kind {
             Kind::Decision => self.decision(frame, *digest),

@@ -7,7 +7,9 @@ use serde_json::value::RawValue;
 
 use super::erase::{Erasure, EvidenceSelection};
 use crate::model::{AgentId, Alert, Breakage, Digest, Outcome, ProofId, Timestamp, TrustChange};
-use crate::store::Kind;
+use crate::store::{Kind, Start};
+
+use super::intake::ArchiveDraft;
 
 /// Whether the body of an entry can be read as what it is; of a decision it is not asked here.
 pub(super) fn is_readable(kind: Kind, body: &[u8]) -> bool {
@@ -155,6 +157,14 @@ pub(super) struct ArchiveEntry {
     /// SHA-256 of the file.
     pub(super) sha256: Digest,
     pub(super) timestamp: Timestamp,
+}
+
+impl ArchiveEntry {
+    pub(super) fn of(draft: &ArchiveDraft, timestamp: Timestamp) -> Self {
+        let ArchiveDraft { file, from, sha256, start } = draft;
+        let Start { entries, link, root, head_hash, .. } = *start;
+        Self { file: file.clone(), from: *from, entries, link, root, head_hash, sha256: *sha256, timestamp }
+    }
 }
 
 /// Which log this one was begun in place of.

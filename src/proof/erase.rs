@@ -19,6 +19,11 @@ pub(super) fn key(sequence: Sequence) -> String {
     format!("{KEY_PREFIX}{:020}", sequence.get())
 }
 
+/// Whether an erasure's entry is kept under it.
+pub(super) fn is_key(key: &str) -> bool {
+    key.starts_with(KEY_PREFIX)
+}
+
 /// The erasures that the states tell of, with the places of their entries.
 pub(super) fn of_states(states: &[(String, Vec<u8>)]) -> Vec<(Sequence, Erasure)> {
     let erasure = |(key, body): &(String, Vec<u8>)| {

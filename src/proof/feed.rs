@@ -1,7 +1,7 @@
 //! The journal's entries one after another, from any place on and as they come:
 //! what those read who want to hear of everything.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use super::shared::Shared;
@@ -74,6 +74,10 @@ impl Feed {
             self.at = 0;
         }
         let Some(frame) = self.in_run(sequence) else {
+            if self.next < self.shared.reader.start().entries {
+                let past = self.shared.past.read().unwrap_or_else(PoisonError::into_inner);
+                return Err(Error::Conflict { message: past.archive_of(self.next) });
+            }
             return Err(Error::ChainBroken { message: format!("entry {sequence} cannot be read; verify the log") });
         };
         let (size, looked) = (frame.size(), look(&frame));

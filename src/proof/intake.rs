@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 
 use super::erase::Erasure;
 use crate::model::{
-    AgentId, Alert, Decision, Error, IntentId, InvalidValue, Outcome, ProofId, RiskLevel, Sequence, Timestamp,
+    AgentId, Alert, Decision, Digest, Error, IntentId, InvalidValue, Outcome, ProofId, RiskLevel, Sequence, Timestamp,
     TrustChange, TrustSnapshot,
 };
+use crate::store::Start;
 
 /// When a call that writes comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -118,6 +119,18 @@ pub(super) enum Draft {
     State { state: StateDraft, cause: String },
     Alert(Box<Alert>),
     Erasure { erasure: Erasure, cause: String },
+    Freeze { cause: String },
+    Archive(Box<ArchiveDraft>),
+}
+
+/// The note that the first entries are in a file of their own.
+#[derive(Debug)]
+pub(crate) struct ArchiveDraft {
+    pub(crate) file: String,
+    pub(crate) from: u64,
+    pub(crate) sha256: Digest,
+    /// Where the log begins then.
+    pub(crate) start: Start,
 }
 
 /// A draft with its place.
@@ -148,6 +161,8 @@ impl Pending {
             Draft::State { state, cause } => state.len() + cause.len(),
             Draft::Alert(alert) => alert.message.len(),
             Draft::Erasure { erasure, cause } => erasure.weight() + cause.len(),
+            Draft::Freeze { cause } => cause.len(),
+            Draft::Archive(draft) => size_of::<ArchiveDraft>() + draft.file.len(),
         };
         size_of::<Self>() + content
     }
@@ -238,6 +253,8 @@ pub(super) enum Refusal {
     Failed(String),
     /// The chain does not verify.
     Broken(String),
+    /// It was frozen for good; how that is said.
+    Frozen(String),
 }
 
 impl Refusal {
@@ -248,6 +265,7 @@ impl Refusal {
                 "a write failed ({message}); whether the last entries were written is unknown; free the cause and open it again"
             )),
             Self::Broken(message) => Error::ChainBroken { message: message.clone() },
+            Self::Frozen(message) => Error::Conflict { message: message.clone() },
         }
     }
 }
@@ -365,6 +383,33 @@ impl Intake {
         Ok(sequence)
     }
 
+    /// Puts the end of the log in order: nothing is taken in behind it. Hands out its place and its time.
+    pub(super) fn freeze(
+        &self,
+        now: Timestamp,
+        cause: String,
+        message: impl FnOnce(Timestamp) -> String,
+    ) -> Result<(Sequence, Timestamp), Error> {
+        let mut state = self.with_room()?;
+        let (sequence, at) = state.number(now);
+        self.push(&mut state, Pending { sequence, at, draft: Draft::Freeze { cause } }, false);
+        state.closed = Some(Refusal::Frozen(message(at)));
+        drop(state);
+        self.work.notify_one();
+        self.room.notify_all();
+        Ok((sequence, at))
+    }
+
+    /// Puts the note of an archive in order.
+    pub(super) fn archive(&self, now: Timestamp, draft: ArchiveDraft) -> Result<(Sequence, Timestamp), Error> {
+        let mut queue = self.with_room()?;
+        let (sequence, at) = queue.number(now);
+        self.push(&mut queue, Pending { sequence, at, draft: Draft::Archive(Box::new(draft)) }, false);
+        queue.hurry = true;
+        self.work.notify_one();
+        Ok((sequence, at))
+    }
+
     /// What is known of the entry at `sequence` while it is not in the index yet.
     pub(super) fn pending<T>(&self, sequence: Sequence, look: impl FnOnce(&Pending) -> T) -> Option<T> {
         let state = self.lock();
@@ -393,8 +438,13 @@ impl Intake {
     /// Takes nothing more in. The first reason stands.
     pub(super) fn refuse(&self, reason: Refusal) {
         let mut state = self.lock();
-        // A clean close gives way to what is worse, so that it is not hidden.
-        if matches!(state.closed, None | Some(Refusal::Closed)) {
+        // A clean close gives way to what is worse, so that it is not hidden; so does a freeze.
+        let gives_way = match &state.closed {
+            None | Some(Refusal::Closed) => true,
+            Some(Refusal::Frozen(_)) => !matches!(reason, Refusal::Closed),
+            Some(Refusal::Failed(_) | Refusal::Broken(_)) => false,
+        };
+        if gives_way {
             state.closed = Some(reason);
         }
         drop(state);
@@ -405,6 +455,11 @@ impl Intake {
     /// Why nothing is taken in, if so.
     pub(super) fn refusal(&self) -> Option<Refusal> {
         self.lock().closed.clone()
+    }
+
+    /// Whether a write failed.
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(self.lock().closed, Some(Refusal::Failed(_)))
     }
 
     /// Asks for the entry to be written now, by whoever writes next. That is the

@@ -146,6 +146,11 @@ impl Progress {
         drop(self.changed.wait_while(state, |state| state.applied < entries && !state.over));
     }
 
+    pub(super) fn wait_over(&self) {
+        let state = self.lock();
+        drop(self.changed.wait_while(state, |state| !state.over));
+    }
+
     /// Whether so many entries came to be on disk before `deadline`, or ever without one.
     pub(super) fn wait_durable_until(&self, entries: u64, deadline: Option<Instant>) -> bool {
         let mut state = self.lock();

@@ -10,6 +10,7 @@ use super::apply::Reading;
 use super::entry::{FreezeEntry, NewState, OutcomeEntry, RepairEntry, StateEntry, StoreEntry};
 use super::intake::StateDraft;
 use super::log::OpenLogError;
+use super::retention::Timed;
 use super::shared::load_view;
 use crate::model::{Digest, Error, RepairReport, Timestamp};
 use crate::store::{
@@ -124,8 +125,18 @@ fn prepare(
     fresh: StoreId,
     carry: Carry<'_>,
 ) -> Result<Exchange, Error> {
+    let inspect = |looking: &mut Looking| {
+        store::inspect(&**files, looking, view).map_err(|error| Error::storage(error.to_string()))
+    };
     let mut looking = Looking::default();
-    let inspection = store::inspect(&**files, &mut looking, view).map_err(|error| Error::storage(error.to_string()))?;
+    let mut inspection = inspect(&mut looking)?;
+    // As when it is opened: evidence that is missing, and that no erasure covers, is a break.
+    if inspection.breakage.is_none()
+        && let Some(erasures) = looking.reading.unexplained_but_for()
+    {
+        looking = Looking { reading: Reading::checking(erasures), ..Looking::default() };
+        inspection = inspect(&mut looking)?;
+    }
     let Looking { mut states, head_hash, records, is_frozen, last_time, .. } = looking;
     states.is_other = inspection.is_other;
     let Inspection { store: of, breakage, entries, link, root, .. } = inspection;
@@ -223,12 +234,6 @@ struct Looking {
     last_time: Timestamp,
 }
 
-/// What every entry has.
-#[derive(serde::Deserialize)]
-struct Timed {
-    timestamp: Timestamp,
-}
-
 impl Default for Looking {
     fn default() -> Self {
         Self {
@@ -279,6 +284,15 @@ impl Visitor for Looking {
             _ => {}
         }
         finding
+    }
+
+    fn begins(&mut self, start: &store::Start) {
+        self.head_hash = start.head_hash;
+        self.reading.begins(start);
+    }
+
+    fn ends(&mut self) -> Option<store::Finding> {
+        self.reading.ends()
     }
 
     fn broken(&mut self) {

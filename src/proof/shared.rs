@@ -1,19 +1,21 @@
 //! What callers and the writer share, and the index's life: loading it from the
 //! view, persisting it there, and making it anew from the journal.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use super::apply::Reading;
+use super::entry::FreezeEntry;
 use super::erase::Erasures;
 use super::index::{Index, Mark};
 use super::intake::{Intake, Refusal};
 use super::progress::Progress;
-use super::retention::Retained;
+use super::retention::{self, Retained};
 use super::writer::Writer;
-use crate::model::{Breakage, ChainPosition, Digest, Error, ProofId};
-use crate::store::{self, Blocks, Files, Position, Reader, StoreId, ViewError};
+use crate::model::{Breakage, ChainPosition, Error, ProofId};
+use crate::store::{self, Blocks, Files, Journal, Position, Reader, Start, StoreId, ViewError};
 
 /// What callers and the writer share.
 pub(super) struct Shared {
@@ -43,7 +45,11 @@ pub(super) struct Shared {
     pub(super) verified: Mutex<Option<ChainPosition>>,
     /// What was erased.
     pub(super) erasures: Arc<Erasures>,
-    // Held over a whole erasure: an entry is written once all before it are carried out.
+    // Held by whoever archives, so that one does at a time; and while the index is compared with the journal, which
+    // must begin in one place meanwhile. Taken before `erasing`.
+    pub(super) archiving: Mutex<()>,
+    // Held over a whole erasure: an entry is written once all before it are carried out. And over an archive, so that
+    // what is copied stays as it is.
     pub(super) erasing: Mutex<()>,
     // The first break that any check found; held to clone it.
     pub(super) breakage: Mutex<Option<Breakage>>,
@@ -117,7 +123,8 @@ impl Shared {
 
     fn read_into(&self, index: &mut Index) -> Result<(), ViewError> {
         let mut reading = Reading::into_index(index).persisting(self.store).knowing(Arc::clone(&self.erasures));
-        let until = Position { entries: 0, link: Digest::ZERO };
+        let Start { entries, link, .. } = self.reader.start();
+        let until = Position { entries, link };
         let read = self.reader.verify(&mut reading, until);
         match (reading.view_error, read) {
             (Some(error), _) => Err(error),
@@ -137,6 +144,16 @@ impl Shared {
         first.clone()
     }
 
+    /// Takes nothing in, for the log is frozen; `HEAD` says so from then on, if a crash came before it did.
+    pub(super) fn keep_frozen(&self, journal: &mut Journal, freeze: &FreezeEntry, is_noted: bool) -> io::Result<()> {
+        self.intake.refuse(Refusal::Frozen(retention::frozen(&freeze.cause, freeze.timestamp)));
+        if is_noted {
+            return Ok(());
+        }
+        journal.freeze();
+        journal.close()
+    }
+
     /// Why an entry that was waited for did not come to be on disk.
     pub(super) fn refused(&self, otherwise: &str) -> Error {
         self.intake.refusal().map_or_else(|| Error::storage(otherwise), |refusal| refusal.error())
@@ -144,7 +161,8 @@ impl Shared {
 
     /// The error for a record that is not in the log.
     pub(super) fn not_found(&self, proof_id: &ProofId) -> Error {
-        self.past.read().unwrap_or_else(PoisonError::into_inner).not_found(proof_id)
+        let start = self.reader.start();
+        self.past.read().unwrap_or_else(PoisonError::into_inner).not_found(proof_id, &start)
     }
 
     /// Takes nothing new in from now on, for what is written cannot be checked.

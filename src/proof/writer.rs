@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 
-use super::entry::{AlertEntry, ErasureEntry, NewState, OutcomeEntry, StateEntry};
+use super::entry::{AlertEntry, ArchiveEntry, ErasureEntry, FreezeEntry, NewState, OutcomeEntry, StateEntry};
 use super::erase;
 use super::evidence;
 use super::index::{Index, RecordFacts};
 use super::intake::{Batch, DecisionDraft, Draft, OutcomeDraft, Pending, Refusal, StateDraft, Task, Turn};
 use super::record::CanonicalRecord;
+use super::retention::Retained;
 use super::shared::Shared;
 use super::used::UsedLimit;
 use crate::model::{Alert, Digest, Outcome, ProofId, Timestamp};
@@ -152,6 +153,12 @@ impl Writer {
         self.head_is_old = true;
         turn.answering(batch.awaited, started.elapsed());
         shared.progress.durable(durable);
+        for pending in drafts.iter() {
+            // INVARIANT: `HEAD` names another beginning only when the entry that says so is on disk.
+            if let Draft::Archive(draft) = &pending.draft {
+                self.journal.begin_at(draft.start)?;
+            }
+        }
 
         apply(shared, drafts, &staged);
         shared.intake.applied(drafts);
@@ -195,6 +202,14 @@ impl Writer {
             Draft::Erasure { erasure, cause } => {
                 write_json(&mut self.body, &ErasureEntry::new(erasure, cause, at))?;
                 Kind::Erasure
+            }
+            Draft::Freeze { cause } => {
+                write_json(&mut self.body, &FreezeEntry { cause: cause.clone(), timestamp: at })?;
+                Kind::Freeze
+            }
+            Draft::Archive(draft) => {
+                write_json(&mut self.body, &ArchiveEntry::of(draft, at))?;
+                Kind::Archive
             }
         };
         let staged = self.journal.stage(&FrameDraft { kind, body: &self.body, evidence })?;
@@ -323,11 +338,27 @@ fn apply_one(index: &mut Index, pending: &Pending, digest: Digest) -> Result<(),
             index.see_time(pending.at);
             Ok(())
         }
+        Draft::Freeze { cause } => {
+            let body = serde_json::to_vec(&FreezeEntry { cause: cause.clone(), timestamp: pending.at });
+            keep(index, pending, Kind::Freeze, body)
+        }
+        Draft::Archive(draft) => {
+            let body = serde_json::to_vec(&ArchiveEntry::of(draft, pending.at));
+            keep(index, pending, Kind::Archive, body)
+        }
         Draft::Alert(_) => {
             index.see_time(pending.at);
             Ok(())
         }
     }
+}
+
+/// Keeps what the log says of its own past among the states.
+fn keep(index: &mut Index, pending: &Pending, kind: Kind, body: serde_json::Result<Vec<u8>>) -> Result<(), ViewError> {
+    let body = body.map_err(|_| ViewError::Disagrees("an entry does not serialise"))?;
+    index.set_state(&Retained::key(pending.sequence, kind), &body);
+    index.see_time(pending.at);
+    Ok(())
 }
 
 fn canonical(id: ProofId, at: Timestamp, draft: &DecisionDraft, previous_hash: Digest) -> CanonicalRecord<'_> {

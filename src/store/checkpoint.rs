@@ -36,7 +36,7 @@ impl Kept {
     }
 
     /// SOURCE: <https://c2sp.org/tlog-checkpoint>: the log's name, the number of entries and the root have a line each.
-    fn parse(note: &[u8]) -> Option<Self> {
+    pub(super) fn parse(note: &[u8]) -> Option<Self> {
         let mut lines = std::str::from_utf8(note).ok()?.split('\n');
         let (_name, entries, root) = (lines.next()?, lines.next()?, lines.next()?);
         let is_number = entries.bytes().all(|byte| byte.is_ascii_digit());

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use super::files::{Files, FrameSink, OpenMode, StoreFile};
 use super::frame::{self, Frame, FrameDraft, Kind};
+use super::head::Start;
 use super::memory::MemoryFiles;
 use super::sealed::{self, SealWriter, Sealed, SealedFile};
 use super::segment::{self, SegmentHeader, StoreId};
@@ -115,7 +116,7 @@ fn read_sealed(frames: &[u8], evidence: &[u8]) {
 /// Whether nothing is wrong with a segment in which `known` entries must be.
 fn walk(bytes: &[u8], known: u64, last: bool) -> bool {
     let mut blind = Blind;
-    let mut walk = Walk::new(&mut blind, known, &[]);
+    let mut walk = Walk::starting(&mut blind, &Start::WHOLE, known, &[]);
     let walked = walk.segment(0, bytes, last);
     walk.breakage().is_none() && !walked.torn && walk.entries() >= known
 }

@@ -11,6 +11,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::files::{self, Files, OpenMode};
+use super::walk::Reached;
 use crate::model::Digest;
 
 /// What the journal must contain.
@@ -27,6 +28,44 @@ pub(crate) struct Head {
     pub(crate) link: Digest,
     /// The root of the Merkle tree over them.
     pub(crate) root: Digest,
+    /// Where the journal begins, if its first entries were archived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) start: Option<Start>,
+    /// Nothing is taken in any more.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) frozen: bool,
+}
+
+/// Where a journal begins whose first entries were archived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Start {
+    /// The number of its first segment.
+    pub(crate) segment: u32,
+    /// How many entries are archived.
+    pub(crate) entries: u64,
+    /// The link of the last of them.
+    pub(crate) link: Digest,
+    /// The root of the Merkle tree over them.
+    pub(crate) root: Digest,
+    /// The hash of the last proof record among them.
+    pub(crate) head_hash: Digest,
+}
+
+impl Start {
+    /// Of a journal that has all its entries.
+    pub(crate) const WHOLE: Self =
+        Self { segment: 0, entries: 0, link: Digest::ZERO, root: Digest::ZERO, head_hash: Digest::ZERO };
+
+    /// Where the first entry of the journal goes on.
+    pub(super) fn reached(&self) -> Reached {
+        Reached { next: self.entries, link: Some(self.link), next_segment: self.segment, store: None }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// Version of the store's format that this library writes.

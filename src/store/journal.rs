@@ -5,9 +5,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use super::archive::Past;
 use super::files::{Files, OpenMode, StoreFile};
-use super::frame::{self, Frame, FrameDraft};
-use super::head::{FORMAT, Head};
+use super::frame::{self, Frame, FrameDraft, Kind};
+use super::head::{FORMAT, Head, Start};
 use super::merkle::{BLOCK_LEAVES, TreeError};
 use super::parallel::{self, Manner, Part, Parts};
 use super::sealer::{Sealer, Sealing};
@@ -56,6 +57,9 @@ pub(crate) struct Journal {
     sealer: Sealer,
     /// Nothing can be added to the active segment: it is sealed.
     is_full: bool,
+    /// An entry that freezes the log is staged; it is in the file.
+    freezes: bool,
+    is_frozen: bool,
 }
 
 /// Where a journal that is opened goes on.
@@ -93,7 +97,7 @@ impl Journal {
             SegmentHeader { number: 0, first: Sequence::FIRST, store, link: start.link },
         )?);
         files.sync_dir(Path::new(""))?;
-        let reader = Reader::new(vec![Arc::clone(&active)], Tree::default());
+        let reader = Reader::new(vec![Arc::clone(&active)], Tree::default(), None);
         let place = Place { at: start, allocated: segment::HEADER_BYTES as u64, is_full: false };
         Ok(Self::resume(files, reader, store, active, place, options))
     }
@@ -126,6 +130,8 @@ impl Journal {
             segment_bytes: options.segment_bytes,
             sealer,
             is_full,
+            freezes: false,
+            is_frozen: false,
         }
     }
 
@@ -152,6 +158,7 @@ impl Journal {
         let link = draft
             .encode(sequence, behind, &self.staged.link, &digest, &mut self.buffer)
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "an entry of more than 4 GiB"))?;
+        self.freezes |= draft.kind == Kind::Freeze;
         self.sizes.push(draft.size());
         self.leaves.push(digest);
         self.staged = Position { entries: self.staged.entries + 1, link };
@@ -177,6 +184,7 @@ impl Journal {
         self.active.extend(&self.sizes).ok_or_else(|| io::Error::other("a segment of more than 4 GiB"))?;
         self.end += size;
         self.written = self.staged;
+        self.is_frozen |= self.freezes;
         self.reader.grow(&self.leaves);
         self.buffer.clear();
         self.sizes.clear();
@@ -198,7 +206,20 @@ impl Journal {
         self.sync()?;
         let Position { entries, link } = self.written;
         let (_, root) = self.reader.tree_head();
-        Head { format: FORMAT, store: self.store.to_string(), entries, link, root }.write(&*self.files)
+        let start = self.reader.past().map(|past| past.start);
+        let (store, frozen) = (self.store.to_string(), self.is_frozen);
+        Head { format: FORMAT, store, entries, link, root, start, frozen }.write(&*self.files)
+    }
+
+    /// Goes on as the journal of a log that is frozen.
+    pub(crate) fn freeze(&mut self) {
+        self.is_frozen = true;
+    }
+
+    /// Has the journal begin behind entries that are archived, which an entry of it says and is on disk.
+    pub(crate) fn begin_at(&mut self, start: Start) -> io::Result<()> {
+        self.reader.begin_at(Past::open(&*self.files, start)?);
+        self.note_head()
     }
 
     /// Gives the space ahead back and notes the end.
@@ -277,11 +298,51 @@ pub(crate) struct Reader {
     tree: Arc<Mutex<Tree>>,
     // Held by whoever makes a segment's files anew from what it read of them: the sealer, or an erasure.
     rewriting: Arc<Mutex<()>>,
+    // Replaced by the writer when entries were archived; held to clone an `Arc`.
+    past: Arc<RwLock<Option<Arc<Past>>>>,
 }
 
 impl Reader {
-    pub(super) fn new(segments: Vec<Arc<Segment>>, tree: Tree) -> Self {
-        Self { segments: Arc::new(RwLock::new(segments)), tree: Arc::new(Mutex::new(tree)), rewriting: Arc::default() }
+    pub(super) fn new(segments: Vec<Arc<Segment>>, tree: Tree, past: Option<Past>) -> Self {
+        let past = Arc::new(RwLock::new(past.map(Arc::new)));
+        let (segments, tree) = (Arc::new(RwLock::new(segments)), Arc::new(Mutex::new(tree)));
+        Self { segments, tree, rewriting: Arc::default(), past }
+    }
+
+    /// Where the journal begins.
+    pub(crate) fn start(&self) -> Start {
+        self.past().map_or(Start::WHOLE, |past| past.start)
+    }
+
+    fn past(&self) -> Option<Arc<Past>> {
+        self.past.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn begin_at(&self, past: Past) {
+        *self.past.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(past));
+    }
+
+    /// The sealed segments, from the first on as far as they follow one another.
+    pub(super) fn sealed(&self) -> Vec<Arc<Segment>> {
+        let (_, segments) = self.current();
+        segments.into_iter().take_while(|segment| segment.is_sealed).collect()
+    }
+
+    /// Forgets the segments before the first.
+    pub(super) fn forget_archived(&self) {
+        let first = self.start().segment;
+        let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
+        segments.retain(|segment| segment.header.number >= first);
+    }
+
+    /// Where the journal begins, and the segments from there on.
+    fn current(&self) -> (Start, Vec<Arc<Segment>>) {
+        // INVARIANT: segments are forgotten after the beginning has moved behind them, so one that is looked up after
+        // them has all of its segments here.
+        let mut segments = self.all_segments();
+        let start = self.start();
+        segments.retain(|segment| segment.header.number >= start.segment);
+        (start, segments)
     }
 
     /// How many entries are in the files, and the root of the tree over them. The last of them may not be on disk yet.
@@ -345,6 +406,14 @@ impl Reader {
     fn digests(&self, range: Range<u64>) -> io::Result<Vec<Digest>> {
         let mut digests = Vec::new();
         let mut next = range.start;
+        if let Some(past) = self.past().filter(|past| next < past.start.entries) {
+            let until = range.end.min(past.start.entries);
+            digests = past.leaves(next..until)?;
+            next += digests.len() as u64;
+            if next < until {
+                return Ok(digests);
+            }
+        }
         while next < range.end {
             let Some(run) = self.read_run(Sequence::new(next), RUN_BYTES)? else { break };
             let (before, mut at) = (next, 0);
@@ -393,22 +462,36 @@ impl Reader {
         until: Position,
         manner: Manner<'_>,
     ) -> io::Result<Verified> {
-        let mut segments = self.segments.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut start = Reached::START;
+        let (start, segments) = self.current();
+        Self::check_parts(visitor, (&start, segments), since, until, manner)
+    }
+
+    fn check_parts<V: Parts>(
+        visitor: &mut V,
+        (start, mut segments): (&Start, Vec<Arc<Segment>>),
+        since: Option<Position>,
+        until: Position,
+        manner: Manner<'_>,
+    ) -> io::Result<Verified> {
+        let mut reached = start.reached();
         if let Some(since) = since {
             let behind = segments.partition_point(|segment| segment.header.first.get() <= since.entries);
             segments.drain(..behind.saturating_sub(1));
-            start = segments.first().map_or(start, |segment| Reached::before(&segment.header));
+            reached = segments.first().map_or(reached, |segment| Reached::before(&segment.header));
+        } else {
+            visitor.begins(start);
         }
         let parts = segments.iter().map(|segment| Part::of(segment)).collect::<io::Result<Vec<Part>>>()?;
         let watch: Vec<u64> = since.iter().chain([&until]).map(|position| position.entries).collect();
         let wanted: Vec<Option<Digest>> = since.iter().chain([&until]).map(|position| Some(position.link)).collect();
-        match parallel::check(visitor, &parts, start, &watch, manner) {
-            Some(checked) if checked.watched == wanted => Ok(Verified::default()),
+        match parallel::check(visitor, &parts, reached, &watch, manner) {
+            Some(checked) if checked.watched == wanted && (since.is_some() || visitor.ends().is_none()) => {
+                Ok(Verified::default())
+            }
             // What does not hold, and where, is told from front to back.
             _ => {
                 visitor.reset();
-                Self::walk(visitor, &segments, start, since, until, manner)
+                Self::walk(visitor, &segments, (start, reached), since, until, manner)
             }
         }
     }
@@ -420,8 +503,11 @@ impl Reader {
         until: Position,
         manner: Manner<'_>,
     ) -> io::Result<(Verified, Digest)> {
-        let mut growing = Growing::until(visitor, until.entries);
-        let verified = self.verify_parts(&mut growing, None, until, manner)?;
+        let (start, segments) = self.current();
+        let before =
+            self.past().filter(|past| past.start == start).map_or_else(|| Ok(Tree::default()), |past| past.tree())?;
+        let mut growing = Growing::on(before, visitor).until(until.entries);
+        let verified = Self::check_parts(&mut growing, (&start, segments), None, until, manner)?;
         Ok((verified, growing.into_tree().root()))
     }
 
@@ -433,20 +519,24 @@ impl Reader {
     /// Walks over everything that is in the files by now, checking it against
     /// `until`, and returns the first break.
     pub(crate) fn verify(&self, visitor: &mut dyn Visitor, until: Position) -> io::Result<Option<Breakage>> {
-        let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner).clone();
-        Ok(Self::walk(visitor, &segments, Reached::START, None, until, Manner::default())?.breakage)
+        let (start, segments) = self.current();
+        Ok(Self::walk(visitor, &segments, (&start, start.reached()), None, until, Manner::default())?.breakage)
     }
 
+    /// `reached` is before the first of the segments.
     fn walk(
         visitor: &mut dyn Visitor,
         segments: &[Arc<Segment>],
-        start: Reached,
+        (start, reached): (&Start, Reached),
         since: Option<Position>,
         until: Position,
         manner: Manner<'_>,
     ) -> io::Result<Verified> {
         let watch: Vec<u64> = since.iter().chain([&until]).map(|position| position.entries).collect();
-        let mut walk = Walk::from(visitor, start, &watch);
+        let mut walk = match since {
+            None => Walk::starting(visitor, start, 0, &watch),
+            Some(_) => Walk::from(visitor, reached, &watch),
+        };
         for segment in segments {
             // The end in memory lies at or behind `until`, and always between two entries; what is
             // appended while the file is read lies behind it.
@@ -458,6 +548,9 @@ impl Reader {
             bytes.truncate(end);
             walk.segment(segment.header.number, &bytes, false);
         }
+        if since.is_none() {
+            walk.end();
+        }
         let mut found = Verified::default();
         if let Some(since) = since
             && walk.breakage().is_none()
@@ -466,6 +559,9 @@ impl Reader {
             let expected = format!("{} entries that end in link {}, as was verified before", since.entries, since.link);
             let other = match walk.link_after(since.entries) {
                 Some(link) => format!("link {link}"),
+                None if since.entries < start.entries => {
+                    format!("a log whose first {} entries were archived", start.entries)
+                }
                 None => format!("{} entries", walk.entries()),
             };
             walk.broken(segment::FOLDER, BrokenKind::Tampering, &expected, &other);

@@ -28,7 +28,8 @@ impl Known {
     /// The segments that are not read; those with entries that are not known, that `HEAD` does not name, or that the
     /// tree lacks are. `None` where the segments are not what is believed.
     pub(super) fn ahead(&self, segments: &[Source], head: Option<&Head>, watch: &[u64]) -> Option<CheckedParts> {
-        let head = head.filter(|head| head.store == self.store.to_string())?;
+        // One whose first entries were archived is verified before: what it begins with is told by entries anywhere.
+        let head = head.filter(|head| head.store == self.store.to_string() && head.start.is_none())?;
         let in_nodes = self.whole_nodes().len() as u64 * BLOCK_LEAVES;
         let from = self.entries.min(head.entries).min(in_nodes);
         let mut headers = Vec::with_capacity(segments.len());

@@ -24,10 +24,12 @@
 //! | `merkle/`, `tree.rs` | the Merkle tree over the entries; growing it with the journal |
 //! | `journal.rs` | the segments together: append, read, seal |
 //! | `recovery.rs`, `known.rs` | opening: torn tails, damage, missing entries; by what is known already |
+//! | `archive.rs` | the first entries as a file of their own |
 //! | `repair.rs` | a broken journal: how far it holds, and another one in its place |
 //! | `lock.rs` | one process a folder |
 //! | `view.rs` | blocks on sled, its panics contained |
 
+mod archive;
 mod blocks;
 mod checkpoint;
 mod erase;
@@ -49,10 +51,11 @@ mod tree;
 mod view;
 mod walk;
 
+pub(crate) use archive::{ArchiveError, Archived, Archiving, Counted, remove_archived, verify as verify_archive};
 pub(crate) use erase::{carried_out, note_carried_out};
-pub(crate) use files::{Files, RealFiles};
+pub(crate) use files::{Files, OpenMode, RealFiles};
 pub(crate) use frame::{Frame, FrameDraft, GONE, Kind, digest};
-pub(crate) use head::FORMAT;
+pub(crate) use head::{FORMAT, Start};
 pub(crate) use journal::{Journal, JournalOptions, Position, Reader, Staged};
 pub(crate) use known::Known;
 pub(crate) use lock::{FolderLock, LockError};
@@ -72,10 +75,7 @@ pub(crate) use {
 #[cfg(test)]
 pub(crate) mod crash;
 #[cfg(test)]
-pub(crate) use {
-    files::{OpenMode, StoreFile},
-    sealer::Sealing,
-};
+pub(crate) use {files::StoreFile, sealer::Sealing};
 #[cfg(test)]
 pub(crate) mod faulty;
 // Public for the fuzz targets, which is shown nowhere but there.

@@ -6,10 +6,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::archive::{self, Past};
 use super::checkpoint::{self, Found};
 use super::erase;
 use super::files::{Files, OpenMode, StoreFile};
-use super::head::{self, Head, HeadError};
+use super::head::{self, Head, HeadError, Start};
 use super::journal::{Journal, JournalOptions, Place, Position, Reader};
 use super::known::Known;
 use super::merkle::TreeError;
@@ -18,7 +19,7 @@ use super::repair;
 use super::sealed::{self, SealedFile};
 use super::segment::{self, Segment, SegmentHeader, StoreId};
 use super::tree::{Growing, Tree};
-use super::walk::{Reached, Walk};
+use super::walk::Walk;
 use crate::model::{Breakage, BrokenKind, Digest, Recovered, Sequence};
 
 /// A journal that was opened.
@@ -35,6 +36,8 @@ pub(crate) struct Opened {
     pub(crate) created: bool,
     /// The link after as many entries as the view has applied.
     pub(crate) view_link: Option<Digest>,
+    /// `HEAD` says that it is frozen.
+    pub(crate) frozen: bool,
 }
 
 /// Why a folder could not be opened at all.
@@ -82,18 +85,18 @@ pub(crate) fn open<V: Parts>(
     let (head, head_broken) = read_head(&*files)?;
     let kept = checkpoint::read(&*files).map_err(|error| OpenError::Io("read CHECKPOINT", error))?;
     let kept_entries = if let Found::Checkpoint(kept) = &kept { kept.entries } else { 0 };
+    let frozen = head.as_ref().is_some_and(|head| head.frozen);
     let head_entries = head.as_ref().map_or(0, |head| head.entries);
+    let start = head.as_ref().and_then(|head| head.start).unwrap_or(Start::WHOLE);
+    let before = archive::tree(&*files, &start)?;
     let mut segments = load(&*files)?;
+    // A crash may have come before what was archived could be removed.
+    segments.retain(|source| source.number >= start.segment);
     drop_unfinished(&*files, &mut segments, head.is_some() || head_broken)?;
 
     if segments.is_empty() {
-        return match (head.is_some() || head_broken, foreign_name(&names)) {
-            (true, _) => Err(OpenError::JournalGone("a HEAD")),
-            (false, Some(VIEW)) => Err(OpenError::JournalGone("a view")),
-            (false, Some(checkpoint::NAME)) => Err(OpenError::JournalGone("a CHECKPOINT")),
-            (false, Some(name)) => Err(OpenError::NotAStore(name.to_owned())),
-            (false, None) => create(files, fresh, options),
-        };
+        refuse_traces(head.is_some() || head_broken, &names)?;
+        return create(files, fresh, options);
     }
 
     let first_store = segments.iter().find_map(|source| header_of(&*source.file)).map(|header| header.store);
@@ -102,13 +105,14 @@ pub(crate) fn open<V: Parts>(
     let least = head_entries.max(view_entries).max(kept_entries);
     let tell = progress.map(|progress| move |done: u64| progress(done, least.max(done)));
     let progress = tell.as_ref().map(|tell| tell as &dyn Fn(u64));
+    let before_root = before.root();
     let (mut growing, ahead) = if let Some(known) = known {
         let ahead = known.ahead(&segments, head.as_ref(), &watch).ok_or(OpenError::NotAsKnown)?;
         (Growing::on(Tree::over(known.whole_nodes()), visitor), Some(ahead))
     } else {
-        let mut growing = Growing::new(visitor);
+        let mut growing = Growing::on(before, visitor);
         let manner = Manner { progress, ..Manner::default() };
-        let ahead = check_ahead(&mut growing, &segments, view_entries, &watch, manner);
+        let ahead = check_ahead(&mut growing, &segments, &start, view_entries, &watch, manner);
         (growing, ahead)
     };
     let mut opened = Vec::with_capacity(segments.len());
@@ -121,8 +125,13 @@ pub(crate) fn open<V: Parts>(
         opened.push(segment);
     };
     let checked = ahead.as_ref().map_or(0, |ahead| ahead.segments.len());
-    let mut walk = Walk::new(&mut growing, head_entries.max(view_entries).max(kept_entries), &watch);
-    let mut expected = 0;
+    // What was checked ahead is not to be begun anew.
+    let mut walk = match &ahead {
+        Some(ahead) => Walk::from(&mut growing, ahead.reached, &watch).knowing(least),
+        None => Walk::starting(&mut growing, &start, least, &watch),
+    };
+    compare_with_start(&mut walk, &start, before_root);
+    let mut expected = start.segment;
     if let Some(ahead) = ahead {
         expected = ahead.reached.next_segment;
         walk.go_on_from(ahead.reached, &ahead.watched);
@@ -155,18 +164,17 @@ pub(crate) fn open<V: Parts>(
         }
     }
     compare_with_head(&mut walk, head.as_ref(), head_broken);
-    if walk.entries() < view_entries {
-        let expected = format!("the {view_entries} entries that the view has applied");
-        walk.broken(segment::FOLDER, BrokenKind::Missing, &expected, &format!("{} entries", walk.entries()));
-    }
+    compare_with_view(&mut walk, view_entries);
 
     compare_with_checkpoint(&mut walk, &kept);
+    walk.end();
 
     let store = walk.store().unwrap_or(fresh);
     let position = Position { entries: walk.entries(), link: walk.link().unwrap_or(Digest::ZERO) };
     let view_link = (view_entries > 0).then(|| walk.link_after(view_entries)).flatten();
     let breakage = walk.breakage().cloned();
-    let reader = Reader::new(opened.clone(), growing.into_tree());
+    let past = if start == Start::WHOLE { None } else { Past::open(&*files, start).ok() };
+    let reader = Reader::new(opened.clone(), growing.into_tree(), past);
     let breakage = match breakage {
         None => other_root(&|entries| root_at(&reader, entries), head.as_ref(), &kept)?,
         found => found,
@@ -181,14 +189,27 @@ pub(crate) fn open<V: Parts>(
         (None, Some(active)) => {
             let is_new = position.entries > head_entries || active.count() == 0;
             let end = End { position, bytes: last_bytes, is_new, torn, is_full };
-            let (journal, recovered) = write_on(files, reader.clone(), store, active, &end, options)?;
+            let (journal, recovered) = write_on(Arc::clone(&files), reader.clone(), store, active, &end, options)?;
+            archive::remove_before(&*files, &start)
+                .map_err(|error| OpenError::Io("remove what was archived", error))?;
             for full in unsealed {
                 journal.seal(full);
             }
             (Ok(journal), recovered)
         }
     };
-    Ok(Opened { store, reader, position, journal, recovered, created: false, view_link })
+    Ok(Opened { store, reader, position, journal, recovered, created: false, view_link, frozen })
+}
+
+/// Refuses to make a store where anything says that one was, or something else is.
+fn refuse_traces(has_head: bool, names: &[String]) -> Result<(), OpenError> {
+    match (has_head, foreign_name(names)) {
+        (true, _) => Err(OpenError::JournalGone("a HEAD")),
+        (false, Some(VIEW)) => Err(OpenError::JournalGone("a view")),
+        (false, Some(checkpoint::NAME)) => Err(OpenError::JournalGone("a CHECKPOINT")),
+        (false, Some(name)) => Err(OpenError::NotAStore(name.to_owned())),
+        (false, None) => Ok(()),
+    }
 }
 
 /// `HEAD`, and whether it is there and cannot be read as one.
@@ -251,6 +272,7 @@ pub(crate) fn store_of(files: &dyn Files) -> Option<StoreId> {
 fn check_ahead<V: Parts>(
     visitor: &mut V,
     segments: &[Source],
+    start: &Start,
     view_entries: u64,
     watch: &[u64],
     manner: Manner<'_>,
@@ -260,7 +282,8 @@ fn check_ahead<V: Parts>(
     let seen = segments.windows(2).take_while(|pair| is_seen(pair));
     let part = |pair: &[Source]| pair.first().map(|source| Part::of_file(source.number, &source.file));
     let parts: Vec<Part> = seen.filter_map(part).collect();
-    if parts.is_empty() { None } else { parallel::check(visitor, &parts, Reached::START, watch, manner) }
+    visitor.begins(start);
+    if parts.is_empty() { None } else { parallel::check(visitor, &parts, start.reached(), watch, manner) }
 }
 
 /// Refuses a folder that holds other things and no store, before anything is
@@ -284,7 +307,16 @@ fn refuse_unfinished_repair(names: &[String]) -> Result<(), OpenError> {
 fn create(files: Arc<dyn Files>, store: StoreId, options: JournalOptions) -> Result<Opened, OpenError> {
     let journal = Journal::create(files, store, options).map_err(|error| OpenError::Io("make a store", error))?;
     let (position, reader) = (journal.position(), journal.reader());
-    Ok(Opened { store, reader, position, journal: Ok(journal), recovered: None, created: true, view_link: None })
+    Ok(Opened {
+        store,
+        reader,
+        position,
+        journal: Ok(journal),
+        recovered: None,
+        created: true,
+        view_link: None,
+        frozen: false,
+    })
 }
 
 /// A segment as it stands in the folder.
@@ -372,6 +404,20 @@ pub(super) fn compare_with_head(walk: &mut Walk<'_>, head: Option<&Head>, head_b
             walk.link_after(head.entries).map_or_else(|| "another link".to_owned(), |link| format!("link {link}"));
         let expected = format!("link {} after {} entries, as HEAD names it", head.link, head.entries);
         walk.broken(segment::FOLDER, BrokenKind::Tampering, &expected, &found);
+    }
+}
+
+pub(super) fn compare_with_view(walk: &mut Walk<'_>, view_entries: u64) {
+    if walk.entries() < view_entries {
+        let expected = format!("the {view_entries} entries that the view has applied");
+        walk.broken(segment::FOLDER, BrokenKind::Missing, &expected, &format!("{} entries", walk.entries()));
+    }
+}
+
+/// `root` is that of the archived entries, by the digests that are kept of them.
+pub(super) fn compare_with_start(walk: &mut Walk<'_>, start: &Start, root: Digest) {
+    if let Some(finding) = archive::other_start(start, root) {
+        walk.broken(archive::LEAVES, finding.kind, &finding.expected, &finding.found);
     }
 }
 

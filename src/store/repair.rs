@@ -5,10 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::archive;
 use super::checkpoint::{self, Found};
 use super::files::{self, Files, OpenMode, StoreFile};
 use super::frame::Frame;
-use super::head;
+use super::head::{self, Start};
 use super::lock;
 use super::merkle::Frontier;
 use super::recovery::{self, OpenError};
@@ -45,16 +46,20 @@ pub(crate) fn inspect(
     let kept = checkpoint::read(files).map_err(|error| OpenError::Io("read CHECKPOINT", error))?;
     let kept_entries = if let Found::Checkpoint(kept) = &kept { kept.entries } else { 0 };
     let head_entries = head.as_ref().map_or(0, |head| head.entries);
+    let start = head.as_ref().and_then(|head| head.start).unwrap_or(Start::WHOLE);
+    let before = archive::tree(files, &start)?;
     let mut segments = recovery::load(files)?;
+    segments.retain(|source| source.number >= start.segment);
     if recovery::ends_unfinished(&segments, head.is_some() || head_broken)? {
         segments.pop();
     }
     let first_store = segments.iter().find_map(|source| recovery::header_of(&*source.file)).map(|header| header.store);
     let view_entries = view.filter(|(store, _)| Some(*store) == first_store).map_or(0, |(_, entries)| entries);
 
-    let mut good = Good::new(visitor, &[head_entries, kept_entries]);
+    let mut good = Good::new(visitor, &start, before.frontier(), &[head_entries, kept_entries]);
     let known = head_entries.max(view_entries).max(kept_entries);
-    let mut walk = Walk::new(&mut good, known, &[head_entries]);
+    let mut walk = Walk::starting(&mut good, &start, known, &[head_entries]);
+    recovery::compare_with_start(&mut walk, &start, before.root());
     let last_number = segments.last().map(|source| source.number);
     if last_number.is_none() {
         if let Some(name) = recovery::foreign_name(&names).filter(|_| head.is_none() && !head_broken)
@@ -66,7 +71,7 @@ pub(crate) fn inspect(
             walk.broken(segment::FOLDER, BrokenKind::Missing, "the journal's segments", "none");
         }
     }
-    let mut expected = 0;
+    let mut expected = start.segment;
     for source in segments {
         for missing in expected..source.number {
             walk.missing_segment(missing);
@@ -75,12 +80,10 @@ pub(crate) fn inspect(
         let bytes = source.file.read_all().map_err(|error| OpenError::Io("read a segment", error))?;
         walk.segment(source.number, &bytes, Some(source.number) == last_number);
     }
+    walk.end();
     let holds_by_itself = walk.breakage().is_none();
     recovery::compare_with_head(&mut walk, head.as_ref(), head_broken);
-    if walk.entries() < view_entries {
-        let expected = format!("the {view_entries} entries that the view has applied");
-        walk.broken(segment::FOLDER, BrokenKind::Missing, &expected, &format!("{} entries", walk.entries()));
-    }
+    recovery::compare_with_view(&mut walk, view_entries);
     recovery::compare_with_checkpoint(&mut walk, &kept);
     let (store, found) = (walk.store(), walk.breakage().cloned());
     let breakage = match found {
@@ -109,10 +112,9 @@ struct Good<'a> {
 }
 
 impl<'a> Good<'a> {
-    fn new(visitor: &'a mut dyn Visitor, watch: &[u64]) -> Self {
-        let frontier = Frontier::new();
-        let roots = watch.iter().map(|&size| (size, (size == 0).then(|| frontier.root()))).collect();
-        Self { visitor, is_broken: false, frontier, link: Digest::ZERO, roots }
+    fn new(visitor: &'a mut dyn Visitor, start: &Start, frontier: &Frontier, watch: &[u64]) -> Self {
+        let roots = watch.iter().map(|&size| (size, (size == frontier.size()).then(|| frontier.root()))).collect();
+        Self { visitor, is_broken: false, frontier: frontier.clone(), link: start.link, roots }
     }
 
     fn root_at(&self, entries: u64) -> Option<Digest> {
@@ -133,6 +135,14 @@ impl Visitor for Good<'_> {
             }
         }
         finding
+    }
+
+    fn begins(&mut self, start: &Start) {
+        self.visitor.begins(start);
+    }
+
+    fn ends(&mut self) -> Option<Finding> {
+        self.visitor.ends()
     }
 
     fn broken(&mut self) {

@@ -180,6 +180,15 @@ impl SealedFile {
         Self::read(Stored { number, frames, evidence })
     }
 
+    /// The segment in two files that stand elsewhere.
+    pub(super) fn of(
+        number: u32,
+        frames: Arc<dyn StoreFile>,
+        evidence: Arc<dyn StoreFile>,
+    ) -> io::Result<Option<Self>> {
+        Self::read(Stored { number, frames, evidence: Some(evidence) })
+    }
+
     fn read(stored: Stored) -> io::Result<Option<Self>> {
         let mut header = [0; segment::HEADER_BYTES];
         let Some(frames) = BlockFile::open(Arc::clone(&stored.frames), &mut header)? else { return Ok(None) };

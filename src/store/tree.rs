@@ -2,13 +2,14 @@
 //! back, and then by the one who writes.
 
 use super::frame::Frame;
+use super::head::Start;
 use super::merkle::{BLOCK_LEAVES, Frontier, Nodes};
 use super::parallel::Parts;
 use super::walk::{Finding, Visitor};
 use crate::model::Digest;
 
 /// The tree over the entries that are in the files.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Tree {
     frontier: Frontier,
     nodes: Nodes,
@@ -30,6 +31,11 @@ impl Tree {
         if let Some(block) = self.frontier.push(leaf) {
             self.nodes.push(block);
         }
+    }
+
+    /// Its growing edge.
+    pub(super) fn frontier(&self) -> &Frontier {
+        &self.frontier
     }
 
     /// How many entries there are.
@@ -66,23 +72,20 @@ impl Tree {
 pub(super) struct Growing<'a, V> {
     visitor: &'a mut V,
     tree: Tree,
+    before: Tree,
     /// Entries from here on are left out of the tree.
     until: u64,
 }
 
 impl<'a, V> Growing<'a, V> {
-    pub(super) fn new(visitor: &'a mut V) -> Self {
-        Self { visitor, tree: Tree::default(), until: u64::MAX }
+    /// One that grows from the tree of the entries before the first one.
+    pub(super) fn on(before: Tree, visitor: &'a mut V) -> Self {
+        Self { visitor, tree: before.clone(), before, until: u64::MAX }
     }
 
-    /// The tree over the first entries alone.
-    pub(super) fn until(visitor: &'a mut V, entries: u64) -> Self {
-        Self { until: entries, ..Self::new(visitor) }
-    }
-
-    /// A tree that goes on growing.
-    pub(super) fn on(tree: Tree, visitor: &'a mut V) -> Self {
-        Self { tree, ..Self::new(visitor) }
+    /// Without the entries behind the first so many.
+    pub(super) fn until(self, entries: u64) -> Self {
+        Self { until: entries, ..self }
     }
 
     /// The tree of what was visited; up to the first break, if there was one.
@@ -98,6 +101,14 @@ impl<V: Visitor> Visitor for Growing<'_, V> {
             self.tree.push(digest);
         }
         self.visitor.visit(frame, digest)
+    }
+
+    fn begins(&mut self, start: &Start) {
+        self.visitor.begins(start);
+    }
+
+    fn ends(&mut self) -> Option<Finding> {
+        self.visitor.ends()
     }
 
     fn broken(&mut self) {
@@ -127,7 +138,7 @@ impl<V: Parts> Parts for Growing<'_, V> {
 
     fn reset(&mut self) {
         self.visitor.reset();
-        self.tree = Tree::default();
+        self.tree = self.before.clone();
     }
 }
 

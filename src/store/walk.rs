@@ -1,6 +1,7 @@
 //! Reading the journal from front to back and checking all of it.
 
 use super::frame::{self, Frame, FrameError};
+use super::head::Start;
 use super::segment::{self, Offsets, Segment, SegmentHeader, StoreId};
 use crate::model::{Breakage, BrokenKind, Digest, ProofId, Sequence};
 
@@ -9,6 +10,14 @@ pub(crate) trait Visitor {
     /// Looks at an entry whose place in the journal has been checked, and says
     /// what is wrong inside it. `digest` was computed from its body.
     fn visit(&mut self, frame: &Frame<'_>, digest: &Digest) -> Option<Finding>;
+
+    /// Called before the first entry where the journal does not begin with the first of all.
+    fn begins(&mut self, _start: &Start) {}
+
+    /// Called behind the last entry where everything held so far; says what is missing.
+    fn ends(&mut self) -> Option<Finding> {
+        None
+    }
 
     /// Called once, at the first break, before anything behind it is visited.
     fn broken(&mut self) {}
@@ -50,9 +59,6 @@ pub(crate) struct Reached {
 }
 
 impl Reached {
-    /// Before the first entry.
-    pub(super) const START: Self = Self { next: 0, link: Some(Digest::ZERO), next_segment: 0, store: None };
-
     /// The link after so many entries, where it has come exactly as far.
     pub(super) fn link_after(&self, entries: u64) -> Option<Digest> {
         self.link.filter(|_| entries == self.next)
@@ -74,11 +80,21 @@ pub(crate) struct SegmentWalk {
 }
 
 impl<'a> Walk<'a> {
-    /// A walk that calls `visitor`, given how many entries must be there.
-    pub(crate) fn new(visitor: &'a mut dyn Visitor, known: u64, watch: &[u64]) -> Self {
-        let mut walk = Self::from(visitor, Reached::START, watch);
+    /// A walk that calls `visitor`, of a journal that begins there, given how many entries must be there.
+    pub(crate) fn starting(visitor: &'a mut dyn Visitor, start: &Start, known: u64, watch: &[u64]) -> Self {
+        visitor.begins(start);
+        let mut walk = Self::from(visitor, start.reached(), watch);
         walk.known = known;
         walk
+    }
+
+    /// Asks the visitor whether anything is missing.
+    pub(crate) fn end(&mut self) {
+        if self.broken.is_none()
+            && let Some(finding) = self.visitor.ends()
+        {
+            self.broken_at(segment::FOLDER, 0, finding.kind, &finding.expected, &finding.found);
+        }
     }
 
     /// A walk that goes on where another has come to.
@@ -94,6 +110,11 @@ impl<'a> Walk<'a> {
             watched: watch.iter().map(|&entries| (entries, link.filter(|_| entries == next))).collect(),
             broken: None,
         }
+    }
+
+    /// Given how many entries must be there.
+    pub(super) fn knowing(self, known: u64) -> Self {
+        Self { known, ..self }
     }
 
     /// Goes on where others have come to, with the links that they found at the watched places.

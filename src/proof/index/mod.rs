@@ -174,6 +174,13 @@ impl Index {
         Ok(())
     }
 
+    /// Has the first record follow one that is not here.
+    pub(crate) fn begin_with(&mut self, head_hash: Digest) {
+        if self.totals.applied.entries == 0 {
+            self.totals.head_hash = head_hash;
+        }
+    }
+
     /// Keeps the new value of a state, for a log that is opened on what the view has.
     pub(crate) fn set_state(&mut self, key: &str, value: &[u8]) {
         if self.blocks.is_some() {

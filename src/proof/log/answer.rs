@@ -133,6 +133,11 @@ impl ProofLog {
             let frame = Frame::decode(bytes).ok().filter(|frame| frame.sequence == sequence)?;
             Some(CanonicalRecord::read(frame.body).ok()?.into_record(frame.digest(), outcome))
         });
+        // Archived behind the index's back.
+        if record.is_none() && sequence.get() < self.shared.reader.start().entries {
+            let past = self.shared.past.read().unwrap_or_else(PoisonError::into_inner);
+            return Err(Error::Conflict { message: past.archive_of(sequence.get()) });
+        }
         record.ok_or_else(|| Error::ChainBroken { message: format!("entry {sequence} cannot be read; verify the log") })
     }
 

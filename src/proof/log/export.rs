@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::ProofLog;
-use crate::model::{Digest, Error, Sequence};
+use crate::model::{Error, Sequence};
 use crate::proof::erase::Subject;
 use crate::proof::evidence;
 use crate::proof::export::{self, EntryLine, Exporter, RecordLine};
@@ -23,7 +23,8 @@ impl ProofLog {
         self.catch_up()?;
         let (first, previous) = match &range.after {
             Some(proof_id) => (proof_id.sequence().get() + 1, self.record(proof_id)?.hash),
-            None => (0, Digest::ZERO),
+            // What was archived is not in the log any more.
+            None => (self.shared.reader.start().entries, self.shared.reader.start().head_hash),
         };
         let start = range.start(self.shared.store.to_string(), Sequence::new(first), previous);
         self.export_from(first, Exporter::begin(&start, out)?, progress)

@@ -6,6 +6,7 @@ mod export;
 mod import;
 mod open;
 mod pages;
+mod retention;
 #[cfg(feature = "checkpoints")]
 mod tree;
 mod verify;
@@ -28,6 +29,7 @@ use crate::store::FolderLock;
 
 pub(crate) use import::import;
 pub(crate) use open::{LogOptions, OpenLogError, Place, Startup};
+pub(crate) use retention::verify_archive;
 
 /// The log of one store.
 pub(crate) struct ProofLog {

@@ -17,7 +17,7 @@ use crate::proof::erase::{self, Covered, Erasure, Erasures};
 use crate::proof::index::{Census, Index, Mark, Totals};
 use crate::proof::intake::{Durability, Intake, Refusal, Room};
 use crate::proof::progress::Progress;
-use crate::proof::retention::Retained;
+use crate::proof::retention::{self, Retained};
 use crate::proof::shared::{Shared, load_view};
 use crate::proof::used::{UsedLimit, UsedLimits};
 use crate::proof::verify::{Behind, Believed};
@@ -72,7 +72,7 @@ impl Default for LogOptions {
 
 /// What a log held when it was opened.
 pub(crate) struct Startup {
-    /// Every state by its key, as JSON.
+    /// Every state by its key, as JSON; without what the log says of itself.
     pub(crate) states: Vec<(String, Vec<u8>)>,
     /// What was used of limits and may still count, in order.
     pub(crate) used: Vec<UsedLimit>,
@@ -134,6 +134,9 @@ impl ProofLog {
             (Ok(journal), None) => (Some(journal), None),
             (Ok(_), Some(breakage)) | (Err(breakage), _) => (None, Some(breakage)),
         };
+        let freeze = past.freeze.clone();
+        let breakage = breakage.or_else(|| retention::lost_freeze(opened.frozen, freeze.as_ref(), opened.position));
+        let mut journal = journal.filter(|_| breakage.is_none());
         if journal.is_some() {
             carry_out(&erasures, &opened.reader, &*files).map_err(|error| OpenLogError::Io("erase evidence", error))?;
         }
@@ -154,6 +157,7 @@ impl ProofLog {
             closed: AtomicBool::new(false),
             syncs: AtomicU64::new(0),
             past: RwLock::new(past),
+            archiving: Mutex::new(()),
             verified: Mutex::new(None),
             erasures: Erasures::of(&erasures),
             erasing: Mutex::new(()),
@@ -184,7 +188,14 @@ impl ProofLog {
             *shared.verified.lock().unwrap_or_else(PoisonError::into_inner) = Some(position);
         }
         let shared = Arc::new(shared);
-        let writer = if let Some(journal) = journal {
+        let writer = if let (Some(journal), Some(freeze)) = (&mut journal, &freeze) {
+            shared
+                .keep_frozen(journal, freeze, opened.frozen)
+                .map_err(|error| OpenLogError::Io("write HEAD", error))?;
+            shared.intake.start_at(opened.position.entries, now);
+            shared.progress.over();
+            None
+        } else if let Some(journal) = journal {
             Some(Self::start(&shared, journal, options, opened.created, opened.recovered.as_ref(), now)?)
         } else {
             let message = breakage.as_ref().map_or_else(String::new, ToString::to_string);
@@ -202,6 +213,8 @@ impl ProofLog {
             Self { shared, durability: options.durability, open, behind: Behind::nothing(), scrub: Mutex::new(None) };
         // Where it cannot be started, dropping the log closes it.
         log.behind = behind.map_err(|error| OpenLogError::Io("start verifying", error))?;
+        let mut states = states;
+        states.retain(|(key, _)| !Retained::is_key(key) && !erase::is_key(key));
         Ok((log, Startup { states, used, created: opened.created, recovered: opened.recovered }))
     }
 

@@ -9,6 +9,7 @@ mod erasing;
 mod faults;
 mod model;
 mod repair;
+mod retention;
 mod scrub;
 mod sealing;
 #[cfg(feature = "checkpoints")]

@@ -100,12 +100,17 @@ impl Behind {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Ends it behind the segments that it is at.
-    pub(in crate::proof) fn stop(&self) {
-        self.stop.store(true, Ordering::Release);
+    /// Waits until it is done.
+    pub(in crate::proof) fn wait(&self) {
         if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
             let _ = thread.join();
         }
+    }
+
+    /// Ends it behind the segments that it is at.
+    pub(in crate::proof) fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.wait();
     }
 }
 

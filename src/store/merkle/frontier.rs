@@ -19,6 +19,16 @@ impl Frontier {
         Self { size: 0, edge: Vec::new() }
     }
 
+    /// The roots of its complete subtrees, the largest first.
+    pub(crate) fn edge(&self) -> &[Digest] {
+        &self.edge
+    }
+
+    /// The edge of a tree of so many leaves; `None` where the subtrees are not as many as it has.
+    pub(crate) fn of(size: u64, edge: Vec<Digest>) -> Option<Self> {
+        (edge.len() == size.count_ones() as usize).then_some(Self { size, edge })
+    }
+
     /// How many leaves there are.
     pub(crate) const fn size(&self) -> u64 {
         self.size

@@ -1,0 +1,174 @@
+//! Logs that are frozen, and entries that move to archives.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
+use super::policies::PolicyState;
+use super::{Governor, agents};
+use crate::model::{ArchiveReport, Error, LONGEST_LIMIT_WINDOW, Timestamp, Verification};
+use crate::proof;
+use crate::store::{Files, RealFiles};
+
+impl Governor {
+    /// Freezes the log for good: its last entry says so, with the cause, and from
+    /// then on, after a restart too, everything that would write is refused with
+    /// [`Error::Conflict`]. Queries, verification, exports and proofs go on. With
+    /// a key for checkpoints a last one is made.
+    ///
+    /// ```
+    /// use rulekeep::Governor;
+    ///
+    /// let governor = Governor::builder().auto_register().open_in_memory()?;
+    /// let proof_id = governor.enforce_input("support-1", "Summarize the meeting notes")?.enforcement.proof_id;
+    /// governor.freeze("the contract ended")?;
+    /// assert_eq!(governor.enforce_input("support-1", "Summarize them again").unwrap_err().code(), "CONFLICT");
+    /// assert!(governor.proof(&proof_id).is_ok() && governor.verify()?.valid);
+    /// # Ok::<(), rulekeep::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] when it is frozen already; [`Error::InvalidInput`] for a
+    /// cause of more than 4,096 characters; [`Error::ChainBroken`];
+    /// [`Error::StorageUnavailable`]. Where the last checkpoint alone fails, the log
+    /// is frozen all the same.
+    pub fn freeze(&self, cause: &str) -> Result<(), Error> {
+        let cause = agents::checked_note(cause)?;
+        self.inner.log.freeze(self.inner.clock.now(), cause.to_owned())?;
+        #[cfg(feature = "checkpoints")]
+        self.last_checkpoint()?;
+        Ok(())
+    }
+
+    /// Moves the first entries, as far as whole sealed segments are older than
+    /// `before`, to a new file, which [`verify_archive`] checks by itself; the log
+    /// goes on behind them, and the folder is smaller by what left. The report says
+    /// which entry and time were reached; `None` where no whole segment is so old.
+    /// Entries of the last 31 days stay, for limits may still count them.
+    ///
+    /// With a key for checkpoints the archive ends in a signed one; without, it is
+    /// sealed by its links, its root and its SHA-256, which is in the log, and not
+    /// signed. Records that left are answered, as are outcomes for them, with
+    /// [`Error::ProofElsewhere`], which names the archive; queries and statistics
+    /// cover what is left. Queries wait while the index is made anew.
+    ///
+    /// ```no_run
+    /// use rulekeep::{Governor, Timestamp};
+    ///
+    /// let governor = Governor::open("governance")?;
+    /// let before: Timestamp = "2026-01-01T00:00:00Z".parse()?;
+    /// if let Some(archive) = governor.archive(before, "archives/2025.rka")? {
+    ///     println!("{} records left; now keep {} safe", archive.records, archive.file);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] for a file that is there already or a log that is frozen;
+    /// [`Error::ChainBroken`] where what is to leave does not hold;
+    /// [`Error::StorageUnavailable`]. Until the archive was written, synced, read
+    /// back and noted in the log, nothing has changed but for an unneeded file.
+    pub fn archive(&self, before: Timestamp, file: impl AsRef<Path>) -> Result<Option<ArchiveReport>, Error> {
+        let (folder, name) = placed(file.as_ref())?;
+        let now = self.inner.clock.now();
+        let counted = Timestamp::from_millis(now.as_millis().saturating_sub(LONGEST_LIMIT_WINDOW));
+        let count = self.inner.log.archivable(before.min(counted))?;
+        if count == 0 {
+            return Ok(None);
+        }
+        let restated = self.restate(now)?;
+        let to: Arc<dyn Files> = Arc::new(folder);
+        self.inner.log.archive(now, count, &restated, &to, &name, &|entries, root| self.signed(entries, root)).map(Some)
+    }
+
+    /// Verifies archives and the log as one chain: each archive by itself, that it
+    /// begins where the one before it ends, and that the log begins behind the last.
+    /// The records are those of all of them. Without archives, what [`Governor::verify`] does.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ArchiveBroken`] for an archive that does not hold or does not fit;
+    /// [`Error::StorageUnavailable`].
+    pub fn verify_with_archives<P: AsRef<Path>>(&self, archives: &[P]) -> Result<Verification, Error> {
+        let mut records = 0;
+        let mut last: Option<ArchiveReport> = None;
+        for file in archives {
+            let archive = verify_archive(file)?;
+            let goes_on = last.as_ref().is_none_or(|last| {
+                (&last.store, last.entries, last.link, last.root, last.head_hash)
+                    == (
+                        &archive.store,
+                        archive.from,
+                        archive.previous_link,
+                        archive.previous_root,
+                        archive.previous_hash,
+                    )
+            });
+            if !goes_on {
+                let message = format!("{:?} does not begin where the archive before it ends", archive.file);
+                return Err(Error::ArchiveBroken { message });
+            }
+            records += archive.records;
+            last = Some(archive);
+        }
+        let start = self.inner.log.begins();
+        if let Some(last) = last
+            && (last.entries, last.link, last.root, last.head_hash)
+                != (start.entries, start.link, start.root, start.head_hash)
+        {
+            let message = format!("the log does not begin where {:?} ends, at entry {}", last.file, last.entries);
+            return Err(Error::ArchiveBroken { message });
+        }
+        let mut verification = self.verify()?;
+        verification.records += records;
+        Ok(verification)
+    }
+
+    /// Puts every state in order again, so that none is lost with what leaves. Hands out their keys.
+    fn restate(&self, at: Timestamp) -> Result<BTreeSet<String>, Error> {
+        const CAUSE: &str = "stated again before an archive";
+        let mut keys = BTreeSet::new();
+        for cell in self.inner.ledger.all() {
+            // Held so that no change comes between.
+            let agent = cell.write();
+            let state = agents::state_of(&agent)?;
+            keys.insert(state.key.clone());
+            self.inner.log.set_state(at, state, CAUSE.to_owned())?;
+        }
+        let turn = self.inner.policy_turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.order_policies(&self.policies(), CAUSE)?;
+        drop(turn);
+        keys.insert(PolicyState::KEY.to_owned());
+        Ok(keys)
+    }
+
+    #[cfg(not(feature = "checkpoints"))]
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "with checkpoints there is a key")]
+    fn signed(&self, _: u64, _: crate::model::Digest) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
+}
+
+/// Checks an archive by the file alone: every hash and link in it, its root, and
+/// that a checkpoint at its end is of these entries. Who signed that, if anybody,
+/// is not checked here: with the feature `checkpoints`,
+/// `checkpoint::verify_archive` does.
+///
+/// # Errors
+///
+/// [`Error::ArchiveBroken`] where anything does not hold;
+/// [`Error::StorageUnavailable`] when it cannot be read.
+pub fn verify_archive(file: impl AsRef<Path>) -> Result<ArchiveReport, Error> {
+    let (folder, name) = placed(file.as_ref())?;
+    proof::verify_archive(&folder, Path::new(&name))
+}
+
+/// A file's folder and its name there.
+fn placed(file: &Path) -> Result<(RealFiles, String), Error> {
+    let name = file.file_name().and_then(std::ffi::OsStr::to_str);
+    let name = name.ok_or_else(|| Error::input("file", "expected a path that ends in a file's name, in UTF-8"))?;
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok((RealFiles::new(folder), name.to_owned()))
+}

@@ -1,0 +1,328 @@
+//! Freezing and archiving that is cut short anywhere, by a failed call, a kill or a power cut.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::model::ArchiveReport;
+use crate::store::{Below, OpenMode};
+
+/// The folder for archives, on the same disk, so that it is struck too.
+const OUT: &str = "out";
+const NAME: &str = "first.rka";
+
+const DECISIONS: i64 = 12;
+
+fn decision() -> DecisionDraft {
+    draft("a", Decision::Allow, RiskLevel::Low, 700)
+}
+
+/// A log of many small segments, the first entry of which is a state.
+fn written(disk: &(impl Files + Clone + 'static)) -> (ProofLog, Vec<ProofId>) {
+    let (log, _) = open_small(disk.clone(), Durability::Sync).unwrap();
+    disk.create_dir(Path::new(OUT)).unwrap();
+    disk.sync_dir(Path::new("")).unwrap();
+    state(&log, 0).unwrap();
+    let ids: Vec<ProofId> = (0..DECISIONS).map(|at| decide(&log, at, decision()).unwrap()).collect();
+    report(&log, ids[1], Outcome::Success).unwrap();
+    report(&log, ids[10], Outcome::Failure).unwrap();
+    (log, ids)
+}
+
+fn state(log: &ProofLog, at: i64) -> Result<(), Error> {
+    let state = StateDraft { key: "agent/a".to_owned(), value: "{\"kept\":1}".to_owned() };
+    log.settle(log.set_state(Timestamp::from_millis(at), state, "test".to_owned())?)
+}
+
+fn archive(log: &ProofLog, files: &Arc<dyn Files>, before: i64, name: &str) -> Result<ArchiveReport, Error> {
+    let count = log.archivable(Timestamp::from_millis(before))?;
+    assert!(count > 0);
+    state(log, 50)?;
+    let to: Arc<dyn Files> = Arc::new(Below::new(Arc::clone(files), OUT));
+    let keys = BTreeSet::from(["agent/a".to_owned()]);
+    log.archive(Timestamp::from_millis(50), count, &keys, &to, name, &|_, _| Ok(None))
+}
+
+fn checked(files: impl Files + 'static, name: &str) -> Result<ArchiveReport, Error> {
+    verify_archive(&Below::new(Arc::new(files), OUT), Path::new(name))
+}
+
+#[test]
+fn what_was_archived_leaves_the_log_and_the_rest_goes_on() {
+    let disk = MemoryFiles::new();
+    let (log, ids) = written(&disk);
+    let files: Arc<dyn Files> = Arc::new(disk.clone());
+    let before = log.verify().unwrap();
+    let root = log.shared_root();
+    let first = archive(&log, &files, 8, NAME).unwrap();
+    assert_eq!((first.from, first.checkpoint.as_deref()), (0, None));
+    assert!(first.records > 3 && first.until < Timestamp::from_millis(8), "{first:?}");
+    let gone = |id: &ProofId| id.sequence().get() < first.entries;
+    let look = |log: &ProofLog| {
+        assert!(log.verify().unwrap().valid);
+        assert_eq!(log.verify().unwrap().records + first.records, before.records);
+        assert_eq!(log.verify().unwrap().head_hash, before.head_hash);
+        assert_eq!(log.query(&ProofQuery::entity("a")).unwrap().total, before.records - first.records);
+        assert_eq!(log.stats("a", Period::default()).unwrap().total_records, before.records - first.records);
+        for id in &ids {
+            match log.record(id) {
+                Ok(record) => {
+                    assert!(!gone(id));
+                    assert_eq!(record.outcome, (*id == ids[10]).then_some(Outcome::Failure));
+                }
+                Err(error) => {
+                    assert!(gone(id), "{error}");
+                    assert!(matches!(&error, Error::ProofElsewhere { place, .. } if place.contains(NAME)), "{error}");
+                    assert_eq!(log.facts(id).unwrap_err().code(), "PROOF_NOT_FOUND");
+                    assert_eq!(log.evidence(id).unwrap_err().to_string(), error.to_string());
+                }
+            }
+        }
+        let mut feed = log.feed(Some(Sequence::new(0)));
+        assert_eq!(feed.next(None, |_| ()).err().unwrap().code(), "CONFLICT");
+    };
+    look(&log);
+    // The tree is still over all entries, and so are earlier roots.
+    assert_eq!(log.root_of(root.0), root.1);
+    assert_eq!(log.root_of(first.entries), first.root);
+    assert!(log.root_of(3) != log.root_of(4));
+    log.close().unwrap();
+    let names = disk.list(Path::new("journal")).unwrap();
+    assert!(!names.iter().any(|name| name.starts_with("0000000000.")), "{names:?}");
+
+    let (log, startup) = open_small(disk.clone(), Durability::Sync).unwrap();
+    assert_eq!(startup.states, [("agent/a".to_owned(), b"{\"kept\":1}".to_vec())]);
+    look(&log);
+    assert_eq!(log.root_of(root.0), root.1);
+
+    // Once more, behind the first.
+    let ids: Vec<ProofId> = (60..70).map(|at| decide(&log, at, decision()).unwrap()).collect();
+    let second = archive(&log, &files, 64, "second.rka").unwrap();
+    assert_eq!(
+        (second.from, second.previous_link, second.previous_root, second.previous_hash),
+        (first.entries, first.link, first.root, first.head_hash)
+    );
+    assert!(checked(disk.clone(), "second.rka").is_ok());
+    assert_eq!(log.root_of(root.0), root.1);
+    log.close().unwrap();
+    let (log, _) = open_small(disk, Durability::Sync).unwrap();
+    assert!(log.verify().unwrap().valid && log.record(ids.last().unwrap()).is_ok());
+    assert_eq!(log.root_of(first.entries), first.root);
+    let error = log.record(&ids[0]).unwrap_err();
+    assert!(error.to_string().contains("second.rka"), "{error}");
+}
+
+#[test]
+fn a_changed_byte_anywhere_in_an_archive_is_found() {
+    let disk = MemoryFiles::new();
+    let (log, _) = written(&disk);
+    archive(&log, &(Arc::new(disk.clone()) as Arc<dyn Files>), 4, NAME).unwrap();
+    let path = Path::new(OUT).join(NAME);
+    let whole = disk.content(&path);
+    for at in 0..whole.len() {
+        disk.change(&path, |bytes| bytes[at] ^= 1 << (at % 8));
+        assert_eq!(checked(disk.clone(), NAME).unwrap_err().code(), "INVALID_INPUT", "byte {at}");
+        disk.change(&path, |bytes| bytes.clone_from(&whole));
+    }
+    for keep in (0..whole.len()).step_by(7) {
+        disk.change(&path, |bytes| bytes.truncate(keep));
+        assert_eq!(checked(disk.clone(), NAME).unwrap_err().code(), "INVALID_INPUT", "{keep} bytes");
+        disk.change(&path, |bytes| bytes.clone_from(&whole));
+    }
+    // Also where the digest over all of it is made to fit.
+    for at in (8..whole.len() - 56).step_by(5) {
+        disk.change(&path, |bytes| {
+            bytes[at] ^= 1 << (at % 8);
+            let end = bytes.len() - 40;
+            let digest = <sha2::Sha256 as sha2::Digest>::digest(&bytes[..end]);
+            bytes[end..end + 32].copy_from_slice(&digest);
+        });
+        assert!(checked(disk.clone(), NAME).is_err(), "byte {at}, and the digest");
+        disk.change(&path, |bytes| bytes.clone_from(&whole));
+    }
+    assert!(checked(disk, NAME).is_ok());
+}
+
+#[test]
+fn a_log_without_the_entry_that_names_its_beginning_is_broken() {
+    let disk = MemoryFiles::new();
+    let (log, _) = written(&disk);
+    archive(&log, &(Arc::new(disk.clone()) as Arc<dyn Files>), 8, NAME).unwrap();
+    log.close().unwrap();
+    let reopened = |disk: &MemoryFiles| open_small(disk.fork(), Durability::Sync).unwrap().0;
+    assert!(reopened(&disk).verify().unwrap().valid);
+
+    // Digests of what was archived: changed, cut, gone.
+    let leaves = Path::new("LEAVES");
+    let changes: [fn(&mut Vec<u8>); 3] = [|bytes| bytes[40] ^= 1, |bytes| bytes.truncate(64), Vec::clear];
+    for change in changes {
+        let disk = disk.fork();
+        disk.change(leaves, change);
+        assert!(!reopened(&disk).state().breakage.unwrap().file.is_empty());
+    }
+    let without = disk.fork();
+    without.remove(leaves).unwrap();
+    assert_eq!(reopened(&without).state().breakage.unwrap().file, "LEAVES");
+
+    // A beginning that no entry names: the first segment that is left taken away, and HEAD with it.
+    let head = String::from_utf8(disk.content(Path::new("HEAD"))).unwrap();
+    let json = head.lines().next().unwrap();
+    let mut value: serde_json::Value = serde_json::from_str(json).unwrap();
+    let hash = value["start"]["headHash"].as_str().unwrap().to_owned();
+    value["start"]["headHash"] = hash.chars().rev().take(64).collect::<String>().into();
+    let forged = disk.fork();
+    let text = json.replace(&hash, &format!("sha256:{}", "0".repeat(64)));
+    let line = format!("{text}\ncrc32:{:08x}\n", crc32fast::hash(text.as_bytes()));
+    forged.change(Path::new("HEAD"), |bytes| *bytes = line.clone().into_bytes());
+    assert!(reopened(&forged).state().breakage.is_some());
+}
+
+/// Strikes every call of `act`, and looks at what is left by a kill and by a power cut.
+fn strike(
+    start: &CrashFiles,
+    faults: &[Fault],
+    act: impl Fn(&ProofLog, &Arc<dyn Files>) -> bool,
+    look: impl Fn(&CrashFiles, bool, &str),
+) {
+    for fault in faults {
+        for call in 0.. {
+            let disk = start.kill();
+            let faulty = Arc::new(FaultyFiles::new(disk.clone(), *fault, Counted::All, call));
+            let files: Arc<dyn Files> = Arc::new(Arc::clone(&faulty));
+            let done = match open_small(Arc::clone(&faulty), Durability::Sync) {
+                Ok((log, _)) => {
+                    let done = act(&log, &files);
+                    // It is killed, but a thread has to end.
+                    let _ = log.close();
+                    done
+                }
+                Err(_) => false,
+            };
+            for (left, how) in [(disk.kill(), "killed"), (disk.crash(&mut Dice::new(call.unsigned_abs())), "power cut")]
+            {
+                look(&left, done, &format!("{fault:?} at call {call}, {how}"));
+            }
+            if !faulty.struck() {
+                assert!(done, "without a fault it is done");
+                break;
+            }
+            assert!(call < 800, "there are more calls than were tried");
+        }
+    }
+}
+
+#[test]
+fn an_archive_that_is_cut_short_anywhere_loses_nothing() {
+    let start = CrashFiles::new();
+    let (log, ids) = written(&start);
+    log.close().unwrap();
+    let act = |log: &ProofLog, files: &Arc<dyn Files>| match log.archivable(Timestamp::from_millis(5)) {
+        Ok(_) => archive(log, files, 5, NAME).is_ok(),
+        Err(_) => false,
+    };
+    let look = |left: &CrashFiles, done: bool, what: &str| {
+        let (log, startup) =
+            open_small(left.clone(), Durability::Sync).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let found = log.verify().unwrap();
+        assert!(found.valid, "{what}: {:?}", found.first_broken);
+        assert_eq!(startup.states.len(), 1, "{what}");
+        let gone = log.begins().entries;
+        assert!(gone > 0 || !done, "{what}: an archive that was made is not in force");
+        if gone > 0 {
+            let archived = checked(left.clone(), NAME).unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!((archived.entries, archived.records + found.records), (gone, DECISIONS as u64), "{what}");
+            let names = left.list(Path::new("journal")).unwrap();
+            assert!(!names.iter().any(|name| name.starts_with("0000000000.")), "{what}: {names:?}");
+        }
+        for id in &ids {
+            assert_eq!(log.record(id).is_err(), id.sequence().get() < gone, "{what}");
+        }
+        // It goes on, and what was not done can be done now.
+        let last = decide(&log, 99, decision()).unwrap();
+        if gone == 0 {
+            let files: Arc<dyn Files> = Arc::new(left.clone());
+            archive(&log, &files, 5, "again.rka").unwrap_or_else(|error| panic!("{what}: {error}"));
+        }
+        let _ = log.close();
+        let (log, _) = open_small(left.kill(), Durability::Sync).unwrap();
+        assert!(log.verify().unwrap().valid && log.record(&last).is_ok(), "{what}, and again");
+    };
+    strike(&start, &[Fault::Once, Fault::Forever, Fault::Torn], act, look);
+}
+
+#[test]
+fn a_freeze_that_was_acknowledged_holds_and_one_that_was_not_is_all_or_nothing() {
+    let start = CrashFiles::new();
+    let (log, _) = open_small(start.clone(), Durability::Buffered).unwrap();
+    for at in 0..4 {
+        decide(&log, at, decision()).unwrap();
+    }
+    log.close().unwrap();
+    let act = |log: &ProofLog, _: &Arc<dyn Files>| {
+        // What is on its way is before it.
+        let _ = decide(log, 5, decision());
+        log.freeze(Timestamp::from_millis(9), "the end".to_owned()).is_ok()
+    };
+    let look = |left: &CrashFiles, done: bool, what: &str| {
+        for look in ["first", "second"] {
+            let (log, _) =
+                open_small(left.clone(), Durability::Sync).unwrap_or_else(|error| panic!("{what}, {look}: {error}"));
+            assert!(log.verify().unwrap().valid, "{what}, {look}: {:?}", log.verify().unwrap().first_broken);
+            match decide(&log, 99, decision()) {
+                Ok(_) => assert!(!done, "{what}, {look}: it is not frozen"),
+                Err(error) => {
+                    assert_eq!(error.code(), "CONFLICT", "{what}, {look}: {error}");
+                    assert!(error.to_string().contains("the end"), "{error}");
+                    let head = String::from_utf8(left.content(Path::new("HEAD")).unwrap()).unwrap();
+                    assert!(head.contains("\"frozen\":true"), "{what}, {look}: {head}");
+                }
+            }
+            assert!(log.query(&ProofQuery::entity("a")).unwrap().total >= 4, "{what}, {look}");
+            log.close().unwrap();
+        }
+    };
+    strike(&start, &[Fault::Once, Fault::Forever, Fault::Torn], act, look);
+}
+
+#[test]
+fn an_entry_behind_a_freeze_or_a_head_that_names_one_which_is_not_there_is_tampering() {
+    let disk = MemoryFiles::new();
+    let (log, _) = open(disk.clone(), Durability::Sync).unwrap();
+    decide(&log, 0, decision()).unwrap();
+    log.close().unwrap();
+    let before = disk.fork();
+    let (log, _) = open(disk.clone(), Durability::Sync).unwrap();
+    log.freeze(Timestamp::from_millis(1), "enough".to_owned()).unwrap();
+    assert_eq!(log.freeze(Timestamp::from_millis(1), "again".to_owned()).unwrap_err().code(), "CONFLICT");
+    log.close().unwrap();
+
+    let head = |text: &str, disk: &MemoryFiles| {
+        let line = format!("{text}\ncrc32:{:08x}\n", crc32fast::hash(text.as_bytes()));
+        disk.change(Path::new("HEAD"), |bytes| *bytes = line.into_bytes());
+    };
+    let text = |disk: &MemoryFiles| {
+        String::from_utf8(disk.content(Path::new("HEAD"))).unwrap().lines().next().unwrap().to_owned()
+    };
+    let claimed = text(&before).replace('}', ",\"frozen\":true}");
+    head(&claimed, &before);
+    assert!(open(before, Durability::Sync).unwrap().0.state().breakage.is_some());
+
+    // The frozen journal with an entry behind its end, well linked.
+    let path = Path::new("journal/0000000000.rkj");
+    let bytes = disk.content(path);
+    let file = disk.open(path, OpenMode::Write).unwrap();
+    let (mut at, mut last) = (128, 0);
+    while at < bytes.len() {
+        last = at;
+        at += crate::store::Frame::decode(&bytes[at..]).unwrap().size();
+    }
+    let link = crate::store::Frame::decode(&bytes[last..]).unwrap().link;
+    let sequence = crate::store::Frame::decode(&bytes[last..]).unwrap().sequence.get() + 1;
+    let body =
+        b"{\"state\":{\"key\":\"agent/a\",\"value\":1},\"cause\":\"x\",\"timestamp\":\"2027-01-01T00:00:00.000Z\"}";
+    let mut frame = Vec::new();
+    let draft = crate::store::FrameDraft { kind: crate::store::Kind::State, body, evidence: &[] };
+    draft.encode(Sequence::new(sequence), 0, &link, &crate::store::digest(body), &mut frame).unwrap();
+    file.write_at(&frame, bytes.len() as u64).unwrap();
+    let breakage = open(disk, Durability::Sync).unwrap().0.state().breakage.unwrap();
+    assert_eq!(breakage.kind, crate::model::BrokenKind::Tampering);
+}

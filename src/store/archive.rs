@@ -1,0 +1,529 @@
+//! The first entries of a journal as a file of their own: sealed segments as they
+//! are, with what is needed to check them by the file alone.
+//!
+//! | part | what |
+//! |---|---|
+//! | 8 bytes | `RKarch01` |
+//! | segments | of each, `.rks` and then `.rke`, as they stood in the journal |
+//! | manifest | one line of JSON, as [`Manifest`] |
+//! | note | a signed checkpoint of the log of so many entries; empty without a key |
+//! | 8, 4, 4 bytes | where the manifest starts; the lengths of manifest and note; little-endian |
+//! | 32 bytes | SHA-256 over everything before |
+//! | 8 bytes | `RKarch01` |
+//!
+//! Beside the journal stays `LEAVES`, the digests of the archived entries, 32 bytes
+//! each: the tree over all entries needs them. It is bound by the root that `HEAD`
+//! and the archive's entry name.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::checkpoint::Kept;
+use super::files::{Files, OpenMode, StoreFile};
+use super::frame::Frame;
+use super::head::Start;
+use super::journal::Reader;
+use super::merkle::Frontier;
+use super::recovery::OpenError;
+use super::sealed::{self, SealedFile};
+use super::segment::{self, Segment};
+use super::tree::Tree;
+use super::walk::{Finding, Visitor, Walk};
+use crate::model::{BrokenKind, Digest, Sequence, Timestamp};
+
+/// What an archive says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Manifest {
+    format: u32,
+    /// The store's id in hex.
+    pub(crate) store: String,
+    /// The first entry.
+    pub(crate) from: u64,
+    /// How many entries the log had behind the last one here.
+    pub(crate) entries: u64,
+    /// The link of the entry before the first.
+    pub(crate) previous_link: Digest,
+    /// The link of the last entry.
+    pub(crate) link: Digest,
+    /// The hash of the proof record before the first.
+    pub(crate) previous_hash: Digest,
+    /// The hash of the last proof record.
+    pub(crate) head_hash: Digest,
+    /// How many proof records are here.
+    pub(crate) records: u64,
+    /// The roots of the complete subtrees over the entries before the first, the largest first.
+    edge: Vec<Digest>,
+    /// The root of the tree over all entries up to the last one here.
+    pub(crate) root: Digest,
+    /// The time of the last entry.
+    pub(crate) until: Timestamp,
+    segments: Vec<SegmentSizes>,
+}
+
+/// The sizes of a segment's two files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SegmentSizes {
+    number: u32,
+    frames: u64,
+    evidence: u64,
+}
+
+/// What a visitor has counted of the entries of an archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Counted {
+    pub(crate) records: u64,
+    pub(crate) head_hash: Digest,
+    pub(crate) until: Timestamp,
+}
+
+/// An archive that was checked.
+#[derive(Debug, Clone)]
+pub(crate) struct Archived {
+    pub(crate) manifest: Manifest,
+    /// The root over the entries before the first.
+    pub(crate) root_before: Digest,
+    /// The signed checkpoint at its end, whose signature was not checked.
+    pub(crate) note: Option<String>,
+    /// SHA-256 of the whole file.
+    pub(crate) sha256: Digest,
+}
+
+/// Why an archive cannot be made or does not hold.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ArchiveError {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("expected {expected}, found {found}")]
+    Broken { expected: String, found: String },
+}
+
+/// Sealed segments at the front of a journal, about to be archived.
+pub(crate) struct Archiving {
+    start: Start,
+    edge: Vec<Digest>,
+    segments: Vec<u32>,
+    /// How many entries the log has behind the last of them.
+    pub(crate) entries: u64,
+    link: Digest,
+    pub(crate) root: Digest,
+}
+
+impl Archiving {
+    /// The last entry of each sealed segment that could go, in order.
+    pub(crate) fn candidates(reader: &Reader) -> Vec<Sequence> {
+        let (count, _) = reader.segments();
+        let first = reader.start().segment;
+        let is_last = |segment: &Segment| u64::from(segment.header.number - first) + 1 >= count;
+        let sealed = reader.sealed();
+        let whole = sealed.iter().take_while(|segment| !is_last(segment));
+        whole.map(|segment| Sequence::new(segment.header.first.get() + segment.count().saturating_sub(1))).collect()
+    }
+
+    /// Reads and checks the first `count` segments, and keeps the digests of their entries beside the journal.
+    pub(crate) fn survey(
+        files: &dyn Files,
+        reader: &Reader,
+        count: usize,
+        visitor: &mut dyn Visitor,
+    ) -> Result<Self, ArchiveError> {
+        // What is sealed or erased meanwhile is not read in the middle of it.
+        let _turn = reader.rewriting();
+        let start = reader.start();
+        let before = tree(files, &start).map_err(|error| io::Error::other(error.to_string()))?;
+        let edge = before.frontier().edge().to_vec();
+        let leaves = match files.open(Path::new(LEAVES), OpenMode::Write) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => files.open(Path::new(LEAVES), OpenMode::Create)?,
+            opened => opened?,
+        };
+        let mut leafing = Leafing { visitor, frontier: before.frontier().clone(), leaves: Vec::new() };
+        let mut walk = Walk::starting(&mut leafing, &start, 0, &[]);
+        let mut numbers = Vec::new();
+        for segment in reader.sealed().iter().take(count) {
+            walk.segment(segment.header.number, &segment.file.read_stored()?, false);
+            numbers.push(segment.header.number);
+        }
+        if let Some(breakage) = walk.breakage() {
+            return Err(broken("a journal that holds", &breakage.to_string()));
+        }
+        let (entries, link) = (walk.entries(), walk.link().unwrap_or(Digest::ZERO));
+        leaves.write_at(&leafing.leaves, start.entries * LEAF_BYTES as u64)?;
+        leaves.sync_data()?;
+        files.sync_dir(Path::new(""))?;
+        Ok(Self { start, edge, segments: numbers, entries, link, root: leafing.frontier.root() })
+    }
+
+    /// Writes the archive under a name that is not taken; it is whole under that name or not there.
+    pub(crate) fn write(
+        &self,
+        files: &dyn Files,
+        store: String,
+        counted: &Counted,
+        note: Option<&str>,
+        (to, name): (&dyn Files, &Path),
+    ) -> io::Result<()> {
+        if to.open(name, OpenMode::Read).is_ok() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let next = name.with_extension("next");
+        let file = match to.open(&next, OpenMode::Create) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => to.open(&next, OpenMode::Write)?,
+            opened => opened?,
+        };
+        file.set_len(0)?;
+        let mut out = Out { file: &*file, at: 0, sha256: Sha256::new() };
+        out.write(MAGIC)?;
+        let mut segments = Vec::new();
+        for number in &self.segments {
+            let frames = out.copy(&*files.open(&sealed::frames_path(*number), OpenMode::Read)?)?;
+            let evidence = out.copy(&*files.open(&sealed::evidence_path(*number), OpenMode::Read)?)?;
+            segments.push(SegmentSizes { number: *number, frames, evidence });
+        }
+        let manifest = Manifest {
+            format: FORMAT,
+            store,
+            from: self.start.entries,
+            entries: self.entries,
+            previous_link: self.start.link,
+            link: self.link,
+            previous_hash: self.start.head_hash,
+            head_hash: counted.head_hash,
+            records: counted.records,
+            edge: self.edge.clone(),
+            root: self.root,
+            until: counted.until,
+            segments,
+        };
+        let line = format!("{}\n", serde_json::to_string(&manifest)?);
+        let (at, note) = (out.at, note.unwrap_or_default());
+        out.write(line.as_bytes())?;
+        out.write(note.as_bytes())?;
+        out.write(&at.to_le_bytes())?;
+        for length in [line.len(), note.len()] {
+            out.write(&u32::try_from(length).map_err(io::Error::other)?.to_le_bytes())?;
+        }
+        let digest = out.sha256.clone().finalize();
+        out.write(&digest)?;
+        out.write(MAGIC)?;
+        file.sync_data()?;
+        to.rename(&next, name)?;
+        to.sync_dir(Path::new(""))
+    }
+
+    /// Where the journal begins without these segments.
+    pub(crate) fn start_behind(&self, head_hash: Digest) -> Start {
+        let segment = self.segments.last().map_or(self.start.segment, |last| last + 1);
+        Start { segment, entries: self.entries, link: self.link, root: self.root, head_hash }
+    }
+
+    /// The first entry that goes.
+    pub(crate) fn from(&self) -> u64 {
+        self.start.entries
+    }
+}
+
+/// Checks an archive by its bytes alone. `visitor` is asked for what it has counted behind the last entry.
+pub(crate) fn verify<V: Visitor>(
+    file: &Arc<dyn StoreFile>,
+    visitor: &mut V,
+    counted: impl Fn(&V) -> Counted,
+) -> Result<Archived, ArchiveError> {
+    let (manifest, note, content, sha256) = envelope(file)?;
+    let edge = Frontier::of(manifest.from, manifest.edge.clone())
+        .ok_or_else(|| broken("as many subtrees as the entries before it have", "others"))?;
+    let root_before = edge.root();
+    let first = manifest.segments.first().map_or(0, |segment| segment.number);
+    let (entries, link, head_hash) = (manifest.from, manifest.previous_link, manifest.previous_hash);
+    let start = Start { segment: first, entries, link, root: root_before, head_hash };
+    if manifest.from == 0 && (link, head_hash) != (Digest::ZERO, Digest::ZERO) {
+        return Err(broken("nothing before the first entry", "a link"));
+    }
+    let mut leafing = Leafing { visitor, frontier: edge, leaves: Vec::new() };
+    let mut walk = Walk::starting(&mut leafing, &start, 0, &[]);
+    let mut at = MAGIC.len() as u64;
+    for SegmentSizes { number, frames, evidence } in &manifest.segments {
+        let part = |start: u64, len: u64| Arc::new(Slice { file: Arc::clone(file), start, len }) as Arc<dyn StoreFile>;
+        let sealed = SealedFile::of(*number, part(at, *frames), part(at + frames, *evidence))?;
+        at += frames + evidence;
+        let bytes = sealed.ok_or_else(|| broken("a sealed segment", "other bytes"))?;
+        walk.segment(*number, &(&bytes as &dyn StoreFile).read_all()?, false);
+        if let Some(breakage) = walk.breakage() {
+            return Err(broken("entries that hold", &breakage.to_string()));
+        }
+    }
+    if at != content {
+        return Err(broken("segments up to the manifest", "others"));
+    }
+    let found = (walk.entries(), walk.link(), walk.store().map(|store| store.to_string()));
+    if found != (manifest.entries, Some(manifest.link), Some(manifest.store.clone())) {
+        return Err(broken("the entries, the link and the store of the manifest", "others"));
+    }
+    let (root, counted) = (leafing.frontier.root(), counted(leafing.visitor));
+    let Manifest { records, head_hash, until, .. } = manifest;
+    if root != manifest.root || counted != (Counted { records, head_hash, until }) {
+        return Err(broken("the root, the records and the last hash of the manifest", "others"));
+    }
+    if let Some(note) = &note {
+        let fits =
+            Kept::parse(note.as_bytes()).is_some_and(|kept| kept.entries == manifest.entries && kept.has_root(&root));
+        if !fits {
+            return Err(broken("a checkpoint of these entries", "another one"));
+        }
+    }
+    Ok(Archived { manifest, root_before, note, sha256 })
+}
+
+/// The manifest, the note, where the segments end, and SHA-256 of the whole file.
+fn envelope(file: &Arc<dyn StoreFile>) -> Result<(Manifest, Option<String>, u64, Digest), ArchiveError> {
+    let not_one = || broken("an archive", "bytes that are none, or a part of one");
+    let len = file.len()?;
+    let end = len.checked_sub(TRAILER_BYTES as u64).filter(|end| *end >= MAGIC.len() as u64).ok_or_else(not_one)?;
+    let mut trailer = [0; TRAILER_BYTES];
+    let mut magic = [0; MAGIC.len()];
+    if file.read_at(&mut trailer, end)? < trailer.len() || file.read_at(&mut magic, 0)? < magic.len() {
+        return Err(not_one());
+    }
+    let (lengths, rest) = trailer.split_at(16);
+    let (digest, last) = rest.split_at(32);
+    if magic != *MAGIC || last != MAGIC {
+        return Err(not_one());
+    }
+    let mut sha256 = hash(&**file, len - 40)?;
+    let found = sha256.clone().finalize();
+    if found[..] != *digest {
+        return Err(broken(&format!("SHA-256 {}", hex::encode(digest)), &hex::encode(found)));
+    }
+    sha256.update(rest);
+    let number = |from: usize, to: usize| {
+        let mut bytes = [0; 8];
+        for (to, from) in bytes.iter_mut().zip(lengths.get(from..to).unwrap_or_default()) {
+            *to = *from;
+        }
+        u64::from_le_bytes(bytes)
+    };
+    let (at, manifest, note) = (number(0, 8), number(8, 12), number(12, 16));
+    let is_whole = manifest + note <= MOST_TEXT && at.checked_add(manifest + note) == Some(end);
+    if !is_whole {
+        return Err(not_one());
+    }
+    let mut text = vec![0; usize::try_from(manifest + note).map_err(io::Error::other)?];
+    file.read_at(&mut text, at)?;
+    let (line, note) = text.split_at(usize::try_from(manifest).map_err(io::Error::other)?);
+    let manifest: Manifest =
+        serde_json::from_slice(line).map_err(|error| broken("a manifest", &format!("one that is none: {error}")))?;
+    if manifest.format != FORMAT {
+        return Err(broken(&format!("format {FORMAT}"), &manifest.format.to_string()));
+    }
+    let is_sane = |sizes: &SegmentSizes| sizes.frames <= len && sizes.evidence <= len;
+    if !manifest.segments.iter().all(is_sane) {
+        return Err(not_one());
+    }
+    let note = String::from_utf8(note.to_vec()).map_err(|_| broken("a note", "bytes that are no text"))?;
+    Ok((manifest, Some(note).filter(|note| !note.is_empty()), at, Digest::new(sha256.finalize().into())))
+}
+
+fn hash(file: &dyn StoreFile, until: u64) -> io::Result<Sha256> {
+    let mut sha256 = Sha256::new();
+    let mut buffer = vec![0; CHUNK];
+    let mut at = 0;
+    while at < until {
+        let most = usize::try_from(until - at).unwrap_or(CHUNK).min(CHUNK);
+        let read = file.read_at(buffer.get_mut(..most).unwrap_or_default(), at)?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        sha256.update(buffer.get(..read).unwrap_or_default());
+        at += read as u64;
+    }
+    Ok(sha256)
+}
+
+/// What is being written, from front to back.
+struct Out<'a> {
+    file: &'a dyn StoreFile,
+    at: u64,
+    sha256: Sha256,
+}
+
+impl Out<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_at(bytes, self.at)?;
+        self.sha256.update(bytes);
+        self.at += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn copy(&mut self, from: &dyn StoreFile) -> io::Result<u64> {
+        let len = from.len()?;
+        let mut buffer = vec![0; CHUNK];
+        let mut at = 0;
+        while at < len {
+            let read = from.read_at(&mut buffer, at)?;
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.write(buffer.get(..read).unwrap_or_default())?;
+            at += read as u64;
+        }
+        Ok(len)
+    }
+}
+
+/// A part of a file, read as a file.
+struct Slice {
+    file: Arc<dyn StoreFile>,
+    start: u64,
+    len: u64,
+}
+
+impl StoreFile for Slice {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let left = usize::try_from(self.len.saturating_sub(offset)).unwrap_or(usize::MAX).min(buffer.len());
+        self.file.read_at(buffer.get_mut(..left).unwrap_or_default(), self.start.saturating_add(offset))
+    }
+
+    fn write_at(&self, _: &[u8], _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.len)
+    }
+
+    fn set_len(&self, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+}
+
+/// A visitor beside which the tree grows, and that keeps its leaves.
+struct Leafing<'a, V: ?Sized> {
+    visitor: &'a mut V,
+    frontier: Frontier,
+    leaves: Vec<u8>,
+}
+
+impl<V: Visitor + ?Sized> Visitor for Leafing<'_, V> {
+    fn begins(&mut self, start: &Start) {
+        self.visitor.begins(start);
+    }
+
+    fn visit(&mut self, frame: &Frame<'_>, digest: &Digest) -> Option<Finding> {
+        self.frontier.push(digest);
+        self.leaves.extend_from_slice(digest.as_bytes());
+        self.visitor.visit(frame, digest)
+    }
+
+    fn broken(&mut self) {
+        self.visitor.broken();
+    }
+}
+
+/// What there is of the entries that were archived.
+pub(super) struct Past {
+    pub(super) start: Start,
+    leaves: Arc<dyn StoreFile>,
+}
+
+impl Past {
+    pub(super) fn open(files: &dyn Files, start: Start) -> io::Result<Self> {
+        Ok(Self { start, leaves: files.open(Path::new(LEAVES), OpenMode::Read)? })
+    }
+
+    /// The digests of entries; fewer where they cannot be read.
+    pub(super) fn leaves(&self, range: std::ops::Range<u64>) -> io::Result<Vec<Digest>> {
+        let count = usize::try_from(range.end.saturating_sub(range.start)).map_err(io::Error::other)?;
+        let mut bytes = vec![0; count.saturating_mul(LEAF_BYTES)];
+        let read = self.leaves.read_at(&mut bytes, range.start * LEAF_BYTES as u64)?;
+        bytes.truncate(read);
+        Ok(digests(&bytes).collect())
+    }
+
+    /// The tree over them; a smaller one where they are not all there.
+    pub(super) fn tree(&self) -> io::Result<Tree> {
+        let mut tree = Tree::default();
+        while tree.size() < self.start.entries {
+            let until = self.start.entries.min(tree.size() + (CHUNK / LEAF_BYTES) as u64);
+            let leaves = self.leaves(tree.size()..until)?;
+            if leaves.is_empty() {
+                break;
+            }
+            for leaf in &leaves {
+                tree.push(leaf);
+            }
+        }
+        Ok(tree)
+    }
+}
+
+/// The tree of the entries before the first; a smaller one where `LEAVES` does not hold them.
+pub(super) fn tree(files: &dyn Files, start: &Start) -> Result<Tree, OpenError> {
+    if *start == Start::WHOLE {
+        return Ok(Tree::default());
+    }
+    let error = |error| OpenError::Io("read LEAVES", error);
+    let past = match Past::open(files, *start) {
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(Tree::default()),
+        opened => opened.map_err(error)?,
+    };
+    past.tree().map_err(error)
+}
+
+/// What is wrong where `LEAVES` is not what `HEAD` says.
+pub(super) fn other_start(start: &Start, root: Digest) -> Option<Finding> {
+    (*start != Start::WHOLE && root != start.root).then(|| Finding {
+        proof_id: None,
+        kind: BrokenKind::Damage,
+        expected: format!("the digests of {} archived entries, of root {}", start.entries, start.root),
+        found: format!("others, of root {root}"),
+    })
+}
+
+/// Forgets what is archived by now and takes its files away.
+pub(crate) fn remove_archived(files: &dyn Files, reader: &Reader) -> io::Result<()> {
+    let _turn = reader.rewriting();
+    reader.forget_archived();
+    remove_before(files, &reader.start())
+}
+
+/// Takes away what is left of the segments before the first, be it one of two files.
+pub(super) fn remove_before(files: &dyn Files, start: &Start) -> io::Result<()> {
+    if *start == Start::WHOLE {
+        return Ok(());
+    }
+    let folder = Path::new(segment::FOLDER);
+    let number = |name: &str| name.split_once('.').filter(|(digits, _)| digits.len() == 10)?.0.parse::<u32>().ok();
+    let mut names = files.list(folder)?;
+    names.retain(|name| number(name).is_some_and(|number| number < start.segment));
+    if names.is_empty() {
+        return Ok(());
+    }
+    names.iter().try_for_each(|name| files.remove(&folder.join(name)))?;
+    files.sync_dir(folder)
+}
+
+fn digests(bytes: &[u8]) -> impl Iterator<Item = Digest> + '_ {
+    bytes.chunks_exact(LEAF_BYTES).filter_map(|leaf| leaf.try_into().ok().map(Digest::new))
+}
+
+fn broken(expected: &str, found: &str) -> ArchiveError {
+    ArchiveError::Broken { expected: expected.to_owned(), found: found.to_owned() }
+}
+
+/// The digests of archived entries, beside the journal.
+pub(super) const LEAVES: &str = "LEAVES";
+const LEAF_BYTES: usize = 32;
+const MAGIC: &[u8; 8] = b"RKarch01";
+const FORMAT: u32 = 1;
+const TRAILER_BYTES: usize = 16 + 32 + 8;
+/// Manifest and note together: what claims more is forged.
+const MOST_TEXT: u64 = 64 << 20;
+const CHUNK: usize = 1 << 20;
