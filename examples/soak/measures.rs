@@ -6,7 +6,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rulekeep::{Decision, Durability, Governor, ProofQuery, Timestamp};
+use rulekeep::{Decision, Durability, Governor, OpenVerification, ProofQuery, Timestamp, VerificationState};
 
 use crate::Options;
 use crate::load::{self, BUSY};
@@ -20,6 +20,7 @@ pub(crate) fn all(options: &Options, table: &mut Table) -> Done {
     let store = folder.path().join("store");
     write(options, table, &store)?;
     reopen(table, &store)?;
+    reopen_behind(table, &store)?;
     std::fs::remove_dir_all(&store)?;
     sync_alone(options, table, folder.path())?;
     sync_together(options, table, folder.path())
@@ -146,6 +147,24 @@ fn reopen(table: &mut Table, store: &Path) -> Done {
         table.add("most memory", "MiB", vec![megabytes(peak)], Target::Under(megabytes(CACHE as f64) + 64.0));
     }
     Ok(governor.close()?)
+}
+
+/// Opens the log with its verification behind, and decides at once.
+fn reopen_behind(table: &mut Table, store: &Path) -> Done {
+    let mut times = Vec::new();
+    for round in 0..3 {
+        let started = Instant::now();
+        let builder = Governor::builder().durability(Durability::Buffered).cache_bytes(CACHE);
+        let governor = builder.verification(OpenVerification::Behind).open(store)?;
+        governor.enforce(&load::intent(round)?)?;
+        times.push(started.elapsed().as_secs_f64());
+        if !matches!(governor.verification_state(), VerificationState::Running(_) | VerificationState::Verified) {
+            return Err("the log is not verified behind".into());
+        }
+        governor.close()?;
+    }
+    table.add("open and decide, chain verified behind", "s", times, Target::Under(1.0));
+    Ok(())
 }
 
 /// One caller in Sync, beside a bare sync, taking turns: the disk is not the same from one moment to the next.
