@@ -80,12 +80,19 @@ fn write(options: &Options, table: &mut Table, store: &Path) -> Done {
     );
     table.add("Buffered, one thread", "decisions/s", rates, Target::Over(250_000.0));
     wait_for_sealing(&governor);
+    tell_memory("written");
     let records = governor.status().metrics.proof_chain_length;
     governor.close()?;
     let bytes = machine::bytes_below(&store.join("journal"))? + machine::bytes_below(&store.join("view"))?;
     let written = json_bytes as f64 / 200.0 * records as f64;
     table.add("journal and view for a byte of record JSON", "bytes", vec![bytes as f64 / written], Target::Under(1.6));
     Ok(())
+}
+
+fn tell_memory(behind: &str) {
+    if let Some(peak) = machine::peak_memory() {
+        eprintln!("soak: {behind}; {:.0} MiB at the most so far", peak / f64::from(1 << 20));
+    }
 }
 
 fn wait_for_sealing(governor: &Governor) {
@@ -102,6 +109,7 @@ fn reopen(table: &mut Table, store: &Path) -> Done {
     let governor = open(store, Durability::Buffered)?;
     let seconds = started.elapsed().as_secs_f64();
     eprintln!("soak: opened in {seconds:.1} s");
+    tell_memory("opened");
     // The target is for ten million: what is measured is brought to that size.
     let for_ten_million = seconds * 1e7 / governor.status().metrics.proof_chain_length as f64;
     table.add("open, chain verified, for ten million records", "s", vec![for_ten_million], Target::Under(15.0));
@@ -142,6 +150,7 @@ fn reopen(table: &mut Table, store: &Path) -> Done {
         }
     }
     table.add("verify", "records/s", rates, Target::Over(1_000_000.0));
+    tell_memory("verified");
     if let Some(peak) = machine::peak_memory() {
         let megabytes = |bytes: f64| bytes / f64::from(1 << 20);
         table.add("most memory", "MiB", vec![megabytes(peak)], Target::Under(megabytes(CACHE as f64) + 64.0));

@@ -489,6 +489,8 @@ fn set_aside(files: &dyn Files, active: &Segment, bytes: &[u8]) -> Result<Recove
     file.write_at(tail, 0).map_err(error)?;
     file.sync_data().map_err(error)?;
     files.sync_dir(Path::new(RECOVERED)).map_err(error)?;
+    // The folder's own name too, before the tail goes.
+    files.sync_dir(Path::new("")).map_err(error)?;
     active.file.write_at(&vec![0; tail.len()], active.known_end()).map_err(error)?;
     active.file.sync_data().map_err(error)?;
     Ok(Recovered::new(

@@ -198,3 +198,32 @@ fn buffered_records_are_all_there_after_a_close() {
     let (log, _) = open(disk, Durability::Buffered).unwrap();
     assert_eq!(log.verify().unwrap().records, 1000);
 }
+
+/// It is in its place, or in a copy, however the setting aside is cut short.
+#[test]
+fn no_torn_tail_is_gone_before_its_copy_lasts() {
+    let start = Written::torn();
+    let (tail, segment) = {
+        let disk = start.disk.kill();
+        let (_, startup) = open_small(disk.clone(), Durability::Sync).unwrap();
+        let recovered = startup.recovered.unwrap();
+        (disk.content(Path::new(&recovered.copy)).unwrap(), Path::new("journal").join(recovered.segment))
+    };
+    let holds = |content: Vec<u8>| content.windows(tail.len()).any(|window| window == tail);
+    for call in 0..500 {
+        let disk = start.disk.kill();
+        let faulty = Arc::new(FaultyFiles::new(disk.clone(), Fault::Forever, Counted::All, call));
+        let _ = open_small(Arc::clone(&faulty), Durability::Sync);
+        for seed in 0..10 {
+            let left = disk.crash(&mut Dice::new(seed));
+            let copies = left.list(Path::new("recovered")).unwrap_or_default();
+            let mut copies = copies.iter().filter_map(|name| left.content(&Path::new("recovered").join(name)));
+            let is_there = left.content(&segment).is_some_and(holds) || copies.any(holds);
+            assert!(is_there, "call {call}, power cut {seed}");
+        }
+        if !faulty.struck() {
+            return;
+        }
+    }
+    panic!("there are more calls than were tried");
+}
