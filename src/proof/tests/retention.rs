@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::model::ArchiveReport;
+use crate::model::{ArchiveReport, ChainPosition, VerifyOptions, VerifySince, VerifyView, ViewFinding};
 use crate::store::{Below, OpenMode};
 
 /// The folder for archives, on the same disk, so that it is struck too.
@@ -109,6 +109,85 @@ fn what_was_archived_leaves_the_log_and_the_rest_goes_on() {
     assert_eq!(log.root_of(first.entries), first.root);
     let error = log.record(&ids[0]).unwrap_err();
     assert!(error.to_string().contains("second.rka"), "{error}");
+}
+
+#[test]
+fn erased_evidence_leaves_with_an_archive_and_what_is_lost_does_not() {
+    let disk = MemoryFiles::new();
+    let (log, ids) = written(&disk);
+    let files: Arc<dyn Files> = Arc::new(disk.clone());
+    let erase = |ids: &[ProofId]| {
+        let selection = EvidenceSelection::Records(ids.to_vec());
+        log.erase(Timestamp::from_millis(49), &selection, "because", &|_| None)
+    };
+    assert_eq!(erase(&[ids[0], ids[2], ids[11]]).unwrap(), 3);
+    let first = archive(&log, &files, 8, NAME).unwrap();
+    assert_eq!((first.erased, checked(disk.clone(), NAME).unwrap().erased), (2, 2));
+    assert_eq!(erase(&[ids[1]]).unwrap_err().code(), "PROOF_NOT_FOUND");
+    assert_eq!(erase(&[ids[9]]).unwrap(), 1);
+    let look = |log: &ProofLog| {
+        let found = log.verify().unwrap();
+        assert!(found.valid, "{:?}", found.first_broken);
+        assert_eq!((found.records, found.checked.from), (DECISIONS as u64 - first.records, first.entries));
+        for erased in [9, 11] {
+            assert!(matches!(log.evidence(&ids[erased]).unwrap_err(), Error::EvidenceErased { .. }), "{erased}");
+        }
+        assert!(log.evidence(&ids[10]).is_ok());
+    };
+    look(&log);
+    log.close().unwrap();
+    let (log, _) = open_small(disk.clone(), Durability::Sync).unwrap();
+    look(&log);
+    // The erasures leave too, behind all that they cover.
+    for at in 60..80 {
+        decide(&log, at, decision()).unwrap();
+    }
+    let second = archive(&log, &files, 70, "second.rka").unwrap();
+    assert_eq!((second.from, second.erased), (first.entries, 2));
+    assert!(log.verify().unwrap().valid);
+    log.close().unwrap();
+    let (log, _) = open_small(disk.clone(), Durability::Sync).unwrap();
+    assert!(log.verify().unwrap().valid && decide(&log, 90, decision()).is_ok());
+    log.close().unwrap();
+}
+
+#[test]
+fn evidence_that_is_gone_without_an_erasure_is_not_archived() {
+    let disk = MemoryFiles::new();
+    let (log, _) = written(&disk);
+    let files: Arc<dyn Files> = Arc::new(disk.clone());
+    // As an erasure leaves it, and no erasure says so.
+    log.shared().reader.erase(&*files, &|_| true, &|frame| frame.sequence.get() == 3).unwrap();
+    assert_eq!(archive(&log, &files, 8, NAME).unwrap_err().code(), "CHAIN_BROKEN");
+    assert!(checked(disk, NAME).is_err());
+}
+
+#[test]
+fn a_place_before_the_beginning_of_a_log_says_nothing_against_it() {
+    let disk = MemoryFiles::new();
+    let (log, _) = written(&disk);
+    let files: Arc<dyn Files> = Arc::new(disk.clone());
+    let since = |position| VerifyOptions::new().since(VerifySince::Position(position));
+    let kept = log.verify().unwrap().checked.until.unwrap();
+    let early = ChainPosition { entries: 4, ..kept };
+    let archived = archive(&log, &files, 8, NAME).unwrap();
+    let found = log.verify_with(&since(early)).unwrap();
+    let broken = found.first_broken.unwrap();
+    assert!(broken.found.contains(&format!("first {} entries were archived", archived.entries)), "{broken}");
+    decide(&log, 51, decision()).unwrap();
+    // One behind it goes on as ever, and so does one exactly there.
+    let found = log.verify_with(&since(kept)).unwrap();
+    assert!(found.valid, "{:?}", found.first_broken);
+    assert_eq!(found.records, kept.records + 1);
+    let there = ChainPosition { entries: archived.entries, link: archived.link, records: archived.records, ..kept };
+    let found = log.verify_with(&since(there)).unwrap();
+    assert!(found.valid, "{:?}", found.first_broken);
+    assert_eq!((found.records, found.checked.from), (kept.records + 1, archived.entries));
+    // The last one that was verified counted what has left.
+    let found = log.verify_with(&VerifyOptions::new().since(VerifySince::LastVerified)).unwrap();
+    assert!(found.valid);
+    let compared = log.verify_with(&VerifyOptions::new().view(VerifyView::Compare)).unwrap();
+    assert_eq!(compared.checked.view, ViewFinding::Agrees);
 }
 
 #[test]
