@@ -12,7 +12,7 @@ use super::risk::ActionFloors;
 use super::status::Latency;
 use super::{Governor, Inner, agents};
 use crate::model::{Error, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
-use crate::parse::{Lexicon, Parser};
+use crate::parse::{self, Lexicon, Parser};
 use crate::policy::PolicySet;
 use crate::proof::{Durability, LogOptions, OpenLogError, Place, ProofLog, Startup};
 use crate::store::StoreId;
@@ -194,6 +194,7 @@ impl GovernorBuilder {
     }
 
     fn assemble(self, log: ProofLog, startup: Startup) -> Result<Governor, Error> {
+        parse::prepare();
         let parser = match self.lexicon {
             Some(lexicon) => Parser::with_lexicon(lexicon),
             None => Parser::new()?,

@@ -47,7 +47,7 @@ use crate::model::{
     names_production, risk_floor,
 };
 pub(crate) use catalogue::Catalogue;
-pub(crate) use classification::{Concealer, conceal_text, has_secrets};
+pub(crate) use classification::{Concealer, conceal_text, has_secrets, prepare};
 pub use lexicon::Lexicon;
 use normalise::Watched;
 use reading::{Act, Reading};

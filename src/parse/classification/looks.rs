@@ -80,7 +80,10 @@ impl Looks {
             run.length += 1;
         }
         looks.add(Look::Token, run.may_be_key());
-        looks.add(Look::Digits, digits >= FEWEST_DIGITS);
+        looks.add(Look::Digits, digits >= FEWEST_DIGITS && may_hold_number(bytes));
+        if looks == Self(1 << Look::Token as u8) && is_plain_id(bytes) {
+            return Self::default();
+        }
         looks.add(Look::Address, at_signs >= FEWEST_ADDRESSES);
         looks
     }
@@ -154,6 +157,27 @@ const KINDS: [Kind; 256] = {
     }
 };
 
+/// Whether it is nothing but what identifiers and digests are made of: no key is.
+fn is_plain_id(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'-'))
+}
+
+/// Whether so many digits stand together that they can be a number of any kind, or a code of letters and digits may
+/// begin: in random names they stand apart.
+fn may_hold_number(bytes: &[u8]) -> bool {
+    let (mut digits, mut letters) = (0_usize, 0_usize);
+    bytes.iter().any(|byte| {
+        match byte {
+            b'0'..=b'9' if letters == LETTERS_OF_A_CODE => return true,
+            b'0'..=b'9' => (digits, letters) = (digits + 1, 0),
+            b' ' | b'-' | b'.' | b'+' | b'(' | b')' => letters = 0,
+            byte if byte.is_ascii_alphabetic() => (digits, letters) = (0, letters + 1),
+            _ => (digits, letters) = (0, 0),
+        }
+        digits >= FEWEST_DIGITS
+    })
+}
+
 /// Whether the text before a mark ends in a word for a secret: told by the word's last letters.
 pub(super) fn ends_in_secret(before: &[u8]) -> bool {
     let end = before
@@ -165,7 +189,10 @@ pub(super) fn ends_in_secret(before: &[u8]) -> bool {
             .and_then(|start| before.get(start..end))
             .is_some_and(|end| end.eq_ignore_ascii_case(word))
     };
-    ENDINGS.iter().any(|word| ends(word))
+    let Some(last) = end.checked_sub(1).and_then(|last| before.get(last)).map(u8::to_ascii_lowercase) else {
+        return false;
+    };
+    ENDINGS.iter().any(|word| word.last() == Some(&last) && ends(word))
 }
 
 /// Ends of the words that name a secret in the patterns' forms.
@@ -194,6 +221,8 @@ const ENDINGS: [&[u8]; 21] = [
 ];
 /// Fewest digits of a text that a number of any kind can stand in.
 const FEWEST_DIGITS: usize = 6;
+/// Letters before the first digit of a code that is a person's number in Italy.
+const LETTERS_OF_A_CODE: usize = 6;
 /// Shortest run that a key can be.
 const SHORTEST_TOKEN: usize = 16;
 /// Dashes before and after the name of a block.
@@ -230,5 +259,65 @@ mod tests {
         ] {
             assert!(Looks::of(text).has(look), "{text}");
         }
+    }
+
+    #[test]
+    fn random_names_are_no_numbers() {
+        for text in ["9e3779b97f4a7c15", "item-8f0a55b1c2@example.com", "b6d3c1e2-0a4f-4c55-9d1e-7f2a1b3c4d5e"] {
+            assert!(!Looks::of(text).has(Look::Digits), "{text}");
+        }
+        for text in ["9e3779b97f4a7c15", "b6d3c1e2-0a4f-4c55-9d1e-7f2a1b3c4d5e"] {
+            assert!(Looks::of(text).is_empty(), "{text}");
+        }
+        // Beside a word, or of other letters, it may be one.
+        for text in ["bearer 9e3779b97f4a7c15", "AC9e3779b97f4a7c159e3779b97f4a7c15"] {
+            assert!(Looks::of(text).has(Look::Token), "{text}");
+        }
+    }
+
+    #[test]
+    fn accounts_of_all_shapes_are_looked_into() {
+        for account in [
+            "GB82WEST12345698765432",
+            "GB82 WEST 1234 5698 7654 32",
+            "MT84MALT011000012345MTLCAST001S",
+            "FR1420041010050500013M02606",
+            "KZ86125KZT5004100100",
+            "NO9386011117947",
+            "BR1800360305000010009795493C1",
+            "KW81CBKU0000000000001234560101",
+            "MU17BOMM0101101030300200000MUR",
+            "VG96VPVG0000012345678901",
+            "LC55HEMM000100010012001200023015",
+        ] {
+            assert!(Looks::of(account).has(Look::Digits), "{account}");
+        }
+    }
+
+    /// Whatever a pattern of numbers may match is looked into. Account numbers may be of letters by their pattern, and
+    /// are not by any country's.
+    #[test]
+    fn nothing_that_a_pattern_of_numbers_matches_is_passed_over() {
+        use proptest::strategy::{Strategy, ValueTree};
+        let document: toml::Table = toml::from_str(include_str!("../data/patterns.toml")).unwrap();
+        let patterns = document["patterns"].as_array().unwrap().iter().map(|pattern| pattern.as_table().unwrap());
+        let mut runner = proptest::test_runner::TestRunner::deterministic();
+        let mut tried = 0;
+        for pattern in patterns.filter(|pattern| pattern["look"].as_str() == Some("digits")) {
+            if pattern.get("check").and_then(toml::Value::as_str) == Some("iban") {
+                continue;
+            }
+            let form = pattern["form"].as_str().unwrap().replace(r"\b", "").replace(r"\d", "[0-9]");
+            let texts = proptest::string::string_regex(&form).unwrap();
+            for _ in 0..50 {
+                let text = texts.new_tree(&mut runner).unwrap().current();
+                let digits = text.bytes().filter(u8::is_ascii_digit).count();
+                // Compiled for ASCII alone, they match no other letters.
+                let is_passed_over = text.is_ascii() && !Looks::of(&text).has(Look::Digits);
+                assert!(!is_passed_over || digits < FEWEST_DIGITS, "{form}: {text}");
+                tried += 1;
+            }
+        }
+        assert!(tried >= 500);
     }
 }

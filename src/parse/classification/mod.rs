@@ -108,6 +108,11 @@ impl Contents {
     }
 }
 
+/// Makes what classifying needs, once, so that no request waits for it.
+pub(crate) fn prepare() {
+    patterns::prepare();
+}
+
 /// The secrets in a text, the longest first.
 fn secrets_of(text: &str) -> Vec<String> {
     scan(text, &[]).secrets

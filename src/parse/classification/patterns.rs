@@ -11,6 +11,11 @@ use super::looks::{Look, Looks};
 use crate::model::Classification;
 use crate::parse::sign::Sign;
 
+/// Compiles the patterns, if nobody did, so that no request waits for it.
+pub(super) fn prepare() {
+    LazyLock::force(&GROUPS);
+}
+
 /// Notes what the patterns find in a text.
 pub(super) fn scan(text: &str, contents: &mut Contents) {
     let looks = Looks::of(text);
