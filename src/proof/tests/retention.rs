@@ -1,6 +1,7 @@
 //! Freezing and archiving that is cut short anywhere, by a failed call, a kill or a power cut.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 use crate::model::{ArchiveReport, ChainPosition, VerifyOptions, VerifySince, VerifyView, ViewFinding};
@@ -188,6 +189,66 @@ fn a_place_before_the_beginning_of_a_log_says_nothing_against_it() {
     assert!(found.valid);
     let compared = log.verify_with(&VerifyOptions::new().view(VerifyView::Compare)).unwrap();
     assert_eq!(compared.checked.view, ViewFinding::Agrees);
+}
+
+/// Says when it is over, also where a test fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn who_verifies_erases_and_decides_meanwhile_finds_a_log_that_holds() {
+    let disk = MemoryFiles::new();
+    let (log, _) = written(&disk);
+    let files: Arc<dyn Files> = Arc::new(disk.clone());
+    let ids: Vec<ProofId> = (12..200).map(|at| decide(&log, at, decision()).unwrap()).collect();
+    let is_over = AtomicBool::new(false);
+    let goes_on = || !is_over.load(Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        let mut others = Vec::new();
+        for options in [
+            VerifyOptions::new(),
+            VerifyOptions::new().since(VerifySince::LastVerified),
+            VerifyOptions::new().view(VerifyView::Compare),
+        ] {
+            let (log, goes_on) = (&log, &goes_on);
+            others.push(scope.spawn(move || {
+                while goes_on() {
+                    let found = log.verify_with(&options).unwrap();
+                    assert!(found.valid, "{:?}", found.first_broken);
+                    assert!(!matches!(found.checked.view, ViewFinding::Differed(_)), "{:?}", found.checked.view);
+                }
+            }));
+        }
+        let (log, ids, goes_on) = (&log, &ids, &goes_on);
+        others.push(scope.spawn(move || {
+            for id in ids.iter().rev().step_by(3) {
+                if goes_on() {
+                    let selection = EvidenceSelection::Records(vec![*id]);
+                    let erased = log.erase(Timestamp::from_millis(300), &selection, "because", &|_| None);
+                    assert!(matches!(erased, Ok(_) | Err(Error::ProofElsewhere { .. })), "{erased:?}");
+                }
+            }
+        }));
+        others.push(scope.spawn(move || {
+            while goes_on() {
+                decide(log, 400, decision()).unwrap();
+            }
+        }));
+        let over = Over(&is_over);
+        for (number, before) in (20..200).step_by(20).enumerate() {
+            archive(log, &files, before, &format!("{number}.rka")).unwrap();
+        }
+        drop(over);
+        others.into_iter().for_each(|other| other.join().unwrap());
+    });
+    log.close().unwrap();
+    let (log, _) = open_small(disk, Durability::Sync).unwrap();
+    assert!(log.verify().unwrap().valid);
 }
 
 #[test]
