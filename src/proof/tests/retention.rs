@@ -244,7 +244,9 @@ fn who_verifies_erases_and_decides_meanwhile_finds_a_log_that_holds() {
             archive(log, &files, before, &format!("{number}.rka")).unwrap();
         }
         drop(over);
-        others.into_iter().for_each(|other| other.join().unwrap());
+        for other in others {
+            other.join().unwrap();
+        }
     });
     log.close().unwrap();
     let (log, _) = open_small(disk, Durability::Sync).unwrap();
