@@ -129,7 +129,7 @@ impl Options {
                 "--store" => options.store = Some(value()?.into()),
                 "--policies" => options.policies = Some(value()?.into()),
                 "--durability" => {
-                    options.durability = value()?.parse().map_err(|error| format!("--durability: {error}"))?
+                    options.durability = value()?.parse().map_err(|error| format!("--durability: {error}"))?;
                 }
                 "--checkpoint-name" => options.checkpoint_name = Some(value()?),
                 "--checkpoint-seed" => options.checkpoint_seed = Some(value()?.into()),

@@ -51,7 +51,8 @@ impl Governor {
     /// sealed by its links, its root and its SHA-256, which is in the log, and not
     /// signed. Records that left are answered, as are outcomes for them, with
     /// [`Error::ProofElsewhere`], which names the archive; queries and statistics
-    /// cover what is left. Queries wait while the index is made anew.
+    /// cover what is left. Queries wait while the index is made anew. It waits for
+    /// a verification behind the opening, and for an erasure.
     ///
     /// ```no_run
     /// use rulekeep::{Governor, Timestamp};

@@ -52,13 +52,13 @@ impl ChainPosition {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VerifySince {
-    /// With the first entry.
+    /// With the first entry that was not archived.
     #[default]
     Start,
     /// Where the last verification of this process ended that found nothing broken, the one at open among them.
     LastVerified,
     /// Behind a place that the caller has kept. The links show whether it is one of this log; the number of
-    /// records is taken from it.
+    /// records is taken from it. One whose entries were archived is none any more.
     Position(ChainPosition),
 }
 
@@ -145,7 +145,8 @@ pub enum OpenVerification {
     Before,
     /// Its end before opening returns, the rest on threads behind. Meanwhile decisions go by what the view has: the
     /// agents' states, the policies in force, what was used of limits. What proves to be otherwise makes the log
-    /// read-only. A view that does not fit the journal is not believed: then all is verified before.
+    /// read-only. A view that does not fit the journal is not believed: then all is verified before, as it is
+    /// where the first entries were archived.
     Behind,
 }
 
@@ -232,7 +233,7 @@ impl ScrubPass {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Checked {
-    /// How many entries were before its beginning, and taken for good.
+    /// How many entries were before its beginning, and taken for good or archived.
     pub from: u64,
     /// Behind the last entry that was checked; `None` where something does not hold.
     pub until: Option<ChainPosition>,

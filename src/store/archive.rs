@@ -30,7 +30,7 @@ use super::journal::Reader;
 use super::merkle::Frontier;
 use super::recovery::OpenError;
 use super::sealed::{self, SealedFile};
-use super::segment::{self, Segment};
+use super::segment;
 use super::tree::Tree;
 use super::walk::{Finding, Visitor, Walk};
 use crate::model::{BrokenKind, Digest, Sequence, Timestamp};
@@ -117,12 +117,12 @@ pub(crate) struct Archiving {
 impl Archiving {
     /// The last entry of each sealed segment that could go, in order.
     pub(crate) fn candidates(reader: &Reader) -> Vec<Sequence> {
-        let (count, _) = reader.segments();
-        let first = reader.start().segment;
-        let is_last = |segment: &Segment| u64::from(segment.header.number - first) + 1 >= count;
-        let sealed = reader.sealed();
-        let whole = sealed.iter().take_while(|segment| !is_last(segment));
-        whole.map(|segment| Sequence::new(segment.header.first.get() + segment.count().saturating_sub(1))).collect()
+        let (_, segments) = reader.current();
+        let pairs = segments.windows(2).map_while(|pair| match pair {
+            [sealed, next] if sealed.is_sealed => Some(next),
+            _ => None,
+        });
+        pairs.map(|next| Sequence::new(next.header.first.get().saturating_sub(1))).collect()
     }
 
     /// Reads and checks the first `count` segments, and keeps the digests of their entries beside the journal.

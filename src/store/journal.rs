@@ -336,7 +336,7 @@ impl Reader {
     }
 
     /// Where the journal begins, and the segments from there on.
-    fn current(&self) -> (Start, Vec<Arc<Segment>>) {
+    pub(super) fn current(&self) -> (Start, Vec<Arc<Segment>>) {
         // INVARIANT: segments are forgotten after the beginning has moved behind them, so one that is looked up after
         // them has all of its segments here.
         let mut segments = self.all_segments();

@@ -16,7 +16,9 @@ impl ProofLog {
     pub(crate) fn verify_with(&self, options: &VerifyOptions) -> Result<Verification, Error> {
         self.catch_up()?;
         let compares = options.view == VerifyView::Compare && self.shared.first_breakage().is_none();
-        let _turn = compares.then(|| self.shared.archiving.lock().unwrap_or_else(PoisonError::into_inner));
+        // Where the log begins must stay where it is meanwhile.
+        let is_bound = compares || matches!(options.since, VerifySince::LastVerified);
+        let _turn = is_bound.then(|| self.shared.archiving.lock().unwrap_or_else(PoisonError::into_inner));
         let since = match options.since {
             _ if compares => None,
             VerifySince::Start => None,

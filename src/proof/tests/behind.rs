@@ -1,7 +1,9 @@
 //! A log that is opened on what its view has, and verified behind.
 
 use super::*;
-use crate::model::{OpenVerification, VerificationState};
+use std::collections::BTreeSet;
+
+use crate::model::{ArchiveReport, OpenVerification, VerificationState};
 use crate::store::{BlockBatch, Blocks, RealFiles};
 
 fn opened(folder: &Path, verifying: OpenVerification) -> (ProofLog, Startup) {
@@ -99,6 +101,67 @@ fn what_a_log_goes_on_with_is_what_the_whole_journal_says() {
     set(&log, "agent/0", "{\"n\":1000}");
     assert_eq!(ended(&log), VerificationState::Verified);
     assert_eq!(log.verify().unwrap().records, head.records + 1);
+}
+
+/// Archives what is from before a moment, with the states that the store has.
+fn archive(log: &ProofLog, start: &Startup, before: i64, folder: &Path) -> ArchiveReport {
+    let count = log.archivable(Timestamp::from_millis(before)).unwrap();
+    for (key, value) in &start.states {
+        set(log, key, std::str::from_utf8(value).unwrap());
+    }
+    let keys: BTreeSet<String> = start.states.iter().map(|(key, _)| key.clone()).collect();
+    let to: Arc<dyn Files> = Arc::new(RealFiles::new(folder));
+    log.archive(Timestamp::from_millis(400), count, &keys, &to, "a.rka", &|_, _| Ok(None)).unwrap()
+}
+
+#[test]
+fn a_frozen_log_is_known_to_be_before_all_of_it_is_read() {
+    let (dir, ids) = store();
+    let (log, _) = opened(dir.path(), OpenVerification::Before);
+    log.freeze(Timestamp::from_millis(400), "enough".to_owned()).unwrap();
+    let head = log.verify().unwrap();
+    log.close().unwrap();
+    for round in 0..2 {
+        let (log, _) = opened(dir.path(), OpenVerification::Behind);
+        let refused = decide(&log, 500, charged(1)).unwrap_err();
+        assert!(refused.code() == "CONFLICT" && refused.to_string().contains("enough"), "round {round}: {refused}");
+        assert!(log.record(&ids[3]).is_ok());
+        assert_eq!(ended(&log), VerificationState::Verified, "round {round}");
+        assert_eq!(log.verify().unwrap(), head);
+        log.close().unwrap();
+    }
+    // A view that does not say so is not believed.
+    forge(&dir, b"tlog/", |value| replace(value, "enough", "too much"));
+    let (log, _) = opened(dir.path(), OpenVerification::Behind);
+    assert!(matches!(ended(&log), VerificationState::Broken(_)));
+    assert!(decide(&log, 500, charged(1)).is_err());
+}
+
+#[test]
+fn a_log_that_was_opened_behind_is_archived_and_opens_so_again() {
+    let (dir, ids) = store();
+    let out = tempfile::tempdir().unwrap();
+    let (log, start) = opened(dir.path(), OpenVerification::Behind);
+    let all = log.verify().unwrap();
+    let archived = archive(&log, &start, 200, out.path());
+    // Up to the last segment that has nothing later.
+    assert!(archived.records > 190 && archived.until < Timestamp::from_millis(200), "{archived:?}");
+    assert_eq!(log.verification_state(), VerificationState::Verified);
+    let left = log.verify().unwrap();
+    assert_eq!((left.records + archived.records, left.head_hash), (all.records, all.head_hash));
+    assert_eq!(left.checked.from, archived.entries);
+    log.close().unwrap();
+    for round in 0..2 {
+        let (log, again) = opened(dir.path(), OpenVerification::Behind);
+        assert_eq!(again.states, start.states, "round {round}");
+        assert_eq!(log.begins().entries, archived.entries);
+        assert_eq!(ended(&log), VerificationState::Verified, "round {round}");
+        let found = log.verify().unwrap();
+        assert!(found.valid && found.checked.from == archived.entries, "{found:?}");
+        assert!(log.record(&ids[0]).is_err() && log.record(&ids[329]).is_ok());
+        decide(&log, 500, charged(round)).unwrap();
+        log.close().unwrap();
+    }
 }
 
 #[test]

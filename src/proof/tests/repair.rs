@@ -99,3 +99,22 @@ fn a_repair_that_is_cut_short_anywhere_is_finished_by_the_next() {
         }
     }
 }
+
+#[test]
+fn evidence_that_is_gone_without_an_erasure_is_repaired_as_it_is_found_when_the_log_is_opened() {
+    let disk = MemoryFiles::new();
+    let (log, _) = open_small(disk.clone(), Durability::Sync).unwrap();
+    let ids: Vec<ProofId> =
+        (0..8).map(|at| decide(&log, at, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap()).collect();
+    let erased = EvidenceSelection::Records(vec![ids[1]]);
+    log.erase(Timestamp::from_millis(20), &erased, "because", &|_| None).unwrap();
+    log.close().unwrap();
+    assert_eq!(run(disk.fork()).unwrap_err().code(), "CONFLICT", "what was erased is in order");
+    let (log, _) = open_small(disk.clone(), Durability::Sync).unwrap();
+    log.shared().reader.erase(&disk, &|_| true, &|frame| frame.sequence == ids[4].sequence()).unwrap();
+    log.close().unwrap();
+    let broken = open_small(disk.fork(), Durability::Sync).unwrap().0.state().breakage.unwrap();
+    let report = run(disk.fork()).unwrap();
+    assert_eq!((report.broken.sequence, report.broken.kind), (broken.sequence, broken.kind));
+    assert_eq!((report.broken.sequence, report.records), (ids[4].sequence(), 4));
+}

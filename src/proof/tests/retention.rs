@@ -1,9 +1,10 @@
 //! Freezing and archiving that is cut short anywhere, by a failed call, a kill or a power cut.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::model::ArchiveReport;
+use crate::model::{ArchiveReport, ChainPosition, VerifyOptions, VerifySince, VerifyView, ViewFinding};
 use crate::store::{Below, OpenMode};
 
 /// The folder for archives, on the same disk, so that it is struck too.
@@ -109,6 +110,147 @@ fn what_was_archived_leaves_the_log_and_the_rest_goes_on() {
     assert_eq!(log.root_of(first.entries), first.root);
     let error = log.record(&ids[0]).unwrap_err();
     assert!(error.to_string().contains("second.rka"), "{error}");
+}
+
+#[test]
+fn erased_evidence_leaves_with_an_archive_and_what_is_lost_does_not() {
+    let disk = MemoryFiles::new();
+    let (log, ids) = written(&disk);
+    let files: Arc<dyn Files> = Arc::new(disk.clone());
+    let erase = |ids: &[ProofId]| {
+        let selection = EvidenceSelection::Records(ids.to_vec());
+        log.erase(Timestamp::from_millis(49), &selection, "because", &|_| None)
+    };
+    assert_eq!(erase(&[ids[0], ids[2], ids[11]]).unwrap(), 3);
+    let first = archive(&log, &files, 8, NAME).unwrap();
+    assert_eq!((first.erased, checked(disk.clone(), NAME).unwrap().erased), (2, 2));
+    assert_eq!(erase(&[ids[1]]).unwrap_err().code(), "PROOF_NOT_FOUND");
+    assert_eq!(erase(&[ids[9]]).unwrap(), 1);
+    let look = |log: &ProofLog| {
+        let found = log.verify().unwrap();
+        assert!(found.valid, "{:?}", found.first_broken);
+        assert_eq!((found.records, found.checked.from), (DECISIONS as u64 - first.records, first.entries));
+        for erased in [9, 11] {
+            assert!(matches!(log.evidence(&ids[erased]).unwrap_err(), Error::EvidenceErased { .. }), "{erased}");
+        }
+        assert!(log.evidence(&ids[10]).is_ok());
+    };
+    look(&log);
+    log.close().unwrap();
+    let (log, _) = open_small(disk.clone(), Durability::Sync).unwrap();
+    look(&log);
+    // The erasures leave too, behind all that they cover.
+    for at in 60..80 {
+        decide(&log, at, decision()).unwrap();
+    }
+    let second = archive(&log, &files, 70, "second.rka").unwrap();
+    assert_eq!((second.from, second.erased), (first.entries, 2));
+    assert!(log.verify().unwrap().valid);
+    log.close().unwrap();
+    let (log, _) = open_small(disk.clone(), Durability::Sync).unwrap();
+    assert!(log.verify().unwrap().valid && decide(&log, 90, decision()).is_ok());
+    log.close().unwrap();
+}
+
+#[test]
+fn evidence_that_is_gone_without_an_erasure_is_not_archived() {
+    let disk = MemoryFiles::new();
+    let (log, _) = written(&disk);
+    let files: Arc<dyn Files> = Arc::new(disk.clone());
+    // As an erasure leaves it, and no erasure says so.
+    log.shared().reader.erase(&*files, &|_| true, &|frame| frame.sequence.get() == 3).unwrap();
+    assert_eq!(archive(&log, &files, 8, NAME).unwrap_err().code(), "CHAIN_BROKEN");
+    assert!(checked(disk, NAME).is_err());
+}
+
+#[test]
+fn a_place_before_the_beginning_of_a_log_says_nothing_against_it() {
+    let disk = MemoryFiles::new();
+    let (log, _) = written(&disk);
+    let files: Arc<dyn Files> = Arc::new(disk.clone());
+    let since = |position| VerifyOptions::new().since(VerifySince::Position(position));
+    let kept = log.verify().unwrap().checked.until.unwrap();
+    let early = ChainPosition { entries: 4, ..kept };
+    let archived = archive(&log, &files, 8, NAME).unwrap();
+    let found = log.verify_with(&since(early)).unwrap();
+    let broken = found.first_broken.unwrap();
+    assert!(broken.found.contains(&format!("first {} entries were archived", archived.entries)), "{broken}");
+    decide(&log, 51, decision()).unwrap();
+    // One behind it goes on as ever, and so does one exactly there.
+    let found = log.verify_with(&since(kept)).unwrap();
+    assert!(found.valid, "{:?}", found.first_broken);
+    assert_eq!(found.records, kept.records + 1);
+    let there = ChainPosition { entries: archived.entries, link: archived.link, records: archived.records, ..kept };
+    let found = log.verify_with(&since(there)).unwrap();
+    assert!(found.valid, "{:?}", found.first_broken);
+    assert_eq!((found.records, found.checked.from), (kept.records + 1, archived.entries));
+    // The last one that was verified counted what has left.
+    let found = log.verify_with(&VerifyOptions::new().since(VerifySince::LastVerified)).unwrap();
+    assert!(found.valid);
+    let compared = log.verify_with(&VerifyOptions::new().view(VerifyView::Compare)).unwrap();
+    assert_eq!(compared.checked.view, ViewFinding::Agrees);
+}
+
+/// Says when it is over, also where a test fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn who_verifies_erases_and_decides_meanwhile_finds_a_log_that_holds() {
+    let disk = MemoryFiles::new();
+    let (log, _) = written(&disk);
+    let files: Arc<dyn Files> = Arc::new(disk.clone());
+    let ids: Vec<ProofId> = (12..200).map(|at| decide(&log, at, decision()).unwrap()).collect();
+    let is_over = AtomicBool::new(false);
+    let goes_on = || !is_over.load(Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        let mut others = Vec::new();
+        for options in [
+            VerifyOptions::new(),
+            VerifyOptions::new().since(VerifySince::LastVerified),
+            VerifyOptions::new().view(VerifyView::Compare),
+        ] {
+            let (log, goes_on) = (&log, &goes_on);
+            others.push(scope.spawn(move || {
+                while goes_on() {
+                    let found = log.verify_with(&options).unwrap();
+                    assert!(found.valid, "{:?}", found.first_broken);
+                    assert!(!matches!(found.checked.view, ViewFinding::Differed(_)), "{:?}", found.checked.view);
+                }
+            }));
+        }
+        let (log, ids, goes_on) = (&log, &ids, &goes_on);
+        others.push(scope.spawn(move || {
+            for id in ids.iter().rev().step_by(3) {
+                if goes_on() {
+                    let selection = EvidenceSelection::Records(vec![*id]);
+                    let erased = log.erase(Timestamp::from_millis(300), &selection, "because", &|_| None);
+                    assert!(matches!(erased, Ok(_) | Err(Error::ProofElsewhere { .. })), "{erased:?}");
+                }
+            }
+        }));
+        others.push(scope.spawn(move || {
+            while goes_on() {
+                decide(log, 400, decision()).unwrap();
+            }
+        }));
+        let over = Over(&is_over);
+        for (number, before) in (20..200).step_by(20).enumerate() {
+            archive(log, &files, before, &format!("{number}.rka")).unwrap();
+        }
+        drop(over);
+        for other in others {
+            other.join().unwrap();
+        }
+    });
+    log.close().unwrap();
+    let (log, _) = open_small(disk, Durability::Sync).unwrap();
+    assert!(log.verify().unwrap().valid);
 }
 
 #[test]

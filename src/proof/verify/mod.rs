@@ -35,6 +35,7 @@ pub(super) struct Verifying<'a> {
 
 /// Verifies what is applied by now. Beside it, where the index says something else than the journal.
 pub(super) fn verify(shared: &Shared, verifying: &Verifying<'_>) -> io::Result<(Verification, Option<String>)> {
+    let start = shared.reader.start();
     let totals = *shared.index().totals();
     let until: Position = totals.applied;
     let since = verifying.since.map(|since| Position { entries: since.entries, link: since.link });
@@ -50,7 +51,7 @@ pub(super) fn verify(shared: &Shared, verifying: &Verifying<'_>) -> io::Result<(
         shared.note_breakage(found.breakage)
     };
     let mut verification = Verification::new(chain.records, chain.head_hash, breakage);
-    verification.checked.from = verifying.since.map_or(0, |since| since.entries);
+    verification.checked.from = verifying.since.map_or(start.entries, |since| since.entries);
     if !verification.valid {
         return Ok((verification, None));
     }
@@ -58,7 +59,8 @@ pub(super) fn verify(shared: &Shared, verifying: &Verifying<'_>) -> io::Result<(
     verification.checked.until = Some(position);
     // Verified is what was verified in one piece: behind a place that a caller brought, only its caller knows.
     let mut last = shared.verified.lock().unwrap_or_else(PoisonError::into_inner);
-    let extends = verifying.since.is_none_or(|since| *last == Some(*since));
+    // Of a log whose first entries have left meanwhile it counts too many.
+    let extends = shared.reader.start() == start && verifying.since.is_none_or(|since| *last == Some(*since));
     if extends && last.is_none_or(|last| last.entries <= position.entries) {
         *last = Some(position);
     }
