@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use common::{NOON, Sample, Still, code, error, files_below, frames, intent, journal, reading};
 use rulekeep::{
-    Agent, AgentState, BrokenKind, Durability, Governor, GovernorBuilder, Outcome, PolicySet, ProofQuery,
+    Agent, AgentState, BrokenKind, Decision, Durability, Governor, GovernorBuilder, Outcome, PolicySet, ProofQuery,
     RepairOptions, RepairReport, Tier, repair,
 };
 
@@ -240,7 +240,8 @@ fn what_stands_behind_the_break_tightens_and_never_loosens() {
         assert_eq!(governor.agent(agent).unwrap().state, AgentState::Suspended, "{agent}");
     }
     let is = governor.agent("c").unwrap();
-    assert_eq!(is.state, AgentState::Active);
+    // The set that was loaded behind the break may have been a stricter one.
+    assert_eq!(is.state, AgentState::Suspended);
     let fresh = common::in_memory().agent("a").unwrap().trust;
     assert!(is.trust.score < fresh.score, "{:?}, {fresh:?}", is.trust);
     assert_eq!(governor.policies().digest(), common::policies().digest());
@@ -326,4 +327,28 @@ fn a_store_in_the_middle_of_a_repair_opens_for_nobody_until_it_is_finished() {
     assert!(reopened(store.path()).verify().unwrap().valid);
     fs::write(store.path().join("REPAIR"), "nonsense").unwrap();
     assert_eq!(code(repair(store.path(), &RepairOptions::default())), "STORAGE_UNAVAILABLE");
+}
+
+/// The recommended set must not come into force because the one that was is lost.
+#[test]
+fn where_no_policy_set_is_known_everything_is_denied_until_one_is_loaded() {
+    let store = tempfile::tempdir().unwrap();
+    let governor = common::open_with(common::builder(), store.path());
+    let id = governor.enforce(&reading("a")).unwrap().proof_id;
+    governor.close().unwrap();
+    drop(governor);
+    // Right behind the store's own entry.
+    change(&journal(store.path()), |bytes| {
+        let frame = frames(bytes)[1].clone();
+        bytes[frame.start + 80] ^= 1;
+    });
+    let report = repaired(store.path());
+    assert!(report.notes.iter().any(|note| note.contains("everything is denied")), "{:?}", report.notes);
+    let governor = Governor::builder().auto_register().open(store.path()).unwrap();
+    assert!(governor.proof(&id).is_err());
+    for agent in ["a", "never-seen"] {
+        assert_eq!(governor.enforce(&reading(agent)).unwrap().decision, Decision::Deny, "{agent}");
+    }
+    governor.load_policies(common::policies()).unwrap();
+    assert_eq!(governor.enforce(&reading("never-seen")).unwrap().decision, Decision::Allow);
 }

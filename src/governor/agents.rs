@@ -100,6 +100,7 @@ impl Governor {
         cause: &str,
         at: Timestamp,
     ) -> Result<Result<Arc<AgentCell>, Arc<AgentCell>>, Error> {
+        self.inner.log.wait_verified()?;
         let mut sequence = None;
         let inserted = self.inner.ledger.insert(record, |record| {
             sequence = Some(self.order_agent(record, cause, at)?);
@@ -113,6 +114,7 @@ impl Governor {
 
     fn change_state(&self, agent_id: &str, state: AgentState, note: &str) -> Result<AgentInfo, Error> {
         let note = checked_note(note)?;
+        self.inner.log.wait_verified()?;
         let cell = self.registered(&checked_agent_id(agent_id)?)?;
         let at = self.inner.clock.now();
         let mut agent = cell.write();

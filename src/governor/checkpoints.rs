@@ -273,6 +273,8 @@ impl Governor {
     fn made_checkpoint(&self) -> Result<Made, Error> {
         let Checkpoints { hook, newest, .. } = &self.inner.checkpoints;
         let key = self.inner.checkpoints.key()?;
+        // What is signed is what the journal says.
+        self.inner.log.wait_verified()?;
         let made = {
             let mut newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
             let (size, root) = self.inner.log.tree_head()?;

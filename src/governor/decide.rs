@@ -40,7 +40,9 @@ impl Governor {
     /// Decides on an intent like [`Governor::enforce`], without waiting for the
     /// disk: what comes back can be waited for, polled or awaited, and shows the
     /// verdict once its record is as durable as the governor was built to make it.
-    /// It may wait for room while the queue to the disk is full.
+    /// It may wait for room while the queue to the disk is full. A task that waits is
+    /// woken by the thread that writes: its waker must not block or decide by itself,
+    /// as no executor's does.
     ///
     /// # Errors
     ///

@@ -30,6 +30,7 @@ impl Governor {
 
     fn report_outcome(&self, proof_id: &ProofId, outcome: Outcome, note: Option<&str>) -> Result<TrustSnapshot, Error> {
         let inner = &*self.inner;
+        inner.log.wait_verified()?;
         let facts = inner.log.facts(proof_id)?;
         let cell = self.registered(&facts.entity)?;
         let now = inner.clock.now();

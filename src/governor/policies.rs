@@ -43,13 +43,20 @@ impl PolicyState {
         Ok((set, is_new))
     }
 
-    fn of(set: &PolicySet) -> Result<Self, Error> {
+    pub(super) fn of(set: &PolicySet) -> Result<Self, Error> {
         let recommended = PolicySet::recommended()?.digest() == set.digest();
         let Some((base, later)) = set.documents().split_first() else {
             return Err(Error::Internal { message: "a policy set without a document".to_owned() });
         };
         let Source { name, format, text } = base.clone();
         Ok(Self { name, digest: set.digest(), format, text, later: later.to_vec(), recommended })
+    }
+
+    /// The state, to be recorded.
+    pub(super) fn draft(&self) -> Result<StateDraft, Error> {
+        let value = serde_json::to_string(self)
+            .map_err(|error| Error::Internal { message: format!("a policy set does not serialise: {error}") })?;
+        Ok(StateDraft { key: Self::KEY.to_owned(), value })
     }
 
     fn documents(&self) -> Vec<Source> {
@@ -87,9 +94,7 @@ impl Governor {
     }
 
     pub(super) fn order_policies(&self, set: &PolicySet, cause: &str) -> Result<Sequence, Error> {
-        let value = serde_json::to_string(&PolicyState::of(set)?)
-            .map_err(|error| Error::Internal { message: format!("a policy set does not serialise: {error}") })?;
-        let state = StateDraft { key: PolicyState::KEY.to_owned(), value };
+        let state = PolicyState::of(set)?.draft()?;
         self.inner.log.set_state(self.inner.clock.now(), state, cause.to_owned())
     }
 }

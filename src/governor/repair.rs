@@ -5,6 +5,7 @@ use std::path::Path;
 use super::agents;
 use super::policies::PolicyState;
 use crate::model::{AgentState, Error, RepairReport};
+use crate::policy::PolicySet;
 use crate::proof::{self, Carried, FoundStates};
 use crate::store::StoreId;
 use crate::system::{Clock, Entropy, SystemClock, SystemEntropy};
@@ -36,10 +37,11 @@ impl RepairOptions {
 /// What the broken log says behind the break is not believed where it would
 /// loosen anything, and is where it tightens: an agent that is suspended or
 /// retired there stays so, and its score is the lowest that was seen. An agent
-/// that is known from there alone is taken over as suspended. Where no entry can
-/// be told to be the wrong one (the journal holds, and is not the one that
-/// `HEAD` or `CHECKPOINT` name), every agent is suspended. Counters of limits
-/// begin anew.
+/// that is known from there alone is taken over as suspended. Every agent is
+/// suspended where no entry can be told to be the wrong one (the journal holds, and
+/// is not the one that `HEAD` or `CHECKPOINT` name), and where a policy set was
+/// put in force behind the break or none is known: then everything is denied, too,
+/// until one is loaded. Counters of limits begin anew.
 ///
 /// Should the power fail, the folder holds the broken log as it was, or the new
 /// one, or what the next call finishes; nothing else opens it then.
@@ -60,9 +62,20 @@ pub fn repair(folder: impl AsRef<Path>, options: &RepairOptions) -> Result<Repai
     proof::repair(folder.as_ref(), SystemClock.now(), fresh, &|found| carry(found, options))
 }
 
+/// What is in force where nobody can say what was.
+const NOTHING: &str = r#"
+name = "nothing-until-a-set-is-loaded"
+[[rule]]
+id = "the-log-was-repaired"
+effect = "deny"
+match.capabilities = ["*:*"]
+"#;
+
 fn carry(found: &FoundStates, options: &RepairOptions) -> Result<Carried, Error> {
     let mut carried = Carried::default();
-    let suspend_all = options.suspend_all || found.is_other;
+    let policies_are_known = found.good.contains_key(PolicyState::KEY);
+    let policies_changed = found.behind.contains_key(PolicyState::KEY);
+    let suspend_all = options.suspend_all || found.is_other || policies_changed || !policies_are_known;
     if found.is_other {
         let note = "the journal holds by itself and is not the one that HEAD or CHECKPOINT name: any entry may be \
                     another than it was, and every agent is suspended";
@@ -72,9 +85,16 @@ fn carry(found: &FoundStates, options: &RepairOptions) -> Result<Carried, Error>
         let value = String::from_utf8_lossy(policies).into_owned();
         let state = proof::StateDraft { key: PolicyState::KEY.to_owned(), value };
         carried.states.push((state, "carried over by a repair".to_owned()));
+    } else {
+        let state = PolicyState::of(&PolicySet::from_toml(NOTHING)?)?.draft()?;
+        carried.states.push((state, "no entry that holds says which set was in force".to_owned()));
+        let note = "no entry that holds says which policy set was in force: everything is denied until one is loaded, and \
+                    every agent is suspended";
+        carried.notes.push(note.to_owned());
     }
-    if found.behind.contains_key(PolicyState::KEY) {
-        let note = "a policy set was put in force behind the break; the one before it was taken over";
+    if policies_are_known && policies_changed {
+        let note = "a policy set was put in force behind the break, which may be stricter: the one before it was taken \
+                    over, and every agent is suspended; load the right one, then resume them";
         carried.notes.push(note.to_owned());
     }
     let keys = found.good.keys().chain(found.behind.keys().filter(|key| !found.good.contains_key(*key)));

@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError};
 use super::policies::PolicyState;
 use super::{Governor, agents};
 use crate::model::{ArchiveReport, Error, LONGEST_LIMIT_WINDOW, Timestamp, Verification};
+use crate::parse::conceal_text;
 use crate::proof;
 use crate::store::{Files, RealFiles};
 
@@ -35,7 +36,8 @@ impl Governor {
     /// is frozen all the same.
     pub fn freeze(&self, cause: &str) -> Result<(), Error> {
         let cause = agents::checked_note(cause)?;
-        self.inner.log.freeze(self.inner.clock.now(), cause.to_owned())?;
+        let cause = conceal_text(cause).unwrap_or_else(|| cause.to_owned());
+        self.inner.log.freeze(self.inner.clock.now(), cause)?;
         #[cfg(feature = "checkpoints")]
         self.last_checkpoint()?;
         Ok(())
@@ -79,6 +81,8 @@ impl Governor {
         if count == 0 {
             return Ok(None);
         }
+        // What is stated again must be what the journal says.
+        self.inner.log.wait_verified()?;
         let restated = self.restate(now)?;
         let to: Arc<dyn Files> = Arc::new(folder);
         self.inner.log.archive(now, count, &restated, &to, &name, &|entries, root| self.signed(entries, root)).map(Some)
@@ -109,6 +113,11 @@ impl Governor {
             });
             if !goes_on {
                 let message = format!("{:?} does not begin where the archive before it ends", archive.file);
+                return Err(Error::ArchiveBroken { message });
+            }
+            let noted = self.inner.log.archived_sha256(archive.from, archive.entries);
+            if noted.is_some_and(|noted| noted != archive.sha256) {
+                let message = format!("{:?} is not the file that the log wrote: its SHA-256 is another", archive.file);
                 return Err(Error::ArchiveBroken { message });
             }
             records += archive.records;
@@ -155,7 +164,7 @@ impl Governor {
 /// Checks an archive by the file alone: every hash and link in it, its root, and
 /// that a checkpoint at its end is of these entries. Who signed that, if anybody,
 /// is not checked here: with the feature `checkpoints`,
-/// `checkpoint::verify_archive` does.
+/// `rulekeep::verify_signed_archive` does.
 ///
 /// # Errors
 ///

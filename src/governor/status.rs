@@ -73,6 +73,7 @@ impl Governor {
                 .warnings
                 .push(format!("the policy set {name:?} grants nothing: everything is denied or asks a person"));
         }
+        status.warnings.extend(log.refusing.map(|refusing| format!("nothing is decided: {refusing}")));
         if let Some(failure) = checkpoint_failure {
             status.warnings.push(format!("the last checkpoint could not be made: {failure}"));
         }

@@ -67,6 +67,6 @@ pub struct ArchiveReport {
     /// SHA-256 of the file.
     pub sha256: Digest,
     /// The checkpoint at its end; `None` says that it is not signed. That the signature is by
-    /// the log's key is for those who have the key: `checkpoint::verify_archive`.
+    /// the log's key is for those who have the key: `verify_signed_archive`.
     pub checkpoint: Option<String>,
 }

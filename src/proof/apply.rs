@@ -259,6 +259,10 @@ impl<'a> Reading<'a> {
         } else {
             self.evidence(&fields, frame)
         };
+        if found.is_some() {
+            // It is none of those that hold.
+            self.before_break.get_or_insert(self.chain);
+        }
         self.chain = Chain {
             records: self.chain.records + u64::from(frame.sequence.get() >= self.range.from),
             head_hash: hash,

@@ -212,11 +212,15 @@ impl Erasures {
 
     /// What stands beside a record, given the bytes that were read there.
     pub(super) fn look(&self, record: &CanonicalRecord<'_>, stored: &[u8]) -> Kept {
-        if evidence::digest(stored) == record.evidence_hash {
-            return evidence::decode(stored).map_or(Kept::Unreadable, |evidence| Kept::Evidence(Box::new(evidence)));
+        // Whatever the bytes are: they may be there in part still, or be put there again.
+        if self.has(Subject::of(record)) {
+            return Kept::Erased;
         }
-        // Also where a part of the bytes was still there while they were read.
-        if self.has(Subject::of(record)) { Kept::Erased } else { Kept::Unreadable }
+        let evidence = Some(stored).filter(|stored| evidence::digest(stored) == record.evidence_hash);
+        match evidence.and_then(evidence::decode) {
+            Some(evidence) => Kept::Evidence(Box::new(evidence)),
+            None => Kept::Unreadable,
+        }
     }
 }
 

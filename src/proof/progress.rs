@@ -124,21 +124,25 @@ impl Progress {
     /// Like [`Progress::is_durable`]; while it is open, `waker` is woken when it is known. `place` is
     /// where it stands in the list of who waits.
     pub(super) fn poll_durable(&self, sequence: Sequence, place: &mut Option<Waiting>, waker: &Waker) -> Option<bool> {
+        // Wakers are others' code, also to clone and to drop: none of it runs while the list is held.
+        let waker = Waiter::Task(waker.clone());
         let mut state = self.lock();
         let fate = state.fate(sequence);
-        if fate.is_none() {
+        let before = if fate.is_none() {
             let waiting = *place.get_or_insert_with(|| state.place(sequence));
-            match state.waiting.get_mut(&waiting) {
-                Some(Waiter::Task(known)) => known.clone_from(waker),
-                _ => drop(state.waiting.insert(waiting, Waiter::Task(waker.clone()))),
-            }
-        }
+            state.waiting.insert(waiting, waker)
+        } else {
+            Some(waker)
+        };
+        drop(state);
+        drop(before);
         fate
     }
 
     /// Wakes nobody at that place.
     pub(super) fn forget(&self, place: Waiting) {
-        self.lock().waiting.remove(&place);
+        let forgotten = self.lock().waiting.remove(&place);
+        drop(forgotten);
     }
 
     pub(super) fn wait_applied(&self, entries: u64) {

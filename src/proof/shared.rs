@@ -140,6 +140,10 @@ impl Shared {
         if let (None, Some(found)) = (&*first, found) {
             self.intake.refuse(Refusal::Broken(found.to_string()));
             *first = Some(found);
+            drop(first);
+            // Where it cannot be noted, whoever opens the log behind finds it once more.
+            let _ = self.index().note_broken(true);
+            return self.first_breakage();
         }
         first.clone()
     }

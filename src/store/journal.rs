@@ -541,7 +541,8 @@ impl Reader {
             // The end in memory lies at or behind `until`, and always between two entries; what is
             // appended while the file is read lies behind it.
             let end = usize::try_from(segment.end()?).map_err(io::Error::other)?;
-            if !manner.allows(end as u64) {
+            // Told to stop it stops; but what is broken must be known soon, at whatever pace it was looked for.
+            if !manner.allows(0) {
                 return Err(io::ErrorKind::Interrupted.into());
             }
             let mut bytes = segment.file.read_stored()?;
@@ -564,7 +565,8 @@ impl Reader {
                 }
                 None => format!("{} entries", walk.entries()),
             };
-            walk.broken(segment::FOLDER, BrokenKind::Tampering, &expected, &other);
+            let kind = if since.entries < start.entries { BrokenKind::Missing } else { BrokenKind::Tampering };
+            walk.broken(segment::FOLDER, kind, &expected, &other);
             found.began_elsewhere = true;
         }
         if walk.breakage().is_none() && walk.link_after(until.entries) != Some(until.link) {

@@ -61,7 +61,7 @@ pub(crate) use known::Known;
 pub(crate) use lock::{FolderLock, LockError};
 pub(crate) use memory::MemoryFiles;
 pub(crate) use parallel::{Manner, Parts};
-pub(crate) use recovery::{OpenError, Opened, Opening, VIEW as VIEW_FOLDER, open, refuse_foreign, store_of};
+pub(crate) use recovery::{OpenError, Opened, Opening, RECOVERED, VIEW as VIEW_FOLDER, open, refuse_foreign, store_of};
 pub(crate) use repair::{Below, Exchange, Inspection, NEXT as REPAIRED, clear_next, inspect, kept_name};
 pub(crate) use segment::{FOLDER as JOURNAL_FOLDER, StoreId};
 pub(crate) use view::{BlockBatch, Blocks, ViewError, set_aside as set_view_aside};

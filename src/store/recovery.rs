@@ -524,7 +524,7 @@ pub(super) fn foreign_name(names: &[String]) -> Option<&str> {
 }
 
 /// The folder of copies of what was set aside.
-pub(super) const RECOVERED: &str = "recovered";
+pub(crate) const RECOVERED: &str = "recovered";
 /// What the copy of a torn tail is called, at the front.
 pub(super) const TAIL: &str = "tail-";
 /// The folder of the view.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{LazyLock, PoisonError, RwLock};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::looks::ends_in_secret;
 use super::mask::{MASK, masked};
@@ -68,7 +68,7 @@ impl Concealer {
                 }
             }
             Value::Number(number) => {
-                let text = number.to_string();
+                let text = digits_of(number);
                 if is_named || is_secret_number(&text) {
                     self.note(text);
                     *value = Value::String(MASK.to_owned());
@@ -105,8 +105,21 @@ impl Concealer {
                 }
             }
             Value::Array(values) => values.iter_mut().for_each(|value| self.mask_known(value)),
-            Value::Object(fields) => fields.values_mut().for_each(|value| self.mask_known(value)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::Object(fields) => {
+                for (key, mut value) in std::mem::take(fields) {
+                    self.mask_known(&mut value);
+                    let concealed = masked(&key, &self.secrets);
+                    self.count += u64::from(concealed.is_some());
+                    fields.insert(concealed.unwrap_or(key), value);
+                }
+            }
+            Value::Number(number) => {
+                if self.secrets.contains(&digits_of(number)) {
+                    *value = Value::String(MASK.to_owned());
+                    self.count += 1;
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
         }
     }
 }
@@ -119,7 +132,7 @@ pub(crate) fn has_secrets(context: &Map<String, Value>) -> bool {
 fn is_secret(value: &Value, is_named: bool) -> bool {
     match value {
         Value::String(text) => is_named && !text.is_empty() || !secrets_of(text).is_empty(),
-        Value::Number(number) => is_named || is_secret_number(&number.to_string()),
+        Value::Number(number) => is_named || is_secret_number(&digits_of(number)),
         Value::Array(values) => values.iter().any(|value| is_secret(value, is_named)),
         Value::Object(fields) => fields
             .iter()
@@ -152,6 +165,14 @@ const MOST_KEYS: usize = 1024;
 const LONGEST_KEY: usize = 64;
 
 /// A card's number, or another that is as long; shorter numbers are amounts and counts.
+/// A number as its digits, also where it came as `4111.0` or with an exponent.
+fn digits_of(number: &Number) -> String {
+    match number.as_f64() {
+        Some(whole) if number.is_f64() && whole.fract() == 0.0 && whole.abs() < MOST_WHOLE => format!("{whole:.0}"),
+        _ => number.to_string(),
+    }
+}
+
 fn is_secret_number(text: &str) -> bool {
     text.len() >= LONG_NUMBER && text.bytes().all(|byte| byte.is_ascii_digit()) && !secrets_of(text).is_empty()
 }
@@ -163,6 +184,8 @@ const MOST_ROUNDS: usize = 16;
 /// Shortest secret that is looked for elsewhere.
 const LEAST_REPEATED: usize = 6;
 const LONG_NUMBER: usize = 13;
+/// No number that is a secret has more digits.
+const MOST_WHOLE: f64 = 1e20;
 
 #[cfg(test)]
 mod tests {
@@ -210,5 +233,21 @@ mod tests {
         let keys: Vec<String> = (0..300).map(|number| format!("AKIA{number:016}")).collect();
         let concealed = conceal_text(&keys.join(" and ")).unwrap();
         assert!(!concealed.contains("AKIA"), "{concealed}");
+    }
+
+    #[test]
+    fn numbers_are_masked_in_whatever_form_they_come_and_secrets_wherever_they_stand() {
+        let mut context = json!({
+            "amount": 4_111_111_111_111_111.0, "large": 4.111_111_111_111_111e15, "small": 12.5,
+            "password": "hunter2horse", "seen": {"hunter2horse": 1},
+            "pin": 73_519_462, "again": 73_519_462,
+        });
+        let mut concealer = Concealer::default();
+        concealer.conceal(&mut context);
+        let text = context.to_string();
+        for secret in ["4111111111111111", "4.111", "hunter2horse", "73519462"] {
+            assert!(!text.contains(secret), "{secret}: {text}");
+        }
+        assert_eq!(context["small"], 12.5);
     }
 }

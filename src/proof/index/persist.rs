@@ -98,9 +98,25 @@ impl Index {
         self.blocks.is_some() && self.dirty.bytes() + self.intents.unpersisted_bytes() + self.kept.bytes() >= HEAVY
     }
 
-    /// What a log goes on with; `None` without a view.
+    /// What a log goes on with; `None` without a view, and where the log was found broken.
     pub(crate) fn kept(&self) -> Result<Option<KeptStart>, ViewError> {
-        self.blocks.as_deref().map(|blocks| self.kept.start(blocks)).transpose()
+        let Some(blocks) = self.blocks.as_deref() else { return Ok(None) };
+        if blocks.get(BROKEN)?.is_some() { Ok(None) } else { self.kept.start(blocks).map(Some) }
+    }
+
+    /// Notes whether the log was found broken: then all of it is verified before it is opened again.
+    pub(crate) fn note_broken(&self, is_broken: bool) -> Result<(), ViewError> {
+        let Some(blocks) = self.blocks.as_deref() else { return Ok(()) };
+        if blocks.get(BROKEN)?.is_some() == is_broken {
+            return Ok(());
+        }
+        let mut batch = BlockBatch::default();
+        if is_broken {
+            batch.put(BROKEN, b"broken")
+        } else {
+            batch.remove(BROKEN)
+        }
+        blocks.apply(batch)
     }
 
     /// The first node of the tree that [`Index::changes`] is to be given.
@@ -295,6 +311,7 @@ const HAS_BLOCKS: u8 = u8::MAX;
 
 const VERSION: u8 = 3;
 const MARK: &[u8] = b"m";
+const BROKEN: &[u8] = b"x";
 const ENTITIES: &[u8] = b"e";
 const SUMMARIES: &[u8] = b"s";
 const BLOCK: &[u8] = b"b";

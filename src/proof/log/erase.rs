@@ -1,5 +1,6 @@
 //! Erasing evidence: the entry that says so first, then the bytes.
 
+use std::path::Path;
 use std::sync::PoisonError;
 
 use super::ProofLog;
@@ -8,6 +9,7 @@ use crate::model::{Error, LONGEST_LIMIT_WINDOW, Timestamp};
 use crate::proof::erase::{Covered, Erasure, EvidenceSelection};
 use crate::proof::evidence;
 use crate::proof::intake::Refusal;
+use crate::store;
 
 impl ProofLog {
     /// Erases the evidence of all selected records that have it by now; returns how many these were. `kept_until` says
@@ -48,7 +50,9 @@ impl ProofLog {
         looked.map_err(|error| read_error(&error))?;
         young.refuse("must be kept")?;
         counting.refuse("counts in limits and is needed")?;
-        if count == 0 {
+        // What a crash cut short may hold evidence of which no record tells.
+        let copies = self.shared.files.list(Path::new(store::RECOVERED)).map_err(|error| read_error(&error))?;
+        if count == 0 && copies.is_empty() {
             return Ok(0);
         }
 

@@ -143,6 +143,17 @@ impl ProofLog {
         if shared.progress.wait_durable(sequence) { Ok(()) } else { Err(self.refused("the writer stopped")) }
     }
 
+    /// Waits for the verification behind the opening, if there is one: what was believed meanwhile must not be written
+    /// down as if the journal said so.
+    pub(crate) fn wait_verified(&self) -> Result<(), Error> {
+        self.behind.wait();
+        match self.verification_state() {
+            VerificationState::Verified => Ok(()),
+            VerificationState::Broken(broken) => Err(Error::ChainBroken { message: broken.to_string() }),
+            _ => Err(self.refused("the log could not be verified behind its opening")),
+        }
+    }
+
     /// How far it is verified.
     pub(crate) fn verification_state(&self) -> VerificationState {
         match self.shared.first_breakage() {
@@ -198,6 +209,8 @@ impl ProofLog {
     pub(crate) fn close(&self) -> Result<(), Error> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(open) = open else { return Ok(()) };
+        // The folder is not let go under whoever takes files away in it.
+        let _erasing = self.shared.erasing.lock().unwrap_or_else(PoisonError::into_inner);
         self.behind.stop();
         if let Some(scrub) = &*self.scrub.lock().unwrap_or_else(PoisonError::into_inner) {
             scrub.stop();
@@ -217,6 +230,11 @@ impl ProofLog {
     #[cfg(test)]
     pub(in crate::proof) fn is_index_heavy(&self) -> bool {
         self.shared.index().is_heavy()
+    }
+
+    #[cfg(test)]
+    pub(in crate::proof) fn shared_for_tickets(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     #[cfg(test)]

@@ -186,6 +186,8 @@ impl ProofLog {
             let Totals { applied, records, head_hash, .. } = *shared.index().totals();
             let position = ChainPosition::new(applied.entries, applied.link, records, head_hash);
             *shared.verified.lock().unwrap_or_else(PoisonError::into_inner) = Some(position);
+            // A view that cannot take it is read in full once more.
+            let _ = shared.index().note_broken(false);
         }
         let shared = Arc::new(shared);
         let writer = if let (Some(journal), Some(freeze)) = (&mut journal, &freeze) {
@@ -371,6 +373,13 @@ fn open_known(
     opening: &store::Opening<'_>,
 ) -> Result<Option<(store::Opened, BTreeMap<String, Vec<u8>>, UsedLimits)>, OpenLogError> {
     let Ok(Some(mut kept)) = index.kept() else { return Ok(None) };
+    // What the view alone says takes no evidence away.
+    let states: Vec<_> = kept.states.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    let error = |error| OpenLogError::Io("read ERASED", error);
+    let done = carried_out(&**files, mark.totals.applied.entries).map_err(error)?;
+    if erase::of_states(&states).iter().any(|(sequence, _)| sequence.get() >= done) {
+        return Ok(None);
+    }
     let nodes = std::mem::take(&mut kept.nodes);
     let known = Known { store: mark.store, entries: mark.totals.applied.entries, nodes };
     let mut reading = Reading::into_index(index).going_on(&mark.totals, kept);
@@ -422,10 +431,16 @@ fn is_store(names: &[String]) -> bool {
     [store::JOURNAL_FOLDER, store::VIEW_FOLDER].iter().all(|wanted| names.iter().any(|name| name == wanted))
 }
 
+/// How many entries were looked at for erasures. Of a note that says more than there are entries nothing is believed: it
+/// is another log's.
+fn carried_out(files: &dyn Files, entries: u64) -> std::io::Result<u64> {
+    Ok(store::carried_out(files)?).map(|done| if done > entries { 0 } else { done })
+}
+
 /// Carries out the erasures that a crash came before.
 fn carry_out(erasures: &[(Sequence, Erasure)], reader: &Reader, files: &dyn Files) -> std::io::Result<()> {
     let Some((last, _)) = erasures.last() else { return Ok(()) };
-    let done = store::carried_out(files)?;
+    let done = carried_out(files, reader.tree_head().0)?;
     if last.get() < done {
         return Ok(());
     }

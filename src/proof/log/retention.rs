@@ -134,6 +134,13 @@ impl ProofLog {
             .map_err(|error| Error::storage(format!("the archive stands, but its segments cannot be removed: {error}")))
     }
 
+    /// The SHA-256 of the archive of these entries, as the log noted it; `None` where it does not tell any more.
+    pub(crate) fn archived_sha256(&self, from: u64, entries: u64) -> Option<Digest> {
+        let past = self.shared.past.read().unwrap_or_else(PoisonError::into_inner);
+        let noted = past.archives.iter().find(|archive| (archive.from, archive.entries) == (from, entries));
+        noted.map(|archive| archive.sha256)
+    }
+
     /// Where the log begins.
     pub(crate) fn begins(&self) -> Start {
         self.shared.reader.start()

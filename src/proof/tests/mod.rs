@@ -7,6 +7,7 @@ mod crash;
 mod damage;
 mod erasing;
 mod faults;
+mod meeting;
 mod model;
 mod repair;
 mod retention;
