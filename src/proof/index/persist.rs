@@ -112,9 +112,9 @@ impl Index {
         }
         let mut batch = BlockBatch::default();
         if is_broken {
-            batch.put(BROKEN, b"broken")
+            batch.put(BROKEN, b"broken");
         } else {
-            batch.remove(BROKEN)
+            batch.remove(BROKEN);
         }
         blocks.apply(batch)
     }

@@ -209,10 +209,10 @@ fn a_waker_that_owns_a_ticket_is_dropped_without_the_list_being_held() {
         crate::proof::Ticket::new(Arc::clone(log.shared_for_tickets()), crate::model::Sequence::new(sequence), true)
     };
     let mut inner = ticket(1000);
-    assert!(matches!(inner.poll(&mut Context::from_waker(Waker::noop())), Poll::Pending));
+    assert!(matches!(inner.poll(&Context::from_waker(Waker::noop())), Poll::Pending));
     let mut outer = ticket(1001);
     let waker = Waker::from(Arc::new(OwnsTicket { _ticket: Mutex::new(inner) }));
-    assert!(matches!(outer.poll(&mut Context::from_waker(&waker)), Poll::Pending));
+    assert!(matches!(outer.poll(&Context::from_waker(&waker)), Poll::Pending));
     drop(waker);
     // The last one that holds the waker is the list.
     drop(outer);
