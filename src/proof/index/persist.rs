@@ -98,16 +98,20 @@ impl Index {
         self.blocks.is_some() && self.dirty.bytes() + self.intents.unpersisted_bytes() + self.kept.bytes() >= HEAVY
     }
 
-    /// What a log goes on with; `None` without a view, and where the log was found broken.
+    /// What a log goes on with; `None` without a view.
     pub(crate) fn kept(&self) -> Result<Option<KeptStart>, ViewError> {
-        let Some(blocks) = self.blocks.as_deref() else { return Ok(None) };
-        if blocks.get(BROKEN)?.is_some() { Ok(None) } else { self.kept.start(blocks).map(Some) }
+        self.blocks.as_deref().map(|blocks| self.kept.start(blocks)).transpose()
+    }
+
+    /// Whether the log was found broken since its view was made.
+    pub(crate) fn is_noted_broken(&self) -> Result<bool, ViewError> {
+        self.blocks.as_deref().map_or(Ok(false), |blocks| Ok(blocks.get(BROKEN)?.is_some()))
     }
 
     /// Notes whether the log was found broken: then all of it is verified before it is opened again.
     pub(crate) fn note_broken(&self, is_broken: bool) -> Result<(), ViewError> {
         let Some(blocks) = self.blocks.as_deref() else { return Ok(()) };
-        if blocks.get(BROKEN)?.is_some() == is_broken {
+        if self.is_noted_broken()? == is_broken {
             return Ok(());
         }
         let mut batch = BlockBatch::default();

@@ -372,7 +372,7 @@ fn open_known(
     mark: &Mark,
     opening: &store::Opening<'_>,
 ) -> Result<Option<(store::Opened, BTreeMap<String, Vec<u8>>, UsedLimits)>, OpenLogError> {
-    let Ok(Some(mut kept)) = index.kept() else { return Ok(None) };
+    let (Ok(Some(mut kept)), Ok(false)) = (index.kept(), index.is_noted_broken()) else { return Ok(None) };
     // What the view alone says takes no evidence away.
     let states: Vec<_> = kept.states.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
     let error = |error| OpenLogError::Io("read ERASED", error);
