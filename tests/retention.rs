@@ -184,6 +184,21 @@ fn an_archive_is_signed_by_the_key_or_said_not_to_be() {
     assert!(verify_signed_archive(&file, &key().verifier()).is_ok());
     let other = CheckpointKey::from_seed("example.com/agents", &[4; 32]).unwrap();
     assert_eq!(code(verify_signed_archive(&file, &other.verifier())), "INVALID_INPUT");
+
+    // Without its note, and made to fit, it is an archive, and not the one that the log wrote.
+    assert!(governor.verify_with_archives(&[&file]).unwrap().valid);
+    let mut bytes = fs::read(&file).unwrap();
+    let note = bytes.len() - 44;
+    let length = u32::from_le_bytes(bytes[note..note + 4].try_into().unwrap()) as usize;
+    bytes[note..note + 4].fill(0);
+    bytes.drain(note - 12 - length..note - 12);
+    let end = bytes.len() - 40;
+    let digest = <sha2::Sha256 as sha2::Digest>::digest(&bytes[..end]);
+    bytes[end..end + 32].copy_from_slice(&digest);
+    fs::write(&file, bytes).unwrap();
+    assert_eq!(verify_archive(&file).unwrap().checkpoint, None);
+    let refused = error(governor.verify_with_archives(&[&file]));
+    assert!(refused.to_string().contains("SHA-256"), "{refused}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::erase::{Erasure, EvidenceSelection};
 use crate::model::{AgentId, Alert, Breakage, Digest, Outcome, ProofId, Timestamp, TrustChange};
 use crate::store::{Kind, Start};
 
-use super::intake::ArchiveDraft;
+use super::draft::ArchiveDraft;
 
 /// Whether the body of an entry can be read as what it is; of a decision it is not asked here.
 pub(super) fn is_readable(kind: Kind, body: &[u8]) -> bool {

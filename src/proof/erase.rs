@@ -25,12 +25,12 @@ pub(super) fn is_key(key: &str) -> bool {
 }
 
 /// The erasures that the states tell of, with the places of their entries.
-pub(super) fn of_states(states: &[(String, Vec<u8>)]) -> Vec<(Sequence, Erasure)> {
-    let erasure = |(key, body): &(String, Vec<u8>)| {
+pub(super) fn of_states<'a>(states: impl IntoIterator<Item = (&'a String, &'a Vec<u8>)>) -> Vec<(Sequence, Erasure)> {
+    let erasure = |(key, body): (&String, &Vec<u8>)| {
         let sequence = key.strip_prefix(KEY_PREFIX)?.parse().ok()?;
         Some((Sequence::new(sequence), entry::read_erasure(body)?))
     };
-    states.iter().filter_map(erasure).collect()
+    states.into_iter().filter_map(erasure).collect()
 }
 
 /// Where they stand among the states; in their order, which is that of keys.

@@ -29,29 +29,29 @@ impl<'a> RecordFields<'a> {
     /// Reads the body of a decision's entry; `None` where it is not in the form that is written.
     pub(super) fn read(body: &'a [u8]) -> Option<Self> {
         let mut rest = Rest(body);
-        rest.expect(b"{\"decision\":\"")?;
+        rest.literal(b"{\"decision\":\"")?;
         let decision = rest.word()?.parse().ok()?;
-        rest.expect(b",\"entityId\":\"")?;
+        rest.literal(b",\"entityId\":\"")?;
         let entity_id = rest.text()?.plain()?;
-        rest.expect(b",\"evidenceHash\":\"sha256:")?;
+        rest.literal(b",\"evidenceHash\":\"sha256:")?;
         let evidence_hash = Digest::read_hex(rest.take()?)?;
-        rest.expect(b"\",\"id\":\"prf_")?;
+        rest.literal(b"\",\"id\":\"prf_")?;
         let id = ProofId::read_spelled(rest.take()?)?;
-        rest.expect(b"\",\"intentId\":\"int_")?;
+        rest.literal(b"\",\"intentId\":\"int_")?;
         let intent_id = IntentId::read_spelled(rest.take()?)?;
-        rest.expect(b"\",\"previousHash\":\"sha256:")?;
+        rest.literal(b"\",\"previousHash\":\"sha256:")?;
         let previous_hash = Digest::read_hex(rest.take()?)?;
-        rest.expect(b"\",\"reasoning\":\"")?;
+        rest.literal(b"\",\"reasoning\":\"")?;
         let reasoning = rest.text()?;
-        rest.expect(b",\"riskLevel\":\"")?;
+        rest.literal(b",\"riskLevel\":\"")?;
         let risk_level = rest.word()?.parse().ok()?;
-        rest.expect(b",\"timestamp\":\"")?;
+        rest.literal(b",\"timestamp\":\"")?;
         let timestamp = Timestamp::read_written(rest.take()?)?;
-        rest.expect(b"\",\"trustScore\":")?;
+        rest.literal(b"\",\"trustScore\":")?;
         let trust_score = Score::try_from(rest.number()?).ok()?;
-        rest.expect(b",\"trustTier\":\"")?;
+        rest.literal(b",\"trustTier\":\"")?;
         let trust_tier = rest.word()?.parse().ok()?;
-        rest.expect(b"}")?;
+        rest.literal(b"}")?;
         rest.0.is_empty().then_some(Self {
             decision,
             entity_id,
@@ -113,7 +113,7 @@ fn ends_run(byte: u8) -> bool {
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
-    fn expect<const N: usize>(&mut self, literal: &[u8; N]) -> Option<()> {
+    fn literal<const N: usize>(&mut self, literal: &[u8; N]) -> Option<()> {
         (self.take::<N>()? == literal).then_some(())
     }
 

@@ -7,139 +7,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::draft::{ArchiveDraft, DecisionDraft, Draft, OutcomeDraft, Pending, StateDraft};
+use super::durability::Durability;
 use super::erase::Erasure;
-use crate::model::{
-    AgentId, Alert, Decision, Digest, Error, IntentId, InvalidValue, Outcome, ProofId, RiskLevel, Sequence, Timestamp,
-    TrustChange, TrustSnapshot,
-};
-use crate::store::Start;
-
-/// When a call that writes comes back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Durability {
-    /// When the record is on disk: it survives `kill -9` and a power cut.
-    /// Callers at the same time share one flush.
-    #[default]
-    Sync,
-    /// When the record is in order in memory; it is on disk within some 10
-    /// milliseconds. A crash before that loses it.
-    Buffered,
-    /// Like `Sync` for decisions at or above a level of risk and for their
-    /// outcomes, like `Buffered` for the others. The risk is the one that was
-    /// decided on, not the one that the caller claimed. Changes of agents and
-    /// policies are always on disk when their call comes back. What is on disk
-    /// has all before it on disk, whatever its risk.
-    SyncFrom(RiskLevel),
-}
-
-impl Durability {
-    /// Whether a decision of that risk, or its outcome, is waited for.
-    pub(super) fn awaits(self, risk: RiskLevel) -> bool {
-        match self {
-            Self::Sync => true,
-            Self::Buffered => false,
-            Self::SyncFrom(least) => risk >= least,
-        }
-    }
-
-    /// Whether a change of an agent or of the policies is waited for.
-    pub(super) fn awaits_changes(self) -> bool {
-        self != Self::Buffered
-    }
-}
-
-impl std::fmt::Display for Durability {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Sync => f.pad("sync"),
-            Self::Buffered => f.pad("buffered"),
-            Self::SyncFrom(least) => write!(f, "{SYNC_FROM}{least}"),
-        }
-    }
-}
-
-impl std::str::FromStr for Durability {
-    type Err = InvalidValue;
-
-    fn from_str(word: &str) -> Result<Self, Self::Err> {
-        match word {
-            "sync" => Ok(Self::Sync),
-            "buffered" => Ok(Self::Buffered),
-            _ => match word.strip_prefix(SYNC_FROM).map(str::parse) {
-                Some(Ok(least)) => Ok(Self::SyncFrom(least)),
-                _ => Err(InvalidValue::new("durability", word, "sync, buffered, or a level as in sync-from:HIGH")),
-            },
-        }
-    }
-}
-
-const SYNC_FROM: &str = "sync-from:";
-
-/// A decision to be recorded.
-#[derive(Debug)]
-pub(crate) struct DecisionDraft {
-    pub(crate) entity: AgentId,
-    pub(crate) intent: IntentId,
-    pub(crate) decision: Decision,
-    pub(crate) reasoning: String,
-    pub(crate) trust: TrustSnapshot,
-    pub(crate) risk: RiskLevel,
-    /// As `evidence::encode` makes it.
-    pub(crate) evidence: Vec<u8>,
-    /// For the proof id.
-    pub(crate) random: u32,
-}
-
-/// An outcome to be recorded, with the change of state that follows from it.
-#[derive(Debug)]
-pub(crate) struct OutcomeDraft {
-    pub(crate) proof_id: ProofId,
-    pub(crate) entity: AgentId,
-    pub(crate) outcome: Outcome,
-    pub(crate) note: Option<String>,
-    pub(crate) state: Option<StateDraft>,
-    /// How the agent's trust moves.
-    pub(crate) trust: Option<TrustChange>,
-}
-
-/// The new state of something.
-#[derive(Debug)]
-pub(crate) struct StateDraft {
-    pub(crate) key: String,
-    /// JSON.
-    pub(crate) value: String,
-}
-
-/// What is to be written.
-#[derive(Debug)]
-pub(super) enum Draft {
-    Decision { id: ProofId, draft: DecisionDraft },
-    Outcome(OutcomeDraft),
-    State { state: StateDraft, cause: String },
-    Alert(Box<Alert>),
-    Erasure { erasure: Erasure, cause: String },
-    Freeze { cause: String },
-    Archive(Box<ArchiveDraft>),
-}
-
-/// The note that the first entries are in a file of their own.
-#[derive(Debug)]
-pub(crate) struct ArchiveDraft {
-    pub(crate) file: String,
-    pub(crate) from: u64,
-    pub(crate) sha256: Digest,
-    /// Where the log begins then.
-    pub(crate) start: Start,
-}
-
-/// A draft with its place.
-#[derive(Debug)]
-pub(super) struct Pending {
-    pub(super) sequence: Sequence,
-    pub(super) at: Timestamp,
-    pub(super) draft: Draft,
-}
+use crate::model::{Alert, Error, Outcome, ProofId, Sequence, Timestamp};
 
 /// What became of an outcome that was to be put in order.
 pub(super) enum OutcomeSlot {
@@ -148,30 +19,6 @@ pub(super) enum OutcomeSlot {
     Standing(Outcome),
     /// Some outcome reached the index meanwhile; it may be this record's.
     LookAgain,
-}
-
-impl Pending {
-    /// About how much memory it takes.
-    fn weight(&self) -> usize {
-        let content = match &self.draft {
-            Draft::Decision { draft, .. } => draft.evidence.capacity() + draft.reasoning.capacity(),
-            Draft::Outcome(draft) => {
-                draft.note.as_ref().map_or(0, String::len) + draft.state.as_ref().map_or(0, StateDraft::len)
-            }
-            Draft::State { state, cause } => state.len() + cause.len(),
-            Draft::Alert(alert) => alert.message.len(),
-            Draft::Erasure { erasure, cause } => erasure.weight() + cause.len(),
-            Draft::Freeze { cause } => cause.len(),
-            Draft::Archive(draft) => size_of::<ArchiveDraft>() + draft.file.len(),
-        };
-        size_of::<Self>() + content
-    }
-}
-
-impl StateDraft {
-    fn len(&self) -> usize {
-        self.key.len() + self.value.len()
-    }
 }
 
 /// What may wait for the writer.
@@ -685,7 +532,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Score, Tier};
+    use crate::model::{Decision, IntentId, RiskLevel, Score, Tier, TrustSnapshot};
     use std::thread;
 
     const FOREVER: Duration = Duration::from_secs(3600);

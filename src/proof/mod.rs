@@ -12,6 +12,7 @@
 //! | `evidence.rs` | what is kept beside a record, and its salted digest |
 //! | `erase.rs` | which evidence was erased, and what may be missing therefore |
 //! | `entry.rs` | the bodies of the journal's other entries |
+//! | `durability.rs`, `draft.rs` | when a call that writes comes back; what is on its way to the journal |
 //! | `intake.rs` | the order of entries: drafts in, sequence and time out |
 //! | `writer.rs` | writing: journal first, then index |
 //! | `progress.rs` | how far it has come, and waiting for it |
@@ -28,6 +29,8 @@
 //! | `log/` | the door: open, append, wait, read, verify, close |
 
 mod apply;
+mod draft;
+mod durability;
 mod entry;
 mod erase;
 mod events;
@@ -50,18 +53,18 @@ mod used;
 mod verify;
 mod writer;
 
+pub use durability::Durability;
 pub use erase::EvidenceSelection;
 pub use export::{ExportPoint, ExportRange, ExportReport, verify_export};
-pub use intake::Durability;
 pub use query::ProofQuery;
 
+pub(crate) use draft::{DecisionDraft, OutcomeDraft, StateDraft};
 pub(crate) use erase::Kept;
 pub(crate) use events::of_entry as events_of_entry;
 pub(crate) use evidence::KeptInput;
 pub(crate) use evidence::encode as encode_evidence;
 pub use evidence::{Evidence, InputEvidence};
 pub(crate) use feed::{Fed, Feed};
-pub(crate) use intake::{DecisionDraft, OutcomeDraft, StateDraft};
 pub(crate) use log::{Committed, LogOptions, OpenLogError, Place, ProofLog, Startup, import, verify_archive};
 pub(crate) use past::PastRange;
 pub(crate) use repair::{Carried, FoundStates, repair};

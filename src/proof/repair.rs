@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::apply::Reading;
+use super::draft::StateDraft;
 use super::entry::{FreezeEntry, NewState, OutcomeEntry, RepairEntry, StateEntry, StoreEntry};
-use super::intake::StateDraft;
 use super::log::OpenLogError;
 use super::retention::Timed;
 use super::shared::load_view;

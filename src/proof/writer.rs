@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 
+use super::draft::{DecisionDraft, Draft, OutcomeDraft, Pending, StateDraft};
 use super::entry::{AlertEntry, ArchiveEntry, ErasureEntry, FreezeEntry, NewState, OutcomeEntry, StateEntry};
 use super::erase;
 use super::evidence;
 use super::index::{Index, RecordFacts};
-use super::intake::{Batch, DecisionDraft, Draft, OutcomeDraft, Pending, Refusal, StateDraft, Task, Turn};
+use super::intake::{Batch, Refusal, Task, Turn};
 use super::record::CanonicalRecord;
 use super::retention::Retained;
 use super::shared::Shared;

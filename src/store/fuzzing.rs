@@ -106,7 +106,7 @@ fn read_sealed(frames: &[u8], evidence: &[u8]) {
     let filled = file.read_at(&mut read, 0).unwrap_or(0);
     assert_eq!(filled, read.len());
     // Read frame by frame it is the same, or is said not to hold.
-    let mut frames = Collected(Vec::new());
+    let mut frames = Collected::default();
     if file.each_stored(&mut frames).unwrap_or(false) {
         assert!(len > MOST_READ as u64 || frames.0 == read);
     }
@@ -122,7 +122,8 @@ fn walk(bytes: &[u8], known: u64, last: bool) -> bool {
 }
 
 /// Puts a segment together from its frames.
-struct Collected(Vec<u8>);
+#[derive(Default)]
+pub(super) struct Collected(pub(super) Vec<u8>);
 
 impl FrameSink for Collected {
     fn header(&mut self, header: &[u8]) -> bool {
@@ -133,6 +134,7 @@ impl FrameSink for Collected {
     fn frame(&mut self, without_evidence: &[u8], evidence: &[u8]) -> bool {
         self.0.extend_from_slice(without_evidence);
         self.0.extend_from_slice(evidence);
+        // Enough for what is compared.
         self.0.len() <= MOST_READ
     }
 }

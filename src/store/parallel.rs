@@ -64,7 +64,7 @@ pub(crate) struct Manner<'a> {
     pub(crate) threads: usize,
     /// Called with how many entries are checked, counted from the first of the journal.
     pub(crate) progress: Option<&'a dyn Fn(u64)>,
-    /// Called with the size of what is to be read next; false to stop.
+    /// Called with the size of what is to be read next, 0 where it cannot wait for a pace; false to stop.
     pub(crate) pace: Option<&'a (dyn Fn(u64) -> bool + Sync)>,
 }
 

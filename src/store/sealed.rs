@@ -393,6 +393,7 @@ mod tests {
     use super::super::segment::{SegmentHeader, StoreId};
     use super::*;
     use crate::model::{Digest, Sequence};
+    use crate::store::fuzzing::Collected;
     use proptest::prelude::*;
 
     /// A segment of entries of the given sizes.
@@ -426,23 +427,6 @@ mod tests {
 
     fn opened(files: &MemoryFiles) -> SealedFile {
         SealedFile::open(files, 3).unwrap().unwrap()
-    }
-
-    /// Puts a segment together from its frames.
-    #[derive(Default)]
-    struct Collected(Vec<u8>);
-
-    impl FrameSink for Collected {
-        fn header(&mut self, header: &[u8]) -> bool {
-            self.0.extend_from_slice(header);
-            true
-        }
-
-        fn frame(&mut self, without_evidence: &[u8], evidence: &[u8]) -> bool {
-            self.0.extend_from_slice(without_evidence);
-            self.0.extend_from_slice(evidence);
-            true
-        }
     }
 
     fn frame_by_frame(file: &SealedFile) -> Option<Vec<u8>> {

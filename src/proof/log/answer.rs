@@ -7,10 +7,10 @@ use super::ProofLog;
 use crate::model::{
     AgentId, Decision, Error, Outcome, Period, ProofId, ProofRecord, ProofStats, RiskLevel, Sequence, Timestamp,
 };
+use crate::proof::draft::Draft;
 use crate::proof::erase::Kept;
 use crate::proof::evidence::Evidence;
 use crate::proof::index::{Filter, Index, Sums};
-use crate::proof::intake::Draft;
 use crate::proof::past::{Past, PastDecision, PastRange};
 use crate::proof::query::{checked_entity, checked_period};
 use crate::proof::record::CanonicalRecord;

@@ -15,9 +15,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use super::draft::{DecisionDraft, OutcomeDraft, StateDraft};
+use super::durability::Durability;
 use super::feed::Feed;
 use super::index::{Index, Totals};
-use super::intake::{DecisionDraft, Durability, OutcomeDraft, OutcomeSlot, Refusal, Requester, StateDraft};
+use super::intake::{OutcomeSlot, Refusal, Requester};
 use super::shared::Shared;
 use super::ticket::Ticket;
 use super::verify::{Behind, Scrub};
@@ -233,12 +235,7 @@ impl ProofLog {
     }
 
     #[cfg(test)]
-    pub(in crate::proof) fn shared_for_tickets(&self) -> &Arc<Shared> {
-        &self.shared
-    }
-
-    #[cfg(test)]
-    pub(in crate::proof) fn shared(&self) -> &Shared {
+    pub(in crate::proof) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 

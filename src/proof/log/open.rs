@@ -12,10 +12,11 @@ use crate::model::{
     Breakage, ChainPosition, LogProgress, OnProgress, OpenVerification, Recovered, Sequence, Timestamp,
 };
 use crate::proof::apply::Reading;
+use crate::proof::durability::Durability;
 use crate::proof::entry::{RecoveryEntry, StoreEntry};
 use crate::proof::erase::{self, Covered, Erasure, Erasures};
 use crate::proof::index::{Census, Index, Mark, Totals};
-use crate::proof::intake::{Durability, Intake, Refusal, Room};
+use crate::proof::intake::{Intake, Refusal, Room};
 use crate::proof::progress::Progress;
 use crate::proof::retention::{self, Retained};
 use crate::proof::shared::{Shared, load_view};
@@ -129,7 +130,8 @@ impl ProofLog {
     ) -> Result<(Self, Startup), OpenLogError> {
         let ReadLog { index, opened, states, used, census, is_believed, view_error, unexplained } =
             read(&files, view.as_deref(), options, fresh)?;
-        let (past, erasures) = (Retained::of_states(&states), erase::of_states(&states));
+        let (past, erasures) =
+            (Retained::of_states(&states), erase::of_states(states.iter().map(|(key, value)| (key, value))));
         let (journal, breakage) = match (opened.journal, unexplained) {
             (Ok(journal), None) => (Some(journal), None),
             (Ok(_), Some(breakage)) | (Err(breakage), _) => (None, Some(breakage)),
@@ -374,10 +376,9 @@ fn open_known(
 ) -> Result<Option<(store::Opened, BTreeMap<String, Vec<u8>>, UsedLimits)>, OpenLogError> {
     let (Ok(Some(mut kept)), Ok(false)) = (index.kept(), index.is_noted_broken()) else { return Ok(None) };
     // What the view alone says takes no evidence away.
-    let states: Vec<_> = kept.states.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
     let error = |error| OpenLogError::Io("read ERASED", error);
     let done = carried_out(&**files, mark.totals.applied.entries).map_err(error)?;
-    if erase::of_states(&states).iter().any(|(sequence, _)| sequence.get() >= done) {
+    if erase::of_states(&kept.states).iter().any(|(sequence, _)| sequence.get() >= done) {
         return Ok(None);
     }
     let nodes = std::mem::take(&mut kept.nodes);

@@ -9,9 +9,9 @@ use super::ProofLog;
 use super::answer::read_error;
 use crate::model::{ArchiveReport, Digest, Error, Sequence, Timestamp};
 use crate::proof::apply::Reading;
+use crate::proof::draft::ArchiveDraft;
 use crate::proof::entry::{ArchiveEntry, FreezeEntry};
 use crate::proof::erase::{self, Erasures};
-use crate::proof::intake::ArchiveDraft;
 use crate::proof::retention::{self, Retained, Timed};
 use crate::store::{self, ArchiveError, Archived, Archiving, Counted, Files, Finding, Frame, OpenMode, Start, Visitor};
 

@@ -4,7 +4,7 @@ use super::*;
 use std::collections::BTreeSet;
 
 use crate::model::{ArchiveReport, OpenVerification, VerificationState};
-use crate::store::{BlockBatch, Blocks, RealFiles};
+use crate::store::RealFiles;
 
 fn opened(folder: &Path, verifying: OpenVerification) -> (ProofLog, Startup) {
     let options = LogOptions { durability: Durability::Sync, journal: SMALL, verifying, ..LogOptions::default() };
@@ -51,16 +51,6 @@ fn store() -> (tempfile::TempDir, Vec<ProofId>) {
     }
     log.close().unwrap();
     (dir, ids)
-}
-
-/// Changes the first block under a prefix, checksum and all.
-fn forge(dir: &tempfile::TempDir, prefix: &[u8], change: impl FnOnce(&mut Vec<u8>)) {
-    let blocks = Blocks::open(Some(&dir.path().join("view")), 1 << 20).unwrap();
-    let (key, mut value) = blocks.scan(prefix).unwrap().swap_remove(0);
-    change(&mut value);
-    let mut batch = BlockBatch::default();
-    batch.put(&key, &value);
-    blocks.apply(batch).unwrap();
 }
 
 fn replace(value: &mut Vec<u8>, from: &str, to: &str) {
@@ -131,7 +121,7 @@ fn a_frozen_log_is_known_to_be_before_all_of_it_is_read() {
         log.close().unwrap();
     }
     // A view that does not say so is not believed.
-    forge(&dir, b"tlog/", |value| replace(value, "enough", "too much"));
+    forge_view(dir.path(), b"tlog/", |value| replace(value, "enough", "too much"));
     let (log, _) = opened(dir.path(), OpenVerification::Behind);
     assert!(matches!(ended(&log), VerificationState::Broken(_)));
     assert!(decide(&log, 500, charged(1)).is_err());
@@ -187,7 +177,7 @@ fn entries_behind_the_mark_are_read_before_opening_returns() {
 #[test]
 fn a_state_that_was_forged_in_the_view_is_found_behind_and_ends_the_deciding() {
     let (dir, _) = store();
-    forge(&dir, b"tagent/0", |value| replace(value, "300", "301"));
+    forge_view(dir.path(), b"tagent/0", |value| replace(value, "300", "301"));
     let (log, _) = opened(dir.path(), OpenVerification::Behind);
     let VerificationState::Broken(found) = ended(&log) else { panic!("it was believed") };
     assert!(found.expected.contains("agent/0") && found.file == "view", "{found}");
@@ -205,7 +195,7 @@ fn a_state_that_was_forged_in_the_view_is_found_behind_and_ends_the_deciding() {
 #[test]
 fn uses_of_limits_that_were_forged_in_the_view_are_found_behind() {
     let (dir, _) = store();
-    forge(&dir, b"u", |value| replace(value, "\"r/agent/a\",6]", "\"r/agent/a\",5]"));
+    forge_view(dir.path(), b"u", |value| replace(value, "\"r/agent/a\",6]", "\"r/agent/a\",5]"));
     let (log, _) = opened(dir.path(), OpenVerification::Behind);
     let VerificationState::Broken(found) = ended(&log) else { panic!("it was believed") };
     assert!(found.expected.contains("limits"), "{found}");
@@ -215,7 +205,7 @@ fn uses_of_limits_that_were_forged_in_the_view_are_found_behind() {
 #[test]
 fn nodes_of_the_tree_that_do_not_lead_to_heads_root_are_not_believed() {
     let (dir, _) = store();
-    forge(&dir, b"n", |nodes| nodes[5] ^= 1);
+    forge_view(dir.path(), b"n", |nodes| nodes[5] ^= 1);
     let (log, _) = opened(dir.path(), OpenVerification::Behind);
     // It was verified before opening returned.
     assert_eq!(log.verification_state(), VerificationState::Verified);

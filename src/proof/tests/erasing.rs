@@ -161,6 +161,17 @@ fn copies_of_torn_tails_are_gone_through() {
 }
 
 #[test]
+fn copies_are_gone_through_for_whom_no_record_tells_of() {
+    let disk = MemoryFiles::new();
+    let (log, _) = written(disk.clone());
+    let torn = Path::new("recovered/tail-0000000009-999-0.bin");
+    disk.open(torn, OpenMode::Create).unwrap().write_at(format!("x{}", marker("c", 77)).as_bytes(), 0).unwrap();
+    assert_eq!(erase(&log, &agent("c")).unwrap(), 0);
+    assert!(!has_marker(&disk, "c", 77));
+    assert!(log.verify().unwrap().valid);
+}
+
+#[test]
 fn whatever_call_fails_evidence_is_there_or_gone_for_good() {
     for fault in [Fault::Once, Fault::Forever, Fault::Torn] {
         let (mut erased, mut kept) = (0, 0);

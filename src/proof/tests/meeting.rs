@@ -205,9 +205,8 @@ impl Wake for OwnsTicket {
 fn a_waker_that_owns_a_ticket_is_dropped_without_the_list_being_held() {
     let (log, _) = open(MemoryFiles::new(), Durability::Sync).unwrap();
     // Of entries that do not come.
-    let ticket = |sequence| {
-        crate::proof::Ticket::new(Arc::clone(log.shared_for_tickets()), crate::model::Sequence::new(sequence), true)
-    };
+    let ticket =
+        |sequence| crate::proof::Ticket::new(Arc::clone(log.shared()), crate::model::Sequence::new(sequence), true);
     let mut inner = ticket(1000);
     assert!(matches!(inner.poll(&Context::from_waker(Waker::noop())), Poll::Pending));
     let mut outer = ticket(1001);

@@ -31,7 +31,7 @@ use crate::model::{
 };
 use crate::store::crash::{CrashFiles, Dice};
 use crate::store::faulty::{Counted, Fault, FaultyFiles};
-use crate::store::{Files, JournalOptions, MemoryFiles, Sealing, StoreId};
+use crate::store::{BlockBatch, Blocks, Files, JournalOptions, MemoryFiles, Sealing, StoreId};
 
 const STORE: StoreId = StoreId([7; 16]);
 
@@ -94,4 +94,14 @@ fn report(log: &ProofLog, proof_id: ProofId, outcome: Outcome) -> Result<(), Err
         Ok(OutcomeDraft { proof_id, entity: entity.clone(), outcome, note: None, state: None, trust: None })
     })?;
     ordered.map_or(Ok(()), |sequence| log.settle(sequence))
+}
+
+/// Changes the first block that a folder's view has under a prefix, checksum and all.
+fn forge_view(folder: &Path, prefix: &[u8], change: impl FnOnce(&mut Vec<u8>)) {
+    let blocks = Blocks::open(Some(&folder.join("view")), 1 << 20).unwrap();
+    let (key, mut value) = blocks.scan(prefix).unwrap().swap_remove(0);
+    change(&mut value);
+    let mut batch = BlockBatch::default();
+    batch.put(&key, &value);
+    blocks.apply(batch).unwrap();
 }

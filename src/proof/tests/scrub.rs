@@ -69,3 +69,17 @@ fn a_scrub_keeps_to_its_rate_and_stops_at_once() {
     log.close().unwrap();
     assert!(log.scrub(ScrubOptions::default(), || Timestamp::from_millis(0)).is_err());
 }
+
+#[test]
+fn a_break_is_told_at_once_at_whatever_rate_it_was_looked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = log(dir.path());
+    let segment = dir.path().join("journal/0000000000.rks");
+    let mut bytes = std::fs::read(&segment).unwrap();
+    bytes[200] ^= 1;
+    std::fs::write(&segment, bytes).unwrap();
+    // At a byte a second the rest, or this one segment again, would be read in many minutes.
+    scrub(&log, ScrubOptions::default().bytes_per_second(1));
+    let status = wait(&log, |status| status.last.is_some());
+    assert!(!status.last.unwrap().found.valid && log.refusal().is_some());
+}

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 use crate::model::{VerifyOptions, VerifyView, ViewFinding};
-use crate::store::{BlockBatch, Blocks};
 use crate::store::{OpenMode, StoreFile};
 
 fn compared(log: &ProofLog) -> ViewFinding {
@@ -30,16 +29,6 @@ fn store() -> tempfile::TempDir {
     dir
 }
 
-/// Changes what the view has under a key, checksum and all.
-fn change(dir: &tempfile::TempDir, prefix: &[u8], change: impl FnOnce(&mut Vec<u8>)) {
-    let blocks = Blocks::open(Some(&dir.path().join("view")), 1 << 20).unwrap();
-    let (key, mut value) = blocks.scan(prefix).unwrap().swap_remove(0);
-    change(&mut value);
-    let mut batch = BlockBatch::default();
-    batch.put(&key, &value);
-    blocks.apply(batch).unwrap();
-}
-
 /// Exchanges the outcomes of two postings of the same decision, risk and score, so that no sum changes.
 fn exchange_outcomes(block: &mut [u8], first: usize, second: usize) {
     // The outcome is in the highest bits of a posting's first word.
@@ -55,7 +44,7 @@ fn outcomes_that_were_exchanged_in_the_view_are_found_and_mended() {
     for list in [0_u32, u32::MAX] {
         let dir = store();
         let key = [b"b".as_slice(), &list.to_be_bytes()].concat();
-        change(&dir, &key, |block| exchange_outcomes(block, 0, 1));
+        forge_view(dir.path(), &key, |block| exchange_outcomes(block, 0, 1));
         // No sum tells: it opens as if nothing were.
         let log = open_folder(dir.path());
         assert!(log.verify().unwrap().valid);
@@ -71,7 +60,7 @@ fn outcomes_that_were_exchanged_in_the_view_are_found_and_mended() {
 fn an_intent_that_was_given_another_record_is_found() {
     let dir = store();
     // Behind a mention's mark stands the record's sequence.
-    change(&dir, b"o", |mentions| mentions[4] ^= 1);
+    forge_view(dir.path(), b"o", |mentions| mentions[4] ^= 1);
     let log = open_folder(dir.path());
     let ViewFinding::Differed(said) = compared(&log) else { panic!("nothing was found") };
     assert!(said.contains("intents"), "{said}");

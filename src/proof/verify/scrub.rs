@@ -101,9 +101,12 @@ impl Pace {
         }
     }
 
-    /// Waits until so many bytes more may be read; false when it is stopped.
+    /// Waits until so many bytes more may be read; for none, not at all. False when it is stopped.
     fn allow(&self, bytes: u64) -> bool {
         let mut state = self.lock();
+        if bytes == 0 {
+            return !state.is_stopped;
+        }
         let wait = state.next.saturating_duration_since(Instant::now());
         let rate = self.options.bytes_per_second.max(1);
         #[allow(clippy::cast_precision_loss)] // a rate needs no more than 53 bits
