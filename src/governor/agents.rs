@@ -152,7 +152,7 @@ pub(super) fn newcomer(agent_id: &AgentId, at: Timestamp) -> AgentRecord {
 pub(super) fn state_of(record: &AgentRecord) -> Result<StateDraft, Error> {
     let value = serde_json::to_string(record)
         .map_err(|error| Error::Internal { message: format!("an agent does not serialise: {error}") })?;
-    Ok(StateDraft { key: format!("{KEY_PREFIX}{}", record.agent_id), value })
+    Ok(StateDraft::new(format!("{KEY_PREFIX}{}", record.agent_id), value))
 }
 
 /// Puts an agent back as the log has it.

@@ -220,6 +220,7 @@ impl GovernorBuilder {
                 shadow: ArcSwapOption::empty(),
                 policy_turn: Mutex::new(()),
                 limits: super::limits::Counters::restored(startup.used),
+                stops: super::stop::Stops::default(),
                 inputs: Inputs::kept_as(self.input_text),
                 retention: self.retention,
                 alerts: super::alerts::Alerts::default(),

@@ -7,14 +7,16 @@ use serde_json::{Map, Value};
 
 use super::detail::EvidenceDetail;
 use super::pending::PendingEnforcement;
+use super::stop::StopTable;
 use super::{Governor, risk};
 use crate::model::{
-    AgentState, Alert, AlertKind, Digest, Enforcement, Error, InputEnforcement, Intent, IntentId, RiskLevel, Timestamp,
+    AgentState, Alert, AlertKind, Enforcement, Error, InputEnforcement, Intent, IntentId, InvalidValue, ProofId,
+    RiskLevel, Timestamp,
 };
 use crate::parse::Parsed;
 use crate::policy::{Meter, PolicyRequest, PolicySet, PolicyVerdict};
 use crate::proof::{Committed, DecisionDraft, encode_evidence};
-use crate::trust::AgentRecord;
+use crate::trust::{AgentCell, AgentRecord};
 
 impl Governor {
     /// Decides on an intent and records the decision.
@@ -106,14 +108,34 @@ impl Governor {
         let now = self.inner.clock.now();
         let intent = self.completed(intent, now);
 
+        let retry_of = self.retried(&intent)?;
+        loop {
+            if let Some(decided) = self.attempt(&cell, &intent, retry_of, said, now)? {
+                return Ok(decided);
+            }
+        }
+    }
+
+    /// One try; none where a stop came before the decision was in order.
+    fn attempt(
+        &self,
+        cell: &AgentCell,
+        intent: &Intent,
+        retry_of: Option<ProofId>,
+        said: Said,
+        now: Timestamp,
+    ) -> Result<Option<(Enforcement, Committed)>, Error> {
         // Held until the record is in order: the trust that it shows is the trust that was in force.
         let agent = cell.read();
+        // INVARIANT: looked at before anything else, so that a stop that comes later has another epoch.
+        let stops = self.inner.stops.load();
         let policies = self.inner.policies.load();
-        let request = self.request(&intent, &agent, said, now);
+        let request = self.request(intent, &agent, said, now);
         let mut desk = self.inner.limits.desk(now);
-        let verdict = verdict(&policies, &request, &agent, &mut desk)?;
-        let committed = self.record(&request, &verdict, policies.digest(), agent.state)?;
-        desk.reserve(&verdict.charges, committed.sequence, committed.at);
+        let verdict = verdict(&policies, &request, &agent, &stops, &mut desk)?;
+        let record = Recording { request: &request, verdict: &verdict, policies: &policies, agent: &agent, retry_of };
+        let Some(committed) = self.record(&record, stops.epoch())? else { return Ok(None) };
+        desk.reserve(&verdict.charges, committed.proof_id.sequence(), committed.at);
         drop(desk);
         let enforcement = Enforcement {
             decision: verdict.decision,
@@ -134,7 +156,7 @@ impl Governor {
         if let Some((alert, subject)) = difference {
             self.raise(alert, &subject, now);
         }
-        Ok((enforcement, committed))
+        Ok(Some((enforcement, committed)))
     }
 
     /// The intent with an id and a time, where it was built without.
@@ -167,30 +189,52 @@ impl Governor {
         }
     }
 
-    /// Puts the decision in order, with its evidence.
-    fn record(
-        &self,
-        request: &PolicyRequest<'_>,
-        verdict: &PolicyVerdict,
-        policy_digest: Digest,
-        agent_state: AgentState,
-    ) -> Result<Committed, Error> {
+    /// The decision that the intent says it repeats: one of the same agent's.
+    fn retried(&self, intent: &Intent) -> Result<Option<ProofId>, Error> {
+        let Some(value) = intent.context.get("retryOf") else { return Ok(None) };
+        let refused = |expected: String| Error::intent("context.retryOf", expected);
+        let earlier: ProofId = value
+            .as_str()
+            .ok_or_else(|| refused("expected the id of a proof record, as text".to_owned()))?
+            .parse()
+            .map_err(|error: InvalidValue| refused(error.to_string()))?;
+        match self.inner.log.facts(&earlier) {
+            Ok(facts) if facts.entity == intent.agent_id => Ok(Some(earlier)),
+            // Where it went is known, and not whose it was.
+            Err(Error::ProofElsewhere { .. }) => Ok(Some(earlier)),
+            Ok(_) | Err(Error::ProofNotFound { .. }) => Err(refused(format!("{earlier} is no record of this agent's"))),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Puts the decision in order, with its evidence; none where a stop of another epoch came before.
+    fn record(&self, recording: &Recording<'_>, epoch: u64) -> Result<Option<Committed>, Error> {
+        let draft = self.draft(recording)?;
+        self.inner.log.decide(recording.request.now, draft, epoch)
+    }
+
+    /// The decision as it is to be written, with its evidence.
+    pub(super) fn draft(&self, recording: &Recording<'_>) -> Result<DecisionDraft, Error> {
+        let Recording { request, verdict, policies, agent, retry_of } = *recording;
         let internal = |what: &str| Error::Internal { message: what.to_owned() };
         let kept = self.kept(request.intent)?;
         let bits = self.inner.entropy.bits();
+        let earns = risk::earned_risk(request.intent, &verdict.granted);
         let detail = EvidenceDetail {
             granted_capabilities: &verdict.granted,
             denied_capabilities: &verdict.denied,
             constraints: &verdict.constraints,
             risk_level: request.risk,
-            policy_digest,
+            policy_digest: policies.digest(),
             rules: &verdict.rules,
             trust_snapshot: request.trust,
             traits: request.traits,
-            agent_state,
+            agent_state: agent.state,
             now: request.now,
+            earns,
             limits: &verdict.limits,
             masked: kept.count,
+            resolution: None,
         };
         let charges: Vec<_> = verdict.charges.iter().map(|charge| (charge.counter.clone(), charge.amount)).collect();
         let intent = |out: &mut Vec<u8>| match &kept.masked {
@@ -199,18 +243,30 @@ impl Governor {
         };
         let evidence = encode_evidence(bits, intent, |out| detail.write(out), &charges, kept.input.as_ref())
             .map_err(|_| internal("the evidence does not serialise"))?;
-        let draft = DecisionDraft {
+        Ok(DecisionDraft {
             entity: request.intent.agent_id.clone(),
             intent: request.intent.id.ok_or_else(|| internal("an intent without an id"))?,
             decision: verdict.decision,
             reasoning: kept.masked_in(&verdict.reasoning),
+            resolves: None,
+            retry_of,
             trust: request.trust,
             risk: request.risk,
             evidence,
+            earns,
             random: random_part(self.inner.entropy.bits()),
-        };
-        self.inner.log.decide(request.now, draft)
+        })
     }
+}
+
+/// What a decision's record is made of.
+#[derive(Clone, Copy)]
+pub(super) struct Recording<'a> {
+    pub(super) request: &'a PolicyRequest<'a>,
+    pub(super) verdict: &'a PolicyVerdict,
+    pub(super) policies: &'a PolicySet,
+    pub(super) agent: &'a AgentRecord,
+    pub(super) retry_of: Option<ProofId>,
 }
 
 /// Whose word the risk of an intent is.
@@ -233,8 +289,12 @@ pub(super) fn verdict(
     policies: &PolicySet,
     request: &PolicyRequest<'_>,
     agent: &AgentRecord,
+    stops: &StopTable,
     meter: &mut dyn Meter,
 ) -> Result<PolicyVerdict, Error> {
+    if let Some(why) = stops.over(agent) {
+        return Ok(PolicyVerdict::of_no_rule(&request.intent.required_capabilities, why));
+    }
     if agent.state == AgentState::Active {
         return policies.evaluate_with(request, meter);
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::model::json::{push_members, push_texts};
 use crate::model::{
@@ -25,11 +26,16 @@ pub(super) struct EvidenceDetail<'a> {
     pub(super) traits: &'a AgentTraits,
     pub(super) agent_state: AgentState,
     pub(super) now: Timestamp,
+    /// What a success can be earned on.
+    pub(super) earns: RiskLevel,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub(super) limits: &'a [LimitUse],
     /// How many texts of the intent are masked.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) masked: u64,
+    /// How a person's answer came about, where the decision is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) resolution: Option<Value>,
 }
 
 impl EvidenceDetail<'_> {
@@ -54,6 +60,8 @@ impl EvidenceDetail<'_> {
         out.extend_from_slice(self.agent_state.as_str().as_bytes());
         out.extend_from_slice(b"\",\"now\":\"");
         out.extend_from_slice(&self.now.written());
+        out.extend_from_slice(b"\",\"earns\":\"");
+        out.extend_from_slice(self.earns.as_str().as_bytes());
         out.push(b'"');
         if !self.limits.is_empty() {
             out.extend_from_slice(b",\"limits\":");
@@ -62,6 +70,10 @@ impl EvidenceDetail<'_> {
         if self.masked > 0 {
             out.extend_from_slice(b",\"masked\":");
             serde_json::to_writer(&mut *out, &self.masked)?;
+        }
+        if let Some(resolution) = &self.resolution {
+            out.extend_from_slice(b",\"resolution\":");
+            serde_json::to_writer(&mut *out, resolution)?;
         }
         out.push(b'}');
         Ok(())
@@ -122,7 +134,9 @@ mod tests {
                 agent_state: AgentState::Suspended,
                 now: Timestamp::from_millis(1_800_000_000_123),
                 limits: &limits,
+                earns: RiskLevel::Medium,
                 masked: some as u64,
+                resolution: (some > 0).then(|| json!({"by": "ann"})),
             };
             let mut written = Vec::new();
             detail.write(&mut written).unwrap();

@@ -29,6 +29,7 @@
 //! | `replay.rs` | past decisions decided again |
 //! | `shadow.rs` | a second set that enforces nothing |
 //! | `status.rs` | health and metrics |
+//! | `stop.rs` | who must not act |
 //! | `verification.rs` | verifying the log |
 
 mod agents;
@@ -57,6 +58,7 @@ mod retention;
 mod risk;
 mod shadow;
 mod status;
+mod stop;
 mod verification;
 
 use std::path::Path;
@@ -130,6 +132,7 @@ struct Inner {
     // Who swaps the set holds it, so that the journal's order is the order of swaps.
     policy_turn: Mutex<()>,
     limits: limits::Counters,
+    stops: stop::Stops,
     inputs: kept::Inputs,
     retention: kept::Retention,
     alerts: alerts::Alerts,

@@ -1,9 +1,9 @@
 //! Reporting what became of an action, and what that does to trust.
 
 use super::{Governor, agents};
-use crate::model::{Error, Outcome, ProofId, TrustChange, TrustSnapshot};
+use crate::model::{Error, Outcome, ProofId, TrustCause, TrustChange, TrustSnapshot};
 use crate::parse::conceal_text;
-use crate::proof::OutcomeDraft;
+use crate::proof::{OutcomeDraft, TrustMove};
 use crate::trust::{AgentRecord, TrustEvent};
 
 impl Governor {
@@ -46,7 +46,8 @@ impl Governor {
                 outcome,
                 note: note.map(|note| conceal_text(note).unwrap_or_else(|| note.to_owned())),
                 state: Some(agents::state_of(&changed)?),
-                trust: TrustChange::between(before, inner.trust_model.snapshot(&changed.trust, now)),
+                trust: TrustChange::between(before, inner.trust_model.snapshot(&changed.trust, now))
+                    .map(|change| TrustMove { change, cause: TrustCause::Outcome, previous: None }),
             })
         })?;
         if ordered.is_some() {

@@ -56,7 +56,7 @@ impl PolicyState {
     pub(super) fn draft(&self) -> Result<StateDraft, Error> {
         let value = serde_json::to_string(self)
             .map_err(|error| Error::Internal { message: format!("a policy set does not serialise: {error}") })?;
-        Ok(StateDraft { key: Self::KEY.to_owned(), value })
+        Ok(StateDraft::new(Self::KEY.to_owned(), value))
     }
 
     fn documents(&self) -> Vec<Source> {

@@ -191,7 +191,7 @@ impl Governor {
 
     fn look_ahead(&self, intent: &Intent, said: Said) -> Result<Ahead, Error> {
         self.ahead(intent, said, |policies, request, agent| {
-            verdict(policies, request, agent, &mut self.inner.limits.window(request.now))
+            verdict(policies, request, agent, &self.inner.stops.load(), &mut self.inner.limits.window(request.now))
         })
     }
 

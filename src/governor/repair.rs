@@ -83,7 +83,7 @@ fn carry(found: &FoundStates, options: &RepairOptions) -> Result<Carried, Error>
     }
     if let Some(policies) = found.good.get(PolicyState::KEY) {
         let value = String::from_utf8_lossy(policies).into_owned();
-        let state = proof::StateDraft { key: PolicyState::KEY.to_owned(), value };
+        let state = proof::StateDraft::new(PolicyState::KEY.to_owned(), value);
         carried.states.push((state, "carried over by a repair".to_owned()));
     } else {
         let state = PolicyState::of(&PolicySet::from_toml(NOTHING)?)?.draft()?;

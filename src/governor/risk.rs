@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
-use crate::model::{Action, Intent, Operation, Resource, RiskLevel, names_production, risk_floor};
+use crate::model::{Action, Capability, Intent, Operation, Resource, RiskLevel, names_production, risk_floor};
 use crate::parse::Parser;
 
 /// The least risk that the names of actions imply, kept once the parser has
@@ -42,6 +42,12 @@ pub(super) fn effective_risk(parser: &Parser, floors: &ActionFloors, intent: &In
     let raised = (is_in_production(intent) && changes_something(intent)) || is_bulk(intent);
     let floor = if raised { floor.raised() } else { floor };
     floor.max(intent.risk_level)
+}
+
+/// What a success can be earned on: the least that the rubric says of what was granted. Nothing that a caller says
+/// of itself counts, or it would earn by calling a small thing a large one.
+pub(super) fn earned_risk(intent: &Intent, granted: &[Capability]) -> RiskLevel {
+    if granted.is_empty() { RiskLevel::Low } else { risk_floor(&intent.parsed_action, granted) }
 }
 
 /// What moving money is at least, by the amount that the context names: a payment

@@ -166,6 +166,52 @@ prefixed_id! {
     EventId, "evt_", "event id"
 }
 
+prefixed_id! {
+    /// An escalation's identifier: `esc_` and the ULID of the record that asked for a person.
+    EscalationId, "esc_", "escalation id"
+}
+
+prefixed_id! {
+    /// The identifier of the approval of a class of actions, `apv_` and a ULID.
+    ClassApprovalId, "apv_", "class approval id"
+}
+
+prefixed_id! {
+    /// The identifier of a stop, `stp_` and a ULID.
+    StopId, "stp_", "stop id"
+}
+
+prefixed_id! {
+    /// The identifier of a webhook's endpoint, `whk_` and a ULID.
+    WebhookId, "whk_", "webhook id"
+}
+
+/// Ids that stand for nothing but a moment and chance.
+macro_rules! random_id {
+    ($($name:ident)*) => {$(
+        impl $name {
+            /// An id of the given moment with 80 random bits (the low bits of `random`).
+            pub(crate) fn new(at: Timestamp, random: u128) -> Self {
+                Self(Ulid::from_parts(ulid_millis(at), random))
+            }
+        }
+    )*};
+}
+
+random_id! { ClassApprovalId StopId WebhookId }
+
+impl EscalationId {
+    /// The escalation that a record is.
+    pub const fn of(record: ProofId) -> Self {
+        Self(record.0)
+    }
+
+    /// The record that asked for a person.
+    pub const fn proof_id(self) -> ProofId {
+        ProofId(self.0)
+    }
+}
+
 impl EventId {
     /// The id of the event at `ordinal` among those of the entry at `sequence`;
     /// `mark` tells the entries of two journals apart.

@@ -40,7 +40,7 @@ pub use error::{Error, InvalidValue, Problem, Severity};
 pub use event::{
     Alert, AlertKind, DecisionDetail, DecisionRendered, Event, EventData, EventType, TrustChange, TrustChanged,
 };
-pub use id::{AgentId, EventId, IntentId, ProofId, Sequence};
+pub use id::{AgentId, ClassApprovalId, EscalationId, EventId, IntentId, ProofId, Sequence, StopId, WebhookId};
 pub use intent::{Alternative, Intent, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult};
 pub use parse_explanation::{ActEvidence, FactorEvidence, ParseExplanation};
 pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, ProofStats, Verification};
@@ -49,7 +49,7 @@ pub use risk::{RiskLevel, risk_floor};
 pub use status::{Components, Health, JournalStatus, Metrics, Opening, Recovered, SystemStatus};
 pub use time::Timestamp;
 pub use tool::{CatalogueReport, ToolClassification, ToolEvidence, ToolOverride};
-pub use trust::{Score, Tier, TrustSnapshot};
+pub use trust::{Score, Tier, TrustCause, TrustSnapshot};
 pub use verification::{
     ChainPosition, Checked, LogProgress, OpenVerification, ScrubOptions, ScrubPass, ScrubStatus, VerificationState,
     VerifyOptions, VerifySince, VerifyView, ViewFinding,

@@ -116,6 +116,12 @@ pub struct ProofRecord {
     pub decision: Decision,
     /// Why, in words.
     pub reasoning: String,
+    /// The escalation that it answers: the record that asked for a person.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub resolves: Option<ProofId>,
+    /// The decision that it repeats, as its context said (`retryOf`).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub retry_of: Option<ProofId>,
     /// The agent's score at that moment.
     pub trust_score: Score,
     /// The agent's tier at that moment.

@@ -126,6 +126,28 @@ impl<'de> Deserialize<'de> for Score {
     }
 }
 
+super::closed_words! {
+    /// Why an agent's trust changed, or was set.
+    pub enum TrustCause("cause of a change of trust") {
+        /// The agent was registered.
+        Registered = "registered",
+        /// An outcome was reported.
+        Outcome = "outcome",
+        /// It was denied again and again.
+        Denials = "denials",
+        /// A reviewer rejected what it asked for.
+        Rejection = "rejection",
+        /// An operator set it.
+        Adjusted = "adjusted",
+        /// It did nothing for long.
+        Idle = "idle",
+        /// A ceiling was put over it.
+        Ceiling = "ceiling",
+        /// An operator took back what an outcome had done.
+        Correction = "correction",
+    }
+}
+
 /// An agent's trust at the moment of a decision, written with the tier's name
 /// beside the tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -1,9 +1,11 @@
 //! What is on its way to the journal: what callers hand in, and its place once it is in order.
 
+use serde::{Deserialize, Serialize};
+
 use super::erase::Erasure;
 use crate::model::{
-    AgentId, Alert, Decision, Digest, IntentId, Outcome, ProofId, RiskLevel, Sequence, Timestamp, TrustChange,
-    TrustSnapshot,
+    AgentId, Alert, Decision, Digest, IntentId, Outcome, ProofId, RiskLevel, Sequence, Timestamp, TrustCause,
+    TrustChange, TrustSnapshot,
 };
 use crate::store::Start;
 
@@ -14,10 +16,16 @@ pub(crate) struct DecisionDraft {
     pub(crate) intent: IntentId,
     pub(crate) decision: Decision,
     pub(crate) reasoning: String,
+    /// The escalation that it answers.
+    pub(crate) resolves: Option<ProofId>,
+    /// The decision that it repeats.
+    pub(crate) retry_of: Option<ProofId>,
     pub(crate) trust: TrustSnapshot,
     pub(crate) risk: RiskLevel,
     /// As `evidence::encode` makes it.
     pub(crate) evidence: Vec<u8>,
+    /// What a success of it can be earned on.
+    pub(crate) earns: RiskLevel,
     /// For the proof id.
     pub(crate) random: u32,
 }
@@ -31,7 +39,27 @@ pub(crate) struct OutcomeDraft {
     pub(crate) note: Option<String>,
     pub(crate) state: Option<StateDraft>,
     /// How the agent's trust moves.
-    pub(crate) trust: Option<TrustChange>,
+    pub(crate) trust: Option<TrustMove>,
+}
+
+/// How an agent's trust moves, and where the entry stands that moved it before.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TrustMove {
+    #[serde(flatten)]
+    pub(crate) change: TrustChange,
+    pub(crate) cause: TrustCause,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) previous: Option<Sequence>,
+}
+
+/// A change of state, and why.
+#[derive(Debug)]
+pub(crate) struct ChangeDraft {
+    pub(crate) state: StateDraft,
+    pub(crate) cause: String,
+    /// Whose trust it moves, and how.
+    pub(crate) trust: Option<(AgentId, TrustMove)>,
 }
 
 /// The new state of something.
@@ -40,14 +68,43 @@ pub(crate) struct StateDraft {
     pub(crate) key: String,
     /// JSON.
     pub(crate) value: String,
+    /// Where in the value the place of its own entry is to be written.
+    pub(crate) own_place: Option<usize>,
 }
+
+impl StateDraft {
+    pub(crate) fn new(key: String, value: String) -> Self {
+        Self { key, value, own_place: None }
+    }
+
+    /// What a value says in place of its own entry's place, which is not known before it is in order.
+    pub(crate) const OWN_PLACE: Sequence = Sequence::new(u64::MAX);
+
+    /// Finds the last [`StateDraft::OWN_PLACE`] in the value, to be replaced.
+    pub(crate) fn with_own_place(self) -> Self {
+        let own_place = self.value.rfind(OWN_PLACE_DIGITS);
+        Self { own_place, ..self }
+    }
+
+    /// Writes down the entry's place.
+    pub(super) fn stand_at(&mut self, sequence: Sequence) {
+        if let Some(start) = self.own_place.take() {
+            // Blanks before a number mean nothing in JSON, and so nothing behind it moves.
+            let place = format!("{:>width$}", sequence.get(), width = OWN_PLACE_DIGITS.len());
+            self.value.replace_range(start..start + OWN_PLACE_DIGITS.len(), &place);
+        }
+    }
+}
+
+/// [`StateDraft::OWN_PLACE`] as it is written.
+const OWN_PLACE_DIGITS: &str = "281474976710655";
 
 /// What is to be written.
 #[derive(Debug)]
 pub(super) enum Draft {
     Decision { id: ProofId, draft: DecisionDraft },
     Outcome(OutcomeDraft),
-    State { state: StateDraft, cause: String },
+    State(Box<ChangeDraft>),
     Alert(Box<Alert>),
     Erasure { erasure: Erasure, cause: String },
     Freeze { cause: String },
@@ -80,7 +137,7 @@ impl Pending {
             Draft::Outcome(draft) => {
                 draft.note.as_ref().map_or(0, String::len) + draft.state.as_ref().map_or(0, StateDraft::len)
             }
-            Draft::State { state, cause } => state.len() + cause.len(),
+            Draft::State(change) => size_of::<ChangeDraft>() + change.state.len() + change.cause.len(),
             Draft::Alert(alert) => alert.message.len(),
             Draft::Erasure { erasure, cause } => erasure.weight() + cause.len(),
             Draft::Freeze { cause } => cause.len(),

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::erase::{Erasure, EvidenceSelection};
-use crate::model::{AgentId, Alert, Breakage, Digest, Outcome, ProofId, Timestamp, TrustChange};
+use crate::model::{AgentId, Alert, Breakage, Digest, Outcome, ProofId, Timestamp};
 use crate::store::{Kind, Start};
 
-use super::draft::ArchiveDraft;
+use super::draft::{ArchiveDraft, TrustMove};
 
 /// Whether the body of an entry can be read as what it is; of a decision it is not asked here.
 pub(super) fn is_readable(kind: Kind, body: &[u8]) -> bool {
@@ -58,7 +58,7 @@ pub(super) struct OutcomeEntry<'a> {
     pub(super) state: Option<NewState<'a>>,
     /// How the agent's trust moved.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(super) trust: Option<TrustChange>,
+    pub(super) trust: Option<TrustMove>,
 }
 
 /// The new state of something, by its key.
@@ -70,13 +70,20 @@ pub(super) struct NewState<'a> {
     pub(super) value: &'a RawValue,
 }
 
-/// A change of state that an operator made, and why.
+/// A change of state that no outcome made, and why.
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct StateEntry<'a> {
     #[serde(borrow)]
     pub(super) state: NewState<'a>,
     #[serde(borrow)]
     pub(super) cause: Cow<'a, str>,
+    /// Whose trust moved.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) agent_id: Option<AgentId>,
+    /// How it moved.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) trust: Option<TrustMove>,
     pub(super) timestamp: Timestamp,
 }
 

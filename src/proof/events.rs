@@ -7,7 +7,7 @@ use crate::model::{
 };
 use crate::store::{Frame, Kind};
 
-use super::entry::{AlertEntry, OutcomeEntry};
+use super::entry::{AlertEntry, OutcomeEntry, StateEntry};
 use super::evidence;
 use super::record::CanonicalRecord;
 
@@ -18,8 +18,8 @@ pub(crate) fn of_entry(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) ->
         Kind::Decision => of_decision(frame, wanted),
         Kind::Outcome => of_outcome(frame, wanted),
         Kind::Alert => of_alert(frame, wanted),
-        // A registered, suspended or retired agent's trust stays what it was.
-        Kind::Store | Kind::State | Kind::Recovery | Kind::Erasure | Kind::Freeze | Kind::Archive | Kind::Repair => {
+        Kind::State => of_state(frame, wanted),
+        Kind::Store | Kind::Recovery | Kind::Erasure | Kind::Freeze | Kind::Archive | Kind::Repair => {
             None
         }
     }
@@ -59,15 +59,39 @@ fn of_outcome(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Option<V
     }
     let entry: OutcomeEntry<'_> = serde_json::from_slice(frame.body).ok()?;
     let cause = format!("the outcome {} was reported", entry.outcome);
-    let change = entry.trust?;
+    let changed = TrustChanged {
+        agent_id: entry.entity_id,
+        change: entry.trust?.change,
+        cause,
+        proof_id: Some(entry.proof_id),
+    };
+    Some(of_trust(frame, wanted, entry.timestamp, changed))
+}
+
+fn of_state(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Option<Vec<Event>> {
+    if !wanted(EventType::ScoreChanged) && !wanted(EventType::TierChanged) {
+        return None;
+    }
+    let entry: StateEntry<'_> = serde_json::from_slice(frame.body).ok()?;
+    let cause = entry.cause.into_owned();
+    let changed = TrustChanged { agent_id: entry.agent_id?, change: entry.trust?.change, cause, proof_id: None };
+    Some(of_trust(frame, wanted, entry.timestamp, changed))
+}
+
+fn of_trust(
+    frame: &Frame<'_>,
+    wanted: &dyn Fn(EventType) -> bool,
+    at: Timestamp,
+    changed: TrustChanged,
+) -> Vec<Event> {
+    let change = changed.change;
     let happened = [
         (EventType::ScoreChanged, change.from != change.to),
         (EventType::TierChanged, change.from_tier != change.to_tier),
     ];
-    let changed = TrustChanged { agent_id: entry.entity_id, change, cause, proof_id: Some(entry.proof_id) };
     let told = happened.into_iter().filter(|(event_type, happened)| *happened && wanted(*event_type));
-    let tell = |(event_type, _)| event(frame, event_type, entry.timestamp, EventData::Trust(Box::new(changed.clone())));
-    Some(told.map(tell).collect())
+    let tell = |(event_type, _)| event(frame, event_type, at, EventData::Trust(Box::new(changed.clone())));
+    told.map(tell).collect()
 }
 
 fn of_alert(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Option<Vec<Event>> {

@@ -7,10 +7,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::draft::{ArchiveDraft, DecisionDraft, Draft, OutcomeDraft, Pending, StateDraft};
+use super::draft::{ArchiveDraft, ChangeDraft, DecisionDraft, Draft, OutcomeDraft, Pending};
 use super::durability::Durability;
 use super::erase::Erasure;
-use crate::model::{Alert, Error, Outcome, ProofId, Sequence, Timestamp};
+use super::log::Committed;
+use crate::model::{Alert, Decision, Error, Outcome, ProofId, RiskLevel, Sequence, Timestamp};
 
 /// What became of an outcome that was to be put in order.
 pub(super) enum OutcomeSlot {
@@ -19,6 +20,29 @@ pub(super) enum OutcomeSlot {
     Standing(Outcome),
     /// Some outcome reached the index meanwhile; it may be this record's.
     LookAgain,
+}
+
+/// What became of a decision that was to be put in order.
+#[derive(Debug)]
+pub(super) enum DecisionSlot {
+    Ordered { id: ProofId, last: Sequence, at: Timestamp },
+    /// A stop came meanwhile: whether it covers this one is to be looked at.
+    LookAgain,
+    /// What it answers has an outcome already.
+    Standing(Outcome),
+}
+
+impl DecisionSlot {
+    pub(super) fn committed(self, risk: RiskLevel) -> Result<Option<Committed>, Error> {
+        match self {
+            Self::Ordered { id, last, at } => Ok(Some(Committed { proof_id: id, sequence: last, at, risk })),
+            Self::LookAgain => Ok(None),
+            Self::Standing(standing) => {
+                let message = format!("the record that asks has the outcome {standing} already; the first one stands");
+                Err(Error::Conflict { message })
+            }
+        }
+    }
 }
 
 /// What may wait for the writer.
@@ -71,6 +95,8 @@ struct State {
     /// Outcomes that are ordered and not yet in the index, by the record's sequence.
     claims: HashMap<Sequence, Outcome>,
     claims_version: u64,
+    /// How often it was said who must not act.
+    epoch: u64,
     /// The writer should not wait for more.
     hurry: bool,
     /// There is upkeep to be done.
@@ -143,6 +169,7 @@ impl Intake {
             pause: Duration::ZERO,
             claims: HashMap::new(),
             claims_version: 0,
+            epoch: 0,
             hurry: false,
             upkeep: false,
             closed: None,
@@ -159,18 +186,93 @@ impl Intake {
         state.last_time = last_time;
     }
 
-    /// Puts a decision in order.
-    pub(super) fn decision(
+    /// Puts a decision in order, which was made knowing of all stops up to `epoch`.
+    pub(super) fn decision(&self, now: Timestamp, draft: DecisionDraft, epoch: u64) -> Result<DecisionSlot, Error> {
+        let mut state = self.with_room()?;
+        if state.epoch != epoch && draft.decision != Decision::Deny {
+            return Ok(DecisionSlot::LookAgain);
+        }
+        let (id, last, at) = self.number_decision(&mut state, now, draft);
+        Ok(DecisionSlot::Ordered { id, last, at })
+    }
+
+    /// Puts a decision that asks for a person in order, and before it the state that says so: nothing comes between.
+    pub(super) fn question(
         &self,
         now: Timestamp,
         draft: DecisionDraft,
-    ) -> Result<(ProofId, Sequence, Timestamp), Error> {
+        epoch: u64,
+        asked: impl FnOnce(ProofId, Timestamp) -> Result<ChangeDraft, Error>,
+    ) -> Result<DecisionSlot, Error> {
         let mut state = self.with_room()?;
+        if state.epoch != epoch {
+            return Ok(DecisionSlot::LookAgain);
+        }
+        let at = state.last_time.max(now);
+        let id = ProofId::new(at, draft.random, Sequence::new(state.next + 1));
+        let change = asked(id, at)?;
+        let is_awaited = self.durability.awaits(draft.risk);
+        let (sequence, at) = state.number(now);
+        self.push(&mut state, Pending { sequence, at, draft: Draft::State(Box::new(change)) }, is_awaited);
+        let (id, last, at) = self.number_decision(&mut state, now, draft);
+        Ok(DecisionSlot::Ordered { id, last, at })
+    }
+
+    /// Puts the decision that answers a question in order, and behind it the outcome of the record that asked: nothing
+    /// comes between. The caller has looked into the index at `version` and found no outcome.
+    pub(super) fn answer(
+        &self,
+        now: Timestamp,
+        draft: DecisionDraft,
+        epoch: u64,
+        version: u64,
+        outcome: impl FnOnce(ProofId, Timestamp) -> Result<OutcomeDraft, Error>,
+    ) -> Result<DecisionSlot, Error> {
+        let mut state = self.with_room()?;
+        if (state.epoch != epoch && draft.decision != Decision::Deny) || state.claims_version != version {
+            return Ok(DecisionSlot::LookAgain);
+        }
+        let asked = draft.resolves.map(|asked| asked.sequence());
+        if let Some(standing) = asked.and_then(|asked| state.claims.get(&asked)) {
+            return Ok(DecisionSlot::Standing(*standing));
+        }
+        let at = state.last_time.max(now);
+        let mut outcome = outcome(ProofId::new(at, draft.random, Sequence::new(state.next)), at)?;
+        let is_awaited = self.durability.awaits(draft.risk);
+        let (id, _, at) = self.number_decision(&mut state, now, draft);
+        let (last, _) = state.number(now);
+        if let Some(state) = &mut outcome.state {
+            state.stand_at(last);
+        }
+        state.claims.insert(outcome.proof_id.sequence(), outcome.outcome);
+        self.push(&mut state, Pending { sequence: last, at, draft: Draft::Outcome(outcome) }, is_awaited);
+        Ok(DecisionSlot::Ordered { id, last, at })
+    }
+
+    fn number_decision(
+        &self,
+        state: &mut State,
+        now: Timestamp,
+        draft: DecisionDraft,
+    ) -> (ProofId, Sequence, Timestamp) {
         let (sequence, at) = state.number(now);
         let id = ProofId::new(at, draft.random, sequence);
         let is_awaited = self.durability.awaits(draft.risk);
-        self.push(&mut state, Pending { sequence, at, draft: Draft::Decision { id, draft } }, is_awaited);
-        Ok((id, sequence, at))
+        self.push(state, Pending { sequence, at, draft: Draft::Decision { id, draft } }, is_awaited);
+        (id, sequence, at)
+    }
+
+    /// Has every decision that does not know of this epoch looked at again, unless it is a denial, whatever becomes of
+    /// the change of state that says who must not act. That one needs no room.
+    pub(super) fn stop(&self, now: Timestamp, epoch: u64, change: ChangeDraft) -> Result<Sequence, Error> {
+        let mut state = self.lock();
+        state.epoch = state.epoch.max(epoch);
+        if let Some(refusal) = &state.closed {
+            return Err(refusal.error());
+        }
+        let (sequence, at) = state.number(now);
+        self.push(&mut state, Pending { sequence, at, draft: Draft::State(Box::new(change)) }, true);
+        Ok(sequence)
     }
 
     /// How often outcomes have moved from here to the index: read before the
@@ -181,7 +283,7 @@ impl Intake {
 
     /// Puts an outcome in order, unless one for the same record is on its way.
     /// The caller has looked into the index at `version` and found none.
-    pub(super) fn outcome(&self, now: Timestamp, draft: OutcomeDraft, version: u64) -> Result<OutcomeSlot, Error> {
+    pub(super) fn outcome(&self, now: Timestamp, mut draft: OutcomeDraft, version: u64) -> Result<OutcomeSlot, Error> {
         let mut state = self.with_room()?;
         let record = draft.proof_id.sequence();
         if let Some(standing) = state.claims.get(&record) {
@@ -194,6 +296,9 @@ impl Intake {
         }
         state.claims.insert(record, draft.outcome);
         let (sequence, at) = state.number(now);
+        if let Some(state) = &mut draft.state {
+            state.stand_at(sequence);
+        }
         self.push(
             &mut state,
             Pending { sequence, at, draft: Draft::Outcome(draft) },
@@ -203,14 +308,12 @@ impl Intake {
     }
 
     /// Puts a change of state in order.
-    pub(super) fn state(&self, now: Timestamp, state: StateDraft, cause: String) -> Result<Sequence, Error> {
+    pub(super) fn state(&self, now: Timestamp, mut change: ChangeDraft) -> Result<Sequence, Error> {
         let mut queue = self.with_room()?;
         let (sequence, at) = queue.number(now);
-        self.push(
-            &mut queue,
-            Pending { sequence, at, draft: Draft::State { state, cause } },
-            self.durability.awaits_changes(),
-        );
+        change.state.stand_at(sequence);
+        let draft = Draft::State(Box::new(change));
+        self.push(&mut queue, Pending { sequence, at, draft }, self.durability.awaits_changes());
         Ok(sequence)
     }
 
@@ -548,12 +651,16 @@ mod tests {
             intent: IntentId::new(now, 1),
             decision: Decision::Allow,
             reasoning: String::new(),
+            resolves: None,
+            retry_of: None,
+            earns: RiskLevel::Low,
             trust: TrustSnapshot::new(Score::MAX, Tier::T5),
             risk: RiskLevel::Low,
             evidence: vec![7; evidence],
             random: 1,
         };
-        intake.decision(now, draft).map(|(_, sequence, _)| sequence)
+        let committed = intake.decision(now, draft, 0)?.committed(RiskLevel::Low)?;
+        Ok(committed.unwrap().sequence)
     }
 
     /// A caller's wish, with the turn if it is the caller's.

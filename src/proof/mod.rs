@@ -58,7 +58,7 @@ pub use erase::EvidenceSelection;
 pub use export::{ExportPoint, ExportRange, ExportReport, verify_export};
 pub use query::ProofQuery;
 
-pub(crate) use draft::{DecisionDraft, OutcomeDraft, StateDraft};
+pub(crate) use draft::{ChangeDraft, DecisionDraft, OutcomeDraft, StateDraft, TrustMove};
 pub(crate) use erase::Kept;
 pub(crate) use events::of_entry as events_of_entry;
 pub(crate) use evidence::KeptInput;

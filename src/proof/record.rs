@@ -27,6 +27,10 @@ pub(super) struct CanonicalRecord<'a> {
     pub(super) previous_hash: Digest,
     #[serde(borrow)]
     pub(super) reasoning: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) resolves: Option<ProofId>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) retry_of: Option<ProofId>,
     pub(super) risk_level: RiskLevel,
     pub(super) timestamp: Timestamp,
     pub(super) trust_score: Score,
@@ -46,6 +50,14 @@ impl CanonicalRecord<'_> {
         put(out, b"\",\"previousHash\":\"", &self.previous_hash.written());
         out.extend_from_slice(b"\",\"reasoning\":");
         push_text(out, &self.reasoning)?;
+        if let Some(resolved) = &self.resolves {
+            put(out, b",\"resolves\":\"", &resolved.written());
+            out.push(b'"');
+        }
+        if let Some(earlier) = &self.retry_of {
+            put(out, b",\"retryOf\":\"", &earlier.written());
+            out.push(b'"');
+        }
         put(out, b",\"riskLevel\":\"", self.risk_level.as_str().as_bytes());
         put(out, b"\",\"timestamp\":\"", &self.timestamp.written());
         out.extend_from_slice(b"\",\"trustScore\":");
@@ -73,6 +85,8 @@ impl CanonicalRecord<'_> {
             intent_id: fields.intent_id,
             decision: fields.decision,
             reasoning: fields.reasoning.into_owned(),
+            resolves: fields.resolves,
+            retry_of: fields.retry_of,
             trust_score: fields.trust_score,
             trust_tier: fields.trust_tier,
             risk_level: fields.risk_level,
@@ -106,6 +120,8 @@ mod tests {
             intent_id: IntentId::new(at, 3),
             previous_hash: Digest::ZERO,
             reasoning: Cow::Owned(reasoning.to_owned()),
+            resolves: None,
+            retry_of: None,
             risk_level: RiskLevel::High,
             timestamp: at,
             trust_score: Score::MAX,
@@ -115,11 +131,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_stored_form_is_rfc_8785_by_another_hand(entity in "[^\\p{C}]{1,40}", reasoning in "\\PC*|[\\x00-\\x1f\"\\\\/é€😀]*") {
+        fn the_stored_form_is_rfc_8785_by_another_hand(entity in "[^\\p{C}]{1,40}", reasoning in "\\PC*|[\\x00-\\x1f\"\\\\/é€😀]*", linked in any::<[bool; 2]>()) {
             prop_assume!(entity.parse::<AgentId>().is_ok());
             let mut body = Vec::new();
-            record(&entity, &reasoning).write(&mut body).unwrap();
-            prop_assert_eq!(&body, &serde_json::to_vec(&record(&entity, &reasoning)).unwrap());
+            let mut record = record(&entity, &reasoning);
+            let linked = linked.map(|is_linked| is_linked.then(|| ProofId::new(record.timestamp, 9, Sequence::new(1))));
+            [record.resolves, record.retry_of] = linked;
+            record.write(&mut body).unwrap();
+            prop_assert_eq!(&body, &serde_json::to_vec(&record).unwrap());
             let stored = CanonicalRecord::read(&body).unwrap().into_record(Digest::ZERO, Some(Outcome::Success));
 
             let mut value = serde_json::to_value(stored).unwrap();

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 
-use super::draft::{DecisionDraft, Draft, OutcomeDraft, Pending, StateDraft};
+use super::draft::{ChangeDraft, DecisionDraft, Draft, OutcomeDraft, Pending, StateDraft};
 use super::entry::{AlertEntry, ArchiveEntry, ErasureEntry, FreezeEntry, NewState, OutcomeEntry, StateEntry};
 use super::erase;
 use super::evidence;
@@ -191,8 +191,11 @@ impl Writer {
                 write_json(&mut self.body, &outcome_entry(at, draft)?)?;
                 Kind::Outcome
             }
-            Draft::State { state, cause } => {
-                let entry = StateEntry { state: new_state(state)?, cause: Cow::Borrowed(cause), timestamp: at };
+            Draft::State(change) => {
+                let ChangeDraft { state, cause, trust } = &**change;
+                let (agent_id, trust) = trust.clone().unzip();
+                let state = new_state(state)?;
+                let entry = StateEntry { state, cause: Cow::Borrowed(cause), agent_id, trust, timestamp: at };
                 write_json(&mut self.body, &entry)?;
                 Kind::State
             }
@@ -327,8 +330,8 @@ fn apply_one(index: &mut Index, pending: &Pending, digest: Digest) -> Result<(),
             }
             index.add_outcome(&draft.entity, record, draft.outcome, pending.at)
         }
-        Draft::State { state, .. } => {
-            index.set_state(&state.key, state.value.as_bytes());
+        Draft::State(change) => {
+            index.set_state(&change.state.key, change.state.value.as_bytes());
             index.see_time(pending.at);
             Ok(())
         }
@@ -371,6 +374,8 @@ fn canonical(id: ProofId, at: Timestamp, draft: &DecisionDraft, previous_hash: D
         intent_id: draft.intent,
         previous_hash,
         reasoning: Cow::Borrowed(&draft.reasoning),
+        resolves: draft.resolves,
+        retry_of: draft.retry_of,
         risk_level: draft.risk,
         timestamp: at,
         trust_score: draft.trust.score,
@@ -386,7 +391,7 @@ fn outcome_entry(at: Timestamp, draft: &OutcomeDraft) -> serde_json::Result<Outc
         note: draft.note.as_deref().map(Cow::Borrowed),
         timestamp: at,
         state: draft.state.as_ref().map(new_state).transpose()?,
-        trust: draft.trust,
+        trust: draft.trust.clone(),
     })
 }
 

@@ -98,6 +98,10 @@ pub(super) struct Record<'a> {
     pub(super) decision: Decision,
     #[serde(borrow)]
     pub(super) reasoning: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) resolves: Option<ProofId>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) retry_of: Option<ProofId>,
     pub(super) trust_score: Score,
     pub(super) trust_tier: Tier,
     pub(super) risk_level: RiskLevel,
@@ -115,6 +119,8 @@ impl<'a> Record<'a> {
             intent_id: record.intent_id,
             decision: record.decision,
             reasoning: record.reasoning,
+            resolves: record.resolves,
+            retry_of: record.retry_of,
             trust_score: record.trust_score,
             trust_tier: record.trust_tier,
             risk_level: record.risk_level,
@@ -135,6 +141,8 @@ impl<'a> Record<'a> {
             intent_id: self.intent_id,
             previous_hash: self.previous_hash,
             reasoning: Cow::Borrowed(&self.reasoning),
+            resolves: self.resolves,
+            retry_of: self.retry_of,
             risk_level: self.risk_level,
             timestamp: self.timestamp,
             trust_score: self.trust_score,

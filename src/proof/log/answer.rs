@@ -3,13 +3,15 @@
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
+use serde::Deserialize;
+
 use super::ProofLog;
 use crate::model::{
     AgentId, Decision, Error, Outcome, Period, ProofId, ProofRecord, ProofStats, RiskLevel, Sequence, Timestamp,
 };
 use crate::proof::draft::Draft;
 use crate::proof::erase::Kept;
-use crate::proof::evidence::Evidence;
+use crate::proof::evidence::{self, Evidence};
 use crate::proof::index::{Filter, Index, Sums};
 use crate::proof::past::{Past, PastDecision, PastRange};
 use crate::proof::query::{checked_entity, checked_period};
@@ -22,6 +24,16 @@ pub(crate) struct DecisionFacts {
     pub(crate) entity: AgentId,
     pub(crate) decision: Decision,
     pub(crate) risk: RiskLevel,
+    /// What a success of it can be earned on.
+    pub(crate) earns: RiskLevel,
+    /// The escalation that it answers.
+    pub(crate) resolves: Option<ProofId>,
+}
+
+/// The part of the evidence that an outcome needs.
+#[derive(Deserialize)]
+struct Earned {
+    earns: RiskLevel,
 }
 
 impl ProofLog {
@@ -30,7 +42,13 @@ impl ProofLog {
         self.check_open()?;
         let pending = self.shared.intake.pending(proof_id.sequence(), |pending| match &pending.draft {
             Draft::Decision { id, draft } if id == proof_id => {
-                Some(DecisionFacts { entity: draft.entity.clone(), decision: draft.decision, risk: draft.risk })
+                Some(DecisionFacts {
+                    entity: draft.entity.clone(),
+                    decision: draft.decision,
+                    risk: draft.risk,
+                    earns: draft.earns,
+                    resolves: draft.resolves,
+                })
             }
             _ => None,
         });
@@ -42,6 +60,9 @@ impl ProofLog {
                     entity: fields.entity_id,
                     decision: fields.decision,
                     risk: fields.risk_level,
+                    // What is not known is worth the least.
+                    earns: evidence::detail::<Earned>(frame.evidence).map_or(RiskLevel::Low, |detail| detail.earns),
+                    resolves: fields.resolves,
                 })
             }),
         }

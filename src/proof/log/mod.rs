@@ -15,11 +15,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use super::draft::{DecisionDraft, OutcomeDraft, StateDraft};
+use super::draft::{ChangeDraft, DecisionDraft, OutcomeDraft, StateDraft};
 use super::durability::Durability;
 use super::feed::Feed;
 use super::index::{Index, Totals};
-use super::intake::{OutcomeSlot, Refusal, Requester};
+use super::intake::{DecisionSlot, OutcomeSlot, Refusal, Requester};
 use super::shared::Shared;
 use super::ticket::Ticket;
 use super::verify::{Behind, Scrub};
@@ -72,16 +72,63 @@ pub(crate) struct LogState {
 }
 
 impl ProofLog {
-    /// Puts a decision in order; [`ProofLog::settle_decision`] waits for it.
-    pub(crate) fn decide(&self, now: Timestamp, draft: DecisionDraft) -> Result<Committed, Error> {
+    /// Puts a decision in order that was made knowing of all stops up to `epoch`; [`ProofLog::settle_decision`] waits
+    /// for it. None where a stop came meanwhile.
+    pub(crate) fn decide(
+        &self,
+        now: Timestamp,
+        draft: DecisionDraft,
+        epoch: u64,
+    ) -> Result<Option<Committed>, Error> {
         let risk = draft.risk;
-        let (proof_id, sequence, at) = self.shared.intake.decision(now, draft)?;
-        Ok(Committed { proof_id, sequence, at, risk })
+        self.shared.intake.decision(now, draft, epoch)?.committed(risk)
+    }
+
+    /// Like [`ProofLog::decide`] for a decision that asks for a person, with the state that says so before it.
+    pub(crate) fn ask(
+        &self,
+        now: Timestamp,
+        draft: DecisionDraft,
+        epoch: u64,
+        asked: impl FnOnce(ProofId, Timestamp) -> Result<ChangeDraft, Error>,
+    ) -> Result<Option<Committed>, Error> {
+        let risk = draft.risk;
+        self.shared.intake.question(now, draft, epoch, asked)?.committed(risk)
+    }
+
+    /// Like [`ProofLog::decide`] for the decision that answers what a record asked for, with the outcome of that record
+    /// behind it.
+    pub(crate) fn answer(
+        &self,
+        now: Timestamp,
+        draft: DecisionDraft,
+        epoch: u64,
+        asked: ProofId,
+        outcome: impl FnOnce(ProofId, Timestamp) -> Result<OutcomeDraft, Error>,
+    ) -> Result<Option<Committed>, Error> {
+        let risk = draft.risk;
+        let version = self.shared.intake.claims_version();
+        if let Some(standing) = self.outcome_of(&draft.entity, asked.sequence())? {
+            return DecisionSlot::Standing(standing).committed(risk);
+        }
+        let draft = DecisionDraft { resolves: Some(asked), ..draft };
+        self.shared.intake.answer(now, draft, epoch, version, outcome)?.committed(risk)
     }
 
     /// Puts a change of state in order.
     pub(crate) fn set_state(&self, now: Timestamp, state: StateDraft, cause: String) -> Result<Sequence, Error> {
-        self.shared.intake.state(now, state, cause)
+        self.change(now, ChangeDraft { state, cause, trust: None })
+    }
+
+    /// Puts a change of state in order that may move somebody's trust.
+    pub(crate) fn change(&self, now: Timestamp, change: ChangeDraft) -> Result<Sequence, Error> {
+        self.shared.intake.state(now, change)
+    }
+
+    /// Puts a change of who must not act in order, and has every decision looked at again that does not know of it,
+    /// unless it is a denial: that too where the change is refused.
+    pub(crate) fn stop(&self, now: Timestamp, epoch: u64, change: ChangeDraft) -> Result<Sequence, Error> {
+        self.shared.intake.stop(now, epoch, change)
     }
 
     /// Puts an alert in order.

@@ -23,7 +23,7 @@ fn ended(log: &ProofLog) -> VerificationState {
 }
 
 fn set(log: &ProofLog, key: &str, value: &str) {
-    let state = StateDraft { key: key.to_owned(), value: value.to_owned() };
+    let state = StateDraft::new(key.to_owned(), value.to_owned());
     let sequence = log.set_state(Timestamp::from_millis(0), state, "a test".to_owned()).unwrap();
     log.settle(sequence).unwrap();
 }

@@ -9,6 +9,7 @@ mod erasing;
 mod faults;
 mod meeting;
 mod model;
+mod pairs;
 mod repair;
 mod retention;
 mod scrub;
@@ -63,6 +64,9 @@ fn draft(entity: &str, decision: Decision, risk: RiskLevel, score: i64) -> Decis
         intent: IntentId::new(Timestamp::from_millis(0), 1),
         decision,
         reasoning: "because".to_owned(),
+        resolves: None,
+        retry_of: None,
+        earns: RiskLevel::Low,
         trust,
         risk,
         evidence: encode_evidence(9, &"intent", &"detail", &[], None).unwrap(),
@@ -83,7 +87,7 @@ fn encode_evidence(
 }
 
 fn decide(log: &ProofLog, at: i64, draft: DecisionDraft) -> Result<ProofId, Error> {
-    let committed = log.decide(Timestamp::from_millis(at), draft)?;
+    let committed = log.decide(Timestamp::from_millis(at), draft, 0)?.unwrap();
     log.settle(committed.sequence)?;
     Ok(committed.proof_id)
 }

@@ -9,7 +9,7 @@ const NEW: StoreId = StoreId([8; 16]);
 fn all(found: &FoundStates) -> Result<Carried, Error> {
     let state = |(key, value): (&String, &Vec<u8>)| {
         let value = String::from_utf8(value.clone()).unwrap();
-        (StateDraft { key: key.clone(), value }, "kept".to_owned())
+        (StateDraft::new(key.clone(), value), "kept".to_owned())
     };
     Ok(Carried { states: found.good.iter().map(state).collect(), ..Carried::default() })
 }
@@ -22,7 +22,7 @@ fn run(files: impl Files + 'static) -> Result<crate::model::RepairReport, Error>
 fn broken() -> (CrashFiles, Vec<(std::path::PathBuf, Vec<u8>)>) {
     let disk = CrashFiles::new();
     let (log, _) = open_small(disk.clone(), Durability::Sync).unwrap();
-    let state = StateDraft { key: "agent/a".to_owned(), value: "{\"kept\":1}".to_owned() };
+    let state = StateDraft::new("agent/a".to_owned(), "{\"kept\":1}".to_owned());
     log.settle(log.set_state(Timestamp::from_millis(0), state, "test".to_owned()).unwrap()).unwrap();
     for at in 0..8 {
         decide(&log, at, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap();

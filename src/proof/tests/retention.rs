@@ -30,7 +30,7 @@ fn written(disk: &(impl Files + Clone + 'static)) -> (ProofLog, Vec<ProofId>) {
 }
 
 fn state(log: &ProofLog, at: i64) -> Result<(), Error> {
-    let state = StateDraft { key: "agent/a".to_owned(), value: "{\"kept\":1}".to_owned() };
+    let state = StateDraft::new("agent/a".to_owned(), "{\"kept\":1}".to_owned());
     log.settle(log.set_state(Timestamp::from_millis(at), state, "test".to_owned())?)
 }
 

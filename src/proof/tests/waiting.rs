@@ -119,13 +119,13 @@ fn gated(durability: Durability) -> (ProofLog, Gated) {
 }
 
 fn decide_at(log: &ProofLog, risk: RiskLevel) -> Result<ProofId, Error> {
-    let made = log.decide(Timestamp::from_millis(0), draft("a", Decision::Allow, risk, 700))?;
+    let made = log.decide(Timestamp::from_millis(0), draft("a", Decision::Allow, risk, 700), 0)?.unwrap();
     log.settle_decision(made.sequence, made.risk)?;
     Ok(made.proof_id)
 }
 
 fn ticket(log: &ProofLog, risk: RiskLevel) -> Ticket {
-    let made = log.decide(Timestamp::from_millis(0), draft("a", Decision::Allow, risk, 700)).unwrap();
+    let made = log.decide(Timestamp::from_millis(0), draft("a", Decision::Allow, risk, 700), 0).unwrap().unwrap();
     log.ticket(made.sequence, made.risk)
 }
 
@@ -192,7 +192,7 @@ fn an_outcome_waits_like_its_decision_and_a_change_of_state_always() {
         Ok(OutcomeDraft { proof_id, entity, outcome, note: None, state: None, trust: None })
     });
     log.settle_decision(outcome.unwrap().unwrap(), facts.risk).unwrap();
-    let state = StateDraft { key: "agent/a".to_owned(), value: "1".to_owned() };
+    let state = StateDraft::new("agent/a".to_owned(), "1".to_owned());
     let changed = log.set_state(Timestamp::from_millis(0), state, "a cause".to_owned());
     assert!(changed.and_then(|sequence| log.settle(sequence)).is_err(), "nothing was put on disk");
 }
