@@ -14,7 +14,7 @@ use crate::model::{
 use crate::parse::Parsed;
 use crate::policy::{Meter, PolicyRequest, PolicySet, PolicyVerdict};
 use crate::proof::{Committed, DecisionDraft, encode_evidence};
-use crate::trust::AgentRecord;
+use crate::trust::{AgentRecord, Facts};
 
 impl Governor {
     /// Decides on an intent and records the decision.
@@ -161,7 +161,7 @@ impl Governor {
                 Said::ByCaller => risk::effective_risk(&self.inner.parser, &self.inner.action_floors, intent),
                 Said::ByOperator => intent.risk_level,
             },
-            trust: self.inner.trust_model.snapshot(&agent.trust, now),
+            trust: self.inner.trust_model.snapshot(&agent.trust, Facts { ceiling: None, now }),
             traits: &agent.traits,
             now,
         }

@@ -1,10 +1,10 @@
 //! Reporting what became of an action, and what that does to trust.
 
 use super::{Governor, agents};
-use crate::model::{Error, Outcome, ProofId, TrustChange, TrustSnapshot};
+use crate::model::{Error, Outcome, ProofId, TrustSnapshot};
 use crate::parse::conceal_text;
 use crate::proof::OutcomeDraft;
-use crate::trust::{AgentRecord, TrustEvent};
+use crate::trust::{AgentRecord, Facts, TrustEvent};
 
 impl Governor {
     /// Reports what became of an action; the agent's trust moves accordingly,
@@ -34,11 +34,13 @@ impl Governor {
         let facts = inner.log.facts(proof_id)?;
         let cell = self.registered(&facts.entity)?;
         let now = inner.clock.now();
-        let event = TrustEvent { outcome, decision: facts.decision, risk: facts.risk };
+        let event = TrustEvent { outcome, decision: facts.decision, risk: facts.risk, earns: facts.risk };
+        let facts_of_trust = Facts { ceiling: None, now };
 
         let mut agent = cell.write();
-        let before = inner.trust_model.snapshot(&agent.trust, now);
-        let changed = AgentRecord { trust: inner.trust_model.after(&agent.trust, event, now), ..agent.clone() };
+        let trust = inner.trust_model.after(&agent.trust, event, facts_of_trust);
+        let change = agent.trust.change_to(&trust);
+        let changed = AgentRecord { trust, ..agent.clone() };
         let ordered = inner.log.report(now, || {
             Ok(OutcomeDraft {
                 proof_id: *proof_id,
@@ -46,7 +48,7 @@ impl Governor {
                 outcome,
                 note: note.map(|note| conceal_text(note).unwrap_or_else(|| note.to_owned())),
                 state: Some(agents::state_of(&changed)?),
-                trust: TrustChange::between(before, inner.trust_model.snapshot(&changed.trust, now)),
+                trust: change,
             })
         })?;
         if ordered.is_some() {
@@ -55,7 +57,7 @@ impl Governor {
                 inner.limits.give_back(proof_id.sequence());
             }
         }
-        let trust = inner.trust_model.snapshot(&agent.trust, now);
+        let trust = inner.trust_model.snapshot(&agent.trust, facts_of_trust);
         drop(agent);
         if let Some(sequence) = ordered {
             inner.log.settle_decision(sequence, facts.risk)?;

@@ -49,7 +49,7 @@ pub use risk::{RiskLevel, risk_floor};
 pub use status::{Components, Health, JournalStatus, Metrics, Opening, Recovered, SystemStatus};
 pub use time::Timestamp;
 pub use tool::{CatalogueReport, ToolClassification, ToolEvidence, ToolOverride};
-pub use trust::{Score, Tier, TrustSnapshot};
+pub use trust::{Observability, Score, Tier, TrustCause, TrustEntry, TrustPage, TrustSnapshot};
 pub use verification::{
     ChainPosition, Checked, LogProgress, OpenVerification, ScrubOptions, ScrubPass, ScrubStatus, VerificationState,
     VerifyOptions, VerifySince, VerifyView, ViewFinding,
