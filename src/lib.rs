@@ -68,23 +68,23 @@ pub use edge::{sidecar, signature};
 #[cfg(feature = "checkpoints")]
 pub use governor::verify_signed_archive;
 pub use governor::{
-    EventFilter, Explanation, Governor, GovernorBuilder, InputText, PendingEnforcement, Preview, PreviewError,
-    RepairOptions, Replay, ReplayChange, ReplayRange, ShadowDifference, ShadowReport, Subscription, repair,
-    verify_archive,
+    EscalationAnswer, Escalations, EventFilter, Explanation, Governor, GovernorBuilder, InputText, PendingEnforcement,
+    Preview, PreviewError, RepairOptions, Replay, ReplayChange, ReplayRange, ShadowDifference, ShadowReport,
+    Subscription, repair, verify_archive,
 };
 pub use model::*;
 pub use parse::{Lexicon, Parser};
 pub use policy::{
-    Approval, CaseDifference, CaseReader, CaseReport, CaseResult, ClauseCoverage, ConditionFailure, Coverage, Effect,
-    LimitUse, MutantReport, PolicyCases, PolicyFormat, PolicyRequest, PolicySet, PolicyVerdict, RuleCoverage,
-    RuleTrace, Survivor,
+    AlertOn, AlertRule, Approval, CaseDifference, CaseReader, CaseReport, CaseResult, ClauseCoverage, ConditionFailure,
+    Coverage, Effect, LimitUse, MutantReport, Need, PolicyCases, PolicyFormat, PolicyRequest, PolicySet, PolicyVerdict,
+    RuleCoverage, RuleTrace, Survivor,
 };
 pub use proof::{
     Durability, Evidence, EvidenceSelection, ExportPoint, ExportRange, ExportReport, InputEvidence, ProofQuery,
     verify_export,
 };
 pub use system::{Clock, Entropy, SystemClock, SystemEntropy};
-pub use trust::{PerRisk, TrustModel};
+pub use trust::{PerObservability, PerRisk, TrustModel};
 
 /// What the fuzz targets of formats that are not on the public face hold.
 #[cfg(fuzzing)]

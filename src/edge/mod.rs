@@ -7,6 +7,7 @@
 //! | `wire.rs` | the contract's calls: named parameters in, JSON out |
 //! | `catalogue.rs` | the calls about tools |
 //! | `checkpoint.rs` | the calls about checkpoints |
+//! | `escalation.rs` | the calls on escalations |
 //! | `events.rs` | the calls on events, and telling them |
 //! | `policy.rs` | the calls on policy sets |
 //! | `rpc.rs` | JSON-RPC 2.0 framing |
@@ -15,6 +16,7 @@
 
 mod catalogue;
 mod checkpoint;
+mod escalation;
 mod events;
 mod params;
 mod policy;

@@ -6,7 +6,7 @@ use super::{Governor, checked_agent_id};
 use crate::model::{Agent, AgentId, AgentInfo, AgentState, AgentTraits, Error, Sequence, Timestamp};
 use crate::parse::conceal_text;
 use crate::proof::StateDraft;
-use crate::trust::{AgentCell, AgentRecord, Ledger, TrustState};
+use crate::trust::{AgentCell, AgentRecord, Ledger, TrustModel, TrustState};
 
 /// What the keys of agents' states in the log start with.
 pub(super) const KEY_PREFIX: &str = "agent/";
@@ -81,7 +81,7 @@ impl Governor {
         match self.registered(agent_id) {
             Err(Error::AgentNotFound { .. }) if self.inner.auto_register => {
                 let at = self.inner.clock.now();
-                let record = newcomer(agent_id, at);
+                let record = newcomer(&self.inner.trust_model, agent_id, at);
                 // Another thread may have been first; then its agent it is.
                 Ok(self.insert_agent(record, "registered at its first request", at)?.unwrap_or_else(|cell| cell))
             }
@@ -137,14 +137,14 @@ impl Governor {
     }
 
     fn info(&self, record: &AgentRecord, now: Timestamp) -> AgentInfo {
-        let trust = self.inner.trust_model.snapshot(&record.trust, now);
+        let trust = self.trust_of(record, now);
         AgentInfo::new(record.agent_id.clone(), trust, record.state, record.traits.clone())
     }
 }
 
 /// An agent that is not registered yet, as it would be at its first request.
-pub(super) fn newcomer(agent_id: &AgentId, at: Timestamp) -> AgentRecord {
-    let trust = TrustState::new(Agent::NEWCOMER_SCORE, at);
+pub(super) fn newcomer(model: &TrustModel, agent_id: &AgentId, at: Timestamp) -> AgentRecord {
+    let trust = model.self_registered(Agent::NEWCOMER_SCORE, at);
     AgentRecord { agent_id: agent_id.clone(), state: AgentState::Active, traits: AgentTraits::default(), trust }
 }
 

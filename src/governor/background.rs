@@ -43,6 +43,7 @@ impl Background {
     }
 
     /// Stops it, and waits until what it is at is done.
+    #[cfg(any(test, feature = "checkpoints"))]
     pub(super) fn stop(mut self) {
         self.end();
     }

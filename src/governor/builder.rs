@@ -1,7 +1,7 @@
 //! How a governor is put together and opened.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -10,7 +10,7 @@ use super::kept::{InputText, Inputs, Retention};
 use super::policies::PolicyState;
 use super::risk::ActionFloors;
 use super::status::Latency;
-use super::{Governor, Inner, agents};
+use super::{Governor, Inner, agents, escalations};
 use crate::model::{Error, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
 use crate::parse::{self, Lexicon, Parser};
 use crate::policy::PolicySet;
@@ -87,7 +87,7 @@ impl GovernorBuilder {
         self
     }
 
-    /// The numbers by which trust moves.
+    /// The numbers by which trust moves; checked when the store is opened, see [`TrustModel::checked`].
     pub fn trust_model(mut self, model: TrustModel) -> Self {
         self.trust_model = model;
         self
@@ -179,7 +179,8 @@ impl GovernorBuilder {
         self.open_at(&Place::Memory)
     }
 
-    fn open_at(self, place: &Place) -> Result<Governor, Error> {
+    fn open_at(mut self, place: &Place) -> Result<Governor, Error> {
+        self.trust_model = self.trust_model.checked()?;
         let options = LogOptions {
             durability: self.durability,
             cache_bytes: self.cache_bytes,
@@ -200,12 +201,15 @@ impl GovernorBuilder {
             None => Parser::new()?,
         };
         let ledger = Ledger::new();
+        let escalations = escalations::Queue::default();
         let mut recorded = None;
         for (key, value) in &startup.states {
             if key == PolicyState::KEY {
                 recorded = Some(PolicyState::read(value)?);
             } else if key.starts_with(agents::KEY_PREFIX) {
                 agents::restore(&ledger, value)?;
+            } else if key.starts_with(escalations::KEY_PREFIX) {
+                escalations.restore(value)?;
             }
         }
         #[cfg(feature = "checkpoints")]
@@ -221,6 +225,8 @@ impl GovernorBuilder {
                 policy_turn: Mutex::new(()),
                 limits: super::limits::Counters::restored(startup.used),
                 stops: super::stop::Stops::default(),
+                escalations,
+                escalation_watch: OnceLock::new(),
                 inputs: Inputs::kept_as(self.input_text),
                 retention: self.retention,
                 alerts: super::alerts::Alerts::default(),
@@ -240,8 +246,11 @@ impl GovernorBuilder {
         #[cfg(feature = "checkpoints")]
         governor.start_checkpoints()?;
         // A broken log takes nothing in; its decisions are refused anyway.
-        if is_new && governor.inner.log.state().refusing.is_none() {
-            governor.record_policies("put in force when the store was opened")?;
+        if governor.inner.log.state().refusing.is_none() {
+            governor.mend_escalations()?;
+            if is_new {
+                governor.record_policies("put in force when the store was opened")?;
+            }
         }
         Ok(governor)
     }

@@ -10,8 +10,8 @@ use super::pending::PendingEnforcement;
 use super::stop::StopTable;
 use super::{Governor, risk};
 use crate::model::{
-    AgentState, Alert, AlertKind, Enforcement, Error, InputEnforcement, Intent, IntentId, InvalidValue, ProofId,
-    RiskLevel, Timestamp,
+    AgentState, Alert, AlertKind, Decision, Digest, Enforcement, Error, InputEnforcement, Intent, IntentId,
+    InvalidValue, ProofId, RiskLevel, Timestamp,
 };
 use crate::parse::Parsed;
 use crate::policy::{Meter, PolicyRequest, PolicySet, PolicyVerdict};
@@ -132,8 +132,19 @@ impl Governor {
         let policies = self.inner.policies.load();
         let request = self.request(intent, &agent, said, now);
         let mut desk = self.inner.limits.desk(now);
-        let verdict = verdict(&policies, &request, &agent, &stops, &mut desk)?;
-        let record = Recording { request: &request, verdict: &verdict, policies: &policies, agent: &agent, retry_of };
+        let mut verdict = verdict(&policies, &request, &agent, &stops, &mut desk)?;
+        if verdict.decision == Decision::Escalate {
+            verdict = self.asked_within_bounds(&request, verdict);
+        }
+        let record = Recording {
+            request: &request,
+            verdict: &verdict,
+            policy_digest: policies.digest(),
+            agent: &agent,
+            retry_of,
+            stored: None,
+            resolution: None,
+        };
         let Some(committed) = self.record(&record, stops.epoch())? else { return Ok(None) };
         desk.reserve(&verdict.charges, committed.proof_id.sequence(), committed.at);
         drop(desk);
@@ -183,7 +194,7 @@ impl Governor {
                 Said::ByCaller => risk::effective_risk(&self.inner.parser, &self.inner.action_floors, intent),
                 Said::ByOperator => intent.risk_level,
             },
-            trust: self.inner.trust_model.snapshot(&agent.trust, now),
+            trust: self.trust_of(agent, now),
             traits: &agent.traits,
             now,
         }
@@ -209,15 +220,21 @@ impl Governor {
 
     /// Puts the decision in order, with its evidence; none where a stop of another epoch came before.
     fn record(&self, recording: &Recording<'_>, epoch: u64) -> Result<Option<Committed>, Error> {
+        if recording.verdict.decision == Decision::Escalate {
+            return self.ask(recording, epoch);
+        }
         let draft = self.draft(recording)?;
         self.inner.log.decide(recording.request.now, draft, epoch)
     }
 
     /// The decision as it is to be written, with its evidence.
     pub(super) fn draft(&self, recording: &Recording<'_>) -> Result<DecisionDraft, Error> {
-        let Recording { request, verdict, policies, agent, retry_of } = *recording;
+        let &Recording { request, verdict, policy_digest, agent, retry_of, stored, .. } = recording;
         let internal = |what: &str| Error::Internal { message: what.to_owned() };
-        let kept = self.kept(request.intent)?;
+        let kept = match stored {
+            Some(stored) => stored.kept(),
+            None => self.kept(request.intent)?,
+        };
         let bits = self.inner.entropy.bits();
         let earns = risk::earned_risk(request.intent, &verdict.granted);
         let detail = EvidenceDetail {
@@ -225,7 +242,7 @@ impl Governor {
             denied_capabilities: &verdict.denied,
             constraints: &verdict.constraints,
             risk_level: request.risk,
-            policy_digest: policies.digest(),
+            policy_digest,
             rules: &verdict.rules,
             trust_snapshot: request.trust,
             traits: request.traits,
@@ -234,7 +251,7 @@ impl Governor {
             earns,
             limits: &verdict.limits,
             masked: kept.count,
-            resolution: None,
+            resolution: recording.resolution.as_ref(),
         };
         let charges: Vec<_> = verdict.charges.iter().map(|charge| (charge.counter.clone(), charge.amount)).collect();
         let intent = |out: &mut Vec<u8>| match &kept.masked {
@@ -260,13 +277,23 @@ impl Governor {
 }
 
 /// What a decision's record is made of.
-#[derive(Clone, Copy)]
 pub(super) struct Recording<'a> {
     pub(super) request: &'a PolicyRequest<'a>,
     pub(super) verdict: &'a PolicyVerdict,
-    pub(super) policies: &'a PolicySet,
+    pub(super) policy_digest: Digest,
     pub(super) agent: &'a AgentRecord,
     pub(super) retry_of: Option<ProofId>,
+    /// The intent as it is kept with an earlier record of it; otherwise it is kept as it is.
+    pub(super) stored: Option<&'a Stored>,
+    /// How a person's answer came about, where the decision is one.
+    pub(super) resolution: Option<Value>,
+}
+
+/// An intent as the evidence of a record has it.
+pub(super) struct Stored {
+    pub(super) intent: Value,
+    /// How many texts are masked in it.
+    pub(super) masked: u64,
 }
 
 /// Whose word the risk of an intent is.

@@ -35,7 +35,7 @@ pub(super) struct EvidenceDetail<'a> {
     pub(super) masked: u64,
     /// How a person's answer came about, where the decision is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) resolution: Option<Value>,
+    pub(super) resolution: Option<&'a Value>,
 }
 
 impl EvidenceDetail<'_> {
@@ -71,7 +71,7 @@ impl EvidenceDetail<'_> {
             out.extend_from_slice(b",\"masked\":");
             serde_json::to_writer(&mut *out, &self.masked)?;
         }
-        if let Some(resolution) = &self.resolution {
+        if let Some(resolution) = self.resolution {
             out.extend_from_slice(b",\"resolution\":");
             serde_json::to_writer(&mut *out, resolution)?;
         }
@@ -117,6 +117,7 @@ mod tests {
         };
         let constraints: Constraints = serde_json::from_value(json!({"maxRecords": 100, "to": ["a\"b"]})).unwrap();
         let limits: Vec<LimitUse> = Vec::new();
+        let by = json!({ "by": "ann" });
         for (some, traits, constraints) in [
             (0, AgentTraits::default(), Constraints::new()),
             (1, full.clone(), constraints.clone()),
@@ -136,7 +137,7 @@ mod tests {
                 limits: &limits,
                 earns: RiskLevel::Medium,
                 masked: some as u64,
-                resolution: (some > 0).then(|| json!({"by": "ann"})),
+                resolution: (some > 0).then_some(&by),
             };
             let mut written = Vec::new();
             detail.write(&mut written).unwrap();

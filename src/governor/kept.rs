@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Governor;
+use super::decide::Stored;
 use crate::model::{Error, Intent, IntentId, ProofId, Timestamp};
 use crate::parse::{Concealer, conceal_text, has_secrets};
 use crate::proof::KeptInput;
@@ -100,6 +101,14 @@ pub(super) struct KeptIntent {
     pub(super) count: u64,
     pub(super) input: Option<KeptInput>,
     concealer: Concealer,
+}
+
+impl Stored {
+    /// The same again.
+    pub(super) fn kept(&self) -> KeptIntent {
+        let (masked, count) = (Some(self.intent.clone()), self.masked);
+        KeptIntent { masked, count, input: None, concealer: Concealer::default() }
+    }
 }
 
 impl KeptIntent {

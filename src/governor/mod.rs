@@ -16,6 +16,7 @@
 //! | `alerts.rs` | what should be looked at, told once in a while |
 //! | `export.rs` | the log as lines that can be checked without us, and read back |
 //! | `erasure.rs` | erasing evidence |
+//! | `escalations/` | people in the loop |
 //! | `events.rs` | subscriptions to what happens |
 //! | `agents.rs` | registering, reading, suspending agents |
 //! | `kept.rs` | what is kept of what was asked, how long, and what is masked |
@@ -30,11 +31,11 @@
 //! | `shadow.rs` | a second set that enforces nothing |
 //! | `status.rs` | health and metrics |
 //! | `stop.rs` | who must not act |
+//! | `trust.rs` | what moves trust, and its history |
 //! | `verification.rs` | verifying the log |
 
 mod agents;
 mod alerts;
-#[cfg(feature = "checkpoints")]
 mod background;
 mod builder;
 mod cases;
@@ -44,6 +45,7 @@ mod checkpoints;
 mod decide;
 mod detail;
 mod erasure;
+mod escalations;
 mod events;
 mod export;
 mod kept;
@@ -59,10 +61,11 @@ mod risk;
 mod shadow;
 mod status;
 mod stop;
+mod trust;
 mod verification;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -71,6 +74,7 @@ use serde_json::{Map, Value};
 pub use builder::GovernorBuilder;
 #[cfg(feature = "checkpoints")]
 pub use checkpoints::verify_signed_archive;
+pub use escalations::{EscalationAnswer, Escalations};
 pub use events::{EventFilter, Subscription};
 pub use kept::InputText;
 pub use pending::PendingEnforcement;
@@ -133,6 +137,9 @@ struct Inner {
     policy_turn: Mutex<()>,
     limits: limits::Counters,
     stops: stop::Stops,
+    escalations: escalations::Queue,
+    /// Ends escalations that are due; started with the first.
+    escalation_watch: OnceLock<Option<background::Background>>,
     inputs: kept::Inputs,
     retention: kept::Retention,
     alerts: alerts::Alerts,

@@ -1,15 +1,16 @@
 //! Reporting what became of an action, and what that does to trust.
 
 use super::{Governor, agents};
-use crate::model::{Error, Outcome, ProofId, TrustCause, TrustChange, TrustSnapshot};
+use crate::model::{Decision, Error, Outcome, ProofId, TrustCause, TrustSnapshot};
 use crate::parse::conceal_text;
-use crate::proof::{OutcomeDraft, TrustMove};
-use crate::trust::{AgentRecord, TrustEvent};
+use crate::proof::{DecisionFacts, OutcomeDraft};
+use crate::trust::TrustEvent;
 
 impl Governor {
     /// Reports what became of an action; the agent's trust moves accordingly,
     /// and the trust that is in force then comes back. The first outcome of a
-    /// decision stands; the same again changes nothing.
+    /// decision stands; the same again changes nothing. One that waits for a
+    /// person waits no more: it was done, or given up, without an answer.
     ///
     /// # Errors
     ///
@@ -32,35 +33,61 @@ impl Governor {
         let inner = &*self.inner;
         inner.log.wait_verified()?;
         let facts = inner.log.facts(proof_id)?;
+        loop {
+            // Asked before the agent is held, so that its decisions do not wait for the index.
+            let seen = inner.log.look_for_outcome(&facts.entity, proof_id, outcome)?;
+            let Some(version) = seen else { return self.trust_now(&facts) };
+            if let Some(trust) = self.report_at(proof_id, outcome, note, &facts, version)? {
+                return Ok(trust);
+            }
+        }
+    }
+
+    /// One try; none where an outcome reached the index meanwhile.
+    fn report_at(
+        &self,
+        proof_id: &ProofId,
+        outcome: Outcome,
+        note: Option<&str>,
+        facts: &DecisionFacts,
+        version: u64,
+    ) -> Result<Option<TrustSnapshot>, Error> {
+        let inner = &*self.inner;
         let cell = self.registered(&facts.entity)?;
         let now = inner.clock.now();
-        let event = TrustEvent { outcome, decision: facts.decision, risk: facts.risk };
-
+        let event = TrustEvent { outcome, decision: facts.decision, risk: facts.risk, earns: facts.earns };
         let mut agent = cell.write();
-        let before = inner.trust_model.snapshot(&agent.trust, now);
-        let changed = AgentRecord { trust: inner.trust_model.after(&agent.trust, event, now), ..agent.clone() };
-        let ordered = inner.log.report(now, || {
-            Ok(OutcomeDraft {
-                proof_id: *proof_id,
-                entity: facts.entity.clone(),
-                outcome,
-                note: note.map(|note| conceal_text(note).unwrap_or_else(|| note.to_owned())),
-                state: Some(agents::state_of(&changed)?),
-                trust: TrustChange::between(before, inner.trust_model.snapshot(&changed.trust, now))
-                    .map(|change| TrustMove { change, cause: TrustCause::Outcome, previous: None }),
-            })
-        })?;
-        if ordered.is_some() {
-            *agent = changed;
+        let next = inner.trust_model.after(&agent.trust, event, self.bearing(&agent, now));
+        let (changed, moved) = self.moved(&agent, next, TrustCause::Outcome, now);
+        let draft = OutcomeDraft {
+            proof_id: *proof_id,
+            entity: facts.entity.clone(),
+            outcome,
+            note: note.map(|note| conceal_text(note).unwrap_or_else(|| note.to_owned())),
+            state: Some(agents::state_of(&changed)?),
+            asked: None,
+            trust: moved,
+        };
+        let Some(ordered) = inner.log.report_at(now, draft, version)? else { return Ok(None) };
+        if let Some(sequence) = ordered {
+            *agent = changed.placed_at(sequence);
             if outcome == Outcome::Failure {
                 inner.limits.give_back(proof_id.sequence());
             }
         }
-        let trust = inner.trust_model.snapshot(&agent.trust, now);
+        let trust = self.trust_of(&agent, now);
         drop(agent);
         if let Some(sequence) = ordered {
+            if facts.decision == Decision::Escalate {
+                self.end_reported(*proof_id, outcome)?;
+            }
             inner.log.settle_decision(sequence, facts.risk)?;
         }
-        Ok(trust)
+        Ok(Some(trust))
+    }
+
+    fn trust_now(&self, facts: &DecisionFacts) -> Result<TrustSnapshot, Error> {
+        let cell = self.registered(&facts.entity)?;
+        Ok(self.trust_of(&cell.read(), self.inner.clock.now()))
     }
 }

@@ -14,6 +14,9 @@ use crate::proof::StateDraft;
 pub(super) struct PolicyState {
     name: String,
     digest: Digest,
+    /// Of all that the documents say, what no decision hangs on included; absent where an earlier version recorded it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content: Option<Digest>,
     format: PolicyFormat,
     text: String,
     /// What is laid over it.
@@ -39,17 +42,27 @@ impl PolicyState {
             (None, Some(recorded)) if !recorded.recommended => PolicySet::of(recorded.documents())?,
             (None, _) => PolicySet::recommended()?,
         };
-        let is_new = recorded.is_none_or(|recorded| recorded.digest != set.digest());
+        let is_same = |recorded: Self| recorded.digest == set.digest() && recorded.content == Some(set.content());
+        let is_new = !recorded.is_some_and(is_same);
         Ok((set, is_new))
     }
 
     pub(super) fn of(set: &PolicySet) -> Result<Self, Error> {
-        let recommended = PolicySet::recommended()?.digest() == set.digest();
+        // A set with the same rules and alerts of its own is its own.
+        let recommended = PolicySet::recommended()?.content() == set.content();
         let Some((base, later)) = set.documents().split_first() else {
             return Err(Error::Internal { message: "a policy set without a document".to_owned() });
         };
         let Source { name, format, text } = base.clone();
-        Ok(Self { name, digest: set.digest(), format, text, later: later.to_vec(), recommended })
+        Ok(Self {
+            name,
+            digest: set.digest(),
+            content: Some(set.content()),
+            format,
+            text,
+            later: later.to_vec(),
+            recommended,
+        })
     }
 
     /// The state, to be recorded.

@@ -147,6 +147,7 @@ impl Governor {
             keys.insert(state.key.clone());
             self.inner.log.set_state(at, state, CAUSE.to_owned())?;
         }
+        self.restate_escalations(CAUSE, &mut keys)?;
         let turn = self.inner.policy_turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.order_policies(&self.policies(), CAUSE)?;
         drop(turn);

@@ -13,6 +13,7 @@ mod cursor;
 mod decision;
 mod enforcement;
 mod error;
+mod escalation;
 mod event;
 mod id;
 mod intent;
@@ -37,6 +38,9 @@ pub use cursor::{Order, ProofCursor};
 pub use decision::{Decision, Outcome};
 pub use enforcement::{Enforcement, InputEnforcement};
 pub use error::{Error, InvalidValue, Problem, Severity};
+pub use escalation::{
+    ApprovalOffer, Escalation, EscalationPage, EscalationQuery, EscalationState, Resolved, Review, ReviewNeed, Vote,
+};
 pub use event::{
     Alert, AlertKind, DecisionDetail, DecisionRendered, Event, EventData, EventType, TrustChange, TrustChanged,
 };
@@ -49,7 +53,7 @@ pub use risk::{RiskLevel, risk_floor};
 pub use status::{Components, Health, JournalStatus, Metrics, Opening, Recovered, SystemStatus};
 pub use time::Timestamp;
 pub use tool::{CatalogueReport, ToolClassification, ToolEvidence, ToolOverride};
-pub use trust::{Score, Tier, TrustCause, TrustSnapshot};
+pub use trust::{Observability, Score, Tier, TrustCause, TrustEntry, TrustPage, TrustSnapshot};
 pub use verification::{
     ChainPosition, Checked, LogProgress, OpenVerification, ScrubOptions, ScrubPass, ScrubStatus, VerificationState,
     VerifyOptions, VerifySince, VerifyView, ViewFinding,
@@ -57,6 +61,7 @@ pub use verification::{
 
 pub(crate) use cursor::CursorPlace;
 pub(crate) use error::excerpt;
+pub(crate) use escalation::EscalationRecord;
 pub(crate) use intent::{check_context, json_depth};
 pub(crate) use risk::names_production;
 pub(crate) use time::LONGEST_LIMIT_WINDOW;

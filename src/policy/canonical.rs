@@ -2,6 +2,7 @@
 //! order of fields or list items it was written in.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -9,12 +10,18 @@ use sha2::{Digest as _, Sha256};
 use super::clauses::Vocabulary;
 use super::limit::Limit;
 use super::pattern::CapabilityPattern;
-use super::rule::{Effect, Match, Rule};
+use super::reviewers::Reviewers;
+use super::rule::{DEFAULT_EXPIRY, Effect, Match, Rule};
 use crate::model::{Capability, Constraints, Digest, RiskLevel};
 
-/// SHA-256 over the vocabulary and the rules in their order. Their order counts
+/// SHA-256 over the vocabulary, the reviewers and the rules in their order. Their order counts
 /// because `reasoning` names rules in it; names and descriptions do not.
-pub(super) fn digest(vocabularies: &[Vocabulary], delegates: &[Vec<CapabilityPattern>], rules: &[Rule]) -> Digest {
+pub(super) fn digest(
+    vocabularies: &[Vocabulary],
+    delegates: &[Vec<CapabilityPattern>],
+    reviewers: &Reviewers,
+    rules: &[Rule],
+) -> Digest {
     let mut hash = Sha256::new();
     for vocabulary in vocabularies {
         let own: Vec<&Capability> = vocabulary.own().collect();
@@ -24,6 +31,10 @@ pub(super) fn digest(vocabularies: &[Vocabulary], delegates: &[Vec<CapabilityPat
         let left: Vec<Vec<String>> =
             delegates.iter().map(|left| left.iter().map(ToString::to_string).collect()).collect();
         hash.update(json(&left));
+    }
+    let people = reviewers.canonical();
+    if !people.is_empty() {
+        hash.update(json(&people));
     }
     for rule in rules {
         // JSON holds no bare line break, so it parts the rules.
@@ -47,6 +58,15 @@ fn is_base(layer: &usize) -> bool {
     *layer == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_one(approvals: &u8) -> bool {
+    *approvals == 1
+}
+
+fn is_default(expires: &Duration) -> bool {
+    *expires == DEFAULT_EXPIRY
+}
+
 #[derive(Serialize)]
 struct CanonicalRule<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,6 +75,10 @@ struct CanonicalRule<'a> {
     layer: usize,
     effect: Effect,
     reviewer: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_one")]
+    approvals: u8,
+    #[serde(skip_serializing_if = "is_default")]
+    expires: Duration,
     to: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
@@ -77,6 +101,8 @@ impl<'a> CanonicalRule<'a> {
             layer: rule.layer,
             effect: rule.effect,
             reviewer: rule.reviewer.as_deref(),
+            approvals: rule.approvals,
+            expires: rule.expires,
             to: rule.to.iter().map(ToString::to_string).collect(),
             reason: rule.reason.as_deref(),
             matches: CanonicalMatch::of(&rule.matches),

@@ -180,9 +180,10 @@ fn idleness(coverers: &Coverers<'_>, number: usize, rule: &Rule) -> Option<Strin
         let (id, line) = (&deny.id, deny.line);
         return Some(format!("this degrade leaves nothing: the deny {id:?} on line {line} covers what remains"));
     }
-    // Constraints count for what the person approves.
+    // Constraints and limits count for what the person approves.
     if effect == Effect::Allow
         && rule.constraints.is_empty()
+        && rule.limit.is_none()
         && let Some(asks) = coverers.find(Effect::Escalate, &reach, any)
     {
         let (id, line) = (&asks.id, asks.line);
@@ -260,7 +261,9 @@ fn says_as_much(known: &Rule, rule: &Rule) -> bool {
         || (rule.severity.is_some() && rule.severity != known.severity);
     let does_as_much = match known.effect {
         Effect::Deny => true,
-        Effect::Escalate => rule.reviewer == known.reviewer,
+        Effect::Escalate => {
+            rule.reviewer == known.reviewer && rule.approvals <= known.approvals && rule.expires >= known.expires
+        }
         Effect::Degrade => false,
         Effect::Allow => rule.constraints.is_empty() && rule.limit.is_none(),
     };

@@ -163,7 +163,7 @@ static CAPABILITIES: LazyLock<Vec<String>> = LazyLock::new(|| {
     resources().flat_map(|resource| operations().map(move |operation| format!("{resource}:{operation}"))).collect()
 });
 
-fn names(node: Node, field: &str, report: &mut Report<'_>) -> Names {
+pub(super) fn names(node: Node, field: &str, report: &mut Report<'_>) -> Names {
     let items = report.filled_list(node, field);
     let texts: Vec<String> = items.into_iter().filter_map(|item| report.line(item, field, MAX_GLOB_CHARS)).collect();
     Names::new(texts.iter().map(String::as_str))

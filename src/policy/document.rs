@@ -6,14 +6,17 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use super::alert::{self, LocatedAlert};
 use super::clauses::{self, Vocabulary};
 use super::conditions::Conditions;
+use super::duration;
 use super::examples::Examples;
 use super::limit::Limit;
 use super::nearest::did_you_mean;
 use super::pattern::CapabilityPattern;
 use super::place::Lines;
-use super::rule::{Effect, Match, Pattern, Rule};
+use super::reviewers::Reviewers;
+use super::rule::{DEFAULT_EXPIRY, Effect, Match, Pattern, Rule};
 use super::tree::{Field, Node, Value};
 use super::value;
 use crate::model::{Constraints, Problem, RiskLevel, Severity, excerpt};
@@ -25,7 +28,9 @@ pub(super) struct Document {
     pub(super) vocabulary: Vocabulary,
     /// What documents that are laid over this one may grant by themselves.
     pub(super) delegates: Vec<CapabilityPattern>,
+    pub(super) reviewers: Reviewers,
     pub(super) rules: Vec<LocatedRule>,
+    pub(super) alerts: Vec<LocatedAlert>,
 }
 
 /// A rule with the places that checks of the whole set point at.
@@ -47,6 +52,9 @@ impl Document {
         if let Some(node) = fields.take("delegates") {
             document.delegates = document.vocabulary.patterns(node, "delegates", report);
         }
+        if let Some(node) = fields.take("reviewers") {
+            document.reviewers = Reviewers::read(node, report);
+        }
         let (singular, plural) = (fields.take("rule"), fields.take("rules"));
         if let (Some(_), Some(second)) = (&singular, &plural) {
             report.error(second.at, "rules", "rules stand under both \"rule\" and \"rules\"; keep one of the two");
@@ -59,12 +67,19 @@ impl Document {
                 }
                 report.rule = Some(format!("rule number {}", index + 1));
                 let at = node.at;
-                let mut reader = RuleReader { vocabulary: &document.vocabulary, patterns: &mut patterns };
+                let mut reader = RuleReader {
+                    vocabulary: &document.vocabulary,
+                    reviewers: &document.reviewers,
+                    patterns: &mut patterns,
+                };
                 if let Some(rule) = reader.read(node, report) {
                     document.rules.push(LocatedRule { rule, at });
                 }
                 report.rule = None;
             }
+        }
+        if let Some(node) = fields.take("alert") {
+            document.alerts = alert::read(node, report);
         }
         document
     }
@@ -73,6 +88,7 @@ impl Document {
 /// Reads rules; equal regular expressions are compiled once.
 struct RuleReader<'a> {
     vocabulary: &'a Vocabulary,
+    reviewers: &'a Reviewers,
     patterns: &'a mut HashMap<String, Pattern>,
 }
 
@@ -84,10 +100,16 @@ impl RuleReader<'_> {
             report.rule = Some(format!("rule {id:?}"));
         }
         let mut fields = Fields::of(node, "", RULE_FIELDS, report)?;
-        let id = Self::id(&mut fields, report);
+        let id = id(&mut fields, "rule", report);
         let effect: Option<Effect> = fields.required_word("effect", Effect::ALL, report);
         let reviewer_at = fields.place("reviewer");
         let reviewer = fields.line("reviewer", MAX_NAME_CHARS, report);
+        let (approvals_at, expires_at) = (fields.place("approvals"), fields.place("expires"));
+        let approvals = fields.take("approvals").and_then(|node| {
+            let number = report.whole(&node, "approvals", MAX_APPROVALS)?;
+            u8::try_from(number).ok()
+        });
+        let expires = fields.take("expires").and_then(|node| duration::read(node, "expires", report));
         let to_at = fields.place("to");
         let to = fields.take("to").map(|node| self.vocabulary.patterns(node, "to", report));
         let reason = fields.line("reason", MAX_TEXT_CHARS, report);
@@ -118,9 +140,15 @@ impl RuleReader<'_> {
             }
         };
         must_fit("reviewer", reviewer_at, &[Effect::Escalate], true);
+        must_fit("approvals", approvals_at, &[Effect::Escalate], false);
+        must_fit("expires", expires_at, &[Effect::Escalate], false);
         must_fit("to", to_at, &[Effect::Degrade], true);
         must_fit("constraints", constraints_at, &[Effect::Allow, Effect::Degrade], false);
 
+        let approvals = approvals.unwrap_or(1);
+        if let Some(wrong) = reviewer.as_deref().and_then(|name| self.reviewers.too_few(name, approvals)) {
+            report.error(approvals_at.unwrap_or(at), "approvals", wrong);
+        }
         let limit = limit_node.and_then(|node| Limit::read(node, effect, &conditions, report));
 
         let to = to.unwrap_or_default();
@@ -132,6 +160,8 @@ impl RuleReader<'_> {
             id: id?.into(),
             effect,
             reviewer: reviewer.map(Arc::from),
+            approvals,
+            expires: expires.unwrap_or(DEFAULT_EXPIRY),
             to,
             reason: reason.map(String::into_boxed_str),
             matches,
@@ -147,20 +177,21 @@ impl RuleReader<'_> {
         }
         Some(rule)
     }
-
-    fn id(fields: &mut Fields, report: &mut Report<'_>) -> Option<String> {
-        let at = fields.place("id");
-        let id = fields.required_line("id", MAX_ID_CHARS, report)?;
-        if is_id(&id) {
-            return Some(id);
-        }
-        let expected = "lower-case letters, digits and . _ - that start with a letter or digit";
-        report.error(at.unwrap_or(fields.at), "id", format!("{id:?} is no rule id: expected {expected}"));
-        None
-    }
 }
 
-fn well_formed_id(rule: &Node) -> Option<&str> {
+/// The id of a rule or an alert.
+pub(super) fn id(fields: &mut Fields, what: &str, report: &mut Report<'_>) -> Option<String> {
+    let at = fields.place("id");
+    let id = fields.required_line("id", MAX_ID_CHARS, report)?;
+    if is_id(&id) {
+        return Some(id);
+    }
+    let expected = "lower-case letters, digits and . _ - that start with a letter or digit";
+    report.error(at.unwrap_or(fields.at), "id", format!("{id:?} is no {what} id: expected {expected}"));
+    None
+}
+
+pub(super) fn well_formed_id(rule: &Node) -> Option<&str> {
     let Value::Table(fields) = &rule.value else { return None };
     match &fields.iter().find(|field| field.name == "id")?.node.value {
         Value::Text(id) if is_id(id) => Some(id),
@@ -265,7 +296,12 @@ impl Fields {
         report.word(node, &format!("{}{name}", self.path), name, all)
     }
 
-    fn required_word<T: FromStr + Display>(&mut self, name: &str, all: &[T], report: &mut Report<'_>) -> Option<T> {
+    pub(super) fn required_word<T: FromStr + Display>(
+        &mut self,
+        name: &str,
+        all: &[T],
+        report: &mut Report<'_>,
+    ) -> Option<T> {
         self.must_have(name, report);
         self.word(name, all, report)
     }
@@ -343,6 +379,17 @@ impl<'a> Report<'a> {
         items
     }
 
+    /// A whole number from 1 to the most.
+    pub(super) fn whole(&mut self, node: &Node, field: &str, most: i64) -> Option<i64> {
+        match node.value {
+            Value::Integer(number) if (1..=most).contains(&number) => Some(number),
+            _ => {
+                self.error(node.at, field, format!("expected a whole number from 1 to {most}, found {}", node.told()));
+                None
+            }
+        }
+    }
+
     pub(super) fn text(&mut self, node: Node, field: &str) -> Option<String> {
         let (at, kind) = (node.at, node.kind());
         let Value::Text(text) = node.value else {
@@ -393,11 +440,14 @@ pub(super) fn hides_or_breaks(c: char) -> bool {
         || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}')
 }
 
-const DOCUMENT_FIELDS: &[&str] = &["name", "description", "vocabulary", "delegates", "rule", "rules"];
+const DOCUMENT_FIELDS: &[&str] =
+    &["name", "description", "vocabulary", "delegates", "reviewers", "rule", "rules", "alert"];
 const RULE_FIELDS: &[&str] = &[
     "id",
     "effect",
     "reviewer",
+    "approvals",
+    "expires",
     "to",
     "reason",
     "severity",
@@ -411,6 +461,8 @@ const RULE_FIELDS: &[&str] = &[
 ];
 const SHORT_WORD: usize = 2;
 const MAX_ID_CHARS: usize = 128;
-const MAX_NAME_CHARS: usize = 128;
+const MAX_APPROVALS: i64 = 5;
+/// Longest name of a set, and of whom a rule asks.
+pub(super) const MAX_NAME_CHARS: usize = 128;
 const MAX_TEXT_CHARS: usize = 1_000;
 const MAX_PROBLEMS: usize = 100;

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::canonical;
 use super::clauses::Vocabulary;
@@ -10,9 +11,10 @@ use super::index::{Index, RequestNumbers};
 use super::pattern::CapabilityPattern;
 use super::reasoning::{self, Citations};
 use super::request::PolicyRequest;
+use super::reviewers::Reviewers;
 use super::rule::{Effect, Rule};
-use super::settle::{Given, Memo, Settled};
-use super::verdict::{Approval, PolicyVerdict};
+use super::settle::{Approved, Given, Memo, Settled};
+use super::verdict::{Approval, Need, PolicyVerdict};
 use crate::model::{Capability, Constraints, Decision};
 
 /// The rules of a policy set, made ready.
@@ -26,6 +28,8 @@ pub(super) struct Engine {
     citations: Citations,
     /// Which layer may be granted what by those that come after it.
     delegates: Vec<Vec<CapabilityPattern>>,
+    /// Who answers for the names that rules ask.
+    reviewers: Reviewers,
     has_limits: bool,
 }
 
@@ -81,6 +85,7 @@ impl Engine {
         rules: Vec<Rule>,
         vocabularies: Vec<Vocabulary>,
         delegates: Vec<Vec<CapabilityPattern>>,
+        reviewers: Reviewers,
         documents: &[&str],
     ) -> Self {
         let mut groups: Vec<Group> = Vec::new();
@@ -109,7 +114,7 @@ impl Engine {
             group.cited = citations.list(group.first(), group.members.len()).into();
         }
         let has_limits = rules.iter().any(|rule| rule.limit.is_some());
-        Self { rules, vocabularies, groups, index, citations, delegates, has_limits }
+        Self { rules, vocabularies, groups, index, citations, delegates, reviewers, has_limits }
     }
 
     /// The verdict that findings come to.
@@ -124,9 +129,9 @@ impl Engine {
         let (granted, denied) = findings.part(required, is_granted);
         let constraints = if granted.is_empty() { Constraints::new() } else { self.constraints(&findings) };
         let rules = self.deciding(&findings, decision);
-        let reviewer = match decision {
-            Decision::Escalate => self.reviewers(&findings).next().cloned(),
-            _ => None,
+        let (needs, expires) = match decision {
+            Decision::Escalate => (self.needs(&findings), self.expires(&findings)),
+            _ => (Vec::new(), Duration::ZERO),
         };
         PolicyVerdict {
             decision,
@@ -136,8 +141,10 @@ impl Engine {
             constraints,
             rules_total: rules.total(),
             rules: self.ids(&rules),
-            reviewer,
-            on_approval: approved.map(|approved| self.approval(&findings, &approved, required)),
+            reviewer: needs.first().map(|need| Arc::clone(&need.reviewer)),
+            needs,
+            expires,
+            on_approval: approved.map(|approved| self.approval(&findings, approved, required)),
             limits,
             charges,
             failures: Vec::new(),
@@ -337,28 +344,48 @@ impl Engine {
 
     /// What an approval grants: all that was asked for, but what is withheld or denied all the same, under the
     /// constraints of every rule that grants it without the escalation.
-    fn approval(&self, findings: &Findings, approved: &Findings, required: &[Capability]) -> Approval {
+    fn approval(&self, findings: &Findings, approved: Approved, required: &[Capability]) -> Approval {
         let refused = |standing: Standing| matches!(standing, Standing::Withheld | Standing::Denied);
         let (mut granted, mut denied) = (Vec::new(), Vec::new());
-        let standings = findings.standings.iter().zip(&approved.standings);
+        let standings = findings.standings.iter().zip(&approved.findings.standings);
         for (capability, ((now, _), (then, _))) in required.iter().zip(standings) {
             let side = if refused(*now) || refused(*then) { &mut denied } else { &mut granted };
             side.push(capability.clone());
         }
-        Approval { granted, denied, constraints: self.constraints(approved) }
+        Approval { granted, denied, constraints: self.constraints(&approved.findings), charges: approved.charges }
     }
 
-    /// Whom those escalations go to that decided, in the order of the document,
-    /// each once.
-    pub(super) fn reviewers(&self, findings: &Findings) -> impl Iterator<Item = &Arc<str>> {
-        let rules = self.first_rules(findings.groups_of(|standing| standing == Standing::NeedsPerson));
-        let mut reviewers: Vec<&Arc<str>> = Vec::new();
-        for reviewer in rules.first().iter().filter_map(|rule| self.rule(*rule)?.asks()) {
-            if !reviewers.contains(&reviewer) {
-                reviewers.push(reviewer);
+    /// All whom those escalations go to that decided, in the order of the document, each once and with the most
+    /// approvals that a rule asks of them.
+    pub(super) fn needs(&self, findings: &Findings) -> Vec<Need> {
+        let mut needs: Vec<Need> = Vec::new();
+        for rule in self.asking(findings) {
+            let Some(reviewer) = rule.asks() else { continue };
+            match needs.iter_mut().find(|need| need.reviewer == *reviewer) {
+                Some(need) if need.approvals >= rule.approvals => {}
+                Some(need) => (need.approvals, need.rule) = (rule.approvals, Arc::clone(&rule.id)),
+                None => needs.push(Need {
+                    reviewer: Arc::clone(reviewer),
+                    approvals: rule.approvals,
+                    people: self.reviewers.people(reviewer).cloned().unwrap_or_default(),
+                    rule: Arc::clone(&rule.id),
+                }),
             }
         }
-        reviewers.into_iter()
+        needs
+    }
+
+    fn expires(&self, findings: &Findings) -> Duration {
+        self.asking(findings).map(|rule| rule.expires).min().unwrap_or_default()
+    }
+
+    /// The rules that have a person decide, those that say the same once, in the order of the document.
+    fn asking(&self, findings: &Findings) -> impl Iterator<Item = &Rule> {
+        // Groups are numbered by their first member, which stands for all.
+        let mut groups: Vec<u32> = findings.groups_of(|standing| standing == Standing::NeedsPerson).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        groups.into_iter().filter_map(|group| self.lead(group))
     }
 
     fn deciding(&self, findings: &Findings, decision: Decision) -> FirstRules<'_> {
@@ -508,14 +535,6 @@ pub(super) enum FirstRules<'a> {
 }
 
 impl FirstRules<'_> {
-    /// The first of them, in order, at most [`MAX_RULES`].
-    fn first(&self) -> &[u32] {
-        match self {
-            Self::OfOne(group) => group.first(),
-            Self::OfSeveral { first, .. } => first,
-        }
-    }
-
     fn total(&self) -> usize {
         match self {
             Self::OfOne(group) => group.members.len(),

@@ -11,11 +11,12 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::conditions::Conditions;
-use super::document::{Fields, Report};
+use super::document::{Fields, MAX_NAME_CHARS, Report};
+use super::duration;
 use super::request::PolicyRequest;
 use super::rule::{Effect, Rule};
 use super::tree::{Node, Value};
-use crate::model::{LONGEST_LIMIT_WINDOW, Timestamp, closed_words};
+use crate::model::{Timestamp, closed_words};
 
 /// The limit of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,7 +163,7 @@ impl Limit {
         let by = fields.word("by", By::ALL, report).unwrap_or(By::Agent);
         let over = fields.word("over", &[Effect::Deny, Effect::Escalate], report).unwrap_or(Effect::Deny);
         let reviewer_at = fields.place("reviewer");
-        let reviewer = fields.line("reviewer", MAX_REVIEWER_CHARS, report);
+        let reviewer = fields.line("reviewer", MAX_NAME_CHARS, report);
         let over = match (over, reviewer) {
             (Effect::Deny, None) => Over::Deny,
             (Effect::Escalate, Some(reviewer)) => Over::Escalate(reviewer.into()),
@@ -341,27 +342,9 @@ impl Window {
         };
         let at = node.at;
         let text = report.text(node, "limit.per")?;
-        Self::read(&text).map_err(|message| report.error(at, "limit.per", message)).ok()
-    }
-
-    /// A whole number and one of `s`, `m`, `h`, `d`; at most 31 days.
-    fn read(text: &str) -> Result<Self, String> {
-        let wrong = || {
-            format!(
-                "{text:?} is no window: expected one whole number from 1 and s, m, h or d, such as \"90m\", at most 31d"
-            )
-        };
-        let unit = match text.chars().last() {
-            Some('s') => 1_000,
-            Some('m') => 60_000,
-            Some('h') => 3_600_000,
-            Some('d') => 86_400_000,
-            _ => return Err(wrong()),
-        };
-        let number: i64 = text.get(..text.len() - 1).and_then(|digits| digits.parse().ok()).ok_or_else(wrong)?;
         let millis =
-            number.checked_mul(unit).filter(|millis| (1..=LONGEST_LIMIT_WINDOW).contains(millis)).ok_or_else(wrong)?;
-        Ok(Self { millis, text: text.into() })
+            duration::millis(&text, "window").map_err(|message| report.error(at, "limit.per", message)).ok()?;
+        Some(Self { millis, text: text.into() })
     }
 }
 
@@ -383,7 +366,6 @@ const FIELDS: &[&str] = &["count", "sum", "max", "per", "by", "over", "reviewer"
 const MILLION: i64 = 1_000_000;
 const MOST_MILLIONTHS: f64 = 9e18;
 const MOST_COUNT: i64 = 1_000_000;
-const MAX_REVIEWER_CHARS: usize = 128;
 const MAX_KEY_CHARS: usize = 128;
 
 #[cfg(test)]
@@ -391,11 +373,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_and_amounts_read_or_say_what_was_expected() {
-        assert_eq!(Window::read("90m").unwrap().millis, 5_400_000);
-        for wrong in ["", "h", "1", "1w", "0s", "32d", "-1h", "1.5h", "99999999999999999d", "1µ"] {
-            assert!(Window::read(wrong).is_err(), "{wrong}");
-        }
+    fn amounts_read_or_are_refused() {
         assert_eq!(millionths(0.1), Some(100_000));
         assert_eq!(millionths(1e-9), Some(1), "rounded up, so that many small ones count");
         assert_eq!(

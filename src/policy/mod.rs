@@ -7,11 +7,12 @@
 //! depend on the order of rules, and grants nothing that no rule grants.
 //!
 //! On the way in: `tree` (TOML and JSON as one located tree, `place`), `document`
-//! and `clauses` (the schema), `value` (constraints), `nearest` (what was meant),
+//! and `clauses` (the schema), `value` (constraints), `duration`, `reviewers` (who answers), `alert`, `nearest` (what was meant),
 //! `check` (what only the whole set shows, by `cover`), `canonical` (the digest). On the way
 //! of a decision: `rule`, `pattern`, `index` and `numbers` (which rules to look at), `evaluate`,
 //! `reasoning`, and `explain` (`naming`: what documents are called). `set` is the door to both. `cases` holds tests against a set.
 
+mod alert;
 mod canonical;
 mod cases;
 mod check;
@@ -20,6 +21,7 @@ mod condition;
 mod conditions;
 mod cover;
 mod document;
+mod duration;
 mod evaluate;
 mod examples;
 mod explain;
@@ -33,6 +35,7 @@ mod pattern;
 mod place;
 mod reasoning;
 mod request;
+mod reviewers;
 mod rule;
 mod set;
 mod settle;
@@ -43,6 +46,7 @@ mod verdict;
 #[cfg(test)]
 mod tests;
 
+pub use alert::{AlertOn, AlertRule};
 pub use cases::{
     CaseDifference, CaseReader, CaseReport, CaseResult, ClauseCoverage, Coverage, MutantReport, PolicyCases,
     RuleCoverage, Survivor,
@@ -52,7 +56,7 @@ pub use limit::LimitUse;
 pub use request::PolicyRequest;
 pub use rule::Effect;
 pub use set::{PolicyFormat, PolicySet};
-pub use verdict::{Approval, ConditionFailure, PolicyVerdict};
+pub use verdict::{Approval, ConditionFailure, Need, PolicyVerdict};
 
 pub(crate) use limit::{Charge, Meter, Used};
 pub(crate) use set::Source;

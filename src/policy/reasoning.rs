@@ -6,6 +6,7 @@ use super::limit::{Decimal, LimitUse};
 use super::naming::DocumentNames;
 use super::request::PolicyRequest;
 use super::rule::Rule;
+use super::verdict::Need;
 use crate::model::{Capability, Decision, Timestamp};
 
 /// Each rule as it is cited: `"id" at policies.toml:12 (reason)`, written once at load.
@@ -194,7 +195,7 @@ impl Writer<'_> {
             Decision::Escalate => {
                 self.line.push_str(" Nothing is granted until ");
                 self.reviewers();
-                self.line.push_str(" approves.");
+                self.line.push_str(if self.needs_several() { " approve." } else { " approves." });
             }
             Decision::Degrade => {
                 self.line.push_str(" Go on with ");
@@ -235,8 +236,18 @@ impl Writer<'_> {
     }
 
     fn reviewers(&mut self) {
-        let reviewers: Vec<&str> = self.engine.reviewers(self.findings).map(|reviewer| &**reviewer).collect();
-        list(&mut self.line, reviewers.iter().copied(), reviewers.len(), MAX_NAMED);
+        let told = |need: &Need| match need.approvals {
+            0 | 1 => need.reviewer.to_string(),
+            several => format!("{} ({several} people)", need.reviewer),
+        };
+        let reviewers: Vec<String> = self.engine.needs(self.findings).iter().map(told).collect();
+        list(&mut self.line, reviewers.iter().map(String::as_str), reviewers.len(), MAX_NAMED);
+    }
+
+    /// Whether more than one person has to agree.
+    fn needs_several(&self) -> bool {
+        let needs = self.engine.needs(self.findings);
+        needs.len() > 1 || needs.iter().any(|need| need.approvals > 1)
     }
 }
 

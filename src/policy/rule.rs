@@ -1,6 +1,7 @@
 //! A rule that has been checked, ready to be evaluated.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use regex::Regex;
 use serde_json::Value;
@@ -40,6 +41,10 @@ pub(super) struct Rule {
     pub(super) id: Arc<str>,
     pub(super) effect: Effect,
     pub(super) reviewer: Option<Arc<str>>,
+    /// How many people have to agree; one unless the rule escalates.
+    pub(super) approvals: u8,
+    /// How long a person has to answer; the default unless the rule escalates.
+    pub(super) expires: Duration,
     /// What remains of the matched capabilities; empty unless the rule degrades.
     pub(super) to: Vec<CapabilityPattern>,
     pub(super) reason: Option<Box<str>>,
@@ -87,6 +92,9 @@ impl Rule {
         self.to.iter().any(|pattern| pattern.matches(capability))
     }
 }
+
+/// How long a person has to answer, where no rule says.
+pub(super) const DEFAULT_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The clauses of a rule: an empty one matches anything.
 #[derive(Debug, Default)]

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
+use super::alert::{AlertRule, LocatedAlert};
 use super::canonical;
 use super::check;
 use super::clauses::Vocabulary;
@@ -17,6 +19,7 @@ use super::limit::{Meter, Unused};
 use super::naming::{DocumentNames, refusal};
 use super::pattern::CapabilityPattern;
 use super::request::PolicyRequest;
+use super::reviewers::Reviewers;
 use super::rule::Rule;
 use super::tree::Node;
 use super::verdict::PolicyVerdict;
@@ -69,6 +72,7 @@ pub struct PolicySet(Arc<Inner>);
 struct Inner {
     name: String,
     digest: Digest,
+    content: Digest,
     /// The documents that the set was loaded from, the base first.
     sources: Vec<Source>,
     warnings: Vec<Problem>,
@@ -76,6 +80,7 @@ struct Inner {
     /// Whether some rule looks at the environment.
     names_environments: bool,
     engine: Engine,
+    alerts: Vec<AlertRule>,
 }
 
 /// A document that a set was loaded from.
@@ -154,19 +159,25 @@ impl PolicySet {
     /// Loads a set from its documents, the base first.
     pub(crate) fn of(sources: Vec<Source>) -> Result<Self, Error> {
         let mut layers = Layers::default();
+        let mut content = Sha256::new();
         for source in &sources {
-            let Reading { document, problems } = Reading::of(&source.text, source.format);
+            let Reading { document, problems } = Reading::noting(&source.text, source.format, &mut content);
             let Some(document) = document.filter(|_| !has_errors(&problems)) else {
                 return Err(refusal("policy", &source.name, problems));
             };
-            layers.add(document, problems);
+            layers.add(document, problems).map_err(|problems| refusal("policy", &source.name, problems))?;
         }
-        let Layers { names, vocabularies, rules, delegates, warnings } = layers;
+        let Layers { names, vocabularies, rules, delegates, reviewers, alerts, warnings } = layers;
         let documents: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
         let called = DocumentNames::of(&documents);
         let doubles = check::ids_across_layers(&rules, &called);
         if !doubles.is_empty() {
             return Err(refusal("policy", &names.join(" + "), doubles));
+        }
+        if let Some((rule, wrong)) = reviewers.unanswerable(&rules) {
+            let message = format!("rule {:?} at {}: {wrong}", rule.id, called.place(rule));
+            let problem = Problem::new(rule.line, 1, Severity::Error, message);
+            return Err(refusal("policy", &names.join(" + "), vec![problem]));
         }
         if let Some(problem) = check::unbounded_across_layers(&rules) {
             return Err(refusal("policy", &names.join(" + "), vec![problem]));
@@ -180,13 +191,26 @@ impl PolicySet {
             warnings.extend(check::covered_across(&rules, &called));
         }
         // What is said of all rules comes first.
-        warnings.splice(0..0, check::warnings_of_all(&rules.iter().collect::<Vec<_>>(), &delegates));
+        let all: Vec<&Rule> = rules.iter().collect();
+        warnings.splice(0..0, check::warnings_of_all(&all, &delegates));
+        warnings.extend(reviewers.warnings(&all));
         let grants_something = check::grants_something(&rules, &delegates);
         let names_environments = rules.iter().any(|rule| !rule.matches.environment.is_empty());
-        let digest = canonical::digest(&vocabularies, &delegates, &rules);
-        let engine = Engine::new(rules, vocabularies, delegates, &documents);
+        let digest = canonical::digest(&vocabularies, &delegates, &reviewers, &rules);
+        let engine = Engine::new(rules, vocabularies, delegates, reviewers, &documents);
         let name = names.join(" + ");
-        Ok(Self(Arc::new(Inner { name, digest, sources, warnings, grants_something, names_environments, engine })))
+        let content = Digest::new(content.finalize().into());
+        Ok(Self(Arc::new(Inner {
+            name,
+            digest,
+            content,
+            sources,
+            warnings,
+            grants_something,
+            names_environments,
+            engine,
+            alerts,
+        })))
     }
 
     /// Loads a set from a file, its format told by the extension: `.toml` or `.json`.
@@ -209,6 +233,7 @@ impl PolicySet {
         if let Some(document) = document.filter(|_| !has_errors(&problems)) {
             let rules: Vec<_> = document.rules.iter().map(|located| &located.rule).collect();
             problems.extend(check::warnings_of_all(&rules, &[]));
+            problems.extend(document.reviewers.warnings(&rules));
             problems.sort_by_key(|problem| (problem.line, problem.column));
         }
         problems
@@ -219,10 +244,22 @@ impl PolicySet {
         &self.0.name
     }
 
-    /// SHA-256 over the canonical form of the vocabulary and the rules: the same
+    /// SHA-256 over the canonical form of the vocabulary, the reviewers and the rules: the same
     /// rules have the same digest in TOML and in JSON.
     pub fn digest(&self) -> Digest {
         self.0.digest
+    }
+
+    /// SHA-256 over all that the documents say, names, alerts and examples included; their format, comments and
+    /// order of fields aside.
+    pub(crate) fn content(&self) -> Digest {
+        self.0.content
+    }
+
+    /// When somebody is to be alerted, in the order of the documents. They are no part of the digest, for no
+    /// decision hangs on them.
+    pub fn alerts(&self) -> &[AlertRule] {
+        &self.0.alerts
     }
 
     /// How many rules there are.
@@ -322,12 +359,28 @@ struct Layers {
     vocabularies: Vec<Vocabulary>,
     rules: Vec<Rule>,
     delegates: Vec<Vec<CapabilityPattern>>,
+    /// As each later document narrowed them.
+    reviewers: Reviewers,
+    alerts: Vec<AlertRule>,
     /// Each document's.
     warnings: Vec<Vec<Problem>>,
 }
 
 impl Layers {
-    fn add(&mut self, document: Document, warnings: Vec<Problem>) {
+    /// Lays a document over those before it.
+    ///
+    /// # Errors
+    ///
+    /// The problems of what it says beside them.
+    fn add(&mut self, document: Document, warnings: Vec<Problem>) -> Result<(), Vec<Problem>> {
+        self.reviewers.narrow(document.reviewers, &self.rules)?;
+        for LocatedAlert { alert, line } in document.alerts {
+            if self.alerts.iter().any(|known| known.id == alert.id) {
+                let message = format!("an alert of an earlier document has the id {:?} too", alert.id);
+                return Err(vec![Problem::new(line, 1, Severity::Error, message)]);
+            }
+            self.alerts.push(alert);
+        }
         let layer = self.names.len();
         self.names.push(document.name);
         let mut vocabulary = self.vocabularies.last().cloned().unwrap_or_default();
@@ -336,6 +389,7 @@ impl Layers {
         self.rules.extend(document.rules.into_iter().map(|located| Rule { layer, ..located.rule }));
         self.delegates.push(document.delegates);
         self.warnings.push(warnings);
+        Ok(())
     }
 }
 
@@ -348,6 +402,11 @@ struct Reading {
 
 impl Reading {
     fn of(text: &str, format: PolicyFormat) -> Self {
+        Self::noting(text, format, &mut Sha256::new())
+    }
+
+    /// Reads a document, and adds what it says to a hash.
+    fn noting(text: &str, format: PolicyFormat, content: &mut Sha256) -> Self {
         let mut report = Report::of(text);
         let document = if text.len() > PolicySet::MAX_BYTES {
             report.error(0, "", too_large(text.len()));
@@ -355,6 +414,7 @@ impl Reading {
         } else {
             match Node::read(text, format) {
                 Ok(root) => {
+                    root.note(content);
                     let document = Document::read(root, &mut report);
                     check::check(&document, &mut report);
                     Some(document)

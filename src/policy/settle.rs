@@ -12,7 +12,7 @@ use super::evaluate::{Engine, Findings, Standing};
 use super::limit::{Charge, LimitUse, Meter};
 use super::request::PolicyRequest;
 use super::rule::Effect;
-use super::verdict::{ConditionFailure, PolicyVerdict};
+use super::verdict::{ConditionFailure, Need, PolicyVerdict};
 use crate::model::{Decision, Error};
 
 /// Conditions that failed, on which a verdict hangs.
@@ -133,7 +133,13 @@ pub(super) struct Settled {
     pub(super) limits: Vec<LimitUse>,
     pub(super) charges: Vec<Charge>,
     /// Findings once a person has agreed; only of an escalation.
-    pub(super) approved: Option<Findings>,
+    pub(super) approved: Option<Approved>,
+}
+
+/// What is found once a person has agreed.
+pub(super) struct Approved {
+    pub(super) findings: Findings,
+    pub(super) charges: Vec<Charge>,
 }
 
 impl Engine {
@@ -215,7 +221,7 @@ impl Engine {
 
     /// The same by effects, for many: rules of one effect pull a verdict the same way. But for degrading ones, of
     /// which each grants what another may withhold; those that a limit binds, of which each takes its own; and
-    /// escalations, of which the first says who is asked: of these more than one leave it open.
+    /// escalations, of which each says who is asked: of these more than one leave it open.
     fn stands_by_effects(
         &self,
         request: &PolicyRequest<'_>,
@@ -310,8 +316,20 @@ impl Engine {
         findings: &Findings,
         given: &Given,
         memo: &Memo,
-    ) -> Option<Findings> {
-        (findings.decision() == Decision::Escalate).then(|| self.find(request, &given.approved(), memo))
+    ) -> Option<Approved> {
+        if findings.decision() != Decision::Escalate {
+            return None;
+        }
+        let findings = self.find(request, &given.approved(), memo);
+        let limited = if self.has_limits() { self.limited(&findings).collect() } else { Vec::new() };
+        let charges = limited.into_iter().filter_map(|group| {
+            let rule = self.lead(group)?;
+            let (charges, is_known) = rule.limit.as_ref()?.charges(rule, request);
+            // Of what names no amount nothing can be counted; the person agreed to it all the same.
+            is_known.then_some(charges)
+        });
+        let charges = charges.flatten().collect();
+        Some(Approved { findings, charges })
     }
 
     /// The limited groups that grant something, each once.
@@ -342,7 +360,8 @@ fn is_same(one: &PolicyVerdict, other: &PolicyVerdict) -> bool {
         && one.granted == other.granted
         && one.denied == other.denied
         && one.constraints == other.constraints
-        && one.reviewer == other.reviewer
+        && Need::asks_alike(&one.needs, &other.needs)
+        && one.expires == other.expires
         && one.on_approval == other.on_approval
         && one.charges == other.charges
 }

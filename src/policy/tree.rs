@@ -2,6 +2,7 @@
 //! everything after it knows one shape only.
 
 use serde::de::IgnoredAny;
+use sha2::{Digest as _, Sha256};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -63,6 +64,46 @@ impl Node {
 }
 
 impl Node {
+    /// Adds what it says to a hash, each value behind its kind and its length: places and the order of fields aside.
+    pub(super) fn note(&self, hash: &mut Sha256) {
+        let mut head = |kind: u8, length: usize| {
+            hash.update([kind]);
+            hash.update((length as u64).to_le_bytes());
+        };
+        match &self.value {
+            Value::Null => head(b'n', 0),
+            Value::Bool(flag) => head(b'b', usize::from(*flag)),
+            Value::Integer(number) => {
+                head(b'i', 0);
+                hash.update(number.to_le_bytes());
+            }
+            Value::Float(number) => {
+                head(b'f', 0);
+                hash.update(number.to_le_bytes());
+            }
+            Value::Text(text) => {
+                head(b't', text.len());
+                hash.update(text);
+            }
+            Value::List(items) => {
+                head(b'l', items.len());
+                for item in items {
+                    item.note(hash);
+                }
+            }
+            Value::Table(fields) => {
+                head(b'o', fields.len());
+                let mut fields: Vec<&Field> = fields.iter().collect();
+                fields.sort_by_key(|field| &field.name);
+                for field in fields {
+                    hash.update((field.name.len() as u64).to_le_bytes());
+                    hash.update(&field.name);
+                    field.node.note(hash);
+                }
+            }
+        }
+    }
+
     /// What was found, for a message: a number itself, of anything else its kind.
     pub(super) fn told(&self) -> String {
         match self.value {

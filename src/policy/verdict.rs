@@ -1,8 +1,9 @@
 //! What a policy set decided.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::limit::{Charge, LimitUse};
 use crate::model::{Capability, Constraints, Decision};
@@ -27,9 +28,16 @@ pub struct PolicyVerdict {
     pub rules: Arc<[Arc<str>]>,
     /// How many rules decided in all.
     pub rules_total: usize,
-    /// Whom an escalation goes to.
+    /// Whom an escalation goes to, of several the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<Arc<str>>,
+    /// All who have to agree to an escalation, each once, in the order of the document.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<Need>,
+    /// How long they have to answer: the least that the deciding rules say; zero but for an escalation. Written in
+    /// milliseconds.
+    #[serde(rename = "expiresMs", skip_serializing_if = "Duration::is_zero", serialize_with = "as_millis")]
+    pub expires: Duration,
     /// What an approval would grant; only of an escalation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_approval: Option<Approval>,
@@ -56,6 +64,29 @@ pub struct ConditionFailure {
     pub message: String,
 }
 
+/// Somebody who has to agree to an escalation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Need {
+    /// Whom the rules ask: a name that stands for people, or one person's.
+    pub reviewer: Arc<str>,
+    /// How many different people have to agree.
+    pub approvals: u8,
+    /// The people who may answer; empty where the policy lists none, and the name is itself the only person.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub people: Arc<[Arc<str>]>,
+    /// The rule that asks; of several that ask the same, the first that asks for so many.
+    pub rule: Arc<str>,
+}
+
+impl Need {
+    /// Whether the same people have to agree, whichever rules ask them.
+    pub(super) fn asks_alike(one: &[Self], other: &[Self]) -> bool {
+        let whom = |need: &Self| (Arc::clone(&need.reviewer), need.approvals);
+        one.iter().map(whom).eq(other.iter().map(whom))
+    }
+}
+
 /// What a person's approval of an escalation grants.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -66,6 +97,9 @@ pub struct Approval {
     pub denied: Vec<Capability>,
     /// Limits on what it grants.
     pub constraints: Constraints,
+    /// What the approved use takes of limits, those that were used up and had a person asked among them.
+    #[serde(skip)]
+    pub(crate) charges: Vec<Charge>,
 }
 
 impl PolicyVerdict {
@@ -80,10 +114,16 @@ impl PolicyVerdict {
             rules: Arc::default(),
             rules_total: 0,
             reviewer: None,
+            needs: Vec::new(),
+            expires: Duration::ZERO,
             on_approval: None,
             limits: Vec::new(),
             charges: Vec::new(),
             failures: Vec::new(),
         }
     }
+}
+
+fn as_millis<S: Serializer>(length: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(u64::try_from(length.as_millis()).unwrap_or(u64::MAX))
 }

@@ -374,7 +374,7 @@ impl<'a> Reading<'a> {
         let Ok(entry) = serde_json::from_slice::<OutcomeEntry<'_>>(frame.body) else {
             return Some(unreadable("an outcome"));
         };
-        if let Some(state) = &entry.state {
+        for state in entry.state.iter().chain(&entry.asked) {
             self.set_state(frame, state);
         }
         if entry.outcome == Outcome::Failure && self.is_new(frame) {

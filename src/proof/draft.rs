@@ -38,6 +38,8 @@ pub(crate) struct OutcomeDraft {
     pub(crate) outcome: Outcome,
     pub(crate) note: Option<String>,
     pub(crate) state: Option<StateDraft>,
+    /// What becomes of the escalation that the record opened.
+    pub(crate) asked: Option<StateDraft>,
     /// How the agent's trust moves.
     pub(crate) trust: Option<TrustMove>,
 }
@@ -135,7 +137,8 @@ impl Pending {
         let content = match &self.draft {
             Draft::Decision { draft, .. } => draft.evidence.capacity() + draft.reasoning.capacity(),
             Draft::Outcome(draft) => {
-                draft.note.as_ref().map_or(0, String::len) + draft.state.as_ref().map_or(0, StateDraft::len)
+                let states = draft.state.iter().chain(&draft.asked);
+                draft.note.as_ref().map_or(0, String::len) + states.map(StateDraft::len).sum::<usize>()
             }
             Draft::State(change) => size_of::<ChangeDraft>() + change.state.len() + change.cause.len(),
             Draft::Alert(alert) => alert.message.len(),

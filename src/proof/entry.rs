@@ -56,6 +56,9 @@ pub(super) struct OutcomeEntry<'a> {
     pub(super) timestamp: Timestamp,
     #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
     pub(super) state: Option<NewState<'a>>,
+    /// What became of the escalation that the record opened.
+    #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
+    pub(super) asked: Option<NewState<'a>>,
     /// How the agent's trust moved.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) trust: Option<TrustMove>,

@@ -25,7 +25,11 @@ pub(super) enum OutcomeSlot {
 /// What became of a decision that was to be put in order.
 #[derive(Debug)]
 pub(super) enum DecisionSlot {
-    Ordered { id: ProofId, last: Sequence, at: Timestamp },
+    Ordered {
+        id: ProofId,
+        last: Sequence,
+        at: Timestamp,
+    },
     /// A stop came meanwhile: whether it covers this one is to be looked at.
     LookAgain,
     /// What it answers has an outcome already.
@@ -210,9 +214,10 @@ impl Intake {
         }
         let at = state.last_time.max(now);
         let id = ProofId::new(at, draft.random, Sequence::new(state.next + 1));
-        let change = asked(id, at)?;
+        let mut change = asked(id, at)?;
         let is_awaited = self.durability.awaits(draft.risk);
         let (sequence, at) = state.number(now);
+        change.state.stand_at(sequence);
         self.push(&mut state, Pending { sequence, at, draft: Draft::State(Box::new(change)) }, is_awaited);
         let (id, last, at) = self.number_decision(&mut state, now, draft);
         Ok(DecisionSlot::Ordered { id, last, at })
@@ -241,7 +246,7 @@ impl Intake {
         let is_awaited = self.durability.awaits(draft.risk);
         let (id, _, at) = self.number_decision(&mut state, now, draft);
         let (last, _) = state.number(now);
-        if let Some(state) = &mut outcome.state {
+        for state in outcome.state.iter_mut().chain(&mut outcome.asked) {
             state.stand_at(last);
         }
         state.claims.insert(outcome.proof_id.sequence(), outcome.outcome);
@@ -307,14 +312,32 @@ impl Intake {
         Ok(OutcomeSlot::Ordered(sequence))
     }
 
-    /// Puts a change of state in order.
-    pub(super) fn state(&self, now: Timestamp, mut change: ChangeDraft) -> Result<Sequence, Error> {
+    /// Puts a change of state in order that lets somebody act; none where a stop came that it does not know of.
+    pub(super) fn state_unless_stopped(
+        &self,
+        now: Timestamp,
+        change: ChangeDraft,
+        epoch: u64,
+    ) -> Result<Option<Sequence>, Error> {
         let mut queue = self.with_room()?;
+        if queue.epoch != epoch {
+            return Ok(None);
+        }
+        Ok(Some(self.push_change(&mut queue, now, change)))
+    }
+
+    /// Puts a change of state in order.
+    pub(super) fn state(&self, now: Timestamp, change: ChangeDraft) -> Result<Sequence, Error> {
+        let mut queue = self.with_room()?;
+        Ok(self.push_change(&mut queue, now, change))
+    }
+
+    fn push_change(&self, queue: &mut State, now: Timestamp, mut change: ChangeDraft) -> Sequence {
         let (sequence, at) = queue.number(now);
         change.state.stand_at(sequence);
         let draft = Draft::State(Box::new(change));
-        self.push(&mut queue, Pending { sequence, at, draft }, self.durability.awaits_changes());
-        Ok(sequence)
+        self.push(queue, Pending { sequence, at, draft }, self.durability.awaits_changes());
+        sequence
     }
 
     /// Puts an alert in order.

@@ -65,7 +65,9 @@ pub(crate) use evidence::KeptInput;
 pub(crate) use evidence::encode as encode_evidence;
 pub use evidence::{Evidence, InputEvidence};
 pub(crate) use feed::{Fed, Feed};
-pub(crate) use log::{Committed, LogOptions, OpenLogError, Place, ProofLog, Startup, import, verify_archive};
+pub(crate) use log::{
+    Committed, DecisionFacts, LogOptions, OpenLogError, Place, ProofLog, Startup, import, verify_archive,
+};
 pub(crate) use past::PastRange;
 pub(crate) use repair::{Carried, FoundStates, repair};
 pub(crate) use ticket::Ticket;

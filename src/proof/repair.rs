@@ -203,7 +203,10 @@ fn write_new(files: &Arc<dyn Files>, fresh: StoreId, repair: &RepairEntry, carri
     stage(Kind::Repair, serde_json::to_vec(repair)?)?;
     for (StateDraft { key, value, .. }, cause) in &carried.states {
         let state = NewState { key: key.into(), value: serde_json::from_str(value)? };
-        stage(Kind::State, serde_json::to_vec(&StateEntry { state, cause: cause.into(), agent_id: None, trust: None, timestamp: at })?)?;
+        stage(
+            Kind::State,
+            serde_json::to_vec(&StateEntry { state, cause: cause.into(), agent_id: None, trust: None, timestamp: at })?,
+        )?;
     }
     journal.write()?;
     journal.sync()?;
@@ -276,8 +279,8 @@ impl Visitor for Looking {
                 }
             }
             Kind::Outcome => {
-                if let Ok(OutcomeEntry { state: Some(state), .. }) = serde_json::from_slice(frame.body) {
-                    self.state(&state);
+                if let Ok(OutcomeEntry { state, asked, .. }) = serde_json::from_slice(frame.body) {
+                    state.iter().chain(&asked).for_each(|state| self.state(state));
                 }
             }
             Kind::Freeze => self.is_frozen |= serde_json::from_slice::<FreezeEntry>(frame.body).is_ok(),

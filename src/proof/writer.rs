@@ -321,7 +321,7 @@ fn apply_one(index: &mut Index, pending: &Pending, digest: Digest) -> Result<(),
             )
         }
         Draft::Outcome(draft) => {
-            if let Some(state) = &draft.state {
+            for state in draft.state.iter().chain(&draft.asked) {
                 index.set_state(&state.key, state.value.as_bytes());
             }
             let record = draft.proof_id.sequence();
@@ -391,6 +391,7 @@ fn outcome_entry(at: Timestamp, draft: &OutcomeDraft) -> serde_json::Result<Outc
         note: draft.note.as_deref().map(Cow::Borrowed),
         timestamp: at,
         state: draft.state.as_ref().map(new_state).transpose()?,
+        asked: draft.asked.as_ref().map(new_state).transpose()?,
         trust: draft.trust.clone(),
     })
 }

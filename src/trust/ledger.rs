@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use serde::{Deserialize, Serialize};
 
-use super::model::TrustState;
+use super::state::TrustState;
 use crate::model::{AgentId, AgentState, AgentTraits};
 
 /// What is kept of an agent.

@@ -14,7 +14,9 @@ use std::path::Path;
 
 use cases::CasesDocument;
 use policy::PolicyDocument;
-use rulekeep::{Classification, Decision, Effect, Error, PolicyCases, PolicyFormat, PolicySet, RiskLevel, Tier};
+use rulekeep::{
+    AlertOn, Classification, Decision, Effect, Error, PolicyCases, PolicyFormat, PolicySet, RiskLevel, Tier,
+};
 use schemars::{Schema, schema_for};
 use serde_json::{Value, json};
 
@@ -75,6 +77,9 @@ fn schema_and_loader_refuse_the_same_fields_beside_each_other() {
         json!({ "effect": "escalate" }),
         json!({ "effect": "escalate", "reviewer": "a" }),
         json!({ "effect": "escalate", "reviewer": "a", "constraints": { "maxRecords": 1 } }),
+        json!({ "effect": "escalate", "reviewer": "a", "approvals": 2, "expires": "1h" }),
+        json!({ "effect": "deny", "approvals": 2 }),
+        json!({ "effect": "allow", "expires": "1h" }),
         json!({ "effect": "degrade" }),
         json!({ "effect": "degrade", "to": ["web:read"] }),
         json!({ "effect": "deny", "limit": { "count": 1, "per": "1h" } }),
@@ -92,6 +97,33 @@ fn schema_and_loader_refuse_the_same_fields_beside_each_other() {
         let text = json!({ "name": "t", "rule": [whole] }).to_string();
         let loads = PolicySet::from_json(&text).is_ok();
         assert_eq!(accepts(schema.as_value(), rule_schema, &whole), loads, "{rule}");
+    }
+    let alert_schema = &schema.as_value()["$defs"]["Alert"];
+    for alert in [
+        json!({ "on": "denials" }),
+        json!({ "on": "denials", "per": "10m" }),
+        json!({ "on": "denials", "count": 1 }),
+        json!({ "on": "denials", "count": 1, "per": "10m" }),
+        json!({ "on": "critical" }),
+        json!({ "on": "critical", "per": "10m" }),
+        json!({ "on": "critical", "count": 2 }),
+        json!({ "on": "critical", "count": 2, "per": "10m" }),
+        json!({ "on": "critical", "below": "T3" }),
+        json!({ "on": "critical", "match": { "agents": ["a"] } }),
+        json!({ "on": "tier" }),
+        json!({ "on": "tier", "below": "T3" }),
+        json!({ "on": "key", "count": 3, "per": "1m" }),
+        json!({ "on": "key", "match": { "agents": ["a"] } }),
+        json!({ "on": "chain" }),
+        json!({ "on": "chain", "count": 1 }),
+        json!({ "on": "chain", "count": 2, "per": "10m" }),
+        json!({ "on": "chain", "match": { "agents": ["a"] } }),
+    ] {
+        let mut whole = alert.clone();
+        whole["id"] = json!("a");
+        let text = json!({ "name": "t", "alert": [whole] }).to_string();
+        let loads = PolicySet::from_json(&text).is_ok();
+        assert_eq!(accepts(schema.as_value(), alert_schema, &whole), loads, "{alert}");
     }
     let schema = cases_schema();
     let expect_schema = &schema.as_value()["$defs"]["Expect"];
@@ -139,6 +171,7 @@ fn accepts(root: &Value, schema: &Value, table: &Value) -> bool {
 fn schema_and_loader_know_the_same_words() {
     let (policy, cases) = (policy_schema(), cases_schema());
     assert_eq!(words(&policy, "Effect"), texts(Effect::ALL));
+    assert_eq!(words(&policy, "AlertOn"), texts(AlertOn::ALL));
     assert_eq!(words(&policy, "Risk"), texts(RiskLevel::ALL));
     assert_eq!(words(&policy, "Tier"), texts(Tier::ALL));
     assert_eq!(words(&policy, "Classification"), texts(Classification::ALL));
@@ -164,6 +197,31 @@ fn what_ships_and_what_the_pages_show_has_the_shape_of_the_schema() {
     for document in documents {
         PolicyCases::from_toml(&document).unwrap();
         toml::from_str::<CasesDocument>(&document).unwrap_or_else(|error| panic!("{error}\n{document}"));
+    }
+}
+
+#[test]
+fn a_document_with_all_of_it_goes_through_its_shape_and_back() {
+    let document: PolicyDocument = toml::from_str(ALL_OF_IT).unwrap();
+    let mut shape = serde_json::to_value(&document).unwrap();
+    drop_absent(&mut shape);
+    let (first, again) = (PolicySet::from_toml(ALL_OF_IT).unwrap(), PolicySet::from_json(&shape.to_string()).unwrap());
+    assert_eq!(again.digest(), first.digest());
+    assert_eq!(again.alerts(), first.alerts());
+    assert_eq!((first.alerts().len(), first.warnings()), (2, &[][..]));
+    let in_toml = PolicySet::from_toml(&toml::to_string(&shape).unwrap()).unwrap();
+    assert_eq!((in_toml.digest(), in_toml.alerts()), (first.digest(), first.alerts()));
+}
+
+/// What stands in a shape as null is what a document leaves out.
+fn drop_absent(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(drop_absent);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_absent),
+        _ => {}
     }
 }
 
@@ -234,6 +292,40 @@ fn shown(page: &str, what: &str) -> Vec<String> {
     blocks.filter(|block| block.contains(what)).map(str::to_owned).collect()
 }
 
+/// A document with reviewers, approvals, an expiry and alerts.
+const ALL_OF_IT: &str = r#"
+name = "all"
+
+[reviewers]
+finance-lead = ["ann", "bob"]
+
+[[rule]]
+id = "reading"
+effect = "allow"
+match.capabilities = ["*:read"]
+
+[[rule]]
+id = "refunds"
+effect = "escalate"
+reviewer = "finance-lead"
+approvals = 2
+expires = "90m"
+match.capabilities = ["payment:transfer"]
+
+[[alert]]
+id = "many-denials"
+on = "denials"
+per = "10m"
+match = { agents = ["bot-*"], labels = ["beta"], groups = ["desk"] }
+severity = "HIGH"
+cooldown = "1h"
+
+[[alert]]
+id = "drop"
+on = "tier"
+below = "T3"
+"#;
+
 /// Each table of a policy document, with a field that is none of its own.
 const POLICY_TABLES: &[(&str, &str)] = &[
     ("", "name = \"a\"\nqqqqqqqq = 1"),
@@ -251,6 +343,8 @@ const POLICY_TABLES: &[(&str, &str)] = &[
     ),
     ("Examples", "name = \"a\"\n[[rule]]\nid = \"a\"\neffect = \"deny\"\nexamples = { qqqqqqqq = 1 }"),
     ("Example", "name = \"a\"\n[[rule]]\nid = \"a\"\neffect = \"deny\"\nexamples = { match = [{ qqqqqqqq = 1 }] }"),
+    ("Alert", "name = \"a\"\n[[alert]]\nid = \"a\"\non = \"critical\"\nqqqqqqqq = 1"),
+    ("AlertMatch", "name = \"a\"\n[[alert]]\nid = \"a\"\non = \"critical\"\nmatch = { qqqqqqqq = 1 }"),
 ];
 
 /// The same of a document of cases.

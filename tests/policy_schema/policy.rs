@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::words::{Classification, Effect, Measured, Over, Risk, Tier};
+use crate::words::{AlertOn, Classification, Effect, Measured, Over, Risk, Tier};
 
 /// Rules that decide what agents may do; docs/policies.md describes them.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -28,18 +28,40 @@ pub(crate) struct PolicyDocument {
     /// What documents that are laid over this one may grant by themselves.
     #[schemars(length(min = 1))]
     pub(crate) delegates: Option<Vec<CapabilityPattern>>,
+    /// The people behind the names that rules ask; a name without a list is itself the only person.
+    #[schemars(extend("propertyNames" = { "minLength": 1, "maxLength": 128 }))]
+    pub(crate) reviewers: Option<BTreeMap<String, People>>,
     /// The rules; their order never matters to a decision.
     pub(crate) rule: Option<Vec<Rule>>,
     /// Another name for `rule`; only one of the two may stand.
     pub(crate) rules: Option<Vec<Rule>>,
+    /// When somebody is alerted; no decision hangs on it.
+    #[schemars(length(max = 100))]
+    pub(crate) alert: Option<Vec<Alert>>,
 }
+
+/// People who may answer, each once, whatever the case of the letters.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(crate) struct People(#[schemars(length(min = 1, max = 100))] Vec<Person>);
+
+/// One person, as whoever answers is called.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(crate) struct Person(#[schemars(length(min = 1, max = 256))] String);
+
+/// A length of time: a whole number and s, m, h or d, at most 31d.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(crate) struct Duration(#[schemars(regex(pattern = r"^[0-9]+[smhd]$"))] String);
 
 /// One rule.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("allOf" = [
     { "if": { "properties": { "effect": { "const": "escalate" } }, "required": ["effect"] },
-      "then": { "required": ["reviewer"] }, "else": { "properties": { "reviewer": false } } },
+      "then": { "required": ["reviewer"] },
+      "else": { "properties": { "reviewer": false, "approvals": false, "expires": false } } },
     { "if": { "properties": { "effect": { "const": "degrade" } }, "required": ["effect"] },
       "then": { "required": ["to"] }, "else": { "properties": { "to": false } } },
     { "if": { "properties": { "effect": { "enum": ["deny", "escalate"] } }, "required": ["effect"] },
@@ -54,6 +76,11 @@ pub(crate) struct Rule {
     /// Who decides; required with escalate, and only there.
     #[schemars(length(min = 1, max = 128))]
     pub(crate) reviewer: Option<String>,
+    /// How many different people have to agree; 1 when absent, and with escalate only.
+    #[schemars(range(min = 1, max = 5))]
+    pub(crate) approvals: Option<u8>,
+    /// How long they have to answer; 24h when absent, and with escalate only.
+    pub(crate) expires: Option<Duration>,
     /// What remains of the matched capabilities; required with degrade, and only there.
     #[schemars(length(min = 1))]
     pub(crate) to: Option<Vec<CapabilityPattern>>,
@@ -257,4 +284,58 @@ pub(crate) struct Example {
     pub(crate) context: Option<Map<String, Value>>,
     /// The time, ISO 8601 with an offset.
     pub(crate) now: Option<String>,
+}
+
+/// Something that somebody should be told of at once.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("allOf" = [
+    { "if": { "properties": { "on": { "const": "tier" } }, "required": ["on"] },
+      "then": { "required": ["below"] }, "else": { "properties": { "below": false } } },
+    { "if": { "properties": { "on": { "enum": ["chain", "key"] } }, "required": ["on"] },
+      "then": { "properties": { "match": false } } },
+    { "if": { "properties": { "on": { "const": "chain" } }, "required": ["on"] },
+      "then": { "properties": { "count": { "const": 1 } } } },
+    { "if": { "properties": { "on": { "const": "denials" } }, "required": ["on"] },
+      "then": { "if": { "properties": { "count": { "const": 1 } }, "required": ["count"] },
+                "then": { "properties": { "per": false } }, "else": { "required": ["per"] } },
+      "else": { "if": { "properties": { "count": { "const": 1 } } },
+                "then": { "properties": { "per": false } }, "else": { "required": ["per"] } } }
+]))]
+pub(crate) struct Alert {
+    /// Unique among the alerts of the set.
+    #[schemars(regex(pattern = r"^[a-z0-9][a-z0-9._-]*$"), length(max = 128))]
+    pub(crate) id: String,
+    /// What it looks for.
+    pub(crate) on: AlertOn,
+    /// How often it has to happen; 5 for denials and 1 for all else when absent.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub(crate) count: Option<u32>,
+    /// Within which time; required with a count above 1, and only there.
+    pub(crate) per: Option<Duration>,
+    /// The tier below which an agent drops, T1 to T5; required with `on = "tier"`, and only there.
+    pub(crate) below: Option<Tier>,
+    /// Whose doing counts; anybody's when absent.
+    #[serde(rename = "match")]
+    pub(crate) matches: Option<AlertMatch>,
+    /// How much it matters; MEDIUM when absent.
+    pub(crate) severity: Option<Risk>,
+    /// How long the same is not told again; 60s when absent.
+    pub(crate) cooldown: Option<Duration>,
+}
+
+/// Whose doing counts. Every clause must hold; in a list any one will do.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("minProperties" = 1))]
+pub(crate) struct AlertMatch {
+    /// Ids of agents, exact or by glob.
+    #[schemars(length(min = 1))]
+    pub(crate) agents: Option<Vec<Glob>>,
+    /// Labels of the agent, exact or by glob.
+    #[schemars(length(min = 1))]
+    pub(crate) labels: Option<Vec<Glob>>,
+    /// Groups of the agent, exact or by glob.
+    #[schemars(length(min = 1))]
+    pub(crate) groups: Option<Vec<Glob>>,
 }

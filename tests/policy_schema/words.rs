@@ -43,3 +43,10 @@ words! {
     /// Why nothing is decided.
     Failure { PolicyError = "POLICY_ERROR" }
 }
+words! {
+    /// What an alert looks for.
+    AlertOn {
+        Denials = "denials", Critical = "critical", Chain = "chain", Tier = "tier", Key = "key", Shadow = "shadow",
+        PolicyError = "policy-error"
+    }
+}

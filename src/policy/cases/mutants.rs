@@ -192,7 +192,9 @@ fn weakened(rule: &WrittenRule) -> Option<Mutation> {
     }
     let mut changed = rule.fields.clone();
     changed.insert("effect".to_owned(), json!("allow"));
-    changed.remove("reviewer");
+    for field in ["reviewer", "approvals", "expires"] {
+        changed.remove(field);
+    }
     changed.remove("to");
     Some(Mutation { text: format!("effect allow instead of {}", rule.effect), clause: None, changed: Some(changed) })
 }

@@ -1,12 +1,14 @@
 //! Tests of the engine as a whole: against an obvious twin, on random sets, and
 //! of the recommended set.
 
+mod alerts;
 mod conditions;
 mod evaluation;
 mod forms;
 mod loading;
 mod properties;
 mod recommended;
+mod reviewers;
 mod twin;
 
 use super::limit::Unused;

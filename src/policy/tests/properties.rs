@@ -294,7 +294,9 @@ proptest! {
                 prop_assert_eq!(before.decision, after.decision, "{}", id);
                 prop_assert_eq!(before.granted, after.granted);
                 prop_assert_eq!(before.constraints, after.constraints);
-                prop_assert_eq!(before.reviewer, after.reviewer);
+                prop_assert_eq!(&before.reviewer, &after.reviewer);
+                prop_assert!(crate::policy::Need::asks_alike(&before.needs, &after.needs));
+                prop_assert_eq!(before.expires, after.expires);
                 prop_assert_eq!(before.on_approval, after.on_approval);
             }
         }

@@ -10,6 +10,7 @@ use crate::model::{
     AgentId, Decision, Error, Outcome, Period, ProofId, ProofRecord, ProofStats, RiskLevel, Sequence, Timestamp,
 };
 use crate::proof::draft::Draft;
+use crate::proof::entry::{NewState, OutcomeEntry, StateEntry};
 use crate::proof::erase::Kept;
 use crate::proof::evidence::{self, Evidence};
 use crate::proof::index::{Filter, Index, Sums};
@@ -26,8 +27,6 @@ pub(crate) struct DecisionFacts {
     pub(crate) risk: RiskLevel,
     /// What a success of it can be earned on.
     pub(crate) earns: RiskLevel,
-    /// The escalation that it answers.
-    pub(crate) resolves: Option<ProofId>,
 }
 
 /// The part of the evidence that an outcome needs.
@@ -41,15 +40,12 @@ impl ProofLog {
     pub(crate) fn facts(&self, proof_id: &ProofId) -> Result<DecisionFacts, Error> {
         self.check_open()?;
         let pending = self.shared.intake.pending(proof_id.sequence(), |pending| match &pending.draft {
-            Draft::Decision { id, draft } if id == proof_id => {
-                Some(DecisionFacts {
-                    entity: draft.entity.clone(),
-                    decision: draft.decision,
-                    risk: draft.risk,
-                    earns: draft.earns,
-                    resolves: draft.resolves,
-                })
-            }
+            Draft::Decision { id, draft } if id == proof_id => Some(DecisionFacts {
+                entity: draft.entity.clone(),
+                decision: draft.decision,
+                risk: draft.risk,
+                earns: draft.earns,
+            }),
             _ => None,
         });
         match pending {
@@ -62,10 +58,30 @@ impl ProofLog {
                     risk: fields.risk_level,
                     // What is not known is worth the least.
                     earns: evidence::detail::<Earned>(frame.evidence).map_or(RiskLevel::Low, |detail| detail.earns),
-                    resolves: fields.resolves,
                 })
             }),
         }
+    }
+
+    /// The value of a state as the entry at that place has it.
+    pub(crate) fn state_at(&self, sequence: Sequence, key: &str) -> Result<Vec<u8>, Error> {
+        self.catch_up()?;
+        let bytes = self.shared.reader.read(sequence).map_err(|error| read_error(&error))?;
+        let value = |state: &NewState<'_>| (state.key == key).then(|| state.value.get().as_bytes().to_vec());
+        bytes
+            .as_deref()
+            .and_then(|bytes| Frame::decode(bytes).ok())
+            .and_then(|frame| match frame.kind {
+                Kind::State => value(&serde_json::from_slice::<StateEntry<'_>>(frame.body).ok()?.state),
+                Kind::Outcome => {
+                    let entry = serde_json::from_slice::<OutcomeEntry<'_>>(frame.body).ok()?;
+                    entry.state.iter().chain(&entry.asked).find_map(value)
+                }
+                _ => None,
+            })
+            .ok_or_else(|| Error::ChainBroken {
+                message: format!("entry {sequence} does not have the state {key:?}; verify the log"),
+            })
     }
 
     /// A record by its id, with its outcome.

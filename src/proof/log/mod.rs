@@ -20,15 +20,19 @@ use super::durability::Durability;
 use super::feed::Feed;
 use super::index::{Index, Totals};
 use super::intake::{DecisionSlot, OutcomeSlot, Refusal, Requester};
+use super::record::CanonicalRecord;
 use super::shared::Shared;
 use super::ticket::Ticket;
 use super::verify::{Behind, Scrub};
 use super::writer;
 #[cfg(test)]
 use crate::model::Digest;
-use crate::model::{Alert, Breakage, Error, JournalStatus, ProofId, RiskLevel, Sequence, Timestamp, VerificationState};
-use crate::store::FolderLock;
+use crate::model::{
+    AgentId, Alert, Breakage, Error, JournalStatus, Outcome, ProofId, RiskLevel, Sequence, Timestamp, VerificationState,
+};
+use crate::store::{FolderLock, Frame, Kind};
 
+pub(crate) use answer::DecisionFacts;
 pub(crate) use import::import;
 pub(crate) use open::{LogOptions, OpenLogError, Place, Startup};
 pub(crate) use retention::verify_archive;
@@ -74,12 +78,7 @@ pub(crate) struct LogState {
 impl ProofLog {
     /// Puts a decision in order that was made knowing of all stops up to `epoch`; [`ProofLog::settle_decision`] waits
     /// for it. None where a stop came meanwhile.
-    pub(crate) fn decide(
-        &self,
-        now: Timestamp,
-        draft: DecisionDraft,
-        epoch: u64,
-    ) -> Result<Option<Committed>, Error> {
+    pub(crate) fn decide(&self, now: Timestamp, draft: DecisionDraft, epoch: u64) -> Result<Option<Committed>, Error> {
         let risk = draft.risk;
         self.shared.intake.decision(now, draft, epoch)?.committed(risk)
     }
@@ -125,6 +124,31 @@ impl ProofLog {
         self.shared.intake.state(now, change)
     }
 
+    /// Like [`ProofLog::change`], for one that lets somebody act; none where a stop came that it does not know of.
+    pub(crate) fn change_unless_stopped(
+        &self,
+        now: Timestamp,
+        change: ChangeDraft,
+        epoch: u64,
+    ) -> Result<Option<Sequence>, Error> {
+        self.shared.intake.state_unless_stopped(now, change, epoch)
+    }
+
+    /// The record that the log ends with, and the one that it answers, where the last entry is such a record.
+    pub(crate) fn last_answer(&self) -> Result<Option<(ProofId, ProofId)>, Error> {
+        let Some(last) = self.shared.intake.ordered().checked_sub(1) else { return Ok(None) };
+        let bytes = self.shared.reader.read(Sequence::new(last)).map_err(|error| answer::read_error(&error))?;
+        let frame = bytes.as_deref().and_then(|bytes| Frame::decode(bytes).ok());
+        let frame = frame.filter(|frame| frame.kind == Kind::Decision);
+        let record = frame.and_then(|frame| CanonicalRecord::read(frame.body).ok());
+        Ok(record.and_then(|record| Some((record.id, record.resolves?))))
+    }
+
+    /// Whether it was closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.shared.closed.load(Ordering::Acquire)
+    }
+
     /// Puts a change of who must not act in order, and has every decision looked at again that does not know of it,
     /// unless it is a denial: that too where the change is refused.
     pub(crate) fn stop(&self, now: Timestamp, epoch: u64, change: ChangeDraft) -> Result<Sequence, Error> {
@@ -141,6 +165,37 @@ impl ProofLog {
         Feed::new(Arc::clone(&self.shared), next.map_or_else(|| self.shared.intake.ordered(), Sequence::get))
     }
 
+    /// Looks for a record's outcome: `None` when the same stands already, otherwise what [`ProofLog::report_at`] asks
+    /// for.
+    pub(crate) fn look_for_outcome(
+        &self,
+        entity: &AgentId,
+        proof_id: &ProofId,
+        outcome: Outcome,
+    ) -> Result<Option<u64>, Error> {
+        let version = self.shared.intake.claims_version();
+        match self.outcome_of(entity, proof_id.sequence())? {
+            Some(standing) => stands(proof_id, standing, outcome).map(|()| None),
+            None => Ok(Some(version)),
+        }
+    }
+
+    /// Puts an outcome in order that [`ProofLog::look_for_outcome`] did not find. `Some(None)` when the same is on its
+    /// way already; `None` when some outcome reached the index since, and it is to be looked for again.
+    pub(crate) fn report_at(
+        &self,
+        now: Timestamp,
+        draft: OutcomeDraft,
+        version: u64,
+    ) -> Result<Option<Option<Sequence>>, Error> {
+        let (proof_id, outcome) = (draft.proof_id, draft.outcome);
+        match self.shared.intake.outcome(now, draft, version)? {
+            OutcomeSlot::Ordered(sequence) => Ok(Some(Some(sequence))),
+            OutcomeSlot::Standing(standing) => stands(&proof_id, standing, outcome).map(|()| Some(None)),
+            OutcomeSlot::LookAgain => Ok(None),
+        }
+    }
+
     /// Puts an outcome in order. `Ok(None)` when the same outcome stands already.
     pub(crate) fn report(
         &self,
@@ -149,23 +204,11 @@ impl ProofLog {
     ) -> Result<Option<Sequence>, Error> {
         loop {
             let draft = draft()?;
-            let (proof_id, outcome) = (draft.proof_id, draft.outcome);
-            let version = self.shared.intake.claims_version();
-            let recorded = self.outcome_of(&draft.entity, proof_id.sequence())?;
-            let standing = match recorded {
-                Some(standing) => standing,
-                None => match self.shared.intake.outcome(now, draft, version)? {
-                    OutcomeSlot::Ordered(sequence) => return Ok(Some(sequence)),
-                    OutcomeSlot::Standing(standing) => standing,
-                    OutcomeSlot::LookAgain => continue,
-                },
-            };
-            return if standing == outcome {
-                Ok(None)
-            } else {
-                let message = format!("{proof_id} has the outcome {standing} already; the first one stands");
-                Err(Error::Conflict { message })
-            };
+            let version = self.look_for_outcome(&draft.entity, &draft.proof_id, draft.outcome)?;
+            let Some(version) = version else { return Ok(None) };
+            if let Some(ordered) = self.report_at(now, draft, version)? {
+                return Ok(ordered);
+            }
         }
     }
 
@@ -299,6 +342,15 @@ impl ProofLog {
     fn refused(&self, otherwise: &str) -> Error {
         self.shared.refused(otherwise)
     }
+}
+
+/// The first outcome stands: the same again is fine, another is not.
+fn stands(proof_id: &ProofId, standing: Outcome, outcome: Outcome) -> Result<(), Error> {
+    if standing == outcome {
+        return Ok(());
+    }
+    let message = format!("{proof_id} has the outcome {standing} already; the first one stands");
+    Err(Error::Conflict { message })
 }
 
 impl Drop for ProofLog {

@@ -95,7 +95,15 @@ fn decide(log: &ProofLog, at: i64, draft: DecisionDraft) -> Result<ProofId, Erro
 fn report(log: &ProofLog, proof_id: ProofId, outcome: Outcome) -> Result<(), Error> {
     let entity = log.facts(&proof_id)?.entity;
     let ordered = log.report(Timestamp::from_millis(0), || {
-        Ok(OutcomeDraft { proof_id, entity: entity.clone(), outcome, note: None, state: None, trust: None })
+        Ok(OutcomeDraft {
+            proof_id,
+            entity: entity.clone(),
+            outcome,
+            note: None,
+            state: None,
+            asked: None,
+            trust: None,
+        })
     })?;
     ordered.map_or(Ok(()), |sequence| log.settle(sequence))
 }

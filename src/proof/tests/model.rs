@@ -171,6 +171,7 @@ impl Twin {
             outcome,
             note: None,
             state: None,
+            asked: None,
             trust: None,
         };
         let facts = self.log.facts(&id)?;

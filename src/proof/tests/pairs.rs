@@ -31,7 +31,15 @@ fn answer(log: &ProofLog, asked: ProofId, decision: Decision, epoch: u64) -> Res
     let committed = log.answer(at(0), draft, epoch, asked, |id, _| {
         let state = Some(StateDraft::new("asked".to_owned(), format!("\"{id}\"")));
         let entity = "a".parse().unwrap();
-        Ok(OutcomeDraft { proof_id: asked, entity, outcome: Outcome::Escalated, note: None, state, trust: None })
+        Ok(OutcomeDraft {
+            proof_id: asked,
+            entity,
+            outcome: Outcome::Escalated,
+            note: None,
+            state,
+            asked: None,
+            trust: None,
+        })
     })?;
     let Some(committed) = committed else { return Ok(None) };
     log.settle(committed.sequence)?;

@@ -1,0 +1,136 @@
+//! A decision that asks for a person, put in order with the escalation that it opens.
+
+use std::time::Duration;
+
+use super::super::Governor;
+use super::super::decide::Recording;
+use super::change;
+use super::digest::{self, Bound};
+use crate::model::{
+    ApprovalOffer, Digest, Error, EscalationRecord, EscalationState, IntentId, ProofId, ReviewNeed, Sequence, Timestamp,
+};
+use crate::policy::{Need, PolicyRequest, PolicyVerdict};
+use crate::proof::Committed;
+
+impl Governor {
+    /// Puts a decision that asks for a person in order; none where a stop of another epoch came before.
+    pub(in crate::governor) fn ask(&self, recording: &Recording<'_>, epoch: u64) -> Result<Option<Committed>, Error> {
+        let Recording { request, verdict, .. } = *recording;
+        let draft = self.draft(recording)?;
+        let intent_id = draft.intent;
+        let reason = draft.reasoning.clone();
+        let question = self.question(recording, intent_id, reason);
+        let committed = self.inner.log.ask(request.now, draft, epoch, |proof_id, at| {
+            let record = question.asked(proof_id, at, request, verdict)?;
+            let change = change(&record, "a person is asked")?;
+            // Before anybody can hear of it.
+            self.inner.escalations.add(record);
+            Ok(change)
+        })?;
+        if committed.is_some() {
+            self.watch_escalations();
+        }
+        Ok(committed)
+    }
+
+    fn question(&self, recording: &Recording<'_>, intent_id: IntentId, reason: String) -> Question {
+        let [a, b] = [self.inner.entropy.bits().to_le_bytes(), self.inner.entropy.bits().to_le_bytes()];
+        let mut salt = [0; 32];
+        salt[..16].copy_from_slice(&a);
+        salt[16..].copy_from_slice(&b);
+        let approval = recording.verdict.on_approval.as_ref();
+        let offer = approval.map(|approval| ApprovalOffer {
+            granted: approval.granted.clone(),
+            denied: approval.denied.clone(),
+            constraints: approval.constraints.clone(),
+        });
+        let charges = approval.map(|approval| &approval.charges[..]).unwrap_or_default();
+        Question {
+            intent_id,
+            reason,
+            salt: Digest::new(salt),
+            offer: offer.unwrap_or_default(),
+            charges: charges.iter().map(|charge| (charge.counter.clone(), charge.amount)).collect(),
+            policy_digest: recording.policy_digest,
+        }
+    }
+
+    /// What the policies said, or a denial where the agent has too much waiting for people already.
+    pub(in crate::governor) fn asked_within_bounds(
+        &self,
+        request: &PolicyRequest<'_>,
+        verdict: PolicyVerdict,
+    ) -> PolicyVerdict {
+        match self.inner.escalations.is_full_for(&request.intent.agent_id) {
+            Some(why) => {
+                let reasoning =
+                    format!("Denied: {why} already; have these answered first. Otherwise: {}", verdict.reasoning);
+                PolicyVerdict::of_no_rule(&request.intent.required_capabilities, reasoning)
+            }
+            None => verdict,
+        }
+    }
+}
+
+/// What is known of an escalation before it is in order.
+struct Question {
+    intent_id: IntentId,
+    reason: String,
+    salt: Digest,
+    offer: ApprovalOffer,
+    charges: Vec<(Box<str>, i64)>,
+    policy_digest: Digest,
+}
+
+impl Question {
+    fn asked(
+        self,
+        proof_id: ProofId,
+        at: Timestamp,
+        request: &PolicyRequest<'_>,
+        verdict: &PolicyVerdict,
+    ) -> Result<EscalationRecord, Error> {
+        let Self { intent_id, reason, salt, offer, charges, policy_digest } = self;
+        let intent = request.intent;
+        let expires_at = after(at, verdict.expires);
+        let bound = Bound { intent, risk: request.risk, policy_digest, offer: &offer, expires_at };
+        let requested_by = intent.context.get("requestedBy").and_then(|name| name.as_str());
+        let askers = std::iter::once(intent.agent_id.as_str()).chain(requested_by);
+        Ok(EscalationRecord {
+            proof_id,
+            agent_id: intent.agent_id.clone(),
+            intent_id,
+            state: EscalationState::Pending,
+            reason,
+            risk: request.risk,
+            needs: verdict.needs.iter().map(need).collect(),
+            created_at: at,
+            expires_at,
+            salt,
+            digest: bound.digest(salt)?,
+            policy_digest,
+            askers: askers.map(|name| digest::asker(salt, name)).collect(),
+            on_approval: offer,
+            charges,
+            votes: Vec::new(),
+            grant: None,
+            resolution: None,
+            claimed_at: None,
+            why: None,
+            // The state that opens it stands before the record.
+            place: Sequence::new(proof_id.sequence().get().saturating_sub(1)),
+        })
+    }
+}
+
+fn need(need: &Need) -> ReviewNeed {
+    ReviewNeed {
+        reviewer: Some(need.reviewer.to_string()),
+        approvals: need.approvals,
+        people: need.people.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn after(at: Timestamp, time: Duration) -> Timestamp {
+    Timestamp::from_millis(at.as_millis().saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)))
+}

@@ -1,0 +1,228 @@
+//! Taking up what was approved, and waiting for people.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use super::super::Governor;
+use super::super::pending::PendingEnforcement;
+use super::digest::Bound;
+use super::queue::Open;
+use super::{Escalations, change};
+use crate::model::{
+    AgentState, Decision, Enforcement, Error, EscalationId, EscalationRecord, EscalationState, Intent, RiskLevel,
+    Sequence, TrustSnapshot,
+};
+
+impl Escalations<'_> {
+    /// Takes up what was approved: once, for exactly the intent that was asked for, until it expires. What comes back
+    /// grants it; it is the verdict of the record that answers the escalation.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] while it is pending, when it was rejected, expired or taken up, when the intent is not the
+    /// one that was approved, when other policies are in force or the agent may not act; [`Error::ProofNotFound`];
+    /// [`Error::StorageUnavailable`], [`Error::ChainBroken`]: then nothing is granted, and it may be used up.
+    pub fn claim(&self, id: EscalationId, intent: &Intent) -> Result<Enforcement, Error> {
+        self.governor.end_what_is_due();
+        let open = self.governor.open_escalation(id)?;
+        let (enforcement, sequence, risk) = self.governor.take_up(&open, intent)?;
+        self.governor.inner.log.settle_decision(sequence, risk)?;
+        Ok(enforcement)
+    }
+
+    /// Waits until people have answered, for so long at the most, and takes up what they approved. None when they have
+    /// not answered yet; a DENY when they said no or it expired.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Escalations::claim`].
+    pub fn wait(&self, id: EscalationId, intent: &Intent, timeout: Duration) -> Result<Option<Enforcement>, Error> {
+        let deadline = Instant::now().checked_add(timeout);
+        loop {
+            self.governor.end_what_is_due();
+            let Some(open) = self.governor.inner.escalations.open(id) else {
+                return self.governor.refusal_of(id).map(Some);
+            };
+            let left = deadline.map_or(LONGEST_WAIT, |deadline| deadline.saturating_duration_since(Instant::now()));
+            // Not longer at once, so that one that expires meanwhile is ended by whoever waits.
+            match open.wait(left.min(LONGEST_WAIT)) {
+                EscalationState::Approved => return self.claim(id, intent).map(Some),
+                EscalationState::Pending if left.is_zero() => return Ok(None),
+                _ => {}
+            }
+        }
+    }
+
+    /// Like [`Escalations::wait`], for a task that awaits it, without a timeout but its expiry.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ProofNotFound`].
+    pub fn answer(&self, id: EscalationId, intent: &Intent) -> Result<EscalationAnswer, Error> {
+        self.governor.escalation(id)?;
+        Ok(EscalationAnswer { governor: self.governor.clone(), id, intent: intent.clone(), taken: None })
+    }
+}
+
+impl Governor {
+    /// Decides on an intent, and where that asks for a person, waits for the answer so long at the most. An ESCALATE
+    /// comes back when it is not there by then: [`Escalations::wait`] and [`Escalations::claim`] go on.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Governor::enforce`] and of [`Escalations::wait`].
+    pub fn enforce_or_wait(&self, intent: &Intent, timeout: Duration) -> Result<Enforcement, Error> {
+        let enforcement = self.enforce(intent)?;
+        if enforcement.decision != Decision::Escalate {
+            return Ok(enforcement);
+        }
+        let id = EscalationId::of(enforcement.proof_id);
+        Ok(self.escalations().wait(id, intent, timeout)?.unwrap_or(enforcement))
+    }
+
+    /// Notes in the log that what was approved is taken up. The verdict holds once that is durable.
+    fn take_up(&self, open: &Open, intent: &Intent) -> Result<(Enforcement, Sequence, RiskLevel), Error> {
+        let inner = &*self.inner;
+        let mut record = open.lock();
+        let id = record.id();
+        let conflict = |message: String| Error::Conflict { message };
+        match record.state {
+            EscalationState::Approved if record.claimed_at.is_none() => {}
+            EscalationState::Approved => return Err(conflict(format!("{id} was taken up already"))),
+            state => return Err(conflict(format!("{id} is {state}"))),
+        }
+        let now = inner.clock.now();
+        if now >= record.expires_at {
+            return Err(conflict(format!("{id} expired at {}", record.expires_at)));
+        }
+        if inner.policies.load().digest() != record.policy_digest {
+            return Err(conflict(format!("{id} was approved under other policies; ask again")));
+        }
+        let bound = Bound {
+            intent,
+            risk: record.risk,
+            policy_digest: record.policy_digest,
+            offer: &record.on_approval,
+            expires_at: record.expires_at,
+        };
+        if bound.digest(record.salt)? != record.digest {
+            return Err(conflict(format!("{id} was approved for another intent than this one; ask for this one")));
+        }
+        let (Some(resolution), Some(grant)) = (record.resolution, record.grant.clone()) else {
+            return Err(Error::Internal { message: format!("{id} is approved without a record") });
+        };
+        let answer = inner.log.record(&resolution)?;
+        let cell = self.registered(&record.agent_id)?;
+        let mut next = EscalationRecord { claimed_at: Some(now), ..record.clone() };
+        let sequence = loop {
+            let agent = cell.read();
+            let stops = inner.stops.load();
+            if let Some(why) = stops.over(&agent) {
+                return Err(conflict(why));
+            }
+            if agent.state != AgentState::Active {
+                return Err(conflict(format!("agent {} is {}", agent.agent_id, agent.state)));
+            }
+            if let Some(sequence) = inner.log.change_unless_stopped(now, change(&next, "taken up")?, stops.epoch())? {
+                break sequence;
+            }
+        };
+        // From here on it is used up, whether that becomes durable or not.
+        next.place = sequence;
+        let before = record.state;
+        *record = next;
+        inner.escalations.changed(before, &record);
+        let enforcement = Enforcement {
+            decision: answer.decision,
+            reasoning: answer.reasoning,
+            granted_capabilities: grant.granted,
+            denied_capabilities: grant.denied,
+            constraints: grant.constraints,
+            proof_id: resolution,
+            trust_snapshot: TrustSnapshot::new(answer.trust_score, answer.trust_tier),
+        };
+        Ok((enforcement, sequence, record.risk))
+    }
+
+    /// The DENY that ended an escalation.
+    fn refusal_of(&self, id: EscalationId) -> Result<Enforcement, Error> {
+        let record = self.escalation(id)?;
+        let refused = matches!(record.state, EscalationState::Rejected | EscalationState::Expired);
+        let Some(resolution) = record.resolution.filter(|_| refused && record.grant.is_none()) else {
+            // Approved and taken up, or given up without a record of its own.
+            return Err(self
+                .open_escalation(id)
+                .err()
+                .unwrap_or_else(|| Error::Internal { message: format!("{id} is open and has ended") }));
+        };
+        let answer = self.inner.log.record(&resolution)?;
+        let offer = record.on_approval;
+        Ok(Enforcement {
+            decision: Decision::Deny,
+            reasoning: answer.reasoning,
+            granted_capabilities: Vec::new(),
+            denied_capabilities: offer.granted.into_iter().chain(offer.denied).collect(),
+            constraints: crate::model::Constraints::new(),
+            proof_id: resolution,
+            trust_snapshot: TrustSnapshot::new(answer.trust_score, answer.trust_tier),
+        })
+    }
+}
+
+/// What people will have answered: await it on any runtime. It holds up no thread; dropping it changes nothing.
+///
+/// It is woken when the escalation is answered or expires. The verdict shows once it is durable.
+#[must_use = "it does nothing unless it is awaited"]
+pub struct EscalationAnswer {
+    governor: Governor,
+    id: EscalationId,
+    intent: Intent,
+    /// What was taken up, until that is durable.
+    taken: Option<PendingEnforcement>,
+}
+
+impl EscalationAnswer {
+    fn take_up(&self, open: &Arc<Open>) -> Result<PendingEnforcement, Error> {
+        let (enforcement, sequence, risk) = self.governor.take_up(open, &self.intent)?;
+        Ok(PendingEnforcement::new(enforcement, self.governor.inner.log.ticket(sequence, risk)))
+    }
+}
+
+impl Future for EscalationAnswer {
+    type Output = Result<Enforcement, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.taken.is_none() {
+            let Some(open) = self.governor.inner.escalations.open(self.id) else {
+                return Poll::Ready(self.governor.refusal_of(self.id));
+            };
+            if open.wake(context.waker()) {
+                return Poll::Pending;
+            }
+            match self.take_up(&open) {
+                Ok(taken) => self.taken = Some(taken),
+                // It ended between the two looks.
+                Err(_) if self.governor.inner.escalations.open(self.id).is_none() => {
+                    return Poll::Ready(self.governor.refusal_of(self.id));
+                }
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        match &mut self.taken {
+            Some(taken) => Pin::new(taken).poll(context),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl std::fmt::Debug for EscalationAnswer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EscalationAnswer").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// How long is waited at once.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);

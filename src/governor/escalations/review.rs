@@ -1,0 +1,169 @@
+//! What people say to an escalation, and whether they may.
+
+use super::super::{Governor, agents};
+use super::digest::{asker, folded};
+use super::resolve::Answer;
+use super::{Escalations, change};
+use crate::model::{
+    Error, EscalationId, EscalationRecord, EscalationState, Resolved, Review, ReviewNeed, Timestamp, Vote,
+};
+use crate::parse::conceal_text;
+
+impl Escalations<'_> {
+    /// Agrees to an escalation. When all have who had to, what was asked for is granted: a new record says so, and the
+    /// outcome of the one that asked is ESCALATED. [`Escalations::claim`] takes it up, once.
+    ///
+    /// What holds by then counts: the policy set must be the one that asked, the agent active and not stopped, and what
+    /// the policies would grant now is all that is granted of it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Forbidden`] for who is not asked, or asked for it; [`Error::Conflict`] when it ended, expired, was
+    /// approved by the same person, is not what the reviewer was shown, or cannot be granted any more;
+    /// [`Error::ProofNotFound`]; [`Error::InvalidInput`]; [`Error::StorageUnavailable`], [`Error::ChainBroken`].
+    pub fn approve(&self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
+        let governor = self.governor;
+        governor.end_what_is_due();
+        let vote = governor.vote(review, true)?;
+        let open = governor.open_escalation(id)?;
+        let mut record = open.lock();
+        vote.check(&record)?;
+        let (granted, rules) = governor.still_granted(&record)?;
+        let mut voted = record.clone();
+        voted.votes.push(vote.vote);
+        if !is_agreed(&voted) {
+            let now = governor.inner.clock.now();
+            let sequence = governor.inner.log.change(now, change(&voted, "a reviewer agrees")?)?;
+            voted.place = sequence;
+            *record = voted;
+            governor.inner.escalations.changed(EscalationState::Pending, &record);
+            drop(record);
+            governor.inner.log.settle(sequence)?;
+            return Ok(Resolved::new(EscalationState::Pending, None));
+        }
+        let expires_at = voted.expires_at;
+        let granted = until(granted, expires_at);
+        let resolved = governor.resolve(&open, &mut voted, Answer::Approved { granted, rules });
+        keep(&mut record, voted);
+        Ok(Resolved::new(EscalationState::Approved, Some(resolved?)))
+    }
+
+    /// Rejects an escalation: one who is asked is enough. A DENY record says so, the outcome of the one that asked is
+    /// ESCALATED, and the agent loses trust.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Escalations::approve`].
+    pub fn reject(&self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
+        let governor = self.governor;
+        governor.end_what_is_due();
+        let vote = governor.vote(review, false)?;
+        let open = governor.open_escalation(id)?;
+        let mut record = open.lock();
+        vote.check(&record)?;
+        let mut voted = record.clone();
+        voted.votes.push(vote.vote);
+        let resolved = governor.resolve(&open, &mut voted, Answer::Rejected);
+        keep(&mut record, voted);
+        Ok(Resolved::new(EscalationState::Rejected, Some(resolved?)))
+    }
+}
+
+/// Takes over what became of it, also where it is in order and could not be made durable.
+fn keep(record: &mut EscalationRecord, next: EscalationRecord) {
+    if next.state != EscalationState::Pending {
+        *record = next;
+    }
+}
+
+/// What is granted holds as long as it could have been approved.
+fn until(mut granted: crate::model::ApprovalOffer, expires_at: Timestamp) -> crate::model::ApprovalOffer {
+    let mut end = crate::model::Constraints::new();
+    end.insert("expiresAt", expires_at.to_string().into());
+    granted.constraints.tighten(&end);
+    granted
+}
+
+/// A vote that is not cast yet.
+struct Ballot {
+    vote: Vote,
+    digest: Option<crate::model::Digest>,
+    now: Timestamp,
+}
+
+impl Governor {
+    fn vote(&self, review: Review, approved: bool) -> Result<Ballot, Error> {
+        let Review { reviewer, note, digest } = review;
+        let now = self.inner.clock.now();
+        let well_formed = !reviewer.trim().is_empty()
+            && reviewer.chars().count() <= LONGEST_NAME
+            && !reviewer.chars().any(char::is_control);
+        if !well_formed {
+            let expected = format!("expected a name of 1 to {LONGEST_NAME} characters, without control characters");
+            return Err(Error::input("reviewer", expected));
+        }
+        let note = note.filter(|note| !note.is_empty());
+        let note = note.as_deref().map(agents::checked_note).transpose()?;
+        let note = note.map(|note| conceal_text(note).unwrap_or_else(|| note.to_owned()));
+        Ok(Ballot { vote: Vote { reviewer, approved, note, at: now }, digest, now })
+    }
+}
+
+impl Ballot {
+    fn check(&self, record: &EscalationRecord) -> Result<(), Error> {
+        let conflict = |message: String| Err(Error::Conflict { message });
+        let (id, reviewer) = (record.id(), &self.vote.reviewer);
+        if record.state != EscalationState::Pending {
+            return conflict(format!("{id} is {} already", record.state));
+        }
+        if self.now >= record.expires_at {
+            return conflict(format!("{id} expired at {}", record.expires_at));
+        }
+        if record.askers.contains(&asker(record.salt, reviewer)) {
+            return Err(Error::Forbidden { message: format!("{reviewer:?} asked for it, and cannot answer it") });
+        }
+        if !record.needs.iter().any(|need| may_answer(need, reviewer)) {
+            let asked: Vec<String> = record.needs.iter().map(described).collect();
+            let message = format!("{reviewer:?} is not asked to answer {id}; {} can", asked.join(", or "));
+            return Err(Error::Forbidden { message });
+        }
+        let same = |vote: &Vote| folded(&vote.reviewer) == folded(reviewer);
+        if self.vote.approved && record.votes.iter().any(same) {
+            return conflict(format!("{reviewer:?} agreed to {id} already; it needs another person too"));
+        }
+        if self.digest.is_some_and(|digest| digest != record.digest) {
+            return conflict(format!("{id} is not what the reviewer was shown: its digest is {}", record.digest));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a person is one of those who are asked.
+fn may_answer(need: &ReviewNeed, person: &str) -> bool {
+    let person = folded(person);
+    match &need.reviewer {
+        None => true,
+        Some(name) if need.people.is_empty() => folded(name) == person,
+        Some(_) => need.people.iter().any(|known| folded(known) == person),
+    }
+}
+
+fn described(need: &ReviewNeed) -> String {
+    match &need.reviewer {
+        None => "anybody else".to_owned(),
+        Some(name) if need.people.is_empty() => format!("{name:?}"),
+        Some(name) => format!("one of {name:?}"),
+    }
+}
+
+/// Whether all have agreed who have to: for each need as many different people as it says.
+fn is_agreed(record: &EscalationRecord) -> bool {
+    let count = |need: &ReviewNeed| {
+        // INVARIANT: no person has two votes.
+        record.votes.iter().filter(|vote| vote.approved && may_answer(need, &vote.reviewer)).count()
+    };
+    record.needs.iter().all(|need| count(need) >= usize::from(need.approvals))
+}
+
+/// A person's name in characters.
+const LONGEST_NAME: usize = 256;

@@ -1,0 +1,50 @@
+//! Trust as the governor keeps it: what moves it, where each move is written, and the way back.
+
+use super::Governor;
+use crate::model::{Sequence, Timestamp, TrustCause, TrustSnapshot};
+use crate::proof::{StateDraft, TrustMove};
+use crate::trust::{AgentRecord, Facts, TrustState};
+
+impl Governor {
+    /// The trust in force of an agent.
+    pub(super) fn trust_of(&self, agent: &AgentRecord, now: Timestamp) -> TrustSnapshot {
+        self.inner.trust_model.snapshot(&agent.trust, self.bearing(agent, now))
+    }
+
+    /// What else bears on an agent's trust.
+    #[allow(clippy::unused_self)]
+    pub(super) fn bearing(&self, _agent: &AgentRecord, now: Timestamp) -> Facts {
+        Facts { ceiling: None, now }
+    }
+
+    /// An agent whose trust goes on to `next`, and the move that its entry is to tell, if it is one.
+    /// [`AgentRecord::placed_at`] puts the entry's place in once it is known.
+    #[allow(clippy::unused_self)]
+    pub(super) fn moved(
+        &self,
+        agent: &AgentRecord,
+        next: TrustState,
+        cause: TrustCause,
+        now: Timestamp,
+    ) -> (AgentRecord, Option<TrustMove>) {
+        let before = self.trust_of(agent, now);
+        let mut changed = AgentRecord { trust: next, ..agent.clone() };
+        let after = self.trust_of(&changed, now);
+        let change = crate::model::TrustChange::between(before, after);
+        if change.is_some() {
+            changed.trust = changed.trust.noted(StateDraft::OWN_PLACE);
+        }
+        let moved = change.map(|change| TrustMove { change, cause, previous: agent.trust.last });
+        (changed, moved)
+    }
+}
+
+impl AgentRecord {
+    /// The record once the entry that it stands in has its place.
+    pub(super) fn placed_at(mut self, sequence: Sequence) -> Self {
+        if self.trust.last == Some(StateDraft::OWN_PLACE) {
+            self.trust.last = Some(sequence);
+        }
+        self
+    }
+}

@@ -1,0 +1,204 @@
+//! Alert rules: what of all that happens somebody should be told of at once. A document
+//! says it under `[[alert]]`; who follows the events applies it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::clauses;
+use super::document::{self, Fields, Report};
+use super::duration;
+use super::pattern::Names;
+use super::tree::Node;
+use crate::model::{AgentId, AgentTraits, RiskLevel, Tier, closed_words};
+
+closed_words! {
+    /// What an alert rule looks for.
+    pub enum AlertOn("alert") {
+        /// Decisions that deny.
+        Denials = "denials",
+        /// An attempt at CRITICAL risk, however it was decided.
+        Critical = "critical",
+        /// A chain that does not verify.
+        Chain = "chain",
+        /// An agent's tier that drops below the one that is named.
+        Tier = "tier",
+        /// A key that was refused.
+        Key = "key",
+        /// A set in the shadow that would have decided otherwise.
+        Shadow = "shadow",
+        /// A decision that failed on a condition.
+        PolicyError = "policy-error",
+    }
+}
+
+impl AlertOn {
+    /// Whether what it looks for is some agent's doing.
+    const fn is_about_agents(self) -> bool {
+        !matches!(self, Self::Chain | Self::Key)
+    }
+
+    /// How often it has to happen, where a rule does not say.
+    const fn usual_count(self) -> u32 {
+        if matches!(self, Self::Denials) { 5 } else { 1 }
+    }
+}
+
+/// A rule of a policy document that says when somebody is alerted.
+///
+/// ```
+/// use rulekeep::{AlertOn, PolicySet};
+///
+/// let policies = PolicySet::from_toml(r#"
+///     name = "support"
+///
+///     [[alert]]
+///     id = "many-denials"
+///     on = "denials"
+///     per = "10m"
+///     severity = "HIGH"
+///     match = { agents = ["support-*"] }
+/// "#)?;
+/// let alert = &policies.alerts()[0];
+/// assert_eq!((alert.on, alert.count), (AlertOn::Denials, 5));
+/// # Ok::<(), rulekeep::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AlertRule {
+    /// Unique among the alerts of the set.
+    pub id: Arc<str>,
+    /// What it looks for.
+    pub on: AlertOn,
+    /// How often it has to happen, from 1.
+    pub count: u32,
+    // INVARIANT: there exactly where `count` is above 1.
+    /// Within which time; none where once is enough.
+    pub per: Option<Duration>,
+    // INVARIANT: there exactly where `on` is `tier`, and above T0.
+    /// The tier below which an agent drops.
+    pub below: Option<Tier>,
+    /// How much it matters.
+    pub severity: RiskLevel,
+    /// How long the same is not told again.
+    pub cooldown: Duration,
+    agents: Names,
+    labels: Names,
+    groups: Names,
+}
+
+impl AlertRule {
+    /// Whether what an agent does counts: its id, one of its labels and one of its groups are named, each where some are.
+    pub fn is_about(&self, agent: &AgentId, traits: &AgentTraits) -> bool {
+        let any = |names: &Names, own: &[crate::model::Label]| {
+            names.is_any() || own.iter().any(|label| names.matches(label.as_str()))
+        };
+        self.agents.matches(agent.as_str()) && any(&self.labels, &traits.labels) && any(&self.groups, &traits.groups)
+    }
+}
+
+/// An alert rule with the place that checks point at.
+pub(super) struct LocatedAlert {
+    pub(super) alert: AlertRule,
+    pub(super) line: usize,
+}
+
+/// Reads a document's `alert`.
+pub(super) fn read(node: Node, report: &mut Report<'_>) -> Vec<LocatedAlert> {
+    let at = node.at;
+    let items = report.list(node, "alert");
+    if items.len() > MAX_ALERTS {
+        report.error(at, "alert", format!("expected at most {MAX_ALERTS} alerts, found {}", items.len()));
+        return Vec::new();
+    }
+    let mut alerts: Vec<LocatedAlert> = Vec::with_capacity(items.len());
+    for (index, node) in items.into_iter().enumerate() {
+        let at = node.at;
+        let line = report.lines.place(at).0;
+        report.rule = Some(match document::well_formed_id(&node) {
+            Some(id) => format!("alert {id:?}"),
+            None => format!("alert number {}", index + 1),
+        });
+        if let Some(alert) = alert(node, report) {
+            match alerts.iter().find(|known| known.alert.id == alert.id) {
+                Some(known) => {
+                    report.error(at, "id", format!("another alert has the id {:?}, on line {}", alert.id, known.line));
+                }
+                None => alerts.push(LocatedAlert { alert, line }),
+            }
+        }
+        report.rule = None;
+    }
+    alerts
+}
+
+fn alert(node: Node, report: &mut Report<'_>) -> Option<AlertRule> {
+    let mut fields = Fields::of(node, "", FIELDS, report)?;
+    let id = document::id(&mut fields, "alert", report);
+    let on: Option<AlertOn> = fields.required_word("on", AlertOn::ALL, report);
+    let (count_at, per_at) = (fields.place("count"), fields.place("per"));
+    let (below_at, match_at) = (fields.place("below"), fields.place("match"));
+    let count = fields.take("count").map(|node| report.whole(&node, "count", MAX_COUNT));
+    let per = fields.take("per").map(|node| duration::read(node, "per", report));
+    let below = fields.word("below", Tier::ALL, report);
+    let severity = fields.word("severity", RiskLevel::ALL, report).unwrap_or(RiskLevel::Medium);
+    let cooldown = fields.take("cooldown").map_or(Some(COOLDOWN), |node| duration::read(node, "cooldown", report));
+    let [agents, labels, groups] = match fields.take("match") {
+        Some(node) => names(node, report)?,
+        None => Default::default(),
+    };
+
+    let on = on?;
+    let at = fields.at;
+    // One that could not be read was told of already.
+    let count = count.map_or(Some(on.usual_count()), |count| u32::try_from(count?).ok())?;
+    match (per_at, count) {
+        (Some(at), 1) => report.error(at, "per", "an alert on one happening has no per; it goes with a count above 1"),
+        (None, 2..) => {
+            let message = format!("an alert on {count} happenings needs a field \"per\", such as \"10m\"");
+            report.error(count_at.unwrap_or(at), "per", message);
+        }
+        _ => {}
+    }
+    match (below_at, on) {
+        (Some(place), AlertOn::Tier) if below == Some(Tier::T0) => {
+            report.error(place, "below", "no tier is below T0; expected one of T1, T2, T3, T4, T5");
+        }
+        (None, AlertOn::Tier) => report.error(at, "below", "an alert on tier needs a field \"below\""),
+        (Some(_), AlertOn::Tier) | (None, _) => {}
+        (Some(place), _) => {
+            report.error(place, "below", format!("an alert on {on} has no below; it goes with tier"));
+        }
+    }
+    if let Some(place) = match_at
+        && !on.is_about_agents()
+    {
+        report.error(place, "match", format!("an alert on {on} has no match, for it is about no agent"));
+    }
+    if let Some(place) = count_at
+        && on == AlertOn::Chain
+        && count > 1
+    {
+        report.error(place, "count", "an alert on chain has no count above 1, for a chain breaks once");
+    }
+    let per = per.map_or(Some(None), |per| per.map(Some))?;
+    Some(AlertRule { id: id?.into(), on, count, per, below, severity, cooldown: cooldown?, agents, labels, groups })
+}
+
+/// The agents, labels and groups that a `match` names.
+fn names(node: Node, report: &mut Report<'_>) -> Option<[Names; 3]> {
+    let mut fields = Fields::of(node, "match.", MATCH_FIELDS, report)?;
+    if fields.was_empty {
+        report.error(fields.at, "match", "an empty match says nothing; leave the field out to mean any agent");
+    }
+    let mut names = |name: &str, field: &str| match fields.take(name) {
+        Some(node) => clauses::names(node, field, report),
+        None => Names::default(),
+    };
+    Some([names("agents", "match.agents"), names("labels", "match.labels"), names("groups", "match.groups")])
+}
+
+const FIELDS: &[&str] = &["id", "on", "count", "per", "below", "match", "severity", "cooldown"];
+const MATCH_FIELDS: &[&str] = &["agents", "labels", "groups"];
+const COOLDOWN: Duration = Duration::from_secs(60);
+const MAX_COUNT: i64 = 10_000;
+const MAX_ALERTS: usize = 100;

@@ -1,0 +1,170 @@
+//! Each way to have more granted than was asked for, or by somebody else, is refused.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+use rulekeep::{Decision, Digest, EscalationState, Outcome, ProofQuery};
+
+use super::*;
+
+#[test]
+fn only_who_is_asked_answers_and_never_who_asks() {
+    let (governor, _) = governor();
+    let (id, _) = ask(&governor, &payment(40).with_context("requestedBy", "Ann"));
+    for reviewer in ["mallory", "finance", "clerk", "CLERK", "ann", " Ａnn"] {
+        assert_eq!(code(governor.escalations().approve(id, by(reviewer))), "FORBIDDEN", "{reviewer}");
+        assert_eq!(code(governor.escalations().reject(id, by(reviewer))), "FORBIDDEN", "{reviewer}");
+    }
+    for reviewer in ["", "  ", "a\nb", &"x".repeat(257)] {
+        assert_eq!(code(governor.escalations().approve(id, by(reviewer))), "INVALID_INPUT", "{reviewer:?}");
+    }
+    let long = "x".repeat(4097);
+    assert_eq!(code(governor.escalations().approve(id, by("bob").note(long))), "INVALID_INPUT");
+    assert_eq!(governor.escalations().get(id).unwrap().votes, []);
+    assert!(governor.escalations().approve(id, by("bob")).is_ok());
+}
+
+#[test]
+fn an_approval_is_for_exactly_what_was_asked() {
+    let (governor, _) = governor();
+    let (id, _) = ask(&governor, &payment(40));
+    governor.escalations().approve(id, by("ann")).unwrap();
+    let mut other_risk = payment(40);
+    other_risk.risk_level = RiskLevel::Critical;
+    let mut other_agent = payment(40);
+    other_agent.agent_id = "other".parse().unwrap();
+    let mut more = payment(40);
+    more.required_capabilities.push("document:read".parse().unwrap());
+    let others = [
+        payment(41),
+        payment(40).with_context("amount", 40.0),
+        payment(40).with_context("amount", "40"),
+        payment(40).with_context("to", "elsewhere"),
+        Intent::new("clerk", "pay_invoice", RiskLevel::High, ["payment:transfer"]).unwrap(),
+        other_risk,
+        other_agent,
+        more,
+    ];
+    for other in &others {
+        assert_eq!(code(governor.escalations().claim(id, other)), "CONFLICT", "{other:?}");
+    }
+    assert!(governor.escalations().claim(id, &payment(40)).is_ok());
+}
+
+#[test]
+fn secrets_are_bound_too_and_shown_to_nobody() {
+    let (governor, _) = governor();
+    let with = |key: &str| payment(40).with_context("apiKey", key);
+    let (id, _) = ask(&governor, &with("sk-live-0123456789abcdef0123456789abcdef"));
+    let shown = serde_json::to_string(&governor.escalations().get(id).unwrap()).unwrap();
+    assert!(!shown.contains("0123456789abcdef"), "{shown}");
+    governor.escalations().approve(id, by("ann")).unwrap();
+    let other = with("sk-live-ffffffffffffffffffffffffffffffff");
+    assert_eq!(code(governor.escalations().claim(id, &other)), "CONFLICT");
+    assert!(governor.escalations().claim(id, &with("sk-live-0123456789abcdef0123456789abcdef")).is_ok());
+}
+
+#[test]
+fn a_reviewer_answers_what_they_were_shown() {
+    let (governor, _) = governor();
+    let (id, _) = ask(&governor, &payment(40));
+    let digest = governor.escalations().get(id).unwrap().digest;
+    assert_eq!(code(governor.escalations().approve(id, by("ann").of(Digest::ZERO))), "CONFLICT");
+    assert!(governor.escalations().approve(id, by("ann").of(digest)).is_ok());
+}
+
+#[test]
+fn under_other_policies_nothing_is_approved_or_taken_up() {
+    let (governor, _) = governor();
+    let (waits, _) = ask(&governor, &payment(40));
+    let (approved, _) = ask(&governor, &payment(41));
+    governor.escalations().approve(approved, by("ann")).unwrap();
+    governor.load_policies(policies(&POLICIES.replace("\"bob\", ", ""))).unwrap();
+    assert_eq!(code(governor.escalations().approve(waits, by("ann"))), "CONFLICT");
+    assert_eq!(code(governor.escalations().claim(approved, &payment(41))), "CONFLICT");
+    governor.load_policies(policies(POLICIES)).unwrap();
+    assert!(governor.escalations().approve(waits, by("ann")).is_ok());
+    assert!(governor.escalations().claim(approved, &payment(41)).is_ok());
+}
+
+#[test]
+fn an_agent_that_may_not_act_is_granted_nothing() {
+    let (governor, _) = governor();
+    let (waits, _) = ask(&governor, &payment(40));
+    let (approved, _) = ask(&governor, &payment(41));
+    governor.escalations().approve(approved, by("ann")).unwrap();
+    governor.suspend("clerk", "looked at").unwrap();
+    assert_eq!(code(governor.escalations().approve(waits, by("ann"))), "CONFLICT");
+    assert_eq!(code(governor.escalations().claim(approved, &payment(41))), "CONFLICT");
+}
+
+#[test]
+fn trust_that_fell_into_a_denial_is_not_approved_over() {
+    let (governor, _) = governor();
+    let (id, _) = ask(&governor, &payment(40));
+    for _ in 0..3 {
+        let (_, other) = ask(&governor, &payment(1));
+        governor.report(&other.proof_id, Outcome::Failure).unwrap();
+    }
+    let critical = payment(10_000_000);
+    let (_, other) = ask(&governor, &critical);
+    governor.report(&other.proof_id, Outcome::Failure).unwrap();
+    assert!(governor.agent("clerk").unwrap().trust.tier <= Tier::T1);
+    assert_eq!(code(governor.escalations().approve(id, by("ann"))), "CONFLICT");
+    assert!(governor.escalations().reject(id, by("ann")).is_ok());
+}
+
+#[test]
+fn of_many_who_take_it_up_one_has_it() {
+    let (governor, _) = governor();
+    let (id, _) = ask(&governor, &payment(40));
+    governor.escalations().approve(id, by("ann")).unwrap();
+    let granted = AtomicU32::new(0);
+    thread::scope(|scope| {
+        for _ in 0..64 {
+            scope.spawn(|| match governor.escalations().claim(id, &payment(40)) {
+                Ok(_) => drop(granted.fetch_add(1, Ordering::Relaxed)),
+                Err(error) => assert_eq!(error.code(), "CONFLICT"),
+            });
+        }
+    });
+    assert_eq!(granted.into_inner(), 1);
+}
+
+#[test]
+fn of_many_who_answer_one_is_first() {
+    let (governor, _) = governor();
+    for _ in 0..10 {
+        let (id, verdict) = ask(&governor, &payment(40));
+        thread::scope(|scope| {
+            for place in 0..8 {
+                let governor = &governor;
+                scope.spawn(move || {
+                    let answer = if place % 2 == 0 {
+                        governor.escalations().approve(id, by("ann"))
+                    } else {
+                        governor.escalations().reject(id, by("bob"))
+                    };
+                    assert!(answer.is_ok() || code(answer) == "CONFLICT");
+                });
+            }
+        });
+        let answers = governor.query(&ProofQuery::entity("clerk").page_size(200)).unwrap().items;
+        assert_eq!(answers.iter().filter(|record| record.resolves == Some(verdict.proof_id)).count(), 1);
+        let state = governor.escalations().get(id).unwrap().state;
+        let granted = answers
+            .iter()
+            .any(|record| record.resolves == Some(verdict.proof_id) && record.decision == Decision::Allow);
+        assert_eq!(granted, state == EscalationState::Approved);
+    }
+}
+
+#[test]
+fn what_is_not_there_is_not_found() {
+    let (governor, _) = governor();
+    let allowed = governor.enforce(&common::reading("clerk")).unwrap();
+    let id = EscalationId::of(allowed.proof_id);
+    assert_eq!(code(governor.escalations().get(id)), "PROOF_NOT_FOUND");
+    assert_eq!(code(governor.escalations().approve(id, by("ann"))), "PROOF_NOT_FOUND");
+    assert_eq!(code(governor.escalations().claim(id, &payment(40))), "PROOF_NOT_FOUND");
+}
