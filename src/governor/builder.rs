@@ -10,7 +10,7 @@ use super::kept::{InputText, Inputs, Retention};
 use super::policies::PolicyState;
 use super::risk::ActionFloors;
 use super::status::Latency;
-use super::{Governor, Inner, agents};
+use super::{Governor, Inner, agents, stop};
 use crate::model::{Error, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
 use crate::parse::{self, Lexicon, Parser};
 use crate::policy::PolicySet;
@@ -200,12 +200,14 @@ impl GovernorBuilder {
             None => Parser::new()?,
         };
         let ledger = Ledger::new();
-        let mut recorded = None;
+        let (mut recorded, mut stops) = (None, Vec::new());
         for (key, value) in &startup.states {
             if key == PolicyState::KEY {
                 recorded = Some(PolicyState::read(value)?);
             } else if key.starts_with(agents::KEY_PREFIX) {
                 agents::restore(&ledger, value)?;
+            } else if key.starts_with(stop::KEY_PREFIX) {
+                stops.extend(stop::read(key, value)?);
             }
         }
         #[cfg(feature = "checkpoints")]
@@ -220,7 +222,7 @@ impl GovernorBuilder {
                 shadow: ArcSwapOption::empty(),
                 policy_turn: Mutex::new(()),
                 limits: super::limits::Counters::restored(startup.used),
-                stops: super::stop::Stops::default(),
+                stops: stop::Stops::restored(stops),
                 inputs: Inputs::kept_as(self.input_text),
                 retention: self.retention,
                 alerts: super::alerts::Alerts::default(),

@@ -183,8 +183,8 @@ impl Governor {
                 Said::ByCaller => risk::effective_risk(&self.inner.parser, &self.inner.action_floors, intent),
                 Said::ByOperator => intent.risk_level,
             },
-            trust: self.inner.trust_model.snapshot(&agent.trust, now),
-            traits: &agent.traits,
+            trust: self.trust_of(agent, now),
+            traits: agent.traits(),
             now,
         }
     }

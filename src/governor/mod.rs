@@ -17,7 +17,8 @@
 //! | `export.rs` | the log as lines that can be checked without us, and read back |
 //! | `erasure.rs` | erasing evidence |
 //! | `events.rs` | subscriptions to what happens |
-//! | `agents.rs` | registering, reading, suspending agents |
+//! | `agents.rs` | registering, reading, changing, suspending agents |
+//! | `agent_file.rs` | agents as lines of text |
 //! | `kept.rs` | what is kept of what was asked, how long, and what is masked |
 //! | `limits.rs` | the counters of the policies' limits |
 //! | `pending.rs` | decisions that are waited for later |
@@ -29,9 +30,10 @@
 //! | `replay.rs` | past decisions decided again |
 //! | `shadow.rs` | a second set that enforces nothing |
 //! | `status.rs` | health and metrics |
-//! | `stop.rs` | who must not act |
+//! | `stop.rs` | who must not act: setting and lifting stops |
 //! | `verification.rs` | verifying the log |
 
+mod agent_file;
 mod agents;
 mod alerts;
 #[cfg(feature = "checkpoints")]

@@ -37,8 +37,8 @@ impl Governor {
         let event = TrustEvent { outcome, decision: facts.decision, risk: facts.risk };
 
         let mut agent = cell.write();
-        let before = inner.trust_model.snapshot(&agent.trust, now);
-        let changed = AgentRecord { trust: inner.trust_model.after(&agent.trust, event, now), ..agent.clone() };
+        let before = self.trust_of(&agent, now);
+        let changed = AgentRecord { trust: self.trust_after(&agent, event, now), ..agent.clone() };
         let ordered = inner.log.report(now, || {
             Ok(OutcomeDraft {
                 proof_id: *proof_id,
@@ -46,8 +46,11 @@ impl Governor {
                 outcome,
                 note: note.map(|note| conceal_text(note).unwrap_or_else(|| note.to_owned())),
                 state: Some(agents::state_of(&changed)?),
-                trust: TrustChange::between(before, inner.trust_model.snapshot(&changed.trust, now))
-                    .map(|change| TrustMove { change, cause: TrustCause::Outcome, previous: None }),
+                trust: TrustChange::between(before, self.trust_of(&changed, now)).map(|change| TrustMove {
+                    change,
+                    cause: TrustCause::Outcome,
+                    previous: None,
+                }),
             })
         })?;
         if ordered.is_some() {
@@ -56,7 +59,7 @@ impl Governor {
                 inner.limits.give_back(proof_id.sequence());
             }
         }
-        let trust = inner.trust_model.snapshot(&agent.trust, now);
+        let trust = self.trust_of(&agent, now);
         drop(agent);
         if let Some(sequence) = ordered {
             inner.log.settle_decision(sequence, facts.risk)?;

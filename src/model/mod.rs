@@ -22,6 +22,7 @@ mod record;
 mod retention;
 mod risk;
 mod status;
+mod stop;
 mod time;
 mod tool;
 mod trust;
@@ -29,7 +30,7 @@ mod verification;
 mod word;
 
 pub use action::Action;
-pub use agent::{Agent, AgentInfo, AgentState, AgentTraits, Label};
+pub use agent::{Agent, AgentChange, AgentImport, AgentInfo, AgentState, AgentTraits, Label};
 pub use capability::{Capability, Operation, Resource};
 pub use classification::Classification;
 pub use constraints::Constraints;
@@ -47,14 +48,16 @@ pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, P
 pub use retention::{ArchiveReport, RepairReport};
 pub use risk::{RiskLevel, risk_floor};
 pub use status::{Components, Health, JournalStatus, Metrics, Opening, Recovered, SystemStatus};
+pub use stop::{Stop, StopReport, StopScope};
 pub use time::Timestamp;
 pub use tool::{CatalogueReport, ToolClassification, ToolEvidence, ToolOverride};
-pub use trust::{Score, Tier, TrustCause, TrustSnapshot};
+pub use trust::{Observability, Score, Tier, TrustCause, TrustSnapshot};
 pub use verification::{
     ChainPosition, Checked, LogProgress, OpenVerification, ScrubOptions, ScrubPass, ScrubStatus, VerificationState,
     VerifyOptions, VerifySince, VerifyView, ViewFinding,
 };
 
+pub(crate) use agent::{AgentProfile, checked_person};
 pub(crate) use cursor::CursorPlace;
 pub(crate) use error::excerpt;
 pub(crate) use intent::{check_context, json_depth};

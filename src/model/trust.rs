@@ -127,6 +127,18 @@ impl<'de> Deserialize<'de> for Score {
 }
 
 super::closed_words! {
+    /// How far an agent's inside can be looked at.
+    pub enum Observability("observability") {
+        /// Only what goes in and comes out is seen.
+        BlackBox = "black-box",
+        /// Some of what goes on inside is seen, such as its plans and tool calls.
+        GreyBox = "grey-box",
+        /// Everything is seen, the model and its prompts too.
+        WhiteBox = "white-box",
+    }
+}
+
+super::closed_words! {
     /// Why an agent's trust changed, or was set.
     pub enum TrustCause("cause of a change of trust") {
         /// The agent was registered.

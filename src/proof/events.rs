@@ -19,9 +19,7 @@ pub(crate) fn of_entry(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) ->
         Kind::Outcome => of_outcome(frame, wanted),
         Kind::Alert => of_alert(frame, wanted),
         Kind::State => of_state(frame, wanted),
-        Kind::Store | Kind::Recovery | Kind::Erasure | Kind::Freeze | Kind::Archive | Kind::Repair => {
-            None
-        }
+        Kind::Store | Kind::Recovery | Kind::Erasure | Kind::Freeze | Kind::Archive | Kind::Repair => None,
     }
     .unwrap_or_default()
 }
@@ -59,12 +57,8 @@ fn of_outcome(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Option<V
     }
     let entry: OutcomeEntry<'_> = serde_json::from_slice(frame.body).ok()?;
     let cause = format!("the outcome {} was reported", entry.outcome);
-    let changed = TrustChanged {
-        agent_id: entry.entity_id,
-        change: entry.trust?.change,
-        cause,
-        proof_id: Some(entry.proof_id),
-    };
+    let changed =
+        TrustChanged { agent_id: entry.entity_id, change: entry.trust?.change, cause, proof_id: Some(entry.proof_id) };
     Some(of_trust(frame, wanted, entry.timestamp, changed))
 }
 
@@ -78,12 +72,7 @@ fn of_state(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Option<Vec
     Some(of_trust(frame, wanted, entry.timestamp, changed))
 }
 
-fn of_trust(
-    frame: &Frame<'_>,
-    wanted: &dyn Fn(EventType) -> bool,
-    at: Timestamp,
-    changed: TrustChanged,
-) -> Vec<Event> {
+fn of_trust(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool, at: Timestamp, changed: TrustChanged) -> Vec<Event> {
     let change = changed.change;
     let happened = [
         (EventType::ScoreChanged, change.from != change.to),

@@ -25,7 +25,11 @@ pub(super) enum OutcomeSlot {
 /// What became of a decision that was to be put in order.
 #[derive(Debug)]
 pub(super) enum DecisionSlot {
-    Ordered { id: ProofId, last: Sequence, at: Timestamp },
+    Ordered {
+        id: ProofId,
+        last: Sequence,
+        at: Timestamp,
+    },
     /// A stop came meanwhile: whether it covers this one is to be looked at.
     LookAgain,
     /// What it answers has an outcome already.

@@ -203,7 +203,10 @@ fn write_new(files: &Arc<dyn Files>, fresh: StoreId, repair: &RepairEntry, carri
     stage(Kind::Repair, serde_json::to_vec(repair)?)?;
     for (StateDraft { key, value, .. }, cause) in &carried.states {
         let state = NewState { key: key.into(), value: serde_json::from_str(value)? };
-        stage(Kind::State, serde_json::to_vec(&StateEntry { state, cause: cause.into(), agent_id: None, trust: None, timestamp: at })?)?;
+        stage(
+            Kind::State,
+            serde_json::to_vec(&StateEntry { state, cause: cause.into(), agent_id: None, trust: None, timestamp: at })?,
+        )?;
     }
     journal.write()?;
     journal.sync()?;

@@ -41,15 +41,13 @@ impl ProofLog {
     pub(crate) fn facts(&self, proof_id: &ProofId) -> Result<DecisionFacts, Error> {
         self.check_open()?;
         let pending = self.shared.intake.pending(proof_id.sequence(), |pending| match &pending.draft {
-            Draft::Decision { id, draft } if id == proof_id => {
-                Some(DecisionFacts {
-                    entity: draft.entity.clone(),
-                    decision: draft.decision,
-                    risk: draft.risk,
-                    earns: draft.earns,
-                    resolves: draft.resolves,
-                })
-            }
+            Draft::Decision { id, draft } if id == proof_id => Some(DecisionFacts {
+                entity: draft.entity.clone(),
+                decision: draft.decision,
+                risk: draft.risk,
+                earns: draft.earns,
+                resolves: draft.resolves,
+            }),
             _ => None,
         });
         match pending {

@@ -74,12 +74,7 @@ pub(crate) struct LogState {
 impl ProofLog {
     /// Puts a decision in order that was made knowing of all stops up to `epoch`; [`ProofLog::settle_decision`] waits
     /// for it. None where a stop came meanwhile.
-    pub(crate) fn decide(
-        &self,
-        now: Timestamp,
-        draft: DecisionDraft,
-        epoch: u64,
-    ) -> Result<Option<Committed>, Error> {
+    pub(crate) fn decide(&self, now: Timestamp, draft: DecisionDraft, epoch: u64) -> Result<Option<Committed>, Error> {
         let risk = draft.risk;
         self.shared.intake.decision(now, draft, epoch)?.committed(risk)
     }
