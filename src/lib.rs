@@ -84,7 +84,7 @@ pub use proof::{
     verify_export,
 };
 pub use system::{Clock, Entropy, SystemClock, SystemEntropy};
-pub use trust::{PerRisk, TrustModel};
+pub use trust::{PerObservability, PerRisk, TrustModel};
 
 /// What the fuzz targets of formats that are not on the public face hold.
 #[cfg(fuzzing)]

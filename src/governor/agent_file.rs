@@ -4,7 +4,7 @@ use std::io::{BufRead, Read, Write};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Governor, agents};
+use super::Governor;
 use crate::model::{
     Agent, AgentId, AgentImport, AgentProfile, AgentState, Error, Score, Sequence, Tier, Timestamp, TrustSnapshot,
 };
@@ -86,7 +86,7 @@ impl Governor {
         let mut import = AgentImport::default();
         while let Some(line) = lines.next()? {
             let at = self.inner.clock.now();
-            let record = read(line, at).map_err(|why| lines.wrong(&why))?;
+            let record = read(self, line, at).map_err(|why| lines.wrong(&why))?;
             match self.put_in(record, "imported", at)? {
                 (Ok(_), sequence) => {
                     *last = sequence.or(*last);
@@ -133,12 +133,12 @@ struct Line {
 }
 
 /// The agent that a line tells of, checked as at a registration.
-fn read(line: &str, at: Timestamp) -> Result<AgentRecord, String> {
+fn read(governor: &Governor, line: &str, at: Timestamp) -> Result<AgentRecord, String> {
     let Line { agent_id, score, tier, state, profile } =
         serde_json::from_str(line).map_err(|error| error.to_string())?;
     let (agent_id, score, profile): (AgentId, Score, AgentProfile) =
         Agent::of(agent_id, score, profile).validated().map_err(|error| error.to_string())?;
-    agents::checked_score(score, &profile).map_err(|error| error.to_string())?;
+    governor.checked_score(score, &profile).map_err(|error| error.to_string())?;
     let mut trust = TrustState::new(score, at);
     trust.tier = tier.map_or(trust.tier, |tier| tier.min(trust.tier));
     Ok(AgentRecord::new(agent_id, state, profile, trust))

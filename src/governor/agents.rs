@@ -5,12 +5,11 @@ use std::sync::Arc;
 use super::stop::said_with;
 use super::{Governor, checked_agent_id};
 use crate::model::{
-    Agent, AgentChange, AgentId, AgentInfo, AgentProfile, AgentState, Error, Observability, Score, Sequence, Timestamp,
-    TrustCause, TrustChange, TrustSnapshot,
+    Agent, AgentChange, AgentId, AgentInfo, AgentProfile, AgentState, Error, Score, Sequence, Timestamp, TrustCause,
 };
 use crate::parse::conceal_text;
-use crate::proof::{ChangeDraft, StateDraft, TrustMove};
-use crate::trust::{AgentCell, AgentRecord, Ledger, TrustEvent, TrustState};
+use crate::proof::{ChangeDraft, StateDraft};
+use crate::trust::{AgentCell, AgentRecord, Ledger, TrustModel, TrustState};
 
 /// What the keys of agents' states in the log start with.
 pub(super) const KEY_PREFIX: &str = "agent/";
@@ -25,7 +24,7 @@ impl Governor {
     pub fn register_agent(&self, agent: Agent) -> Result<AgentInfo, Error> {
         let at = self.inner.clock.now();
         let (agent_id, score, profile) = agent.validated()?;
-        checked_score(score, &profile)?;
+        self.checked_score(score, &profile)?;
         let record = AgentRecord::new(agent_id, AgentState::Active, profile, TrustState::new(score, at));
         match self.insert_agent(record, "registered", at)? {
             Ok(cell) => Ok(self.info(&cell.read(), at)),
@@ -86,7 +85,7 @@ impl Governor {
         match self.registered(agent_id) {
             Err(Error::AgentNotFound { .. }) if self.inner.auto_register => {
                 let at = self.inner.clock.now();
-                let record = newcomer(agent_id, at);
+                let record = newcomer(&self.inner.trust_model, agent_id, at);
                 // Another thread may have been first; then its agent it is.
                 Ok(self.insert_agent(record, "registered at its first request", at)?.unwrap_or_else(|cell| cell))
             }
@@ -140,14 +139,20 @@ impl Governor {
         let cell = self.registered(&checked_agent_id(agent_id)?)?;
         let at = self.inner.clock.now();
         let mut agent = cell.write();
-        let mut changed = agent.with_profile(change.apply_to(agent.profile())?);
-        // What there is to earn under a new ceiling begins where the score stands.
-        let before = self.trust_of(&agent, at);
-        changed.trust = capped(&agent.trust, before, ceiling(changed.profile()));
-        let trust = TrustChange::between(before, self.trust_of(&changed, at))
-            .map(|change| (agent.agent_id.clone(), TrustMove { change, cause: TrustCause::Ceiling, previous: None }));
+        let profile = change.apply_to(agent.profile())?;
+        let changed = agent.with_profile(profile);
+        let capped = match self.ceiling_of(changed.profile()) {
+            Some(ceiling) if ceiling < self.trust_of(&agent, at).score => {
+                self.inner.trust_model.capped(&agent.trust, self.bearing(&changed, at))
+            }
+            _ => agent.trust,
+        };
+        let (moved, trust) = self.moved(&agent, capped, TrustCause::Ceiling, at);
+        let changed = AgentRecord { trust: moved.trust, ..changed };
+        let trust = trust.map(|trust| (agent.agent_id.clone(), trust));
         let change = ChangeDraft { state: state_of(&changed)?, cause: masked(&caused("changed", note)), trust };
         let sequence = self.inner.log.change(at, change)?;
+        let changed = changed.placed_at(sequence);
         *agent = changed;
         let info = self.info(&agent, at);
         drop(agent);
@@ -205,17 +210,14 @@ impl Governor {
         self.inner.log.set_state(at, state_of(record)?, masked(cause))
     }
 
-    /// What an outcome makes of an agent's trust, below its ceiling.
-    pub(super) fn trust_after(&self, record: &AgentRecord, event: TrustEvent, now: Timestamp) -> TrustState {
-        let after = self.inner.trust_model.after(&record.trust, event, now);
-        capped(&after, self.inner.trust_model.snapshot(&after, now), ceiling(record.profile()))
-    }
-
-    /// An agent's trust now, below its ceiling.
-    pub(super) fn trust_of(&self, record: &AgentRecord, now: Timestamp) -> TrustSnapshot {
-        let trust = self.inner.trust_model.snapshot(&record.trust, now);
-        let score = ceiling(record.profile()).map_or(trust.score, |ceiling| trust.score.min(ceiling));
-        TrustSnapshot::new(score, trust.tier.min(score.tier()))
+    /// A score to start with, not above the ceiling.
+    pub(super) fn checked_score(&self, score: Score, profile: &AgentProfile) -> Result<(), Error> {
+        match self.ceiling_of(profile) {
+            Some(ceiling) if score > ceiling => {
+                Err(Error::input("score", format!("expected at most the agent's ceiling, {ceiling}, found {score}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn info(&self, record: &AgentRecord, now: Timestamp) -> AgentInfo {
@@ -224,44 +226,9 @@ impl Governor {
     }
 }
 
-/// The highest score that an agent can have: the lower of its own ceiling and what its observability allows.
-pub(super) fn ceiling(profile: &AgentProfile) -> Option<Score> {
-    let observable = profile.observability.map(|observability| {
-        Score::saturating(match observability {
-            Observability::BlackBox => 600,
-            Observability::GreyBox => 800,
-            Observability::WhiteBox => 1000,
-        })
-    });
-    match (profile.ceiling, observable) {
-        (Some(own), Some(observable)) => Some(own.min(observable)),
-        (own, observable) => own.or(observable),
-    }
-}
-
-/// The trust under another ceiling.
-fn capped(trust: &TrustState, now: TrustSnapshot, ceiling: Option<Score>) -> TrustState {
-    let mut trust = *trust;
-    if let Some(ceiling) = ceiling.filter(|ceiling| *ceiling < now.score) {
-        trust.score = ceiling;
-        trust.tier = now.tier.min(ceiling.tier());
-    }
-    trust
-}
-
-/// A score to start with, not above the ceiling.
-pub(super) fn checked_score(score: Score, profile: &AgentProfile) -> Result<(), Error> {
-    match ceiling(profile) {
-        Some(ceiling) if score > ceiling => {
-            Err(Error::input("score", format!("expected at most the agent's ceiling, {ceiling}, found {score}")))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// An agent that is not registered yet, as it would be at its first request.
-pub(super) fn newcomer(agent_id: &AgentId, at: Timestamp) -> AgentRecord {
-    let trust = TrustState::new(Agent::NEWCOMER_SCORE, at);
+pub(super) fn newcomer(model: &TrustModel, agent_id: &AgentId, at: Timestamp) -> AgentRecord {
+    let trust = model.self_registered(Agent::NEWCOMER_SCORE, at);
     AgentRecord::new(agent_id.clone(), AgentState::Active, AgentProfile::default(), trust)
 }
 
@@ -269,7 +236,8 @@ pub(super) fn newcomer(agent_id: &AgentId, at: Timestamp) -> AgentRecord {
 pub(super) fn state_of(record: &AgentRecord) -> Result<StateDraft, Error> {
     let value = serde_json::to_string(record)
         .map_err(|error| Error::Internal { message: format!("an agent does not serialise: {error}") })?;
-    Ok(StateDraft::new(format!("{KEY_PREFIX}{}", record.agent_id), value))
+    let state = StateDraft::new(format!("{KEY_PREFIX}{}", record.agent_id), value);
+    Ok(if record.trust.last == Some(StateDraft::OWN_PLACE) { state.with_own_place() } else { state })
 }
 
 /// Puts an agent back as the log has it.

@@ -87,7 +87,7 @@ impl GovernorBuilder {
         self
     }
 
-    /// The numbers by which trust moves.
+    /// The numbers by which trust moves; checked when the store is opened, see [`TrustModel::checked`].
     pub fn trust_model(mut self, model: TrustModel) -> Self {
         self.trust_model = model;
         self
@@ -179,7 +179,8 @@ impl GovernorBuilder {
         self.open_at(&Place::Memory)
     }
 
-    fn open_at(self, place: &Place) -> Result<Governor, Error> {
+    fn open_at(mut self, place: &Place) -> Result<Governor, Error> {
+        self.trust_model = self.trust_model.checked()?;
         let options = LogOptions {
             durability: self.durability,
             cache_bytes: self.cache_bytes,

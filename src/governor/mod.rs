@@ -31,6 +31,7 @@
 //! | `shadow.rs` | a second set that enforces nothing |
 //! | `status.rs` | health and metrics |
 //! | `stop.rs` | who must not act: setting and lifting stops |
+//! | `trust.rs` | what moves trust, and where each move is written |
 //! | `verification.rs` | verifying the log |
 
 mod agent_file;
@@ -61,6 +62,7 @@ mod risk;
 mod shadow;
 mod status;
 mod stop;
+mod trust;
 mod verification;
 
 use std::path::Path;

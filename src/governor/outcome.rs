@@ -1,10 +1,10 @@
 //! Reporting what became of an action, and what that does to trust.
 
 use super::{Governor, agents};
-use crate::model::{Error, Outcome, ProofId, TrustCause, TrustChange, TrustSnapshot};
+use crate::model::{Error, Outcome, ProofId, TrustCause, TrustSnapshot};
 use crate::parse::conceal_text;
-use crate::proof::{OutcomeDraft, TrustMove};
-use crate::trust::{AgentRecord, TrustEvent};
+use crate::proof::OutcomeDraft;
+use crate::trust::TrustEvent;
 
 impl Governor {
     /// Reports what became of an action; the agent's trust moves accordingly,
@@ -34,11 +34,11 @@ impl Governor {
         let facts = inner.log.facts(proof_id)?;
         let cell = self.registered(&facts.entity)?;
         let now = inner.clock.now();
-        let event = TrustEvent { outcome, decision: facts.decision, risk: facts.risk };
+        let event = TrustEvent { outcome, decision: facts.decision, risk: facts.risk, earns: facts.earns };
 
         let mut agent = cell.write();
-        let before = self.trust_of(&agent, now);
-        let changed = AgentRecord { trust: self.trust_after(&agent, event, now), ..agent.clone() };
+        let next = inner.trust_model.after(&agent.trust, event, self.bearing(&agent, now));
+        let (changed, moved) = self.moved(&agent, next, TrustCause::Outcome, now);
         let ordered = inner.log.report(now, || {
             Ok(OutcomeDraft {
                 proof_id: *proof_id,
@@ -46,15 +46,11 @@ impl Governor {
                 outcome,
                 note: note.map(|note| conceal_text(note).unwrap_or_else(|| note.to_owned())),
                 state: Some(agents::state_of(&changed)?),
-                trust: TrustChange::between(before, self.trust_of(&changed, now)).map(|change| TrustMove {
-                    change,
-                    cause: TrustCause::Outcome,
-                    previous: None,
-                }),
+                trust: moved.clone(),
             })
         })?;
-        if ordered.is_some() {
-            *agent = changed;
+        if let Some(sequence) = ordered {
+            *agent = changed.placed_at(sequence);
             if outcome == Outcome::Failure {
                 inner.limits.give_back(proof_id.sequence());
             }

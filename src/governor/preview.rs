@@ -205,7 +205,7 @@ impl Governor {
         let now = self.inner.clock.now();
         let agent = match self.registered(&intent.agent_id) {
             Err(Error::AgentNotFound { .. }) if self.inner.auto_register => {
-                super::agents::newcomer(&intent.agent_id, now)
+                super::agents::newcomer(&self.inner.trust_model, &intent.agent_id, now)
             }
             found => found?.read().clone(),
         };

@@ -1,11 +1,12 @@
-//! Scores, tiers and the snapshot of both that a decision carries.
+//! Scores, tiers, the snapshot of both that a decision carries, and the history
+//! of their changes.
 
 use std::fmt;
 
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{InvalidValue, closed_words};
+use super::{InvalidValue, ProofId, Timestamp, TrustChange, closed_words};
 
 closed_words! {
     /// A band of trust.
@@ -126,40 +127,6 @@ impl<'de> Deserialize<'de> for Score {
     }
 }
 
-super::closed_words! {
-    /// How far an agent's inside can be looked at.
-    pub enum Observability("observability") {
-        /// Only what goes in and comes out is seen.
-        BlackBox = "black-box",
-        /// Some of what goes on inside is seen, such as its plans and tool calls.
-        GreyBox = "grey-box",
-        /// Everything is seen, the model and its prompts too.
-        WhiteBox = "white-box",
-    }
-}
-
-super::closed_words! {
-    /// Why an agent's trust changed, or was set.
-    pub enum TrustCause("cause of a change of trust") {
-        /// The agent was registered.
-        Registered = "registered",
-        /// An outcome was reported.
-        Outcome = "outcome",
-        /// It was denied again and again.
-        Denials = "denials",
-        /// A reviewer rejected what it asked for.
-        Rejection = "rejection",
-        /// An operator set it.
-        Adjusted = "adjusted",
-        /// It did nothing for long.
-        Idle = "idle",
-        /// A ceiling was put over it.
-        Ceiling = "ceiling",
-        /// An operator took back what an outcome had done.
-        Correction = "correction",
-    }
-}
-
 /// An agent's trust at the moment of a decision, written with the tier's name
 /// beside the tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -185,6 +152,91 @@ impl Serialize for TrustSnapshot {
         fields.serialize_field("tier", &self.tier)?;
         fields.serialize_field("tierName", self.tier.name())?;
         fields.end()
+    }
+}
+
+closed_words! {
+    /// How far an agent's inside can be looked at.
+    pub enum Observability("observability") {
+        /// Only what goes in and comes out is seen.
+        BlackBox = "black-box",
+        /// Some of what goes on inside is seen, such as its plans and tool calls.
+        GreyBox = "grey-box",
+        /// Everything is seen, the model and its prompts too.
+        WhiteBox = "white-box",
+    }
+}
+
+closed_words! {
+    /// Why an agent's trust changed.
+    pub enum TrustCause("cause of a trust change") {
+        /// The agent was registered.
+        Registered = "registered",
+        /// An outcome was reported.
+        Outcome = "outcome",
+        /// The agent was denied again and again.
+        Denials = "denials",
+        /// A person rejected what it asked for.
+        Rejection = "rejection",
+        /// An operator set the score.
+        Adjusted = "adjusted",
+        /// Nothing that counts happened for long.
+        Idle = "idle",
+        /// The highest score that it may have was lowered.
+        Ceiling = "ceiling",
+        /// A reported success turned out to be a failure.
+        Correction = "correction",
+    }
+}
+
+/// A change of an agent's trust, as its history lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct TrustEntry {
+    /// When it changed.
+    pub timestamp: Timestamp,
+    /// What it was, what it is.
+    #[serde(flatten)]
+    pub change: TrustChange,
+    /// Why.
+    pub cause: TrustCause,
+    /// The record that it came from: whose outcome was reported, which escalation was rejected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof_id: Option<ProofId>,
+    /// What somebody noted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+impl TrustEntry {
+    /// A change, its cause, and neither a record nor a note.
+    pub const fn new(timestamp: Timestamp, change: TrustChange, cause: TrustCause) -> Self {
+        Self { timestamp, change, cause, proof_id: None, note: None }
+    }
+}
+
+/// One page of an agent's history, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct TrustPage {
+    /// The changes.
+    pub items: Vec<TrustEntry>,
+    /// How many changes there are in all.
+    pub total: u64,
+    /// The page, counted from 1.
+    pub page: u64,
+    /// Changes a page.
+    pub page_size: u64,
+    /// Whether a later page has more.
+    pub has_more: bool,
+}
+
+impl TrustPage {
+    /// A page of a history of `total` changes.
+    pub const fn new(items: Vec<TrustEntry>, total: u64, page: u64, page_size: u64) -> Self {
+        Self { items, total, page, page_size, has_more: page.saturating_mul(page_size) < total }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, RwLock, 
 
 use serde::{Deserialize, Serialize};
 
-use super::model::TrustState;
+use super::state::TrustState;
 use crate::model::{AgentId, AgentProfile, AgentState, AgentTraits};
 
 /// What is kept of an agent.

@@ -1,14 +1,32 @@
-//! The trust engine: what an agent's score is, and what an outcome does to it.
+//! The trust engine: what an agent's score is, and what moves it.
 //!
-//! `model.rs` is pure: a state and an outcome in, the next state out, all
-//! numbers in one serialisable [`TrustModel`]. `ledger.rs` keeps the agents, so
-//! that any thread can read one without waiting for the others. What must last
-//! is written by the caller: a change is prepared, recorded, and then kept.
+//! Everything but the ledger is pure. `model.rs` holds all numbers in one
+//! serialisable [`TrustModel`], `validate.rs` says which models keep the
+//! promises, `state.rs` takes a state and what happened and gives the next
+//! state, `denials.rs` counts streaks, and `rebuild.rs` makes a state anew from
+//! what the journal says. `ledger.rs` keeps the agents, so that any thread can
+//! read one without waiting for the others. What must last is written by the
+//! caller: a change is prepared, recorded, and then kept.
 
+// Whole and tested; the governor calls not all of it yet.
+#[allow(dead_code)]
+mod denials;
 mod ledger;
 mod model;
+#[allow(dead_code)]
+mod rebuild;
+#[allow(dead_code)]
+mod state;
+mod validate;
 
-pub use model::{PerRisk, TrustModel};
+#[cfg(test)]
+mod tests;
 
+pub use model::{PerObservability, PerRisk, TrustModel};
+
+#[allow(unused_imports)] // until the governor counts denials
+pub(crate) use denials::Denials;
 pub(crate) use ledger::{AgentCell, AgentRecord, Ledger};
-pub(crate) use model::{TrustEvent, TrustState};
+#[allow(unused_imports)] // until the governor verifies trust
+pub(crate) use rebuild::{Rebuild, TrustFact};
+pub(crate) use state::{Facts, TrustEvent, TrustState};

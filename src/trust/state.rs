@@ -1,0 +1,279 @@
+//! What is kept of an agent's trust, and how it goes on: pure functions from a
+//! state and what happened to the next state.
+
+use serde::{Deserialize, Serialize};
+
+use super::model::TrustModel;
+use crate::model::{Decision, Outcome, RiskLevel, Score, Sequence, Tier, Timestamp, TrustChange, TrustSnapshot};
+
+/// What is kept of an agent's trust.
+///
+/// Fields with a default were not kept by the first logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TrustState {
+    pub(crate) score: Score,
+    pub(crate) tier: Tier,
+    /// Points gained on `gain_day`.
+    gained: u16,
+    /// The UTC day of `gained`, counted from 1970. No outcome sets it back, whatever the clock does.
+    gain_day: i64,
+    /// The score at the start of `gain_day`, by which its gains shrink. Where it is not known they are least.
+    #[serde(default = "most")]
+    day_start: Score,
+    /// From when idleness is counted; nor does this step back.
+    active_at: Timestamp,
+    /// Until when no tier is won.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    probation_until: Option<Timestamp>,
+    /// Whether nothing at all is gained on probation: an agent that registered itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    self_registered: bool,
+    /// The last entry that changed this agent's trust.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last: Option<Sequence>,
+    /// How many entries did.
+    #[serde(default)]
+    pub(crate) changes: u32,
+}
+
+/// What became of an action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TrustEvent {
+    pub(crate) outcome: Outcome,
+    pub(crate) decision: Decision,
+    /// The effective risk: what a failure costs by.
+    pub(crate) risk: RiskLevel,
+    /// The risk that what was granted has by the rubric, whatever the caller said: what a success gains by.
+    pub(crate) earns: RiskLevel,
+}
+
+/// What else bears on a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// The highest score that this agent may have.
+    pub(crate) ceiling: Option<Score>,
+    pub(crate) now: Timestamp,
+}
+
+impl Facts {
+    fn most(self) -> Score {
+        self.ceiling.unwrap_or(Score::MAX)
+    }
+}
+
+impl TrustState {
+    /// The state of an agent that somebody registers at `score`.
+    pub(crate) fn new(score: Score, at: Timestamp) -> Self {
+        Self {
+            score,
+            tier: score.tier(),
+            gained: 0,
+            gain_day: at.day(),
+            day_start: score,
+            active_at: at,
+            probation_until: None,
+            self_registered: false,
+            last: None,
+            changes: 0,
+        }
+    }
+
+    /// The state with the entry noted that it changed in.
+    #[must_use]
+    pub(crate) fn noted(self, entry: Sequence) -> Self {
+        Self { last: Some(entry), changes: self.changes.saturating_add(1), ..self }
+    }
+
+    /// What has changed in the state after this one, for an entry to tell.
+    pub(crate) fn change_to(&self, next: &Self) -> Option<TrustChange> {
+        TrustChange::between(TrustSnapshot::new(self.score, self.tier), TrustSnapshot::new(next.score, next.tier))
+    }
+
+    fn is_on_probation(&self, now: Timestamp) -> bool {
+        self.probation_until.is_some_and(|until| now < until)
+    }
+}
+
+impl TrustModel {
+    /// The state of an agent that registers itself at its first request.
+    pub(crate) fn self_registered(&self, score: Score, at: Timestamp) -> TrustState {
+        let probation_until = Some(days_after(at, self.newcomer_probation_days));
+        TrustState { probation_until, self_registered: true, ..TrustState::new(score, at) }
+    }
+
+    /// The trust in force: the score less what idleness has cost, below the
+    /// ceiling. Looking raises nothing: a tier is won by what happens.
+    pub(crate) fn snapshot(&self, state: &TrustState, facts: Facts) -> TrustSnapshot {
+        let score = self.drifted(state, facts.now).min(facts.most());
+        TrustSnapshot::new(score, score.tier().min(state.tier))
+    }
+
+    /// The state after an outcome.
+    ///
+    /// Only what was granted can be earned on: a success reported for an action
+    /// that was denied or still waits for a person gains nothing and is no
+    /// activity, but a failure costs all the same. What was said to have gone to
+    /// a person, though no person was to be asked, is neither.
+    pub(crate) fn after(&self, state: &TrustState, event: TrustEvent, facts: Facts) -> TrustState {
+        let state = self.today(state, facts);
+        match event.outcome {
+            Outcome::Success if matches!(event.decision, Decision::Allow | Decision::Degrade) => {
+                self.succeeded(state, event.earns, facts)
+            }
+            Outcome::Failure => self.failed(state, event.risk, 0, facts),
+            Outcome::Escalated if event.decision != Decision::Escalate => {
+                self.lowered(state, self.failure_loss.at(RiskLevel::Medium), facts)
+            }
+            Outcome::Success | Outcome::Escalated => state,
+        }
+    }
+
+    /// The state after a streak of denials, the riskiest of them at `risk`.
+    pub(crate) fn after_denials(&self, state: &TrustState, risk: RiskLevel, facts: Facts) -> TrustState {
+        self.lowered(self.today(state, facts), self.denial_loss.at(risk), facts)
+    }
+
+    /// The state after a person rejected what the agent asked for.
+    pub(crate) fn after_rejection(&self, state: &TrustState, risk: RiskLevel, facts: Facts) -> TrustState {
+        self.lowered(self.today(state, facts), self.rejection_loss.at(risk), facts)
+    }
+
+    /// The state after a success turned out to be a failure: what it `gained`
+    /// is taken back and the failure's loss is taken. The day's gains stay
+    /// used up.
+    pub(crate) fn corrected(&self, state: &TrustState, risk: RiskLevel, gained: u16, facts: Facts) -> TrustState {
+        self.failed(self.today(state, facts), risk, gained, facts)
+    }
+
+    /// The state after an operator set the score: exempt from the daily cap and
+    /// from probation, not from the ceiling. Days and idleness count from here,
+    /// which also puts right what a clock did that ran far ahead.
+    pub(crate) fn adjusted(&self, state: &TrustState, score: Score, facts: Facts) -> TrustState {
+        let state = self.today(state, facts);
+        let score = score.min(facts.most());
+        let adjusted = self.placed(state, score, score.tier(), facts);
+        let is_drop = adjusted.tier < state.tier;
+        TrustState {
+            gain_day: facts.now.day(),
+            active_at: facts.now,
+            probation_until: adjusted.probation_until.filter(|_| is_drop),
+            self_registered: state.self_registered && is_drop,
+            ..adjusted
+        }
+    }
+
+    /// The state after the agent's ceiling became `facts.ceiling`.
+    pub(crate) fn capped(&self, state: &TrustState, facts: Facts) -> TrustState {
+        self.today(state, facts)
+    }
+
+    /// The state with what idleness has cost taken off for good, so that it can
+    /// be told. Whether and when this is done changes nothing later; nor is a
+    /// tier that idleness lost a reason for probation.
+    pub(crate) fn settled(&self, state: &TrustState, now: Timestamp) -> TrustState {
+        let score = self.drifted(state, now);
+        if score == state.score {
+            return *state;
+        }
+        // INVARIANT: `now` is past the grace, so this is later than it was, and the next day costs the next drift.
+        let active_at = Timestamp::from_millis((now.day() - i64::from(self.idle_grace_days)) * MILLIS_PER_DAY);
+        TrustState { score, tier: score.tier().min(state.tier), active_at, ..*state }
+    }
+
+    /// The state as the day finds it: settled, below the ceiling, with the
+    /// day's gains begun. A clock that stepped back finds the last day again.
+    fn today(&self, state: &TrustState, facts: Facts) -> TrustState {
+        let mut state = self.settled(state, facts.now);
+        if state.score > facts.most() {
+            state = self.placed(state, facts.most(), state.tier, facts);
+        }
+        if facts.now.day() > state.gain_day {
+            state = TrustState { gained: 0, gain_day: facts.now.day(), day_start: state.score, ..state };
+        }
+        if !state.is_on_probation(facts.now) {
+            state = TrustState { probation_until: None, self_registered: false, ..state };
+        }
+        state
+    }
+
+    fn succeeded(&self, state: TrustState, earns: RiskLevel, facts: Facts) -> TrustState {
+        // What proves nothing about a tier does not keep it either.
+        let counts = earns > RiskLevel::Low || state.tier <= self.low_risk_ceiling;
+        let active_at = if counts { facts.now.max(state.active_at) } else { state.active_at };
+        let gain = self.gain(&state, earns, facts);
+        let score = Score::saturating(i64::from(state.score.get()) + i64::from(gain));
+        // Won only with a margin: the highest tier whose lowest score lies that far below.
+        let won = Score::saturating(i64::from(score.get()) - i64::from(self.promotion_margin)).tier();
+        let gained = state.gained.saturating_add(gain);
+        self.placed(TrustState { gained, active_at, ..state }, score, state.tier.max(won), facts)
+    }
+
+    /// What a success adds: what it gains at the day's first score, less what
+    /// the day has gained. So the parts of an action, none of them riskier than
+    /// it, gain together what the riskiest gains alone.
+    fn gain(&self, state: &TrustState, earns: RiskLevel, facts: Facts) -> u16 {
+        let base = self.success_gain.at(earns);
+        if base == 0 || state.self_registered {
+            return 0;
+        }
+        let left_to_top = u32::from(Score::MAX.get().saturating_sub(state.day_start.get()));
+        let shrunk = u32::from(base) * left_to_top / u32::from(Score::MAX.get());
+        let target = u16::try_from(shrunk).unwrap_or(u16::MAX).clamp(1, self.daily_gain_cap.max(1));
+        let mut most = facts.most();
+        if earns == RiskLevel::Low {
+            most = most.min(self.low_risk_ceiling.highest());
+        }
+        if state.is_on_probation(facts.now) {
+            most = most.min(state.tier.highest());
+        }
+        target.saturating_sub(state.gained).min(most.get().saturating_sub(state.score.get()))
+    }
+
+    fn failed(&self, state: TrustState, risk: RiskLevel, gained: u16, facts: Facts) -> TrustState {
+        let failed = self.lowered(state, self.failure_loss.at(risk).saturating_add(gained), facts);
+        if risk != RiskLevel::Critical {
+            return failed;
+        }
+        // Below the tier that was in force, whatever the numbers, and whatever model the state is from.
+        let below = Score::saturating(i64::from(state.tier.lowest().get()) - 1);
+        self.placed(state, failed.score.min(below), state.tier, facts)
+    }
+
+    fn lowered(&self, state: TrustState, points: u16, facts: Facts) -> TrustState {
+        let score = Score::saturating(i64::from(state.score.get()) - i64::from(points));
+        self.placed(state, score, state.tier, facts)
+    }
+
+    /// The state at another score, in `tier` at most. Who loses a tier is on
+    /// probation.
+    fn placed(&self, state: TrustState, score: Score, tier: Tier, facts: Facts) -> TrustState {
+        let tier = tier.min(score.tier());
+        let mut probation_until = state.probation_until;
+        if tier < state.tier {
+            probation_until = probation_until.max(Some(days_after(facts.now, self.probation_days)));
+        }
+        TrustState { score, tier, probation_until, ..state }
+    }
+
+    fn drifted(&self, state: &TrustState, now: Timestamp) -> Score {
+        let idle_days = now.day() - state.active_at.day();
+        let drifting_days = idle_days - i64::from(self.idle_grace_days);
+        if drifting_days <= 0 || state.score <= self.idle_drift_floor {
+            return state.score;
+        }
+        let lost = drifting_days.saturating_mul(i64::from(self.idle_drift_per_day));
+        Score::saturating(i64::from(state.score.get()).saturating_sub(lost)).max(self.idle_drift_floor)
+    }
+}
+
+/// What a `day_start` that was not kept counts as.
+fn most() -> Score {
+    Score::MAX
+}
+
+fn days_after(at: Timestamp, days: u16) -> Timestamp {
+    Timestamp::from_millis(at.as_millis().saturating_add(i64::from(days) * MILLIS_PER_DAY))
+}
+
+const MILLIS_PER_DAY: i64 = 86_400_000;
