@@ -5,15 +5,18 @@
 //! |---|---|
 //! | `params.rs` | reading a request's fields, each fault with its name |
 //! | `wire.rs` | the contract's calls: named parameters in, JSON out |
+//! | `agent.rs` | the calls on agents |
 //! | `catalogue.rs` | the calls about tools |
 //! | `checkpoint.rs` | the calls about checkpoints |
 //! | `escalation.rs` | the calls on escalations |
 //! | `events.rs` | the calls on events, and telling them |
 //! | `policy.rs` | the calls on policy sets |
 //! | `rpc.rs` | JSON-RPC 2.0 framing |
+//! | `stop.rs` | the calls on stops |
 //! | `sidecar.rs` | the two over lines of text: the protocol of the sidecar |
 //! | `signature.rs` | signing webhook payloads, and verifying them |
 
+mod agent;
 mod catalogue;
 mod checkpoint;
 mod escalation;
@@ -23,4 +26,5 @@ mod policy;
 mod rpc;
 pub mod sidecar;
 pub mod signature;
+mod stop;
 mod wire;

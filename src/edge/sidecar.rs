@@ -150,7 +150,8 @@ impl Session<'_> {
             None => Params::default(),
             Some(raw) if raw.get().starts_with('{') => {
                 let size = raw.get().len();
-                let is_operators = ["policy/", "catalogue/"].iter().any(|subject| request.method.starts_with(subject));
+                let is_operators =
+                    ["policy/", "catalogue/", "agent/import"].iter().any(|subject| request.method.starts_with(subject));
                 if size > MAX_REQUEST_BYTES && !is_operators {
                     return Err(Error::PayloadTooLarge { what: "params", size, limit: MAX_REQUEST_BYTES }.into());
                 }

@@ -4,9 +4,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::params::{Faults, Params};
-use super::{catalogue, checkpoint, escalation, policy};
+use super::{agent, catalogue, checkpoint, escalation, policy, stop};
 use crate::governor::Governor;
-use crate::model::{Agent, AgentInfo, Error, Intent, Outcome, Period, ProofId, Score, Timestamp};
+use crate::model::{Error, Intent, Outcome, Period, ProofId, Timestamp};
 use crate::proof::ProofQuery;
 
 /// A call of the contract.
@@ -14,10 +14,17 @@ pub(super) type Call = fn(&Governor, &Params) -> Result<Value, Error>;
 
 /// Every call by its name.
 const CALLS: &[(&str, Call)] = &[
-    ("agent/register", register),
-    ("agent/get", |governor, params| Ok(shown(&governor.agent(params.text("agentId", Faults::Input)?)?))),
-    ("agent/suspend", |governor, params| change(params, |agent, note| governor.suspend(agent, note))),
-    ("agent/resume", |governor, params| change(params, |agent, note| governor.resume(agent, note))),
+    ("agent/register", agent::register),
+    ("agent/get", agent::get),
+    ("agent/update", agent::update),
+    ("agent/suspend", agent::suspend),
+    ("agent/resume", agent::resume),
+    ("agent/retire", agent::retire),
+    ("agent/export", agent::export),
+    ("agent/import", agent::import),
+    ("stop/set", stop::set),
+    ("stop/lift", stop::lift),
+    ("stop/list", stop::list),
     ("intent", intent),
     ("enforce", enforce),
     ("outcome/report", report),
@@ -45,38 +52,6 @@ const CALLS: &[(&str, Call)] = &[
 pub(super) fn find(name: &str) -> Option<Call> {
     let mut calls = [CALLS, escalation::CALLS].into_iter().flatten();
     calls.find(|(known, _)| *known == name).map(|(_, call)| *call)
-}
-
-fn register(governor: &Governor, params: &Params) -> Result<Value, Error> {
-    const FAULTS: Faults = Faults::Input;
-    let mut agent = Agent::new(params.text("agentId", FAULTS)?);
-    let tier = params.optional_word("tier", FAULTS)?;
-    agent = match (params.optional_whole("score", FAULTS)?, tier) {
-        (Some(_), Some(_)) => return Err(Error::input("tier", "expected either score or tier, found both")),
-        (Some(score), None) => {
-            agent.at_score(Score::try_from(score).map_err(|error| Error::input("score", error.to_string()))?)
-        }
-        (None, Some(tier)) => agent.at_tier(tier),
-        (None, None) => agent,
-    };
-    for label in params.texts("labels")? {
-        agent = agent.with_label(label);
-    }
-    for group in params.texts("groups")? {
-        agent = agent.in_group(group);
-    }
-    for (name, value) in params.object("attributes")? {
-        agent = agent.with_attribute(name, value);
-    }
-    Ok(shown(&governor.register_agent(agent)?))
-}
-
-fn change(params: &Params, change: impl FnOnce(&str, &str) -> Result<AgentInfo, Error>) -> Result<Value, Error> {
-    let note = params.optional_text("note", Faults::Input)?.unwrap_or_default();
-    let info = change(params.text("agentId", Faults::Input)?, note)?;
-    let mut value = shown(&info);
-    merge(&mut value, json!({ "state": info.state }));
-    Ok(value)
 }
 
 fn intent(governor: &Governor, params: &Params) -> Result<Value, Error> {
@@ -175,6 +150,9 @@ fn query(governor: &Governor, params: &Params) -> Result<Value, Error> {
     if let Some(risk) = params.optional_word("risk", FAULTS)? {
         query = query.risk(risk);
     }
+    if params.flag("open")? {
+        query = query.open();
+    }
     if let Some(intent) = params.optional_word("intentId", FAULTS)? {
         query = query.intent(intent);
     }
@@ -216,13 +194,6 @@ fn proof(governor: &Governor, params: &Params) -> Result<Value, Error> {
 fn proof_id(params: &Params) -> Result<ProofId, Error> {
     let text = params.text("proofId", Faults::Input)?;
     text.parse().map_err(|_| Error::unknown_proof(text))
-}
-
-/// An agent as the wire shows it.
-fn shown(info: &AgentInfo) -> Value {
-    let mut value = json!({ "agentId": info.agent_id });
-    merge(&mut value, json!(info.trust));
-    value
 }
 
 pub(super) fn merge(object: &mut Value, other: Value) {

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use super::stop::said_with;
 use super::{Governor, checked_agent_id};
-use crate::model::{Agent, AgentId, AgentInfo, AgentState, AgentTraits, Error, Sequence, Timestamp};
+use crate::model::{
+    Agent, AgentChange, AgentId, AgentInfo, AgentProfile, AgentState, Error, Score, Sequence, Timestamp, TrustCause,
+};
 use crate::parse::conceal_text;
-use crate::proof::StateDraft;
+use crate::proof::{ChangeDraft, StateDraft};
 use crate::trust::{AgentCell, AgentRecord, Ledger, TrustModel, TrustState};
 
 /// What the keys of agents' states in the log start with.
@@ -16,12 +19,13 @@ impl Governor {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for a malformed id or label, [`Error::Conflict`]
-    /// when an agent of that id is registered.
+    /// [`Error::InvalidInput`] for a malformed id, label or owner, or a score above the
+    /// ceiling; [`Error::Conflict`] when an agent of that id is registered.
     pub fn register_agent(&self, agent: Agent) -> Result<AgentInfo, Error> {
-        let (agent_id, score, traits) = agent.validated()?;
         let at = self.inner.clock.now();
-        let record = AgentRecord { agent_id, state: AgentState::Active, traits, trust: TrustState::new(score, at) };
+        let (agent_id, score, profile) = agent.validated()?;
+        self.checked_score(score, &profile)?;
+        let record = AgentRecord::new(agent_id, AgentState::Active, profile, TrustState::new(score, at));
         match self.insert_agent(record, "registered", at)? {
             Ok(cell) => Ok(self.info(&cell.read(), at)),
             Err(cell) => {
@@ -101,29 +105,54 @@ impl Governor {
         at: Timestamp,
     ) -> Result<Result<Arc<AgentCell>, Arc<AgentCell>>, Error> {
         self.inner.log.wait_verified()?;
-        let mut sequence = None;
-        let inserted = self.inner.ledger.insert(record, |record| {
-            sequence = Some(self.order_agent(record, cause, at)?);
-            Ok::<(), Error>(())
-        })?;
-        if let Some(sequence) = sequence {
+        let (inserted, ordered) = self.put_in(record, cause, at)?;
+        if let Some(sequence) = ordered {
             self.inner.log.settle(sequence)?;
         }
         Ok(inserted)
     }
 
-    fn change_state(&self, agent_id: &str, state: AgentState, note: &str) -> Result<AgentInfo, Error> {
+    /// Puts an agent in order and into the ledger, and waits for no disk.
+    #[expect(clippy::type_complexity, reason = "one caller of it looks at each part")]
+    pub(super) fn put_in(
+        &self,
+        record: AgentRecord,
+        cause: &str,
+        at: Timestamp,
+    ) -> Result<(Result<Arc<AgentCell>, Arc<AgentCell>>, Option<Sequence>), Error> {
+        let mut ordered = None;
+        let inserted = self.inner.ledger.insert(record, |record| {
+            ordered = Some(self.order_agent(record, cause, at)?);
+            Ok::<(), Error>(())
+        })?;
+        Ok((inserted, ordered))
+    }
+
+    /// Changes what an operator says of an agent; `note` says why. A score above its ceiling comes down at once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AgentNotFound`]; [`Error::InvalidInput`] for a malformed id, label, group, attribute or owner.
+    pub fn update_agent(&self, agent_id: &str, change: AgentChange, note: &str) -> Result<AgentInfo, Error> {
         let note = checked_note(note)?;
         self.inner.log.wait_verified()?;
         let cell = self.registered(&checked_agent_id(agent_id)?)?;
         let at = self.inner.clock.now();
         let mut agent = cell.write();
-        if agent.state == AgentState::Retired && state != AgentState::Retired {
-            let message = format!("agent {:?} is retired for good; register another", agent.agent_id.as_str());
-            return Err(Error::Conflict { message });
-        }
-        let changed = AgentRecord { state, ..agent.clone() };
-        let sequence = self.order_agent(&changed, &format!("{state}: {note}"), at)?;
+        let profile = change.apply_to(agent.profile())?;
+        let changed = agent.with_profile(profile);
+        let capped = match self.ceiling_of(changed.profile()) {
+            Some(ceiling) if ceiling < self.trust_of(&agent, at).score => {
+                self.inner.trust_model.capped(&agent.trust, self.bearing(&changed, at))
+            }
+            _ => agent.trust,
+        };
+        let (moved, trust) = self.moved(&agent, capped, TrustCause::Ceiling, at);
+        let changed = AgentRecord { trust: moved.trust, ..changed };
+        let trust = trust.map(|trust| (agent.agent_id.clone(), trust));
+        let change = ChangeDraft { state: state_of(&changed)?, cause: masked(&caused("changed", note)), trust };
+        let sequence = self.inner.log.change(at, change)?;
+        let changed = changed.placed_at(sequence);
         *agent = changed;
         let info = self.info(&agent, at);
         drop(agent);
@@ -131,28 +160,84 @@ impl Governor {
         Ok(info)
     }
 
-    fn order_agent(&self, record: &AgentRecord, cause: &str, at: Timestamp) -> Result<Sequence, Error> {
-        let cause = conceal_text(cause).unwrap_or_else(|| cause.to_owned());
-        self.inner.log.set_state(at, state_of(record)?, cause)
+    fn change_state(&self, agent_id: &str, state: AgentState, note: &str) -> Result<AgentInfo, Error> {
+        let note = checked_note(note)?;
+        let agent_id = checked_agent_id(agent_id)?;
+        let cell = self.registered(&agent_id)?;
+        let halts = state != AgentState::Active;
+        if halts {
+            // Bites before the agent's lock is had, which those hold who wait for room in a full queue.
+            self.inner.stops.hold(&agent_id);
+        }
+        let changed = self.inner.log.wait_verified().and_then(|()| self.change_state_of(&cell, state, note));
+        match changed {
+            Err(error) if halts && cell.read().state == AgentState::Active => {
+                let standing =
+                    format!("agent {agent_id} is denied everything, which is not recorded and gone after a restart");
+                Err(said_with(error, &standing))
+            }
+            Err(error) if !halts => Err(error),
+            changed => {
+                self.inner.stops.release(&agent_id);
+                changed
+            }
+        }
     }
 
-    fn info(&self, record: &AgentRecord, now: Timestamp) -> AgentInfo {
+    fn change_state_of(&self, cell: &AgentCell, state: AgentState, note: &str) -> Result<AgentInfo, Error> {
+        let at = self.inner.clock.now();
+        let mut agent = cell.write();
+        if agent.state == AgentState::Retired && state != AgentState::Retired {
+            let message = format!("agent {:?} is retired for good; register another", agent.agent_id.as_str());
+            return Err(Error::Conflict { message });
+        }
+        let changed = AgentRecord { state, ..agent.clone() };
+        let cause = masked(&caused(state.as_str(), note));
+        let change = ChangeDraft { state: state_of(&changed)?, cause, trust: None };
+        let sequence = match state {
+            AgentState::Active => self.inner.log.change(at, change)?,
+            // Needs no room, and no decision has to be looked at again that the lock did not keep out.
+            AgentState::Suspended | AgentState::Retired => self.inner.log.stop(at, 0, change)?,
+        };
+        self.inner.ledger.replace(&mut agent, changed);
+        let info = self.info(&agent, at);
+        drop(agent);
+        self.inner.log.settle(sequence)?;
+        Ok(info)
+    }
+
+    fn order_agent(&self, record: &AgentRecord, cause: &str, at: Timestamp) -> Result<Sequence, Error> {
+        self.inner.log.set_state(at, state_of(record)?, masked(cause))
+    }
+
+    /// A score to start with, not above the ceiling.
+    pub(super) fn checked_score(&self, score: Score, profile: &AgentProfile) -> Result<(), Error> {
+        match self.ceiling_of(profile) {
+            Some(ceiling) if score > ceiling => {
+                Err(Error::input("score", format!("expected at most the agent's ceiling, {ceiling}, found {score}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn info(&self, record: &AgentRecord, now: Timestamp) -> AgentInfo {
         let trust = self.trust_of(record, now);
-        AgentInfo::new(record.agent_id.clone(), trust, record.state, record.traits.clone())
+        AgentInfo::new(record.agent_id.clone(), trust, record.state, record.profile().clone())
     }
 }
 
 /// An agent that is not registered yet, as it would be at its first request.
 pub(super) fn newcomer(model: &TrustModel, agent_id: &AgentId, at: Timestamp) -> AgentRecord {
     let trust = model.self_registered(Agent::NEWCOMER_SCORE, at);
-    AgentRecord { agent_id: agent_id.clone(), state: AgentState::Active, traits: AgentTraits::default(), trust }
+    AgentRecord::new(agent_id.clone(), AgentState::Active, AgentProfile::default(), trust)
 }
 
 /// The state that the log keeps of an agent.
 pub(super) fn state_of(record: &AgentRecord) -> Result<StateDraft, Error> {
     let value = serde_json::to_string(record)
         .map_err(|error| Error::Internal { message: format!("an agent does not serialise: {error}") })?;
-    Ok(StateDraft::new(format!("{KEY_PREFIX}{}", record.agent_id), value))
+    let state = StateDraft::new(format!("{KEY_PREFIX}{}", record.agent_id), value);
+    Ok(if record.trust.last == Some(StateDraft::OWN_PLACE) { state.with_own_place() } else { state })
 }
 
 /// Puts an agent back as the log has it.
@@ -171,4 +256,13 @@ pub(super) fn checked_note(note: &str) -> Result<&str, Error> {
         return Err(Error::input("note", format!("expected at most {LONGEST} characters")));
     }
     Ok(note)
+}
+
+fn caused(what: &str, note: &str) -> String {
+    if note.is_empty() { what.to_owned() } else { format!("{what}: {note}") }
+}
+
+/// A cause without the secrets in it.
+fn masked(cause: &str) -> String {
+    conceal_text(cause).unwrap_or_else(|| cause.to_owned())
 }

@@ -10,7 +10,7 @@ use super::kept::{InputText, Inputs, Retention};
 use super::policies::PolicyState;
 use super::risk::ActionFloors;
 use super::status::Latency;
-use super::{Governor, Inner, agents, escalations};
+use super::{Governor, Inner, agents, escalations, stop};
 use crate::model::{Error, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
 use crate::parse::{self, Lexicon, Parser};
 use crate::policy::PolicySet;
@@ -202,7 +202,7 @@ impl GovernorBuilder {
         };
         let ledger = Ledger::new();
         let escalations = escalations::Queue::default();
-        let mut recorded = None;
+        let (mut recorded, mut stops) = (None, Vec::new());
         for (key, value) in &startup.states {
             if key == PolicyState::KEY {
                 recorded = Some(PolicyState::read(value)?);
@@ -210,6 +210,8 @@ impl GovernorBuilder {
                 agents::restore(&ledger, value)?;
             } else if key.starts_with(escalations::KEY_PREFIX) {
                 escalations.restore(value)?;
+            } else if key.starts_with(stop::KEY_PREFIX) {
+                stops.extend(stop::read(key, value)?);
             }
         }
         #[cfg(feature = "checkpoints")]
@@ -224,7 +226,7 @@ impl GovernorBuilder {
                 shadow: ArcSwapOption::empty(),
                 policy_turn: Mutex::new(()),
                 limits: super::limits::Counters::restored(startup.used),
-                stops: super::stop::Stops::default(),
+                stops: stop::Stops::restored(stops),
                 escalations,
                 escalation_watch: OnceLock::new(),
                 inputs: Inputs::kept_as(self.input_text),

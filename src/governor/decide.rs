@@ -195,7 +195,7 @@ impl Governor {
                 Said::ByOperator => intent.risk_level,
             },
             trust: self.trust_of(agent, now),
-            traits: &agent.traits,
+            traits: agent.traits(),
             now,
         }
     }

@@ -18,7 +18,8 @@
 //! | `erasure.rs` | erasing evidence |
 //! | `escalations/` | people in the loop |
 //! | `events.rs` | subscriptions to what happens |
-//! | `agents.rs` | registering, reading, suspending agents |
+//! | `agents.rs` | registering, reading, changing, suspending agents |
+//! | `agent_file.rs` | agents as lines of text |
 //! | `kept.rs` | what is kept of what was asked, how long, and what is masked |
 //! | `limits.rs` | the counters of the policies' limits |
 //! | `pending.rs` | decisions that are waited for later |
@@ -30,10 +31,11 @@
 //! | `replay.rs` | past decisions decided again |
 //! | `shadow.rs` | a second set that enforces nothing |
 //! | `status.rs` | health and metrics |
-//! | `stop.rs` | who must not act |
-//! | `trust.rs` | what moves trust, and its history |
+//! | `stop.rs` | who must not act: setting and lifting stops |
+//! | `trust.rs` | what moves trust, and where each move is written |
 //! | `verification.rs` | verifying the log |
 
+mod agent_file;
 mod agents;
 mod alerts;
 mod background;

@@ -174,7 +174,8 @@ impl Governor {
         };
         let request = self.request(intent, &agent, said, now);
         let mut rules = policies.explain(&request, &mut self.inner.limits.window(now));
-        if agent.state != AgentState::Active || preview.error.is_some() {
+        let may_act = agent.state == AgentState::Active && self.inner.stops.load().over(&agent).is_none();
+        if !may_act || preview.error.is_some() {
             // No policy has a part in what an agent asks that may not act, and none decides where a condition fails.
             rules.iter_mut().for_each(RuleTrace::decides_nothing);
         }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::agents;
 use super::policies::PolicyState;
+use super::{agents, stop};
 use crate::model::{AgentState, Error, RepairReport};
 use crate::policy::PolicySet;
 use crate::proof::{self, Carried, FoundStates};
@@ -37,7 +37,8 @@ impl RepairOptions {
 /// What the broken log says behind the break is not believed where it would
 /// loosen anything, and is where it tightens: an agent that is suspended or
 /// retired there stays so, and its score is the lowest that was seen. An agent
-/// that is known from there alone is taken over as suspended. Every agent is
+/// that is known from there alone is taken over as suspended. A stop that was set on
+/// either side of the break stays in force unless it was lifted before it. Every agent is
 /// suspended where no entry can be told to be the wrong one (the journal holds, and
 /// is not the one that `HEAD` or `CHECKPOINT` name), and where a policy set was
 /// put in force behind the break or none is known: then everything is denied, too,
@@ -117,6 +118,11 @@ fn carry(found: &FoundStates, options: &RepairOptions) -> Result<Carried, Error>
         };
         carried.states.push((agents::state_of(&record)?, cause.to_owned()));
         carried.agents += 1;
+    }
+    let (stops, unreadable) = stop::carried(found)?;
+    carried.states.extend(stops.into_iter().map(|state| (state, "carried over by a repair".to_owned())));
+    for key in unreadable {
+        carried.notes.push(format!("the state {key:?} cannot be read and was not taken over"));
     }
     Ok(carried)
 }

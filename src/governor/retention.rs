@@ -140,7 +140,7 @@ impl Governor {
     fn restate(&self, at: Timestamp) -> Result<BTreeSet<String>, Error> {
         const CAUSE: &str = "stated again before an archive";
         let mut keys = BTreeSet::new();
-        for cell in self.inner.ledger.all() {
+        for cell in self.inner.ledger.all_to_come() {
             // Held so that no change comes between.
             let agent = cell.write();
             let state = agents::state_of(&agent)?;
@@ -152,6 +152,7 @@ impl Governor {
         self.order_policies(&self.policies(), CAUSE)?;
         drop(turn);
         keys.insert(PolicyState::KEY.to_owned());
+        keys.extend(self.restate_stops(at, CAUSE)?);
         Ok(keys)
     }
 

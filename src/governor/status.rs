@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Map;
 
 use super::Governor;
-use crate::model::{AgentState, Components, Health, IntentId, JournalStatus, Metrics, SystemStatus};
+use crate::model::{Components, Health, IntentId, JournalStatus, Metrics, SystemStatus};
 use crate::parse::ParseRequest;
 
 /// The sum of enforcement times.
@@ -60,7 +60,7 @@ impl Governor {
         );
         let is_today = log.totals.day == now.day();
         let metrics = Metrics::new(
-            self.active_agents(),
+            self.inner.ledger.active(),
             if is_today { log.totals.decisions_that_day } else { 0 },
             self.inner.latency.mean_millis(),
             log.totals.records,
@@ -94,10 +94,6 @@ impl Governor {
     /// How the journal stands: what is on disk, and how full segments are being sealed.
     pub fn journal(&self) -> JournalStatus {
         self.inner.log.journal()
-    }
-
-    fn active_agents(&self) -> u64 {
-        self.inner.ledger.all().iter().filter(|cell| cell.read().state == AgentState::Active).count() as u64
     }
 
     /// Whether the parser still tells a plain request from nonsense.

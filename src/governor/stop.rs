@@ -1,26 +1,228 @@
-//! Who must not act, whatever the policies say.
+//! Who must not act, whatever the policies say: setting stops, lifting them, and what the stopped have under way.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwap, Guard};
-use std::sync::Arc;
+use serde::{Deserialize, Serialize};
 
+use super::Governor;
+use super::agents::checked_note;
+use crate::model::{
+    AgentId, Error, InvalidValue, Label, ProofPage, ProofRecord, Stop, StopId, StopReport, StopScope, Timestamp,
+    checked_person,
+};
+use crate::parse::conceal_text;
+use crate::proof::{ChangeDraft, FoundStates, ProofQuery, StateDraft};
 use crate::trust::AgentRecord;
+
+/// What the keys of stops' states in the log start with.
+pub(super) const KEY_PREFIX: &str = "stop/";
+
+impl Governor {
+    /// Denies everything that an agent, a group or anybody asks, from this moment on in every thread, until the stop is
+    /// lifted; it outlives a restart. What the covered were granted before and have under way comes back. `by` says
+    /// who, in 1 to 256 characters, `note` why; both stand in the reasoning of each denial.
+    ///
+    /// It waits for no decision: in the order of the log nothing is granted to the covered behind it, and nobody is
+    /// asked for them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for a malformed `by` or a longer note: then nothing is stopped. After every other error
+    /// the stop is in force; the message says whether it is recorded.
+    pub fn stop(&self, scope: StopScope, by: &str, note: &str) -> Result<StopReport, Error> {
+        let (by, note) = signed(by, note)?;
+        let at = self.inner.clock.now();
+        let stop = Stop::new(StopId::new(at, self.inner.entropy.bits()), scope, by, note, at);
+        let (id, scope) = (stop.id, stop.scope.clone());
+        let change =
+            ChangeDraft { state: state_of(&stop)?, cause: cause("stopped", &stop.by, &stop.note), trust: None };
+
+        let turn = self.inner.stops.turn();
+        let epoch = self.inner.stops.set(stop);
+        let ordered = self.inner.log.stop(at, epoch, change);
+        drop(turn);
+        ordered.and_then(|sequence| self.inner.log.settle(sequence)).map_err(|error| {
+            said_with(error, &format!("the stop {id} is in force, but not recorded and gone after a restart"))
+        })?;
+
+        let died = self.after_stop(&scope);
+        let (open, open_total) = self
+            .open_of(&scope, 0, MOST_TOLD)
+            .map_err(|error| said_with(error, &format!("the stop {id} is in force, what is open cannot be told")))?;
+        Ok(StopReport::new(id, open, open_total, died))
+    }
+
+    /// Lets those act again whom a stop covers, unless another one does.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] when no such stop is in force; [`Error::InvalidInput`] for a malformed `by` or a longer note;
+    /// [`Error::StorageUnavailable`] when the lifting cannot be recorded: then the stop stays in force.
+    pub fn lift_stop(&self, id: &StopId, by: &str, note: &str) -> Result<(), Error> {
+        let (by, note) = signed(by, note)?;
+        let _lifting = self.inner.stops.lifting();
+        // Whoever sets a stop is waited for, so that no lifting stands before what it lifts.
+        let stop = {
+            let _turn = self.inner.stops.turn();
+            self.inner.stops.load().stops.iter().find(|stop| stop.id == *id).cloned()
+        };
+        let Some(stop) = stop else {
+            return Err(Error::Conflict { message: format!("no stop {id} is in force") });
+        };
+        let at = self.inner.clock.now();
+        let lifted = StopState { scope: stop.scope.clone(), on: false, by, note, timestamp: at };
+        let sequence = self.inner.log.set_state(at, lifted.draft(*id)?, cause("lifted", &lifted.by, &lifted.note))?;
+        self.inner.log.settle(sequence)?;
+        let _turn = self.inner.stops.turn();
+        self.inner.stops.remove(*id);
+        Ok(())
+    }
+
+    /// The stops in force, the oldest first.
+    pub fn stops(&self) -> Vec<Stop> {
+        self.inner.stops.load().stops.iter().map(|stop| Stop::clone(stop)).collect()
+    }
+
+    /// What agents were granted or still ask a person for, and nobody has reported an outcome of, the newest first: a
+    /// page of at most 200, counted from 1. Of a group those count that belong to it now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidQuery`] that names the parameter.
+    pub fn open_actions(&self, scope: &StopScope, page: u64, page_size: u64) -> Result<ProofPage, Error> {
+        ProofQuery::all().page(page).page_size(page_size).checked()?;
+        let (items, total) = self.open_of(scope, (page - 1).saturating_mul(page_size), page_size)?;
+        Ok(ProofPage::new(items, total, page, page_size))
+    }
+
+    /// What else a stop brings with it, once it is recorded: how many requests that waited for a person died.
+    fn after_stop(&self, scope: &StopScope) -> u64 {
+        let covers = |agent: &AgentRecord| match scope {
+            StopScope::All => true,
+            StopScope::Agent(id) => agent.agent_id == *id,
+            StopScope::Group(group) => agent.traits().groups.contains(group),
+        };
+        self.end_escalations(|id| self.registered(id).is_ok_and(|cell| covers(&cell.read())), "it was stopped")
+    }
+
+    /// The newest open records of the covered behind so many newer ones, and how many there are in all.
+    fn open_of(&self, scope: &StopScope, skip: u64, take: u64) -> Result<(Vec<ProofRecord>, u64), Error> {
+        let queries: Vec<ProofQuery> = match scope {
+            StopScope::All => vec![ProofQuery::all().open()],
+            StopScope::Agent(agent) => vec![ProofQuery::entity(agent.as_str()).open()],
+            StopScope::Group(group) => {
+                self.members(group).iter().map(|id| ProofQuery::entity(id.as_str()).open()).collect()
+            }
+        };
+        self.inner.log.newest(&queries, skip, take)
+    }
+
+    fn members(&self, group: &Label) -> Vec<AgentId> {
+        let cells = self.inner.ledger.all();
+        let member = |agent: &AgentRecord| agent.traits().groups.contains(group).then(|| agent.agent_id.clone());
+        cells.iter().filter_map(|cell| member(&cell.read())).collect()
+    }
+
+    /// Puts the stops in force in order again. Hands out their keys.
+    pub(super) fn restate_stops(&self, at: Timestamp, cause: &str) -> Result<Vec<String>, Error> {
+        // Held so that no lifting comes between.
+        let _lifting = self.inner.stops.lifting();
+        let stops = self.stops();
+        let restate = |stop: &Stop| {
+            let state = state_of(stop)?;
+            let key = state.key.clone();
+            self.inner.log.set_state(at, state, cause.to_owned())?;
+            Ok(key)
+        };
+        stops.iter().map(restate).collect()
+    }
+}
 
 /// All stops in force. A decision loads them without a lock.
 #[derive(Debug, Default)]
 pub(super) struct Stops {
     table: ArcSwap<StopTable>,
+    // Held to swap the table and put the change in order, so that both go the same way; never while something is
+    // waited for.
+    turn: Mutex<()>,
+    // Held to lift; taken before `turn`.
+    lifting: Mutex<()>,
 }
 
 impl Stops {
+    /// The stops as the log has them.
+    pub(super) fn restored(mut stops: Vec<Stop>) -> Self {
+        stops.sort_by_key(|stop| (stop.timestamp, stop.id));
+        let mut table = StopTable { stops: stops.into_iter().map(Arc::new).collect(), ..StopTable::default() };
+        table.look_up();
+        Self { table: ArcSwap::from_pointee(table), ..Self::default() }
+    }
+
     pub(super) fn load(&self) -> Guard<Arc<StopTable>> {
         self.table.load()
+    }
+
+    /// Denies everything to an agent, without recording that, until [`Stops::release`].
+    pub(super) fn hold(&self, agent: &AgentId) {
+        let _turn = self.turn();
+        self.change(|table| {
+            table.held.insert(agent.clone());
+        });
+    }
+
+    pub(super) fn release(&self, agent: &AgentId) {
+        let _turn = self.turn();
+        if self.load().held.contains(agent) {
+            self.change(|table| {
+                table.held.remove(agent);
+            });
+        }
+    }
+
+    /// Puts a stop in force. Hands out the epoch from which on it is known.
+    fn set(&self, stop: Stop) -> u64 {
+        self.change(|table| {
+            table.stops.push(Arc::new(stop));
+            table.epoch += 1;
+        });
+        self.load().epoch
+    }
+
+    fn remove(&self, id: StopId) {
+        self.change(|table| table.stops.retain(|stop| stop.id != id));
+    }
+
+    /// To be called by whoever has the turn.
+    fn change(&self, change: impl FnOnce(&mut StopTable)) {
+        let mut table = StopTable::clone(&self.table.load());
+        change(&mut table);
+        table.look_up();
+        self.table.store(Arc::new(table));
+    }
+
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lifting(&self) -> MutexGuard<'_, ()> {
+        self.lifting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The stops at one moment.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct StopTable {
     epoch: u64,
+    /// The oldest first.
+    stops: Vec<Arc<Stop>>,
+    // Where more than one stop covers the same, the oldest.
+    all: Option<Arc<Stop>>,
+    agents: HashMap<AgentId, Arc<Stop>>,
+    groups: HashMap<Label, Arc<Stop>>,
+    /// Those whose suspension is under way, or could not be recorded.
+    held: HashSet<AgentId>,
 }
 
 impl StopTable {
@@ -30,7 +232,110 @@ impl StopTable {
     }
 
     /// Why an agent must not act, if so.
-    pub(super) fn over(&self, _agent: &AgentRecord) -> Option<String> {
-        None
+    pub(super) fn over(&self, agent: &AgentRecord) -> Option<String> {
+        if self.stops.is_empty() && self.held.is_empty() {
+            return None;
+        }
+        if self.held.contains(&agent.agent_id) {
+            return Some(format!("Denied: agent {} is suspended; only an operator can change that.", agent.agent_id));
+        }
+        let stop = self
+            .all
+            .as_ref()
+            .or_else(|| self.agents.get(&agent.agent_id))
+            .or_else(|| agent.traits().groups.iter().find_map(|group| self.groups.get(group)))?;
+        let Stop { id, scope, by, note, .. } = &**stop;
+        let is = if matches!(scope, StopScope::All) { "every agent was" } else { "was" };
+        let whom = if matches!(scope, StopScope::All) { String::new() } else { format!("{scope} ") };
+        let why = if note.is_empty() { String::new() } else { format!(": {note}") };
+        Some(format!("Denied: {whom}{is} stopped by {by}{why} ({id}); only an operator can lift that."))
+    }
+
+    fn look_up(&mut self) {
+        (self.all, self.agents, self.groups) = Default::default();
+        // Of two that cover the same the older one stays.
+        for stop in self.stops.iter().rev() {
+            let stop = Arc::clone(stop);
+            match stop.scope.clone() {
+                StopScope::All => self.all = Some(stop),
+                StopScope::Agent(agent) => _ = self.agents.insert(agent, stop),
+                StopScope::Group(group) => _ = self.groups.insert(group, stop),
+            }
+        }
     }
 }
+
+/// What the log keeps of a stop.
+#[derive(Debug, Serialize, Deserialize)]
+struct StopState {
+    scope: StopScope,
+    on: bool,
+    /// Who set or lifted it.
+    by: String,
+    note: String,
+    timestamp: Timestamp,
+}
+
+impl StopState {
+    fn draft(&self, id: StopId) -> Result<StateDraft, Error> {
+        let value = serde_json::to_string(self)
+            .map_err(|error| Error::Internal { message: format!("a stop does not serialise: {error}") })?;
+        Ok(StateDraft::new(format!("{KEY_PREFIX}{id}"), value))
+    }
+}
+
+/// The stop that a state of the log tells of; none where it was lifted.
+pub(super) fn read(key: &str, value: &[u8]) -> Result<Option<Stop>, Error> {
+    let unreadable = |why: String| Error::storage(format!("the state {key:?} cannot be read: {why}"));
+    let id = key.strip_prefix(KEY_PREFIX).unwrap_or(key);
+    let id = id.parse().map_err(|error: InvalidValue| unreadable(error.to_string()))?;
+    let state: StopState = serde_json::from_slice(value).map_err(|error| unreadable(error.to_string()))?;
+    let StopState { scope, on, by, note, timestamp } = state;
+    Ok(on.then(|| Stop::new(id, scope, by, note, timestamp)))
+}
+
+/// The stops that a repair takes over: what sets one is believed wherever it stands, what lifts one only where the
+/// log holds. And the keys that cannot be read.
+pub(super) fn carried(found: &FoundStates) -> Result<(Vec<StateDraft>, Vec<String>), Error> {
+    let (mut stops, mut unreadable) = (Vec::new(), Vec::new());
+    let behind = found.behind.iter().flat_map(|(key, values)| values.iter().map(move |value| (key, value)));
+    for (key, value) in found.good.iter().chain(behind).filter(|(key, _)| key.starts_with(KEY_PREFIX)) {
+        match read(key, value) {
+            Ok(Some(stop)) => stops.push(stop),
+            Ok(None) => {}
+            Err(_) => unreadable.push(key.clone()),
+        }
+    }
+    stops.sort_by_key(|stop| stop.id);
+    stops.dedup_by_key(|stop| stop.id);
+    Ok((stops.iter().map(state_of).collect::<Result<_, _>>()?, unreadable))
+}
+
+/// The state that the log keeps of a stop in force.
+fn state_of(stop: &Stop) -> Result<StateDraft, Error> {
+    let Stop { id, scope, by, note, timestamp } = stop.clone();
+    StopState { scope, on: true, by, note, timestamp }.draft(id)
+}
+
+/// Who and why, fit to be kept.
+fn signed(by: &str, note: &str) -> Result<(String, String), Error> {
+    let by = checked_person("by", by)?;
+    let note = checked_note(note)?.trim();
+    Ok((by, conceal_text(note).unwrap_or_else(|| note.to_owned())))
+}
+
+fn cause(what: &str, by: &str, note: &str) -> String {
+    if note.is_empty() { format!("{what} by {by}") } else { format!("{what} by {by}: {note}") }
+}
+
+/// The error with what stands all the same.
+pub(super) fn said_with(error: Error, standing: &str) -> Error {
+    match error {
+        Error::ChainBroken { message } => Error::ChainBroken { message: format!("{standing}: {message}") },
+        Error::Conflict { message } => Error::Conflict { message: format!("{standing}: {message}") },
+        error => Error::storage(format!("{standing}: {error}")),
+    }
+}
+
+/// Most open records that a stop's report shows.
+const MOST_TOLD: u64 = 1000;

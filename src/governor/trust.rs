@@ -1,7 +1,7 @@
 //! Trust as the governor keeps it: what moves it, where each move is written, and the way back.
 
 use super::Governor;
-use crate::model::{Sequence, Timestamp, TrustCause, TrustSnapshot};
+use crate::model::{AgentProfile, Score, Sequence, Timestamp, TrustCause, TrustChange, TrustSnapshot};
 use crate::proof::{StateDraft, TrustMove};
 use crate::trust::{AgentRecord, Facts, TrustState};
 
@@ -12,14 +12,21 @@ impl Governor {
     }
 
     /// What else bears on an agent's trust.
-    #[allow(clippy::unused_self)]
-    pub(super) fn bearing(&self, _agent: &AgentRecord, now: Timestamp) -> Facts {
-        Facts { ceiling: None, now }
+    pub(super) fn bearing(&self, agent: &AgentRecord, now: Timestamp) -> Facts {
+        Facts { ceiling: self.ceiling_of(agent.profile()), now }
+    }
+
+    /// The highest score that an agent can have: the lower of its own ceiling and what its observability allows.
+    pub(super) fn ceiling_of(&self, profile: &AgentProfile) -> Option<Score> {
+        let observable = profile.observability.map(|observability| self.inner.trust_model.ceiling_of(observability));
+        match (profile.ceiling, observable) {
+            (Some(own), Some(observable)) => Some(own.min(observable)),
+            (own, observable) => own.or(observable),
+        }
     }
 
     /// An agent whose trust goes on to `next`, and the move that its entry is to tell, if it is one.
     /// [`AgentRecord::placed_at`] puts the entry's place in once it is known.
-    #[allow(clippy::unused_self)]
     pub(super) fn moved(
         &self,
         agent: &AgentRecord,
@@ -30,7 +37,7 @@ impl Governor {
         let before = self.trust_of(agent, now);
         let mut changed = AgentRecord { trust: next, ..agent.clone() };
         let after = self.trust_of(&changed, now);
-        let change = crate::model::TrustChange::between(before, after);
+        let change = TrustChange::between(before, after);
         if change.is_some() {
             changed.trust = changed.trust.noted(StateDraft::OWN_PLACE);
         }

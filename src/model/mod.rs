@@ -23,6 +23,7 @@ mod record;
 mod retention;
 mod risk;
 mod status;
+mod stop;
 mod time;
 mod tool;
 mod trust;
@@ -30,7 +31,7 @@ mod verification;
 mod word;
 
 pub use action::Action;
-pub use agent::{Agent, AgentInfo, AgentState, AgentTraits, Label};
+pub use agent::{Agent, AgentChange, AgentImport, AgentInfo, AgentState, AgentTraits, Label};
 pub use capability::{Capability, Operation, Resource};
 pub use classification::Classification;
 pub use constraints::Constraints;
@@ -51,6 +52,7 @@ pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, P
 pub use retention::{ArchiveReport, RepairReport};
 pub use risk::{RiskLevel, risk_floor};
 pub use status::{Components, Health, JournalStatus, Metrics, Opening, Recovered, SystemStatus};
+pub use stop::{Stop, StopReport, StopScope};
 pub use time::Timestamp;
 pub use tool::{CatalogueReport, ToolClassification, ToolEvidence, ToolOverride};
 pub use trust::{Observability, Score, Tier, TrustCause, TrustEntry, TrustPage, TrustSnapshot};
@@ -59,6 +61,7 @@ pub use verification::{
     VerifyOptions, VerifySince, VerifyView, ViewFinding,
 };
 
+pub(crate) use agent::{AgentProfile, checked_person};
 pub(crate) use cursor::CursorPlace;
 pub(crate) use error::excerpt;
 pub(crate) use escalation::EscalationRecord;

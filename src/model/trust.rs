@@ -159,11 +159,11 @@ closed_words! {
     /// How far an agent's inside can be looked at.
     pub enum Observability("observability") {
         /// Only what goes in and comes out is seen.
-        BlackBox = "blackBox",
+        BlackBox = "black-box",
         /// Some of what goes on inside is seen, such as its plans and tool calls.
-        GreyBox = "greyBox",
+        GreyBox = "grey-box",
         /// Everything is seen, the model and its prompts too.
-        WhiteBox = "whiteBox",
+        WhiteBox = "white-box",
     }
 }
 

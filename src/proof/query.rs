@@ -24,6 +24,7 @@ pub struct ProofQuery {
     decision: Option<Decision>,
     risk: Option<RiskLevel>,
     outcome: Option<Outcome>,
+    is_open: bool,
     intent: Option<IntentId>,
     order: Order,
     page: u64,
@@ -51,6 +52,7 @@ impl ProofQuery {
             decision: None,
             risk: None,
             outcome: None,
+            is_open: false,
             intent: None,
             order: Order::default(),
             page: 1,
@@ -94,6 +96,13 @@ impl ProofQuery {
         self
     }
 
+    /// Only records of what was granted, or still waits for a person, and has no outcome yet.
+    #[must_use]
+    pub fn open(mut self) -> Self {
+        self.is_open = true;
+        self
+    }
+
     /// Only records of this intent, which may have been decided on more than once.
     #[must_use]
     pub fn intent(mut self, intent: IntentId) -> Self {
@@ -131,7 +140,7 @@ impl ProofQuery {
     }
 
     /// The query with every bound checked.
-    pub(super) fn checked(&self) -> Result<CheckedQuery, Error> {
+    pub(crate) fn checked(&self) -> Result<CheckedQuery, Error> {
         let entity = self.entity_id.as_deref().map(checked_entity).transpose()?;
         let filter = checked_period(self.from, self.to)?;
         if self.page < 1 {
@@ -146,9 +155,10 @@ impl ProofQuery {
         if self.cursor.is_some() && self.page > 1 {
             return Err(Error::query("page", "expected either a page or a cursor, found both"));
         }
+        let cells = Cells::of(self.decision, self.risk, self.outcome);
         let query = CheckedQuery {
             entity,
-            filter: Filter { cells: Cells::of(self.decision, self.risk, self.outcome), ..filter },
+            filter: Filter { cells: if self.is_open { cells.and(Cells::open()) } else { cells }, ..filter },
             intent: self.intent,
             order: self.order,
             page: self.page,
@@ -166,7 +176,7 @@ impl ProofQuery {
 
 /// A query that can be answered.
 #[derive(Debug, Clone)]
-pub(super) struct CheckedQuery {
+pub(crate) struct CheckedQuery {
     pub(super) entity: Option<AgentId>,
     pub(super) filter: Filter,
     pub(super) intent: Option<IntentId>,

@@ -21,12 +21,15 @@ use crate::trust::AgentRecord;
 #[derive(Debug, Clone)]
 pub(super) enum Answer {
     /// All who had to agree have; what is granted, and by which rules.
-    Approved { granted: ApprovalOffer, rules: Arc<[Arc<str>]> },
+    Approved { granted: ApprovalOffer, rules: Rules },
     /// A person said no.
     Rejected,
     /// Nobody answered in time, or something came between.
     Ended { why: String },
 }
+
+/// The ids of rules.
+type Rules = Arc<[Arc<str>]>;
 
 impl Answer {
     const fn state(&self) -> EscalationState {
@@ -58,7 +61,7 @@ impl Governor {
             intent: &intent,
             risk: record.risk,
             trust: self.trust_of(&agent, now),
-            traits: &agent.traits,
+            traits: agent.traits(),
             now,
         };
         let verdict = answered(record, &answer, &intent);
@@ -154,7 +157,7 @@ impl Governor {
     }
 
     /// What an approval grants by what holds now: no more than what the reviewer was shown.
-    pub(super) fn still_granted(&self, record: &EscalationRecord) -> Result<(ApprovalOffer, Arc<[Arc<str>]>), Error> {
+    pub(super) fn still_granted(&self, record: &EscalationRecord) -> Result<(ApprovalOffer, Rules), Error> {
         let changed = |what: &str| Error::Conflict {
             message: format!("{} cannot be approved any more: {what}; ask again", record.id()),
         };
@@ -176,7 +179,7 @@ impl Governor {
         }
         let intent = Intent::from_json(&evidence.intent)?;
         let trust = self.trust_of(&agent, now);
-        let request = PolicyRequest { intent: &intent, risk: record.risk, trust, traits: &agent.traits, now };
+        let request = PolicyRequest { intent: &intent, risk: record.risk, trust, traits: agent.traits(), now };
         let verdict = policies.evaluate_with(&request, &mut inner.limits.window(now))?;
         let (granted, constraints) = match (verdict.decision, &verdict.on_approval) {
             (Decision::Escalate, Some(approval)) => (&approval.granted, &approval.constraints),
@@ -203,13 +206,13 @@ impl Governor {
         agent: &AgentRecord,
         detail: &Value,
         changed: &dyn Fn(&str) -> Error,
-    ) -> Result<(ApprovalOffer, Arc<[Arc<str>]>), Error> {
+    ) -> Result<(ApprovalOffer, Rules), Error> {
         let trust = self.trust_of(agent, self.inner.clock.now());
         let tier = detail.pointer("/trustSnapshot/tier").and_then(Value::as_str).and_then(|tier| tier.parse().ok());
         if tier.is_none_or(|tier| trust.tier < tier) {
             return Err(changed("the agent's trust is less"));
         }
-        let traits = serde_json::to_value(&agent.traits).unwrap_or_default();
+        let traits = serde_json::to_value(agent.traits()).unwrap_or_default();
         let is_same = |(name, value): (&String, &Value)| detail.get(name).unwrap_or(&Value::Null) == value;
         if !traits.as_object().is_some_and(|traits| traits.iter().all(is_same)) {
             return Err(changed("the agent's labels, groups or attributes are others"));

@@ -81,6 +81,17 @@ impl Cells {
         Self((0..CELLS).filter(|cell| has(*cell)).fold(0, |cells, cell| cells | 1 << cell))
     }
 
+    /// The combinations of what was not denied and has no outcome.
+    pub(crate) fn open() -> Self {
+        let denied = Self::of(Some(Decision::Deny), None, None);
+        Self((0..CELLS).filter(|cell| cell >> 4 == 0 && !denied.has(*cell)).fold(0, |cells, cell| cells | 1 << cell))
+    }
+
+    /// The combinations that are in both.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     pub(crate) fn to_bytes(self) -> [u8; 8] {
         self.0.to_be_bytes()
     }

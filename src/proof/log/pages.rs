@@ -33,6 +33,31 @@ impl ProofLog {
         }
     }
 
+    /// The newest of the records that any of the queries asks for, behind `skip` newer ones, and how many there are in
+    /// all. No record may be asked for twice; the queries' own pages do not count.
+    pub(crate) fn newest(
+        &self,
+        queries: &[ProofQuery],
+        skip: u64,
+        take: u64,
+    ) -> Result<(Vec<ProofRecord>, u64), Error> {
+        self.catch_up()?;
+        let most = skip.saturating_add(take);
+        let paging = Paging { order: Order::NewestFirst, skip: 0, take: most };
+        let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let (mut found, mut total) = (Vec::new(), 0);
+        for query in queries {
+            let query = query.checked()?;
+            let selection = self.find(&query, &query.filter, paging, Total::Counted)?;
+            total += selection.total;
+            found.extend(selection.records);
+            found.sort_unstable_by_key(|(sequence, _)| std::cmp::Reverse(*sequence));
+            found.truncate(whole(most));
+        }
+        let page = found.get(whole(skip)..).unwrap_or_default();
+        Ok((self.read_all(page)?, total))
+    }
+
     fn page_behind(&self, query: &CheckedQuery, cursor: ProofCursor) -> Result<ProofPage, Error> {
         let walk = self.walk(query, cursor);
         let paging = Paging { order: query.order, skip: 0, take: query.page_size };

@@ -1,0 +1,128 @@
+//! The calls on agents.
+
+use serde_json::{Value, json};
+
+use super::params::{Faults, Params};
+use super::wire::{merge, to_json};
+use crate::governor::Governor;
+use crate::model::{Agent, AgentChange, AgentInfo, Error, Score};
+
+const FAULTS: Faults = Faults::Input;
+
+/// Registers an agent: `{agentId, score?, tier?, labels?, groups?, attributes?, owner?, ceiling?, observability?}`.
+pub(super) fn register(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    let mut agent = Agent::new(params.text("agentId", FAULTS)?);
+    let tier = params.optional_word("tier", FAULTS)?;
+    agent = match (score(params, "score")?, tier) {
+        (Some(_), Some(_)) => return Err(Error::input("tier", "expected either score or tier, found both")),
+        (Some(score), None) => agent.at_score(score),
+        (None, Some(tier)) => agent.at_tier(tier),
+        (None, None) => agent,
+    };
+    for label in params.texts("labels")? {
+        agent = agent.with_label(label);
+    }
+    for group in params.texts("groups")? {
+        agent = agent.in_group(group);
+    }
+    for (name, value) in params.object("attributes")? {
+        agent = agent.with_attribute(name, value);
+    }
+    if let Some(owner) = params.optional_text("owner", FAULTS)? {
+        agent = agent.owned_by(owner);
+    }
+    if let Some(ceiling) = score(params, "ceiling")? {
+        agent = agent.with_ceiling(ceiling);
+    }
+    if let Some(observability) = params.optional_word("observability", FAULTS)? {
+        agent = agent.with_observability(observability);
+    }
+    Ok(shown(&governor.register_agent(agent)?))
+}
+
+/// What is known of an agent: `{agentId}`.
+pub(super) fn get(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    Ok(shown(&governor.agent(params.text("agentId", FAULTS)?)?))
+}
+
+/// Changes what is said of an agent: what [`register`] takes of it, and `clear`, the names of what is said no more.
+pub(super) fn update(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    let mut change = AgentChange::new();
+    if params.get("labels").is_some() {
+        change = change.labels(params.texts("labels")?);
+    }
+    if params.get("groups").is_some() {
+        change = change.groups(params.texts("groups")?);
+    }
+    if params.get("attributes").is_some() {
+        change = change.attributes(params.object("attributes")?);
+    }
+    for cleared in params.texts("clear")? {
+        change = match cleared {
+            "owner" => change.without_owner(),
+            "ceiling" => change.without_ceiling(),
+            "observability" => change.without_observability(),
+            _ => return Err(Error::input("clear", "expected owner, ceiling or observability")),
+        };
+    }
+    if let Some(owner) = params.optional_text("owner", FAULTS)? {
+        change = change.owner(owner);
+    }
+    if let Some(ceiling) = score(params, "ceiling")? {
+        change = change.ceiling(ceiling);
+    }
+    if let Some(observability) = params.optional_word("observability", FAULTS)? {
+        change = change.observability(observability);
+    }
+    to_json(&governor.update_agent(params.text("agentId", FAULTS)?, change, note(params)?)?)
+}
+
+pub(super) fn suspend(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    with_state(&governor.suspend(params.text("agentId", FAULTS)?, note(params)?)?)
+}
+
+pub(super) fn resume(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    with_state(&governor.resume(params.text("agentId", FAULTS)?, note(params)?)?)
+}
+
+pub(super) fn retire(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    with_state(&governor.retire(params.text("agentId", FAULTS)?, note(params)?)?)
+}
+
+/// Every agent as a line of text: `{}`.
+pub(super) fn export(governor: &Governor, _: &Params) -> Result<Value, Error> {
+    let mut lines = Vec::new();
+    let agents = governor.export_agents(&mut lines)?;
+    let lines = String::from_utf8_lossy(&lines);
+    Ok(json!({ "agents": agents, "lines": lines.lines().collect::<Vec<_>>() }))
+}
+
+/// Registers agents of an export: `{lines}`.
+pub(super) fn import(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    if params.get("lines").is_none() {
+        return Err(Error::input("lines", "is missing"));
+    }
+    to_json(&governor.import_agents(&mut params.texts("lines")?.join("\n").as_bytes())?)
+}
+
+fn note(params: &Params) -> Result<&str, Error> {
+    Ok(params.optional_text("note", FAULTS)?.unwrap_or_default())
+}
+
+fn score(params: &Params, field: &'static str) -> Result<Option<Score>, Error> {
+    let score = params.optional_whole(field, FAULTS)?.map(Score::try_from).transpose();
+    score.map_err(|error| Error::input(field, error.to_string()))
+}
+
+/// An agent as the wire shows it.
+fn shown(info: &AgentInfo) -> Value {
+    let mut value = json!({ "agentId": info.agent_id });
+    merge(&mut value, json!(info.trust));
+    value
+}
+
+fn with_state(info: &AgentInfo) -> Result<Value, Error> {
+    let mut value = shown(info);
+    merge(&mut value, json!({ "state": info.state }));
+    Ok(value)
+}

@@ -1,0 +1,151 @@
+//! Stops: who must not act, whatever the policies say.
+
+use std::fmt;
+
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::{AgentId, Error, InvalidValue, Label, ProofRecord, StopId, Timestamp};
+
+/// Whom a stop covers.
+///
+/// ```
+/// use rulekeep::StopScope;
+///
+/// let one = StopScope::agent("support-1")?;
+/// let many = StopScope::group("support")?;
+/// assert_eq!(serde_json::to_string(&StopScope::All).unwrap(), r#"{"all":true}"#);
+/// # Ok::<(), rulekeep::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum StopScope {
+    /// Every agent, those that are registered later too.
+    All,
+    /// One agent, whether it is registered or not.
+    Agent(AgentId),
+    /// Whoever belongs to a group, as long as it does.
+    Group(Label),
+}
+
+impl StopScope {
+    /// One agent, whether it is registered or not.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for a malformed id.
+    pub fn agent(agent_id: &str) -> Result<Self, Error> {
+        let id = agent_id.parse().map_err(|error: InvalidValue| Error::input("agentId", error.to_string()))?;
+        Ok(Self::Agent(id))
+    }
+
+    /// Whoever belongs to a group, as long as it does.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for a malformed group.
+    pub fn group(group: &str) -> Result<Self, Error> {
+        let group = group.parse().map_err(|error: InvalidValue| Error::input("group", error.to_string()))?;
+        Ok(Self::Group(group))
+    }
+}
+
+impl fmt::Display for StopScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("every agent"),
+            Self::Agent(agent) => write!(f, "agent {agent}"),
+            Self::Group(group) => write!(f, "group {group}"),
+        }
+    }
+}
+
+impl Serialize for StopScope {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(1))?;
+        match self {
+            Self::All => map.serialize_entry("all", &true)?,
+            Self::Agent(agent) => map.serialize_entry("agentId", agent)?,
+            Self::Group(group) => map.serialize_entry("group", group)?,
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for StopScope {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        struct Written {
+            all: Option<bool>,
+            agent_id: Option<AgentId>,
+            group: Option<Label>,
+        }
+        match Written::deserialize(deserializer)? {
+            Written { all: Some(true), agent_id: None, group: None } => Ok(Self::All),
+            Written { all: None, agent_id: Some(agent), group: None } => Ok(Self::Agent(agent)),
+            Written { all: None, agent_id: None, group: Some(group) } => Ok(Self::Group(group)),
+            _ => Err(serde::de::Error::custom("expected one of all: true, agentId and group")),
+        }
+    }
+}
+
+/// A stop in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Stop {
+    /// Its id, by which it is lifted.
+    pub id: StopId,
+    /// Whom it covers.
+    pub scope: StopScope,
+    /// Who set it, as they said.
+    pub by: String,
+    /// Why, with secrets masked; may be empty.
+    pub note: String,
+    /// Since when.
+    pub timestamp: Timestamp,
+}
+
+impl Stop {
+    pub(crate) const fn new(id: StopId, scope: StopScope, by: String, note: String, timestamp: Timestamp) -> Self {
+        Self { id, scope, by, note, timestamp }
+    }
+}
+
+/// What a stop found when it was set.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct StopReport {
+    /// The stop, by which it is lifted.
+    pub id: StopId,
+    /// What the covered were granted or still ask a person for, and nobody has reported an outcome of: the newest
+    /// thousand. [`Governor::open_actions`](crate::Governor::open_actions) has all.
+    pub open: Vec<ProofRecord>,
+    /// How many there are in all.
+    pub open_total: u64,
+    /// How many requests that waited for a person died with it.
+    pub died: u64,
+}
+
+impl StopReport {
+    pub(crate) const fn new(id: StopId, open: Vec<ProofRecord>, open_total: u64, died: u64) -> Self {
+        Self { id, open, open_total, died }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scope_is_read_as_it_is_written_and_no_other_way() {
+        let group = StopScope::group("g").unwrap();
+        for scope in [StopScope::All, StopScope::agent("a b").unwrap(), group] {
+            let text = serde_json::to_string(&scope).unwrap();
+            assert_eq!(serde_json::from_str::<StopScope>(&text).unwrap(), scope);
+        }
+        for text in ["{}", r#"{"all":false}"#, r#"{"all":true,"group":"g"}"#, r#"{"agent":"a"}"#, r#"{"group":""}"#] {
+            assert!(serde_json::from_str::<StopScope>(text).is_err(), "{text} was read");
+        }
+    }
+}
