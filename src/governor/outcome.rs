@@ -3,7 +3,7 @@
 use super::{Governor, agents};
 use crate::model::{Decision, Error, Outcome, ProofId, TrustCause, TrustSnapshot};
 use crate::parse::conceal_text;
-use crate::proof::{DecisionFacts, OutcomeDraft};
+use crate::proof::{DecisionFacts, OutcomeDraft, Reported};
 use crate::trust::TrustEvent;
 
 impl Governor {
@@ -68,7 +68,11 @@ impl Governor {
             asked: None,
             trust: moved,
         };
-        let Some(ordered) = inner.log.report_at(now, draft, version)? else { return Ok(None) };
+        let ordered = match inner.log.report_at(now, draft, version)? {
+            Reported::Ordered(sequence) => Some(sequence),
+            Reported::Standing => None,
+            Reported::LookAgain => return Ok(None),
+        };
         if let Some(sequence) = ordered {
             *agent = changed.placed_at(sequence);
             if outcome == Outcome::Failure {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use super::policies::PolicyState;
-use super::{Governor, agents};
+use super::{Governor, agents, escalations};
 use crate::model::{ArchiveReport, Error, LONGEST_LIMIT_WINDOW, Timestamp, Verification};
 use crate::parse::conceal_text;
 use crate::proof;
@@ -85,7 +85,12 @@ impl Governor {
         self.inner.log.wait_verified()?;
         let restated = self.restate(now)?;
         let to: Arc<dyn Files> = Arc::new(folder);
-        self.inner.log.archive(now, count, &restated, &to, &name, &|entries, root| self.signed(entries, root)).map(Some)
+        // What people answered is told by the records, and needed by nobody who decides.
+        let may_leave = |key: &str| restated.contains(key) || key.starts_with(escalations::KEY_PREFIX);
+        let sign = |entries, root| self.signed(entries, root);
+        let report = self.inner.log.archive(now, count, &may_leave, &to, &name, &sign)?;
+        self.inner.escalations.forget_before(report.entries);
+        Ok(Some(report))
     }
 
     /// Verifies archives and the log as one chain: each archive by itself, that it

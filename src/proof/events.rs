@@ -59,7 +59,7 @@ fn of_outcome(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Option<V
     let cause = format!("the outcome {} was reported", entry.outcome);
     let changed =
         TrustChanged { agent_id: entry.entity_id, change: entry.trust?.change, cause, proof_id: Some(entry.proof_id) };
-    Some(of_trust(frame, wanted, entry.timestamp, changed))
+    Some(of_trust(frame, wanted, entry.timestamp, &changed))
 }
 
 fn of_state(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Option<Vec<Event>> {
@@ -69,10 +69,15 @@ fn of_state(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Option<Vec
     let entry: StateEntry<'_> = serde_json::from_slice(frame.body).ok()?;
     let cause = entry.cause.into_owned();
     let changed = TrustChanged { agent_id: entry.agent_id?, change: entry.trust?.change, cause, proof_id: None };
-    Some(of_trust(frame, wanted, entry.timestamp, changed))
+    Some(of_trust(frame, wanted, entry.timestamp, &changed))
 }
 
-fn of_trust(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool, at: Timestamp, changed: TrustChanged) -> Vec<Event> {
+fn of_trust(
+    frame: &Frame<'_>,
+    wanted: &dyn Fn(EventType) -> bool,
+    at: Timestamp,
+    changed: &TrustChanged,
+) -> Vec<Event> {
     let change = changed.change;
     let happened = [
         (EventType::ScoreChanged, change.from != change.to),

@@ -65,6 +65,15 @@ pub(crate) struct Committed {
     pub(crate) risk: RiskLevel,
 }
 
+/// What became of an outcome that was reported.
+pub(crate) enum Reported {
+    Ordered(Sequence),
+    /// The same is on its way already.
+    Standing,
+    /// Some outcome reached the index meanwhile; it is to be looked for again.
+    LookAgain,
+}
+
 /// How a log stands.
 #[derive(Debug, Clone)]
 pub(crate) struct LogState {
@@ -180,19 +189,13 @@ impl ProofLog {
         }
     }
 
-    /// Puts an outcome in order that [`ProofLog::look_for_outcome`] did not find. `Some(None)` when the same is on its
-    /// way already; `None` when some outcome reached the index since, and it is to be looked for again.
-    pub(crate) fn report_at(
-        &self,
-        now: Timestamp,
-        draft: OutcomeDraft,
-        version: u64,
-    ) -> Result<Option<Option<Sequence>>, Error> {
+    /// Puts an outcome in order that [`ProofLog::look_for_outcome`] did not find at that version.
+    pub(crate) fn report_at(&self, now: Timestamp, draft: OutcomeDraft, version: u64) -> Result<Reported, Error> {
         let (proof_id, outcome) = (draft.proof_id, draft.outcome);
         match self.shared.intake.outcome(now, draft, version)? {
-            OutcomeSlot::Ordered(sequence) => Ok(Some(Some(sequence))),
-            OutcomeSlot::Standing(standing) => stands(&proof_id, standing, outcome).map(|()| Some(None)),
-            OutcomeSlot::LookAgain => Ok(None),
+            OutcomeSlot::Ordered(sequence) => Ok(Reported::Ordered(sequence)),
+            OutcomeSlot::Standing(standing) => stands(&proof_id, standing, outcome).map(|()| Reported::Standing),
+            OutcomeSlot::LookAgain => Ok(Reported::LookAgain),
         }
     }
 
@@ -206,8 +209,10 @@ impl ProofLog {
             let draft = draft()?;
             let version = self.look_for_outcome(&draft.entity, &draft.proof_id, draft.outcome)?;
             let Some(version) = version else { return Ok(None) };
-            if let Some(ordered) = self.report_at(now, draft, version)? {
-                return Ok(ordered);
+            match self.report_at(now, draft, version)? {
+                Reported::Ordered(sequence) => return Ok(Some(sequence)),
+                Reported::Standing => return Ok(None),
+                Reported::LookAgain => {}
             }
         }
     }

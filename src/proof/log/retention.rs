@@ -52,13 +52,13 @@ impl ProofLog {
         Ok(count)
     }
 
-    /// Moves the first segments to a file. All states that stand in them must have been put in order again:
-    /// `restated` are their keys.
+    /// Moves the first segments to a file. All states that stand in them must have been put in order again, but those
+    /// that nobody needs: `may_leave` says so of their keys.
     pub(crate) fn archive(
         &self,
         now: Timestamp,
         count: usize,
-        restated: &BTreeSet<String>,
+        may_leave: &dyn Fn(&str) -> bool,
         to: &Arc<dyn Files>,
         name: &str,
         sign: Sign<'_>,
@@ -80,7 +80,7 @@ impl ProofLog {
         let files = &*shared.files;
         let mut counting = Counting::knowing(Arc::clone(&shared.erasures));
         let survey = Archiving::survey(files, &shared.reader, count, &mut counting).map_err(not_archived)?;
-        if let Some(key) = counting.states.iter().find(|key| !restated.contains(*key)) {
+        if let Some(key) = counting.states.iter().find(|key| !may_leave(key)) {
             return Err(Error::Internal { message: format!("the state {key:?} would go with the archive") });
         }
         let note = sign(survey.entries, survey.root)?;

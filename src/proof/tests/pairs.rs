@@ -106,7 +106,10 @@ fn a_question_is_answered_once_however_many_try() {
             scope.spawn(|| {
                 loop {
                     match answer(&log, asked, Decision::Allow, 0) {
-                        Ok(Some(_)) => break drop(granted.fetch_add(1, Ordering::Relaxed)),
+                        Ok(Some(_)) => {
+                            granted.fetch_add(1, Ordering::Relaxed);
+                            break;
+                        }
                         // An outcome moved to the index meanwhile.
                         Ok(None) => {}
                         Err(error) => break assert_eq!(error.code(), "CONFLICT"),
