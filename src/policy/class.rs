@@ -340,7 +340,7 @@ mod tests {
             (json!({ "amount": "absent" }), None),
             (json!({ "amount": "120" }), None),
             (json!({ "amount": -1 }), None),
-            (json!({ "amount": 0.0000001 }), Some(1)),
+            (json!({ "amount": 1e-7 }), Some(1)),
         ] {
             assert_eq!(covered(&all, &request), expected, "{request}");
         }
