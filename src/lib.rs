@@ -75,9 +75,9 @@ pub use governor::{
 pub use model::*;
 pub use parse::{Lexicon, Parser};
 pub use policy::{
-    AlertOn, AlertRule, Approval, CaseDifference, CaseReader, CaseReport, CaseResult, ClauseCoverage, ConditionFailure,
-    Coverage, Effect, LimitUse, MutantReport, Need, PolicyCases, PolicyFormat, PolicyRequest, PolicySet, PolicyVerdict,
-    RuleCoverage, RuleTrace, Survivor,
+    AlertOn, AlertRule, Approval, CaseDifference, CaseReader, CaseReport, CaseResult, ClassApproval, ClassSum,
+    ClassTerms, ClassUse, ClauseCoverage, ConditionFailure, Coverage, Effect, LimitUse, MutantReport, Need,
+    PolicyCases, PolicyFormat, PolicyRequest, PolicySet, PolicyVerdict, RuleCoverage, RuleTrace, Survivor,
 };
 pub use proof::{
     Durability, Evidence, EvidenceSelection, ExportPoint, ExportRange, ExportReport, InputEvidence, ProofQuery,

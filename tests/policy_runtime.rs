@@ -161,6 +161,52 @@ fn layers_come_back_with_the_store() {
 }
 
 #[test]
+fn alerts_that_changed_come_back_with_the_store_though_the_rules_did_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = |alert: &str| {
+        let alert = format!("name = \"watched\"\n[[alert]]\nid = \"a\"\non = \"{alert}\"");
+        PolicySet::from_toml(&alert).unwrap()
+    };
+    let (first, second) = (set("critical"), set("shadow"));
+    assert_eq!(first.digest(), second.digest());
+    for set in [first, second.clone()] {
+        Governor::builder().policies(set).open(folder.path()).unwrap().close().unwrap();
+    }
+    let governor = Governor::open(folder.path()).unwrap();
+    assert_eq!(governor.policies().alerts(), second.alerts());
+}
+
+#[test]
+fn the_recommended_rules_with_alerts_of_ones_own_keep_them_over_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let recommended = PolicySet::recommended().unwrap();
+    let (text, _) = recommended.sources().next().unwrap();
+    let own = PolicySet::from_toml(&format!("{text}\n[[alert]]\nid = \"a\"\non = \"critical\"\n")).unwrap();
+    assert_eq!(own.digest(), recommended.digest());
+    let governor = Governor::open(folder.path()).unwrap();
+    governor.load_policies(own.clone()).unwrap();
+    governor.close().unwrap();
+    assert_eq!(Governor::open(folder.path()).unwrap().policies().alerts(), own.alerts());
+}
+
+#[test]
+fn a_set_that_says_the_same_is_not_recorded_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "name = \"t\"\n[[alert]]\nid = \"a\"\non = \"critical\"";
+    let entries = |text: &str| {
+        let set = PolicySet::from_toml(text).unwrap();
+        let governor = Governor::builder().policies(set).open(folder.path()).unwrap();
+        let entries = governor.journal().entries;
+        governor.close().unwrap();
+        entries
+    };
+    let first = entries(text);
+    assert_eq!(entries(text), first);
+    assert_eq!(entries(&format!("# a comment\n{text}")), first);
+    assert_eq!(entries(&text.replace("critical", "shadow")), first + 1);
+}
+
+#[test]
 fn the_sidecar_previews_replays_and_shadows() {
     let governor = in_memory();
     let asked = json!({ "intent": reading("a") });

@@ -1,13 +1,15 @@
 //! Past decisions decided again by another policy set: what would have changed?
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::Governor;
 use crate::model::{
-    AgentId, AgentState, AgentTraits, Constraints, Decision, Error, Intent, ProofId, RiskLevel, Timestamp,
+    AgentId, AgentState, AgentTraits, Capability, Constraints, Decision, Error, Intent, ProofId, RiskLevel, Timestamp,
     TrustSnapshot,
 };
 use crate::policy::{PolicyRequest, PolicySet, PolicyVerdict};
@@ -166,6 +168,49 @@ struct Detail {
     constraints: Constraints,
     #[serde(default)]
     rules: Vec<Arc<str>>,
+    /// There where a person answered an escalation by this record.
+    resolution: Option<IgnoredAny>,
+    /// There where a person had agreed to its class beforehand.
+    grant: Option<IgnoredAny>,
+}
+
+/// What is held against a record: the verdict, or what came of it by a person.
+struct Now<'a> {
+    decision: Decision,
+    granted: &'a [Capability],
+    constraints: Cow<'a, Constraints>,
+}
+
+impl<'a> Now<'a> {
+    /// What a verdict comes to. Where a person had decided on the record, and the candidate has one decide too, the
+    /// same answer is taken for given.
+    fn of(verdict: &'a PolicyVerdict, was: Decision, detail: &Detail) -> Self {
+        let is_by_person = detail.resolution.is_some() || detail.grant.is_some();
+        let Some(approval) = verdict.on_approval.as_ref().filter(|_| is_by_person) else {
+            return Self {
+                decision: verdict.decision,
+                granted: &verdict.granted,
+                constraints: Cow::Borrowed(&verdict.constraints),
+            };
+        };
+        let decision = match (was, approval.granted.is_empty(), approval.denied.is_empty()) {
+            // Whoever refused it would do so again.
+            (Decision::Deny, ..) | (_, true, _) => Decision::Deny,
+            (_, false, true) => Decision::Allow,
+            (_, false, false) => Decision::Degrade,
+        };
+        if decision == Decision::Deny {
+            return Self { decision, granted: &[], constraints: Cow::Owned(Constraints::new()) };
+        }
+        // An approval ends with its expiry, which is nothing that a policy says.
+        let mut constraints = approval.constraints.clone();
+        if let Some(at) = detail.constraints.get("expiresAt") {
+            let mut ends = Constraints::new();
+            ends.insert("expiresAt", at.clone());
+            constraints.tighten(&ends);
+        }
+        Self { decision, granted: &approval.granted, constraints: Cow::Owned(constraints) }
+    }
 }
 
 /// How a limit stood.
@@ -247,7 +292,8 @@ impl Governor {
                 return Ok(());
             };
             let hangs_on_counters = detail.limits.iter().any(PastLimit::is_spent) || !verdict.limits.is_empty();
-            let differs = differing(past.decision, &detail, &verdict);
+            let now = Now::of(&verdict, past.decision, &detail);
+            let differs = differing(past.decision, &detail, &now);
             let hangs = hangs_on_counters && (!differs.is_empty() || !verdict.limits.is_empty());
             replay.hanging += u64::from(hangs);
             if differs.is_empty() {
@@ -256,7 +302,7 @@ impl Governor {
             let change = ReplayChange {
                 proof_id: past.proof_id,
                 was: past.decision,
-                now: verdict.decision,
+                now: now.decision,
                 rules: Arc::clone(&verdict.rules),
                 was_rules: detail.rules,
                 differs,
@@ -278,14 +324,65 @@ fn read(evidence: Evidence) -> Option<(Intent, Detail)> {
     Some((intent, serde_json::from_value(evidence.detail).ok()?))
 }
 
-fn differing(was: Decision, detail: &Detail, verdict: &PolicyVerdict) -> Vec<&'static str> {
-    let is_other_grant = detail.granted_capabilities.len() != verdict.granted.len()
-        || detail.granted_capabilities.iter().zip(&verdict.granted).any(|(was, now)| was != now.as_str());
-    parts([was != verdict.decision, is_other_grant, detail.constraints != verdict.constraints])
+fn differing(was: Decision, detail: &Detail, now: &Now<'_>) -> Vec<&'static str> {
+    let is_other_grant = detail.granted_capabilities.len() != now.granted.len()
+        || detail.granted_capabilities.iter().zip(now.granted).any(|(was, now)| was != now.as_str());
+    parts([was != now.decision, is_other_grant, detail.constraints != *now.constraints])
 }
 
 /// The parts of a verdict that differ, by name. What is refused is what is not granted, and needs no name of its own.
 pub(super) fn parts([decision, granted, constraints]: [bool; 3]) -> Vec<&'static str> {
     let all = [("decision", decision), ("granted", granted), ("constraints", constraints)];
     all.into_iter().filter_map(|(part, differs)| differs.then_some(part)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::model::Tier;
+
+    /// What a set says of a record of `web:send` that a person decided on, or of a plain one.
+    fn differs(rules: &str, was: Decision, granted: &[&str], more: &Value) -> Vec<&'static str> {
+        let set = PolicySet::from_toml(&format!("name = \"t\"\n{rules}")).unwrap();
+        let trust = TrustSnapshot::new(Tier::T3.middle(), Tier::T3);
+        let mut detail = json!({
+            "grantedCapabilities": granted, "riskLevel": "LOW", "trustSnapshot": trust, "labels": [],
+            "agentState": "active", "now": "2027-01-15T08:00:00.000Z", "constraints": {},
+        });
+        detail.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let detail: Detail = serde_json::from_value(detail).unwrap();
+        let intent = Intent::new("a", "send_it", RiskLevel::Low, ["web:send", "web:read"]).unwrap();
+        let verdict = set.evaluate(&PolicyRequest::new(&intent, trust)).unwrap();
+        differing(was, &detail, &Now::of(&verdict, was, &detail))
+    }
+
+    #[test]
+    fn what_a_person_decided_is_held_against_what_a_person_would_be_asked_for() {
+        let asks = "[[rule]]\nid = \"e\"\neffect = \"escalate\"\nreviewer = \"x\"\n";
+        let partly = format!(
+            "{asks}[[rule]]\nid = \"d\"\neffect = \"degrade\"\nto = [\"web:send\"]\nmatch.capabilities = [\"web:*\"]\n"
+        );
+        let few = format!("{asks}[[rule]]\nid = \"f\"\neffect = \"allow\"\nconstraints = {{ maxRecords = 5 }}\n");
+        let allows = "[[rule]]\nid = \"a\"\neffect = \"allow\"\n";
+        let all = &["web:send", "web:read"][..];
+        let (resolved, granted, plain) = (json!({ "resolution": {} }), json!({ "grant": "apv" }), json!({}));
+        let ends = json!({ "resolution": {}, "constraints": { "expiresAt": "2027-01-15T09:00:00.000Z" } });
+        for (rules, was, grants, more, expected) in [
+            (asks, Decision::Allow, all, &resolved, &[][..]),
+            (asks, Decision::Allow, all, &granted, &[]),
+            (asks, Decision::Allow, all, &plain, &["decision", "granted"]),
+            (asks, Decision::Allow, all, &ends, &[]),
+            (asks, Decision::Deny, &[], &resolved, &[]),
+            (asks, Decision::Deny, &[], &plain, &["decision"]),
+            (&partly, Decision::Allow, all, &resolved, &["decision", "granted"]),
+            (&partly, Decision::Degrade, &["web:send"], &resolved, &[]),
+            (&few, Decision::Allow, all, &resolved, &["constraints"]),
+            (allows, Decision::Deny, &[], &resolved, &["decision", "granted"]),
+            ("", Decision::Allow, all, &resolved, &["decision", "granted"]),
+        ] {
+            assert_eq!(differs(rules, was, grants, more), expected, "{rules} {was} {more}");
+        }
+    }
 }

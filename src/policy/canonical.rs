@@ -44,6 +44,23 @@ pub(super) fn digest(
     Digest::new(hash.finalize().into())
 }
 
+/// SHA-256 over one rule and the people behind the name that it asks.
+pub(super) fn rule_digest(rule: &Rule, reviewers: &Reviewers) -> Digest {
+    let mut people: Vec<&str> = rule
+        .asks()
+        .and_then(|name| reviewers.people(name))
+        .into_iter()
+        .flat_map(|all| all.iter())
+        .map(|one| &**one)
+        .collect();
+    people.sort_unstable();
+    let mut hash = Sha256::new();
+    hash.update(json(&CanonicalRule::of(rule)));
+    hash.update(b"\n");
+    hash.update(json(&people));
+    Digest::new(hash.finalize().into())
+}
+
 /// The text that is equal for two rules that match and do the same, whatever
 /// they are called, and whatever constraints they set.
 ///

@@ -15,7 +15,7 @@ use super::reviewers::Reviewers;
 use super::rule::{Effect, Rule};
 use super::settle::{Approved, Given, Memo, Settled};
 use super::verdict::{Approval, Need, PolicyVerdict};
-use crate::model::{Capability, Constraints, Decision};
+use crate::model::{Capability, Constraints, Decision, Digest};
 
 /// The rules of a policy set, made ready.
 #[derive(Debug)]
@@ -434,6 +434,12 @@ impl Engine {
 
     fn rule(&self, number: u32) -> Option<&Rule> {
         self.rules.get(number as usize)
+    }
+
+    /// SHA-256 over a rule and the people whom it asks; none for an id that no rule has.
+    pub(super) fn rule_digest(&self, id: &str) -> Option<Digest> {
+        let rule = self.rules.iter().find(|rule| *rule.id == *id)?;
+        Some(canonical::rule_digest(rule, &self.reviewers))
     }
 
     pub(super) fn citations(&self) -> &Citations {

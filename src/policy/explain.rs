@@ -122,7 +122,8 @@ impl Engine {
             Effect::Allow => format!("allows {}", listed(&left)),
             Effect::Escalate => {
                 let reviewer = rule.reviewer.as_deref().unwrap_or("a reviewer");
-                format!("has {reviewer} decide on {}", listed(&all))
+                let people = if rule.approvals > 1 { format!(" ({} people)", rule.approvals) } else { String::new() };
+                format!("has {reviewer}{people} decide on {}", listed(&all))
             }
             Effect::Degrade if granted.is_empty() => format!("leaves nothing of {}", listed(&all)),
             Effect::Degrade => format!("leaves {} of {}", listed(&granted), listed(&all)),

@@ -349,7 +349,7 @@ impl Window {
 }
 
 /// A number of the context in millionths, rounded up; none for one that is negative or too large to be counted.
-fn millionths(number: f64) -> Option<i64> {
+pub(super) fn millionths(number: f64) -> Option<i64> {
     if number < 0.0 {
         return None;
     }

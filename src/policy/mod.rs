@@ -10,12 +10,14 @@
 //! and `clauses` (the schema), `value` (constraints), `duration`, `reviewers` (who answers), `alert`, `nearest` (what was meant),
 //! `check` (what only the whole set shows, by `cover`), `canonical` (the digest). On the way
 //! of a decision: `rule`, `pattern`, `index` and `numbers` (which rules to look at), `evaluate`,
-//! `reasoning`, and `explain` (`naming`: what documents are called). `set` is the door to both. `cases` holds tests against a set.
+//! `reasoning`, and `explain` (`naming`: what documents are called). `set` is the door to both.
+//! `class` says what a person can agree to beforehand. `cases` holds tests against a set.
 
 mod alert;
 mod canonical;
 mod cases;
 mod check;
+mod class;
 mod clauses;
 mod condition;
 mod conditions;
@@ -51,6 +53,7 @@ pub use cases::{
     CaseDifference, CaseReader, CaseReport, CaseResult, ClauseCoverage, Coverage, MutantReport, PolicyCases,
     RuleCoverage, Survivor,
 };
+pub use class::{ClassApproval, ClassSum, ClassTerms, ClassUse};
 pub use explain::RuleTrace;
 pub use limit::LimitUse;
 pub use request::PolicyRequest;

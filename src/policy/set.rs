@@ -138,7 +138,8 @@ impl PolicySet {
     /// A later set may only narrow: its deny, escalate and degrade rules count
     /// like those of the base, and its constraints tighten. What it allows counts
     /// by itself only for capabilities that every earlier set names under
-    /// `delegates`. Rule ids are unique over all of them.
+    /// `delegates`. Of a list of reviewers it can leave people out, and its alerts stand beside
+    /// the others. Ids are unique over all of them.
     ///
     /// ```
     /// use rulekeep::PolicySet;
@@ -248,6 +249,12 @@ impl PolicySet {
     /// rules have the same digest in TOML and in JSON.
     pub fn digest(&self) -> Digest {
         self.0.digest
+    }
+
+    /// SHA-256 over the canonical form of one rule and the people behind the name that it asks: what an approval that
+    /// shall hold for this rule alone, as it stands, can name. None for an id that no rule has.
+    pub fn rule_digest(&self, id: &str) -> Option<Digest> {
+        self.0.engine.rule_digest(id)
     }
 
     /// SHA-256 over all that the documents say, names, alerts and examples included; their format, comments and

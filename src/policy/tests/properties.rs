@@ -91,7 +91,9 @@ fn rule(effects: &'static [&'static str]) -> impl Strategy<Value = Value> {
     let to = subsequence(vec!["email:read", "payment:read", "*:send"], 1..=2);
     let condition = || prop::option::weighted(0.15, select(super::twin::CONDITIONS));
     let conditions = (condition(), condition());
-    (select(effects), clauses(), to, constraints(), conditions).prop_map(|(effect, clauses, to, constraints, when)| {
+    let asks = (select(&["lead", "boss"][..]), prop::option::of(1..=3_u8), prop::option::of(select(&["1h", "2d"][..])));
+    let rest = (constraints(), conditions, asks);
+    (select(effects), clauses(), to, rest).prop_map(|(effect, clauses, to, (constraints, when, asks))| {
         let mut rule = json!({ "effect": effect, "match": clauses });
         for (name, condition) in [("when", when.0), ("unless", when.1)] {
             if let Some(condition) = condition {
@@ -99,7 +101,16 @@ fn rule(effects: &'static [&'static str]) -> impl Strategy<Value = Value> {
             }
         }
         match effect {
-            "escalate" => rule["reviewer"] = json!("lead"),
+            "escalate" => {
+                let (reviewer, approvals, expires) = asks;
+                rule["reviewer"] = json!(reviewer);
+                if let Some(approvals) = approvals {
+                    rule["approvals"] = json!(approvals);
+                }
+                if let Some(expires) = expires {
+                    rule["expires"] = json!(expires);
+                }
+            }
             "degrade" => rule["to"] = json!(to),
             _ => {}
         }
@@ -312,6 +323,8 @@ proptest! {
     ) {
         let before = load(&document).decide(&asked.request());
         let after = load(&self::document(shuffled)).decide(&asked.request());
+        prop_assert_eq!(twin::needs(&before), twin::needs(&after));
+        prop_assert_eq!(before.expires, after.expires);
         prop_assert_eq!(before.decision, after.decision);
         prop_assert_eq!(before.granted, after.granted);
         prop_assert_eq!(before.denied, after.denied);

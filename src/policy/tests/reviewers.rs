@@ -106,6 +106,7 @@ fn an_approved_use_charges_the_limits_that_it_passes() {
     let charged = |policies: &PolicySet, asked: &Intent| {
         let verdict = policies.evaluate_with(&request(asked, Tier::T3, RiskLevel::Medium), &mut Full).unwrap();
         assert_eq!((verdict.decision, verdict.charges.len()), (Decision::Escalate, 0));
+        assert_eq!((verdict.needs.len(), verdict.needs[0].approvals, verdict.expires), (1, 1, 24 * HOUR));
         let charges = verdict.on_approval.unwrap().charges;
         charges.into_iter().map(|charge| (charge.counter.to_string(), charge.amount)).collect::<Vec<_>>()
     };
@@ -235,6 +236,33 @@ fn the_digest_tells_reviewers_approvals_and_expiries_apart_and_not_their_order()
     ] {
         assert_ne!(digest(&base), digest(&other), "{other}");
     }
+}
+
+#[test]
+fn the_digest_of_a_rule_is_of_the_rule_and_its_people_alone() {
+    let base = format!("[reviewers]\nx = [\"a\", \"b\"]\ny = [\"c\"]\n{}{}", asks("r", "x", ""), asks("s", "y", ""));
+    let digest = |text: &str| set("t", text).rule_digest("r").unwrap();
+    assert_eq!(set("t", &base).rule_digest("q"), None);
+    for same in [
+        base.replace("[\"a\", \"b\"]", "[\"b\", \"a\"]"),
+        base.replace("[\"c\"]", "[\"d\"]"),
+        format!("{base}approvals = 1\nexpires = \"1h\"\n"),
+    ] {
+        assert_eq!(digest(&same), digest(&base), "{same}");
+    }
+    for other in [base.replace("\"b\"", "\"d\""), base.replacen("email:send", "email:read", 1)] {
+        assert_ne!(digest(&other), digest(&base), "{other}");
+    }
+}
+
+#[test]
+fn an_explanation_says_how_many_have_to_agree() {
+    let traces = set("t", &asks("a", "boss", "approvals = 2")).traces(&request(
+        &intent("send_mail", &["email:send"]),
+        Tier::T3,
+        RiskLevel::Low,
+    ));
+    assert_eq!(traces[0].why, "every clause holds: has boss (2 people) decide on email:send");
 }
 
 #[test]

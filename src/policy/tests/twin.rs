@@ -2,7 +2,8 @@
 //! rule for every capability. It shares no code with the engine but the vocabulary.
 
 use crate::policy::evaluate::MAX_RULES;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -18,6 +19,14 @@ pub(super) struct Answer {
     pub(super) constraints: Constraints,
     /// Ids of the deciding rules, in the order of the document.
     pub(super) rules: Vec<String>,
+    /// Who has to agree, and how many of them.
+    pub(super) needs: BTreeMap<String, u64>,
+    pub(super) expires: Duration,
+}
+
+/// Who has to agree, and how many of them.
+pub(super) fn needs(verdict: &PolicyVerdict) -> BTreeMap<String, u64> {
+    verdict.needs.iter().map(|need| (need.reviewer.to_string(), u64::from(need.approvals))).collect()
 }
 
 impl Answer {
@@ -28,6 +37,8 @@ impl Answer {
             denied: words(&verdict.denied),
             constraints: verdict.constraints.clone(),
             rules: words(&verdict.rules),
+            needs: needs(verdict),
+            expires: verdict.expires,
         }
     }
 }
@@ -57,8 +68,15 @@ pub(super) fn decide(document: &Value, request: &PolicyRequest<'_>) -> Answer {
     } else {
         Decision::Deny
     };
-    let mut answer =
-        Answer { decision, granted: vec![], denied: vec![], constraints: Constraints::new(), rules: vec![] };
+    let mut answer = Answer {
+        decision,
+        granted: vec![],
+        denied: vec![],
+        constraints: Constraints::new(),
+        rules: vec![],
+        needs: BTreeMap::new(),
+        expires: Duration::ZERO,
+    };
     let mut deciding: BTreeSet<usize> = BTreeSet::new();
     for (capability, (fate, by)) in required.iter().zip(&fates) {
         let is_granted = *fate == Fate::Granted && decision != Decision::Escalate;
@@ -75,6 +93,19 @@ pub(super) fn decide(document: &Value, request: &PolicyRequest<'_>) -> Answer {
         if decision != Decision::Escalate || *fate == Fate::Person {
             deciding.extend(by);
         }
+    }
+    if decision == Decision::Escalate {
+        let asking = || deciding.iter().map(|rule| &rules[*rule]);
+        for rule in asking() {
+            let need = answer.needs.entry(rule["reviewer"].as_str().unwrap().to_owned()).or_default();
+            *need = (*need).max(rule["approvals"].as_u64().unwrap_or(1));
+        }
+        let hours = |rule: &Value| match rule["expires"].as_str() {
+            Some("1h") => 1,
+            Some("2d") => 48,
+            _ => 24,
+        };
+        answer.expires = Duration::from_secs(3600 * asking().map(hours).min().unwrap());
     }
     // The verdict lists no more than the first of them.
     answer.rules =
