@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use super::policies::PolicyState;
-use super::{Governor, agents};
+use super::{Governor, agents, stop};
 use crate::model::{ArchiveReport, Error, LONGEST_LIMIT_WINDOW, Timestamp, Verification};
 use crate::parse::conceal_text;
 use crate::proof;
@@ -151,7 +151,9 @@ impl Governor {
         self.order_policies(&self.policies(), CAUSE)?;
         drop(turn);
         keys.insert(PolicyState::KEY.to_owned());
-        keys.extend(self.restate_stops(at, CAUSE)?);
+        self.restate_stops(at, CAUSE)?;
+        // Those that were lifted may leave.
+        keys.insert(stop::KEY_PREFIX.to_owned());
         Ok(keys)
     }
 

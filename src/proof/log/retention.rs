@@ -53,7 +53,7 @@ impl ProofLog {
     }
 
     /// Moves the first segments to a file. All states that stand in them must have been put in order again:
-    /// `restated` are their keys.
+    /// `restated` are their keys; `kind/` stands for all of a kind, where those that were not are over.
     pub(crate) fn archive(
         &self,
         now: Timestamp,
@@ -80,7 +80,10 @@ impl ProofLog {
         let files = &*shared.files;
         let mut counting = Counting::knowing(Arc::clone(&shared.erasures));
         let survey = Archiving::survey(files, &shared.reader, count, &mut counting).map_err(not_archived)?;
-        if let Some(key) = counting.states.iter().find(|key| !restated.contains(*key)) {
+        let is_restated = |key: &String| {
+            restated.contains(key) || key.split_inclusive('/').next().is_some_and(|kind| restated.contains(kind))
+        };
+        if let Some(key) = counting.states.iter().find(|key| !is_restated(key)) {
             return Err(Error::Internal { message: format!("the state {key:?} would go with the archive") });
         }
         let note = sign(survey.entries, survey.root)?;
