@@ -9,8 +9,8 @@ use std::thread;
 
 use common::{Hand, NOON, builder, code, error, files_below, reading};
 use rulekeep::{
-    Agent, AgentState, Durability, Error, ExportRange, Governor, Outcome, PolicySet, ProofId, ProofQuery, Tier,
-    Timestamp, verify_archive, verify_export,
+    Agent, AgentState, Durability, Error, ExportRange, Governor, Outcome, PolicySet, ProofId, ProofQuery, StopScope,
+    Tier, Timestamp, verify_archive, verify_export,
 };
 
 const DAY: i64 = 86_400_000;
@@ -63,6 +63,9 @@ impl Aged {
             governor.register_agent(Agent::new(agent).at_tier(tier)).unwrap();
         }
         governor.suspend("b", "before all of it").unwrap();
+        let lifted = governor.stop(StopScope::All, "ann", "before all of it").unwrap().id;
+        governor.stop(StopScope::agent("c").unwrap(), "ann", "before all of it").unwrap();
+        governor.lift_stop(&lifted, "ann", "").unwrap();
         let old = heavy(&governor, 400, 1);
         clock.set(NOON + 40 * DAY);
         // An outcome that comes when its record is about to leave.
@@ -122,6 +125,7 @@ fn what_is_archived_leaves_the_disk_and_both_verify_as_one_chain() {
     for look in ["running", "reopened"] {
         let governor = running.take().unwrap_or_else(|| aged.reopened());
         assert_eq!(governor.agent("b").unwrap().state, AgentState::Suspended);
+        assert_eq!(governor.stops().len(), 1, "one stop was lifted, one was not");
         assert_eq!(governor.policies().digest(), common::policies().digest());
         let stats = governor.stats("a", ..).unwrap();
         let more = u64::from(look == "reopened");

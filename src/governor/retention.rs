@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use super::policies::PolicyState;
-use super::{Governor, agents, escalations};
+use super::{Governor, agents, escalations, stop};
 use crate::model::{ArchiveReport, Error, LONGEST_LIMIT_WINDOW, Timestamp, Verification};
 use crate::parse::conceal_text;
 use crate::proof;
@@ -85,8 +85,9 @@ impl Governor {
         self.inner.log.wait_verified()?;
         let restated = self.restate(now)?;
         let to: Arc<dyn Files> = Arc::new(folder);
-        // What people answered is told by the records, and needed by nobody who decides.
-        let may_leave = |key: &str| restated.contains(key) || key.starts_with(escalations::KEY_PREFIX);
+        // What people answered is told by the records, and what was lifted stops nobody.
+        let is_over = |key: &str| [escalations::KEY_PREFIX, stop::KEY_PREFIX].iter().any(|kind| key.starts_with(kind));
+        let may_leave = |key: &str| restated.contains(key) || is_over(key);
         let sign = |entries, root| self.signed(entries, root);
         let report = self.inner.log.archive(now, count, &may_leave, &to, &name, &sign)?;
         self.inner.escalations.forget_before(report.entries);
@@ -157,7 +158,7 @@ impl Governor {
         self.order_policies(&self.policies(), CAUSE)?;
         drop(turn);
         keys.insert(PolicyState::KEY.to_owned());
-        keys.extend(self.restate_stops(at, CAUSE)?);
+        self.restate_stops(at, CAUSE)?;
         Ok(keys)
     }
 

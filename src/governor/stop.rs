@@ -125,18 +125,14 @@ impl Governor {
         cells.iter().filter_map(|cell| member(&cell.read())).collect()
     }
 
-    /// Puts the stops in force in order again. Hands out their keys.
-    pub(super) fn restate_stops(&self, at: Timestamp, cause: &str) -> Result<Vec<String>, Error> {
+    /// Puts the stops in force in order again.
+    pub(super) fn restate_stops(&self, at: Timestamp, cause: &str) -> Result<(), Error> {
         // Held so that no lifting comes between.
         let _lifting = self.inner.stops.lifting();
-        let stops = self.stops();
-        let restate = |stop: &Stop| {
-            let state = state_of(stop)?;
-            let key = state.key.clone();
-            self.inner.log.set_state(at, state, cause.to_owned())?;
-            Ok(key)
-        };
-        stops.iter().map(restate).collect()
+        for stop in self.stops() {
+            self.inner.log.set_state(at, state_of(&stop)?, cause.to_owned())?;
+        }
+        Ok(())
     }
 }
 
