@@ -1,6 +1,7 @@
 //! The trust engine against its promises: for the defaults as tables, for every
 //! valid model as properties.
 
+mod page;
 mod properties;
 mod rebuilding;
 mod regressions;

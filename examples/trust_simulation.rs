@@ -1,0 +1,322 @@
+//! Trust over time: an honest agent beside a careless one and three that play
+//! the system, each in a governor of its own, drawn to an SVG.
+//!
+//! ```text
+//! cargo run --release --example trust_simulation [-- FILE.svg]
+//! ```
+//!
+//! Time and chance are given, so two runs write the same bytes. Exit code: 0, or
+//! 1 when an agent that plays the system ends no lower than the honest one.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use plotters::prelude::*;
+use rulekeep::{Clock, Durability, Error, Governor, Intent, Outcome, PolicySet, RiskLevel, Score, Tier, Timestamp};
+
+fn main() -> ExitCode {
+    let file = std::env::args().nth(1).map_or_else(|| PathBuf::from("trust_simulation.svg"), PathBuf::from);
+    match run(&file) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("trust_simulation: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether honesty paid best.
+fn run(file: &PathBuf) -> Result<bool, String> {
+    let courses = simulate(DAYS).map_err(|error| format!("{}: {error}", error.code()))?;
+    print!("{}", table(&courses));
+    std::fs::write(file, draw(&courses)?).map_err(|error| format!("{}: {error}", file.display()))?;
+    println!("\n{}", file.display());
+    let honest = courses.iter().find(|course| course.character == Character::Honest).map(Course::end);
+    Ok(courses.iter().all(|course| course.character == Character::Honest || Some(course.end()) < honest))
+}
+
+/// How long is looked at.
+pub(crate) const DAYS: usize = 400;
+
+/// How an agent behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Character {
+    /// Ten acts a day of all risks up to HIGH, of which one in a thousand fails.
+    Honest,
+    /// The same acts, of which one in twenty fails.
+    Careless,
+    /// Forty harmless reads a day, called riskier than they are.
+    Farming,
+    /// Like the honest one and never failing, until it strikes.
+    Sleeper,
+    /// Like the honest one, but it strikes every fourteenth day, and comes back the day after under a new name.
+    Sybil,
+}
+
+impl Character {
+    /// All of them, the honest one first.
+    pub(crate) const ALL: [Self; 5] = [Self::Honest, Self::Careless, Self::Farming, Self::Sleeper, Self::Sybil];
+
+    /// The name in the table and beside the line.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Honest => "honest",
+            Self::Careless => "careless",
+            Self::Farming => "farming",
+            Self::Sleeper => "sleeper",
+            Self::Sybil => "sybil",
+        }
+    }
+
+    /// What it does on a day, each act with whether it does harm.
+    fn acts(self, day: usize, chance: &mut Chance) -> Vec<(Act, bool)> {
+        use Act::{Customer, Document, Payment, Public, Secret};
+        let ordinary =
+            [Document, Document, Customer, Document, Secret, Document, Customer, Document, Document, Customer];
+        match self {
+            Self::Honest => ordinary.map(|act| (act, chance.one_in(1000))).to_vec(),
+            Self::Careless => ordinary.map(|act| (act, chance.one_in(20))).to_vec(),
+            Self::Farming => vec![(Public, false); 40],
+            Self::Sleeper if day == STRIKE => vec![(Payment, true); 3],
+            Self::Sybil if day % NAME_DAYS == NAME_DAYS - 1 => vec![(Payment, true)],
+            Self::Sleeper | Self::Sybil => ordinary.map(|act| (act, false)).to_vec(),
+        }
+    }
+
+    /// The name that it acts under.
+    fn agent(self, day: usize) -> String {
+        match self {
+            Self::Sybil => format!("{}-{}", self.name(), day / NAME_DAYS),
+            _ => self.name().to_owned(),
+        }
+    }
+
+    const fn colour(self) -> RGBColor {
+        // SOURCE: Okabe and Ito's palette, which those who see fewer colours can tell apart.
+        match self {
+            Self::Honest => RGBColor(0, 158, 115),
+            Self::Careless => RGBColor(230, 159, 0),
+            Self::Farming => RGBColor(0, 114, 178),
+            Self::Sleeper => RGBColor(213, 94, 0),
+            Self::Sybil => RGBColor(204, 121, 167),
+        }
+    }
+}
+
+/// The day on which the sleeper strikes.
+const STRIKE: usize = 300;
+/// How long the sybil keeps a name.
+const NAME_DAYS: usize = 14;
+
+/// What an agent's trust came to.
+#[derive(Debug, Clone)]
+pub(crate) struct Course {
+    /// Whose.
+    pub(crate) character: Character,
+    /// The score at the end of each day, of the name that it then had.
+    pub(crate) scores: Vec<Score>,
+    /// The tier in force at the end.
+    pub(crate) tier: Tier,
+    /// How much it did.
+    pub(crate) acts: usize,
+    /// How much of that did harm.
+    pub(crate) failures: usize,
+}
+
+impl Course {
+    /// The score at the end.
+    pub(crate) fn end(&self) -> Score {
+        self.scores.last().copied().unwrap_or(Score::MIN)
+    }
+}
+
+/// Lets each character act for so many days, each in a governor of its own.
+///
+/// # Errors
+///
+/// Those of the governor, which here are none.
+pub(crate) fn simulate(days: usize) -> Result<Vec<Course>, Error> {
+    Character::ALL.into_iter().map(|character| live(character, days)).collect()
+}
+
+fn live(character: Character, days: usize) -> Result<Course, Error> {
+    let clock = Hand::default();
+    let governor = Governor::builder()
+        .policies(PolicySet::from_toml(EVERYTHING)?)
+        .durability(Durability::Buffered)
+        .clock(clock.clone())
+        .auto_register()
+        .open_in_memory()?;
+    let mut chance = Chance(6);
+    let mut course = Course { character, scores: Vec::new(), tier: Tier::T1, acts: 0, failures: 0 };
+    for day in 0..days {
+        let agent = character.agent(day);
+        for (place, (act, does_harm)) in character.acts(day, &mut chance).into_iter().enumerate() {
+            clock.set(day, place);
+            let verdict = governor.enforce(&act.intent(&agent)?)?;
+            governor.report(&verdict.proof_id, if does_harm { Outcome::Failure } else { Outcome::Success })?;
+            course.acts += 1;
+            course.failures += usize::from(does_harm);
+        }
+        let trust = governor.agent(&agent)?.trust;
+        course.scores.push(trust.score);
+        course.tier = trust.tier;
+    }
+    governor.close()?;
+    Ok(course)
+}
+
+/// Everything is allowed: what is looked at is trust alone.
+const EVERYTHING: &str = r#"
+name = "everything"
+[[rule]]
+id = "everything"
+effect = "allow"
+match.capabilities = ["information:read", "document:read", "customer:read", "credential:read", "payment:transfer"]
+"#;
+
+#[derive(Debug, Clone, Copy)]
+enum Act {
+    /// LOW, called MEDIUM.
+    Public,
+    /// LOW.
+    Document,
+    /// MEDIUM.
+    Customer,
+    /// HIGH.
+    Secret,
+    /// CRITICAL, by its amount.
+    Payment,
+}
+
+impl Act {
+    fn intent(self, agent: &str) -> Result<Intent, Error> {
+        match self {
+            Self::Public => Intent::new(agent, "look_up_weather", RiskLevel::Medium, ["information:read"]),
+            Self::Document => Intent::new(agent, "read_document", RiskLevel::Low, ["document:read"]),
+            Self::Customer => Intent::new(agent, "read_customer", RiskLevel::Medium, ["customer:read"]),
+            Self::Secret => Intent::new(agent, "read_secret", RiskLevel::High, ["credential:read"]),
+            Self::Payment => Intent::new(agent, "send_money", RiskLevel::Critical, ["payment:transfer"])
+                .map(|intent| intent.with_context("amount", 50_000)),
+        }
+    }
+}
+
+/// A small table of the courses.
+pub(crate) fn table(courses: &[Course]) -> String {
+    let mut text = String::from("agent       acts  failures  score after 100   200   300   all days  tier\n");
+    for course in courses {
+        let after = |days: usize| course.scores.get(days - 1).map_or_else(|| "-".to_owned(), Score::to_string);
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "{:9} {:6} {:9} {:>16} {:>5} {:>5} {:>10}  {} {}",
+            course.character.name(),
+            course.acts,
+            course.failures,
+            after(100),
+            after(200),
+            after(300),
+            course.end(),
+            course.tier,
+            course.tier.name(),
+        );
+    }
+    text
+}
+
+/// The courses as a picture: an SVG document.
+///
+/// # Errors
+///
+/// What the drawing says.
+pub(crate) fn draw(courses: &[Course]) -> Result<String, String> {
+    let mut picture = String::new();
+    draw_to(&mut picture, courses).map_err(|error| error.to_string())?;
+    Ok(picture)
+}
+
+fn draw_to(picture: &mut String, courses: &[Course]) -> Result<(), Box<dyn std::error::Error>> {
+    let days = courses.iter().map(|course| course.scores.len()).max().unwrap_or(0);
+    let area = SVGBackend::with_string(picture, (960, 540)).into_drawing_area();
+    area.fill(&WHITE)?;
+    let mut chart = ChartBuilder::on(&area)
+        .margin(16)
+        .margin_right(96)
+        .caption("Trust over time", ("sans-serif", 22))
+        .x_label_area_size(40)
+        .y_label_area_size(48)
+        .build_cartesian_2d(0..days, 0..height(Score::MAX))?;
+    chart
+        .configure_mesh()
+        .disable_mesh()
+        .x_desc("days")
+        .y_desc("score")
+        .x_labels(9)
+        .y_labels(11)
+        .label_style(("sans-serif", 13))
+        .draw()?;
+    for &tier in Tier::ALL {
+        let lowest = height(tier.lowest());
+        chart.draw_series(LineSeries::new([(0, lowest), (days, lowest)], RGBColor(208, 208, 208)))?;
+        let label = format!("{tier} {}", tier.name());
+        chart.draw_series([Text::new(
+            label,
+            (4, lowest + 24),
+            ("sans-serif", 12).into_font().color(&RGBColor(112, 112, 112)),
+        )])?;
+    }
+    for course in courses {
+        let points = (1..).zip(course.scores.iter().map(|score| height(*score)));
+        chart.draw_series(LineSeries::new(points, course.character.colour().stroke_width(2)))?;
+        let (x, y) = chart.backend_coord(&(days, height(course.end())));
+        let style = ("sans-serif", 14).into_font().color(&course.character.colour());
+        area.draw_text(course.character.name(), &style, (x + 6, y - 7))?;
+    }
+    area.present()?;
+    Ok(())
+}
+
+/// A score as the picture counts.
+fn height(score: Score) -> i32 {
+    score.get().into()
+}
+
+/// A clock that shows what it was last set to.
+#[derive(Clone, Default)]
+struct Hand(Arc<AtomicI64>);
+
+impl Hand {
+    /// The nth act of a day, ten minutes after the one before.
+    fn set(&self, day: usize, place: usize) {
+        let minutes = i64::try_from(day * 24 * 60 + place * 10).unwrap_or(i64::MAX / 60_000);
+        self.0.store(START + minutes * 60_000, Ordering::SeqCst);
+    }
+}
+
+impl Clock for Hand {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::SeqCst).max(START))
+    }
+}
+
+/// 2026-01-01T08:00:00Z
+const START: i64 = 1_767_254_400_000;
+
+/// Chance from a seed, the same on every machine.
+struct Chance(u64);
+
+impl Chance {
+    fn one_in(&mut self, many: u64) -> bool {
+        // SOURCE: G. Steele et al., SplitMix64, as in Java's SplittableRandom.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)).is_multiple_of(many)
+    }
+}
