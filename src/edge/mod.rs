@@ -12,6 +12,8 @@
 //! | `rpc.rs` | JSON-RPC 2.0 framing |
 //! | `sidecar.rs` | the two over lines of text: the protocol of the sidecar |
 //! | `signature.rs` | signing webhook payloads, and verifying them |
+//! | `webhook/` | delivering events to web addresses |
+//! | `webhook_calls.rs` | the calls about this |
 
 mod catalogue;
 mod checkpoint;
@@ -21,4 +23,7 @@ mod policy;
 mod rpc;
 pub mod sidecar;
 pub mod signature;
+#[cfg(feature = "webhooks")]
+pub mod webhook;
+mod webhook_calls;
 mod wire;

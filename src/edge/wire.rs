@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::params::{Faults, Params};
-use super::{catalogue, checkpoint, policy};
+use super::{catalogue, checkpoint, policy, webhook_calls};
 use crate::governor::Governor;
 use crate::model::{Agent, AgentInfo, Error, Intent, Outcome, Period, ProofId, Score, Timestamp};
 use crate::proof::ProofQuery;
@@ -43,7 +43,7 @@ const CALLS: &[(&str, Call)] = &[
 
 /// The call of that name.
 pub(super) fn find(name: &str) -> Option<Call> {
-    CALLS.iter().find(|(known, _)| *known == name).map(|(_, call)| *call)
+    CALLS.iter().find(|(known, _)| *known == name).map(|(_, call)| *call).or_else(|| webhook_calls::find(name))
 }
 
 fn register(governor: &Governor, params: &Params) -> Result<Value, Error> {

@@ -52,6 +52,8 @@ pub struct GovernorBuilder {
     entropy: Arc<dyn Entropy>,
     #[cfg(feature = "checkpoints")]
     pub(super) checkpoints: super::checkpoints::Checkpoints,
+    #[cfg(feature = "webhooks")]
+    pub(super) webhooks: super::webhooks::Settings,
 }
 
 impl GovernorBuilder {
@@ -71,6 +73,8 @@ impl GovernorBuilder {
             entropy: Arc::new(SystemEntropy),
             #[cfg(feature = "checkpoints")]
             checkpoints: super::checkpoints::Checkpoints::default(),
+            #[cfg(feature = "webhooks")]
+            webhooks: super::webhooks::Settings::default(),
         }
     }
 
@@ -201,6 +205,7 @@ impl GovernorBuilder {
         };
         let ledger = Ledger::new();
         let mut recorded = None;
+        let webhooks = super::webhooks::Webhooks::restored(&startup.states);
         for (key, value) in &startup.states {
             if key == PolicyState::KEY {
                 recorded = Some(PolicyState::read(value)?);
@@ -234,6 +239,7 @@ impl GovernorBuilder {
                 opening: Opening::new(startup.created, startup.recovered),
                 opened: Instant::now(),
                 latency: Latency::default(),
+                webhooks,
             }),
         };
         #[cfg(feature = "checkpoints")]
@@ -242,6 +248,8 @@ impl GovernorBuilder {
         if is_new && governor.inner.log.state().refusing.is_none() {
             governor.record_policies("put in force when the store was opened")?;
         }
+        #[cfg(feature = "webhooks")]
+        governor.start_webhooks(self.webhooks)?;
         Ok(governor)
     }
 }

@@ -30,6 +30,7 @@
 //! | `shadow.rs` | a second set that enforces nothing |
 //! | `status.rs` | health and metrics |
 //! | `verification.rs` | verifying the log |
+//! | `webhooks.rs` | what the log keeps of endpoints, and the doors for those that tell them |
 
 mod agents;
 mod alerts;
@@ -58,6 +59,7 @@ mod risk;
 mod shadow;
 mod status;
 mod verification;
+pub(crate) mod webhooks;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -144,6 +146,7 @@ struct Inner {
     opening: Opening,
     opened: Instant,
     latency: Latency,
+    webhooks: webhooks::Webhooks,
 }
 
 impl Governor {
@@ -303,6 +306,7 @@ impl Governor {
     ///
     /// [`Error::StorageUnavailable`] when something could not be written.
     pub fn close(&self) -> Result<(), Error> {
+        self.inner.webhooks.stop();
         #[cfg(feature = "checkpoints")]
         let last_checkpoint = self.stop_checkpoints();
         self.inner.log.close()?;

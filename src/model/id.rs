@@ -166,6 +166,19 @@ prefixed_id! {
     EventId, "evt_", "event id"
 }
 
+prefixed_id! {
+    /// The identifier of a webhook's endpoint, `whk_` and a ULID.
+    WebhookId, "whk_", "webhook id"
+}
+
+impl WebhookId {
+    /// An id of the given moment with 80 random bits (the low bits of `random`).
+    #[cfg(feature = "webhooks")]
+    pub(crate) fn new(at: Timestamp, random: u128) -> Self {
+        Self(Ulid::from_parts(ulid_millis(at), random))
+    }
+}
+
 impl EventId {
     /// The id of the event at `ordinal` among those of the entry at `sequence`;
     /// `mark` tells the entries of two journals apart.

@@ -40,7 +40,7 @@ pub use error::{Error, InvalidValue, Problem, Severity};
 pub use event::{
     Alert, AlertKind, DecisionDetail, DecisionRendered, Event, EventData, EventType, TrustChange, TrustChanged,
 };
-pub use id::{AgentId, EventId, IntentId, ProofId, Sequence};
+pub use id::{AgentId, EventId, IntentId, ProofId, Sequence, WebhookId};
 pub use intent::{Alternative, Intent, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult};
 pub use parse_explanation::{ActEvidence, FactorEvidence, ParseExplanation};
 pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, ProofStats, Verification};
