@@ -107,7 +107,8 @@ impl Webhooks<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for an unknown id; [`Error::Conflict`] for one that is at work.
+    /// [`Error::InvalidInput`] for an unknown id; [`Error::Conflict`] for one that is at work, and for one that is broken
+    /// still.
     pub fn resume(&self, id: WebhookId) -> Result<(), Error> {
         self.service()?.resume(self.governor, id)
     }

@@ -175,7 +175,9 @@ impl Service {
         let live = secrets.live(id, &record.secrets);
         courier.change(record, live);
         drop(secrets);
-        if courier.is_broken() { self.again(governor, id, &courier) } else { Ok(()) }?;
+        if courier.is_broken() {
+            self.again(governor, id, &courier)?;
+        }
         Ok(text)
     }
 
@@ -197,8 +199,11 @@ impl Service {
         courier.wait_ended(PATIENCE);
         let (mut cursor, parked) = courier.position();
         cursor.off = None;
-        let record = EndpointRecord { id, ..courier.record() };
-        self.take_up(governor, record, cursor, parked)
+        self.take_up(governor, courier.record(), cursor, parked)?;
+        match self.courier(id)?.shown().reason {
+            Some(reason) => Err(Error::Conflict { message: format!("endpoint {id} cannot be told: {reason}") }),
+            None => Ok(()),
+        }
     }
 
     /// Sends an event once more to the endpoints that want it. Hands out how many.
