@@ -15,6 +15,8 @@
 //! | `stop.rs` | the calls on stops |
 //! | `sidecar.rs` | the two over lines of text: the protocol of the sidecar |
 //! | `signature.rs` | signing webhook payloads, and verifying them |
+//! | `webhook/` | delivering events to web addresses |
+//! | `webhook_calls.rs` | the calls about this |
 
 mod agent;
 mod catalogue;
@@ -27,4 +29,7 @@ mod rpc;
 pub mod sidecar;
 pub mod signature;
 mod stop;
+#[cfg(feature = "webhooks")]
+pub mod webhook;
+mod webhook_calls;
 mod wire;

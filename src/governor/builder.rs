@@ -52,6 +52,8 @@ pub struct GovernorBuilder {
     entropy: Arc<dyn Entropy>,
     #[cfg(feature = "checkpoints")]
     pub(super) checkpoints: super::checkpoints::Checkpoints,
+    #[cfg(feature = "webhooks")]
+    pub(super) webhooks: super::webhooks::Settings,
 }
 
 impl GovernorBuilder {
@@ -71,6 +73,8 @@ impl GovernorBuilder {
             entropy: Arc::new(SystemEntropy),
             #[cfg(feature = "checkpoints")]
             checkpoints: super::checkpoints::Checkpoints::default(),
+            #[cfg(feature = "webhooks")]
+            webhooks: super::webhooks::Settings::default(),
         }
     }
 
@@ -202,6 +206,7 @@ impl GovernorBuilder {
         };
         let ledger = Ledger::new();
         let escalations = escalations::Queue::default();
+        let webhooks = super::webhooks::Webhooks::restored(&startup.states);
         let (mut recorded, mut stops) = (None, Vec::new());
         for (key, value) in &startup.states {
             if key == PolicyState::KEY {
@@ -243,6 +248,7 @@ impl GovernorBuilder {
                 opening: Opening::new(startup.created, startup.recovered),
                 opened: Instant::now(),
                 latency: Latency::default(),
+                webhooks,
             }),
         };
         #[cfg(feature = "checkpoints")]
@@ -254,6 +260,8 @@ impl GovernorBuilder {
                 governor.record_policies("put in force when the store was opened")?;
             }
         }
+        #[cfg(feature = "webhooks")]
+        governor.start_webhooks(self.webhooks)?;
         Ok(governor)
     }
 }

@@ -34,6 +34,7 @@
 //! | `stop.rs` | who must not act: setting and lifting stops |
 //! | `trust.rs` | what moves trust, and where each move is written |
 //! | `verification.rs` | verifying the log |
+//! | `webhooks.rs` | what the log keeps of endpoints, and the doors for those that tell them |
 
 mod agent_file;
 mod agents;
@@ -65,6 +66,7 @@ mod status;
 mod stop;
 mod trust;
 mod verification;
+pub(crate) mod webhooks;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -156,6 +158,7 @@ struct Inner {
     opening: Opening,
     opened: Instant,
     latency: Latency,
+    webhooks: webhooks::Webhooks,
 }
 
 impl Governor {
@@ -315,6 +318,7 @@ impl Governor {
     ///
     /// [`Error::StorageUnavailable`] when something could not be written.
     pub fn close(&self) -> Result<(), Error> {
+        self.inner.webhooks.stop();
         #[cfg(feature = "checkpoints")]
         let last_checkpoint = self.stop_checkpoints();
         self.inner.log.close()?;
