@@ -115,7 +115,7 @@ fn score(params: &Params, field: &'static str) -> Result<Option<Score>, Error> {
 }
 
 /// An agent as the wire shows it.
-fn shown(info: &AgentInfo) -> Value {
+pub(super) fn shown(info: &AgentInfo) -> Value {
     let mut value = json!({ "agentId": info.agent_id });
     merge(&mut value, json!(info.trust));
     value

@@ -15,6 +15,7 @@
 //! | `stop.rs` | the calls on stops |
 //! | `sidecar.rs` | the two over lines of text: the protocol of the sidecar |
 //! | `signature.rs` | signing webhook payloads, and verifying them |
+//! | `trust.rs` | the calls on trust |
 //! | `webhook/` | delivering events to web addresses |
 //! | `webhook_calls.rs` | the calls about this |
 
@@ -29,6 +30,7 @@ mod rpc;
 pub mod sidecar;
 pub mod signature;
 mod stop;
+mod trust;
 #[cfg(feature = "webhooks")]
 pub mod webhook;
 mod webhook_calls;

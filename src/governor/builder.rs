@@ -207,9 +207,11 @@ impl GovernorBuilder {
         let ledger = Ledger::new();
         let escalations = escalations::Queue::default();
         let webhooks = super::webhooks::Webhooks::restored(&startup.states);
-        let (mut recorded, mut stops) = (None, Vec::new());
+        let (mut recorded, mut recorded_model, mut stops) = (None, None, Vec::new());
         for (key, value) in &startup.states {
-            if key == PolicyState::KEY {
+            if key == super::trust::MODEL_KEY {
+                recorded_model = Some(value.clone());
+            } else if key == PolicyState::KEY {
                 recorded = Some(PolicyState::read(value)?);
             } else if key.starts_with(agents::KEY_PREFIX) {
                 agents::restore(&ledger, value)?;
@@ -234,6 +236,7 @@ impl GovernorBuilder {
                 stops: stop::Stops::restored(stops),
                 escalations,
                 escalation_watch: OnceLock::new(),
+                denials: super::trust::Streaks::default(),
                 inputs: Inputs::kept_as(self.input_text),
                 retention: self.retention,
                 alerts: super::alerts::Alerts::default(),
@@ -256,6 +259,7 @@ impl GovernorBuilder {
         // A broken log takes nothing in; its decisions are refused anyway.
         if governor.inner.log.state().refusing.is_none() {
             governor.mend_escalations()?;
+            governor.record_trust_model(recorded_model.as_deref())?;
             if is_new {
                 governor.record_policies("put in force when the store was opened")?;
             }

@@ -33,6 +33,7 @@
 //! | `status.rs` | health and metrics |
 //! | `stop.rs` | who must not act: setting and lifting stops |
 //! | `trust.rs` | what moves trust, and where each move is written |
+//! | `trust_check.rs` | trust made anew from the log |
 //! | `verification.rs` | verifying the log |
 //! | `webhooks.rs` | what the log keeps of endpoints, and the doors for those that tell them |
 
@@ -65,6 +66,7 @@ mod shadow;
 mod status;
 mod stop;
 mod trust;
+mod trust_check;
 mod verification;
 pub(crate) mod webhooks;
 
@@ -141,6 +143,7 @@ struct Inner {
     policy_turn: Mutex<()>,
     limits: limits::Counters,
     stops: stop::Stops,
+    denials: trust::Streaks,
     escalations: escalations::Queue,
     /// Ends escalations that are due; started with the first.
     escalation_watch: OnceLock<Option<background::Background>>,

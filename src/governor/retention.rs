@@ -160,6 +160,7 @@ impl Governor {
         drop(turn);
         keys.insert(PolicyState::KEY.to_owned());
         self.restate_stops(at, CAUSE)?;
+        keys.insert(self.restate_trust_model(at, CAUSE)?);
         self.inner.webhooks.restate(|state| self.inner.log.set_state(at, state, CAUSE.to_owned()), &mut keys)?;
         Ok(keys)
     }

@@ -118,14 +118,14 @@ impl Ledger {
     /// nobody else can and before anybody sees it. `Ok(Err(cell))` is the agent that was there.
     pub(crate) fn insert<E>(
         &self,
-        agent: AgentRecord,
-        record: impl FnOnce(&AgentRecord) -> Result<(), E>,
+        mut agent: AgentRecord,
+        record: impl FnOnce(&mut AgentRecord) -> Result<(), E>,
     ) -> Result<Result<Arc<AgentCell>, Arc<AgentCell>>, E> {
         let coming = match self.announce(&agent.agent_id) {
             Ok(coming) => coming,
             Err(cell) => return Ok(Err(cell)),
         };
-        record(&agent)?;
+        record(&mut agent)?;
         if agent.state == AgentState::Active {
             self.active.fetch_add(1, Ordering::Relaxed);
         }

@@ -85,6 +85,17 @@ impl TrustState {
         Self { last: Some(entry), changes: self.changes.saturating_add(1), ..self }
     }
 
+    /// The state with the changes noted that led to another.
+    #[must_use]
+    pub(crate) fn with_history_of(self, other: &Self) -> Self {
+        Self { last: other.last, changes: other.changes, ..self }
+    }
+
+    /// Whether the agent registered itself, and gains nothing yet.
+    pub(crate) const fn is_self_registered(&self) -> bool {
+        self.self_registered
+    }
+
     /// What has changed in the state after this one, for an entry to tell.
     pub(crate) fn change_to(&self, next: &Self) -> Option<TrustChange> {
         TrustChange::between(TrustSnapshot::new(self.score, self.tier), TrustSnapshot::new(next.score, next.tier))
@@ -137,6 +148,11 @@ impl TrustModel {
     /// The state after a person rejected what the agent asked for.
     pub(crate) fn after_rejection(&self, state: &TrustState, risk: RiskLevel, facts: Facts) -> TrustState {
         self.lowered(self.today(state, facts), self.rejection_loss.at(risk), facts)
+    }
+
+    /// The most that a success can have gained.
+    pub(crate) fn most_gained(&self, earns: RiskLevel) -> u16 {
+        self.success_gain.at(earns).min(self.daily_gain_cap)
     }
 
     /// The state after a success turned out to be a failure: what it `gained`
