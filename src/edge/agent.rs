@@ -78,15 +78,15 @@ pub(super) fn update(governor: &Governor, params: &Params) -> Result<Value, Erro
 }
 
 pub(super) fn suspend(governor: &Governor, params: &Params) -> Result<Value, Error> {
-    with_state(&governor.suspend(params.text("agentId", FAULTS)?, note(params)?)?)
+    Ok(with_state(&governor.suspend(params.text("agentId", FAULTS)?, note(params)?)?))
 }
 
 pub(super) fn resume(governor: &Governor, params: &Params) -> Result<Value, Error> {
-    with_state(&governor.resume(params.text("agentId", FAULTS)?, note(params)?)?)
+    Ok(with_state(&governor.resume(params.text("agentId", FAULTS)?, note(params)?)?))
 }
 
 pub(super) fn retire(governor: &Governor, params: &Params) -> Result<Value, Error> {
-    with_state(&governor.retire(params.text("agentId", FAULTS)?, note(params)?)?)
+    Ok(with_state(&governor.retire(params.text("agentId", FAULTS)?, note(params)?)?))
 }
 
 /// Every agent as a line of text: `{}`.
@@ -121,8 +121,8 @@ pub(super) fn shown(info: &AgentInfo) -> Value {
     value
 }
 
-fn with_state(info: &AgentInfo) -> Result<Value, Error> {
+fn with_state(info: &AgentInfo) -> Value {
     let mut value = shown(info);
     merge(&mut value, json!({ "state": info.state }));
-    Ok(value)
+    value
 }

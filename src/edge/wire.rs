@@ -24,7 +24,7 @@ const CALLS: &[(&str, Call)] = &[
     ("agent/import", agent::import),
     ("stop/set", stop::set),
     ("stop/lift", stop::lift),
-    ("stop/list", stop::list),
+    ("stop/list", |governor, _| Ok(stop::list(governor))),
     ("intent", intent),
     ("enforce", enforce),
     ("outcome/report", report),

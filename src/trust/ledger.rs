@@ -257,6 +257,28 @@ mod tests {
         assert_eq!(ledger.active(), SHARDS as u64 * 4 + 1);
     }
 
+    /// `cargo test --lib what_an_agent_takes -- --ignored --nocapture`, alone: it is the process that is measured.
+    #[test]
+    #[ignore = "measures the memory of the process"]
+    fn what_an_agent_takes() {
+        let resident = || {
+            let status = std::fs::read_to_string("/proc/self/status").unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap().trim();
+            line.trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+        };
+        let ledger = Ledger::new();
+        let mut before = 0;
+        for number in 0..400_000 {
+            if number == 100_000 {
+                before = resident();
+            }
+            ledger.insert(agent(&format!("agent-{number:06}")), |_| Ok::<(), ()>(())).unwrap().ok().unwrap();
+        }
+        let each = (resident() - before) / 300_000 - "agent-000000".len();
+        println!("{each} bytes an agent beyond its id; a cell is {} of them", size_of::<AgentCell>());
+        assert!(each < 200);
+    }
+
     #[test]
     fn an_agent_that_could_not_be_recorded_is_not_there_and_can_be_put_in_again() {
         let ledger = Ledger::new();

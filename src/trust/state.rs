@@ -17,7 +17,7 @@ pub(crate) struct TrustState {
     /// Points gained on `gain_day`.
     gained: u16,
     /// The UTC day of `gained`, counted from 1970. No outcome sets it back, whatever the clock does.
-    gain_day: i64,
+    gain_day: i32,
     /// The score at the start of `gain_day`, by which its gains shrink. Where it is not known they are least.
     #[serde(default = "most")]
     day_start: Score,
@@ -69,7 +69,7 @@ impl TrustState {
             score,
             tier: score.tier(),
             gained: 0,
-            gain_day: at.day(),
+            gain_day: day_of(at),
             day_start: score,
             active_at: at,
             probation_until: None,
@@ -171,7 +171,7 @@ impl TrustModel {
         let adjusted = self.placed(state, score, score.tier(), facts);
         let is_drop = adjusted.tier < state.tier;
         TrustState {
-            gain_day: facts.now.day(),
+            gain_day: day_of(facts.now),
             active_at: facts.now,
             probation_until: adjusted.probation_until.filter(|_| is_drop),
             self_registered: state.self_registered && is_drop,
@@ -204,8 +204,8 @@ impl TrustModel {
         if state.score > facts.most() {
             state = self.placed(state, facts.most(), state.tier, facts);
         }
-        if facts.now.day() > state.gain_day {
-            state = TrustState { gained: 0, gain_day: facts.now.day(), day_start: state.score, ..state };
+        if day_of(facts.now) > state.gain_day {
+            state = TrustState { gained: 0, gain_day: day_of(facts.now), day_start: state.score, ..state };
         }
         if !state.is_on_probation(facts.now) {
             state = TrustState { probation_until: None, self_registered: false, ..state };
@@ -286,6 +286,11 @@ impl TrustModel {
 /// What a `day_start` that was not kept counts as.
 fn most() -> Score {
     Score::MAX
+}
+
+/// The UTC day, which fits for five million years to come.
+fn day_of(at: Timestamp) -> i32 {
+    i32::try_from(at.day()).unwrap_or(i32::MAX)
 }
 
 fn days_after(at: Timestamp, days: u16) -> Timestamp {
