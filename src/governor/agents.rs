@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::stop::said_with;
 use super::{Governor, checked_agent_id};
 use crate::model::{
-    Agent, AgentChange, AgentId, AgentInfo, AgentProfile, AgentState, Error, Score, Sequence, Timestamp, TrustCause,
+    Agent, AgentChange, AgentId, AgentInfo, AgentProfile, AgentState, Error, Score, Sequence, StopScope, Timestamp,
+    TrustCause,
 };
 use crate::parse::conceal_text;
 use crate::proof::{ChangeDraft, StateDraft};
@@ -178,6 +179,9 @@ impl Governor {
             }
             Err(error) if !halts => Err(error),
             changed => {
+                if halts {
+                    self.end_classes_of(&StopScope::Agent(agent_id.clone()), &format!("it was {state}"));
+                }
                 self.inner.stops.release(&agent_id);
                 changed
             }

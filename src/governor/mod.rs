@@ -76,7 +76,7 @@ use serde_json::{Map, Value};
 pub use builder::GovernorBuilder;
 #[cfg(feature = "checkpoints")]
 pub use checkpoints::verify_signed_archive;
-pub use escalations::{EscalationAnswer, Escalations};
+pub use escalations::{ClassStanding, EscalationAnswer, Escalations};
 pub use events::{EventFilter, Subscription};
 pub use kept::InputText;
 pub use pending::PendingEnforcement;
@@ -140,6 +140,8 @@ struct Inner {
     limits: limits::Counters,
     stops: stop::Stops,
     escalations: escalations::Queue,
+    /// What people agreed to beforehand.
+    classes: escalations::Classes,
     /// Ends escalations that are due; started with the first.
     escalation_watch: OnceLock<Option<background::Background>>,
     inputs: kept::Inputs,
