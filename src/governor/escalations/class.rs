@@ -92,6 +92,7 @@ impl Escalations<'_> {
     /// [`Error::Forbidden`] for who is not asked by all of its rules, or is the agent itself; [`Error::InvalidInput`]
     /// that names the term; [`Error::AgentNotFound`]; [`Error::Conflict`] while the agent may not act;
     /// [`Error::StorageUnavailable`], [`Error::ChainBroken`].
+    #[expect(clippy::needless_pass_by_value, reason = "what is given away is not kept")]
     pub fn approve_class(&self, class: ClassApproval, review: Review) -> Result<ClassApprovalId, Error> {
         let inner = &*self.governor.inner;
         let now = inner.clock.now();
@@ -268,10 +269,9 @@ fn asked(
         let unasked = || Error::input("rules", format!("no rule {id:?} asks a person in the policies in force"));
         let (need, digest) = policies.need_of(id).zip(policies.rule_digest(id)).ok_or_else(unasked)?;
         let person = folded(reviewer);
-        let is_asked = match need.people.is_empty() {
-            true => folded(&need.reviewer) == person,
-            false => need.people.iter().any(|known| folded(known) == person),
-        };
+        // A name without a list is itself the only person.
+        let is_only = need.people.is_empty() && folded(&need.reviewer) == person;
+        let is_asked = is_only || need.people.iter().any(|known| folded(known) == person);
         if !is_asked {
             let message = format!("{reviewer:?} is not asked by the rule {id:?}, but {:?} is", need.reviewer);
             return Err(Error::Forbidden { message });
