@@ -64,6 +64,8 @@ mod store;
 mod system;
 mod trust;
 
+#[cfg(feature = "webhooks")]
+pub use edge::webhook;
 pub use edge::{sidecar, signature};
 #[cfg(feature = "checkpoints")]
 pub use governor::verify_signed_archive;

@@ -278,7 +278,8 @@ fn what_is_open_is_what_a_scan_finds() {
 fn a_report_shows_the_newest_thousand_and_counts_all() {
     let governor = builder().durability(Durability::Buffered).open_in_memory().unwrap();
     governor.register_agent(Agent::new("a")).unwrap();
-    let last = (0..1100).map(|_| enforced(&governor, "a").proof_id).last().unwrap();
+    let ids: Vec<ProofId> = (0..1100).map(|_| enforced(&governor, "a").proof_id).collect();
+    let last = ids[1099];
     let report = governor.stop(agent("a"), "ann", "").unwrap();
     assert_eq!((report.open.len(), report.open_total, report.open[0].id), (1000, 1100, last));
 }

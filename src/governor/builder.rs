@@ -52,6 +52,8 @@ pub struct GovernorBuilder {
     entropy: Arc<dyn Entropy>,
     #[cfg(feature = "checkpoints")]
     pub(super) checkpoints: super::checkpoints::Checkpoints,
+    #[cfg(feature = "webhooks")]
+    pub(super) webhooks: super::webhooks::Settings,
 }
 
 impl GovernorBuilder {
@@ -71,6 +73,8 @@ impl GovernorBuilder {
             entropy: Arc::new(SystemEntropy),
             #[cfg(feature = "checkpoints")]
             checkpoints: super::checkpoints::Checkpoints::default(),
+            #[cfg(feature = "webhooks")]
+            webhooks: super::webhooks::Settings::default(),
         }
     }
 
@@ -202,9 +206,12 @@ impl GovernorBuilder {
         };
         let ledger = Ledger::new();
         let (escalations, classes) = (escalations::Queue::default(), escalations::Classes::default());
-        let (mut recorded, mut stops) = (None, Vec::new());
+        let webhooks = super::webhooks::Webhooks::restored(&startup.states);
+        let (mut recorded, mut recorded_model, mut stops) = (None, None, Vec::new());
         for (key, value) in &startup.states {
-            if key == PolicyState::KEY {
+            if key == super::trust::MODEL_KEY {
+                recorded_model = Some(value.clone());
+            } else if key == PolicyState::KEY {
                 recorded = Some(PolicyState::read(value)?);
             } else if key.starts_with(agents::KEY_PREFIX) {
                 agents::restore(&ledger, value)?;
@@ -232,6 +239,7 @@ impl GovernorBuilder {
                 escalations,
                 classes,
                 escalation_watch: OnceLock::new(),
+                denials: super::trust::Streaks::default(),
                 inputs: Inputs::kept_as(self.input_text),
                 retention: self.retention,
                 alerts: super::alerts::Alerts::default(),
@@ -246,6 +254,7 @@ impl GovernorBuilder {
                 opening: Opening::new(startup.created, startup.recovered),
                 opened: Instant::now(),
                 latency: Latency::default(),
+                webhooks,
             }),
         };
         #[cfg(feature = "checkpoints")]
@@ -253,11 +262,14 @@ impl GovernorBuilder {
         // A broken log takes nothing in; its decisions are refused anyway.
         if governor.inner.log.state().refusing.is_none() {
             governor.mend_escalations()?;
+            governor.record_trust_model(recorded_model.as_deref())?;
             if is_new {
                 governor.record_policies("put in force when the store was opened")?;
             }
             governor.mend_classes();
         }
+        #[cfg(feature = "webhooks")]
+        governor.start_webhooks(self.webhooks)?;
         Ok(governor)
     }
 }

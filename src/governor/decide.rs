@@ -133,6 +133,8 @@ impl Governor {
         let request = self.request(intent, &agent, said, now);
         let mut desk = self.inner.limits.desk(now);
         let mut verdict = verdict(&policies, &request, &agent, &stops, &mut desk)?;
+        // Not what was stopped or suspended, nor what a person did.
+        let is_denied = verdict.decision == Decision::Deny && may_act(&agent, &stops);
         let mut grant = None;
         if verdict.decision == Decision::Escalate {
             (verdict, grant) = self.agreed_beforehand(&request, verdict, policies.digest(), &mut desk);
@@ -172,6 +174,9 @@ impl Governor {
 
         if let Some((alert, subject)) = difference {
             self.raise(alert, &subject, now);
+        }
+        if is_denied {
+            self.count_denial(cell, &intent.agent_id, committed.risk, now);
         }
         Ok(Some((enforcement, committed)))
     }
@@ -318,6 +323,10 @@ impl Said {
     pub(super) const fn of(parsed: &Parsed) -> Self {
         if parsed.is_set { Self::ByOperator } else { Self::ByCaller }
     }
+}
+
+fn may_act(agent: &AgentRecord, stops: &StopTable) -> bool {
+    agent.state == AgentState::Active && stops.over(agent).is_none()
 }
 
 /// What the policies say; an agent that may not act is denied without them.

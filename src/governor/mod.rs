@@ -33,7 +33,9 @@
 //! | `status.rs` | health and metrics |
 //! | `stop.rs` | who must not act: setting and lifting stops |
 //! | `trust.rs` | what moves trust, and where each move is written |
+//! | `trust_check.rs` | trust made anew from the log |
 //! | `verification.rs` | verifying the log |
+//! | `webhooks.rs` | what the log keeps of endpoints, and the doors for those that tell them |
 
 mod agent_file;
 mod agents;
@@ -64,7 +66,9 @@ mod shadow;
 mod status;
 mod stop;
 mod trust;
+mod trust_check;
 mod verification;
+pub(crate) mod webhooks;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -139,6 +143,7 @@ struct Inner {
     policy_turn: Mutex<()>,
     limits: limits::Counters,
     stops: stop::Stops,
+    denials: trust::Streaks,
     escalations: escalations::Queue,
     /// What people agreed to beforehand.
     classes: escalations::Classes,
@@ -158,6 +163,7 @@ struct Inner {
     opening: Opening,
     opened: Instant,
     latency: Latency,
+    webhooks: webhooks::Webhooks,
 }
 
 impl Governor {
@@ -317,6 +323,7 @@ impl Governor {
     ///
     /// [`Error::StorageUnavailable`] when something could not be written.
     pub fn close(&self) -> Result<(), Error> {
+        self.inner.webhooks.stop();
         #[cfg(feature = "checkpoints")]
         let last_checkpoint = self.stop_checkpoints();
         self.inner.log.close()?;

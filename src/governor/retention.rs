@@ -47,7 +47,8 @@ impl Governor {
     /// `before`, to a new file, which [`verify_archive`] checks by itself; the log
     /// goes on behind them, and the folder is smaller by what left. The report says
     /// which entry and time were reached; `None` where no whole segment is so old.
-    /// Entries of the last 31 days stay, for limits may still count them.
+    /// Entries of the last 31 days stay, for limits may still count them, and so do
+    /// those that an endpoint of a webhook has still to be told of.
     ///
     /// With a key for checkpoints the archive ends in a signed one; without, it is
     /// sealed by its links, its root and its SHA-256, which is in the log, and not
@@ -77,7 +78,7 @@ impl Governor {
         let (folder, name) = placed(file.as_ref())?;
         let now = self.inner.clock.now();
         let counted = Timestamp::from_millis(now.as_millis().saturating_sub(LONGEST_LIMIT_WINDOW));
-        let count = self.inner.log.archivable(before.min(counted))?;
+        let count = self.inner.log.archivable_up_to(before.min(counted), self.inner.webhooks.wanted_from())?;
         if count == 0 {
             return Ok(None);
         }
@@ -162,6 +163,8 @@ impl Governor {
         drop(turn);
         keys.insert(PolicyState::KEY.to_owned());
         self.restate_stops(at, CAUSE)?;
+        keys.insert(self.restate_trust_model(at, CAUSE)?);
+        self.inner.webhooks.restate(|state| self.inner.log.set_state(at, state, CAUSE.to_owned()), &mut keys)?;
         Ok(keys)
     }
 

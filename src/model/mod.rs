@@ -57,7 +57,9 @@ pub use status::{Components, Health, JournalStatus, Metrics, Opening, Recovered,
 pub use stop::{Stop, StopReport, StopScope};
 pub use time::Timestamp;
 pub use tool::{CatalogueReport, ToolClassification, ToolEvidence, ToolOverride};
-pub use trust::{Observability, Score, Tier, TrustCause, TrustEntry, TrustPage, TrustSnapshot};
+pub use trust::{
+    Observability, Score, Tier, TrustCause, TrustCheck, TrustDifference, TrustEntry, TrustPage, TrustSnapshot,
+};
 pub use verification::{
     ChainPosition, Checked, LogProgress, OpenVerification, ScrubOptions, ScrubPass, ScrubStatus, VerificationState,
     VerifyOptions, VerifySince, VerifyView, ViewFinding,
