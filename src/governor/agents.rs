@@ -6,8 +6,8 @@ use super::stop::said_with;
 use super::trust::Moved;
 use super::{Governor, checked_agent_id};
 use crate::model::{
-    Agent, AgentChange, AgentId, AgentInfo, AgentProfile, AgentState, Error, Score, Sequence, Timestamp, TrustCause,
-    TrustChange,
+    Agent, AgentChange, AgentId, AgentInfo, AgentProfile, AgentState, Error, Score, Sequence, StopScope, Timestamp,
+    TrustCause, TrustChange,
 };
 use crate::parse::conceal_text;
 use crate::proof::{ChangeDraft, StateDraft, TrustMove};
@@ -180,6 +180,9 @@ impl Governor {
             }
             Err(error) if !halts => Err(error),
             changed => {
+                if halts {
+                    self.end_classes_of(&StopScope::Agent(agent_id.clone()), &format!("it was {state}"));
+                }
                 self.inner.stops.release(&agent_id);
                 changed
             }

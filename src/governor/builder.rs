@@ -11,7 +11,7 @@ use super::policies::PolicyState;
 use super::risk::ActionFloors;
 use super::status::Latency;
 use super::{Governor, Inner, agents, escalations, stop};
-use crate::model::{Error, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
+use crate::model::{Error, GRANT_PREFIX, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
 use crate::parse::{self, Lexicon, Parser};
 use crate::policy::PolicySet;
 use crate::proof::{Durability, LogOptions, OpenLogError, Place, ProofLog, Startup};
@@ -205,7 +205,7 @@ impl GovernorBuilder {
             None => Parser::new()?,
         };
         let ledger = Ledger::new();
-        let escalations = escalations::Queue::default();
+        let (escalations, classes) = (escalations::Queue::default(), escalations::Classes::default());
         let webhooks = super::webhooks::Webhooks::restored(&startup.states);
         let (mut recorded, mut recorded_model, mut stops) = (None, None, Vec::new());
         for (key, value) in &startup.states {
@@ -217,6 +217,8 @@ impl GovernorBuilder {
                 agents::restore(&ledger, value)?;
             } else if key.starts_with(escalations::KEY_PREFIX) {
                 escalations.restore(value)?;
+            } else if key.starts_with(GRANT_PREFIX) {
+                classes.restore(value)?;
             } else if key.starts_with(stop::KEY_PREFIX) {
                 stops.extend(stop::read(key, value)?);
             }
@@ -235,6 +237,7 @@ impl GovernorBuilder {
                 limits: super::limits::Counters::restored(startup.used),
                 stops: stop::Stops::restored(stops),
                 escalations,
+                classes,
                 escalation_watch: OnceLock::new(),
                 denials: super::trust::Streaks::default(),
                 inputs: Inputs::kept_as(self.input_text),
@@ -263,6 +266,7 @@ impl GovernorBuilder {
             if is_new {
                 governor.record_policies("put in force when the store was opened")?;
             }
+            governor.mend_classes();
         }
         #[cfg(feature = "webhooks")]
         governor.start_webhooks(self.webhooks)?;

@@ -80,7 +80,7 @@ use serde_json::{Map, Value};
 pub use builder::GovernorBuilder;
 #[cfg(feature = "checkpoints")]
 pub use checkpoints::verify_signed_archive;
-pub use escalations::{EscalationAnswer, Escalations};
+pub use escalations::{ClassStanding, EscalationAnswer, Escalations};
 pub use events::{EventFilter, Subscription};
 pub use kept::InputText;
 pub use pending::PendingEnforcement;
@@ -145,6 +145,8 @@ struct Inner {
     stops: stop::Stops,
     denials: trust::Streaks,
     escalations: escalations::Queue,
+    /// What people agreed to beforehand.
+    classes: escalations::Classes,
     /// Ends escalations that are due; started with the first.
     escalation_watch: OnceLock<Option<background::Background>>,
     inputs: kept::Inputs,

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::policies::PolicyState;
 use super::{Governor, agents, escalations, stop};
-use crate::model::{ArchiveReport, Error, LONGEST_LIMIT_WINDOW, Timestamp, Verification};
+use crate::model::{ArchiveReport, Error, GRANT_PREFIX, LONGEST_LIMIT_WINDOW, Timestamp, Verification};
 use crate::parse::conceal_text;
 use crate::proof;
 use crate::store::{Files, RealFiles};
@@ -87,11 +87,13 @@ impl Governor {
         let restated = self.restate(now)?;
         let to: Arc<dyn Files> = Arc::new(folder);
         // What people answered is told by the records, and what was lifted stops nobody.
-        let is_over = |key: &str| [escalations::KEY_PREFIX, stop::KEY_PREFIX].iter().any(|kind| key.starts_with(kind));
+        let kinds = [escalations::KEY_PREFIX, stop::KEY_PREFIX, GRANT_PREFIX];
+        let is_over = |key: &str| kinds.iter().any(|kind| key.starts_with(kind));
         let may_leave = |key: &str| restated.contains(key) || is_over(key);
         let sign = |entries, root| self.signed(entries, root);
         let report = self.inner.log.archive(now, count, &may_leave, &to, &name, &sign)?;
         self.inner.escalations.forget_before(report.entries);
+        self.inner.classes.forget_before(report.entries, now);
         Ok(Some(report))
     }
 
@@ -155,6 +157,7 @@ impl Governor {
             self.inner.log.set_state(at, state, CAUSE.to_owned())?;
         }
         self.restate_escalations(CAUSE, &mut keys)?;
+        self.restate_classes(CAUSE, &mut keys)?;
         let turn = self.inner.policy_turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.order_policies(&self.policies(), CAUSE)?;
         drop(turn);

@@ -7,6 +7,7 @@
 mod action;
 mod agent;
 mod capability;
+mod class_approval;
 mod classification;
 mod constraints;
 mod cursor;
@@ -33,6 +34,7 @@ mod word;
 pub use action::Action;
 pub use agent::{Agent, AgentChange, AgentImport, AgentInfo, AgentState, AgentTraits, Label};
 pub use capability::{Capability, Operation, Resource};
+pub use class_approval::ClassState;
 pub use classification::Classification;
 pub use constraints::Constraints;
 pub use cursor::{Order, ProofCursor};
@@ -64,6 +66,7 @@ pub use verification::{
 };
 
 pub(crate) use agent::{AgentProfile, checked_person};
+pub(crate) use class_approval::{GRANT_PREFIX, is_grant_counter};
 pub(crate) use cursor::CursorPlace;
 pub(crate) use error::excerpt;
 pub(crate) use escalation::EscalationRecord;

@@ -90,6 +90,7 @@ impl Governor {
             agent: &agent,
             retry_of: None,
             stored: Some(&stored),
+            grant: None,
             resolution: Some(json!({ "state": next.state, "why": next.why, "votes": next.votes })),
         };
         let draft = self.draft(&recording)?;
