@@ -202,6 +202,7 @@ impl GovernorBuilder {
         };
         let ledger = Ledger::new();
         let escalations = escalations::Queue::default();
+        let (cursors, following) = (super::cursor::Cursors::default(), super::follow::Following::default());
         let (mut recorded, mut stops) = (None, Vec::new());
         for (key, value) in &startup.states {
             if key == PolicyState::KEY {
@@ -210,6 +211,10 @@ impl GovernorBuilder {
                 agents::restore(&ledger, value)?;
             } else if key.starts_with(escalations::KEY_PREFIX) {
                 escalations.restore(value)?;
+            } else if key == super::alerts::PLACE_KEY {
+                following.restore(value)?;
+            } else if key.starts_with(super::cursor::KEY_PREFIX) {
+                cursors.restore(key, value)?;
             } else if key.starts_with(stop::KEY_PREFIX) {
                 stops.extend(stop::read(key, value)?);
             }
@@ -232,6 +237,8 @@ impl GovernorBuilder {
                 inputs: Inputs::kept_as(self.input_text),
                 retention: self.retention,
                 alerts: super::alerts::Alerts::default(),
+                following,
+                cursors,
                 ledger,
                 trust_model: self.trust_model,
                 log,
@@ -253,6 +260,7 @@ impl GovernorBuilder {
             if is_new {
                 governor.record_policies("put in force when the store was opened")?;
             }
+            governor.follow_alerts()?;
         }
         Ok(governor)
     }

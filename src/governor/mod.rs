@@ -13,11 +13,13 @@
 //! | `cases.rs` | tests of the policies in force |
 //! | `catalogue.rs` | the tools that a runtime hands over |
 //! | `checkpoints.rs` | checkpoints of the log, and proofs against them |
-//! | `alerts.rs` | what should be looked at, told once in a while |
+//! | `alerts.rs` | what should be looked at, raised where it happens |
+//! | `cursor.rs` | places in the stream of events that the store keeps |
 //! | `export.rs` | the log as lines that can be checked without us, and read back |
 //! | `erasure.rs` | erasing evidence |
 //! | `escalations/` | people in the loop |
 //! | `events.rs` | subscriptions to what happens |
+//! | `follow.rs` | alerts on what the log tells by itself |
 //! | `agents.rs` | registering, reading, changing, suspending agents |
 //! | `agent_file.rs` | agents as lines of text |
 //! | `kept.rs` | what is kept of what was asked, how long, and what is masked |
@@ -33,6 +35,7 @@
 //! | `status.rs` | health and metrics |
 //! | `stop.rs` | who must not act: setting and lifting stops |
 //! | `trust.rs` | what moves trust, and where each move is written |
+//! | `watch.rs` | how often what alert rules look for happened |
 //! | `verification.rs` | verifying the log |
 
 mod agent_file;
@@ -44,12 +47,14 @@ mod cases;
 mod catalogue;
 #[cfg(feature = "checkpoints")]
 mod checkpoints;
+mod cursor;
 mod decide;
 mod detail;
 mod erasure;
 mod escalations;
 mod events;
 mod export;
+mod follow;
 mod kept;
 mod limits;
 mod outcome;
@@ -65,6 +70,7 @@ mod status;
 mod stop;
 mod trust;
 mod verification;
+mod watch;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -145,6 +151,8 @@ struct Inner {
     inputs: kept::Inputs,
     retention: kept::Retention,
     alerts: alerts::Alerts,
+    following: follow::Following,
+    cursors: cursor::Cursors,
     ledger: Ledger,
     trust_model: TrustModel,
     log: ProofLog,
@@ -317,6 +325,7 @@ impl Governor {
     pub fn close(&self) -> Result<(), Error> {
         #[cfg(feature = "checkpoints")]
         let last_checkpoint = self.stop_checkpoints();
+        self.inner.write_cursors(None);
         self.inner.log.close()?;
         #[cfg(feature = "checkpoints")]
         last_checkpoint?;

@@ -97,7 +97,8 @@ impl Governor {
         let sequence = self.order_policies(&set, "loaded by an operator")?;
         self.inner.policies.store(Arc::new(set));
         drop(turn);
-        self.inner.log.settle(sequence)
+        self.inner.log.settle(sequence)?;
+        self.follow_alerts()
     }
 
     /// Records the set that is in force already.

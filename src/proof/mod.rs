@@ -47,6 +47,7 @@ mod query;
 mod record;
 mod repair;
 mod retention;
+mod seen;
 mod shared;
 mod ticket;
 mod used;
@@ -70,6 +71,7 @@ pub(crate) use log::{
 };
 pub(crate) use past::PastRange;
 pub(crate) use repair::{Carried, FoundStates, repair};
+pub(crate) use seen::{Happened, Seen};
 pub(crate) use ticket::Ticket;
 pub(crate) use used::UsedLimit;
 
