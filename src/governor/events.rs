@@ -137,7 +137,12 @@ impl Subscription {
         agent_id: Option<&AgentId>,
     ) -> Self {
         Self {
+            // It stands behind its own place, and is told of no alert that no entry has.
+            governor: Weak::new(),
             feed: log.feed(Some(next)),
+            name: None,
+            told: None,
+            is_broken: true,
             types: types.to_vec(),
             agent_id: agent_id.cloned(),
             most_behind: None,

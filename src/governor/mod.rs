@@ -73,8 +73,8 @@ mod stop;
 mod trust;
 mod trust_check;
 mod verification;
-pub(crate) mod webhooks;
 mod watch;
+pub(crate) mod webhooks;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};

@@ -39,7 +39,11 @@ impl Webhooks {
     pub(super) fn restored(states: &[(String, Vec<u8>)]) -> Self {
         let ours = states.iter().filter(|(key, _)| key.starts_with(ENDPOINT) || key.starts_with(CURSOR));
         let texts = ours.map(|(key, value)| (key.clone(), String::from_utf8_lossy(value).into_owned()));
-        Self { states: Mutex::new(texts.collect()), ..Self::default() }
+        Self {
+            states: Mutex::new(texts.collect()),
+            #[cfg(feature = "webhooks")]
+            service: std::sync::OnceLock::new(),
+        }
     }
 
     /// The first entry that an endpoint has still to be told of, as the journal says.

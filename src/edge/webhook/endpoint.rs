@@ -139,6 +139,6 @@ pub(super) struct Removed {
 impl EndpointRecord {
     pub(super) fn wants(&self, event: &crate::model::Event) -> bool {
         (self.events.is_empty() || self.events.contains(&event.event_type))
-            && self.agent_id.as_ref().is_none_or(|agent_id| agent_id == event.agent_id())
+            && self.agent_id.as_ref().is_none_or(|agent_id| Some(agent_id) == event.agent_id())
     }
 }

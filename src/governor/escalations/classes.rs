@@ -168,11 +168,8 @@ impl Governor {
         let mut end = Constraints::new();
         end.insert("expiresAt", until.to_string().into());
         offer.constraints.tighten(&end);
-        let (decision, word) = if offer.denied.is_empty() {
-            (Decision::Allow, "Allowed")
-        } else {
-            (Decision::Degrade, "Allowed in part")
-        };
+        let (decision, word) =
+            if offer.denied.is_empty() { (Decision::Allow, "Allowed") } else { (Decision::Degrade, "Allowed in part") };
         let note = record.votes.iter().find_map(|vote| vote.note.as_deref());
         let note = note.map(|note| format!(": {note}")).unwrap_or_default();
         verdict.reasoning =
