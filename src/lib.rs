@@ -62,6 +62,7 @@ mod policy;
 mod proof;
 mod store;
 mod system;
+mod telemetry;
 mod trust;
 
 #[cfg(feature = "webhooks")]

@@ -42,6 +42,11 @@ impl Background {
         Ok(Self { stop, thread: Some(thread) })
     }
 
+    /// Whether it goes on; not where its work panicked, or said that it is done.
+    pub(super) fn is_alive(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+
     /// Stops it, and waits until what it is at is done.
     #[cfg(any(test, feature = "checkpoints"))]
     pub(super) fn stop(mut self) {

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use arc_swap::{ArcSwap, ArcSwapOption};
 
 use super::kept::{InputText, Inputs, Retention};
+use super::latency::Latency;
 use super::policies::PolicyState;
 use super::risk::ActionFloors;
-use super::status::Latency;
 use super::{Governor, Inner, agents, escalations, stop};
 use crate::model::{Error, GRANT_PREFIX, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
 use crate::parse::{self, Lexicon, Parser};
@@ -17,6 +17,7 @@ use crate::policy::PolicySet;
 use crate::proof::{Durability, LogOptions, OpenLogError, Place, ProofLog, Startup};
 use crate::store::StoreId;
 use crate::system::{Clock, Entropy, SystemClock, SystemEntropy};
+use crate::telemetry;
 use crate::trust::{Ledger, TrustModel};
 
 /// Puts a [`Governor`] together.
@@ -266,6 +267,8 @@ impl GovernorBuilder {
         };
         #[cfg(feature = "checkpoints")]
         governor.start_checkpoints()?;
+        telemetry::describe();
+        governor.note_pending();
         // A broken log takes nothing in; its decisions are refused anyway.
         if governor.inner.log.state().refusing.is_none() {
             governor.mend_escalations()?;

@@ -66,7 +66,9 @@ impl Checkpoints {
 
     /// Why the last one that was to be made by itself was not.
     pub(super) fn failure(&self) -> Option<String> {
-        self.regular().failed.clone()
+        let regular = self.regular();
+        let has_ended = regular.background.as_ref().is_some_and(|background| !background.is_alive());
+        regular.failed.clone().or_else(|| has_ended.then(|| "the thread that makes them has ended".to_owned()))
     }
 
     fn key(&self) -> Result<&CheckpointKey, Error> {

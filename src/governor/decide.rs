@@ -16,6 +16,7 @@ use crate::model::{
 use crate::parse::Parsed;
 use crate::policy::{Meter, PolicyRequest, PolicySet, PolicyVerdict};
 use crate::proof::{Committed, DecisionDraft, encode_evidence};
+use crate::telemetry::Work;
 use crate::trust::{AgentCell, AgentRecord};
 
 impl Governor {
@@ -33,10 +34,13 @@ impl Governor {
     /// cannot be recorded. After any error nothing is allowed.
     pub fn enforce(&self, intent: &Intent) -> Result<Enforcement, Error> {
         let started = Instant::now();
-        intent.check()?;
-        let enforcement = self.decide(intent, Said::ByCaller)?;
-        self.inner.latency.add(started.elapsed());
-        Ok(enforcement)
+        Work::enforce().done_by(|work| {
+            intent.check()?;
+            work.note_intent(intent);
+            let enforcement = self.decide(intent, Said::ByCaller)?;
+            self.note_verdict(work, started, &enforcement);
+            Ok(enforcement)
+        })
     }
 
     /// Decides on an intent like [`Governor::enforce`], without waiting for the
@@ -51,9 +55,14 @@ impl Governor {
     /// Those of [`Governor::enforce`]; what goes wrong later is told by what comes back.
     pub fn enforce_pending(&self, intent: &Intent) -> Result<PendingEnforcement, Error> {
         let started = Instant::now();
-        intent.check()?;
-        let (enforcement, committed) = self.decide_in_order(intent, Said::ByCaller)?;
-        self.inner.latency.add(started.elapsed());
+        let (enforcement, committed) = Work::enforce().done_by(|work| {
+            intent.check()?;
+            work.note_intent(intent);
+            let decided = self.decide_in_order(intent, Said::ByCaller)?;
+            // What is not on disk yet is no verdict to be told.
+            self.note_latency(started);
+            Ok(decided)
+        })?;
         let ticket = self.inner.log.ticket(committed.sequence, committed.risk);
         Ok(PendingEnforcement::new(enforcement, ticket))
     }
@@ -79,11 +88,14 @@ impl Governor {
         context: &Map<String, Value>,
     ) -> Result<InputEnforcement, Error> {
         let started = Instant::now();
-        let parsed = self.parsed(agent_id, input, context)?;
-        self.inner.inputs.remember(parsed.result.intent.id, input);
-        let enforcement = self.decide(&parsed.result.intent, Said::of(&parsed))?;
-        self.inner.latency.add(started.elapsed());
-        Ok(InputEnforcement { enforcement, parse: parsed.result })
+        Work::enforce().done_by(|work| {
+            let parsed = self.parsed(agent_id, input, context)?;
+            work.note_intent(&parsed.result.intent);
+            self.inner.inputs.remember(parsed.result.intent.id, input);
+            let enforcement = self.decide(&parsed.result.intent, Said::of(&parsed))?;
+            self.note_verdict(work, started, &enforcement);
+            Ok(InputEnforcement { enforcement, parse: parsed.result })
+        })
     }
 
     /// The decision on an intent that was checked.

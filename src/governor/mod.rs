@@ -23,6 +23,7 @@
 //! | `agents.rs` | registering, reading, changing, suspending agents |
 //! | `agent_file.rs` | agents as lines of text |
 //! | `kept.rs` | what is kept of what was asked, how long, and what is masked |
+//! | `latency.rs` | how long enforcements took |
 //! | `limits.rs` | the counters of the policies' limits |
 //! | `pending.rs` | decisions that are waited for later |
 //! | `outcome.rs` | reporting what became of an action |
@@ -58,6 +59,7 @@ mod events;
 mod export;
 mod follow;
 mod kept;
+mod latency;
 mod limits;
 mod outcome;
 mod pending;
@@ -104,10 +106,11 @@ use crate::parse::{ParseRequest, Parsed, Parser};
 use crate::policy::PolicySet;
 use crate::proof::{Evidence, ProofLog, ProofQuery};
 use crate::system::{Clock, Entropy};
+use crate::telemetry::Work;
 use crate::trust::{Ledger, TrustModel};
 
+use latency::Latency;
 use risk::ActionFloors;
-use status::Latency;
 
 /// Governs what agents do: parses what they ask, decides by policy and trust,
 /// and keeps a proof of every decision.
@@ -239,11 +242,15 @@ impl Governor {
 
     /// Parses by the catalogue in force.
     fn parsed(&self, agent_id: &str, input: &str, context: &Map<String, Value>) -> Result<Parsed, Error> {
-        let agent_id = self.known_agent(agent_id)?;
-        let at = self.inner.clock.now();
-        let id = IntentId::new(at, self.inner.entropy.bits());
-        let request = ParseRequest { agent_id: &agent_id, input, context, id, at };
-        self.inner.parser.parse(&request, &self.inner.tools.load())
+        Work::parse().done_by(|work| {
+            let agent_id = self.known_agent(agent_id)?;
+            let at = self.inner.clock.now();
+            let id = IntentId::new(at, self.inner.entropy.bits());
+            let request = ParseRequest { agent_id: &agent_id, input, context, id, at };
+            let parsed = self.inner.parser.parse(&request, &self.inner.tools.load())?;
+            work.note_parsed(&parsed.result);
+            Ok(parsed)
+        })
     }
 
     fn known_agent(&self, agent_id: &str) -> Result<AgentId, Error> {

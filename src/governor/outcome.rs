@@ -5,6 +5,7 @@ use super::{Governor, agents};
 use crate::model::{Decision, Error, Outcome, ProofId, TrustCause, TrustSnapshot};
 use crate::parse::conceal_text;
 use crate::proof::{DecisionFacts, OutcomeBasis, OutcomeDraft, Reported};
+use crate::telemetry::Work;
 use crate::trust::TrustEvent;
 
 impl Governor {
@@ -17,7 +18,7 @@ impl Governor {
     ///
     /// [`Error::ProofNotFound`]; [`Error::Conflict`] for a second, different outcome.
     pub fn report(&self, proof_id: &ProofId, outcome: Outcome) -> Result<TrustSnapshot, Error> {
-        self.report_outcome(proof_id, outcome, None)
+        self.report_told(proof_id, outcome, None)
     }
 
     /// Like [`Governor::report`], with a note of at most 4,096 characters that
@@ -27,7 +28,14 @@ impl Governor {
     ///
     /// Those of [`Governor::report`]; [`Error::InvalidInput`] for a longer note.
     pub fn report_with_note(&self, proof_id: &ProofId, outcome: Outcome, note: &str) -> Result<TrustSnapshot, Error> {
-        self.report_outcome(proof_id, outcome, Some(agents::checked_note(note)?))
+        self.report_told(proof_id, outcome, Some(agents::checked_note(note)?))
+    }
+
+    fn report_told(&self, proof_id: &ProofId, outcome: Outcome, note: Option<&str>) -> Result<TrustSnapshot, Error> {
+        Work::report().done_by(|work| {
+            work.note("rulekeep.proof.id", proof_id).note("rulekeep.outcome", &outcome);
+            self.report_outcome(proof_id, outcome, note)
+        })
     }
 
     fn report_outcome(&self, proof_id: &ProofId, outcome: Outcome, note: Option<&str>) -> Result<TrustSnapshot, Error> {

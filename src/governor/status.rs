@@ -1,83 +1,156 @@
 //! The governor's own health and metrics, measured when they are asked for.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::cmp::Ordering;
+use std::time::{Duration, Instant};
 
 use serde_json::Map;
 
 use super::Governor;
-use crate::model::{Components, Health, IntentId, JournalStatus, Metrics, SystemStatus};
+use super::background::Background;
+use crate::model::{
+    Components, Decision, Enforcement, Error, Health, IntentId, JournalStatus, Metrics, SystemStatus, Timestamp,
+};
 use crate::parse::ParseRequest;
-
-/// The sum of enforcement times.
-#[derive(Default)]
-pub(super) struct Latency {
-    count: AtomicU64,
-    nanos: AtomicU64,
-}
-
-impl Latency {
-    pub(super) fn add(&self, elapsed: Duration) {
-        // Two counters that are read apart may be one enforcement apart; a mean can bear that.
-        self.count.fetch_add(1, Ordering::Relaxed);
-        self.nanos.fetch_add(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
-    }
-
-    /// The mean in milliseconds, 0 when nothing was enforced.
-    #[allow(clippy::cast_precision_loss)] // a mean of latencies needs no more than 53 bits
-    fn mean_millis(&self) -> f64 {
-        let count = self.count.load(Ordering::Relaxed);
-        if count == 0 {
-            return 0.0;
-        }
-        self.nanos.load(Ordering::Relaxed) as f64 / count as f64 / 1e6
-    }
-}
+use crate::proof::{LogState, Probe, ProofQuery};
+use crate::telemetry::{self, Work};
+use crate::trust::AgentRecord;
 
 impl Governor {
     /// The governor's health and metrics. Days are UTC.
+    ///
+    /// Each component is tried, not taken for granted; `docs/status.md` says how. Where the disk hangs, it comes back
+    /// all the same, and says so.
     pub fn status(&self) -> SystemStatus {
+        let inner = &*self.inner;
         // What was decided before this call is counted; a log that cannot catch up shows in the health.
-        let caught_up = self.inner.log.catch_up().is_ok();
-        let log = self.inner.log.state();
-        let now = self.inner.clock.now();
-        let policies = self.policies();
-        let health = |works: bool| if works { Health::Healthy } else { Health::Unhealthy };
-        let checkpoint_failure = self.checkpoint_failure();
+        let probe = inner.log.probe(PATIENCE);
+        let log = inner.log.state();
+        let now = inner.clock.now();
+        self.note_pending();
+        let mut warnings = Vec::new();
         let components = Components::new(
-            match health(caught_up && log.refusing.is_none()) {
-                // It takes decisions, and can only refuse.
-                Health::Healthy if !policies.grants_something() => Health::Degraded,
-                health => health,
-            },
-            Health::Healthy,
-            match health(log.breakage.is_none()) {
-                Health::Healthy if checkpoint_failure.is_some() => Health::Degraded,
-                health => health,
-            },
-            health(self.parser_works()),
-            if log.view_lost { Health::Degraded } else { Health::Healthy },
+            self.gateway(&probe, &log, &mut warnings),
+            self.trust_engine(now, &mut warnings),
+            self.proof_chain(&log, &mut warnings),
+            if self.parser_works() { Health::Healthy } else { Health::Unhealthy },
+            self.database(&probe, &log, &mut warnings),
         );
-        let is_today = log.totals.day == now.day();
-        let metrics = Metrics::new(
-            self.inner.ledger.active(),
-            if is_today { log.totals.decisions_that_day } else { 0 },
-            self.inner.latency.mean_millis(),
-            log.totals.records,
-            if is_today { log.totals.escalations_that_day } else { 0 },
-        );
-        let mut status = SystemStatus::new(self.inner.opened.elapsed().as_secs(), components, metrics, now);
+        let (decisions_today, escalations_today) = self.today(&log, now);
+        let (average, latency) = inner.latency.over_window(inner.opened.elapsed());
+        let active = inner.ledger.active();
+        let metrics = Metrics::new(active, decisions_today, average, log.totals.records, escalations_today, latency);
+        let mut status = SystemStatus::new(inner.opened.elapsed().as_secs(), components, metrics, now);
+        status.warnings = warnings;
+        status
+    }
+
+    /// How the journal stands: what is on disk, and how full segments are being sealed.
+    pub fn journal(&self) -> JournalStatus {
+        self.inner.log.journal()
+    }
+
+    /// Counts an enforcement that came to a verdict.
+    pub(super) fn note_latency(&self, started: Instant) {
+        let ended = Instant::now();
+        let took = ended.duration_since(started);
+        self.inner.latency.add(ended.duration_since(self.inner.opened), took);
+        telemetry::enforced(took);
+    }
+
+    /// Notes a verdict that is as durable as was promised.
+    pub(super) fn note_verdict(&self, work: &Work, started: Instant, enforcement: &Enforcement) {
+        self.note_latency(started);
+        work.note_verdict(enforcement);
+        if enforcement.decision == Decision::Escalate {
+            self.note_pending();
+        }
+    }
+
+    /// Tells how many escalations wait for people.
+    pub(super) fn note_pending(&self) {
+        telemetry::pending(|| self.inner.escalations.pending());
+    }
+
+    /// Whether decisions are taken in, may grant something, and what comes of them is seen to.
+    fn gateway(&self, probe: &Result<Probe, Error>, log: &LogState, warnings: &mut Vec<String>) -> Health {
+        let said = warnings.len();
+        let policies = self.policies();
         if !policies.grants_something() {
             let name = policies.name();
-            status
-                .warnings
-                .push(format!("the policy set {name:?} grants nothing: everything is denied or asks a person"));
+            warnings.push(format!("the policy set {name:?} grants nothing: everything is denied or asks a person"));
         }
-        status.warnings.extend(log.refusing.map(|refusing| format!("nothing is decided: {refusing}")));
-        if let Some(failure) = checkpoint_failure {
-            status.warnings.push(format!("the last checkpoint could not be made: {failure}"));
+        if self.inner.escalation_watch.get().is_some_and(|watch| !watch.as_ref().is_some_and(Background::is_alive)) {
+            warnings
+                .push("escalations end only when somebody looks: the thread that ends them does not run".to_owned());
         }
-        status
+        warnings.extend(self.inner.webhooks.troubles());
+        let refusing = log.refusing.clone().or_else(|| probe.as_ref().err().map(ToString::to_string));
+        match (refusing, probe) {
+            (Some(refusing), _) => {
+                warnings.push(format!("nothing is decided: {refusing}"));
+                return Health::Unhealthy;
+            }
+            (None, Ok(Probe::Stuck)) => {
+                warnings.push(format!("nothing was written for {} s: the disk hangs", PATIENCE.as_secs()));
+                return Health::Unhealthy;
+            }
+            (None, Ok(Probe::Crowded)) => {
+                warnings.push("decisions wait: the disk is slower than the callers".to_owned())
+            }
+            (None, _) => {}
+        }
+        degraded_if(warnings.len() > said)
+    }
+
+    /// Whether what is kept of some agents can be, whichever they are.
+    fn trust_engine(&self, now: Timestamp, warnings: &mut Vec<String>) -> Health {
+        let harmed = |agent: &AgentRecord| {
+            let trust = self.trust_of(agent, now);
+            let over = self.ceiling_of(agent.profile()).is_some_and(|ceiling| trust.score > ceiling);
+            agent.trust.is_unsound() || over || trust.tier > agent.trust.tier || trust.score > agent.trust.score
+        };
+        for cell in self.inner.ledger.sample(self.inner.entropy.bits()) {
+            let agent = cell.read();
+            if harmed(&agent) {
+                warnings.push(format!("the trust that is kept of agent {} cannot be", agent.agent_id));
+                return Health::Unhealthy;
+            }
+        }
+        Health::Healthy
+    }
+
+    fn proof_chain(&self, log: &LogState, warnings: &mut Vec<String>) -> Health {
+        let failure = self.checkpoint_failure();
+        let has_failed = failure.is_some();
+        warnings.extend(failure.map(|failure| format!("the last checkpoint could not be made: {failure}")));
+        if log.breakage.is_some() { Health::Unhealthy } else { degraded_if(has_failed) }
+    }
+
+    fn database(&self, probe: &Result<Probe, Error>, log: &LogState, warnings: &mut Vec<String>) -> Health {
+        // Of a log that is closed nothing can be asked.
+        let is_lost = log.view_lost || (probe.is_ok() && !self.inner.log.view_answers());
+        if is_lost {
+            warnings.push("the view cannot be kept on disk: it is in memory, and made anew at each opening".to_owned());
+        }
+        degraded_if(is_lost)
+    }
+
+    /// The decisions of the day, and those of them that asked a person.
+    fn today(&self, log: &LogState, now: Timestamp) -> (u64, u64) {
+        let totals = &log.totals;
+        match totals.day.cmp(&now.day()) {
+            Ordering::Equal => (totals.decisions_that_day, totals.escalations_that_day),
+            Ordering::Less => (0, 0),
+            // The clock stepped back over midnight: records keep the order of their times, so there may be some of today
+            // before those of tomorrow.
+            Ordering::Greater => {
+                let start = now.day().saturating_mul(MILLIS_PER_DAY);
+                let [from, to] = [start, start.saturating_add(MILLIS_PER_DAY - 1)].map(Timestamp::from_millis);
+                let day = ProofQuery::all().from(from).to(to).page_size(1);
+                let count = |query: &ProofQuery| self.query(query).map_or(0, |page| page.total);
+                (count(&day), count(&day.clone().decision(Decision::Escalate)))
+            }
+        }
     }
 
     #[cfg(feature = "checkpoints")]
@@ -89,11 +162,6 @@ impl Governor {
     #[allow(clippy::unused_self)] // as it is with the feature
     fn checkpoint_failure(&self) -> Option<String> {
         None
-    }
-
-    /// How the journal stands: what is on disk, and how full segments are being sealed.
-    pub fn journal(&self) -> JournalStatus {
-        self.inner.log.journal()
     }
 
     /// Whether the parser still tells a plain request from nonsense.
@@ -113,3 +181,11 @@ impl Governor {
         })
     }
 }
+
+const fn degraded_if(something: bool) -> Health {
+    if something { Health::Degraded } else { Health::Healthy }
+}
+
+/// How long the writer may take until it is said that it hangs.
+const PATIENCE: Duration = Duration::from_secs(2);
+const MILLIS_PER_DAY: i64 = 86_400_000;

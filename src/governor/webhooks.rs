@@ -75,6 +75,16 @@ impl Webhooks {
         }
     }
 
+    /// What does not run that should.
+    #[cfg_attr(not(feature = "webhooks"), expect(clippy::unused_self, reason = "without webhooks nothing runs"))]
+    pub(super) fn troubles(&self) -> Vec<String> {
+        #[cfg(feature = "webhooks")]
+        if let Some(service) = self.service.get() {
+            return service.troubles();
+        }
+        Vec::new()
+    }
+
     fn states(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
         self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -96,6 +106,9 @@ mod doors {
     pub(crate) trait Service: Any + Send + Sync {
         /// Ends what runs; what is sent at that moment is cut off.
         fn stop(&self);
+
+        /// What does not run that should.
+        fn troubles(&self) -> Vec<String>;
     }
 
     /// How webhooks are delivered.

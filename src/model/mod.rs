@@ -53,7 +53,7 @@ pub use parse_explanation::{ActEvidence, FactorEvidence, ParseExplanation};
 pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, ProofStats, Verification};
 pub use retention::{ArchiveReport, RepairReport};
 pub use risk::{RiskLevel, risk_floor};
-pub use status::{Components, Health, JournalStatus, Metrics, Opening, Recovered, SystemStatus};
+pub use status::{Components, Health, JournalStatus, LatencyMetrics, Metrics, Opening, Recovered, SystemStatus};
 pub use stop::{Stop, StopReport, StopScope};
 pub use time::Timestamp;
 pub use tool::{CatalogueReport, ToolClassification, ToolEvidence, ToolOverride};

@@ -439,6 +439,15 @@ impl Intake {
         self.lock().closed.clone()
     }
 
+    /// Whether an entry would be taken in now: false where it would have to wait for room.
+    pub(super) fn probe(&self) -> Result<bool, Refusal> {
+        let state = self.lock();
+        match &state.closed {
+            Some(refusal) => Err(refusal.clone()),
+            None => Ok(!self.is_full(&state)),
+        }
+    }
+
     /// Whether a write failed.
     pub(super) fn has_failed(&self) -> bool {
         matches!(self.lock().closed, Some(Refusal::Failed(_)))

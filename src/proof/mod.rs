@@ -68,7 +68,8 @@ pub(crate) use evidence::encode as encode_evidence;
 pub use evidence::{Evidence, InputEvidence};
 pub(crate) use feed::{Fed, Feed};
 pub(crate) use log::{
-    Committed, DecisionFacts, LogOptions, OpenLogError, Place, ProofLog, Reported, Startup, import, verify_archive,
+    Committed, DecisionFacts, LogOptions, LogState, OpenLogError, Place, Probe, ProofLog, Reported, Startup, import,
+    verify_archive,
 };
 pub(crate) use moves::TrustStep;
 pub(crate) use past::PastRange;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::thread::{self, Thread};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::model::Sequence;
 
@@ -143,6 +143,13 @@ impl Progress {
     pub(super) fn forget(&self, place: Waiting) {
         let forgotten = self.lock().waiting.remove(&place);
         drop(forgotten);
+    }
+
+    /// Like [`Progress::wait_applied`], for so long at the most. Whether they are.
+    pub(super) fn wait_applied_for(&self, entries: u64, time: Duration) -> bool {
+        let state = self.lock();
+        let waited = self.changed.wait_timeout_while(state, time, |state| state.applied < entries && !state.over);
+        waited.unwrap_or_else(PoisonError::into_inner).0.applied >= entries
     }
 
     pub(super) fn wait_applied(&self, entries: u64) {

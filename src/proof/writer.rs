@@ -24,6 +24,7 @@ use super::shared::Shared;
 use super::used::UsedLimit;
 use crate::model::{Alert, Digest, Outcome, ProofId, Timestamp};
 use crate::store::{FrameDraft, Journal, Kind, Staged, ViewError};
+use crate::telemetry;
 
 /// How the writer paces itself.
 #[derive(Debug, Clone, Copy)]
@@ -164,6 +165,10 @@ impl Writer {
         apply(shared, drafts, &staged);
         shared.intake.applied(drafts);
         shared.progress.applied(durable);
+        telemetry::recorded(drafts.iter().filter_map(|pending| match &pending.draft {
+            Draft::Decision { draft, .. } => Some((draft.decision, draft.risk)),
+            _ => None,
+        }));
         if self.is_upkeep_due(shared) {
             turn.ask_for_upkeep();
         }

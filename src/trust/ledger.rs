@@ -153,6 +153,16 @@ impl Ledger {
         self.active.load(Ordering::Relaxed)
     }
 
+    /// Some agents, one of each shard where there are any: which ones the bits choose.
+    pub(crate) fn sample(&self, bits: u128) -> Vec<Arc<AgentCell>> {
+        let pick = |shard: &RwLock<HashMap<AgentId, Arc<AgentCell>>>| {
+            let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
+            let place = bits.checked_rem(shard.len() as u128)?;
+            shard.values().nth(usize::try_from(place).ok()?).cloned()
+        };
+        self.shards.iter().filter_map(pick).collect()
+    }
+
     /// All agents, sorted by id.
     pub(crate) fn all(&self) -> Vec<Arc<AgentCell>> {
         let mut agents: Vec<(AgentId, Arc<AgentCell>)> = Vec::new();

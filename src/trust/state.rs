@@ -101,6 +101,11 @@ impl TrustState {
         TrustChange::between(TrustSnapshot::new(self.score, self.tier), TrustSnapshot::new(next.score, next.tier))
     }
 
+    /// Whether no sequence of events could have led to it by any model: it must have been harmed since.
+    pub(crate) fn is_unsound(&self) -> bool {
+        self.tier > self.score.tier() || (self.changes == 0) != self.last.is_none()
+    }
+
     fn is_on_probation(&self, now: Timestamp) -> bool {
         self.probation_until.is_some_and(|until| now < until)
     }

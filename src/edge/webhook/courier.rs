@@ -13,8 +13,9 @@ use super::sender::{Parcel, Sender};
 use crate::edge::signature::Secret;
 use crate::governor::Subscription;
 use crate::governor::webhooks::{CURSOR, Weakly};
-use crate::model::{Error, Event};
+use crate::model::{Error, Event, WebhookId};
 use crate::system::{Clock, Entropy};
+use crate::telemetry::Work;
 
 /// An endpoint at work.
 pub(super) struct Courier {
@@ -102,6 +103,14 @@ impl Courier {
     pub(super) fn position(&self) -> (super::outbox::Cursor, Vec<super::outbox::Parked>) {
         let desk = self.desk();
         (desk.outbox.cursor().clone(), desk.outbox.parked().to_vec())
+    }
+
+    /// Why nothing is delivered to it though nobody switched it off, if so.
+    pub(super) fn trouble(&self) -> Option<String> {
+        let desk = self.desk();
+        let ended = || (desk.has_ended && !desk.is_stopped).then_some("its thread has ended");
+        let why = desk.trouble.as_deref().or_else(ended)?;
+        Some(format!("webhook {} is told nothing: {why}", desk.record.id))
     }
 
     pub(super) fn is_broken(&self) -> bool {
@@ -212,6 +221,7 @@ impl Courier {
         let now = tools.clock.now();
         let live = desk.secrets.iter().filter(|live| live.until.is_none_or(|until| until > now));
         let secrets: Vec<Secret> = live.map(|live| live.secret.clone()).collect();
+        let id = desk.record.id;
         drop(desk);
         if secrets.is_empty() {
             // Nothing goes unsigned.
@@ -219,7 +229,10 @@ impl Courier {
         }
         let (secrets, event): (Vec<&Secret>, _) = (secrets.iter().collect(), told.event.to_string());
         let began = Instant::now();
-        let answer = tools.sender.send(&Parcel { event: &event, body: &told.body, secrets: &secrets, now });
+        let work = Work::deliver();
+        let answer =
+            work.around(|| tools.sender.send(&Parcel { event: &event, body: &told.body, secrets: &secrets, now }));
+        note_delivery(&work, id, &event, &answer);
         let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let mut desk = self.desk();
         // What was cut off has not failed: whoever opens the store next sends it.
@@ -273,6 +286,21 @@ impl Courier {
     fn desk(&self) -> MutexGuard<'_, Desk> {
         // Each change of it is whole.
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn note_delivery(work: &Work, id: WebhookId, event: &str, answer: &Answer) {
+    work.note("rulekeep.webhook.id", &id).note("rulekeep.event.id", &event);
+    let (status, failure) = match answer {
+        Answer::Delivered(status) => (Some(*status), None),
+        Answer::Gone => (Some(410), Some("GONE")),
+        Answer::Failed { status, .. } => (*status, Some("NOT_DELIVERED")),
+    };
+    if let Some(status) = status {
+        work.note("http.response.status_code", &status);
+    }
+    if let Some(failure) = failure {
+        work.note("error.type", &failure);
     }
 }
 

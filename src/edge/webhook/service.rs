@@ -241,6 +241,10 @@ impl webhooks::Service for Service {
             courier.wait_ended(deadline.saturating_duration_since(Instant::now()));
         }
     }
+
+    fn troubles(&self) -> Vec<String> {
+        self.all().iter().filter_map(|courier| courier.trouble()).collect()
+    }
 }
 
 impl Drop for Service {

@@ -131,6 +131,11 @@ impl Queue {
         (maps.pending_in_all >= MOST_PENDING).then(|| format!("{MOST_PENDING} requests wait for a person"))
     }
 
+    /// How many wait for a person.
+    pub(in crate::governor) fn pending(&self) -> usize {
+        self.lock().pending_in_all
+    }
+
     pub(super) fn open(&self, id: EscalationId) -> Option<Arc<Open>> {
         self.lock().open.get(&id).cloned()
     }

@@ -146,6 +146,7 @@ impl Governor {
                 let Some(inner) = inner.upgrade() else { return false };
                 let governor = Governor { inner };
                 governor.end_what_is_due();
+                governor.note_pending();
                 !governor.inner.log.is_closed()
             };
             // Without the thread they end when somebody looks.

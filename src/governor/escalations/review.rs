@@ -8,6 +8,7 @@ use crate::model::{
     Error, EscalationId, EscalationRecord, EscalationState, Resolved, Review, ReviewNeed, Timestamp, Vote,
 };
 use crate::parse::conceal_text;
+use crate::telemetry::Work;
 
 impl Escalations<'_> {
     /// Agrees to an escalation. When all have who had to, what was asked for is granted: a new record says so, and the
@@ -22,6 +23,10 @@ impl Escalations<'_> {
     /// approved by the same person, is not what the reviewer was shown, or cannot be granted any more;
     /// [`Error::ProofNotFound`]; [`Error::InvalidInput`]; [`Error::StorageUnavailable`], [`Error::ChainBroken`].
     pub fn approve(&self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
+        Work::approve().done_by(|work| self.told(work, id, self.approve_for(id, review)))
+    }
+
+    fn approve_for(&self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
         let governor = self.governor;
         governor.end_what_is_due();
         let vote = governor.vote(review, true)?;
@@ -55,6 +60,20 @@ impl Escalations<'_> {
     ///
     /// Those of [`Escalations::approve`].
     pub fn reject(&self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
+        Work::reject().done_by(|work| self.told(work, id, self.reject_for(id, review)))
+    }
+
+    /// Notes what an answer came to.
+    fn told(&self, work: &Work, id: EscalationId, answered: Result<Resolved, Error>) -> Result<Resolved, Error> {
+        work.note("rulekeep.escalation.id", &id);
+        if let Ok(resolved) = &answered {
+            work.note("rulekeep.escalation.state", &resolved.state);
+        }
+        self.governor.note_pending();
+        answered
+    }
+
+    fn reject_for(&self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
         let governor = self.governor;
         governor.end_what_is_due();
         let vote = governor.vote(review, false)?;

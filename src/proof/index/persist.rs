@@ -88,6 +88,15 @@ impl Index {
             && self.entities.iter().all(|entity| counted.agrees_on(&entity.id, &entity.list.sums()))
     }
 
+    /// Whether the view answers, and with what was put there.
+    pub(crate) fn probe(&self) -> Result<(), ViewError> {
+        let mark = self.blocks.as_ref().map(|blocks| blocks.get(MARK)).transpose()?;
+        match mark.flatten() {
+            Some(mark) if Mark::decode(&mark).is_none() => Err(ViewError::Disagrees("its mark cannot be read")),
+            _ => Ok(()),
+        }
+    }
+
     /// Entries applied since the index was last persisted.
     pub(crate) fn unpersisted(&self) -> u64 {
         self.unpersisted

@@ -16,6 +16,7 @@ mod verify;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use super::draft::{ChangeDraft, DecisionDraft, OutcomeDraft, StateDraft};
 use super::durability::Durability;
@@ -74,6 +75,16 @@ pub(crate) enum Reported {
     Standing,
     /// Some outcome reached the index meanwhile; it is to be looked for again.
     LookAgain,
+}
+
+/// What a log does with decisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Probe {
+    Takes,
+    /// They wait for room: the disk is slower than the callers.
+    Crowded,
+    /// What was put in order is not written.
+    Stuck,
 }
 
 /// How a log stands.
@@ -282,6 +293,11 @@ impl ProofLog {
         }
     }
 
+    /// Whether the view answers; one that does not is made anew first.
+    pub(crate) fn view_answers(&self) -> bool {
+        self.with_index(Index::probe).is_ok()
+    }
+
     /// How the journal stands.
     pub(crate) fn journal(&self) -> JournalStatus {
         let (segments, unsealed) = self.shared.reader.segments();
@@ -299,6 +315,22 @@ impl ProofLog {
             self.shared.progress.wait_applied(ordered);
         }
         self.shared.complete_index()
+    }
+
+    /// Like [`ProofLog::catch_up`], for so long at the most; then tries whether decisions are taken in.
+    pub(crate) fn probe(&self, patience: Duration) -> Result<Probe, Error> {
+        self.check_open()?;
+        let ordered = self.shared.intake.ordered();
+        let taken_in = self.shared.intake.probe().map_err(|refusal| refusal.error());
+        if !self.shared.progress.has_applied(ordered) {
+            self.shared.intake.hurry();
+            let is_applied = self.shared.progress.wait_applied_for(ordered, patience);
+            if !is_applied && !self.shared.progress.is_over() {
+                return Ok(Probe::Stuck);
+            }
+        }
+        self.shared.complete_index()?;
+        taken_in.map(|has_room| if has_room { Probe::Takes } else { Probe::Crowded })
     }
 
     /// Waits until all that was put in order before is on disk.

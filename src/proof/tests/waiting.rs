@@ -291,3 +291,19 @@ fn all_who_come_during_a_sync_are_served_by_the_next() {
     assert_eq!(log.journal().syncs - before, 2);
     assert_eq!(log.verify().unwrap().records, 42);
 }
+
+#[test]
+fn a_log_whose_disk_hangs_is_told_from_one_that_takes_decisions() {
+    use crate::proof::Probe;
+    use std::time::Duration;
+    let (log, files) = gated(Durability::Buffered);
+    let soon = Duration::from_millis(1);
+    files.gate.shut();
+    decide_at(&log, RiskLevel::Low).unwrap();
+    assert_eq!(log.probe(soon).unwrap(), Probe::Stuck);
+    files.gate.open();
+    log.catch_up().unwrap();
+    assert_eq!(log.probe(soon).unwrap(), Probe::Takes);
+    log.close().unwrap();
+    assert!(log.probe(soon).is_err());
+}
