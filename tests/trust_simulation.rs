@@ -16,6 +16,8 @@ fn who_plays_the_system_ends_below_the_honest() {
     for character in [Character::Careless, Character::Farming, Character::Sleeper, Character::Sybil] {
         assert!(course(character).end() < honest.end(), "{}", simulation::table(&courses));
     }
+    let farming = course(Character::Farming);
+    assert!(farming.scores.iter().all(|score| score.tier() <= Tier::T3), "{}", simulation::table(&courses));
     let sybil = &course(Character::Sybil).scores;
     assert!(sybil.iter().all(|score| *score < Tier::T2.lowest()), "no name of many is trusted");
     let sleeper = &course(Character::Sleeper).scores;
