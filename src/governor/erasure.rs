@@ -31,7 +31,7 @@ impl Governor {
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] when some of it must be kept, or counts in a limit: what
+    /// [`Error::Conflict`] when some of it must be kept, waits for a person, or counts in a limit: what
     /// a decision used of limits stands in its evidence and is read from there when
     /// the store is opened, so it can be erased 31 days after the decision, which is the
     /// longest that a limit looks back. [`Error::ProofNotFound`];
@@ -44,6 +44,11 @@ impl Governor {
             && ids.len() > MOST_IDS
         {
             return Err(Error::input("proofIds", format!("expected at most {MOST_IDS} ids at once")));
+        }
+        if let Some(asked) = self.pending_in(selection) {
+            let message =
+                format!("{asked} waits for a person, who answers what its evidence shows; have it answered first");
+            return Err(Error::Conflict { message });
         }
         let cause = conceal_text(cause).unwrap_or_else(|| cause.to_owned());
         let retention = self.inner.retention;

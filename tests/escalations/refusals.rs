@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
-use rulekeep::{Decision, Digest, EscalationState, Outcome, ProofQuery};
+use rulekeep::{Decision, Digest, EscalationState, EvidenceSelection, Outcome, ProofQuery};
 
 use super::*;
 
@@ -157,6 +157,20 @@ fn of_many_who_answer_one_is_first() {
             .any(|record| record.resolves == Some(verdict.proof_id) && record.decision == Decision::Allow);
         assert_eq!(granted, state == EscalationState::Approved);
     }
+}
+
+#[test]
+fn what_waits_keeps_its_evidence_until_it_is_answered() {
+    let (governor, _) = governor();
+    let (id, verdict) = ask(&governor, &payment(40));
+    let selections =
+        [EvidenceSelection::Records(vec![verdict.proof_id]), EvidenceSelection::Agent("clerk".parse().unwrap())];
+    for selection in &selections {
+        assert_eq!(code(governor.erase_evidence(selection, "asked for")), "CONFLICT");
+    }
+    governor.escalations().reject(id, by("ann")).unwrap();
+    assert_eq!(governor.erase_evidence(&selections[0], "asked for").unwrap(), 1);
+    assert_eq!(governor.escalations().get(id).unwrap().intent, None);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::change;
 use super::queue::{Open, Queue};
 use super::resolve::Answer;
 use crate::model::{AgentId, Error, EscalationId, EscalationRecord, EscalationState, Outcome, ProofId};
-use crate::proof::OutcomeDraft;
+use crate::proof::{EvidenceSelection, OutcomeDraft};
 
 /// What the keys of escalations' states in the log start with.
 pub(in crate::governor) const KEY_PREFIX: &str = "escalation/";
@@ -152,6 +152,19 @@ impl Governor {
             // Without the thread they end when somebody looks.
             Background::start("rulekeep-escalations", WATCHED_EVERY, work).ok()
         });
+    }
+
+    /// One that waits for a person and whose evidence is among those.
+    pub(in crate::governor) fn pending_in(&self, selection: &EvidenceSelection) -> Option<EscalationId> {
+        let covers = |record: &EscalationRecord| match selection {
+            EvidenceSelection::Records(ids) => ids.contains(&record.proof_id),
+            EvidenceSelection::Agent(agent) => *agent == record.agent_id,
+            EvidenceSelection::Before(moment) => record.created_at < *moment,
+            EvidenceSelection::AgentBefore(agent, moment) => *agent == record.agent_id && record.created_at < *moment,
+        };
+        let open = self.inner.escalations.all_open();
+        let mut records = open.iter().map(|open| open.lock().clone());
+        records.find(|record| record.state == EscalationState::Pending && covers(record)).map(|record| record.id())
     }
 
     /// Puts the escalations in order again that are open, so that they are not lost with what leaves the log.
