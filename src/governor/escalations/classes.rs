@@ -168,11 +168,8 @@ impl Governor {
         let mut end = Constraints::new();
         end.insert("expiresAt", until.to_string().into());
         offer.constraints.tighten(&end);
-        let (decision, word) = if offer.denied.is_empty() {
-            (Decision::Allow, "Allowed")
-        } else {
-            (Decision::Degrade, "Allowed in part")
-        };
+        let (decision, word) =
+            if offer.denied.is_empty() { (Decision::Allow, "Allowed") } else { (Decision::Degrade, "Allowed in part") };
         let note = record.votes.iter().find_map(|vote| vote.note.as_deref());
         let note = note.map(|note| format!(": {note}")).unwrap_or_default();
         verdict.reasoning =
@@ -285,19 +282,6 @@ impl Governor {
             let agent = class.agent().filter(|agent| inactive.contains(agent))?;
             Some(format!("agent {agent}: it was suspended"))
         });
-    }
-
-    /// Puts the approvals in order again that can still grant something, so that they are not lost with what leaves.
-    pub(in crate::governor) fn restate_classes(&self, cause: &str, keys: &mut BTreeSet<String>) -> Result<(), Error> {
-        let now = self.inner.clock.now();
-        let mut desk = self.inner.limits.desk(now);
-        desk.hold();
-        for class in self.inner.classes.lock().values_mut().filter(|class| class.record.is_live(now)) {
-            let restated = change(&class.record, cause.to_owned())?;
-            keys.insert(restated.state.key.clone());
-            class.record.place = self.inner.log.change(now, restated)?;
-        }
-        Ok(())
     }
 }
 
