@@ -214,7 +214,7 @@ fn the_order_is_that_of_the_log_however_many_decide() {
     assert!(events.windows(2).all(|pair| pair[0].id.sequence() < pair[1].id.sequence()));
     let mut of_agent: HashMap<&str, usize> = HashMap::new();
     for event in &events {
-        *of_agent.entry(event.agent_id().as_str()).or_default() += 1;
+        *of_agent.entry(event.agent_id().unwrap().as_str()).or_default() += 1;
     }
     assert_eq!(of_agent.len(), 4);
     assert!(of_agent.values().all(|count| *count == EACH));

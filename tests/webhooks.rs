@@ -383,7 +383,11 @@ fn many_that_decide_while_endpoints_come_and_go_lose_nothing() {
     governor.webhooks().add(&EndpointDraft::to(&stays.url).of_type(EventType::Recorded)).unwrap();
     thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| (0..50).for_each(|_| drop(decide(&governor, "a"))));
+            scope.spawn(|| {
+                (0..50).for_each(|_| {
+                    decide(&governor, "a");
+                })
+            });
         }
         scope.spawn(|| {
             let passing = Receiver::taking();

@@ -1,103 +1,86 @@
-//! Alerts: raised where something should be looked at, told once in a while,
-//! and counted in between.
+//! Alerts that are raised where they happen: what leaves no trace in the log, or is known at that moment
+//! alone. By the rules of the policies in force, or as it is built in; told once in a while, and counted
+//! in between. What the log tells by itself is followed in `follow.rs`.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use super::Governor;
-use crate::model::{Alert, AlertKind, Timestamp};
+use super::watch::{Due, How, Watch};
+use crate::model::{AgentId, Alert, AlertKind, RiskLevel, Timestamp};
 use crate::parse::conceal_text;
+use crate::policy::{AlertOn, AlertRule};
+
+/// The state that says how far the log was followed for alerts.
+pub(super) const PLACE_KEY: &str = "cursor/alerts";
 
 /// Which alerts were told, and when.
 #[derive(Default)]
 pub(super) struct Alerts {
     // Held to look up and count one subject; nothing else is taken meanwhile.
-    told: Mutex<HashMap<(AlertKind, Box<str>), Told>>,
-}
-
-struct Told {
-    at: Timestamp,
-    /// How often the same happened since.
-    unsaid: u64,
-}
-
-impl Alerts {
-    /// How often the like of `subject` happened since it was last told; none while that is
-    /// too short ago.
-    fn due(&self, alert: AlertKind, subject: &str, now: Timestamp) -> Option<u64> {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut key = (alert, Box::from(subject));
-        if told.len() >= MOST_SUBJECTS && !told.contains_key(&key) {
-            told.retain(|_, told| is_recent(told.at, now));
-            if told.len() >= MOST_SUBJECTS {
-                // What has no room of its own shares one.
-                key.1 = Box::default();
-            }
-        }
-        if let Some(told) = told.get_mut(&key) {
-            told.unsaid += 1;
-            if is_recent(told.at, now) {
-                return None;
-            }
-            told.at = now;
-            return Some(std::mem::take(&mut told.unsaid));
-        }
-        told.insert(key, Told { at: now, unsaid: 0 });
-        Some(1)
-    }
+    watch: Mutex<Watch>,
 }
 
 impl Governor {
-    /// Puts an alert into the log, unless the like of `subject` about the same agent was told within the last minute.
-    /// Where the log takes nothing in, everything is refused anyway, and says why.
-    pub(super) fn raise(&self, alert: Alert, subject: &str, now: Timestamp) {
-        if let Some(occurrences) = self.inner.alerts.due(alert.alert, &format!("{} {subject}", alert.agent_id), now) {
-            let message = conceal_text(&alert.message).unwrap_or_else(|| alert.message.clone());
-            let _ = self.inner.log.alert(now, Alert { message, occurrences, ..alert });
+    /// Puts an alert into the log as the rules of the policies say, and where none is about such things, unless the like
+    /// of `subject` about the same agent was told within the last minute. Where the log takes nothing in, everything is
+    /// refused anyway, and says why.
+    pub(super) fn raise(&self, alert: &Alert, subject: &str, now: Timestamp) {
+        let policies = self.inner.policies.load();
+        let on = match alert.alert {
+            AlertKind::PolicyError => Some(AlertOn::PolicyError),
+            AlertKind::ShadowDiffers => Some(AlertOn::Shadow),
+            AlertKind::Key => Some(AlertOn::Key),
+            _ => None,
+        };
+        let mut rules = policies.alerts().iter().filter(|rule| on == Some(rule.on)).peekable();
+        let agent = alert.agent_id.as_ref();
+        if rules.peek().is_none() && alert.alert != AlertKind::Key {
+            let subject = format!("{} {subject}", agent.map_or("", AgentId::as_str));
+            let built_in = AlertRule::built_in(alert.alert.as_str(), COOLDOWN);
+            self.raise_due(alert.clone(), &built_in, &subject, now);
+            return;
+        }
+        for rule in rules.filter(|rule| agent.is_none_or(|agent| self.is_about(rule, agent))) {
+            let alert = Alert { rule: Some(rule.id.clone()), severity: rule.severity, ..alert.clone() };
+            let subject = agent.map_or(subject, AgentId::as_str);
+            self.raise_due(alert, rule, subject, now);
+        }
+    }
+
+    /// Counts that a key was refused, by the name that whoever sent it went by.
+    #[cfg_attr(not(test), expect(dead_code, reason = "whoever takes keys at the edge calls it"))]
+    pub(crate) fn note_refused_key(&self, name: &str) {
+        let message = format!("the key {name:?} was refused");
+        let alert = Alert::new(AlertKind::Key, RiskLevel::Medium, None, message);
+        self.raise(&alert, name, self.inner.clock.now());
+    }
+
+    /// Whether what an agent does counts for a rule, by what is known of the agent now.
+    pub(super) fn is_about(&self, rule: &AlertRule, agent_id: &AgentId) -> bool {
+        match self.inner.ledger.get(agent_id) {
+            Some(cell) => rule.is_about(agent_id, cell.read().traits()),
+            None => rule.is_about(agent_id, &crate::model::AgentTraits::default()),
+        }
+    }
+
+    fn raise_due(&self, alert: Alert, rule: &AlertRule, subject: &str, now: Timestamp) {
+        let mut watch = self.inner.alerts.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = watch.note(rule, subject, now, alert.proof_id, How::Now);
+        drop(watch);
+        if let Some(due) = due {
+            let _ = self.inner.log.alert(now, due.told_by(alert), None);
         }
     }
 }
 
-/// Whether it is too early to tell the same again. A clock that stepped back does not keep it quiet.
-fn is_recent(at: Timestamp, now: Timestamp) -> bool {
-    (0..COOLDOWN_MILLIS).contains(&(now.as_millis() - at.as_millis()))
-}
-
-/// An alert about the same is told once in this time.
-const COOLDOWN_MILLIS: i64 = 60_000;
-/// Subjects that are told apart.
-const MOST_SUBJECTS: usize = 1024;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_same_is_told_once_a_minute_and_counted_between() {
-        let alerts = Alerts::default();
-        let at = |seconds: i64| Timestamp::from_millis(seconds * 1000);
-        let due = |subject: &str, seconds| alerts.due(AlertKind::PolicyError, subject, at(seconds));
-        assert_eq!(due("a", 0), Some(1));
-        assert_eq!(due("a", 1), None);
-        assert_eq!(due("b", 1), Some(1));
-        assert_eq!(alerts.due(AlertKind::ShadowError, "a", at(1)), Some(1));
-        assert_eq!(due("a", 59), None);
-        assert_eq!(due("a", 60), Some(3));
-        assert_eq!(due("a", 61), None);
-        assert_eq!(due("a", 30), Some(2), "a clock that steps back silences nothing");
-    }
-
-    #[test]
-    fn subjects_beyond_the_most_share_one_place() {
-        let alerts = Alerts::default();
-        let now = Timestamp::from_millis(0);
-        let due = |subject: usize| alerts.due(AlertKind::PolicyError, &subject.to_string(), now);
-        assert!((0..MOST_SUBJECTS).all(|subject| due(subject) == Some(1)));
-        assert_eq!(due(MOST_SUBJECTS), Some(1));
-        assert_eq!(due(MOST_SUBJECTS + 1), None);
-        assert_eq!(alerts.told.lock().unwrap().len(), MOST_SUBJECTS + 1);
-        let later = Timestamp::from_millis(COOLDOWN_MILLIS);
-        assert_eq!(alerts.due(AlertKind::PolicyError, "new", later), Some(1));
-        assert_eq!(alerts.told.lock().unwrap().len(), 1);
+impl Due {
+    /// The alert with the records behind it, secrets masked in what it says.
+    pub(super) fn told_by(self, alert: Alert) -> Alert {
+        let message = conceal_text(&alert.message).unwrap_or_else(|| alert.message.clone());
+        Alert { message, occurrences: self.occurrences, ..alert }.about(self.proof_ids)
     }
 }
+
+/// What is built in is told once in this time.
+const COOLDOWN: Duration = Duration::from_secs(60);

@@ -206,6 +206,7 @@ impl GovernorBuilder {
         };
         let ledger = Ledger::new();
         let (escalations, classes) = (escalations::Queue::default(), escalations::Classes::default());
+        let (cursors, following) = (super::cursor::Cursors::default(), super::follow::Following::default());
         let webhooks = super::webhooks::Webhooks::restored(&startup.states);
         let (mut recorded, mut recorded_model, mut stops) = (None, None, Vec::new());
         for (key, value) in &startup.states {
@@ -219,6 +220,10 @@ impl GovernorBuilder {
                 escalations.restore(value)?;
             } else if key.starts_with(GRANT_PREFIX) {
                 classes.restore(value)?;
+            } else if key == super::alerts::PLACE_KEY {
+                following.restore(value)?;
+            } else if key.starts_with(super::cursor::KEY_PREFIX) {
+                cursors.restore(key, value)?;
             } else if key.starts_with(stop::KEY_PREFIX) {
                 stops.extend(stop::read(key, value)?);
             }
@@ -243,6 +248,8 @@ impl GovernorBuilder {
                 inputs: Inputs::kept_as(self.input_text),
                 retention: self.retention,
                 alerts: super::alerts::Alerts::default(),
+                following,
+                cursors,
                 ledger,
                 trust_model: self.trust_model,
                 log,
@@ -267,6 +274,7 @@ impl GovernorBuilder {
                 governor.record_policies("put in force when the store was opened")?;
             }
             governor.mend_classes();
+            governor.follow_alerts()?;
         }
         #[cfg(feature = "webhooks")]
         governor.start_webhooks(self.webhooks)?;

@@ -97,8 +97,9 @@ impl Governor {
     fn decide_in_order(&self, intent: &Intent, said: Said) -> Result<(Enforcement, Committed), Error> {
         let decided = self.decide_and_record(intent, said);
         if let Err(Error::Policy { message, .. }) = &decided {
-            let alert = Alert::new(AlertKind::PolicyError, RiskLevel::High, intent.agent_id.clone(), message.clone());
-            self.raise(alert, message, self.inner.clock.now());
+            let alert =
+                Alert::new(AlertKind::PolicyError, RiskLevel::High, Some(intent.agent_id.clone()), message.clone());
+            self.raise(&alert, message, self.inner.clock.now());
         }
         decided
     }
@@ -173,7 +174,7 @@ impl Governor {
         drop(agent);
 
         if let Some((alert, subject)) = difference {
-            self.raise(alert, &subject, now);
+            self.raise(&alert, &subject, now);
         }
         if is_denied {
             self.count_denial(cell, &intent.agent_id, committed.risk, now);
@@ -262,6 +263,7 @@ impl Governor {
             earns,
             limits: &verdict.limits,
             masked: kept.count,
+            reviewers: verdict.needs.iter().map(|need| &*need.reviewer).collect(),
             resolution: recording.resolution.as_ref(),
             grant: recording.grant,
         };

@@ -34,6 +34,9 @@ pub(super) struct EvidenceDetail<'a> {
     /// How many texts of the intent are masked.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) masked: u64,
+    /// Who is asked, where it is an escalation.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) reviewers: Vec<&'a str>,
     /// How a person's answer came about, where the decision is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) resolution: Option<&'a Value>,
@@ -74,6 +77,10 @@ impl EvidenceDetail<'_> {
         if self.masked > 0 {
             out.extend_from_slice(b",\"masked\":");
             serde_json::to_writer(&mut *out, &self.masked)?;
+        }
+        if !self.reviewers.is_empty() {
+            out.extend_from_slice(b",\"reviewers\":");
+            push_texts(out, self.reviewers.iter().copied())?;
         }
         if let Some(resolution) = self.resolution {
             out.extend_from_slice(b",\"resolution\":");
@@ -146,6 +153,7 @@ mod tests {
                 limits: &limits,
                 earns: RiskLevel::Medium,
                 masked: some as u64,
+                reviewers: ["ann", "b\"c"][..some].to_vec(),
                 resolution: (some > 0).then_some(&by),
                 grant: (some > 0).then(|| ClassApprovalId::new(Timestamp::from_millis(7), 7)),
             };

@@ -1,10 +1,12 @@
 //! Hearing of what happens: subscriptions to events.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use super::{Governor, checked_agent_id};
-use crate::model::{AgentId, Error, Event, EventId, EventType};
+use super::{Governor, Inner, checked_agent_id};
+use crate::model::{AgentId, Error, Event, EventId, EventType, Sequence};
+use crate::policy::AlertOn;
 use crate::proof::{Fed, Feed, events_of_entry};
 
 /// Which events are wanted. All of them, unless something is named.
@@ -13,7 +15,7 @@ use crate::proof::{Fed, Feed, events_of_entry};
 pub struct EventFilter {
     types: Vec<EventType>,
     agent_id: Option<String>,
-    after: Option<EventId>,
+    pub(super) after: Option<EventId>,
     most_behind: Option<u64>,
 }
 
@@ -71,7 +73,15 @@ impl EventFilter {
 /// # Ok::<(), rulekeep::Error>(())
 /// ```
 pub struct Subscription {
+    /// Not kept open by it.
+    governor: Weak<Inner>,
     feed: Feed,
+    /// The cursor that the store keeps for it.
+    pub(super) name: Option<String>,
+    /// The last event that was handed out.
+    told: Option<EventId>,
+    /// That the log is broken was told.
+    is_broken: bool,
     types: Vec<EventType>,
     agent_id: Option<AgentId>,
     most_behind: Option<u64>,
@@ -89,25 +99,31 @@ impl Governor {
     /// [`Error::InvalidQuery`] for an event that this log does not tell;
     /// [`Error::InvalidInput`] for a malformed agent id; [`Error::StorageUnavailable`].
     pub fn subscribe(&self, filter: &EventFilter) -> Result<Subscription, Error> {
-        let mut subscription = Subscription {
-            feed: self.inner.log.feed(filter.after.map(|event| event.sequence())),
-            types: Vec::new(),
-            agent_id: None,
-            most_behind: None,
-            skipped: 0,
-            ready: VecDeque::new(),
-        };
+        let mut subscription = self.subscription(filter.after.map(|event| event.sequence()), filter)?;
         if let Some(after) = filter.after {
             subscription.pass(after)?;
         }
-        subscription.types.clone_from(&filter.types);
-        subscription.agent_id = filter.agent_id.as_deref().map(checked_agent_id).transpose()?;
-        subscription.most_behind = filter.most_behind;
-        subscription.ready.retain(|event| {
-            is_wanted(&filter.types, event.event_type)
-                && subscription.agent_id.as_ref().is_none_or(|agent| agent == event.agent_id())
-        });
         Ok(subscription)
+    }
+
+    /// Events of the entries from `from` on.
+    pub(super) fn subscribe_from(&self, from: Sequence, filter: &EventFilter) -> Result<Subscription, Error> {
+        self.subscription(Some(from), filter)
+    }
+
+    fn subscription(&self, from: Option<Sequence>, filter: &EventFilter) -> Result<Subscription, Error> {
+        Ok(Subscription {
+            governor: Arc::downgrade(&self.inner),
+            feed: self.inner.log.feed(from),
+            name: None,
+            told: None,
+            is_broken: false,
+            types: filter.types.clone(),
+            agent_id: filter.agent_id.as_deref().map(checked_agent_id).transpose()?,
+            most_behind: filter.most_behind,
+            skipped: 0,
+            ready: VecDeque::new(),
+        })
     }
 }
 
@@ -137,12 +153,13 @@ impl Subscription {
 }
 
 impl Subscription {
-    /// The next event; waits for it. None once the governor is closed and all was told.
+    /// The next event; waits for it. None once nothing more will come and all was told: the governor is closed, or
+    /// cannot write any more.
     ///
     /// # Errors
     ///
-    /// [`Error::ChainBroken`] or [`Error::StorageUnavailable`] where the log cannot be
-    /// read: nothing behind that is told.
+    /// [`Error::ChainBroken`] where the log does not verify, behind an [`EventType::Alert`] that says so, or
+    /// [`Error::StorageUnavailable`] where it cannot be read: nothing behind that is told.
     pub fn wait(&mut self) -> Result<Option<Event>, Error> {
         self.next_until(None)
     }
@@ -176,39 +193,103 @@ impl Subscription {
         self.feed.behind()
     }
 
+    /// Notes that an event was dealt with, and all before it: a [`Governor::cursor`] of the same name goes on behind it,
+    /// also in another run. It is written down with the first event in 250 ms, with each 256th, and when the subscription
+    /// is dropped or the governor closed. An earlier event than the last changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] for a subscription without a cursor; [`Error::InvalidQuery`] for an event that comes behind all
+    /// that were told; [`Error::StorageUnavailable`], [`Error::ChainBroken`] where it cannot be written down.
+    pub fn acknowledge(&self, event: &EventId) -> Result<(), Error> {
+        let Some(name) = &self.name else {
+            return Err(Error::Conflict { message: "only events of a named cursor can be acknowledged".to_owned() });
+        };
+        if self.told.is_none_or(|told| told.place() < event.place()) {
+            return Err(Error::query("event", format!("{event} was not told by this subscription")));
+        }
+        let closed = || Error::storage("it is closed; open it again");
+        self.governor.upgrade().ok_or_else(closed)?.acknowledge(name, *event)
+    }
+
+    /// The place of the entry that is read next.
+    pub(super) fn next_entry(&self) -> Sequence {
+        Sequence::new(self.feed.place())
+    }
+
     fn next_until(&mut self, deadline: Option<Instant>) -> Result<Option<Event>, Error> {
         loop {
             if let Some(event) = self.ready.pop_front() {
+                self.told = Some(event.id);
                 return Ok(Some(event));
             }
             if let Some(most) = self.most_behind {
                 self.skipped += self.feed.skip_to_last(most);
             }
             let types = &self.types;
-            let read = self.feed.next(deadline, |frame| events_of_entry(frame, &|wanted| is_wanted(types, wanted)))?;
-            match read {
-                Fed::Entry(events) => {
+            match self.feed.next(deadline, |frame| events_of_entry(frame, &|wanted| is_wanted(types, wanted))) {
+                Ok(Fed::Entry(events)) => {
                     let agent_id = self.agent_id.as_ref();
                     let wanted =
-                        events.into_iter().filter(|event| agent_id.is_none_or(|agent| agent == event.agent_id()));
+                        events.into_iter().filter(|event| agent_id.is_none_or(|agent| Some(agent) == event.agent_id()));
                     self.ready.extend(wanted);
                 }
-                Fed::Nothing | Fed::Ended => return Ok(None),
+                Ok(Fed::Nothing | Fed::Ended) => return Ok(None),
+                Err(error) => self.broken(error)?,
             }
         }
+    }
+
+    /// Makes an alert of it that the log is broken, once; everything else is the error that it is.
+    fn broken(&mut self, error: Error) -> Result<(), Error> {
+        if self.is_broken || !matches!(error, Error::ChainBroken { .. }) {
+            return Err(error);
+        }
+        self.is_broken = true;
+        // It is about no agent.
+        if !is_wanted(&self.types, EventType::Alert) || self.agent_id.is_some() {
+            return Err(error);
+        }
+        self.ready.push_back(self.chain_alert().ok_or(error)?);
+        Ok(())
+    }
+
+    fn chain_alert(&self) -> Option<Event> {
+        let breakage = self.feed.breakage()?;
+        let policies = self.governor.upgrade().map(|inner| inner.policies.load_full());
+        let rule = policies.as_ref().and_then(|set| set.alerts().iter().find(|rule| rule.on == AlertOn::Chain));
+        Some(self.feed.chain_alert(&breakage, rule.map(|rule| (Arc::clone(&rule.id), rule.severity))))
     }
 
     /// Goes behind an event that the log told.
     fn pass(&mut self, after: EventId) -> Result<(), Error> {
         let unknown = || Error::query("after", format!("this log tells no event {after}"));
-        if self.feed.behind() == 0 {
-            return Err(unknown());
-        }
-        let read = self.feed.next(Some(Instant::now()), |frame| events_of_entry(frame, &|_| true))?;
+        let is_there = self.feed.behind() > 0;
+        let read = match self.feed.next(Some(Instant::now()), |frame| events_of_entry(frame, &|_| true)) {
+            // The last that was told may be that the log breaks here.
+            Err(Error::ChainBroken { .. }) if self.chain_alert().is_some_and(|alert| alert.id == after) => {
+                self.is_broken = true;
+                return Ok(());
+            }
+            read if is_there => read?,
+            _ => return Err(unknown()),
+        };
         let Fed::Entry(events) = read else { return Err(unknown()) };
         let at = events.iter().position(|event| event.id == after).ok_or_else(unknown)?;
-        self.ready.extend(events.into_iter().skip(at + 1));
+        let (types, agent_id) = (&self.types, self.agent_id.as_ref());
+        let rest = events.into_iter().skip(at + 1).filter(|event| {
+            is_wanted(types, event.event_type) && agent_id.is_none_or(|agent| Some(agent) == event.agent_id())
+        });
+        self.ready.extend(rest);
         Ok(())
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let (Some(name), Some(governor)) = (&self.name, self.governor.upgrade()) {
+            governor.write_cursors(Some(name));
+        }
     }
 }
 

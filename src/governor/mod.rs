@@ -13,11 +13,13 @@
 //! | `cases.rs` | tests of the policies in force |
 //! | `catalogue.rs` | the tools that a runtime hands over |
 //! | `checkpoints.rs` | checkpoints of the log, and proofs against them |
-//! | `alerts.rs` | what should be looked at, told once in a while |
+//! | `alerts.rs` | what should be looked at, raised where it happens |
+//! | `cursor.rs` | places in the stream of events that the store keeps |
 //! | `export.rs` | the log as lines that can be checked without us, and read back |
 //! | `erasure.rs` | erasing evidence |
 //! | `escalations/` | people in the loop |
 //! | `events.rs` | subscriptions to what happens |
+//! | `follow.rs` | alerts on what the log tells by itself |
 //! | `agents.rs` | registering, reading, changing, suspending agents |
 //! | `agent_file.rs` | agents as lines of text |
 //! | `kept.rs` | what is kept of what was asked, how long, and what is masked |
@@ -34,6 +36,7 @@
 //! | `stop.rs` | who must not act: setting and lifting stops |
 //! | `trust.rs` | what moves trust, and where each move is written |
 //! | `trust_check.rs` | trust made anew from the log |
+//! | `watch.rs` | how often what alert rules look for happened |
 //! | `verification.rs` | verifying the log |
 //! | `webhooks.rs` | what the log keeps of endpoints, and the doors for those that tell them |
 
@@ -46,12 +49,14 @@ mod cases;
 mod catalogue;
 #[cfg(feature = "checkpoints")]
 mod checkpoints;
+mod cursor;
 mod decide;
 mod detail;
 mod erasure;
 mod escalations;
 mod events;
 mod export;
+mod follow;
 mod kept;
 mod limits;
 mod outcome;
@@ -68,6 +73,7 @@ mod stop;
 mod trust;
 mod trust_check;
 mod verification;
+mod watch;
 pub(crate) mod webhooks;
 
 use std::path::Path;
@@ -152,6 +158,8 @@ struct Inner {
     inputs: kept::Inputs,
     retention: kept::Retention,
     alerts: alerts::Alerts,
+    following: follow::Following,
+    cursors: cursor::Cursors,
     ledger: Ledger,
     trust_model: TrustModel,
     log: ProofLog,
@@ -326,6 +334,7 @@ impl Governor {
         self.inner.webhooks.stop();
         #[cfg(feature = "checkpoints")]
         let last_checkpoint = self.stop_checkpoints();
+        self.inner.write_cursors(None);
         self.inner.log.close()?;
         #[cfg(feature = "checkpoints")]
         last_checkpoint?;

@@ -98,7 +98,8 @@ impl Governor {
         self.inner.policies.store(Arc::new(set));
         self.bind_classes(&self.inner.policies.load());
         drop(turn);
-        self.inner.log.settle(sequence)
+        self.inner.log.settle(sequence)?;
+        self.follow_alerts()
     }
 
     /// Records the set that is in force already.

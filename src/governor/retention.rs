@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use super::policies::PolicyState;
-use super::{Governor, agents, escalations, stop};
+use super::{Governor, agents, cursor, escalations, stop};
 use crate::model::{ArchiveReport, Error, GRANT_PREFIX, LONGEST_LIMIT_WINDOW, Timestamp, Verification};
 use crate::parse::conceal_text;
 use crate::proof;
@@ -86,9 +86,9 @@ impl Governor {
         self.inner.log.wait_verified()?;
         let restated = self.restate(now)?;
         let to: Arc<dyn Files> = Arc::new(folder);
-        // What people answered is told by the records, and what was lifted stops nobody. No approval of a class lasts as
-        // long as what leaves has stood.
-        let kinds = [escalations::KEY_PREFIX, stop::KEY_PREFIX, GRANT_PREFIX];
+        // What people answered is told by the records, and what was lifted stops nobody; no more does a
+        // cursor matter that was forgotten. No approval of a class lasts as long as what leaves has stood.
+        let kinds = [escalations::KEY_PREFIX, stop::KEY_PREFIX, GRANT_PREFIX, cursor::KEY_PREFIX];
         let is_over = |key: &str| kinds.iter().any(|kind| key.starts_with(kind));
         let may_leave = |key: &str| restated.contains(key) || is_over(key);
         let sign = |entries, root| self.signed(entries, root);
@@ -165,6 +165,8 @@ impl Governor {
         self.restate_stops(at, CAUSE)?;
         keys.insert(self.restate_trust_model(at, CAUSE)?);
         self.inner.webhooks.restate(|state| self.inner.log.set_state(at, state, CAUSE.to_owned()), &mut keys)?;
+        self.restate_cursors(CAUSE, &mut keys)?;
+        self.restate_alerts(CAUSE)?;
         Ok(keys)
     }
 

@@ -104,8 +104,8 @@ impl Shadow {
                 self.failed.fetch_add(1, Ordering::Relaxed);
                 let subject = error.to_string();
                 let message = format!("the set in the shadow fails: {subject}");
-                let alert = Alert::new(AlertKind::ShadowError, RiskLevel::Low, agent_id, message);
-                return Some((alert.about(enforcement.proof_id), subject));
+                let alert = Alert::new(AlertKind::ShadowError, RiskLevel::Low, Some(agent_id), message);
+                return Some((alert.about(vec![enforcement.proof_id]), subject));
             }
         };
         let differs = parts([
@@ -140,10 +140,10 @@ impl Shadow {
         let alert = Alert::new(
             AlertKind::ShadowDiffers,
             RiskLevel::Low,
-            agent_id,
+            Some(agent_id),
             format!("the set in the shadow decides {subject}"),
         );
-        Some((alert.about(enforcement.proof_id), subject))
+        Some((alert.about(vec![enforcement.proof_id]), subject))
     }
 
     fn report(&self) -> ShadowReport {

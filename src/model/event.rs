@@ -1,10 +1,12 @@
 //! What is told to whoever watches: one envelope, five types.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentId, Capability, Constraints, Decision, Digest, EventId, IntentId, ProofId, ProofRecord, RiskLevel, Score,
-    Tier, Timestamp, TrustSnapshot, closed_words,
+    AgentId, Capability, Constraints, Decision, Digest, EscalationId, EventId, IntentId, ProofId, ProofRecord,
+    RiskLevel, Score, Tier, Timestamp, TrustSnapshot, closed_words,
 };
 
 closed_words! {
@@ -32,6 +34,16 @@ closed_words! {
         ShadowDiffers = "shadow-differs",
         /// A condition of the set in the shadow failed.
         ShadowError = "shadow-error",
+        /// An agent was denied again and again.
+        Denials = "denials",
+        /// An agent attempted something at CRITICAL risk.
+        Critical = "critical",
+        /// An agent dropped below a tier.
+        Tier = "tier",
+        /// A key was refused.
+        Key = "key",
+        /// The chain does not verify.
+        Chain = "chain",
     }
 }
 
@@ -86,6 +98,9 @@ pub struct DecisionRendered {
     pub risk_level: RiskLevel,
     /// The agent's trust.
     pub trust_snapshot: TrustSnapshot,
+    /// The escalation that an ESCALATE opens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub escalation_id: Option<EscalationId>,
     /// What the evidence adds; none where it is gone.
     #[serde(flatten)]
     pub detail: Option<DecisionDetail>,
@@ -106,6 +121,9 @@ pub struct DecisionDetail {
     pub policy_digest: Digest,
     /// The rules that decided.
     pub rules: Vec<String>,
+    /// Who is asked, where it is an ESCALATE: each reviewer as the policies name them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reviewers: Vec<String>,
 }
 
 /// A change of an agent's trust.
@@ -155,27 +173,45 @@ impl TrustChange {
 pub struct Alert {
     /// What it is about.
     pub alert: AlertKind,
+    /// The rule of the policies that asks for it; none where it is built in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Arc<str>>,
     /// How much it matters.
     pub severity: RiskLevel,
     /// What happened, in words; nothing of a request's context stands in it.
     pub message: String,
-    /// The agent that asked last.
-    pub agent_id: AgentId,
-    /// The record behind it; none where the decision failed and left none.
+    /// The agent that it is about, or that asked last; none where it is about no agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
+    /// The last of the records behind it; none where what happened left none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof_id: Option<ProofId>,
+    /// The records behind it, the oldest first: the last [`Alert::MOST_PROOFS`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proof_ids: Vec<ProofId>,
     /// How often the same happened since it was last told, this time counted.
     pub occurrences: u64,
 }
 
 impl Alert {
+    /// The most records that an alert names.
+    pub const MOST_PROOFS: usize = 16;
+
     /// An alert about one happening.
-    pub(crate) fn new(alert: AlertKind, severity: RiskLevel, agent_id: AgentId, message: String) -> Self {
-        Self { alert, severity, message, agent_id, proof_id: None, occurrences: 1 }
+    pub(crate) const fn new(alert: AlertKind, severity: RiskLevel, agent_id: Option<AgentId>, message: String) -> Self {
+        Self { alert, rule: None, severity, message, agent_id, proof_id: None, proof_ids: Vec::new(), occurrences: 1 }
     }
 
-    pub(crate) fn about(self, proof_id: ProofId) -> Self {
-        Self { proof_id: Some(proof_id), ..self }
+    pub(crate) fn about(self, proof_ids: Vec<ProofId>) -> Self {
+        Self { proof_id: proof_ids.last().copied(), proof_ids, ..self }
+    }
+
+    /// With the records behind it, where it was written down when an alert named one alone.
+    pub(crate) fn with_records(mut self) -> Self {
+        if self.proof_ids.is_empty() {
+            self.proof_ids.extend(self.proof_id);
+        }
+        self
     }
 }
 
@@ -184,13 +220,13 @@ impl Event {
         Self { id, event_type, timestamp, data }
     }
 
-    /// The agent that the event is about.
-    pub fn agent_id(&self) -> &AgentId {
+    /// The agent that the event is about; none where it is an alert about none.
+    pub fn agent_id(&self) -> Option<&AgentId> {
         match &self.data {
-            EventData::Decision(decision) => &decision.agent_id,
-            EventData::Recorded(record) => &record.entity_id,
-            EventData::Trust(changed) => &changed.agent_id,
-            EventData::Alert(alert) => &alert.agent_id,
+            EventData::Decision(decision) => Some(&decision.agent_id),
+            EventData::Recorded(record) => Some(&record.entity_id),
+            EventData::Trust(changed) => Some(&changed.agent_id),
+            EventData::Alert(alert) => alert.agent_id.as_ref(),
         }
     }
 }

@@ -227,6 +227,12 @@ impl EventId {
     pub fn sequence(&self) -> Sequence {
         sequence_of(self.0)
     }
+
+    /// Where it stands among all events of a log: its entry, and its ordinal there.
+    pub(crate) fn place(self) -> (Sequence, u8) {
+        let [.., ordinal, _, _, _] = *self.0.random().to_be_bytes().first_chunk::<10>().unwrap_or(&[0; 10]);
+        (self.sequence(), ordinal)
+    }
 }
 
 impl IntentId {

@@ -87,6 +87,23 @@ pub struct AlertRule {
 }
 
 impl AlertRule {
+    /// A rule that stands in no document: whatever it looks for counts at once, and is told once in a time.
+    pub(crate) fn built_in(what: &str, cooldown: Duration) -> Self {
+        Self {
+            // No id in a document begins so.
+            id: format!(" {what}").into(),
+            on: AlertOn::PolicyError,
+            count: 1,
+            per: None,
+            below: None,
+            severity: RiskLevel::Medium,
+            cooldown,
+            agents: Names::default(),
+            labels: Names::default(),
+            groups: Names::default(),
+        }
+    }
+
     /// Whether what an agent does counts: its id, one of its labels and one of its groups are named, each where some are.
     pub fn is_about(&self, agent: &AgentId, traits: &AgentTraits) -> bool {
         let any = |names: &Names, own: &[crate::model::Label]| {

@@ -128,7 +128,7 @@ pub(super) enum Draft {
     Decision { id: ProofId, draft: DecisionDraft },
     Outcome(OutcomeDraft),
     State(Box<ChangeDraft>),
-    Alert(Box<Alert>),
+    Alert { alert: Box<Alert>, up_to: Option<Sequence> },
     Erasure { erasure: Erasure, cause: String },
     Freeze { cause: String },
     Archive(Box<ArchiveDraft>),
@@ -162,7 +162,9 @@ impl Pending {
                 draft.note.as_ref().map_or(0, String::len) + states.map(StateDraft::len).sum::<usize>()
             }
             Draft::State(change) => size_of::<ChangeDraft>() + change.state.len() + change.cause.len(),
-            Draft::Alert(alert) => alert.message.len(),
+            Draft::Alert { alert, .. } => {
+                size_of::<Alert>() + alert.message.len() + alert.proof_ids.len() * size_of::<ProofId>()
+            }
             Draft::Erasure { erasure, cause } => erasure.weight() + cause.len(),
             Draft::Freeze { cause } => cause.len(),
             Draft::Archive(draft) => size_of::<ArchiveDraft>() + draft.file.len(),

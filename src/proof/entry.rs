@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::erase::{Erasure, EvidenceSelection};
-use crate::model::{AgentId, Alert, Breakage, Digest, Outcome, ProofId, Timestamp};
+use crate::model::{AgentId, Alert, Breakage, Digest, Outcome, ProofId, Sequence, Timestamp};
 use crate::store::{Kind, Start};
 
 use super::draft::{ArchiveDraft, OutcomeBasis, TrustMove};
@@ -131,6 +131,9 @@ impl<'a> ErasureEntry<'a> {
 pub(super) struct AlertEntry {
     #[serde(flatten)]
     pub(super) alert: Alert,
+    /// The entry that made whoever follows the log raise it.
+    #[serde(rename = "upTo", skip_serializing_if = "Option::is_none", default)]
+    pub(super) up_to: Option<Sequence>,
     pub(super) timestamp: Timestamp,
 }
 

@@ -1,11 +1,15 @@
 //! Events: what an entry of the journal tells, in the contract's terms. An entry
 //! always tells the same events with the same ids.
 
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
 use crate::model::{
-    Alert, DecisionDetail, DecisionRendered, Event, EventData, EventId, EventType, Timestamp, TrustChanged,
-    TrustSnapshot,
+    Alert, AlertKind, Breakage, Decision, DecisionDetail, DecisionRendered, EscalationId, Event, EventData, EventId,
+    EventType, RiskLevel, Timestamp, TrustChanged, TrustSnapshot,
 };
-use crate::store::{Frame, Kind};
+use crate::store::{Frame, Kind, StoreId};
 
 use super::entry::{AlertEntry, OutcomeEntry, StateEntry};
 use super::evidence;
@@ -29,7 +33,7 @@ fn of_decision(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Option<
     if !wants_decision && !wants_record {
         return None;
     }
-    let record = CanonicalRecord::read(frame.body).ok()?.into_record(frame.digest(), None);
+    let record = CanonicalRecord::read(frame.body).ok()?;
     let at = record.timestamp;
     let mut events = Vec::with_capacity(2);
     if wants_decision {
@@ -38,14 +42,17 @@ fn of_decision(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Option<
             intent_id: record.intent_id,
             agent_id: record.entity_id.clone(),
             decision: record.decision,
-            reasoning: record.reasoning.clone(),
+            reasoning: record.reasoning.clone().into_owned(),
             risk_level: record.risk_level,
             trust_snapshot: TrustSnapshot::new(record.trust_score, record.trust_tier),
+            escalation_id: (record.decision == Decision::Escalate).then(|| EscalationId::of(record.id)),
             detail: evidence::detail::<DecisionDetail>(frame.evidence),
         };
         events.push(event(frame, EventType::Decision, at, EventData::Decision(Box::new(rendered))));
     }
     if wants_record {
+        // Its hash is most of what a record costs; who wants decisions alone does without.
+        let record = record.into_record(frame.digest(), None);
         events.push(event(frame, EventType::Recorded, at, EventData::Recorded(Box::new(record))));
     }
     Some(events)
@@ -93,8 +100,29 @@ fn of_alert(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Option<Vec
         return None;
     }
     let entry: AlertEntry = serde_json::from_slice(frame.body).ok()?;
-    let data = EventData::Alert(Box::<Alert>::new(entry.alert));
+    let data = EventData::Alert(Box::new(entry.alert.with_records()));
     Some(vec![event(frame, EventType::Alert, entry.timestamp, data)])
+}
+
+/// The alert on a log that breaks, which no entry can tell: the same whenever and in whichever run it is made. `at` is the
+/// time of the entry before, `rule` the rule that asks for it.
+pub(super) fn of_breakage(
+    store: StoreId,
+    breakage: &Breakage,
+    at: Timestamp,
+    rule: Option<(Arc<str>, RiskLevel)>,
+) -> Event {
+    let marked = Sha256::new()
+        .chain_update(store.0)
+        .chain_update(breakage.sequence.get().to_le_bytes())
+        .chain_update(breakage.kind.as_str());
+    let [a, b, c, ..]: [u8; 32] = marked.finalize().into();
+    let id = EventId::new(at, [a, b, c], EventType::Alert as u8, breakage.sequence);
+    let (rule, severity) = rule.unzip();
+    let message = format!("the chain does not verify: {breakage}");
+    let alert = Alert::new(AlertKind::Chain, severity.unwrap_or(RiskLevel::Critical), None, message);
+    let alert = Alert { rule, ..alert.about(breakage.proof_id.into_iter().collect()) };
+    Event::new(id, EventType::Alert, at, EventData::Alert(Box::new(alert)))
 }
 
 fn event(frame: &Frame<'_>, event_type: EventType, at: Timestamp, data: EventData) -> Event {

@@ -1,12 +1,16 @@
 //! The journal's entries one after another, from any place on and as they come:
 //! what those read who want to hear of everything.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use super::events;
+use super::seen::time_of;
 use super::shared::Shared;
-use crate::model::{Error, Sequence};
-use crate::store::Frame;
+use super::verify::{Verifying, verify};
+use crate::model::{Breakage, Error, Event, RiskLevel, Sequence, Timestamp};
+use crate::store::{Frame, claimed_size};
 
 /// A place in the journal that moves on. It holds nothing up: it reads what is
 /// on disk, and waits for what is not.
@@ -63,11 +67,16 @@ impl Feed {
         deadline: Option<Instant>,
         look: impl FnOnce(&Frame<'_>) -> T,
     ) -> Result<Fed<T>, Error> {
-        if !self.shared.progress.wait_durable_until(self.next + 1, deadline) {
+        let is_there = self.shared.progress.wait_durable_until(self.next + 1, deadline);
+        if self.next >= self.shared.broken_at.load(Ordering::Acquire) {
+            return Err(self.broken());
+        }
+        if !is_there {
             return Ok(if self.shared.progress.is_over() { Fed::Ended } else { Fed::Nothing });
         }
         let sequence = Sequence::new(self.next);
-        if self.in_run(sequence).is_none() {
+        let rest = self.run.get(self.at..).unwrap_or_default();
+        if claimed_size(rest).is_none_or(|size| size > rest.len()) {
             let read = self.shared.reader.read_run(sequence, RUN_BYTES);
             self.run =
                 read.map_err(|error| Error::storage(format!("cannot read the journal: {error}")))?.unwrap_or_default();
@@ -78,12 +87,60 @@ impl Feed {
                 let past = self.shared.past.read().unwrap_or_else(PoisonError::into_inner);
                 return Err(Error::Conflict { message: past.archive_of(self.next) });
             }
-            return Err(Error::ChainBroken { message: format!("entry {sequence} cannot be read; verify the log") });
+            return Err(self.broken());
         };
         let (size, looked) = (frame.size(), look(&frame));
         self.at += size;
         self.next += 1;
         Ok(Fed::Entry(looked))
+    }
+
+    /// Where the log breaks: found by reading all of it, where nobody has yet.
+    pub(crate) fn breakage(&self) -> Option<Breakage> {
+        let all = Verifying { since: None, held: None, threads: 1, progress: None, pace: None };
+        // What it finds it notes; where it cannot read at all, nothing is known.
+        self.shared.first_breakage().or_else(|| verify(&self.shared, &all).ok().and(self.shared.first_breakage()))
+    }
+
+    /// The alert on a log that breaks; `rule` is what asks for it.
+    pub(crate) fn chain_alert(&self, breakage: &Breakage, rule: Option<(Arc<str>, RiskLevel)>) -> Event {
+        let before = breakage.sequence.get().checked_sub(1).and_then(|last| self.time_of(last));
+        let at = before.unwrap_or(Timestamp::from_millis(0));
+        events::of_breakage(self.shared.store, breakage, at, rule)
+    }
+
+    /// Goes back to the first entry that was put in order within a time before the next one, or as far as the log goes.
+    pub(crate) fn go_back_by(&mut self, time: Duration) {
+        let last = self.next.min(self.shared.progress.durable_entries()).saturating_sub(1);
+        let Some(at) = self.time_of(last) else { return };
+        let time = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        let moment = Timestamp::from_millis(at.as_millis().saturating_sub(time));
+        let (mut first, mut behind) = (self.shared.reader.start().entries, self.next);
+        // Times never step back in a log. What cannot be read is passed over here, and told where it is read.
+        while first < behind {
+            let middle = first.midpoint(behind);
+            if self.time_of(middle).is_some_and(|at| at < moment) {
+                first = middle + 1;
+            } else {
+                behind = middle;
+            }
+        }
+        self.next = first.min(self.next);
+        self.run.clear();
+        self.at = 0;
+    }
+
+    fn time_of(&self, sequence: u64) -> Option<Timestamp> {
+        let bytes = self.shared.reader.read(Sequence::new(sequence)).ok()??;
+        Frame::decode(&bytes).ok().as_ref().and_then(time_of)
+    }
+
+    fn broken(&self) -> Error {
+        let message = match self.shared.first_breakage() {
+            Some(breakage) => breakage.to_string(),
+            None => format!("entry {} cannot be read; verify the log", self.next),
+        };
+        Error::ChainBroken { message }
     }
 
     fn in_run(&self, sequence: Sequence) -> Option<Frame<'_>> {

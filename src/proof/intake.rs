@@ -340,11 +340,20 @@ impl Intake {
         sequence
     }
 
-    /// Puts an alert in order.
-    pub(super) fn alert(&self, now: Timestamp, alert: Alert) -> Result<Sequence, Error> {
+    /// Puts an alert in order; `up_to` is the entry that made whoever follows the log raise it.
+    pub(super) fn alert(&self, now: Timestamp, alert: Alert, up_to: Option<Sequence>) -> Result<Sequence, Error> {
         let mut queue = self.with_room()?;
         let (sequence, at) = queue.number(now);
-        self.push(&mut queue, Pending { sequence, at, draft: Draft::Alert(Box::new(alert)) }, false);
+        let draft = Draft::Alert { alert: Box::new(alert), up_to };
+        self.push(&mut queue, Pending { sequence, at, draft }, false);
+        Ok(sequence)
+    }
+
+    /// Puts a change of state in order that nobody waits for.
+    pub(super) fn note(&self, now: Timestamp, change: ChangeDraft) -> Result<Sequence, Error> {
+        let mut queue = self.with_room()?;
+        let (sequence, at) = queue.number(now);
+        self.push(&mut queue, Pending { sequence, at, draft: Draft::State(Box::new(change)) }, false);
         Ok(sequence)
     }
 

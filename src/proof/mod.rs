@@ -48,6 +48,7 @@ mod query;
 mod record;
 mod repair;
 mod retention;
+mod seen;
 mod shared;
 mod ticket;
 mod used;
@@ -72,6 +73,7 @@ pub(crate) use log::{
 pub(crate) use moves::TrustStep;
 pub(crate) use past::PastRange;
 pub(crate) use repair::{Carried, FoundStates, repair};
+pub(crate) use seen::{Happened, Seen};
 pub(crate) use ticket::Ticket;
 pub(crate) use used::UsedLimit;
 

@@ -53,6 +53,8 @@ pub(super) struct Shared {
     pub(super) erasing: Mutex<()>,
     // The first break that any check found; held to clone it.
     pub(super) breakage: Mutex<Option<Breakage>>,
+    /// Its place, for those who read on; the largest number while there is none.
+    pub(super) broken_at: AtomicU64,
 }
 
 impl Shared {
@@ -138,6 +140,7 @@ impl Shared {
     pub(super) fn note_breakage(&self, found: Option<Breakage>) -> Option<Breakage> {
         let mut first = self.breakage.lock().unwrap_or_else(PoisonError::into_inner);
         if let (None, Some(found)) = (&*first, found) {
+            self.broken_at.store(found.sequence.get(), Ordering::Release);
             self.intake.refuse(Refusal::Broken(found.to_string()));
             *first = Some(found);
             drop(first);

@@ -199,8 +199,9 @@ impl Writer {
                 write_json(&mut self.body, &entry)?;
                 Kind::State
             }
-            Draft::Alert(alert) => {
-                write_json(&mut self.body, &AlertEntry { alert: Alert::clone(alert), timestamp: at })?;
+            Draft::Alert { alert, up_to } => {
+                let alert = Alert::clone(alert);
+                write_json(&mut self.body, &AlertEntry { alert, up_to: *up_to, timestamp: at })?;
                 Kind::Alert
             }
             Draft::Erasure { erasure, cause } => {
@@ -350,7 +351,7 @@ fn apply_one(index: &mut Index, pending: &Pending, digest: Digest) -> Result<(),
             let body = serde_json::to_vec(&ArchiveEntry::of(draft, pending.at));
             keep(index, pending, Kind::Archive, body)
         }
-        Draft::Alert(_) => {
+        Draft::Alert { .. } => {
             index.see_time(pending.at);
             Ok(())
         }

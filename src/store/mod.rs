@@ -57,7 +57,7 @@ mod walk;
 pub(crate) use archive::{ArchiveError, Archived, Archiving, Counted, remove_archived, verify as verify_archive};
 pub(crate) use erase::{carried_out, note_carried_out};
 pub(crate) use files::{Files, OpenMode, RealFiles};
-pub(crate) use frame::{Frame, FrameDraft, GONE, Kind, digest};
+pub(crate) use frame::{Frame, FrameDraft, GONE, Kind, claimed_size, digest};
 pub(crate) use head::{FORMAT, Start};
 pub(crate) use journal::{Journal, JournalOptions, Position, Reader, Staged};
 pub(crate) use known::Known;

@@ -166,9 +166,14 @@ impl ProofLog {
         self.shared.intake.stop(now, epoch, change)
     }
 
-    /// Puts an alert in order.
-    pub(crate) fn alert(&self, now: Timestamp, alert: Alert) -> Result<Sequence, Error> {
-        self.shared.intake.alert(now, alert)
+    /// Puts an alert in order; `up_to` is the entry that made whoever follows the log raise it.
+    pub(crate) fn alert(&self, now: Timestamp, alert: Alert, up_to: Option<Sequence>) -> Result<Sequence, Error> {
+        self.shared.intake.alert(now, alert, up_to)
+    }
+
+    /// Puts a change of state in order that nobody waits for.
+    pub(crate) fn note(&self, now: Timestamp, state: StateDraft, cause: &str) -> Result<Sequence, Error> {
+        self.shared.intake.note(now, ChangeDraft { state, cause: cause.to_owned(), trust: None })
     }
 
     /// The entries from `next` on, or those that are put in order from now on.

@@ -163,6 +163,7 @@ impl ProofLog {
             verified: Mutex::new(None),
             erasures: Erasures::of(&erasures),
             erasing: Mutex::new(()),
+            broken_at: AtomicU64::new(breakage.as_ref().map_or(u64::MAX, |broken| broken.sequence.get())),
             breakage: Mutex::new(breakage.clone()),
         };
         {

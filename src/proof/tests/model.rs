@@ -115,8 +115,8 @@ impl Twin {
                 self.ordered(sequence.get(), What::State { key, value })?;
             }
             Step::Alert => {
-                let alert = Alert::new(AlertKind::ALL[0], RiskLevel::High, name(0).parse().unwrap(), "look".to_owned());
-                let sequence = self.log.alert(Timestamp::from_millis(self.now), alert)?;
+                let alert = Alert::new(AlertKind::ALL[0], RiskLevel::High, name(0).parse().ok(), "look".to_owned());
+                let sequence = self.log.alert(Timestamp::from_millis(self.now), alert, None)?;
                 self.ordered(sequence.get(), What::Alert)?;
             }
             Step::Query { entity, decision, outcome, page_size } => {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::properties::{Step, any_model, any_step_at_all, any_time};
 use super::*;
-use crate::model::{Sequence, TrustCause};
+use crate::model::Sequence;
 
 impl Step {
     fn fact(self, ceiling: Option<Score>) -> TrustFact {

@@ -1,0 +1,205 @@
+//! Places in the stream of events that the store keeps, each under a name.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::events::{EventFilter, Subscription};
+use super::{Governor, Inner, alerts};
+use crate::model::{Error, EventId, Sequence, checked_person};
+use crate::proof::StateDraft;
+
+/// What the keys of cursors' states in the log start with.
+pub(super) const KEY_PREFIX: &str = "cursor/";
+
+/// The named cursors of a governor.
+#[derive(Default)]
+pub(super) struct Cursors {
+    // Held while one is put in order, so that what is kept is what the journal says.
+    kept: Mutex<HashMap<String, Kept>>,
+}
+
+struct Kept {
+    place: Place,
+    /// Acknowledged, and not in the journal yet.
+    unwritten: u32,
+    written: Instant,
+}
+
+/// A cursor as the journal keeps it.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Place {
+    /// What was acknowledged last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    after: Option<EventId>,
+    /// Where it began; until something is acknowledged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from: Option<Sequence>,
+}
+
+impl Cursors {
+    /// Takes one in as the log has it.
+    pub(super) fn restore(&self, key: &str, value: &[u8]) -> Result<(), Error> {
+        let name = key.strip_prefix(KEY_PREFIX).unwrap_or(key);
+        let place: Option<Place> = serde_json::from_slice(value)
+            .map_err(|error| Error::storage(format!("the cursor {name:?} cannot be read: {error}")))?;
+        self.lock().extend(place.map(|place| (name.to_owned(), Kept::written(place))));
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn written(place: Place) -> Self {
+        Self { place, unwritten: 0, written: Instant::now() }
+    }
+
+    /// Puts it in order, where the journal does not say it yet.
+    fn write(&mut self, name: &str, inner: &Inner) -> Result<(), Error> {
+        if self.unwritten > 0 {
+            inner.log.note(inner.clock.now(), state_of(name, self.place)?, "events were acknowledged")?;
+            (self.unwritten, self.written) = (0, Instant::now());
+        }
+        Ok(())
+    }
+}
+
+impl Governor {
+    /// Events from where a cursor of that name stands, which the store keeps: behind the last event that was
+    /// [acknowledged](Subscription::acknowledge), also in another run of the program. One of a new name begins now, or
+    /// behind `filter`'s event. Nothing is missed; what was handled and not yet written down as acknowledged when a
+    /// process was killed comes once more.
+    ///
+    /// ```
+    /// use rulekeep::{Agent, EventFilter, Governor};
+    ///
+    /// let governor = Governor::builder().open_in_memory()?;
+    /// governor.register_agent(Agent::new("support-1"))?;
+    /// let mut events = governor.cursor("billing", &EventFilter::all())?;
+    ///
+    /// governor.enforce_input("support-1", "Summarize the meeting notes")?;
+    /// let event = events.wait()?.expect("the governor is open");
+    /// events.acknowledge(&event.id)?;
+    /// drop(events);
+    /// let next = governor.cursor("billing", &EventFilter::all())?.wait()?.expect("a record follows its decision");
+    /// assert_ne!(next.id, event.id);
+    /// # Ok::<(), rulekeep::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for a name that is not 1 to 256 printable characters, or `alerts`, which is taken; those of
+    /// [`Governor::subscribe`]; [`Error::Conflict`] where entries behind the last acknowledged one left with an archive;
+    /// for a new name also where nothing can be recorded.
+    pub fn cursor(&self, name: &str, filter: &EventFilter) -> Result<Subscription, Error> {
+        let name = checked_person("name", name)?;
+        if format!("{KEY_PREFIX}{name}") == alerts::PLACE_KEY {
+            return Err(Error::input("name", "expected another name: this one is kept for alert rules"));
+        }
+        let known = self.inner.cursors.lock().get(&name).map(|kept| kept.place);
+        let mut subscription = match known {
+            Some(Place { after: Some(after), .. }) => self.subscribe(&filter.clone().after(after))?,
+            Some(Place { from: Some(from), .. }) => self.subscribe_from(from, filter)?,
+            Some(_) | None => self.subscribe(filter)?,
+        };
+        if known.is_none() {
+            let from = filter.after.is_none().then(|| subscription.next_entry());
+            self.begin(&name, Place { after: filter.after, from })?;
+        }
+        subscription.name = Some(name);
+        Ok(subscription)
+    }
+
+    /// Forgets a cursor: the next of its name begins anew.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for a name that no cursor has; [`Error::StorageUnavailable`].
+    pub fn forget_cursor(&self, name: &str) -> Result<(), Error> {
+        let mut cursors = self.inner.cursors.lock();
+        let Entry::Occupied(kept) = cursors.entry(name.to_owned()) else {
+            return Err(Error::input("name", "no cursor has this name"));
+        };
+        let gone = StateDraft::new(format!("{KEY_PREFIX}{name}"), "null".to_owned());
+        let sequence = self.inner.log.set_state(self.inner.clock.now(), gone, "the cursor was forgotten".to_owned())?;
+        kept.remove();
+        drop(cursors);
+        self.inner.log.settle(sequence)
+    }
+
+    fn begin(&self, name: &str, place: Place) -> Result<(), Error> {
+        let mut cursors = self.inner.cursors.lock();
+        let Entry::Vacant(vacant) = cursors.entry(name.to_owned()) else { return Ok(()) };
+        let (now, state) = (self.inner.clock.now(), state_of(name, place)?);
+        let sequence = self.inner.log.set_state(now, state, "a cursor begins".to_owned())?;
+        vacant.insert(Kept::written(place));
+        drop(cursors);
+        self.inner.log.settle(sequence)
+    }
+
+    /// Puts every cursor in order again, and their keys to `keys`.
+    pub(super) fn restate_cursors(
+        &self,
+        cause: &str,
+        keys: &mut std::collections::BTreeSet<String>,
+    ) -> Result<(), Error> {
+        for (name, kept) in &mut *self.inner.cursors.lock() {
+            let state = state_of(name, kept.place)?;
+            keys.insert(state.key.clone());
+            self.inner.log.set_state(self.inner.clock.now(), state, cause.to_owned())?;
+            *kept = Kept::written(kept.place);
+        }
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// Notes that an event was dealt with. Backwards it never goes.
+    pub(super) fn acknowledge(&self, name: &str, event: EventId) -> Result<(), Error> {
+        let mut cursors = self.cursors.lock();
+        let Some(kept) = cursors.get_mut(name) else {
+            return Err(Error::Conflict { message: format!("the cursor {name:?} was forgotten") });
+        };
+        if kept.place.after.is_some_and(|after| after.place() >= event.place()) {
+            return Ok(());
+        }
+        kept.place = Place { after: Some(event), from: None };
+        kept.unwritten += 1;
+        if kept.unwritten >= MOST_UNWRITTEN || kept.written.elapsed() >= WRITTEN_EVERY {
+            return kept.write(name, self);
+        }
+        Ok(())
+    }
+
+    /// Writes down what was acknowledged of a cursor, or of all. Where the log takes nothing in, it comes once more.
+    pub(super) fn write_cursors(&self, only: Option<&str>) {
+        for (name, kept) in &mut *self.cursors.lock() {
+            if only.is_none_or(|only| only == name) {
+                let _ = kept.write(name, self);
+            }
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.write_cursors(None);
+    }
+}
+
+fn state_of(name: &str, place: Place) -> Result<StateDraft, Error> {
+    let value = serde_json::to_string(&place)
+        .map_err(|error| Error::Internal { message: format!("a cursor does not serialise: {error}") })?;
+    Ok(StateDraft::new(format!("{KEY_PREFIX}{name}"), value))
+}
+
+/// Acknowledgements after which a cursor is written down.
+const MOST_UNWRITTEN: u32 = 256;
+/// Time after which the next acknowledgement writes it down.
+const WRITTEN_EVERY: Duration = Duration::from_millis(250);

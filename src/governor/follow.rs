@@ -1,0 +1,296 @@
+//! Alerts on what the log tells by itself: denials, attempts at CRITICAL risk, falls of trust. A thread
+//! follows the log, so that no decision waits for it, and goes on in the next run where it was: what it
+//! counted it reads again, what it told the log says.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread;
+
+use serde::{Deserialize, Serialize};
+
+use super::alerts::PLACE_KEY;
+use super::watch::{How, Watch};
+use super::{Governor, Inner};
+use crate::model::{AgentId, Alert, AlertKind, Decision, Error, ProofId, RiskLevel, Sequence};
+use crate::policy::{AlertOn, AlertRule, PolicySet};
+use crate::proof::{Fed, Feed, Happened, Seen, StateDraft};
+
+/// How far the log was followed.
+#[derive(Default)]
+pub(super) struct Following {
+    // Held to look whether the thread works, to start it, or by it to end; and to put the place in order.
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    works: bool,
+    /// The first entry that is not dealt with, as the journal has it; none where nothing is followed.
+    from: Option<Sequence>,
+}
+
+/// The place as the journal keeps it.
+#[derive(Serialize, Deserialize)]
+struct Place {
+    /// None where no rule asks to follow.
+    from: Option<Sequence>,
+}
+
+impl Following {
+    pub(super) fn restore(&self, value: &[u8]) -> Result<(), Error> {
+        let place: Place = serde_json::from_slice(value)
+            .map_err(|error| Error::storage(format!("how far alerts were looked for cannot be read: {error}")))?;
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).from = place.from;
+        Ok(())
+    }
+}
+
+impl Governor {
+    /// Follows the log for the alert rules in force, where any asks for it and nobody does yet; and no longer, where none
+    /// does.
+    pub(super) fn follow_alerts(&self) -> Result<(), Error> {
+        let mut state = self.inner.following.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.inner.policies.load().alerts().iter().any(follows) {
+            // The thread ends by itself; what happens until rules come back is not looked at.
+            if state.from.is_some() && !state.works {
+                self.note_place(&mut state, None)?;
+            }
+            return Ok(());
+        }
+        if state.works {
+            return Ok(());
+        }
+        let resumes = state.from.is_some();
+        let feed = self.inner.log.feed(state.from);
+        if !resumes {
+            self.note_place(&mut state, Some(Sequence::new(feed.place())))?;
+        }
+        state.works = true;
+        drop(state);
+        let follower = Follower {
+            governor: Arc::downgrade(&self.inner),
+            until: self.inner.log.feed(None).place(),
+            feed,
+            watch: Watch::default(),
+            told: HashSet::new(),
+            noted: 0,
+        };
+        let started = thread::Builder::new().name("rulekeep-alerts".to_owned()).spawn(move || follower.run(resumes));
+        started.map(drop).map_err(|error| {
+            self.inner.following.state.lock().unwrap_or_else(PoisonError::into_inner).works = false;
+            Error::storage(format!("alerts cannot be looked for: {error}"))
+        })
+    }
+
+    /// Puts the place in order again.
+    pub(super) fn restate_alerts(&self, cause: &str) -> Result<(), Error> {
+        let state = self.inner.following.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(from) = state.from else { return Ok(()) };
+        self.inner.log.set_state(self.inner.clock.now(), place_of(Some(from))?, cause.to_owned()).map(drop)
+    }
+
+    fn note_place(&self, state: &mut State, from: Option<Sequence>) -> Result<(), Error> {
+        self.inner.log.note(self.inner.clock.now(), place_of(from)?, "alerts are looked for")?;
+        state.from = from;
+        Ok(())
+    }
+}
+
+fn place_of(from: Option<Sequence>) -> Result<StateDraft, Error> {
+    let value = serde_json::to_string(&Place { from })
+        .map_err(|error| Error::Internal { message: format!("a place does not serialise: {error}") })?;
+    Ok(StateDraft::new(PLACE_KEY.to_owned(), value))
+}
+
+/// Whether what a rule looks for is told by the log itself.
+const fn follows(rule: &AlertRule) -> bool {
+    matches!(rule.on, AlertOn::Denials | AlertOn::Critical | AlertOn::Tier)
+}
+
+/// Whoever follows the log.
+struct Follower {
+    /// Not kept open by it.
+    governor: Weak<Inner>,
+    feed: Feed,
+    /// The log's end when it began.
+    until: u64,
+    watch: Watch,
+    /// What earlier runs told: by which entry, by which rule, of whom.
+    told: HashSet<(Sequence, Arc<str>, AgentId)>,
+    /// The place that was noted last.
+    noted: u64,
+}
+
+/// What an entry says that a rule looks for.
+struct Sight<'a> {
+    on: AlertOn,
+    agent_id: &'a AgentId,
+    proof_id: Option<ProofId>,
+    seen: &'a Seen,
+}
+
+impl Follower {
+    fn run(mut self, resumes: bool) {
+        if resumes {
+            self.resume();
+        }
+        self.noted = self.feed.place();
+        // INVARIANT: ends with the log at the latest, for then nothing comes any more.
+        while let Ok(Fed::Entry(seen)) = self.feed.next(None, Seen::of) {
+            let Some(inner) = self.governor.upgrade() else { return };
+            let governor = Governor { inner };
+            let policies = governor.inner.policies.load_full();
+            if self.is_over(&governor, &policies) {
+                return;
+            }
+            if let Some(seen) = seen
+                && !self.look(&governor, &policies, &seen, |_| How::Now)
+            {
+                break;
+            }
+            self.note(&governor);
+        }
+        if let Some(inner) = self.governor.upgrade() {
+            inner.following.state.lock().unwrap_or_else(PoisonError::into_inner).works = false;
+        }
+    }
+
+    /// Ends where no rule asks any more.
+    fn is_over(&self, governor: &Governor, policies: &PolicySet) -> bool {
+        if policies.alerts().iter().any(follows) {
+            return false;
+        }
+        let mut state = governor.inner.following.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // Rules may have come since: who brought them saw that the thread works.
+        if governor.inner.policies.load().alerts().iter().any(follows) {
+            return false;
+        }
+        state.works = false;
+        // Where it cannot be noted, the next run looks at what nobody asked for.
+        let _ = governor.note_place(&mut state, None);
+        true
+    }
+
+    /// Reads again what still counts, and takes from the log what was told.
+    fn resume(&mut self) {
+        let Some(inner) = self.governor.upgrade() else { return };
+        let governor = Governor { inner };
+        let policies = governor.inner.policies.load_full();
+        let longest = policies
+            .alerts()
+            .iter()
+            .filter(|rule| follows(rule))
+            .map(|rule| rule.cooldown.max(rule.per.unwrap_or_default()))
+            .max();
+        let mut from = self.feed.place();
+        let mut again = governor.inner.log.feed(Some(Sequence::new(from)));
+        again.go_back_by(longest.unwrap_or_default());
+        let first = Sequence::new(again.place());
+        while again.place() < self.until
+            && let Ok(Fed::Entry(seen)) = again.next(None, Seen::of)
+        {
+            if let Some(Seen { what: Happened::Alert { rule, agent_id, up_to }, .. }) = seen {
+                // What comes before the entry that made somebody raise it was dealt with; that one itself perhaps by a part
+                // of the rules.
+                from = from.max(up_to.get());
+                self.told.insert((up_to, rule, agent_id));
+            }
+        }
+        let mut again = governor.inner.log.feed(Some(first));
+        while again.place() < from
+            && let Ok(Fed::Entry(seen)) = again.next(None, Seen::of)
+        {
+            if let Some(seen) = seen {
+                self.look(&governor, &policies, &seen, |was_told| How::Past { was_told });
+            }
+        }
+        self.feed = governor.inner.log.feed(Some(Sequence::new(from)));
+    }
+
+    /// Counts what an entry says, and tells what is due; false where the log takes nothing in any more.
+    fn look(&mut self, governor: &Governor, policies: &PolicySet, seen: &Seen, how: impl Fn(bool) -> How) -> bool {
+        for rule in policies.alerts() {
+            let Some(sight) = Sight::of(seen, rule) else { continue };
+            if !governor.is_about(rule, sight.agent_id) {
+                continue;
+            }
+            let was_told = !self.told.is_empty()
+                && self.told.contains(&(seen.sequence, Arc::clone(&rule.id), sight.agent_id.clone()));
+            let how = if was_told { How::Past { was_told } } else { how(was_told) };
+            let due = self.watch.note(rule, sight.agent_id.as_str(), seen.at, sight.proof_id, how);
+            if let Some(due) = due.filter(|_| how == How::Now)
+                && !raise(governor, &due.told_by(sight.alert(rule)), seen.sequence)
+            {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Notes the place once in a while, so that a later run has less to read again.
+    fn note(&mut self, governor: &Governor) {
+        if self.feed.place() - self.noted < NOTED_EVERY {
+            return;
+        }
+        let mut state = governor.inner.following.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // INVARIANT: ordered behind all alerts on what came before it.
+        if governor.note_place(&mut state, Some(Sequence::new(self.feed.place()))).is_ok() {
+            self.noted = self.feed.place();
+        }
+    }
+}
+
+impl<'a> Sight<'a> {
+    /// What a rule sees in an entry.
+    fn of(seen: &'a Seen, rule: &AlertRule) -> Option<Self> {
+        let on = rule.on;
+        match &seen.what {
+            Happened::Decision { agent_id, proof_id, decision, risk, answers } => {
+                let is_it = match on {
+                    AlertOn::Denials => *decision == Decision::Deny,
+                    // The answer to an escalation is the same attempt.
+                    AlertOn::Critical => *risk == RiskLevel::Critical && !answers,
+                    _ => false,
+                };
+                is_it.then_some(Self { on, agent_id, proof_id: Some(*proof_id), seen })
+            }
+            Happened::Trust { agent_id, change, proof_id } => {
+                let below = rule.below.filter(|_| on == AlertOn::Tier)?;
+                let dropped = change.from_tier >= below && change.to_tier < below;
+                dropped.then_some(Self { on, agent_id, proof_id: *proof_id, seen })
+            }
+            Happened::Alert { .. } => None,
+        }
+    }
+
+    fn alert(&self, rule: &AlertRule) -> Alert {
+        let agent = self.agent_id;
+        let (kind, mut message) = match (&self.seen.what, rule.below) {
+            (Happened::Trust { change, .. }, Some(below)) => {
+                let fell = format!("agent {agent} fell below {below}: from {} to {}", change.from_tier, change.to_tier);
+                (AlertKind::Tier, fell)
+            }
+            (Happened::Decision { decision, .. }, _) if self.on == AlertOn::Critical => {
+                (AlertKind::Critical, format!("agent {agent} attempted something at CRITICAL risk: {decision}"))
+            }
+            _ => (AlertKind::Denials, format!("agent {agent} was denied")),
+        };
+        if let Some(per) = rule.per {
+            message += &format!("; {} times or more within {} s", rule.count, per.as_secs());
+        }
+        Alert { rule: Some(Arc::clone(&rule.id)), ..Alert::new(kind, rule.severity, Some(agent.clone()), message) }
+    }
+}
+
+/// Puts an alert in order, however long the queue is full; false where the log takes nothing in any more.
+fn raise(governor: &Governor, alert: &Alert, up_to: Sequence) -> bool {
+    while governor.inner.log.alert(governor.inner.clock.now(), alert.clone(), Some(up_to)).is_err() {
+        if governor.inner.log.refusal().is_some() {
+            return false;
+        }
+    }
+    true
+}
+
+/// Entries after which the place is noted.
+const NOTED_EVERY: u64 = 1 << 16;
