@@ -1,5 +1,6 @@
 //! What people agree to beforehand covers exactly that, so often and for so much, and no longer than they let it.
 
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{fs, thread};
 
@@ -154,15 +155,21 @@ fn a_failure_gives_nothing_back_and_neither_does_a_restart() {
 #[test]
 fn no_number_of_threads_gets_more_than_the_count_and_the_sum() {
     let by_sum = json!({ "count": 100, "sum": { "key": "amount", "most": 39.5 } });
-    for (changes, granted) in [(json!({ "count": 7 }), 7), (by_sum, 13)] {
+    // Again and again: two have to meet just where it is used up.
+    for (changes, granted) in [(json!({ "count": 7 }), 7), (by_sum, 13)].iter().cycle().take(16) {
+        let granted = *granted;
         let (governor, _) = governor();
-        given(&governor, &changes);
+        given(&governor, changes);
+        let start = Barrier::new(64);
         let (allowed, escalated) = (AtomicUsize::new(0), AtomicUsize::new(0));
         thread::scope(|scope| {
             for _ in 0..64 {
-                scope.spawn(|| match decision(&governor, &pay(3)) {
-                    Decision::Allow => allowed.fetch_add(1, Ordering::Relaxed),
-                    _ => escalated.fetch_add(1, Ordering::Relaxed),
+                scope.spawn(|| {
+                    start.wait();
+                    match decision(&governor, &pay(3)) {
+                        Decision::Allow => allowed.fetch_add(1, Ordering::Relaxed),
+                        _ => escalated.fetch_add(1, Ordering::Relaxed),
+                    }
                 });
             }
         });
