@@ -87,7 +87,7 @@ impl Governor {
         let restated = self.restate(now)?;
         let to: Arc<dyn Files> = Arc::new(folder);
         // What people answered is told by the records, and what was lifted stops nobody; no more does a
-        // cursor matter that was forgotten.
+        // cursor matter that was forgotten. No approval of a class lasts as long as what leaves has stood.
         let kinds = [escalations::KEY_PREFIX, stop::KEY_PREFIX, GRANT_PREFIX, cursor::KEY_PREFIX];
         let is_over = |key: &str| kinds.iter().any(|kind| key.starts_with(kind));
         let may_leave = |key: &str| restated.contains(key) || is_over(key);
@@ -158,7 +158,6 @@ impl Governor {
             self.inner.log.set_state(at, state, CAUSE.to_owned())?;
         }
         self.restate_escalations(CAUSE, &mut keys)?;
-        self.restate_classes(CAUSE, &mut keys)?;
         let turn = self.inner.policy_turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.order_policies(&self.policies(), CAUSE)?;
         drop(turn);

@@ -33,7 +33,8 @@ pub struct ClassTerms {
     /// on requests without a target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<String>,
-    /// At which effective risk at most.
+    /// At which effective risk at most; HIGH where a document does not say, so that what is critical is looked at.
+    #[serde(default = "usual_risk")]
     pub max_risk: RiskLevel,
     /// Until when, exclusive; at most 31 days from now.
     pub until: Timestamp,
@@ -258,6 +259,10 @@ fn is_target(text: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
+const fn usual_risk() -> RiskLevel {
+    RiskLevel::High
+}
+
 const fn most_uses() -> u32 {
     MOST_USES
 }
@@ -366,6 +371,8 @@ mod tests {
         assert_eq!(covered(&no_target, &json!({})), None, "no target is any target");
         let of_group = class(&json!({ "agentId": null, "group": "desk" }));
         assert_eq!(covered(&of_group, &json!({ "agent": "desk-2" })), Some(120_000_000));
+        let any_number = class(&json!({ "count": null, "maxRisk": null }));
+        assert_eq!((any_number.terms().count, any_number.terms().max_risk), (10_000, RiskLevel::High));
         let other_group = class(&json!({ "agentId": null, "group": "till" }));
         assert_eq!(covered(&other_group, &json!({})), None);
     }

@@ -1,11 +1,13 @@
 //! What people agree to beforehand covers exactly that, so often and for so much, and no longer than they let it.
 
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{fs, thread};
 
 use common::{refusal, result};
 use rulekeep::{
-    ClassApproval, ClassApprovalId, ClassStanding, ClassState, OpenVerification, Outcome, ReplayRange, StopScope,
+    ClassApproval, ClassApprovalId, ClassStanding, ClassState, Durability, OpenVerification, Outcome, ReplayRange,
+    StopScope,
 };
 use serde_json::{Value, json};
 
@@ -153,15 +155,21 @@ fn a_failure_gives_nothing_back_and_neither_does_a_restart() {
 #[test]
 fn no_number_of_threads_gets_more_than_the_count_and_the_sum() {
     let by_sum = json!({ "count": 100, "sum": { "key": "amount", "most": 39.5 } });
-    for (changes, granted) in [(json!({ "count": 7 }), 7), (by_sum, 13)] {
+    // Again and again: two have to meet just where it is used up.
+    for (changes, granted) in [(json!({ "count": 7 }), 7), (by_sum, 13)].iter().cycle().take(16) {
+        let granted = *granted;
         let (governor, _) = governor();
-        given(&governor, &changes);
+        given(&governor, changes);
+        let start = Barrier::new(64);
         let (allowed, escalated) = (AtomicUsize::new(0), AtomicUsize::new(0));
         thread::scope(|scope| {
             for _ in 0..64 {
-                scope.spawn(|| match decision(&governor, &pay(3)) {
-                    Decision::Allow => allowed.fetch_add(1, Ordering::Relaxed),
-                    _ => escalated.fetch_add(1, Ordering::Relaxed),
+                scope.spawn(|| {
+                    start.wait();
+                    match decision(&governor, &pay(3)) {
+                        Decision::Allow => allowed.fetch_add(1, Ordering::Relaxed),
+                        _ => escalated.fetch_add(1, Ordering::Relaxed),
+                    }
                 });
             }
         });
@@ -350,6 +358,52 @@ fn what_people_answered_is_counted_apart_when_the_past_is_replayed() {
         format!("{POLICIES}[[rule]]\nid = \"no\"\neffect = \"deny\"\nmatch.capabilities = [\"payment:*\"]\n");
     let replay = governor.replay(&policies(&stricter), &ReplayRange::all(), |_| {}).unwrap();
     assert_eq!((replay.answered, replay.changed), (2, 3));
+}
+
+#[test]
+fn what_can_still_grant_stays_when_entries_leave_and_what_ended_goes() {
+    /// Decisions with much beside each, so that few fill a segment.
+    fn heavy(governor: &Governor) {
+        for number in 0..390_u64 {
+            let text: String = (0..2600_u64)
+                .scan(number + 1, |state, _| {
+                    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    Some(format!("{state:016x} "))
+                })
+                .collect();
+            let read = Intent::new("clerk", "read_notes", RiskLevel::Low, ["document:read"]).unwrap();
+            governor.enforce(&read.with_context("notes", text)).unwrap();
+        }
+    }
+
+    let folder = tempfile::tempdir().unwrap();
+    let hand = Hand::at(NOON);
+    let open = || with_clock(&hand).durability(Durability::Buffered).open(folder.path().join("store")).unwrap();
+    let mut governor = open();
+    governor.register_agent(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
+    let expired = given(&governor, &json!({}));
+    let revoked = given(&governor, &json!({}));
+    governor.escalations().revoke(&revoked, by("bob")).unwrap();
+    heavy(&governor);
+    let now = NOON + 40 * DAY;
+    hand.set(now);
+    let live = given(&governor, &json!({ "until": at(now + DAY), "count": 3 }));
+    assert_eq!(decision(&governor, &pay(1)), Decision::Allow);
+    heavy(&governor);
+    while governor.journal().unsealed > 0 {
+        thread::yield_now();
+    }
+    assert_eq!(governor.escalations().classes().len(), 3, "{expired}");
+    let before = rulekeep::Timestamp::from_millis(now);
+    governor.archive(before, folder.path().join("old.rka")).unwrap().expect("whole segments are that old");
+    for uses in [2, 3] {
+        assert_eq!(only(&governor).id, live);
+        assert_eq!(decision(&governor, &pay(1)), Decision::Allow);
+        governor.close().unwrap();
+        governor = open();
+        assert_eq!(only(&governor).used_count, uses);
+    }
+    assert_eq!(decision(&governor, &pay(1)), Decision::Escalate);
 }
 
 #[test]

@@ -283,19 +283,6 @@ impl Governor {
             Some(format!("agent {agent}: it was suspended"))
         });
     }
-
-    /// Puts the approvals in order again that can still grant something, so that they are not lost with what leaves.
-    pub(in crate::governor) fn restate_classes(&self, cause: &str, keys: &mut BTreeSet<String>) -> Result<(), Error> {
-        let now = self.inner.clock.now();
-        let mut desk = self.inner.limits.desk(now);
-        desk.hold();
-        for class in self.inner.classes.lock().values_mut().filter(|class| class.record.is_live(now)) {
-            let restated = change(&class.record, cause.to_owned())?;
-            keys.insert(restated.state.key.clone());
-            class.record.place = self.inner.log.change(now, restated)?;
-        }
-        Ok(())
-    }
 }
 
 impl Class {
