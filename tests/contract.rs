@@ -430,6 +430,8 @@ fn the_status_has_the_contracts_fields_and_counts_what_was_done() {
             ("averageLatencyMs", Is::Number),
             ("proofChainLength", Is::Whole),
             ("escalationsToday", Is::Whole),
+            // Beside what the contract names.
+            ("latency", Is::Object),
         ],
     );
     let metrics = &status["metrics"];

@@ -234,9 +234,10 @@ mod tests {
             prop_assert!(close(metrics.p90_ms, at(90)), "{} is not {}", metrics.p90_ms, at(90));
             prop_assert!(close(metrics.p99_ms, at(99)), "{} is not {}", metrics.p99_ms, at(99));
             #[allow(clippy::cast_precision_loss)]
-            let (longest, sum) = (*nanos.last().unwrap() as f64, nanos.iter().sum::<u64>() as f64);
+            let (longest, sum, count) =
+                (*nanos.last().unwrap() as f64, nanos.iter().sum::<u64>() as f64, nanos.len() as f64);
             prop_assert!((metrics.max_ms - longest / 1e6).abs() < 1e-9);
-            prop_assert!((mean - sum / nanos.len() as f64 / 1e6).abs() <= 1e-9 * mean);
+            prop_assert!((mean - sum / count / 1e6).abs() <= 1e-9 * mean);
             prop_assert_eq!(metrics.count, nanos.len() as u64);
         }
     }

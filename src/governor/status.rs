@@ -95,7 +95,7 @@ impl Governor {
                 return Health::Unhealthy;
             }
             (None, Ok(Probe::Crowded)) => {
-                warnings.push("decisions wait: the disk is slower than the callers".to_owned())
+                warnings.push("decisions wait: the disk is slower than the callers".to_owned());
             }
             (None, _) => {}
         }
@@ -189,3 +189,62 @@ const fn degraded_if(something: bool) -> Health {
 /// How long the writer may take until it is said that it hangs.
 const PATIENCE: Duration = Duration::from_secs(2);
 const MILLIS_PER_DAY: i64 = 86_400_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Agent, Intent, RiskLevel, Score, Tier};
+    use crate::policy::PolicySet;
+
+    fn governor() -> Governor {
+        let asks = "name = \"p\"\n[[rule]]\nid = \"all\"\neffect = \"escalate\"\nmatch.capabilities = [\"*:*\"]\n\
+                    reviewer = \"ann\"\n[[rule]]\nid = \"r\"\neffect = \"allow\"\nmatch.capabilities = [\"web:read\"]";
+        let governor = Governor::builder().policies(PolicySet::from_toml(asks).unwrap()).open_in_memory().unwrap();
+        governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+        governor
+    }
+
+    #[test]
+    fn trust_that_cannot_be_is_told() {
+        let governor = governor();
+        assert_eq!(governor.status().components.trust_engine, Health::Healthy);
+        let cell = governor.inner.ledger.get(&"a".parse().unwrap()).unwrap();
+        let whole = cell.read().clone();
+        // A score that fell without its tier, as a flipped bit would have it.
+        cell.write().trust.score = Score::saturating(10);
+        let status = governor.status();
+        assert_eq!((status.status, status.components.trust_engine), (Health::Unhealthy, Health::Unhealthy));
+        assert!(status.warnings.iter().any(|warning| warning.contains("agent a ")), "{:?}", status.warnings);
+        *cell.write() = whole;
+        cell.write().trust.changes += 1;
+        assert_eq!(governor.status().components.trust_engine, Health::Unhealthy, "a change that no entry has");
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_is_told() {
+        let governor = governor();
+        let (told, ended) = std::sync::mpsc::channel::<()>();
+        let work = move || {
+            let _told_when_over = &told;
+            false
+        };
+        let background = Background::start("test", Duration::from_millis(1), work).unwrap();
+        assert!(ended.recv().is_err());
+        while background.is_alive() {
+            std::thread::yield_now();
+        }
+        assert!(governor.inner.escalation_watch.set(Some(background)).is_ok(), "nothing was asked yet");
+        let status = governor.status();
+        assert_eq!((status.status, status.components.gateway), (Health::Degraded, Health::Degraded));
+        assert!(status.warnings[0].contains("the thread that ends them"), "{:?}", status.warnings);
+    }
+
+    #[test]
+    fn a_thread_that_works_is_not() {
+        let governor = governor();
+        let intent = Intent::new("a", "send_email", RiskLevel::Low, ["email:send"]).unwrap();
+        assert_eq!(governor.enforce(&intent).unwrap().decision, Decision::Escalate);
+        let status = governor.status();
+        assert_eq!((status.status, status.warnings.len()), (Health::Healthy, 0), "{:?}", status.warnings);
+    }
+}
