@@ -25,7 +25,11 @@ fn main() {
         while registered < size - LAST {
             register(&governor, registered);
             registered += 1;
+            if registered % LAST == 0 {
+                governor.flush().expect("what came so far is written");
+            }
         }
+        governor.flush().expect("what came so far is written");
         let registration = mean(registered..size, |number| register(&governor, number));
         registered = size;
         governor.flush().expect("all of it is written");

@@ -5,10 +5,13 @@
 //! cargo run --release --example sidecar -- [--store DIR] [--policies FILE]
 //!     [--durability sync|buffered|sync-from:RISK] [--auto-register]
 //!     [--checkpoint-name NAME --checkpoint-seed FILE]
+//!     [--webhook-retry-seconds N,N,.. ] [--allow-private-webhooks]
 //! ```
 //!
-//! The last two need the feature `checkpoints`; the file holds the key's 32 secret
-//! bytes in hex. The public key is said on standard error.
+//! Those of checkpoints need the feature `checkpoints`; the file holds the key's 32 secret
+//! bytes in hex. The public key is said on standard error. Those of webhooks need the
+//! feature `webhooks`: how long is waited before each attempt, instead of the documented
+//! times, and that loopback and private addresses may be endpoints.
 
 use std::io::{self, BufReader};
 use std::path::PathBuf;
@@ -56,6 +59,9 @@ fn run(options: Options) -> Result<(), String> {
     if options.checkpoint_name.is_some() || options.checkpoint_seed.is_some() {
         builder = with_checkpoints(builder, options.checkpoint_name, options.checkpoint_seed)?;
     }
+    if options.webhook_retry_seconds.is_some() || options.allow_private_webhooks {
+        builder = with_webhooks(builder, options.webhook_retry_seconds, options.allow_private_webhooks)?;
+    }
     let governor = builder.open(store).map_err(describe)?;
     for warning in governor.policies().warnings() {
         eprintln!("sidecar: policies, line {}: {}", warning.line, warning.message);
@@ -99,6 +105,29 @@ fn with_checkpoints(_: GovernorBuilder, _: Option<String>, _: Option<PathBuf>) -
     Err("checkpoints need the feature: build with --features checkpoints".to_owned())
 }
 
+#[cfg(feature = "webhooks")]
+fn with_webhooks(
+    mut builder: GovernorBuilder,
+    retry_seconds: Option<String>,
+    allow_private: bool,
+) -> Result<GovernorBuilder, String> {
+    if let Some(text) = retry_seconds {
+        let seconds = |step: &str| {
+            let seconds: f64 = step.trim().parse().map_err(|_| ())?;
+            std::time::Duration::try_from_secs_f64(seconds).map_err(|_| ())
+        };
+        let steps = text.split(',').map(seconds).collect::<Result<Vec<_>, _>>();
+        builder =
+            builder.webhook_schedule(steps.map_err(|()| "--webhook-retry-seconds: expected seconds, as 0,5,300")?);
+    }
+    Ok(if allow_private { builder.allow_private_webhooks() } else { builder })
+}
+
+#[cfg(not(feature = "webhooks"))]
+fn with_webhooks(_: GovernorBuilder, _: Option<String>, _: bool) -> Result<GovernorBuilder, String> {
+    Err("webhooks need the feature: build with --features webhooks".to_owned())
+}
+
 #[allow(clippy::needless_pass_by_value)] // it is handed to `map_err`
 fn describe(error: Error) -> String {
     format!("{}: {error}", error.code())
@@ -111,6 +140,8 @@ struct Options {
     auto_register: bool,
     checkpoint_name: Option<String>,
     checkpoint_seed: Option<PathBuf>,
+    webhook_retry_seconds: Option<String>,
+    allow_private_webhooks: bool,
 }
 
 impl Options {
@@ -122,6 +153,8 @@ impl Options {
             auto_register: false,
             checkpoint_name: None,
             checkpoint_seed: None,
+            webhook_retry_seconds: None,
+            allow_private_webhooks: false,
         };
         while let Some(option) = arguments.next() {
             let mut value = || arguments.next().ok_or_else(|| format!("{option} needs a value"));
@@ -133,6 +166,8 @@ impl Options {
                 }
                 "--checkpoint-name" => options.checkpoint_name = Some(value()?),
                 "--checkpoint-seed" => options.checkpoint_seed = Some(value()?.into()),
+                "--webhook-retry-seconds" => options.webhook_retry_seconds = Some(value()?),
+                "--allow-private-webhooks" => options.allow_private_webhooks = true,
                 "--auto-register" => options.auto_register = true,
                 other => return Err(format!("unknown option {other:?}")),
             }
@@ -142,4 +177,4 @@ impl Options {
 }
 
 const USAGE: &str = "usage: sidecar [--store DIR] [--policies FILE] [--durability sync|buffered|sync-from:RISK] [--auto-register] \
-                     [--checkpoint-name NAME --checkpoint-seed FILE]";
+                     [--checkpoint-name NAME --checkpoint-seed FILE] [--webhook-retry-seconds N,N,..] [--allow-private-webhooks]";

@@ -64,13 +64,15 @@ mod store;
 mod system;
 mod trust;
 
+#[cfg(feature = "webhooks")]
+pub use edge::webhook;
 pub use edge::{sidecar, signature};
 #[cfg(feature = "checkpoints")]
 pub use governor::verify_signed_archive;
 pub use governor::{
-    EscalationAnswer, Escalations, EventFilter, Explanation, Governor, GovernorBuilder, InputText, PendingEnforcement,
-    Preview, PreviewError, RepairOptions, Replay, ReplayChange, ReplayRange, ShadowDifference, ShadowReport,
-    Subscription, repair, verify_archive,
+    ClassStanding, EscalationAnswer, Escalations, EventFilter, Explanation, Governor, GovernorBuilder, InputText,
+    PendingEnforcement, Preview, PreviewError, RepairOptions, Replay, ReplayChange, ReplayRange, ShadowDifference,
+    ShadowReport, Subscription, repair, verify_archive,
 };
 pub use model::*;
 pub use parse::{Lexicon, Parser};

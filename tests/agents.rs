@@ -9,7 +9,7 @@ use std::thread;
 
 use common::{Hand, NOON, Still, builder, code, error, reading, refusal, result};
 use rulekeep::{
-    Agent, AgentChange, AgentInfo, AgentState, Decision, Durability, Error, EventFilter, EventType, Governor,
+    Agent, AgentChange, AgentInfo, AgentState, Decision, Durability, Error, EventFilter, EventType, Governor, Label,
     Observability, Outcome, PolicySet, ProofQuery, Score, Tier,
 };
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ fn what_is_said_of_an_agent_is_kept_changed_and_there_after_a_restart() {
     let change = AgentChange::new().owner("bob").labels(["m", "l"]).without_observability();
     let second = governor.update_agent("a", change, "moved to bob").unwrap();
     assert_eq!((second.owner.as_deref(), second.observability), (Some("bob"), None));
-    assert_eq!(second.labels.iter().map(|label| label.as_str()).collect::<Vec<_>>(), ["l", "m"]);
+    assert_eq!(second.labels.iter().map(Label::as_str).collect::<Vec<_>>(), ["l", "m"]);
     assert_eq!((&second.groups, &second.attributes, second.ceiling), (&first.groups, &first.attributes, first.ceiling));
     assert_eq!((second.trust, second.state), (first.trust, first.state));
     assert_eq!(governor.agent("a").unwrap(), second);

@@ -238,7 +238,6 @@ fn what_is_open_is_what_a_scan_finds() {
             governor.report(&verdict.proof_id, Outcome::ALL[number % 2]).unwrap();
         }
     }
-    let records = all_records(&governor);
     let scopes: [(StopScope, &[&str]); 4] = [
         (StopScope::All, &["0", "1", "2", "3"]),
         (agent("1"), &["1"]),
@@ -246,12 +245,12 @@ fn what_is_open_is_what_a_scan_finds() {
         (group("nobody"), &[]),
     ];
     for (scope, agents) in scopes {
-        let mut expected: Vec<ProofId> = records
-            .iter()
+        let mut open: Vec<ProofRecord> = all_records(&governor)
+            .into_iter()
             .filter(|record| is_open(record) && agents.contains(&record.entity_id.as_str()))
-            .map(|record| record.id)
             .collect();
-        expected.reverse();
+        open.reverse();
+        let expected: Vec<ProofId> = open.iter().map(|record| record.id).collect();
         let mut paged = Vec::new();
         for page in 1.. {
             let found = governor.open_actions(&scope, page, 37).unwrap();
@@ -263,12 +262,22 @@ fn what_is_open_is_what_a_scan_finds() {
         }
         assert_eq!(paged, expected, "{scope}");
         let report = governor.stop(scope.clone(), "ann", "").unwrap();
-        assert_eq!((report.open_total, report.died), (expected.len() as u64, 0));
-        assert_eq!(report.open.iter().map(|record| record.id).collect::<Vec<_>>(), expected, "{scope}");
+        // What waited for a person waits no more.
+        let (waiting, granted): (Vec<_>, Vec<_>) =
+            open.into_iter().partition(|record| record.decision == Decision::Escalate);
+        assert_eq!((report.open_total, report.died), (granted.len() as u64, waiting.len() as u64), "{scope}");
+        let told: Vec<ProofId> = report.open.iter().map(|record| record.id).collect();
+        assert_eq!(told, granted.iter().map(|record| record.id).collect::<Vec<_>>(), "{scope}");
+        for record in waiting {
+            let answers: Vec<_> =
+                all_records(&governor).into_iter().filter(|answer| answer.resolves == Some(record.id)).collect();
+            assert_eq!(answers.iter().map(|answer| answer.decision).collect::<Vec<_>>(), [Decision::Deny]);
+        }
     }
     for (page, size) in [(0, 10), (1, 0), (1, 201)] {
         assert_eq!(code(governor.open_actions(&StopScope::All, page, size)), "INVALID_QUERY");
     }
+    let records = all_records(&governor);
     let open: BTreeSet<ProofId> =
         governor.records(&ProofQuery::all().open()).map(|record| record.unwrap().id).collect();
     assert_eq!(open, records.iter().filter(|record| is_open(record)).map(|record| record.id).collect());
@@ -278,7 +287,8 @@ fn what_is_open_is_what_a_scan_finds() {
 fn a_report_shows_the_newest_thousand_and_counts_all() {
     let governor = builder().durability(Durability::Buffered).open_in_memory().unwrap();
     governor.register_agent(Agent::new("a")).unwrap();
-    let last = (0..1100).map(|_| enforced(&governor, "a").proof_id).last().unwrap();
+    let ids: Vec<ProofId> = (0..1100).map(|_| enforced(&governor, "a").proof_id).collect();
+    let last = ids[1099];
     let report = governor.stop(agent("a"), "ann", "").unwrap();
     assert_eq!((report.open.len(), report.open_total, report.open[0].id), (1000, 1100, last));
 }

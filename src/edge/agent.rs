@@ -78,15 +78,15 @@ pub(super) fn update(governor: &Governor, params: &Params) -> Result<Value, Erro
 }
 
 pub(super) fn suspend(governor: &Governor, params: &Params) -> Result<Value, Error> {
-    with_state(&governor.suspend(params.text("agentId", FAULTS)?, note(params)?)?)
+    Ok(with_state(&governor.suspend(params.text("agentId", FAULTS)?, note(params)?)?))
 }
 
 pub(super) fn resume(governor: &Governor, params: &Params) -> Result<Value, Error> {
-    with_state(&governor.resume(params.text("agentId", FAULTS)?, note(params)?)?)
+    Ok(with_state(&governor.resume(params.text("agentId", FAULTS)?, note(params)?)?))
 }
 
 pub(super) fn retire(governor: &Governor, params: &Params) -> Result<Value, Error> {
-    with_state(&governor.retire(params.text("agentId", FAULTS)?, note(params)?)?)
+    Ok(with_state(&governor.retire(params.text("agentId", FAULTS)?, note(params)?)?))
 }
 
 /// Every agent as a line of text: `{}`.
@@ -115,14 +115,14 @@ fn score(params: &Params, field: &'static str) -> Result<Option<Score>, Error> {
 }
 
 /// An agent as the wire shows it.
-fn shown(info: &AgentInfo) -> Value {
+pub(super) fn shown(info: &AgentInfo) -> Value {
     let mut value = json!({ "agentId": info.agent_id });
     merge(&mut value, json!(info.trust));
     value
 }
 
-fn with_state(info: &AgentInfo) -> Result<Value, Error> {
+fn with_state(info: &AgentInfo) -> Value {
     let mut value = shown(info);
     merge(&mut value, json!({ "state": info.state }));
-    Ok(value)
+    value
 }

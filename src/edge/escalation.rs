@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 use super::params::{Faults, Params};
 use super::wire::{Call, to_json};
 use crate::governor::Governor;
-use crate::model::{Digest, Error, EscalationId, EscalationQuery, Intent, InvalidValue, ProofId, Resolved, Review};
+use crate::model::{
+    ClassApprovalId, Digest, Error, EscalationId, EscalationQuery, Intent, InvalidValue, ProofId, Resolved, Review,
+};
+use crate::policy::{ClassApproval, ClassTerms};
 
 pub(super) const CALLS: &[(&str, Call)] = &[
     ("escalation/list", list),
@@ -13,6 +16,9 @@ pub(super) const CALLS: &[(&str, Call)] = &[
     ("escalation/approve", |governor, params| answered(governor.escalations().approve(id(params)?, review(params)?))),
     ("escalation/reject", |governor, params| answered(governor.escalations().reject(id(params)?, review(params)?))),
     ("escalation/claim", claim),
+    ("escalation/grant", grant),
+    ("escalation/grants", |governor, _| Ok(json!({ "grants": governor.escalations().classes() }))),
+    ("escalation/revoke", revoke),
 ];
 
 fn list(governor: &Governor, params: &Params) -> Result<Value, Error> {
@@ -37,6 +43,31 @@ fn claim(governor: &Governor, params: &Params) -> Result<Value, Error> {
     let intent =
         params.get("intent").ok_or_else(|| Error::input("intent", "expected the intent that was asked for"))?;
     to_json(&governor.escalations().claim(id(params)?, &Intent::from_json(intent)?)?)
+}
+
+/// Agrees to a class of actions beforehand, or, with `id`, to one that another person approved.
+fn grant(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    let review = review(params)?;
+    if let Some(id) = params.optional_word::<ClassApprovalId>("id", Faults::Input)? {
+        let state = governor.escalations().agree_to_class(&id, review)?;
+        return Ok(json!({ "id": id, "state": state }));
+    }
+    let given = TERMS.iter().filter_map(|name| Some(((*name).to_owned(), params.get(name)?.clone())));
+    let terms: ClassTerms = serde_json::from_value(Value::Object(given.collect()))
+        .map_err(|error| Error::input("params", format!("these are no terms of a class: {error}")))?;
+    let id = governor.escalations().approve_class(ClassApproval::try_from(terms)?, review)?;
+    let standing = governor.escalations().classes().into_iter().find(|class| class.id == id);
+    Ok(json!({ "id": id, "state": standing.map(|standing| standing.state) }))
+}
+
+/// What says what a class covers.
+const TERMS: &[&str] =
+    &["agentId", "group", "capabilities", "rules", "actions", "targets", "maxRisk", "until", "count", "sum"];
+
+fn revoke(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    let id: ClassApprovalId = params.word("id", Faults::Input)?;
+    governor.escalations().revoke(&id, review(params)?)?;
+    Ok(json!({ "id": id }))
 }
 
 fn answered(resolved: Result<Resolved, Error>) -> Result<Value, Error> {

@@ -15,6 +15,9 @@
 //! | `stop.rs` | the calls on stops |
 //! | `sidecar.rs` | the two over lines of text: the protocol of the sidecar |
 //! | `signature.rs` | signing webhook payloads, and verifying them |
+//! | `trust.rs` | the calls on trust |
+//! | `webhook/` | delivering events to web addresses |
+//! | `webhook_calls.rs` | the calls about this |
 
 mod agent;
 mod catalogue;
@@ -27,4 +30,8 @@ mod rpc;
 pub mod sidecar;
 pub mod signature;
 mod stop;
+mod trust;
+#[cfg(feature = "webhooks")]
+pub mod webhook;
+mod webhook_calls;
 mod wire;

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::params::{Faults, Params};
-use super::{agent, catalogue, checkpoint, escalation, policy, stop};
+use super::{agent, catalogue, checkpoint, escalation, policy, stop, trust, webhook_calls};
 use crate::governor::Governor;
 use crate::model::{Error, Intent, Outcome, Period, ProofId, Timestamp};
 use crate::proof::ProofQuery;
@@ -24,7 +24,7 @@ const CALLS: &[(&str, Call)] = &[
     ("agent/import", agent::import),
     ("stop/set", stop::set),
     ("stop/lift", stop::lift),
-    ("stop/list", stop::list),
+    ("stop/list", |governor, _| Ok(stop::list(governor))),
     ("intent", intent),
     ("enforce", enforce),
     ("outcome/report", report),
@@ -50,8 +50,8 @@ const CALLS: &[(&str, Call)] = &[
 
 /// The call of that name.
 pub(super) fn find(name: &str) -> Option<Call> {
-    let mut calls = [CALLS, escalation::CALLS].into_iter().flatten();
-    calls.find(|(known, _)| *known == name).map(|(_, call)| *call)
+    let mut calls = [CALLS, escalation::CALLS, trust::CALLS].into_iter().flatten();
+    calls.find(|(known, _)| *known == name).map(|(_, call)| *call).or_else(|| webhook_calls::find(name))
 }
 
 fn intent(governor: &Governor, params: &Params) -> Result<Value, Error> {

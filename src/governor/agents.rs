@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use super::stop::said_with;
+use super::trust::Moved;
 use super::{Governor, checked_agent_id};
 use crate::model::{
-    Agent, AgentChange, AgentId, AgentInfo, AgentProfile, AgentState, Error, Score, Sequence, Timestamp, TrustCause,
+    Agent, AgentChange, AgentId, AgentInfo, AgentProfile, AgentState, Error, Score, Sequence, StopScope, Timestamp,
+    TrustCause, TrustChange,
 };
 use crate::parse::conceal_text;
-use crate::proof::{ChangeDraft, StateDraft};
+use crate::proof::{ChangeDraft, StateDraft, TrustMove};
 use crate::trust::{AgentCell, AgentRecord, Ledger, TrustModel, TrustState};
 
 /// What the keys of agents' states in the log start with.
@@ -122,7 +124,7 @@ impl Governor {
     ) -> Result<(Result<Arc<AgentCell>, Arc<AgentCell>>, Option<Sequence>), Error> {
         let mut ordered = None;
         let inserted = self.inner.ledger.insert(record, |record| {
-            ordered = Some(self.order_agent(record, cause, at)?);
+            ordered = Some(self.order_newcomer(record, cause, at)?);
             Ok::<(), Error>(())
         })?;
         Ok((inserted, ordered))
@@ -147,7 +149,7 @@ impl Governor {
             }
             _ => agent.trust,
         };
-        let (moved, trust) = self.moved(&agent, capped, TrustCause::Ceiling, at);
+        let (moved, trust) = Self::moved(&agent, capped, Moved::by(TrustCause::Ceiling, at));
         let changed = AgentRecord { trust: moved.trust, ..changed };
         let trust = trust.map(|trust| (agent.agent_id.clone(), trust));
         let change = ChangeDraft { state: state_of(&changed)?, cause: masked(&caused("changed", note)), trust };
@@ -178,6 +180,9 @@ impl Governor {
             }
             Err(error) if !halts => Err(error),
             changed => {
+                if halts {
+                    self.end_classes_of(&StopScope::Agent(agent_id.clone()), &format!("it was {state}"));
+                }
                 self.inner.stops.release(&agent_id);
                 changed
             }
@@ -206,8 +211,17 @@ impl Governor {
         Ok(info)
     }
 
-    fn order_agent(&self, record: &AgentRecord, cause: &str, at: Timestamp) -> Result<Sequence, Error> {
-        self.inner.log.set_state(at, state_of(record)?, masked(cause))
+    /// Puts an agent in order that begins there; its history begins with it.
+    fn order_newcomer(&self, agent: &mut AgentRecord, cause: &str, at: Timestamp) -> Result<Sequence, Error> {
+        let TrustState { score, tier, .. } = agent.trust;
+        let change = TrustChange { from: score, to: score, from_tier: tier, to_tier: tier };
+        let trust = TrustMove { change, cause: TrustCause::Registered, risk: None, gained: None, at, previous: None };
+        let noted = AgentRecord { trust: agent.trust.noted(StateDraft::OWN_PLACE), ..agent.clone() };
+        let trust = Some((agent.agent_id.clone(), trust));
+        let sequence =
+            self.inner.log.change(at, ChangeDraft { state: state_of(&noted)?, cause: masked(cause), trust })?;
+        *agent = noted.placed_at(sequence);
+        Ok(sequence)
     }
 
     /// A score to start with, not above the ceiling.

@@ -11,7 +11,7 @@ use super::policies::PolicyState;
 use super::risk::ActionFloors;
 use super::status::Latency;
 use super::{Governor, Inner, agents, escalations, stop};
-use crate::model::{Error, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
+use crate::model::{Error, GRANT_PREFIX, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
 use crate::parse::{self, Lexicon, Parser};
 use crate::policy::PolicySet;
 use crate::proof::{Durability, LogOptions, OpenLogError, Place, ProofLog, Startup};
@@ -52,6 +52,8 @@ pub struct GovernorBuilder {
     entropy: Arc<dyn Entropy>,
     #[cfg(feature = "checkpoints")]
     pub(super) checkpoints: super::checkpoints::Checkpoints,
+    #[cfg(feature = "webhooks")]
+    pub(super) webhooks: super::webhooks::Settings,
 }
 
 impl GovernorBuilder {
@@ -71,6 +73,8 @@ impl GovernorBuilder {
             entropy: Arc::new(SystemEntropy),
             #[cfg(feature = "checkpoints")]
             checkpoints: super::checkpoints::Checkpoints::default(),
+            #[cfg(feature = "webhooks")]
+            webhooks: super::webhooks::Settings::default(),
         }
     }
 
@@ -201,16 +205,21 @@ impl GovernorBuilder {
             None => Parser::new()?,
         };
         let ledger = Ledger::new();
-        let escalations = escalations::Queue::default();
+        let (escalations, classes) = (escalations::Queue::default(), escalations::Classes::default());
         let (cursors, following) = (super::cursor::Cursors::default(), super::follow::Following::default());
-        let (mut recorded, mut stops) = (None, Vec::new());
+        let webhooks = super::webhooks::Webhooks::restored(&startup.states);
+        let (mut recorded, mut recorded_model, mut stops) = (None, None, Vec::new());
         for (key, value) in &startup.states {
-            if key == PolicyState::KEY {
+            if key == super::trust::MODEL_KEY {
+                recorded_model = Some(value.clone());
+            } else if key == PolicyState::KEY {
                 recorded = Some(PolicyState::read(value)?);
             } else if key.starts_with(agents::KEY_PREFIX) {
                 agents::restore(&ledger, value)?;
             } else if key.starts_with(escalations::KEY_PREFIX) {
                 escalations.restore(value)?;
+            } else if key.starts_with(GRANT_PREFIX) {
+                classes.restore(value)?;
             } else if key == super::alerts::PLACE_KEY {
                 following.restore(value)?;
             } else if key.starts_with(super::cursor::KEY_PREFIX) {
@@ -233,7 +242,9 @@ impl GovernorBuilder {
                 limits: super::limits::Counters::restored(startup.used),
                 stops: stop::Stops::restored(stops),
                 escalations,
+                classes,
                 escalation_watch: OnceLock::new(),
+                denials: super::trust::Streaks::default(),
                 inputs: Inputs::kept_as(self.input_text),
                 retention: self.retention,
                 alerts: super::alerts::Alerts::default(),
@@ -250,6 +261,7 @@ impl GovernorBuilder {
                 opening: Opening::new(startup.created, startup.recovered),
                 opened: Instant::now(),
                 latency: Latency::default(),
+                webhooks,
             }),
         };
         #[cfg(feature = "checkpoints")]
@@ -257,11 +269,15 @@ impl GovernorBuilder {
         // A broken log takes nothing in; its decisions are refused anyway.
         if governor.inner.log.state().refusing.is_none() {
             governor.mend_escalations()?;
+            governor.record_trust_model(recorded_model.as_deref())?;
             if is_new {
                 governor.record_policies("put in force when the store was opened")?;
             }
+            governor.mend_classes();
             governor.follow_alerts()?;
         }
+        #[cfg(feature = "webhooks")]
+        governor.start_webhooks(self.webhooks)?;
         Ok(governor)
     }
 }

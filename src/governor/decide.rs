@@ -10,8 +10,8 @@ use super::pending::PendingEnforcement;
 use super::stop::StopTable;
 use super::{Governor, risk};
 use crate::model::{
-    AgentState, Alert, AlertKind, Decision, Digest, Enforcement, Error, InputEnforcement, Intent, IntentId,
-    InvalidValue, ProofId, RiskLevel, Timestamp,
+    AgentState, Alert, AlertKind, ClassApprovalId, Decision, Digest, Enforcement, Error, InputEnforcement, Intent,
+    IntentId, InvalidValue, ProofId, RiskLevel, Timestamp,
 };
 use crate::parse::Parsed;
 use crate::policy::{Meter, PolicyRequest, PolicySet, PolicyVerdict};
@@ -134,6 +134,12 @@ impl Governor {
         let request = self.request(intent, &agent, said, now);
         let mut desk = self.inner.limits.desk(now);
         let mut verdict = verdict(&policies, &request, &agent, &stops, &mut desk)?;
+        // Not what was stopped or suspended, nor what a person did.
+        let is_denied = verdict.decision == Decision::Deny && may_act(&agent, &stops);
+        let mut grant = None;
+        if verdict.decision == Decision::Escalate {
+            (verdict, grant) = self.agreed_beforehand(&request, verdict, policies.digest(), &mut desk);
+        }
         if verdict.decision == Decision::Escalate {
             verdict = self.asked_within_bounds(&request, verdict);
         }
@@ -145,6 +151,7 @@ impl Governor {
             retry_of,
             stored: None,
             resolution: None,
+            grant,
         };
         let Some(committed) = self.record(&record, stops.epoch())? else { return Ok(None) };
         desk.reserve(&verdict.charges, committed.proof_id.sequence(), committed.at);
@@ -161,12 +168,16 @@ impl Governor {
         let shadow = self.inner.shadow.load();
         let difference = shadow
             .as_ref()
-            .filter(|_| agent.state == AgentState::Active)
+            // No set has a part in what a person agreed to beforehand.
+            .filter(|_| agent.state == AgentState::Active && grant.is_none())
             .and_then(|shadow| shadow.look(&request, &enforcement));
         drop(agent);
 
         if let Some((alert, subject)) = difference {
             self.raise(&alert, &subject, now);
+        }
+        if is_denied {
+            self.count_denial(cell, &intent.agent_id, committed.risk, now);
         }
         Ok(Some((enforcement, committed)))
     }
@@ -254,6 +265,7 @@ impl Governor {
             masked: kept.count,
             reviewers: verdict.needs.iter().map(|need| &*need.reviewer).collect(),
             resolution: recording.resolution.as_ref(),
+            grant: recording.grant,
         };
         let charges: Vec<_> = verdict.charges.iter().map(|charge| (charge.counter.clone(), charge.amount)).collect();
         let intent = |out: &mut Vec<u8>| match &kept.masked {
@@ -289,6 +301,8 @@ pub(super) struct Recording<'a> {
     pub(super) stored: Option<&'a Stored>,
     /// How a person's answer came about, where the decision is one.
     pub(super) resolution: Option<Value>,
+    /// The approval of a class of actions that the decision rests on.
+    pub(super) grant: Option<ClassApprovalId>,
 }
 
 /// An intent as the evidence of a record has it.
@@ -311,6 +325,10 @@ impl Said {
     pub(super) const fn of(parsed: &Parsed) -> Self {
         if parsed.is_set { Self::ByOperator } else { Self::ByCaller }
     }
+}
+
+fn may_act(agent: &AgentRecord, stops: &StopTable) -> bool {
+    agent.state == AgentState::Active && stops.over(agent).is_none()
 }
 
 /// What the policies say; an agent that may not act is denied without them.

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::model::json::{push_members, push_texts};
 use crate::model::{
-    AgentState, AgentTraits, Capability, Constraints, Digest, Label, RiskLevel, Timestamp, TrustSnapshot,
+    AgentState, AgentTraits, Capability, ClassApprovalId, Constraints, Digest, Label, RiskLevel, Timestamp,
+    TrustSnapshot,
 };
 use crate::policy::LimitUse;
 
@@ -39,6 +40,9 @@ pub(super) struct EvidenceDetail<'a> {
     /// How a person's answer came about, where the decision is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) resolution: Option<&'a Value>,
+    /// The approval of a class of actions that it rests on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) grant: Option<ClassApprovalId>,
 }
 
 impl EvidenceDetail<'_> {
@@ -81,6 +85,11 @@ impl EvidenceDetail<'_> {
         if let Some(resolution) = self.resolution {
             out.extend_from_slice(b",\"resolution\":");
             serde_json::to_writer(&mut *out, resolution)?;
+        }
+        if let Some(grant) = self.grant {
+            out.extend_from_slice(b",\"grant\":\"");
+            out.extend_from_slice(&grant.written());
+            out.push(b'"');
         }
         out.push(b'}');
         Ok(())
@@ -146,6 +155,7 @@ mod tests {
                 masked: some as u64,
                 reviewers: ["ann", "b\"c"][..some].to_vec(),
                 resolution: (some > 0).then_some(&by),
+                grant: (some > 0).then(|| ClassApprovalId::new(Timestamp::from_millis(7), 7)),
             };
             let mut written = Vec::new();
             detail.write(&mut written).unwrap();

@@ -127,6 +127,35 @@ impl Governor {
     }
 }
 
+#[cfg(feature = "webhooks")]
+impl Subscription {
+    /// The events of the entries from `next` on. Only types are looked at of the filter, and the agent.
+    pub(super) fn from_entry(
+        governor: &Governor,
+        next: Sequence,
+        types: &[EventType],
+        agent_id: Option<&AgentId>,
+    ) -> Self {
+        Self {
+            governor: Arc::downgrade(&governor.inner),
+            feed: governor.inner.log.feed(Some(next)),
+            name: None,
+            told: None,
+            is_broken: false,
+            types: types.to_vec(),
+            agent_id: agent_id.cloned(),
+            most_behind: None,
+            skipped: 0,
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// The first entry whose events were not handed out, or not all of them.
+    pub(crate) fn place(&self) -> u64 {
+        self.ready.front().map_or_else(|| self.feed.place(), |event| event.id.sequence().get())
+    }
+}
+
 impl Subscription {
     /// The next event; waits for it. None once nothing more will come and all was told: the governor is closed, or
     /// cannot write any more.

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::model::{Sequence, Timestamp};
+use crate::model::{Sequence, Timestamp, is_grant_counter};
 use crate::policy::{Charge, Meter, Used};
 use crate::proof::UsedLimit;
 
@@ -64,10 +64,15 @@ impl Counters {
         Desk { keeps: true, ..self.desk(now) }
     }
 
-    /// Gives back what a decision used, for its action failed.
+    /// Gives back what a decision used of limits, for its action failed; what it used of a class approval stays used.
     pub(super) fn give_back(&self, record: Sequence) {
         let mut state = self.lock();
-        for counter in state.by_record.remove(&record).unwrap_or_default() {
+        let used = state.by_record.remove(&record).unwrap_or_default();
+        let (kept, given): (Vec<_>, Vec<_>) = used.into_iter().partition(|counter| is_grant_counter(counter));
+        if !kept.is_empty() {
+            state.by_record.insert(record, kept);
+        }
+        for counter in given {
             if let Some(counter) = state.by_counter.get_mut(&counter) {
                 counter.remove(record);
             }
@@ -90,6 +95,11 @@ pub(super) struct Desk<'a> {
 }
 
 impl Desk<'_> {
+    /// Has every decision that uses a counter wait until the desk is left.
+    pub(super) fn hold(&mut self) {
+        self.state.get_or_insert_with(|| self.counters.lock());
+    }
+
     /// Notes what a decision uses.
     pub(super) fn reserve(&mut self, charges: &[Charge], record: Sequence, at: Timestamp) {
         if charges.is_empty() {
@@ -205,6 +215,19 @@ mod tests {
         counters.give_back(Sequence::new(1));
         assert_eq!(used(&counters, 1000), 2);
         assert_eq!(used(&counters, 1500), 0);
+        assert!(counters.lock().by_record.is_empty());
+    }
+
+    #[test]
+    fn a_failure_gives_back_nothing_of_a_class_approval() {
+        let counters = Counters::default();
+        let grant = format!("grant/{}/count", crate::model::ClassApprovalId::new(Timestamp::from_millis(0), 1));
+        let at = Timestamp::from_millis(0);
+        counters.desk(at).reserve(&[charge("c", 2), charge(&grant, 3)], Sequence::new(1), at);
+        counters.give_back(Sequence::new(1));
+        assert_eq!(used(&counters, 1), 0);
+        assert_eq!(counters.desk(at).used(&charge(&grant, 0)).amount, 3);
+        assert_eq!(counters.desk(Timestamp::from_millis(1000)).used(&charge(&grant, 0)).amount, 0);
         assert!(counters.lock().by_record.is_empty());
     }
 

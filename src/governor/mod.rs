@@ -35,8 +35,10 @@
 //! | `status.rs` | health and metrics |
 //! | `stop.rs` | who must not act: setting and lifting stops |
 //! | `trust.rs` | what moves trust, and where each move is written |
+//! | `trust_check.rs` | trust made anew from the log |
 //! | `watch.rs` | how often what alert rules look for happened |
 //! | `verification.rs` | verifying the log |
+//! | `webhooks.rs` | what the log keeps of endpoints, and the doors for those that tell them |
 
 mod agent_file;
 mod agents;
@@ -69,8 +71,10 @@ mod shadow;
 mod status;
 mod stop;
 mod trust;
+mod trust_check;
 mod verification;
 mod watch;
+pub(crate) mod webhooks;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -82,7 +86,7 @@ use serde_json::{Map, Value};
 pub use builder::GovernorBuilder;
 #[cfg(feature = "checkpoints")]
 pub use checkpoints::verify_signed_archive;
-pub use escalations::{EscalationAnswer, Escalations};
+pub use escalations::{ClassStanding, EscalationAnswer, Escalations};
 pub use events::{EventFilter, Subscription};
 pub use kept::InputText;
 pub use pending::PendingEnforcement;
@@ -145,7 +149,10 @@ struct Inner {
     policy_turn: Mutex<()>,
     limits: limits::Counters,
     stops: stop::Stops,
+    denials: trust::Streaks,
     escalations: escalations::Queue,
+    /// What people agreed to beforehand.
+    classes: escalations::Classes,
     /// Ends escalations that are due; started with the first.
     escalation_watch: OnceLock<Option<background::Background>>,
     inputs: kept::Inputs,
@@ -164,6 +171,7 @@ struct Inner {
     opening: Opening,
     opened: Instant,
     latency: Latency,
+    webhooks: webhooks::Webhooks,
 }
 
 impl Governor {
@@ -323,6 +331,7 @@ impl Governor {
     ///
     /// [`Error::StorageUnavailable`] when something could not be written.
     pub fn close(&self) -> Result<(), Error> {
+        self.inner.webhooks.stop();
         #[cfg(feature = "checkpoints")]
         let last_checkpoint = self.stop_checkpoints();
         self.inner.write_cursors(None);

@@ -1,9 +1,10 @@
 //! Reporting what became of an action, and what that does to trust.
 
+use super::trust::Moved;
 use super::{Governor, agents};
 use crate::model::{Decision, Error, Outcome, ProofId, TrustCause, TrustSnapshot};
 use crate::parse::conceal_text;
-use crate::proof::{DecisionFacts, OutcomeDraft, Reported};
+use crate::proof::{DecisionFacts, OutcomeBasis, OutcomeDraft, Reported};
 use crate::trust::TrustEvent;
 
 impl Governor {
@@ -57,8 +58,9 @@ impl Governor {
         let now = inner.clock.now();
         let event = TrustEvent { outcome, decision: facts.decision, risk: facts.risk, earns: facts.earns };
         let mut agent = cell.write();
+        self.settle_idleness(&mut agent, now)?;
         let next = inner.trust_model.after(&agent.trust, event, self.bearing(&agent, now));
-        let (changed, moved) = self.moved(&agent, next, TrustCause::Outcome, now);
+        let (changed, moved) = Self::moved(&agent, next, Moved::by(TrustCause::Outcome, now));
         let draft = OutcomeDraft {
             proof_id: *proof_id,
             entity: facts.entity.clone(),
@@ -67,6 +69,7 @@ impl Governor {
             state: Some(agents::state_of(&changed)?),
             asked: None,
             trust: moved,
+            basis: Some(OutcomeBasis { decision: facts.decision, risk: facts.risk, earns: facts.earns, at: now }),
         };
         let ordered = match inner.log.report_at(now, draft, version)? {
             Reported::Ordered(sequence) => Some(sequence),

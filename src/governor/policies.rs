@@ -96,6 +96,7 @@ impl Governor {
         let turn = self.inner.policy_turn.lock().unwrap_or_else(PoisonError::into_inner);
         let sequence = self.order_policies(&set, "loaded by an operator")?;
         self.inner.policies.store(Arc::new(set));
+        self.bind_classes(&self.inner.policies.load());
         drop(turn);
         self.inner.log.settle(sequence)?;
         self.follow_alerts()

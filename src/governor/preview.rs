@@ -192,7 +192,12 @@ impl Governor {
 
     fn look_ahead(&self, intent: &Intent, said: Said) -> Result<Ahead, Error> {
         self.ahead(intent, said, |policies, request, agent| {
-            verdict(policies, request, agent, &self.inner.stops.load(), &mut self.inner.limits.window(request.now))
+            let mut desk = self.inner.limits.window(request.now);
+            let verdict = verdict(policies, request, agent, &self.inner.stops.load(), &mut desk)?;
+            if verdict.decision != Decision::Escalate {
+                return Ok(verdict);
+            }
+            Ok(self.agreed_beforehand(request, verdict, policies.digest(), &mut desk).0)
         })
     }
 

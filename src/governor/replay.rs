@@ -78,6 +78,10 @@ pub struct Replay {
     /// Of the decisions replayed, those on an intent of which secrets are masked in the evidence: a condition that looks at
     /// these sees `***`.
     pub masked: u64,
+    /// Of the decisions replayed, those that rest on what a person said: an answer to an escalation, or the approval of a
+    /// class of actions. Where the candidate has a person decide too, the same answer is taken for given, and only
+    /// what it would grant otherwise counts as changed.
+    pub answered: u64,
     /// Decisions that cannot be replayed, for their evidence was erased.
     pub erased: u64,
     /// Decisions on which a condition of the candidate set failed.
@@ -174,6 +178,13 @@ struct Detail {
     grant: Option<IgnoredAny>,
 }
 
+impl Detail {
+    /// Whether a person decided on it, or had agreed to its class beforehand.
+    const fn is_by_person(&self) -> bool {
+        self.resolution.is_some() || self.grant.is_some()
+    }
+}
+
 /// What is held against a record: the verdict, or what came of it by a person.
 struct Now<'a> {
     decision: Decision,
@@ -185,8 +196,7 @@ impl<'a> Now<'a> {
     /// What a verdict comes to. Where a person had decided on the record, and the candidate has one decide too, the
     /// same answer is taken for given.
     fn of(verdict: &'a PolicyVerdict, was: Decision, detail: &Detail) -> Self {
-        let is_by_person = detail.resolution.is_some() || detail.grant.is_some();
-        let Some(approval) = verdict.on_approval.as_ref().filter(|_| is_by_person) else {
+        let Some(approval) = verdict.on_approval.as_ref().filter(|_| detail.is_by_person()) else {
             return Self {
                 decision: verdict.decision,
                 granted: &verdict.granted,
@@ -278,6 +288,7 @@ impl Governor {
             };
             replay.records += 1;
             replay.masked += u64::from(detail.masked > 0);
+            replay.answered += u64::from(detail.is_by_person());
             let request = PolicyRequest::new(&intent, detail.trust_snapshot)
                 .at_risk(detail.risk_level)
                 .of_agent(&detail.traits)

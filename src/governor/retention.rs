@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::policies::PolicyState;
 use super::{Governor, agents, cursor, escalations, stop};
-use crate::model::{ArchiveReport, Error, LONGEST_LIMIT_WINDOW, Timestamp, Verification};
+use crate::model::{ArchiveReport, Error, GRANT_PREFIX, LONGEST_LIMIT_WINDOW, Timestamp, Verification};
 use crate::parse::conceal_text;
 use crate::proof;
 use crate::store::{Files, RealFiles};
@@ -47,7 +47,8 @@ impl Governor {
     /// `before`, to a new file, which [`verify_archive`] checks by itself; the log
     /// goes on behind them, and the folder is smaller by what left. The report says
     /// which entry and time were reached; `None` where no whole segment is so old.
-    /// Entries of the last 31 days stay, for limits may still count them.
+    /// Entries of the last 31 days stay, for limits may still count them, and so do
+    /// those that an endpoint of a webhook has still to be told of.
     ///
     /// With a key for checkpoints the archive ends in a signed one; without, it is
     /// sealed by its links, its root and its SHA-256, which is in the log, and not
@@ -77,7 +78,7 @@ impl Governor {
         let (folder, name) = placed(file.as_ref())?;
         let now = self.inner.clock.now();
         let counted = Timestamp::from_millis(now.as_millis().saturating_sub(LONGEST_LIMIT_WINDOW));
-        let count = self.inner.log.archivable(before.min(counted))?;
+        let count = self.inner.log.archivable_up_to(before.min(counted), self.inner.webhooks.wanted_from())?;
         if count == 0 {
             return Ok(None);
         }
@@ -87,12 +88,13 @@ impl Governor {
         let to: Arc<dyn Files> = Arc::new(folder);
         // What people answered is told by the records, and what was lifted stops nobody; no more does a
         // cursor matter that was forgotten.
-        let kinds = [escalations::KEY_PREFIX, stop::KEY_PREFIX, cursor::KEY_PREFIX];
+        let kinds = [escalations::KEY_PREFIX, stop::KEY_PREFIX, GRANT_PREFIX, cursor::KEY_PREFIX];
         let is_over = |key: &str| kinds.iter().any(|kind| key.starts_with(kind));
         let may_leave = |key: &str| restated.contains(key) || is_over(key);
         let sign = |entries, root| self.signed(entries, root);
         let report = self.inner.log.archive(now, count, &may_leave, &to, &name, &sign)?;
         self.inner.escalations.forget_before(report.entries);
+        self.inner.classes.forget_before(report.entries, now);
         Ok(Some(report))
     }
 
@@ -156,11 +158,14 @@ impl Governor {
             self.inner.log.set_state(at, state, CAUSE.to_owned())?;
         }
         self.restate_escalations(CAUSE, &mut keys)?;
+        self.restate_classes(CAUSE, &mut keys)?;
         let turn = self.inner.policy_turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.order_policies(&self.policies(), CAUSE)?;
         drop(turn);
         keys.insert(PolicyState::KEY.to_owned());
         self.restate_stops(at, CAUSE)?;
+        keys.insert(self.restate_trust_model(at, CAUSE)?);
+        self.inner.webhooks.restate(|state| self.inner.log.set_state(at, state, CAUSE.to_owned()), &mut keys)?;
         self.restate_cursors(CAUSE, &mut keys)?;
         self.restate_alerts(CAUSE)?;
         Ok(keys)

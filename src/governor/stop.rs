@@ -104,6 +104,7 @@ impl Governor {
             StopScope::Agent(id) => agent.agent_id == *id,
             StopScope::Group(group) => agent.traits().groups.contains(group),
         };
+        self.end_classes_of(scope, "it was stopped");
         self.end_escalations(|id| self.registered(id).is_ok_and(|cell| covers(&cell.read())), "it was stopped")
     }
 
@@ -335,3 +336,50 @@ pub(super) fn said_with(error: Error, standing: &str) -> Error {
 
 /// Most open records that a stop's report shows.
 const MOST_TOLD: u64 = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Agent, Decision, Intent, RiskLevel};
+    use std::collections::BTreeMap;
+
+    fn stop(number: u128, scope: StopScope) -> Stop {
+        let at = Timestamp::from_millis(0);
+        Stop::new(StopId::new(at, number), scope, "ann".to_owned(), String::new(), at)
+    }
+
+    #[test]
+    fn a_suspension_bites_before_it_is_recorded() {
+        let governor = Governor::builder().open_in_memory().unwrap();
+        governor.register_agent(Agent::new("a").at_score(crate::model::Score::MAX)).unwrap();
+        let intent = Intent::new("a", "read", RiskLevel::Low, ["document:read"]).unwrap();
+        let agent: AgentId = "a".parse().unwrap();
+        governor.inner.stops.hold(&agent);
+        let denied = governor.enforce(&intent).unwrap();
+        assert_eq!(denied.decision, Decision::Deny);
+        assert!(denied.reasoning.contains("suspended"), "{}", denied.reasoning);
+        // Whoever resumes it ends that too.
+        governor.resume("a", "").unwrap();
+        assert_eq!(governor.enforce(&intent).unwrap().decision, Decision::Allow);
+    }
+
+    #[test]
+    fn a_repair_believes_what_stops_and_not_what_lifts_behind_the_break() {
+        let all = |number| stop(number, StopScope::All);
+        let lifted = |stop: &Stop| {
+            let Stop { id, scope, by, note, timestamp } = stop.clone();
+            StopState { scope, on: false, by, note, timestamp }.draft(id).unwrap()
+        };
+        let entry = |draft: StateDraft| (draft.key, draft.value.into_bytes());
+        let on = |stop: &Stop| entry(state_of(stop).unwrap());
+        let off = |stop: &Stop| entry(lifted(stop));
+        let good = BTreeMap::from([on(&all(1)), on(&all(2)), off(&all(3)), ("stop/x".to_owned(), b"1".to_vec())]);
+        let behind: BTreeMap<String, Vec<Vec<u8>>> =
+            [off(&all(2)), on(&all(4)), off(&all(5))].map(|(key, value)| (key, vec![value])).into();
+        let (kept, unreadable) = carried(&FoundStates { good, behind, is_other: false }).unwrap();
+        let ids = [1, 2, 4].map(|number| format!("{KEY_PREFIX}{}", all(number).id));
+        assert_eq!(kept.iter().map(|draft| draft.key.clone()).collect::<Vec<_>>(), ids);
+        assert_eq!(unreadable, ["stop/x"]);
+        assert!(kept.iter().all(|draft| read(&draft.key, draft.value.as_bytes()).unwrap().is_some()));
+    }
+}

@@ -1,11 +1,132 @@
 //! Trust as the governor keeps it: what moves it, where each move is written, and the way back.
 
-use super::Governor;
-use crate::model::{AgentProfile, Score, Sequence, Timestamp, TrustCause, TrustChange, TrustSnapshot};
-use crate::proof::{StateDraft, TrustMove};
-use crate::trust::{AgentRecord, Facts, TrustState};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use super::agents::{checked_note, state_of};
+use super::{Governor, checked_agent_id};
+use crate::model::{
+    AgentId, AgentInfo, AgentProfile, Error, Outcome, ProofId, RiskLevel, Score, Sequence, Timestamp, TrustCause,
+    TrustEntry, TrustPage, TrustSnapshot,
+};
+use crate::parse::conceal_text;
+use crate::proof::{ChangeDraft, StateDraft, TrustMove};
+use crate::trust::{AgentCell, AgentRecord, Denials, Facts, TrustModel, TrustState};
+
+/// The key of the model in force among the log's states.
+pub(super) const MODEL_KEY: &str = "trust-model";
 
 impl Governor {
+    /// What changed an agent's trust, newest first: a page, counted from 1, of at most 200.
+    ///
+    /// Pages are found by going back from the newest change, so a page far back costs more.
+    ///
+    /// ```
+    /// use rulekeep::{Agent, Governor, Tier, TrustCause};
+    ///
+    /// let governor = Governor::builder().open_in_memory()?;
+    /// let agent = governor.register_agent(Agent::new("support-1").at_tier(Tier::T3))?;
+    /// governor.adjust_trust("support-1", 300_u64.try_into()?, "an incident is looked into")?;
+    /// let history = governor.trust_history("support-1", 1, 50)?;
+    /// assert_eq!(history.items[0].cause, TrustCause::Adjusted);
+    /// assert_eq!(history.items[0].change.from, agent.trust.score);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AgentNotFound`]; [`Error::InvalidQuery`] that names the parameter; [`Error::StorageUnavailable`],
+    /// [`Error::ChainBroken`]. Changes that left with an archive are counted and not listed.
+    pub fn trust_history(&self, agent_id: &str, page: u64, page_size: u64) -> Result<TrustPage, Error> {
+        const MAX_PAGE_SIZE: u64 = 200;
+        if page == 0 {
+            return Err(Error::query("page", "expected a page from 1 on"));
+        }
+        if !(1..=MAX_PAGE_SIZE).contains(&page_size) {
+            return Err(Error::query("pageSize", format!("expected 1 to {MAX_PAGE_SIZE}")));
+        }
+        let cell = self.registered(&checked_agent_id(agent_id)?)?;
+        let (agent_id, trust) = {
+            let agent = cell.read();
+            (agent.agent_id.clone(), agent.trust)
+        };
+        let total = u64::from(trust.changes);
+        let skip = (page - 1).saturating_mul(page_size);
+        let mut items = Vec::new();
+        let (mut next, mut place) = (trust.last, 0);
+        while let Some(sequence) = next.filter(|_| place < skip.saturating_add(page_size)) {
+            // What left, or stands in the log that this one was begun in place of, ends the way back.
+            let Some(moved) = self.inner.log.trust_move(&agent_id, sequence)? else { break };
+            next = moved.trust.previous;
+            if place >= skip {
+                let entry = TrustEntry::new(moved.timestamp, moved.trust.change, moved.trust.cause);
+                items.push(TrustEntry { proof_id: moved.proof_id, note: moved.note, ..entry });
+            }
+            place += 1;
+        }
+        Ok(TrustPage::new(items, total, page, page_size))
+    }
+
+    /// Sets an agent's score: exempt from the daily cap, not from its ceiling. `note` says why, and is kept.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AgentNotFound`]; [`Error::Conflict`] above the agent's ceiling; [`Error::InvalidInput`] for no note or
+    /// one of more than 4,096 characters; [`Error::StorageUnavailable`], [`Error::ChainBroken`].
+    pub fn adjust_trust(&self, agent_id: &str, score: Score, note: &str) -> Result<AgentInfo, Error> {
+        if note.trim().is_empty() {
+            return Err(Error::input("note", "expected why the score is set"));
+        }
+        let note = checked_note(note)?;
+        self.inner.log.wait_verified()?;
+        let cell = self.registered(&checked_agent_id(agent_id)?)?;
+        let now = self.inner.clock.now();
+        let mut agent = cell.write();
+        if let Some(ceiling) = self.ceiling_of(agent.profile()).filter(|ceiling| score > *ceiling) {
+            let message = format!("agent {} has the ceiling {ceiling}; raise that first", agent.agent_id);
+            return Err(Error::Conflict { message });
+        }
+        let next = self.inner.trust_model.adjusted(&agent.trust, score, self.bearing(&agent, now));
+        let sequence = self.order_move(&mut agent, next, Moved::by(TrustCause::Adjusted, now), note, now)?;
+        let info = self.info(&agent, now);
+        drop(agent);
+        self.inner.log.settle(sequence)?;
+        Ok(info)
+    }
+
+    /// Takes back what a reported SUCCESS did, for it turned out to be a failure: what it can have gained at the most,
+    /// and the failure's loss on top. The record's outcome stands as it was reported.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ProofNotFound`]; [`Error::Conflict`] when its outcome is not SUCCESS; [`Error::InvalidInput`] for no
+    /// note or a longer one than 4,096 characters; [`Error::StorageUnavailable`], [`Error::ChainBroken`].
+    pub fn correct_outcome(&self, proof_id: &ProofId, note: &str) -> Result<TrustSnapshot, Error> {
+        if note.trim().is_empty() {
+            return Err(Error::input("note", "expected why the outcome was wrong"));
+        }
+        let note = checked_note(note)?;
+        self.inner.log.wait_verified()?;
+        let record = self.proof(proof_id)?;
+        if record.outcome != Some(Outcome::Success) {
+            let found = record.outcome.map_or("none".to_owned(), |outcome| outcome.to_string());
+            return Err(Error::Conflict { message: format!("{proof_id} has the outcome {found}; expected SUCCESS") });
+        }
+        let facts = self.inner.log.facts(proof_id)?;
+        let cell = self.registered(&facts.entity)?;
+        let now = self.inner.clock.now();
+        let mut agent = cell.write();
+        let gained = self.inner.trust_model.most_gained(facts.earns);
+        let next = self.inner.trust_model.corrected(&agent.trust, facts.risk, gained, self.bearing(&agent, now));
+        let cause = format!("{proof_id}: {note}");
+        let moved = Moved { cause: TrustCause::Correction, risk: Some(facts.risk), gained: Some(gained), at: now };
+        let sequence = self.order_move(&mut agent, next, moved, &cause, now)?;
+        let trust = self.trust_of(&agent, now);
+        drop(agent);
+        self.inner.log.settle(sequence)?;
+        Ok(trust)
+    }
+
     /// The trust in force of an agent.
     pub(super) fn trust_of(&self, agent: &AgentRecord, now: Timestamp) -> TrustSnapshot {
         self.inner.trust_model.snapshot(&agent.trust, self.bearing(agent, now))
@@ -27,22 +148,96 @@ impl Governor {
 
     /// An agent whose trust goes on to `next`, and the move that its entry is to tell, if it is one.
     /// [`AgentRecord::placed_at`] puts the entry's place in once it is known.
-    pub(super) fn moved(
-        &self,
-        agent: &AgentRecord,
-        next: TrustState,
-        cause: TrustCause,
-        now: Timestamp,
-    ) -> (AgentRecord, Option<TrustMove>) {
-        let before = self.trust_of(agent, now);
+    pub(super) fn moved(agent: &AgentRecord, next: TrustState, how: Moved) -> (AgentRecord, Option<TrustMove>) {
+        let change = agent.trust.change_to(&next);
         let mut changed = AgentRecord { trust: next, ..agent.clone() };
-        let after = self.trust_of(&changed, now);
-        let change = TrustChange::between(before, after);
         if change.is_some() {
             changed.trust = changed.trust.noted(StateDraft::OWN_PLACE);
         }
-        let moved = change.map(|change| TrustMove { change, cause, previous: agent.trust.last });
+        let Moved { cause, risk, gained, at } = how;
+        let previous = agent.trust.last;
+        let moved = change.map(|change| TrustMove { change, cause, risk, gained, at, previous });
         (changed, moved)
+    }
+
+    /// Puts what idleness has cost an agent in order, where it has cost something, so that its history has no gap. The
+    /// agent is held by the caller.
+    pub(super) fn settle_idleness(&self, agent: &mut AgentRecord, now: Timestamp) -> Result<(), Error> {
+        let next = self.inner.trust_model.settled(&agent.trust, now);
+        if agent.trust.change_to(&next).is_none() {
+            return Ok(());
+        }
+        let (changed, trust) = Self::moved(agent, next, Moved::by(TrustCause::Idle, now));
+        self.put_in_order(agent, changed, trust, "idle", now).map(drop)
+    }
+
+    /// Puts a change of trust that no outcome made in order; what idleness cost before it is told by itself.
+    fn order_move(
+        &self,
+        agent: &mut AgentRecord,
+        next: TrustState,
+        how: Moved,
+        note: &str,
+        now: Timestamp,
+    ) -> Result<Sequence, Error> {
+        self.settle_idleness(agent, now)?;
+        let next = next.with_history_of(&agent.trust);
+        let (changed, trust) = Self::moved(agent, next, how);
+        let note = conceal_text(note).unwrap_or_else(|| note.to_owned());
+        self.put_in_order(agent, changed, trust, &note, now)
+    }
+
+    fn put_in_order(
+        &self,
+        agent: &mut AgentRecord,
+        changed: AgentRecord,
+        trust: Option<TrustMove>,
+        cause: &str,
+        now: Timestamp,
+    ) -> Result<Sequence, Error> {
+        let trust = trust.map(|trust| (agent.agent_id.clone(), trust));
+        let change = ChangeDraft { state: state_of(&changed)?, cause: cause.to_owned(), trust };
+        let sequence = self.inner.log.change(now, change)?;
+        *agent = changed.placed_at(sequence);
+        Ok(sequence)
+    }
+
+    /// Counts a denial by the policies, and takes what a streak of them costs. The agent is held by nobody.
+    pub(super) fn count_denial(&self, cell: &AgentCell, agent: &AgentId, risk: RiskLevel, now: Timestamp) {
+        let Some(risk) = self.inner.denials.count(&self.inner.trust_model, agent, risk, now) else { return };
+        let mut agent = cell.write();
+        let next = self.inner.trust_model.after_denials(&agent.trust, risk, self.bearing(&agent, now));
+        let moved = Moved { cause: TrustCause::Denials, risk: Some(risk), gained: None, at: now };
+        // The denials are in the log; where it takes nothing more in, nothing more is decided either.
+        let _ = self.order_move(&mut agent, next, moved, "denied again and again", now);
+    }
+
+    /// Puts the trust model in force on record, unless it is the one that was.
+    pub(super) fn record_trust_model(&self, recorded: Option<&[u8]>) -> Result<(), Error> {
+        let value = serde_json::to_string(&self.inner.trust_model)
+            .map_err(|error| Error::Internal { message: format!("the trust model does not serialise: {error}") })?;
+        // What no log says is the default.
+        let is_same = match recorded {
+            Some(recorded) => recorded == value.as_bytes(),
+            None => self.inner.trust_model == TrustModel::default(),
+        };
+        if is_same {
+            return Ok(());
+        }
+        let state = StateDraft::new(MODEL_KEY.to_owned(), value);
+        let now = self.inner.clock.now();
+        let sequence = self.inner.log.set_state(now, state, "in force from here on".to_owned())?;
+        self.inner.log.settle(sequence)
+    }
+}
+
+impl Governor {
+    /// Puts the trust model in force in order again. Hands out its key.
+    pub(super) fn restate_trust_model(&self, at: Timestamp, cause: &str) -> Result<String, Error> {
+        let value = serde_json::to_string(&self.inner.trust_model)
+            .map_err(|error| Error::Internal { message: format!("the trust model does not serialise: {error}") })?;
+        self.inner.log.set_state(at, StateDraft::new(MODEL_KEY.to_owned(), value), cause.to_owned())?;
+        Ok(MODEL_KEY.to_owned())
     }
 }
 
@@ -55,3 +250,44 @@ impl AgentRecord {
         self
     }
 }
+
+/// Why trust moves, and what a rebuild has to know of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moved {
+    pub(super) cause: TrustCause,
+    /// The risk by which it moved.
+    pub(super) risk: Option<RiskLevel>,
+    /// What is taken back.
+    pub(super) gained: Option<u16>,
+    pub(super) at: Timestamp,
+}
+
+impl Moved {
+    pub(super) const fn by(cause: TrustCause, at: Timestamp) -> Self {
+        Self { cause, risk: None, gained: None, at }
+    }
+}
+
+/// The streaks of denials that are under way.
+#[derive(Debug, Default)]
+pub(super) struct Streaks {
+    // Held to count one denial.
+    of: Mutex<HashMap<AgentId, Denials>>,
+}
+
+impl Streaks {
+    fn count(&self, model: &TrustModel, agent: &AgentId, risk: RiskLevel, now: Timestamp) -> Option<RiskLevel> {
+        let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        if of.len() >= MOST_STREAKS && !of.contains_key(agent) {
+            of.retain(|_, denials| !denials.is_over(model, now));
+            if of.len() >= MOST_STREAKS {
+                // So many agents are denied at once that one more tells nothing.
+                return None;
+            }
+        }
+        of.entry(agent.clone()).or_default().count(model, risk, now)
+    }
+}
+
+/// Agents whose denials are counted at once.
+const MOST_STREAKS: usize = 65_536;

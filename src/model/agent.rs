@@ -185,6 +185,7 @@ impl Agent {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 #[must_use]
+#[expect(clippy::option_option, reason = "what is not named stays, what is named as none goes")]
 pub struct AgentChange {
     labels: Option<Vec<String>>,
     groups: Option<Vec<String>>,

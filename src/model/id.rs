@@ -198,7 +198,9 @@ macro_rules! random_id {
     )*};
 }
 
-random_id! { ClassApprovalId StopId WebhookId }
+random_id! { ClassApprovalId StopId }
+#[cfg(feature = "webhooks")]
+random_id! { WebhookId }
 
 impl EscalationId {
     /// The escalation that a record is.

@@ -7,6 +7,7 @@
 mod action;
 mod agent;
 mod capability;
+mod class_approval;
 mod classification;
 mod constraints;
 mod cursor;
@@ -33,6 +34,7 @@ mod word;
 pub use action::Action;
 pub use agent::{Agent, AgentChange, AgentImport, AgentInfo, AgentState, AgentTraits, Label};
 pub use capability::{Capability, Operation, Resource};
+pub use class_approval::ClassState;
 pub use classification::Classification;
 pub use constraints::Constraints;
 pub use cursor::{Order, ProofCursor};
@@ -55,13 +57,16 @@ pub use status::{Components, Health, JournalStatus, Metrics, Opening, Recovered,
 pub use stop::{Stop, StopReport, StopScope};
 pub use time::Timestamp;
 pub use tool::{CatalogueReport, ToolClassification, ToolEvidence, ToolOverride};
-pub use trust::{Observability, Score, Tier, TrustCause, TrustEntry, TrustPage, TrustSnapshot};
+pub use trust::{
+    Observability, Score, Tier, TrustCause, TrustCheck, TrustDifference, TrustEntry, TrustPage, TrustSnapshot,
+};
 pub use verification::{
     ChainPosition, Checked, LogProgress, OpenVerification, ScrubOptions, ScrubPass, ScrubStatus, VerificationState,
     VerifyOptions, VerifySince, VerifyView, ViewFinding,
 };
 
 pub(crate) use agent::{AgentProfile, checked_person};
+pub(crate) use class_approval::{GRANT_PREFIX, is_grant_counter};
 pub(crate) use cursor::CursorPlace;
 pub(crate) use error::excerpt;
 pub(crate) use escalation::EscalationRecord;

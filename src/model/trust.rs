@@ -6,7 +6,7 @@ use std::fmt;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{InvalidValue, ProofId, Timestamp, TrustChange, closed_words};
+use super::{AgentId, InvalidValue, ProofId, Sequence, Timestamp, TrustChange, closed_words};
 
 closed_words! {
     /// A band of trust.
@@ -237,6 +237,49 @@ impl TrustPage {
     /// A page of a history of `total` changes.
     pub const fn new(items: Vec<TrustEntry>, total: u64, page: u64, page_size: u64) -> Self {
         Self { items, total, page, page_size, has_more: page.saturating_mul(page_size) < total }
+    }
+}
+
+/// What came of making trust anew from the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct TrustCheck {
+    /// How many agents the log tells of.
+    pub agents: u64,
+    /// Those whose trust is kept otherwise, by the place of the entry where it first is.
+    pub differing: Vec<TrustDifference>,
+}
+
+impl TrustCheck {
+    pub(crate) const fn new(agents: u64) -> Self {
+        Self { agents, differing: Vec::new() }
+    }
+}
+
+/// An agent whose trust is not what led to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct TrustDifference {
+    /// Whose trust.
+    pub agent_id: AgentId,
+    /// The entry where it first differs.
+    pub sequence: Sequence,
+    /// What is kept.
+    pub kept: TrustSnapshot,
+    /// What the log leads to.
+    pub rebuilt: TrustSnapshot,
+}
+
+impl TrustDifference {
+    pub(crate) const fn new(
+        agent_id: AgentId,
+        sequence: Sequence,
+        kept: TrustSnapshot,
+        rebuilt: TrustSnapshot,
+    ) -> Self {
+        Self { agent_id, sequence, kept, rebuilt }
     }
 }
 

@@ -23,6 +23,9 @@ pub struct ClassTerms {
     pub group: Option<Label>,
     /// What they may use: 1 to 100 of `resource:operation`, of which one half may be `*`.
     pub capabilities: Vec<String>,
+    /// Which rules that ask a person it answers, by their ids: 1 to 100. What another rule asks about as well is not
+    /// covered.
+    pub rules: Vec<String>,
     /// By which actions, up to 100; by any where none is named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<Action>,
@@ -31,10 +34,11 @@ pub struct ClassTerms {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<String>,
     /// At which effective risk at most.
-    pub risk: RiskLevel,
+    pub max_risk: RiskLevel,
     /// Until when, exclusive; at most 31 days from now.
     pub until: Timestamp,
-    /// How often, 1 to 10,000.
+    /// How often, 1 to 10,000; 10,000 where a document does not say.
+    #[serde(default = "most_uses")]
     pub count: u32,
     /// For how much in all; a request that names no amount is not covered then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,8 +51,8 @@ pub struct ClassTerms {
 pub struct ClassSum {
     /// The key of the context whose numbers are added up.
     pub key: String,
-    /// The most that they may add up to: above 0, at most 9e12.
-    pub max: f64,
+    /// What they may add up to: above 0, at most 9e12.
+    pub most: f64,
 }
 
 /// A class approval that holds together: only what one of these says is covered.
@@ -58,8 +62,9 @@ pub struct ClassSum {
 ///
 /// let now = Timestamp::from_millis(0);
 /// let terms: ClassTerms = serde_json::from_value(serde_json::json!({
-///     "agentId": "desk-1", "capabilities": ["payment:transfer"], "targets": ["INV-2026-*"], "risk": "HIGH",
-///     "until": "1970-01-02T00:00:00Z", "count": 5, "sum": { "key": "amount", "max": 500 },
+///     "agentId": "desk-1", "capabilities": ["payment:transfer"], "rules": ["payments-need-a-person"],
+///     "targets": ["INV-2026-*"], "maxRisk": "HIGH", "until": "1970-01-02T00:00:00Z", "count": 5,
+///     "sum": { "key": "amount", "most": 500 },
 /// })).expect("terms");
 /// let class = ClassApproval::new(terms, now)?;
 /// let intent = Intent::new("desk-1", "pay_invoice", RiskLevel::High, ["payment:transfer"])?
@@ -80,7 +85,7 @@ pub struct ClassApproval {
 }
 
 /// What a covered request takes of a class approval, besides one of its count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClassUse {
     /// Of its sum, in millionths; 0 where it has none.
@@ -131,7 +136,7 @@ impl ClassApproval {
         let is_covered = is_who
             && is_what
             && is_how
-            && request.risk <= terms.risk
+            && request.risk <= terms.max_risk
             && request.now < terms.until
             && self.is_on_target(intent.context.get("target"));
         if !is_covered {
@@ -178,6 +183,7 @@ impl TryFrom<ClassTerms> for ClassApproval {
             return Err(Error::input("agentId", "expected either agentId or group"));
         }
         bounded("capabilities", terms.capabilities.len(), 1)?;
+        bounded("rules", terms.rules.len(), 1)?;
         bounded("actions", terms.actions.len(), 0)?;
         bounded("targets", terms.targets.len(), 0)?;
         if !(1..=MOST_USES).contains(&terms.count) {
@@ -210,8 +216,8 @@ fn most(sum: &ClassSum) -> Result<i64, Error> {
     if key.trim().is_empty() || key.chars().any(hides_or_breaks) || key.chars().count() > MAX_KEY_CHARS {
         return Err(Error::input("sum", format!("expected a key of the context of 1 to {MAX_KEY_CHARS} characters")));
     }
-    let most = millionths(sum.max).filter(|most| *most > 0);
-    most.ok_or_else(|| Error::input("sum", format!("expected a max above 0 and at most 9e12, found {}", sum.max)))
+    let most = millionths(sum.most).filter(|most| *most > 0);
+    most.ok_or_else(|| Error::input("sum", format!("expected a most above 0 and at most 9e12, found {}", sum.most)))
 }
 
 /// A capability of which one half may be `*`.
@@ -252,6 +258,10 @@ fn is_target(text: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
+const fn most_uses() -> u32 {
+    MOST_USES
+}
+
 const MOST_LISTED: usize = 100;
 const MOST_USES: u32 = 10_000;
 const MAX_KEY_CHARS: usize = 128;
@@ -272,8 +282,8 @@ mod tests {
     fn terms(changes: &Value) -> Result<ClassTerms, String> {
         let mut terms = json!({
             "agentId": "desk-1", "capabilities": ["payment:transfer", "email:*"], "actions": ["pay_invoice"],
-            "targets": ["INV-7", "INV-2026-*"], "risk": "HIGH", "until": "1970-01-02T00:00:00.000Z", "count": 5,
-            "sum": { "key": "amount", "max": 500.0 },
+            "rules": ["money"], "targets": ["INV-7", "INV-2026-*"], "maxRisk": "HIGH", "until": "1970-01-02T00:00:00.000Z", "count": 5,
+            "sum": { "key": "amount", "most": 500.0 },
         });
         for (key, value) in changes.as_object().unwrap() {
             if value.is_null() {
@@ -381,6 +391,7 @@ mod tests {
             (json!({ "capabilities": ["pay*:read"] }), "capabilities: \"pay*:read\": expected resource:operation"),
             (json!({ "capabilities": ["payment"] }), "capabilities: \"payment\": expected resource:operation"),
             (json!({ "capabilities": ["unknown:*"] }), "capabilities: \"unknown:*\": expected words that say"),
+            (json!({ "rules": [] }), "rules: expected 1 to 100, found 0"),
             (json!({ "targets": ["*"] }), "targets: \"*\" names no target"),
             (json!({ "targets": ["a*b"] }), "targets: \"a*b\" has a * that is not at its end"),
             (json!({ "targets": ["a\u{7}"] }), "targets: \"a\\u{7}\" is no target"),
@@ -390,8 +401,8 @@ mod tests {
             ),
             (json!({ "targets": vec!["a"; 101] }), "targets: expected 0 to 100, found 101"),
             (json!({ "count": 0 }), "count: expected 1 to 10000, found 0"),
-            (json!({ "sum": { "key": " ", "max": 1 } }), "sum: expected a key of the context"),
-            (json!({ "sum": { "key": "a", "max": 0 } }), "sum: expected a max above 0"),
+            (json!({ "sum": { "key": " ", "most": 1 } }), "sum: expected a key of the context"),
+            (json!({ "sum": { "key": "a", "most": 0 } }), "sum: expected a most above 0"),
             (json!({ "until": "1970-01-01T00:00:00Z" }), "until: expected a time within 31 days"),
             (json!({ "until": "1970-02-01T00:00:00.001Z" }), "until: expected a time within 31 days"),
         ] {

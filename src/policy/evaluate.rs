@@ -436,6 +436,14 @@ impl Engine {
         self.rules.get(number as usize)
     }
 
+    /// Whom the rule of that id asks; none where no rule of that id asks anybody.
+    pub(super) fn need_of(&self, id: &str) -> Option<Need> {
+        let rule = self.rules.iter().find(|rule| *rule.id == *id)?;
+        let reviewer = Arc::clone(rule.asks()?);
+        let people = self.reviewers.people(&reviewer).cloned().unwrap_or_default();
+        Some(Need { reviewer, approvals: rule.approvals, people, rule: Arc::clone(&rule.id) })
+    }
+
     /// SHA-256 over a rule and the people whom it asks; none for an id that no rule has.
     pub(super) fn rule_digest(&self, id: &str) -> Option<Digest> {
         let rule = self.rules.iter().find(|rule| *rule.id == *id)?;

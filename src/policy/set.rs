@@ -22,7 +22,7 @@ use super::request::PolicyRequest;
 use super::reviewers::Reviewers;
 use super::rule::Rule;
 use super::tree::Node;
-use super::verdict::PolicyVerdict;
+use super::verdict::{Need, PolicyVerdict};
 use crate::model::{Digest, Error, Problem, Severity, closed_words};
 
 closed_words! {
@@ -255,6 +255,11 @@ impl PolicySet {
     /// shall hold for this rule alone, as it stands, can name. None for an id that no rule has.
     pub fn rule_digest(&self, id: &str) -> Option<Digest> {
         self.0.engine.rule_digest(id)
+    }
+
+    /// Whom the rule of that id asks, at once or past its limit; none where no rule of that id asks anybody.
+    pub(crate) fn need_of(&self, id: &str) -> Option<Need> {
+        self.0.engine.need_of(id)
     }
 
     /// SHA-256 over all that the documents say, names, alerts and examples included; their format, comments and

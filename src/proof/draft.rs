@@ -42,6 +42,7 @@ pub(crate) struct OutcomeDraft {
     pub(crate) asked: Option<StateDraft>,
     /// How the agent's trust moves.
     pub(crate) trust: Option<TrustMove>,
+    pub(crate) basis: Option<OutcomeBasis>,
 }
 
 /// How an agent's trust moves, and where the entry stands that moved it before.
@@ -51,8 +52,28 @@ pub(crate) struct TrustMove {
     #[serde(flatten)]
     pub(crate) change: TrustChange,
     pub(crate) cause: TrustCause,
+    /// The risk by which it moved, where no outcome says so.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) risk: Option<RiskLevel>,
+    /// What was taken back.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) gained: Option<u16>,
+    /// When, by the clock.
+    pub(crate) at: Timestamp,
+    /// The entry that moved it before.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) previous: Option<Sequence>,
+}
+
+/// What an outcome moves trust by, so that it can be done again from the log alone.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OutcomeBasis {
+    pub(crate) decision: Decision,
+    pub(crate) risk: RiskLevel,
+    pub(crate) earns: RiskLevel,
+    /// When it did, by the clock: entries' times never run backwards, clocks do.
+    pub(crate) at: Timestamp,
 }
 
 /// A change of state, and why.

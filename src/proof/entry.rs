@@ -9,7 +9,7 @@ use super::erase::{Erasure, EvidenceSelection};
 use crate::model::{AgentId, Alert, Breakage, Digest, Outcome, ProofId, Sequence, Timestamp};
 use crate::store::{Kind, Start};
 
-use super::draft::{ArchiveDraft, TrustMove};
+use super::draft::{ArchiveDraft, OutcomeBasis, TrustMove};
 
 /// Whether the body of an entry can be read as what it is; of a decision it is not asked here.
 pub(super) fn is_readable(kind: Kind, body: &[u8]) -> bool {
@@ -62,6 +62,9 @@ pub(super) struct OutcomeEntry<'a> {
     /// How the agent's trust moved.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) trust: Option<TrustMove>,
+    /// What it moved by.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) basis: Option<OutcomeBasis>,
 }
 
 /// The new state of something, by its key.

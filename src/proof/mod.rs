@@ -41,6 +41,7 @@ mod fields;
 mod index;
 mod intake;
 mod log;
+mod moves;
 mod past;
 mod progress;
 mod query;
@@ -59,7 +60,7 @@ pub use erase::EvidenceSelection;
 pub use export::{ExportPoint, ExportRange, ExportReport, verify_export};
 pub use query::ProofQuery;
 
-pub(crate) use draft::{ChangeDraft, DecisionDraft, OutcomeDraft, StateDraft, TrustMove};
+pub(crate) use draft::{ChangeDraft, DecisionDraft, OutcomeBasis, OutcomeDraft, StateDraft, TrustMove};
 pub(crate) use erase::Kept;
 pub(crate) use events::of_entry as events_of_entry;
 pub(crate) use evidence::KeptInput;
@@ -69,6 +70,7 @@ pub(crate) use feed::{Fed, Feed};
 pub(crate) use log::{
     Committed, DecisionFacts, LogOptions, OpenLogError, Place, ProofLog, Reported, Startup, import, verify_archive,
 };
+pub(crate) use moves::TrustStep;
 pub(crate) use past::PastRange;
 pub(crate) use repair::{Carried, FoundStates, repair};
 pub(crate) use seen::{Happened, Seen};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::evidence::{self, Charged};
-use crate::model::{LONGEST_LIMIT_WINDOW, Sequence, Timestamp};
+use crate::model::{LONGEST_LIMIT_WINDOW, Sequence, Timestamp, is_grant_counter};
 
 /// What one decision used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ pub(crate) struct UsedLimit {
     pub(crate) charges: Vec<Charged>,
 }
 
-/// All that was used within the longest window, less what failures gave back.
+/// All that was used within the longest window, less what failures gave back: all but the uses of class approvals.
 #[derive(Debug, Default)]
 pub(crate) struct UsedLimits {
     by_record: BTreeMap<Sequence, UsedLimit>,
@@ -46,8 +46,15 @@ impl UsedLimits {
     }
 
     pub(crate) fn give_back(&mut self, record: Sequence) {
-        if self.by_record.remove(&record).is_none() && self.is_part {
-            self.of_earlier.push(record);
+        match self.by_record.get_mut(&record) {
+            Some(used) => {
+                used.charges.retain(|(counter, _)| is_grant_counter(counter));
+                if used.charges.is_empty() {
+                    self.by_record.remove(&record);
+                }
+            }
+            None if self.is_part => self.of_earlier.push(record),
+            None => {}
         }
     }
 

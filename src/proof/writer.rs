@@ -394,6 +394,7 @@ fn outcome_entry(at: Timestamp, draft: &OutcomeDraft) -> serde_json::Result<Outc
         state: draft.state.as_ref().map(new_state).transpose()?,
         asked: draft.asked.as_ref().map(new_state).transpose()?,
         trust: draft.trust.clone(),
+        basis: draft.basis,
     })
 }
 

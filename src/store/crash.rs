@@ -160,13 +160,13 @@ impl Files for CrashFiles {
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn StoreFile>> {
         let mut disk = self.lock();
-        if mode == OpenMode::Create {
+        if mode.creates() {
             disk.step()?;
         }
-        let inode = match (disk.live.files.get(path), mode) {
-            (Some(_), OpenMode::Create) => return Err(io::ErrorKind::AlreadyExists.into()),
+        let inode = match (disk.live.files.get(path), mode.creates()) {
+            (Some(_), true) => return Err(io::ErrorKind::AlreadyExists.into()),
             (Some(inode), _) => *inode,
-            (None, OpenMode::Create) if disk.live.has_folder_of(path) => {
+            (None, true) if disk.live.has_folder_of(path) => {
                 disk.inodes.push(Inode::default());
                 let inode = disk.inodes.len() - 1;
                 disk.change(NameChange { to: path.to_owned(), from: None, inode: Some(inode), is_removal: false });

@@ -102,7 +102,7 @@ impl<F: Files> Files for FaultyFiles<F> {
     }
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn StoreFile>> {
-        if mode == OpenMode::Create {
+        if mode.creates() {
             self.plan.step()?;
         } else {
             self.plan.look()?;

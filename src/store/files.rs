@@ -14,6 +14,16 @@ pub(crate) enum OpenMode {
     Write,
     /// The file must not exist.
     Create,
+    /// Likewise; nobody but its owner may read it.
+    #[cfg(feature = "webhooks")]
+    CreateSecret,
+}
+
+impl OpenMode {
+    /// Whether the file must not exist.
+    pub(crate) fn creates(self) -> bool {
+        !matches!(self, Self::Read | Self::Write)
+    }
 }
 
 /// A folder tree. Paths are relative to the store's folder.
@@ -80,9 +90,20 @@ fn read_all(file: &(impl StoreFile + ?Sized)) -> io::Result<Vec<u8>> {
 
 /// Puts a file of this content in the place of `name`, by way of `next`, and makes it last.
 pub(super) fn replace(files: &dyn Files, name: &Path, next: &Path, content: &[u8]) -> io::Result<()> {
+    replace_made(files, name, next, content, OpenMode::Create)
+}
+
+/// Likewise; `made` says how the file is made.
+pub(super) fn replace_made(
+    files: &dyn Files,
+    name: &Path,
+    next: &Path,
+    content: &[u8],
+    made: OpenMode,
+) -> io::Result<()> {
     let file = match files.open(next, OpenMode::Write) {
         Ok(left_over) => left_over,
-        Err(_) => files.open(next, OpenMode::Create)?,
+        Err(_) => files.open(next, made)?,
     };
     file.set_len(0)?;
     file.write_at(content, 0)?;
@@ -110,7 +131,11 @@ impl Files for RealFiles {
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn StoreFile>> {
         let mut options = OpenOptions::new();
-        options.read(true).write(mode != OpenMode::Read).create_new(mode == OpenMode::Create);
+        options.read(true).write(mode != OpenMode::Read).create_new(mode.creates());
+        #[cfg(all(unix, feature = "webhooks"))]
+        if mode == OpenMode::CreateSecret {
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        }
         Ok(Arc::new(RealFile(options.open(self.root.join(path))?)))
     }
 

@@ -33,10 +33,10 @@ impl Files for MemoryFiles {
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn StoreFile>> {
         let mut table = self.table();
-        match (table.get(path), mode) {
-            (Some(_), OpenMode::Create) => Err(io::ErrorKind::AlreadyExists.into()),
+        match (table.get(path), mode.creates()) {
+            (Some(_), true) => Err(io::ErrorKind::AlreadyExists.into()),
             (Some(file), _) => Ok(Arc::clone(file) as Arc<dyn StoreFile>),
-            (None, OpenMode::Create) => {
+            (None, true) => {
                 let file = Arc::new(MemoryFile::default());
                 table.insert(path.to_owned(), Arc::clone(&file));
                 Ok(file)

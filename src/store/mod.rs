@@ -20,6 +20,7 @@
 //! | `parallel.rs` | many segments checked at once |
 //! | `head.rs` | the small file that says what the journal must contain |
 //! | `erase.rs` | evidence taken out of the segments for good |
+//! | `secrets.rs` | a small file beside the journal for what must not stand in it |
 //! | `checkpoint.rs` | the newest signed checkpoint, and holding the journal to it |
 //! | `merkle/`, `tree.rs` | the Merkle tree over the entries; growing it with the journal |
 //! | `journal.rs` | the segments together: append, read, seal |
@@ -46,6 +47,8 @@ mod recovery;
 mod repair;
 mod sealed;
 mod sealer;
+#[cfg(feature = "webhooks")]
+mod secrets;
 mod segment;
 mod tree;
 mod view;
@@ -71,6 +74,9 @@ pub(crate) use {
     checkpoint::{NAME as CHECKPOINT, read_note as read_checkpoint, write_note as write_checkpoint},
     merkle::TreeError,
 };
+
+#[cfg(feature = "webhooks")]
+pub(crate) use secrets::{read as read_secrets, write as write_secrets};
 
 #[cfg(test)]
 pub(crate) mod crash;

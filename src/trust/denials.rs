@@ -14,6 +14,14 @@ pub(crate) struct Denials {
 }
 
 impl Denials {
+    /// Whether nothing of it counts any more.
+    pub(crate) fn is_over(&self, model: &TrustModel, now: Timestamp) -> bool {
+        let is_past =
+            |at: Timestamp, minutes: u16| now.as_millis() - at.as_millis() >= i64::from(minutes) * MILLIS_PER_MINUTE;
+        self.recent.iter().all(|(at, _)| is_past(*at, model.denial_window_minutes))
+            && self.charged_at.is_none_or(|at| is_past(at, model.denial_pause_minutes))
+    }
+
     /// Counts a denial. Where it completes a streak that costs, the riskiest of
     /// the streak's denials. A clock that steps back counts as one that stands.
     pub(crate) fn count(&mut self, model: &TrustModel, risk: RiskLevel, now: Timestamp) -> Option<RiskLevel> {

@@ -8,14 +8,10 @@
 //! read one without waiting for the others. What must last is written by the
 //! caller: a change is prepared, recorded, and then kept.
 
-// Whole and tested; the governor calls not all of it yet.
-#[allow(dead_code)]
 mod denials;
 mod ledger;
 mod model;
-#[allow(dead_code)]
 mod rebuild;
-#[allow(dead_code)]
 mod state;
 mod validate;
 
@@ -24,9 +20,7 @@ mod tests;
 
 pub use model::{PerObservability, PerRisk, TrustModel};
 
-#[allow(unused_imports)] // until the governor counts denials
 pub(crate) use denials::Denials;
 pub(crate) use ledger::{AgentCell, AgentRecord, Ledger};
-#[allow(unused_imports)] // until the governor verifies trust
 pub(crate) use rebuild::{Rebuild, TrustFact};
 pub(crate) use state::{Facts, TrustEvent, TrustState};

@@ -3,7 +3,7 @@
 
 use super::model::TrustModel;
 use super::state::{Facts, TrustEvent, TrustState};
-use crate::model::{RiskLevel, Score, Sequence, Timestamp, TrustCause};
+use crate::model::{RiskLevel, Score, Sequence, Timestamp};
 
 /// What an entry says that bears on one agent's trust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,23 +26,6 @@ pub(crate) enum TrustFact {
     Correction { risk: RiskLevel, gained: u16 },
     /// The state was written as it stood, where what led to it is kept elsewhere.
     Stated { state: TrustState, ceiling: Option<Score> },
-}
-
-impl TrustFact {
-    /// The word by which history lists a change that follows; none where none does.
-    pub(crate) const fn cause(&self) -> Option<TrustCause> {
-        Some(match self {
-            Self::Registered { .. } => TrustCause::Registered,
-            Self::Outcome(_) => TrustCause::Outcome,
-            Self::Denials(_) => TrustCause::Denials,
-            Self::Rejection(_) => TrustCause::Rejection,
-            Self::Adjusted(_) => TrustCause::Adjusted,
-            Self::Idle => TrustCause::Idle,
-            Self::Ceiling(_) => TrustCause::Ceiling,
-            Self::Correction { .. } => TrustCause::Correction,
-            Self::Stated { .. } => return None,
-        })
-    }
 }
 
 /// A fold over one agent's facts, in the journal's order.
@@ -69,6 +52,11 @@ impl Rebuild {
             (Some(state), _) => state.change_to(&next).is_some(),
         };
         self.state = Some(if is_change { next.noted(sequence) } else { next });
+    }
+
+    /// The ceiling from here on.
+    pub(crate) fn set_ceiling(&mut self, ceiling: Option<Score>) {
+        self.ceiling = ceiling;
     }
 
     /// The state behind the facts so far; none before the agent was registered.

@@ -17,7 +17,7 @@ pub(crate) struct TrustState {
     /// Points gained on `gain_day`.
     gained: u16,
     /// The UTC day of `gained`, counted from 1970. No outcome sets it back, whatever the clock does.
-    gain_day: i64,
+    gain_day: i32,
     /// The score at the start of `gain_day`, by which its gains shrink. Where it is not known they are least.
     #[serde(default = "most")]
     day_start: Score,
@@ -69,7 +69,7 @@ impl TrustState {
             score,
             tier: score.tier(),
             gained: 0,
-            gain_day: at.day(),
+            gain_day: day_of(at),
             day_start: score,
             active_at: at,
             probation_until: None,
@@ -83,6 +83,17 @@ impl TrustState {
     #[must_use]
     pub(crate) fn noted(self, entry: Sequence) -> Self {
         Self { last: Some(entry), changes: self.changes.saturating_add(1), ..self }
+    }
+
+    /// The state with the changes noted that led to another.
+    #[must_use]
+    pub(crate) fn with_history_of(self, other: &Self) -> Self {
+        Self { last: other.last, changes: other.changes, ..self }
+    }
+
+    /// Whether the agent registered itself, and gains nothing yet.
+    pub(crate) const fn is_self_registered(&self) -> bool {
+        self.self_registered
     }
 
     /// What has changed in the state after this one, for an entry to tell.
@@ -139,6 +150,11 @@ impl TrustModel {
         self.lowered(self.today(state, facts), self.rejection_loss.at(risk), facts)
     }
 
+    /// The most that a success can have gained.
+    pub(crate) fn most_gained(&self, earns: RiskLevel) -> u16 {
+        self.success_gain.at(earns).min(self.daily_gain_cap)
+    }
+
     /// The state after a success turned out to be a failure: what it `gained`
     /// is taken back and the failure's loss is taken. The day's gains stay
     /// used up.
@@ -155,7 +171,7 @@ impl TrustModel {
         let adjusted = self.placed(state, score, score.tier(), facts);
         let is_drop = adjusted.tier < state.tier;
         TrustState {
-            gain_day: facts.now.day(),
+            gain_day: day_of(facts.now),
             active_at: facts.now,
             probation_until: adjusted.probation_until.filter(|_| is_drop),
             self_registered: state.self_registered && is_drop,
@@ -188,8 +204,8 @@ impl TrustModel {
         if state.score > facts.most() {
             state = self.placed(state, facts.most(), state.tier, facts);
         }
-        if facts.now.day() > state.gain_day {
-            state = TrustState { gained: 0, gain_day: facts.now.day(), day_start: state.score, ..state };
+        if day_of(facts.now) > state.gain_day {
+            state = TrustState { gained: 0, gain_day: day_of(facts.now), day_start: state.score, ..state };
         }
         if !state.is_on_probation(facts.now) {
             state = TrustState { probation_until: None, self_registered: false, ..state };
@@ -270,6 +286,11 @@ impl TrustModel {
 /// What a `day_start` that was not kept counts as.
 fn most() -> Score {
     Score::MAX
+}
+
+/// The UTC day, which fits for five million years to come.
+fn day_of(at: Timestamp) -> i32 {
+    i32::try_from(at.day()).unwrap_or(i32::MAX)
 }
 
 fn days_after(at: Timestamp, days: u16) -> Timestamp {

@@ -5,6 +5,7 @@
 mod common;
 
 mod answers;
+mod classes;
 mod refusals;
 mod restart;
 mod waiting;

@@ -11,10 +11,14 @@
 //! | `review.rs` | what people say |
 //! | `resolve.rs` | the record that answers |
 //! | `claim.rs` | taking up what was approved, waiting for it |
+//! | `class.rs` | what people agree to beforehand |
+//! | `classes.rs` | what that covers, and what ends it |
 //! | `restore.rs` | opening a store, ending what is due |
 
 mod ask;
 mod claim;
+mod class;
+mod classes;
 mod digest;
 mod queue;
 mod resolve;
@@ -22,6 +26,8 @@ mod restore;
 mod review;
 
 pub use claim::EscalationAnswer;
+pub use class::ClassStanding;
+pub(super) use classes::Classes;
 pub(super) use queue::Queue;
 pub(super) use restore::KEY_PREFIX;
 

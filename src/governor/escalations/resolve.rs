@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::super::Governor;
 use super::super::agents;
 use super::super::decide::{Recording, Stored};
+use super::super::trust::Moved;
 use super::queue::Open;
 use super::{change, state_of};
 use crate::model::{
@@ -51,6 +52,9 @@ impl Governor {
         let (intent, stored) = self.stored_intent(record)?;
         let now = inner.clock.now();
         let mut agent = cell.write();
+        if matches!(answer, Answer::Rejected) {
+            self.settle_idleness(&mut agent, now)?;
+        }
         let stops = inner.stops.load();
         if matches!(answer, Answer::Approved { .. })
             && let Some(why) = stops.over(&agent)
@@ -75,7 +79,8 @@ impl Governor {
         let changed = matches!(answer, Answer::Rejected).then(|| {
             let bearing = self.bearing(&agent, now);
             let next = inner.trust_model.after_rejection(&agent.trust, record.risk, bearing);
-            self.moved(&agent, next, TrustCause::Rejection, now)
+            let how = Moved { cause: TrustCause::Rejection, risk: Some(record.risk), gained: None, at: now };
+            Self::moved(&agent, next, how)
         });
         let (changed, moved) = changed.unzip();
         let recording = Recording {
@@ -85,6 +90,7 @@ impl Governor {
             agent: &agent,
             retry_of: None,
             stored: Some(&stored),
+            grant: None,
             resolution: Some(json!({ "state": next.state, "why": next.why, "votes": next.votes })),
         };
         let draft = self.draft(&recording)?;
@@ -99,6 +105,7 @@ impl Governor {
                 state: changed.as_ref().map(agents::state_of).transpose()?,
                 asked: Some(state_of(&next)?),
                 trust: moved.flatten(),
+                basis: None,
             })
         })?;
         let Some(committed) = committed else {

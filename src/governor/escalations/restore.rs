@@ -79,6 +79,7 @@ impl Governor {
                 state: None,
                 asked: Some(super::state_of(&next)?),
                 trust: None,
+                basis: None,
             })
         })?;
         if let Some(sequence) = ordered {

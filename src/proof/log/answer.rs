@@ -14,6 +14,7 @@ use crate::proof::entry::{NewState, OutcomeEntry, StateEntry};
 use crate::proof::erase::Kept;
 use crate::proof::evidence::{self, Evidence};
 use crate::proof::index::{Filter, Index, Sums};
+use crate::proof::moves::{MovedTrust, Steps, TrustStep};
 use crate::proof::past::{Past, PastDecision, PastRange};
 use crate::proof::query::{checked_entity, checked_period};
 use crate::proof::record::CanonicalRecord;
@@ -109,6 +110,25 @@ impl ProofLog {
                 message: format!("the evidence of {proof_id} is not what was kept; verify the log"),
             }),
         })
+    }
+
+    /// The change of an agent's trust that the entry at a place tells; none where it left, or is another.
+    pub(crate) fn trust_move(&self, agent: &AgentId, sequence: Sequence) -> Result<Option<MovedTrust>, Error> {
+        self.catch_up()?;
+        let bytes = self.shared.reader.read(sequence).map_err(|error| read_error(&error))?;
+        let frame = bytes.as_deref().and_then(|bytes| Frame::decode(bytes).ok());
+        Ok(frame.filter(|frame| frame.sequence == sequence).and_then(|frame| MovedTrust::of(agent, &frame)))
+    }
+
+    /// Hands every entry on that bears on trust, the oldest first.
+    pub(crate) fn each_trust_step(&self, each: &mut dyn FnMut(&TrustStep<'_>)) -> Result<(), Error> {
+        self.catch_up()?;
+        let until: Position = self.shared.index().totals().applied;
+        let found = self.shared.reader.verify(&mut Steps { each }, until).map_err(|error| read_error(&error))?;
+        match self.shared.note_breakage(found) {
+            Some(breakage) => Err(Error::ChainBroken { message: breakage.to_string() }),
+            None => Ok(()),
+        }
     }
 
     /// Hands every decision of a range on, the oldest first, until `each` fails.

@@ -7,6 +7,8 @@ mod import;
 mod open;
 mod pages;
 mod retention;
+#[cfg(feature = "webhooks")]
+mod secrets;
 #[cfg(feature = "checkpoints")]
 mod tree;
 mod verify;

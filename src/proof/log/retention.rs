@@ -34,7 +34,13 @@ impl ProofLog {
     }
 
     /// How many of the first segments have nothing but entries before that time.
+    #[cfg(test)]
     pub(crate) fn archivable(&self, before: Timestamp) -> Result<usize, Error> {
+        self.archivable_up_to(before, u64::MAX)
+    }
+
+    /// Likewise, and none that is at `wanted` or behind.
+    pub(crate) fn archivable_up_to(&self, before: Timestamp, wanted: u64) -> Result<usize, Error> {
         self.flush()?;
         let mut count = 0;
         for last in Archiving::candidates(&self.shared.reader) {
@@ -44,7 +50,7 @@ impl ProofLog {
             let Some(Timed { timestamp }) = timed else {
                 return Err(Error::ChainBroken { message: format!("entry {last} cannot be read; verify the log") });
             };
-            if timestamp >= before {
+            if timestamp >= before || last.get() >= wanted {
                 break;
             }
             count += 1;

@@ -103,6 +103,7 @@ fn report(log: &ProofLog, proof_id: ProofId, outcome: Outcome) -> Result<(), Err
             state: None,
             asked: None,
             trust: None,
+            basis: None,
         })
     })?;
     ordered.map_or(Ok(()), |sequence| log.settle(sequence))

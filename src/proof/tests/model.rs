@@ -173,6 +173,7 @@ impl Twin {
             state: None,
             asked: None,
             trust: None,
+            basis: None,
         };
         let facts = self.log.facts(&id)?;
         assert_eq!(facts.entity.as_str(), name(entity));

@@ -39,6 +39,7 @@ fn answer(log: &ProofLog, asked: ProofId, decision: Decision, epoch: u64) -> Res
             state,
             asked: None,
             trust: None,
+            basis: None,
         })
     })?;
     let Some(committed) = committed else { return Ok(None) };

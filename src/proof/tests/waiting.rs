@@ -189,7 +189,7 @@ fn an_outcome_waits_like_its_decision_and_a_change_of_state_always() {
     let facts = log.facts(&low).unwrap();
     let outcome = log.report(Timestamp::from_millis(0), || {
         let (proof_id, entity, outcome) = (low, facts.entity.clone(), Outcome::Success);
-        Ok(OutcomeDraft { proof_id, entity, outcome, note: None, state: None, asked: None, trust: None })
+        Ok(OutcomeDraft { proof_id, entity, outcome, note: None, state: None, asked: None, trust: None, basis: None })
     });
     log.settle_decision(outcome.unwrap().unwrap(), facts.risk).unwrap();
     let state = StateDraft::new("agent/a".to_owned(), "1".to_owned());

@@ -1,0 +1,326 @@
+//! The thread of an endpoint: takes events from the journal, sends them as the
+//! outbox says, and has the journal note how far it came.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::endpoint::{Endpoint, EndpointRecord, EndpointState};
+use super::log::{DeliveryLog, DeliveryPage};
+use super::outbox::{Answer, Note, Outbox, Step, Told};
+use super::secrets::LiveSecret;
+use super::sender::{Parcel, Sender};
+use crate::edge::signature::Secret;
+use crate::governor::Subscription;
+use crate::governor::webhooks::{CURSOR, Weakly};
+use crate::model::{Error, Event};
+use crate::system::{Clock, Entropy};
+
+/// An endpoint at work.
+pub(super) struct Courier {
+    /// Held to look and to decide, never while something is sent, read or written.
+    desk: Mutex<Desk>,
+    told: Condvar,
+    interrupt: Box<dyn Fn() + Send + Sync>,
+}
+
+struct Desk {
+    record: EndpointRecord,
+    outbox: Outbox,
+    log: DeliveryLog,
+    secrets: Vec<LiveSecret>,
+    /// It is to end.
+    is_stopped: bool,
+    /// Its thread has ended.
+    has_ended: bool,
+    /// Why it cannot go on.
+    trouble: Option<String>,
+}
+
+/// What the thread works with.
+pub(super) struct Tools {
+    pub(super) governor: Weakly,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) entropy: Arc<dyn Entropy>,
+    pub(super) sender: Sender,
+    pub(super) source: Subscription,
+}
+
+impl Courier {
+    /// An endpoint that is not at work yet; `trouble` says why it will not be.
+    pub(super) fn new(
+        record: EndpointRecord,
+        outbox: Outbox,
+        secrets: Vec<LiveSecret>,
+        sender: &Sender,
+        trouble: Option<String>,
+    ) -> Self {
+        let log = DeliveryLog::of_parked(outbox.parked());
+        let desk = Desk { record, outbox, log, secrets, is_stopped: false, has_ended: true, trouble };
+        Self { desk: Mutex::new(desk), told: Condvar::new(), interrupt: Box::new(sender.interrupt()) }
+    }
+
+    /// Puts it to work.
+    pub(super) fn start(self: &Arc<Self>, tools: Tools) -> std::io::Result<JoinHandle<()>> {
+        self.desk().has_ended = false;
+        let courier = Arc::clone(self);
+        let started = thread::Builder::new().name("rulekeep-webhook".to_owned()).spawn(move || {
+            let _end = Ending(&courier);
+            courier.work(tools);
+        });
+        if started.is_err() {
+            self.desk().has_ended = true;
+        }
+        started
+    }
+
+    /// Tells it to end, and cuts off what it is sending.
+    pub(super) fn stop(&self) {
+        self.desk().is_stopped = true;
+        self.told.notify_all();
+        (self.interrupt)();
+    }
+
+    /// Waits until it has ended, for so long at the most.
+    pub(super) fn wait_ended(&self, time: Duration) {
+        let desk = self.desk();
+        drop(self.told.wait_timeout_while(desk, time, |desk| !desk.has_ended));
+    }
+
+    /// What it is told, as the journal keeps it.
+    pub(super) fn record(&self) -> EndpointRecord {
+        self.desk().record.clone()
+    }
+
+    /// Takes over another record and its secrets.
+    pub(super) fn change(&self, record: EndpointRecord, secrets: Vec<LiveSecret>) {
+        let mut desk = self.desk();
+        (desk.record, desk.secrets) = (record, secrets);
+    }
+
+    /// The entry to go on with, and the outbox's state as the journal is to have it.
+    pub(super) fn position(&self) -> (super::outbox::Cursor, Vec<super::outbox::Parked>) {
+        let desk = self.desk();
+        (desk.outbox.cursor().clone(), desk.outbox.parked().to_vec())
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.desk().trouble.is_some()
+    }
+
+    /// Sends again after it was off. False where it was not.
+    pub(super) fn resume(&self) -> bool {
+        let resumed = self.desk().outbox.resume();
+        self.told.notify_all();
+        resumed
+    }
+
+    /// Sends an event once more. False where it is not wanted, the endpoint is not at work, or too many wait.
+    pub(super) fn redeliver(&self, event: &Event, body: &[u8]) -> bool {
+        let mut desk = self.desk();
+        let is_taken = desk.trouble.is_none() && desk.record.wants(event) && {
+            let told = told_of(event, body.to_vec());
+            desk.outbox.redeliver(told)
+        };
+        drop(desk);
+        self.told.notify_all();
+        is_taken
+    }
+
+    pub(super) fn deliveries(&self, page: u64) -> DeliveryPage {
+        self.desk().log.page(page)
+    }
+
+    /// How it stands.
+    pub(super) fn shown(&self) -> Endpoint {
+        let desk = self.desk();
+        let (record, cursor) = (desk.record.clone(), desk.outbox.cursor());
+        let state = match (&desk.trouble, &cursor.off) {
+            (Some(_), _) => EndpointState::Broken,
+            (None, Some(_)) => EndpointState::Off,
+            (None, None) if cursor.failing => EndpointState::Failing,
+            (None, None) => EndpointState::Active,
+        };
+        Endpoint {
+            id: record.id,
+            url: record.url,
+            events: record.events,
+            agent_id: record.agent_id,
+            state,
+            reason: desk.trouble.clone().or_else(|| cursor.off.clone()),
+            created: record.created,
+            schedule: record.schedule.steps().iter().map(|step| Duration::from_millis(*step)).collect(),
+            secrets: record.secrets,
+            next_entry: cursor.next,
+            attempts: cursor.attempts,
+            next_attempt: cursor.retry_at,
+            parked: desk.outbox.parked().len() as u64,
+        }
+    }
+
+    fn work(&self, mut tools: Tools) {
+        let verified = match tools.governor.upgrade() {
+            Some(governor) => governor.wait_until_verified(),
+            None => return,
+        };
+        if let Err(error) = verified.and_then(|()| self.deliver(&mut tools)) {
+            self.desk().trouble = Some(error.to_string());
+        }
+        let last = self.desk().outbox.last_note();
+        if let Some(note) = last {
+            self.keep(&tools, &note);
+        }
+    }
+
+    /// Delivers until it is told to stop.
+    fn deliver(&self, tools: &mut Tools) -> Result<(), Error> {
+        loop {
+            let now = tools.clock.now();
+            let mut desk = self.desk();
+            if desk.is_stopped {
+                return Ok(());
+            }
+            if let Some(note) = desk.outbox.note(now) {
+                drop(desk);
+                self.keep(tools, &note);
+                continue;
+            }
+            match desk.outbox.step(now) {
+                Step::Send(told) => {
+                    let told = told.clone();
+                    if !self.send(desk, tools, &told)? {
+                        return Ok(());
+                    }
+                }
+                Step::Until(at) => {
+                    let left = u64::try_from(at.as_millis() - now.as_millis()).unwrap_or(0);
+                    // Notes that are due are seen to meanwhile.
+                    let time = Duration::from_millis(left).min(LONGEST_REST);
+                    drop(self.told.wait_timeout(desk, time));
+                }
+                Step::Off => drop(self.told.wait(desk)),
+                Step::Idle => {
+                    drop(desk);
+                    self.take_up(tools)?;
+                }
+            }
+        }
+    }
+
+    /// Sends an event. False where it was cut off.
+    fn send(&self, desk: MutexGuard<'_, Desk>, tools: &mut Tools, told: &Told) -> Result<bool, Error> {
+        let now = tools.clock.now();
+        let live = desk.secrets.iter().filter(|live| live.until.is_none_or(|until| until > now));
+        let secrets: Vec<Secret> = live.map(|live| live.secret.clone()).collect();
+        drop(desk);
+        if secrets.is_empty() {
+            // Nothing goes unsigned.
+            return Err(Error::Conflict { message: NO_SECRET.to_owned() });
+        }
+        let (secrets, event): (Vec<&Secret>, _) = (secrets.iter().collect(), told.event.to_string());
+        let began = Instant::now();
+        let answer = tools.sender.send(&Parcel { event: &event, body: &told.body, secrets: &secrets, now });
+        let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let mut desk = self.desk();
+        // What was cut off has not failed: whoever opens the store next sends it.
+        if desk.is_stopped && !matches!(answer, Answer::Delivered(_) | Answer::Gone) {
+            return Ok(false);
+        }
+        if let Some(done) = desk.outbox.done(&answer, tools.clock.now(), chance(&*tools.entropy)) {
+            desk.log.add(&done, &answer, now, millis);
+        }
+        Ok(true)
+    }
+
+    /// Takes the next event from the journal, waiting for it for a while.
+    fn take_up(&self, tools: &mut Tools) -> Result<(), Error> {
+        let began = Instant::now();
+        let event = tools.source.wait_for(LOOK_UP)?;
+        let now = tools.clock.now();
+        let Some(event) = event else {
+            let mut desk = self.desk();
+            desk.outbox.passed(tools.source.place());
+            // A log that is closed does not wait.
+            if began.elapsed() < LOOK_UP / 2 && !desk.is_stopped {
+                drop(self.told.wait_timeout(desk, LOOK_UP));
+            }
+            return Ok(());
+        };
+        let body = body_of(&event)?;
+        self.desk().outbox.offer(told_of(&event, body), now, chance(&*tools.entropy));
+        Ok(())
+    }
+
+    /// Has the journal keep where the endpoint stands.
+    fn keep(&self, tools: &Tools, note: &Note) {
+        let Some(governor) = tools.governor.upgrade() else {
+            // Nobody is left to be told for, and nobody who would say so.
+            self.desk().is_stopped = true;
+            return;
+        };
+        let id = self.desk().record.id;
+        let kept = notes(note).and_then(|states| {
+            states.into_iter().try_for_each(|(part, value)| {
+                governor.note_webhook(format!("{CURSOR}{id}{part}"), value, "told").map(drop)
+            })
+        });
+        drop(governor);
+        if kept.is_err() {
+            self.desk().outbox.not_noted(note, tools.clock.now());
+        }
+    }
+
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        // Each change of it is whole.
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Says that the thread has ended, however it did.
+struct Ending<'a>(&'a Courier);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        let mut desk = self.0.desk();
+        desk.has_ended = true;
+        if thread::panicking() {
+            desk.trouble = Some("it failed within; resume it".to_owned());
+        }
+        drop(desk);
+        self.0.told.notify_all();
+    }
+}
+
+/// The states of a note: what follows their keys, and their values. What is parked stands first, so that no crash in
+/// between loses an event.
+pub(super) fn notes(note: &Note) -> Result<Vec<(&'static str, String)>, Error> {
+    let unwritable = |error| Error::Internal { message: format!("a place does not serialise: {error}") };
+    let parked = note.parked.as_ref().map(serde_json::to_string).transpose().map_err(unwritable)?;
+    let cursor = serde_json::to_string(&note.cursor).map_err(unwritable)?;
+    Ok(parked.map(|parked| (PARKED, parked)).into_iter().chain([("", cursor)]).collect())
+}
+
+/// What follows the key of a place where it is of the events that were given up.
+pub(super) const PARKED: &str = "/parked";
+/// What an endpoint without a secret says.
+pub(super) const NO_SECRET: &str = "its secret is not in SECRETS: rotate it";
+
+pub(super) fn body_of(event: &Event) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(event)
+        .map_err(|error| Error::Internal { message: format!("an event does not serialise: {error}") })
+}
+
+fn told_of(event: &Event, body: Vec<u8>) -> Told {
+    let place = (event.id.sequence().get(), event.event_type as u8);
+    Told { event: event.id, event_type: event.event_type, place, body }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "any of the bits are as random")]
+fn chance(entropy: &dyn Entropy) -> u16 {
+    entropy.bits() as u16
+}
+
+/// How often it looks whether it should end while there is nothing to tell.
+const LOOK_UP: Duration = Duration::from_millis(50);
+/// How often it looks at the clock while it waits for its time.
+const LONGEST_REST: Duration = Duration::from_millis(250);

@@ -1,0 +1,151 @@
+//! Events to web addresses, with the feature `webhooks`: at least once, in the
+//! order of the log, signed.
+//!
+//! What is sent follows from the log: each endpoint has a place in it, and the
+//! place is a state in the log itself, so that a crash neither loses nor invents
+//! an event. Each endpoint has a thread of its own; one that hangs delays nobody.
+//! `docs/webhooks.md` says the rest.
+//!
+//! ```
+//! use rulekeep::{EventType, Governor, webhook::EndpointDraft};
+//!
+//! let governor = Governor::builder().open_in_memory()?;
+//! let draft = EndpointDraft::to("https://hooks.example.com/rulekeep").of_type(EventType::Decision);
+//! let endpoint = governor.webhooks().add(&draft)?;
+//! assert!(endpoint.secret.starts_with("whsec_")); // hand it to the receiver
+//! governor.webhooks().remove(endpoint.id)?;
+//! # Ok::<(), rulekeep::Error>(())
+//! ```
+//!
+//! | file | subject |
+//! |---|---|
+//! | `endpoint.rs` | an endpoint as it is asked for, kept, shown |
+//! | `address.rs` | where an endpoint may be |
+//! | `schedule.rs` | when an event is tried again |
+//! | `outbox.rs` | what is to be sent next, without I/O |
+//! | `sender.rs` | one delivery over the wire |
+//! | `courier.rs` | the thread of an endpoint |
+//! | `service.rs` | all endpoints of a governor |
+//! | `secrets.rs` | the file beside the journal |
+//! | `log.rs` | what was sent last |
+
+mod address;
+mod courier;
+mod endpoint;
+mod log;
+mod outbox;
+mod schedule;
+mod secrets;
+mod sender;
+mod service;
+
+use std::time::Duration;
+
+pub use endpoint::{AddedEndpoint, Endpoint, EndpointDraft, EndpointState};
+pub use log::{Delivery, DeliveryPage, DeliveryResult};
+pub use secrets::SecretPrint;
+
+use crate::governor::Governor;
+use crate::governor::webhooks::{self, Settings};
+use crate::model::{Error, EventId, WebhookId};
+use service::Service;
+
+/// The endpoints of a governor.
+#[derive(Clone, Copy)]
+pub struct Webhooks<'a> {
+    governor: &'a Governor,
+}
+
+impl Governor {
+    /// The endpoints that events are sent to.
+    pub fn webhooks(&self) -> Webhooks<'_> {
+        Webhooks { governor: self }
+    }
+}
+
+impl Webhooks<'_> {
+    /// Adds an endpoint, which is told of what happens from now on. The secret is in the answer and is shown nowhere else.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for an address that is not of the internet or not `https`, and for a secret of fewer than
+    /// 24 bytes; [`Error::Conflict`] where there are 32 endpoints already; [`Error::StorageUnavailable`].
+    pub fn add(&self, draft: &EndpointDraft) -> Result<AddedEndpoint, Error> {
+        self.service()?.add(self.governor, draft)
+    }
+
+    /// Every endpoint, as it stands.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Internal`] alone.
+    pub fn list(&self) -> Result<Vec<Endpoint>, Error> {
+        Ok(self.service()?.all().iter().map(|courier| courier.shown()).collect())
+    }
+
+    /// Takes an endpoint away, with its secrets. What was not delivered is not.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for an unknown id; [`Error::StorageUnavailable`].
+    pub fn remove(&self, id: WebhookId) -> Result<(), Error> {
+        self.service()?.remove(self.governor, id)
+    }
+
+    /// Gives an endpoint a new secret and hands it out. Those before it go on signing beside it for `overlap`, so that
+    /// the receiver can change over without a gap.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for an unknown id; [`Error::Conflict`] where eight secrets sign;
+    /// [`Error::StorageUnavailable`].
+    pub fn rotate(&self, id: WebhookId, overlap: Duration) -> Result<String, Error> {
+        self.service()?.rotate(self.governor, id, overlap)
+    }
+
+    /// Sends again to an endpoint that is off or broken, from where it was left.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for an unknown id; [`Error::Conflict`] for one that is at work, and for one that is broken
+    /// still.
+    pub fn resume(&self, id: WebhookId) -> Result<(), Error> {
+        self.service()?.resume(self.governor, id)
+    }
+
+    /// A page of the last attempts to deliver to an endpoint, the newest first; pages are counted from 1. The last 1,000
+    /// are kept in memory, and those events that were given up in the log.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for an unknown id.
+    pub fn deliveries(&self, id: WebhookId, page: u64) -> Result<DeliveryPage, Error> {
+        Ok(self.service()?.courier(id)?.deliveries(page))
+    }
+
+    /// Sends an event once more, to each endpoint that wants it and is at work: once, at once, beside the order. Hands
+    /// out how many these are. An event that had been given up and arrives is so no longer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for an event that the log does not tell; [`Error::StorageUnavailable`].
+    pub fn redeliver(&self, event: EventId) -> Result<u64, Error> {
+        self.service()?.redeliver(self.governor, event)
+    }
+
+    fn service(&self) -> Result<&Service, Error> {
+        let service = self.governor.webhook_service()?.downcast_ref();
+        service.ok_or_else(|| Error::Internal { message: "webhooks are served by something else".to_owned() })
+    }
+}
+
+impl std::fmt::Debug for Webhooks<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Webhooks").finish_non_exhaustive()
+    }
+}
+
+/// Starts what delivers.
+pub(crate) fn start(governor: &Governor, settings: Settings) -> Result<Box<dyn webhooks::Service>, Error> {
+    Ok(Box::new(Service::start(governor, settings)?))
+}

@@ -1,0 +1,272 @@
+//! All endpoints of a governor: taken up when it is opened, changed, stopped.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+
+use super::address::{self, Reach};
+use super::courier::{Courier, NO_SECRET, PARKED, Tools, body_of, notes};
+use super::endpoint::{AddedEndpoint, EndpointDraft, EndpointRecord, Removed};
+use super::outbox::{Cursor, Note, Outbox, Parked};
+use super::schedule::Schedule;
+use super::secrets::{SecretPrint, Secrets};
+use super::sender::{self, Sender};
+use crate::edge::signature::Secret;
+use crate::governor::Governor;
+use crate::governor::webhooks::{self, CURSOR, ENDPOINT, Settings};
+use crate::model::{Error, EventId, InvalidValue, Sequence, Timestamp, WebhookId};
+
+/// The endpoints of a governor.
+pub(super) struct Service {
+    reach: Reach,
+    schedule: Schedule,
+    /// Held by whoever changes endpoints; taken before `couriers`.
+    secrets: Mutex<Secrets>,
+    couriers: Mutex<BTreeMap<WebhookId, Arc<Courier>>>,
+}
+
+impl Service {
+    /// Takes up the endpoints that the journal has.
+    pub(super) fn start(governor: &Governor, settings: Settings) -> Result<Self, Error> {
+        let schedule = match settings.schedule {
+            Some(steps) => Schedule::new(&steps).map_err(|expected| Error::input("webhookSchedule", expected))?,
+            None => Schedule::default(),
+        };
+        let reach = if settings.private { Reach::Private } else { Reach::Public };
+        let states: BTreeMap<String, String> = governor.webhook_states().into_iter().collect();
+        let secrets = if states.is_empty() { Secrets::default() } else { Secrets::read(governor)? };
+        let service = Self { reach, schedule, secrets: Mutex::new(secrets), couriers: Mutex::default() };
+        for (key, value) in &states {
+            let Some(id) = key.strip_prefix(ENDPOINT) else { continue };
+            if serde_json::from_str::<Removed>(value).is_ok_and(|state| state.removed) {
+                continue;
+            }
+            let record: EndpointRecord = restored(value)?;
+            let cursor = states.get(&format!("{CURSOR}{id}")).map(|value| restored::<Cursor>(value));
+            let parked = states.get(&format!("{CURSOR}{id}{PARKED}")).map(|value| restored::<Vec<Parked>>(value));
+            let cursor =
+                cursor.ok_or_else(|| Error::storage(format!("endpoint {id} has no place in the journal")))??;
+            service.take_up(governor, record, cursor, parked.transpose()?.unwrap_or_default())?;
+        }
+        Ok(service)
+    }
+
+    /// Puts an endpoint to work.
+    fn take_up(
+        &self,
+        governor: &Governor,
+        record: EndpointRecord,
+        cursor: Cursor,
+        parked: Vec<Parked>,
+    ) -> Result<(), Error> {
+        let live = self.secrets().live(record.id, &record.secrets);
+        self.take_up_with(governor, record, cursor, parked, live)
+    }
+
+    fn take_up_with(
+        &self,
+        governor: &Governor,
+        record: EndpointRecord,
+        cursor: Cursor,
+        parked: Vec<Parked>,
+        live: Vec<super::secrets::LiveSecret>,
+    ) -> Result<(), Error> {
+        let id = record.id;
+        let has_secret = live.iter().any(|live| live.until.is_none());
+        let refused = address::checked_url(&record.url, self.reach).err();
+        let trouble = refused.or_else(|| (!has_secret).then(|| NO_SECRET.to_owned()));
+        let sender = Sender::new(&record.url, self.reach, sender::LONGEST);
+        let source = governor.events_from(Sequence::new(cursor.next), &record.events, record.agent_id.as_ref());
+        let is_broken = trouble.is_some();
+        let outbox = Outbox::new(record.schedule.clone(), cursor, parked);
+        let courier = Arc::new(Courier::new(record, outbox, live, &sender, trouble));
+        if !is_broken {
+            let tools = Tools {
+                governor: governor.weakly(),
+                clock: Arc::clone(governor.clock()),
+                entropy: Arc::clone(governor.entropy()),
+                sender,
+                source,
+            };
+            courier.start(tools).map_err(|error| Error::storage(format!("cannot start a thread: {error}")))?;
+        }
+        self.couriers().insert(id, courier);
+        Ok(())
+    }
+
+    pub(super) fn add(&self, governor: &Governor, draft: &EndpointDraft) -> Result<AddedEndpoint, Error> {
+        address::checked_url(&draft.url, self.reach).map_err(|why| Error::input("url", why))?;
+        let agent_id = draft.agent_id.as_deref().map(str::parse).transpose();
+        let agent_id = agent_id.map_err(|error: InvalidValue| Error::input("agentId", error.to_string()))?;
+        let secret = match &draft.secret {
+            Some(text) => Secret::from_text(text).map_err(|error| Error::input("secret", error.to_string()))?,
+            None => Secret::generate(&**governor.entropy()),
+        };
+        let mut secrets = self.secrets();
+        if self.couriers().len() >= MOST_ENDPOINTS {
+            let message = format!("there are {MOST_ENDPOINTS} endpoints already; remove one with webhook/remove");
+            return Err(Error::Conflict { message });
+        }
+        let now = governor.clock().now();
+        let id = WebhookId::new(now, governor.entropy().bits());
+        let record = EndpointRecord {
+            id,
+            url: draft.url.clone(),
+            events: draft.events.clone(),
+            agent_id,
+            schedule: self.schedule.clone(),
+            secrets: vec![SecretPrint { print: secret.print(), until: None }],
+            created: now,
+        };
+        let text = secret.reveal();
+        // The secret first, the endpoint last: nothing that the journal names is ever missing.
+        secrets.keep(governor, id, vec![secret])?;
+        let next = governor.next_entry().get();
+        let cursor = Cursor { next, ordinal: 0, attempts: 0, retry_at: None, failing: false, off: None };
+        keep_place(governor, id, &Note { cursor: cursor.clone(), parked: None }, "endpoint added")?;
+        keep_record(governor, &record, "endpoint added")?;
+        let live = secrets.live(id, &record.secrets);
+        self.take_up_with(governor, record, cursor, Vec::new(), live)?;
+        Ok(AddedEndpoint { id, secret: text })
+    }
+
+    pub(super) fn remove(&self, governor: &Governor, id: WebhookId) -> Result<(), Error> {
+        let mut secrets = self.secrets();
+        let courier = self.courier(id)?;
+        // It must note nothing behind this.
+        courier.stop();
+        courier.wait_ended(PATIENCE);
+        let (mut cursor, _) = courier.position();
+        cursor.off = Some("removed".to_owned());
+        let removed = serde_json::to_string(&Removed { removed: true }).unwrap_or_default();
+        governor.keep_webhook(format!("{ENDPOINT}{id}"), removed, "endpoint removed")?;
+        self.couriers().remove(&id);
+        keep_place(governor, id, &Note { cursor, parked: Some(Vec::new()) }, "endpoint removed")?;
+        secrets.keep(governor, id, Vec::new())
+    }
+
+    /// Signs with a new secret; those that sign now go on doing so for `overlap`.
+    pub(super) fn rotate(&self, governor: &Governor, id: WebhookId, overlap: Duration) -> Result<String, Error> {
+        let mut secrets = self.secrets();
+        let courier = self.courier(id)?;
+        let now = governor.clock().now();
+        let millis = i64::try_from(overlap.as_millis()).unwrap_or(i64::MAX);
+        let end = Timestamp::from_millis(now.as_millis().saturating_add(millis));
+        let mut record = courier.record();
+        let old = secrets.live(id, &record.secrets);
+        record.secrets.retain_mut(|print| {
+            let until = print.until.map_or(end, |until| until.min(end));
+            print.until = Some(until);
+            until > now && old.iter().any(|live| live.secret.print() == print.print)
+        });
+        if record.secrets.len() >= MOST_SECRETS {
+            let message = format!("{MOST_SECRETS} secrets sign already; wait, or rotate with a shorter overlap");
+            return Err(Error::Conflict { message });
+        }
+        let new = Secret::generate(&**governor.entropy());
+        let text = new.reveal();
+        record.secrets.insert(0, SecretPrint { print: new.print(), until: None });
+        let still = |secret: &Secret| record.secrets.iter().any(|print| print.print == secret.print());
+        let kept = old.into_iter().map(|live| live.secret).filter(still);
+        secrets.keep(governor, id, [new].into_iter().chain(kept).collect())?;
+        keep_record(governor, &record, "secret rotated")?;
+        let live = secrets.live(id, &record.secrets);
+        courier.change(record, live);
+        drop(secrets);
+        if courier.is_broken() {
+            self.again(governor, id, &courier)?;
+        }
+        Ok(text)
+    }
+
+    /// Sends again to an endpoint that is off or broken.
+    pub(super) fn resume(&self, governor: &Governor, id: WebhookId) -> Result<(), Error> {
+        let courier = self.courier(id)?;
+        if courier.is_broken() {
+            return self.again(governor, id, &courier);
+        }
+        if courier.resume() {
+            return Ok(());
+        }
+        Err(Error::Conflict { message: format!("endpoint {id} is at work: there is nothing to resume") })
+    }
+
+    /// Takes an endpoint up anew.
+    fn again(&self, governor: &Governor, id: WebhookId, courier: &Courier) -> Result<(), Error> {
+        courier.stop();
+        courier.wait_ended(PATIENCE);
+        let (mut cursor, parked) = courier.position();
+        cursor.off = None;
+        self.take_up(governor, courier.record(), cursor, parked)?;
+        match self.courier(id)?.shown().reason {
+            Some(reason) => Err(Error::Conflict { message: format!("endpoint {id} cannot be told: {reason}") }),
+            None => Ok(()),
+        }
+    }
+
+    /// Sends an event once more to the endpoints that want it. Hands out how many.
+    pub(super) fn redeliver(&self, governor: &Governor, id: EventId) -> Result<u64, Error> {
+        let event = governor.event(id)?;
+        let body = body_of(&event)?;
+        Ok(self.all().iter().filter(|courier| courier.redeliver(&event, &body)).count() as u64)
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<Courier>> {
+        self.couriers().values().cloned().collect()
+    }
+
+    pub(super) fn courier(&self, id: WebhookId) -> Result<Arc<Courier>, Error> {
+        let found = self.couriers().get(&id).cloned();
+        found.ok_or_else(|| Error::input("id", format!("there is no endpoint {id}")))
+    }
+
+    fn secrets(&self) -> MutexGuard<'_, Secrets> {
+        // What failed halfway left what was there before.
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn couriers(&self) -> MutexGuard<'_, BTreeMap<WebhookId, Arc<Courier>>> {
+        self.couriers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl webhooks::Service for Service {
+    fn stop(&self) {
+        let couriers = self.all();
+        couriers.iter().for_each(|courier| courier.stop());
+        let deadline = Instant::now() + PATIENCE;
+        for courier in couriers {
+            courier.wait_ended(deadline.saturating_duration_since(Instant::now()));
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // Nobody is waited for: the last owner may be one of the couriers.
+        self.all().iter().for_each(|courier| courier.stop());
+    }
+}
+
+fn keep_record(governor: &Governor, record: &EndpointRecord, cause: &str) -> Result<(), Error> {
+    let value = serde_json::to_string(record)
+        .map_err(|error| Error::Internal { message: format!("an endpoint does not serialise: {error}") })?;
+    governor.keep_webhook(format!("{ENDPOINT}{}", record.id), value, cause)
+}
+
+fn keep_place(governor: &Governor, id: WebhookId, note: &Note, cause: &str) -> Result<(), Error> {
+    let states = notes(note)?;
+    states.into_iter().try_for_each(|(part, value)| governor.keep_webhook(format!("{CURSOR}{id}{part}"), value, cause))
+}
+
+fn restored<T: DeserializeOwned>(value: &str) -> Result<T, Error> {
+    serde_json::from_str(value).map_err(|error| Error::storage(format!("an endpoint's state cannot be read: {error}")))
+}
+
+/// Each has a thread.
+const MOST_ENDPOINTS: usize = 32;
+const MOST_SECRETS: usize = 8;
+/// How long is waited for a thread to end.
+const PATIENCE: Duration = Duration::from_secs(2);

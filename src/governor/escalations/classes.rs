@@ -1,0 +1,312 @@
+//! The approvals of classes of actions: what they cover, and what ends them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use super::super::Governor;
+use super::super::limits::Desk;
+use super::digest::folded;
+use crate::model::{
+    AgentState, ClassApprovalId, ClassState, Constraints, Decision, Digest, Error, GRANT_PREFIX, LONGEST_LIMIT_WINDOW,
+    Sequence, StopScope, Timestamp, Vote,
+};
+use crate::policy::{
+    Charge, ClassApproval, ClassTerms, ClassUse, Meter, PolicyRequest, PolicySet, PolicyVerdict, Used,
+};
+use crate::proof::{ChangeDraft, StateDraft};
+
+/// All approvals of classes.
+#[derive(Default)]
+pub(in crate::governor) struct Classes {
+    /// The last moment at which one may cover something, exclusive; all that a decision pays where none is given.
+    until: AtomicI64,
+    // Changed by whoever holds the desk of the limits, so that none changes while a decision rests on it. Taken behind
+    // that and before the log's locks.
+    known: Mutex<BTreeMap<ClassApprovalId, Class>>,
+}
+
+/// One approval.
+#[derive(Debug, Clone)]
+pub(super) struct Class {
+    pub(super) record: ClassRecord,
+    /// The set in which the rules stand that it answers, as they were when it was given; it covers nothing under another.
+    pub(super) policies: Digest,
+}
+
+/// What the log keeps of an approval.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ClassRecord {
+    pub(super) id: ClassApprovalId,
+    pub(super) class: ClassApproval,
+    /// The rules that it answers, and what they said when it was given.
+    pub(super) rules: BTreeMap<String, Digest>,
+    /// How many people have to agree.
+    pub(super) approvals: u8,
+    pub(super) votes: Vec<Vote>,
+    pub(super) created_at: Timestamp,
+    /// Pending, active or revoked: the rest shows by the time and the counters.
+    pub(super) state: ClassState,
+    /// Why it was revoked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) why: Option<String>,
+    /// The entry that this stands in; last, where it is filled in.
+    pub(super) place: Sequence,
+}
+
+impl Classes {
+    /// Takes one in as the log has it.
+    pub(in crate::governor) fn restore(&self, value: &[u8]) -> Result<(), Error> {
+        let record: ClassRecord = serde_json::from_slice(value)
+            .map_err(|error| Error::storage(format!("the approval of a class cannot be read: {error}")))?;
+        let mut known = self.lock();
+        // Until it is held against the policies in force.
+        known.insert(record.id, Class { record, policies: Digest::ZERO });
+        self.note(&known);
+        Ok(())
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, BTreeMap<ClassApprovalId, Class>> {
+        // Nothing that can panic happens between two changes that belong together.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes how long there is something to look for.
+    pub(super) fn note(&self, known: &BTreeMap<ClassApprovalId, Class>) {
+        let active = known.values().filter(|class| class.record.state == ClassState::Active);
+        let until = active.map(|class| class.record.class.terms().until.as_millis()).max();
+        self.until.store(until.unwrap_or(i64::MIN), Ordering::Release);
+    }
+
+    /// Forgets those that ended and whose last entry is before that place.
+    pub(in crate::governor) fn forget_before(&self, first: u64, now: Timestamp) {
+        let mut known = self.lock();
+        known.retain(|_, class| class.record.place.get() >= first || class.record.is_live(now));
+        self.note(&known);
+    }
+}
+
+impl ClassRecord {
+    /// Whether anything can still come of it.
+    pub(super) fn is_live(&self, now: Timestamp) -> bool {
+        self.state != ClassState::Revoked && now < self.class.terms().until
+    }
+
+    /// What a use takes: one of the count, and an amount of the sum where there is one.
+    pub(super) fn charges(&self, used: ClassUse) -> Vec<Charge> {
+        let charge = |what: &str, amount, most| Charge {
+            counter: format!("{GRANT_PREFIX}{}/{what}", self.id).into(),
+            amount,
+            most,
+            // No approval lasts longer, so that no use leaves before it ends.
+            window: LONGEST_LIMIT_WINDOW,
+        };
+        let count = charge("count", ONE, i64::from(self.class.terms().count) * ONE);
+        let sum = self.class.most().map(|most| charge("sum", used.amount, most));
+        std::iter::once(count).chain(sum).collect()
+    }
+
+    /// Whether it answers all that had a person asked, and nobody asked whom that person is.
+    fn answers(&self, request: &PolicyRequest<'_>, verdict: &PolicyVerdict) -> bool {
+        let is_answered = |rule: &std::sync::Arc<str>| self.rules.contains_key(&**rule);
+        // Only the first rules are named; of the others nobody knows that they are answered.
+        if verdict.rules_total != verdict.rules.len() || !verdict.rules.iter().all(is_answered) {
+            return false;
+        }
+        let requested_by = request.intent.context.get("requestedBy").and_then(|name| name.as_str());
+        let askers = std::iter::once(request.intent.agent_id.as_str()).chain(requested_by);
+        askers.map(folded).all(|asker| self.votes.iter().all(|vote| folded(&vote.reviewer) != asker))
+    }
+
+    /// Who agreed.
+    pub(super) fn people(&self) -> String {
+        self.votes.iter().map(|vote| vote.reviewer.as_str()).collect::<Vec<_>>().join(" and ")
+    }
+}
+
+/// A state of an approval, and why it is so.
+pub(super) fn change(record: &ClassRecord, cause: String) -> Result<ChangeDraft, Error> {
+    let standing = ClassRecord { place: StateDraft::OWN_PLACE, ..record.clone() };
+    let value = serde_json::to_string(&standing)
+        .map_err(|error| Error::Internal { message: format!("the approval of a class does not serialise: {error}") })?;
+    let state = StateDraft::new(format!("{GRANT_PREFIX}{}", record.id), value).with_own_place();
+    Ok(ChangeDraft { state, cause, trust: None })
+}
+
+impl Governor {
+    /// What an escalation comes to: what a person agreed to beforehand, where that covers it and enough of it is left,
+    /// and by which approval; otherwise as it is. The desk is held from then on.
+    pub(in crate::governor) fn agreed_beforehand(
+        &self,
+        request: &PolicyRequest<'_>,
+        mut verdict: PolicyVerdict,
+        policies: Digest,
+        desk: &mut Desk<'_>,
+    ) -> (PolicyVerdict, Option<ClassApprovalId>) {
+        let classes = &self.inner.classes;
+        if request.now.as_millis() >= classes.until.load(Ordering::Acquire) {
+            return (verdict, None);
+        }
+        let Some(offer) = verdict.on_approval.as_ref().filter(|offer| !offer.granted.is_empty()) else {
+            return (verdict, None);
+        };
+        desk.hold();
+        let known = classes.lock();
+        let found = known.values().find_map(|Class { record, policies: bound }| {
+            if record.state != ClassState::Active || *bound != policies || !record.answers(request, &verdict) {
+                return None;
+            }
+            let charges = record.charges(record.class.covers(request, &offer.granted)?);
+            charges.iter().all(|charge| has_room(desk.used(charge), charge)).then_some((record, charges))
+        });
+        let Some((record, charges)) = found else { return (verdict, None) };
+        let Some(mut offer) = verdict.on_approval.take() else { return (verdict, None) };
+        let until = record.class.terms().until;
+        let mut end = Constraints::new();
+        end.insert("expiresAt", until.to_string().into());
+        offer.constraints.tighten(&end);
+        let (decision, word) =
+            if offer.denied.is_empty() { (Decision::Allow, "Allowed") } else { (Decision::Degrade, "Allowed in part") };
+        let note = record.votes.iter().find_map(|vote| vote.note.as_deref());
+        let note = note.map(|note| format!(": {note}")).unwrap_or_default();
+        verdict.reasoning =
+            format!("{word}: {} approved the like of it until {until} ({}){note}.", record.people(), record.id);
+        verdict.decision = decision;
+        verdict.granted = offer.granted;
+        verdict.denied = offer.denied;
+        verdict.constraints = offer.constraints;
+        verdict.charges = offer.charges;
+        verdict.charges.extend(charges);
+        verdict.reviewer = None;
+        verdict.needs = Vec::new();
+        verdict.expires = std::time::Duration::ZERO;
+        (verdict, Some(record.id))
+    }
+
+    /// Takes back the approvals that `why` has a reason for. They grant nothing any more, also where that cannot be
+    /// recorded; then the first error comes back. Otherwise the last entry, if there is one.
+    pub(super) fn take_back(&self, why: impl Fn(&mut Class) -> Option<String>) -> Result<Option<Sequence>, Error> {
+        let now = self.inner.clock.now();
+        let mut desk = self.inner.limits.desk(now);
+        desk.hold();
+        let mut known = self.inner.classes.lock();
+        let mut taken = Ok(None);
+        for class in known.values_mut().filter(|class| class.record.is_live(now)) {
+            let Some(why) = why(class) else { continue };
+            class.record.state = ClassState::Revoked;
+            class.record.why = Some(why.clone());
+            match change(&class.record, why).and_then(|change| self.inner.log.change(now, change)) {
+                Ok(sequence) => {
+                    class.record.place = sequence;
+                    taken = taken.map(|_| Some(sequence));
+                }
+                Err(error) => taken = taken.and(Err(error)),
+            }
+        }
+        self.inner.classes.note(&known);
+        taken
+    }
+
+    /// Holds the approvals against a set that is put in force: those that answer a rule that it has not, or has
+    /// otherwise, are taken back.
+    pub(in crate::governor) fn bind_classes(&self, set: &PolicySet) {
+        // What could not be recorded is taken back again when the store is opened, for the rules are the same then.
+        let _ = self.take_back(|class| {
+            let is_other = |(id, digest): &(&String, &Digest)| set.rule_digest(id) != Some(**digest);
+            class.policies = set.digest();
+            let (rule, _) = class.record.rules.iter().find(is_other)?;
+            Some(format!("a policy set was loaded in which the rule {rule:?} is not what it was"))
+        });
+    }
+
+    /// Takes back what was approved for those whom a stop covers, or a group that one of them belongs to.
+    pub(in crate::governor) fn end_classes_of(&self, scope: &StopScope, why: &str) {
+        let covered = self.classes_of(scope, None);
+        let _ = self.take_back(|class| covered.contains(&class.record.id).then(|| format!("{scope}: {why}")));
+    }
+
+    /// The approvals for those whom a stop covers, if it was set at that time.
+    fn classes_of(&self, scope: &StopScope, at: Option<Timestamp>) -> BTreeSet<ClassApprovalId> {
+        let known: Vec<(ClassApprovalId, ClassTerms)> = {
+            // Held so that one that is just given is there.
+            let mut desk = self.inner.limits.desk(self.inner.clock.now());
+            desk.hold();
+            let given = |class: &&Class| at.is_none_or(|at| class.record.created_at <= at);
+            let known = self.inner.classes.lock();
+            known.values().filter(given).map(|class| (class.record.id, class.record.class.terms().clone())).collect()
+        };
+        // An agent's lock is taken before the desk, never behind it.
+        known.into_iter().filter(|(_, terms)| self.concerns(scope, terms)).map(|(id, _)| id).collect()
+    }
+
+    fn concerns(&self, scope: &StopScope, terms: &ClassTerms) -> bool {
+        if matches!(scope, StopScope::All) {
+            return true;
+        }
+        let is_stopped = |agent: &crate::trust::AgentRecord| match scope {
+            StopScope::All => true,
+            StopScope::Agent(id) => agent.agent_id == *id,
+            StopScope::Group(group) => agent.traits().groups.contains(group),
+        };
+        match (&terms.agent_id, &terms.group) {
+            (Some(agent), _) => self.registered(agent).is_ok_and(|cell| is_stopped(&cell.read())),
+            (None, Some(group)) => {
+                let is_both =
+                    |agent: &crate::trust::AgentRecord| agent.traits().groups.contains(group) && is_stopped(agent);
+                *scope == StopScope::Group(group.clone())
+                    || self.inner.ledger.all().iter().any(|cell| is_both(&cell.read()))
+            }
+            (None, None) => true,
+        }
+    }
+
+    /// Holds what was approved against what is in force, once the log can be written to: a crash can have come between
+    /// a stop, a suspension or a policy set and what it takes back.
+    pub(in crate::governor) fn mend_classes(&self) {
+        if self.inner.classes.lock().is_empty() {
+            return;
+        }
+        self.bind_classes(&self.policies());
+        for stop in self.stops() {
+            let covered = self.classes_of(&stop.scope, Some(stop.timestamp));
+            let why = format!("{}: it was stopped", stop.scope);
+            let _ = self.take_back(|class| covered.contains(&class.record.id).then(|| why.clone()));
+        }
+        let agents: BTreeSet<_> = self.inner.classes.lock().values().filter_map(Class::agent).collect();
+        let is_inactive = |id: &_| self.registered(id).is_ok_and(|cell| cell.read().state != AgentState::Active);
+        let inactive: BTreeSet<_> = agents.into_iter().filter(is_inactive).collect();
+        let _ = self.take_back(|class| {
+            let agent = class.agent().filter(|agent| inactive.contains(agent))?;
+            Some(format!("agent {agent}: it was suspended"))
+        });
+    }
+
+    /// Puts the approvals in order again that can still grant something, so that they are not lost with what leaves.
+    pub(in crate::governor) fn restate_classes(&self, cause: &str, keys: &mut BTreeSet<String>) -> Result<(), Error> {
+        let now = self.inner.clock.now();
+        let mut desk = self.inner.limits.desk(now);
+        desk.hold();
+        for class in self.inner.classes.lock().values_mut().filter(|class| class.record.is_live(now)) {
+            let restated = change(&class.record, cause.to_owned())?;
+            keys.insert(restated.state.key.clone());
+            class.record.place = self.inner.log.change(now, restated)?;
+        }
+        Ok(())
+    }
+}
+
+impl Class {
+    fn agent(&self) -> Option<crate::model::AgentId> {
+        self.record.class.terms().agent_id.clone()
+    }
+}
+
+fn has_room(used: Used, charge: &Charge) -> bool {
+    !used.is_full && used.amount.checked_add(charge.amount).is_some_and(|after| after <= charge.most)
+}
+
+/// One, in the millionths that counters count.
+pub(super) const ONE: i64 = 1_000_000;

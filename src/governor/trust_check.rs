@@ -1,0 +1,116 @@
+//! Trust made anew from the log alone, and held against what is kept.
+
+use std::collections::HashMap;
+
+use super::{Governor, agents, trust};
+use crate::model::{AgentId, Error, Score, Sequence, TrustCause, TrustCheck, TrustDifference, TrustSnapshot};
+use crate::proof::{TrustMove, TrustStep};
+use crate::trust::{AgentRecord, Rebuild, TrustEvent, TrustFact, TrustModel, TrustState};
+
+impl Governor {
+    /// Makes every agent's trust anew from the log alone: from what was reported, what operators did, and the model that
+    /// was in force at each moment. Tells where that is not what is kept, in the log's own entries or in memory.
+    ///
+    /// It reads all of the journal, which takes as long as verifying it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ChainBroken`] where the log does not verify on the way; [`Error::StorageUnavailable`].
+    pub fn verify_trust(&self) -> Result<TrustCheck, Error> {
+        let mut rebuilding = Rebuilding::default();
+        self.inner.log.each_trust_step(&mut |step| rebuilding.take(self, step))?;
+        let mut check = TrustCheck::new(rebuilding.agents.len() as u64);
+        for (agent_id, found) in rebuilding.agents {
+            let difference = found.difference.or_else(|| {
+                let cell = self.inner.ledger.get(&agent_id)?;
+                let kept = cell.read().trust;
+                let rebuilt = found.rebuild.state()?;
+                // What moved since the log was read is not looked at.
+                (kept.last == rebuilt.last && kept.changes == rebuilt.changes && kept != rebuilt)
+                    .then_some((kept, rebuilt, found.at))
+            });
+            if let Some((kept, rebuilt, at)) = difference {
+                let shown = |state: TrustState| TrustSnapshot::new(state.score, state.tier);
+                check.differing.push(TrustDifference::new(agent_id, at, shown(kept), shown(rebuilt)));
+            }
+        }
+        check.differing.sort_by_key(|difference| difference.sequence);
+        Ok(check)
+    }
+}
+
+/// All agents as the log has them so far.
+#[derive(Default)]
+struct Rebuilding {
+    agents: HashMap<AgentId, Found>,
+    model: TrustModel,
+}
+
+struct Found {
+    rebuild: Rebuild,
+    /// The last entry that said how it stands.
+    at: Sequence,
+    /// What was kept, what should have been, and where.
+    difference: Option<(TrustState, TrustState, Sequence)>,
+}
+
+impl Rebuilding {
+    fn take(&mut self, governor: &Governor, step: &TrustStep<'_>) {
+        if step.key == trust::MODEL_KEY {
+            // A model that cannot be read makes what follows differ, which is told.
+            self.model = serde_json::from_slice(step.value).unwrap_or_default();
+            return;
+        }
+        if !step.key.starts_with(agents::KEY_PREFIX) {
+            return;
+        }
+        let Ok(stated) = serde_json::from_slice::<AgentRecord>(step.value) else { return };
+        let ceiling = governor.ceiling_of(stated.profile());
+        let found = self.agents.entry(stated.agent_id.clone()).or_insert_with(|| Found {
+            rebuild: Rebuild::default(),
+            at: step.sequence,
+            difference: None,
+        });
+        found.at = step.sequence;
+        let fact = match (found.rebuild.state(), fact_of(step, &stated.trust, ceiling)) {
+            (None, Some(registered @ TrustFact::Registered { .. })) => Some(registered),
+            // The first that is known of it.
+            (None, _) => Some(TrustFact::Stated { state: stated.trust, ceiling }),
+            (Some(_), fact) => fact,
+        };
+        if fact.is_none() {
+            found.rebuild.set_ceiling(ceiling);
+        }
+        if let Some(fact) = fact {
+            let at = step.outcome.map(|(_, basis)| basis.at).or(step.trust.as_ref().map(|trust| trust.at));
+            found.rebuild.feed(&self.model, step.sequence, at.unwrap_or(step.at), &fact);
+        }
+        if let Some(rebuilt) = found.rebuild.state()
+            && rebuilt != stated.trust
+            && found.difference.is_none()
+        {
+            found.difference = Some((stated.trust, rebuilt, step.sequence));
+        }
+    }
+}
+
+/// What moved trust; none where a state was only stated again.
+fn fact_of(step: &TrustStep<'_>, stated: &TrustState, ceiling: Option<Score>) -> Option<TrustFact> {
+    if let Some((outcome, basis)) = step.outcome {
+        let event = TrustEvent { outcome, decision: basis.decision, risk: basis.risk, earns: basis.earns };
+        return Some(TrustFact::Outcome(event));
+    }
+    let TrustMove { cause, risk, gained, change, .. } = step.trust.as_ref()?;
+    Some(match cause {
+        TrustCause::Denials => TrustFact::Denials((*risk)?),
+        TrustCause::Rejection => TrustFact::Rejection((*risk)?),
+        TrustCause::Adjusted => TrustFact::Adjusted(change.to),
+        TrustCause::Idle => TrustFact::Idle,
+        TrustCause::Correction => TrustFact::Correction { risk: (*risk)?, gained: (*gained)? },
+        TrustCause::Ceiling => TrustFact::Ceiling(ceiling),
+        TrustCause::Registered => {
+            TrustFact::Registered { score: change.to, ceiling, by_itself: stated.is_self_registered() }
+        }
+        TrustCause::Outcome => return None,
+    })
+}

@@ -1,0 +1,26 @@
+//! What is kept beside the journal because it must not stand in it.
+
+use std::sync::PoisonError;
+
+use super::ProofLog;
+use crate::model::Error;
+use crate::store;
+
+impl ProofLog {
+    /// The secrets as they were kept last.
+    pub(crate) fn kept_secrets(&self) -> Result<Option<Vec<u8>>, Error> {
+        store::read_secrets(&*self.shared.files)
+            .map_err(|error| Error::storage(format!("cannot read SECRETS: {error}")))
+    }
+
+    /// Keeps secrets in the place of the last ones; they are on disk then.
+    pub(crate) fn keep_secrets(&self, content: &[u8]) -> Result<(), Error> {
+        // Held so that the folder is not let go meanwhile.
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.is_none() {
+            return Err(self.refused("the log is closed"));
+        }
+        store::write_secrets(&*self.shared.files, content)
+            .map_err(|error| Error::storage(format!("cannot write SECRETS: {error}")))
+    }
+}

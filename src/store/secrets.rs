@@ -1,0 +1,53 @@
+//! `SECRETS`: what must be kept and must not stand in the journal, which is
+//! exported and cannot forget. Nobody but its owner may read it.
+
+use std::io;
+use std::path::Path;
+
+use super::files::{self, Files, OpenMode};
+
+/// The whole file; `None` where there is none.
+pub(crate) fn read(files: &dyn Files) -> io::Result<Option<Vec<u8>>> {
+    match files.open(Path::new(NAME), OpenMode::Read) {
+        Ok(file) => file.read_all().map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Puts a content in the file's place and makes it last.
+pub(crate) fn write(files: &dyn Files, content: &[u8]) -> io::Result<()> {
+    files::replace_made(files, Path::new(NAME), Path::new(NEXT), content, OpenMode::CreateSecret)
+}
+
+/// The file's name in the store.
+const NAME: &str = "SECRETS";
+const NEXT: &str = "SECRETS.next";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{MemoryFiles, RealFiles};
+
+    #[test]
+    fn what_was_put_there_last_is_read() {
+        let files = MemoryFiles::new();
+        assert!(read(&files).unwrap().is_none());
+        write(&files, b"one, and longer").unwrap();
+        write(&files, b"two").unwrap();
+        assert_eq!(read(&files).unwrap().unwrap(), b"two");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nobody_but_its_owner_may_read_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let files = RealFiles::new(folder.path());
+        for content in [b"one", b"two"] {
+            write(&files, content).unwrap();
+            let mode = std::fs::metadata(folder.path().join(NAME)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+    }
+}

@@ -1,0 +1,457 @@
+//! Events that arrive: deliveries to receivers on loopback, over restarts,
+//! failures, rotations and removals.
+#![cfg(feature = "webhooks")]
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
+
+mod common;
+mod receiver;
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use common::{Hand, NOON, code, decide, error, files_below, intent, open_with, refusal, result};
+use receiver::{OK, Receiver, Reply};
+use rulekeep::signature::SignatureError;
+use rulekeep::webhook::{DeliveryResult, Endpoint, EndpointDraft, EndpointState};
+use rulekeep::{
+    Agent, Error, Event, EventFilter, EventId, EventType, Governor, GovernorBuilder, Outcome, Subscription, Tier,
+    WebhookId,
+};
+use serde_json::json;
+
+/// At once, and twice more soon.
+fn builder() -> GovernorBuilder {
+    let steps = [0, 1, 1].map(Duration::from_millis).to_vec();
+    common::builder().allow_private_webhooks().webhook_schedule(steps)
+}
+
+fn in_memory() -> Governor {
+    let governor = builder().open_in_memory().unwrap();
+    governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+    governor
+}
+
+fn opened(folder: &Path) -> Governor {
+    open_with(builder(), folder)
+}
+
+fn shown(governor: &Governor, id: WebhookId) -> Endpoint {
+    governor.webhooks().list().unwrap().into_iter().find(|endpoint| endpoint.id == id).unwrap()
+}
+
+/// Waits until something is so.
+fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        thread::yield_now();
+    }
+}
+
+/// What the log tells, the next so many events.
+fn told(subscription: &mut Subscription, count: usize) -> Vec<Event> {
+    (0..count).map(|_| subscription.wait().unwrap().unwrap()).collect()
+}
+
+fn ids(events: &[Event]) -> Vec<String> {
+    events.iter().map(|event| event.id.to_string()).collect()
+}
+
+#[test]
+fn what_the_log_tells_arrives_word_for_word_in_order_and_signed() {
+    let (governor, receiver) = (in_memory(), Receiver::taking());
+    let mut log = governor.subscribe(&EventFilter::all()).unwrap();
+    let endpoint = governor.webhooks().add(&EndpointDraft::to(&receiver.url)).unwrap();
+    for number in 0..20 {
+        let proof_id = decide(&governor, "a");
+        if number % 3 == 0 {
+            governor.report(&proof_id, Outcome::Failure).unwrap();
+        }
+    }
+    governor.flush().unwrap();
+    let mut expected = Vec::new();
+    while let Some(event) = log.poll().unwrap() {
+        expected.push(event);
+    }
+    assert!(expected.len() > 45);
+    let requests = receiver.take(expected.len());
+    for (request, event) in requests.iter().zip(&expected) {
+        assert_eq!(request.body, serde_json::to_vec(event).unwrap());
+        assert_eq!(request.verified(&endpoint.secret), Ok(event.id.to_string().as_str()));
+        assert!(request.header("x-service-signature").is_some() && request.header("webhook-signature").is_some());
+        assert_eq!(request.verified("another secret of 24 bytes"), Err(SignatureError::Mismatch));
+    }
+}
+
+#[test]
+fn only_what_was_asked_for_arrives() {
+    let (governor, of_b, of_records) = (in_memory(), Receiver::taking(), Receiver::taking());
+    governor.register_agent(Agent::new("b").at_tier(Tier::T4)).unwrap();
+    governor.webhooks().add(&EndpointDraft::to(&of_b.url).agent("b").of_type(EventType::Decision)).unwrap();
+    governor.webhooks().add(&EndpointDraft::to(&of_records.url).of_type(EventType::Recorded)).unwrap();
+    for agent in ["a", "b", "a", "b"] {
+        decide(&governor, agent);
+    }
+    for request in of_b.take(2) {
+        let event = request.event();
+        assert_eq!(
+            (event["type"].as_str(), event["data"]["agentId"].as_str()),
+            (Some("governance.decision"), Some("b"))
+        );
+    }
+    for request in of_records.take(4) {
+        assert_eq!(request.event()["type"], "proof.recorded");
+    }
+    governor.close().unwrap();
+    assert!(of_b.rest().is_empty() && of_records.rest().is_empty());
+}
+
+#[test]
+fn a_receiver_that_fails_every_other_time_misses_nothing_and_gets_it_in_order() {
+    let governor = in_memory();
+    let receiver = Receiver::replying(|number, _| if number % 2 == 0 { Reply::Status(500) } else { OK });
+    let mut log = governor.subscribe(&EventFilter::all()).unwrap();
+    governor.webhooks().add(&EndpointDraft::to(&receiver.url)).unwrap();
+    for _ in 0..10 {
+        decide(&governor, "a");
+    }
+    let expected = ids(&told(&mut log, 20));
+    let requests: Vec<_> = receiver.take(40).iter().map(receiver::Request::event_id).collect();
+    assert_eq!(requests, expected.iter().flat_map(|id| [id.clone(), id.clone()]).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_event_that_is_given_up_is_shown_kept_and_can_be_sent_once_more() {
+    let folder = tempfile::tempdir().unwrap();
+    // The first event fails to the end; what follows is taken.
+    let receiver = Receiver::replying(|number, _| if number < 3 { Reply::Status(503) } else { OK });
+    let governor = opened(folder.path());
+    let draft = EndpointDraft::to(&receiver.url).of_type(EventType::Decision);
+    let id = governor.webhooks().add(&draft).unwrap().id;
+    decide(&governor, "a");
+    let given_up = receiver.take(3).remove(0).event_id();
+    until(|| shown(&governor, id).parked == 1);
+    assert_eq!(shown(&governor, id).state, EndpointState::Failing);
+    let page = governor.webhooks().deliveries(id, 1).unwrap();
+    let results: Vec<_> = page.items.iter().map(|item| (item.result, item.attempt, item.status)).collect();
+    let failed = |attempt| (DeliveryResult::Failed, Some(attempt), Some(503));
+    assert_eq!(results, [(DeliveryResult::Parked, Some(3), Some(503)), failed(2), failed(1)]);
+    decide(&governor, "a");
+    assert_ne!(receiver.next().event_id(), given_up);
+    until(|| shown(&governor, id).state == EndpointState::Active);
+    governor.close().unwrap();
+
+    let governor = opened(folder.path());
+    let page = governor.webhooks().deliveries(id, 1).unwrap();
+    assert_eq!(page.total, 1, "what was given up is kept");
+    assert_eq!((page.items[0].result, page.items[0].event_id.to_string()), (DeliveryResult::Parked, given_up.clone()));
+    assert_eq!(governor.webhooks().redeliver(given_up.parse().unwrap()).unwrap(), 1);
+    assert_eq!(receiver.next().event_id(), given_up);
+    until(|| shown(&governor, id).parked == 0);
+    let newest = governor.webhooks().deliveries(id, 1).unwrap().items.remove(0);
+    assert_eq!((newest.result, newest.attempt), (DeliveryResult::Delivered, None));
+    governor.close().unwrap();
+    assert_eq!(shown(&opened(folder.path()), id).parked, 0, "that it arrived is kept too");
+}
+
+#[test]
+fn a_receiver_that_is_gone_is_left_alone_until_somebody_resumes() {
+    let folder = tempfile::tempdir().unwrap();
+    let receiver = Receiver::replying(|number, _| if number == 1 { Reply::Status(410) } else { OK });
+    let governor = opened(folder.path());
+    let draft = EndpointDraft::to(&receiver.url).of_type(EventType::Decision);
+    let id = governor.webhooks().add(&draft).unwrap().id;
+    for _ in 0..3 {
+        decide(&governor, "a");
+    }
+    let first = receiver.take(2);
+    until(|| shown(&governor, id).state == EndpointState::Off);
+    assert_eq!(governor.webhooks().redeliver(first[0].event_id().parse().unwrap()).unwrap(), 0);
+    governor.close().unwrap();
+    let governor = opened(folder.path());
+    let endpoint = shown(&governor, id);
+    assert_eq!(endpoint.state, EndpointState::Off);
+    assert!(endpoint.reason.unwrap().contains("410"));
+    assert!(receiver.rest().is_empty());
+    governor.webhooks().resume(id).unwrap();
+    let rest = receiver.take(2);
+    assert_eq!(rest[0].event_id(), first[1].event_id(), "from where it was left");
+    assert_eq!(code(governor.webhooks().resume(id)), "CONFLICT");
+}
+
+#[test]
+fn after_a_restart_it_goes_on_with_the_next_event_and_by_the_same_secret() {
+    let (folder, receiver) = (tempfile::tempdir().unwrap(), Receiver::taking());
+    let mut secret = String::new();
+    let mut seen = Vec::new();
+    for run in 0..3 {
+        let governor = opened(folder.path());
+        if run == 0 {
+            secret = governor.webhooks().add(&EndpointDraft::to(&receiver.url)).unwrap().secret;
+        }
+        assert_eq!(governor.webhooks().list().unwrap().len(), 1);
+        for _ in 0..5 {
+            decide(&governor, "a");
+        }
+        let requests = receiver.take(10);
+        assert!(requests.iter().all(|request| request.verified(&secret).is_ok()));
+        seen.extend(requests.iter().map(|request| request.event_id().parse::<EventId>().unwrap()));
+        until(|| governor.webhooks().list().unwrap()[0].next_entry > seen.last().unwrap().sequence().get() - 1);
+        until(|| governor.webhooks().deliveries(governor.webhooks().list().unwrap()[0].id, 1).unwrap().total == 10);
+        governor.close().unwrap();
+    }
+    assert!(receiver.rest().is_empty(), "nothing is told twice after a clean end");
+    let mut sorted = seen.clone();
+    sorted.sort_by_key(|id| (id.sequence(), id.to_string()));
+    sorted.dedup();
+    assert_eq!(seen.len(), sorted.len());
+    assert!(seen.is_sorted_by_key(EventId::sequence));
+}
+
+#[test]
+fn secrets_stand_in_one_file_alone_that_only_its_owner_reads() {
+    let (folder, receiver) = (tempfile::tempdir().unwrap(), Receiver::taking());
+    let governor = opened(folder.path());
+    let added = governor.webhooks().add(&EndpointDraft::to(&receiver.url)).unwrap();
+    let rotated = governor.webhooks().rotate(added.id, Duration::from_secs(3600)).unwrap();
+    assert!(!format!("{added:?}").contains(&added.secret));
+    governor.close().unwrap();
+    for file in files_below(folder.path()) {
+        let content = fs::read(&file).unwrap();
+        let holds = |secret: &str| {
+            let encoded = secret.trim_start_matches("whsec_").as_bytes().to_vec();
+            content.windows(encoded.len()).any(|window| window == encoded)
+        };
+        let is_theirs = file.file_name().unwrap() == "SECRETS";
+        assert_eq!((holds(&added.secret), holds(&rotated)), (is_theirs, is_theirs), "{}", file.display());
+        #[cfg(unix)]
+        if is_theirs {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        }
+    }
+}
+
+#[test]
+fn without_its_secret_nothing_is_sent_until_there_is_another() {
+    let (folder, receiver) = (tempfile::tempdir().unwrap(), Receiver::taking());
+    let governor = opened(folder.path());
+    let added = governor.webhooks().add(&EndpointDraft::to(&receiver.url)).unwrap();
+    governor.close().unwrap();
+    fs::remove_file(folder.path().join("SECRETS")).unwrap();
+
+    let governor = opened(folder.path());
+    decide(&governor, "a");
+    governor.flush().unwrap();
+    let endpoint = shown(&governor, added.id);
+    assert_eq!(endpoint.state, EndpointState::Broken);
+    assert!(endpoint.reason.unwrap().contains("rotate"));
+    assert_eq!(code(governor.webhooks().resume(added.id)), "CONFLICT", "resuming brings no secret back");
+    assert!(receiver.rest().is_empty());
+    let secret = governor.webhooks().rotate(added.id, Duration::ZERO).unwrap();
+    for request in receiver.take(2) {
+        assert!(request.verified(&secret).is_ok());
+        assert!(request.verified(&added.secret).is_err());
+    }
+    assert_eq!(shown(&governor, added.id).state, EndpointState::Active);
+
+    // One that cannot be read is not written over.
+    governor.close().unwrap();
+    fs::write(folder.path().join("SECRETS"), b"{").unwrap();
+    let refused = error(builder().open(folder.path()));
+    assert!(refused.to_string().contains("SECRETS"), "{refused}");
+}
+
+#[test]
+fn while_secrets_rotate_both_sign_and_afterwards_the_new_one_alone() {
+    let (receiver, clock) = (Receiver::taking(), Hand::at(NOON));
+    let governor = builder().clock(clock.clone()).open_in_memory().unwrap();
+    governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+    let draft =
+        EndpointDraft::to(&receiver.url).of_type(EventType::Decision).secret("an old secret of at least 24 bytes");
+    let added = governor.webhooks().add(&draft).unwrap();
+    assert_eq!(added.secret, "whsec_YW4gb2xkIHNlY3JldCBvZiBhdCBsZWFzdCAyNCBieXRlcw==");
+    let new = governor.webhooks().rotate(added.id, Duration::from_secs(60)).unwrap();
+    let verified = |secret: &str| {
+        decide(&governor, "a");
+        let request = receiver.next();
+        (request.verified(&new).is_ok(), request.verified(secret).is_ok())
+    };
+    assert_eq!(verified(&added.secret), (true, true));
+    clock.set(NOON + 59_999);
+    assert_eq!(verified(&added.secret), (true, true));
+    clock.set(NOON + 60_000);
+    assert_eq!(verified(&added.secret), (true, false));
+    let prints = shown(&governor, added.id).secrets;
+    assert_eq!(prints.len(), 2);
+    assert!(prints[0].until.is_none() && prints[1].until.is_some());
+    let newer = governor.webhooks().rotate(added.id, Duration::ZERO).unwrap();
+    decide(&governor, "a");
+    let request = receiver.next();
+    assert!(request.verified(&newer).is_ok() && request.verified(&new).is_err());
+    for _ in 0..7 {
+        governor.webhooks().rotate(added.id, Duration::from_secs(60)).unwrap();
+    }
+    assert_eq!(code(governor.webhooks().rotate(added.id, Duration::from_secs(60))), "CONFLICT");
+}
+
+#[test]
+fn a_receiver_that_hangs_holds_up_neither_others_nor_the_end_and_gets_its_event_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let hanging = Receiver::replying(|number, _| if number == 0 { Reply::Never } else { OK });
+    let other = Receiver::taking();
+    let governor = opened(folder.path());
+    for receiver in [&hanging, &other] {
+        governor.webhooks().add(&EndpointDraft::to(&receiver.url).of_type(EventType::Decision)).unwrap();
+    }
+    for _ in 0..5 {
+        decide(&governor, "a");
+    }
+    let cut_off = hanging.next().event_id();
+    let ids: Vec<_> = other.take(5).iter().map(receiver::Request::event_id).collect();
+    assert_eq!(cut_off, ids[0]);
+    governor.close().unwrap();
+    let governor = opened(folder.path());
+    let again: Vec<_> = hanging.take(5).iter().map(receiver::Request::event_id).collect();
+    assert_eq!(again, ids, "what was cut off has not failed");
+    drop(governor);
+}
+
+#[test]
+fn one_that_was_removed_is_told_nothing_more_also_after_a_restart() {
+    let (folder, gone, stays) = (tempfile::tempdir().unwrap(), Receiver::taking(), Receiver::taking());
+    let governor = opened(folder.path());
+    let id = governor.webhooks().add(&EndpointDraft::to(&gone.url)).unwrap().id;
+    governor.webhooks().add(&EndpointDraft::to(&stays.url)).unwrap();
+    governor.webhooks().remove(id).unwrap();
+    assert_eq!(code(governor.webhooks().remove(id)), "INVALID_INPUT");
+    decide(&governor, "a");
+    stays.take(2);
+    governor.close().unwrap();
+    let governor = opened(folder.path());
+    assert_eq!(governor.webhooks().list().unwrap().len(), 1);
+    decide(&governor, "a");
+    stays.take(2);
+    assert!(gone.rest().is_empty());
+}
+
+#[test]
+fn addresses_that_are_not_of_the_internet_are_refused_unless_they_are_allowed() {
+    let governor = common::in_memory();
+    for url in [
+        "http://127.0.0.1:8080/",
+        "https://10.0.0.1/",
+        "https://[::1]/",
+        "https://localhost/",
+        "http://example.com/",
+        "nonsense",
+    ] {
+        let refused = error(governor.webhooks().add(&EndpointDraft::to(url)));
+        assert!(matches!(refused, Error::InvalidInput { field: "url", .. }), "{url}: {refused}");
+    }
+    assert!(governor.webhooks().list().unwrap().is_empty());
+    let refused = error(in_memory().webhooks().add(&EndpointDraft::to("https://169.254.169.254/latest/meta-data")));
+    assert_eq!(refused.code(), "INVALID_INPUT", "not even then");
+}
+
+#[test]
+fn a_store_whose_endpoint_is_at_a_private_address_does_not_reach_it_without_leave() {
+    let (folder, receiver) = (tempfile::tempdir().unwrap(), Receiver::taking());
+    let governor = opened(folder.path());
+    let id = governor.webhooks().add(&EndpointDraft::to(&receiver.url)).unwrap().id;
+    governor.close().unwrap();
+    let governor = open_with(common::builder(), folder.path());
+    decide(&governor, "a");
+    governor.flush().unwrap();
+    assert_eq!(shown(&governor, id).state, EndpointState::Broken);
+    assert!(receiver.rest().is_empty());
+}
+
+#[test]
+fn there_are_no_more_than_32_endpoints() {
+    let (governor, receiver) = (in_memory(), Receiver::taking());
+    for _ in 0..32 {
+        governor.webhooks().add(&EndpointDraft::to(&receiver.url)).unwrap();
+    }
+    assert_eq!(code(governor.webhooks().add(&EndpointDraft::to(&receiver.url))), "CONFLICT");
+}
+
+#[test]
+fn many_that_decide_while_endpoints_come_and_go_lose_nothing() {
+    let (governor, stays) = (in_memory(), Receiver::taking());
+    let mut log = governor.subscribe(&EventFilter::all().of_type(EventType::Recorded)).unwrap();
+    governor.webhooks().add(&EndpointDraft::to(&stays.url).of_type(EventType::Recorded)).unwrap();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                (0..50).for_each(|_| {
+                    decide(&governor, "a");
+                })
+            });
+        }
+        scope.spawn(|| {
+            let passing = Receiver::taking();
+            for _ in 0..10 {
+                let id = governor.webhooks().add(&EndpointDraft::to(&passing.url)).unwrap().id;
+                governor.webhooks().rotate(id, Duration::ZERO).unwrap();
+                governor.webhooks().remove(id).unwrap();
+            }
+        });
+    });
+    let expected = ids(&told(&mut log, 200));
+    assert_eq!(stays.take(200).iter().map(receiver::Request::event_id).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn over_lines_of_json_all_of_it_is_there() {
+    let (governor, receiver) = (in_memory(), Receiver::taking());
+    let added = result(
+        &governor,
+        "webhook/add",
+        &json!({ "url": receiver.url, "events": ["governance.decision"], "agentId": "a" }),
+    );
+    let (id, secret) = (&added["id"], added["secret"].as_str().unwrap());
+    assert!(id.as_str().unwrap().starts_with("whk_"));
+    decide(&governor, "a");
+    let request = receiver.next();
+    assert!(request.verified(secret).is_ok());
+    until(|| result(&governor, "webhook/deliveries", &json!({ "id": id }))["total"] == 1);
+    let page = result(&governor, "webhook/deliveries", &json!({ "id": id, "page": 1 }));
+    assert_eq!(page["items"][0]["eventId"], request.event_id());
+    assert_eq!((&page["items"][0]["result"], &page["items"][0]["status"]), (&json!("delivered"), &json!(200)));
+    let list = result(&governor, "webhook/list", &json!({}));
+    let endpoint = &list["endpoints"][0];
+    assert_eq!((&endpoint["id"], &endpoint["state"]), (id, &json!("active")));
+    assert_eq!(endpoint["schedule"], json!([0.0, 0.001, 0.001]));
+    assert!(!list.to_string().contains(secret));
+    let again = result(&governor, "webhook/redeliver", &json!({ "eventId": request.event_id() }));
+    assert_eq!(again["endpoints"], 1);
+    assert_eq!(receiver.next().event_id(), request.event_id());
+    let rotated = result(&governor, "webhook/rotate", &json!({ "id": id, "overlapSeconds": 0 }));
+    decide(&governor, "a");
+    assert!(receiver.next().verified(rotated["secret"].as_str().unwrap()).is_ok());
+    assert_eq!(refusal(&governor, "webhook/resume", &json!({ "id": id }))["code"], "CONFLICT");
+    assert_eq!(result(&governor, "webhook/remove", &json!({ "id": id }))["id"], *id);
+    for (method, params) in [
+        ("webhook/add", json!({})),
+        ("webhook/add", json!({ "url": "https://a.example/", "events": ["nothing.such"] })),
+        ("webhook/add", json!({ "url": "https://a.example/", "secret": "short" })),
+        ("webhook/remove", json!({ "id": id })),
+        ("webhook/deliveries", json!({ "id": "whk_" })),
+        ("webhook/deliveries", json!({ "id": id, "page": 0 })),
+        ("webhook/redeliver", json!({ "eventId": "evt_01kf7xqzzz0000000000000000" })),
+    ] {
+        assert_eq!(refusal(&governor, method, &params)["code"], "INVALID_INPUT", "{method} {params}");
+    }
+}
+
+#[test]
+fn a_mask_on_what_is_kept_is_a_mask_on_what_is_sent() {
+    let (governor, receiver) = (in_memory(), Receiver::taking());
+    governor.webhooks().add(&EndpointDraft::to(&receiver.url)).unwrap();
+    let key = "sk-ant-api03-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+    governor.enforce(&intent("a", &["document:read"]).with_context("apiKey", key)).unwrap();
+    for request in receiver.take(2) {
+        assert!(!String::from_utf8_lossy(&request.body).contains(key));
+    }
+}
