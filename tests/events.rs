@@ -190,6 +190,50 @@ fn who_is_slow_misses_nothing_and_holds_nobody_up() {
 }
 
 #[test]
+fn one_who_panics_and_one_who_sleeps_harm_nobody_else() {
+    const EVENTS: usize = 400;
+    let governor = in_memory();
+    let (mut panicking, mut asleep, mut counting) = (subscribe(&governor), subscribe(&governor), subscribe(&governor));
+    let (wake, woken) = std::sync::mpsc::channel::<()>();
+    let panicked = std::thread::spawn(move || {
+        let event = panicking.wait().unwrap().unwrap();
+        panic!("a subscriber's own fault with {}", event.id);
+    });
+    let sleeper = std::thread::spawn(move || {
+        let first = asleep.wait().unwrap().unwrap();
+        woken.recv().unwrap();
+        std::iter::once(first).chain(told(&mut asleep)).count()
+    });
+    let counted = std::thread::spawn(move || {
+        let counted = std::iter::from_fn(|| counting.wait().unwrap()).take(EVENTS);
+        counted.map(|event| event.id).collect::<std::collections::BTreeSet<_>>().len()
+    });
+    for _ in 0..EVENTS / 2 {
+        decide(&governor, "a");
+    }
+    assert_eq!(counted.join().unwrap(), EVENTS);
+    assert!(panicked.join().is_err());
+    wake.send(()).unwrap();
+    assert_eq!(sleeper.join().unwrap(), EVENTS, "it misses nothing either");
+}
+
+#[test]
+fn an_escalation_is_told_with_its_id_and_who_is_asked() {
+    let governor = in_memory();
+    let mut subscription = governor.subscribe(&EventFilter::all().of_type(EventType::Decision)).unwrap();
+    let verdict = governor.enforce(&intent("a", &["email:send"])).unwrap();
+    assert_eq!(verdict.decision, Decision::Escalate);
+    decide(&governor, "a");
+    let events = told(&mut subscription);
+    let asked = governor.escalations().pending().unwrap().remove(0);
+    let shown = json!(events[0])["data"].clone();
+    assert_eq!((&shown["escalationId"], &shown["reviewers"]), (&json!(asked.id), &json!(["mail-lead"])));
+    assert_eq!(shown["proofId"], json!(verdict.proof_id));
+    let other = json!(events[1])["data"].clone();
+    assert!(other.get("escalationId").is_none() && other.get("reviewers").is_none(), "{other}");
+}
+
+#[test]
 fn the_order_is_that_of_the_log_however_many_decide() {
     const EACH: usize = 200;
     let governor = in_memory();

@@ -84,3 +84,37 @@ impl Due {
 
 /// What is built in is told once in this time.
 const COOLDOWN: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::governor::EventFilter;
+    use crate::model::EventData;
+    use crate::policy::PolicySet;
+
+    #[test]
+    fn a_key_that_is_refused_again_and_again_is_told_where_a_rule_asks_for_it() {
+        let rule = "name = \"a\"\n[[alert]]\nid = \"keys\"\non = \"key\"\ncount = 3\nper = \"1h\"\nseverity = \"HIGH\"";
+        let governor =
+            Governor::builder().policies(PolicySet::from_toml("name = \"a\"").unwrap()).open_in_memory().unwrap();
+        let mut events = governor.subscribe(&EventFilter::all()).unwrap();
+        let mut told = || {
+            governor.flush().unwrap();
+            events.poll().unwrap().map(|event| match event.data {
+                EventData::Alert(alert) => *alert,
+                other => panic!("{other:?}"),
+            })
+        };
+        governor.note_refused_key("ci");
+        assert_eq!(told(), None);
+        governor.load_policies(PolicySet::from_toml(rule).unwrap()).unwrap();
+        for name in ["ci", "shop", "ci"] {
+            governor.note_refused_key(name);
+        }
+        assert_eq!(told(), None, "no key was refused three times");
+        governor.note_refused_key("ci");
+        let alert = told().unwrap();
+        assert_eq!((alert.alert, alert.severity, alert.occurrences), (AlertKind::Key, RiskLevel::High, 3));
+        assert!(alert.agent_id.is_none() && alert.message.contains("ci"), "{alert:?}");
+    }
+}

@@ -131,18 +131,17 @@ impl Governor {
 impl Subscription {
     /// The events of the entries from `next` on. Only types are looked at of the filter, and the agent.
     pub(super) fn from_entry(
-        log: &crate::proof::ProofLog,
-        next: crate::model::Sequence,
+        governor: &Governor,
+        next: Sequence,
         types: &[EventType],
         agent_id: Option<&AgentId>,
     ) -> Self {
         Self {
-            // It stands behind its own place, and is told of no alert that no entry has.
-            governor: Weak::new(),
-            feed: log.feed(Some(next)),
+            governor: Arc::downgrade(&governor.inner),
+            feed: governor.inner.log.feed(Some(next)),
             name: None,
             told: None,
-            is_broken: true,
+            is_broken: false,
             types: types.to_vec(),
             agent_id: agent_id.cloned(),
             most_behind: None,

@@ -140,7 +140,7 @@ impl Follower {
             let Some(inner) = self.governor.upgrade() else { return };
             let governor = Governor { inner };
             let policies = governor.inner.policies.load_full();
-            if self.is_over(&governor, &policies) {
+            if is_over(&governor, &policies) {
                 return;
             }
             if let Some(seen) = seen
@@ -153,22 +153,6 @@ impl Follower {
         if let Some(inner) = self.governor.upgrade() {
             inner.following.state.lock().unwrap_or_else(PoisonError::into_inner).works = false;
         }
-    }
-
-    /// Ends where no rule asks any more.
-    fn is_over(&self, governor: &Governor, policies: &PolicySet) -> bool {
-        if policies.alerts().iter().any(follows) {
-            return false;
-        }
-        let mut state = governor.inner.following.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // Rules may have come since: who brought them saw that the thread works.
-        if governor.inner.policies.load().alerts().iter().any(follows) {
-            return false;
-        }
-        state.works = false;
-        // Where it cannot be noted, the next run looks at what nobody asked for.
-        let _ = governor.note_place(&mut state, None);
-        true
     }
 
     /// Reads again what still counts, and takes from the log what was told.
@@ -240,6 +224,22 @@ impl Follower {
     }
 }
 
+/// Whether no rule asks to follow the log any more; notes it then.
+fn is_over(governor: &Governor, policies: &PolicySet) -> bool {
+    if policies.alerts().iter().any(follows) {
+        return false;
+    }
+    let mut state = governor.inner.following.state.lock().unwrap_or_else(PoisonError::into_inner);
+    // Rules may have come since: who brought them saw that the thread works.
+    if governor.inner.policies.load().alerts().iter().any(follows) {
+        return false;
+    }
+    state.works = false;
+    // Where it cannot be noted, the next run looks at what nobody asked for.
+    let _ = governor.note_place(&mut state, None);
+    true
+}
+
 impl<'a> Sight<'a> {
     /// What a rule sees in an entry.
     fn of(seen: &'a Seen, rule: &AlertRule) -> Option<Self> {
@@ -276,7 +276,7 @@ impl<'a> Sight<'a> {
             _ => (AlertKind::Denials, format!("agent {agent} was denied")),
         };
         if let Some(per) = rule.per {
-            message += &format!("; {} times or more within {} s", rule.count, per.as_secs());
+            message = format!("{message}; {} times or more within {} s", rule.count, per.as_secs());
         }
         Alert { rule: Some(Arc::clone(&rule.id)), ..Alert::new(kind, rule.severity, Some(agent.clone()), message) }
     }

@@ -213,7 +213,7 @@ mod doors {
             types: &[EventType],
             agent_id: Option<&AgentId>,
         ) -> Subscription {
-            Subscription::from_entry(&self.inner.log, next, types, agent_id)
+            Subscription::from_entry(self, next, types, agent_id)
         }
 
         /// The event of that id.

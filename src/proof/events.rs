@@ -6,8 +6,8 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use crate::model::{
-    Alert, AlertKind, Breakage, Decision, DecisionDetail, DecisionRendered, EscalationId, Event, EventData, EventId,
-    EventType, RiskLevel, Timestamp, TrustChanged, TrustSnapshot,
+    Alert, AlertKind, Breakage, Decision, DecisionRendered, EscalationId, Event, EventData, EventId, EventType,
+    RiskLevel, Timestamp, TrustChanged, TrustSnapshot,
 };
 use crate::store::{Frame, Kind, StoreId};
 
@@ -46,7 +46,7 @@ fn of_decision(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Option<
             risk_level: record.risk_level,
             trust_snapshot: TrustSnapshot::new(record.trust_score, record.trust_tier),
             escalation_id: (record.decision == Decision::Escalate).then(|| EscalationId::of(record.id)),
-            detail: evidence::detail::<DecisionDetail>(frame.evidence),
+            detail: evidence::told(frame.evidence, record.decision == Decision::Escalate),
         };
         events.push(event(frame, EventType::Decision, at, EventData::Decision(Box::new(rendered))));
     }

@@ -227,3 +227,21 @@ fn no_torn_tail_is_gone_before_its_copy_lasts() {
     }
     panic!("there are more calls than were tried");
 }
+
+#[test]
+fn who_reads_along_is_told_what_is_on_disk_and_ends_when_a_write_has_failed() {
+    use std::time::Instant;
+
+    use crate::proof::Fed;
+
+    let disk = CrashFiles::new();
+    let (log, _) = open_small(disk.clone(), Durability::Sync).unwrap();
+    let mut feed = log.feed(None);
+    let written = decide(&log, 0, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap();
+    let next = |feed: &mut crate::proof::Feed| feed.next(None, |frame| frame.sequence).unwrap();
+    assert!(matches!(next(&mut feed), Fed::Entry(sequence) if sequence == written.sequence()));
+    assert!(matches!(feed.next(Some(Instant::now()), |_| ()).unwrap(), Fed::Nothing));
+    disk.power_off_after(0);
+    decide(&log, 1, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap_err();
+    assert!(matches!(next(&mut feed), Fed::Ended), "the log is still open, and writes nothing more");
+}
