@@ -1,4 +1,5 @@
 //! What a subscriber of `tracing` and a recorder of `metrics` are told.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
 mod common;
 
