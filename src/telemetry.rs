@@ -155,7 +155,7 @@ pub(crate) fn pending(count: impl FnOnce() -> usize) {
 }
 
 /// These decisions are in the log.
-#[cfg_attr(not(feature = "metrics"), allow(unused_variables))]
+#[cfg_attr(not(feature = "metrics"), allow(unused_variables, clippy::needless_pass_by_value))]
 pub(crate) fn recorded(decisions: impl Iterator<Item = (Decision, RiskLevel)>) {
     #[cfg(feature = "metrics")]
     {
