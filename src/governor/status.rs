@@ -216,7 +216,7 @@ mod tests {
         assert_eq!((status.status, status.components.trust_engine), (Health::Unhealthy, Health::Unhealthy));
         assert!(status.warnings.iter().any(|warning| warning.contains("agent a ")), "{:?}", status.warnings);
         *cell.write() = whole;
-        cell.write().trust.changes += 1;
+        cell.write().trust.last = None;
         assert_eq!(governor.status().components.trust_engine, Health::Unhealthy, "a change that no entry has");
     }
 
