@@ -46,7 +46,7 @@ fn registered(governor: &Governor) {
 fn child_that_decides_and_delivers() {
     let Some(folder) = child_folder() else { return };
     let round: usize = fs::read_to_string(folder.join("round")).unwrap().parse().unwrap();
-    let durability = if round % 2 == 0 { Durability::Sync } else { Durability::Buffered };
+    let durability = if round.is_multiple_of(2) { Durability::Sync } else { Durability::Buffered };
     let governor = builder().durability(durability).open(folder.join("store")).expect("the folder opens");
     registered(&governor);
     say("open");

@@ -386,7 +386,7 @@ fn many_that_decide_while_endpoints_come_and_go_lose_nothing() {
             scope.spawn(|| {
                 (0..50).for_each(|_| {
                     decide(&governor, "a");
-                })
+                });
             });
         }
         scope.spawn(|| {

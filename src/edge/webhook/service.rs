@@ -235,7 +235,9 @@ impl Service {
 impl webhooks::Service for Service {
     fn stop(&self) {
         let couriers = self.all();
-        couriers.iter().for_each(|courier| courier.stop());
+        for courier in &couriers {
+            courier.stop();
+        }
         let deadline = Instant::now() + PATIENCE;
         for courier in couriers {
             courier.wait_ended(deadline.saturating_duration_since(Instant::now()));
