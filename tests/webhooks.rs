@@ -254,12 +254,53 @@ fn without_its_secret_nothing_is_sent_until_there_is_another() {
         assert!(request.verified(&added.secret).is_err());
     }
     assert_eq!(shown(&governor, added.id).state, EndpointState::Active);
+}
 
-    // One that cannot be read is not written over.
+#[test]
+fn secrets_that_cannot_be_read_stop_endpoints_alone_and_are_never_written_over() {
+    let (folder, receiver) = (tempfile::tempdir().unwrap(), Receiver::taking());
+    let file = folder.path().join("SECRETS");
+    let governor = opened(folder.path());
+    let draft = EndpointDraft::to(&receiver.url).of_type(EventType::Decision);
+    let added = governor.webhooks().add(&draft).unwrap();
     governor.close().unwrap();
-    fs::write(folder.path().join("SECRETS"), b"{").unwrap();
-    let refused = error(builder().open(folder.path()));
-    assert!(refused.to_string().contains("SECRETS"), "{refused}");
+    let good = fs::read(&file).unwrap();
+    let cut = &good[..good.len() - 3];
+    fs::write(&file, cut).unwrap();
+
+    let governor = opened(folder.path());
+    decide(&governor, "a");
+    governor.flush().unwrap();
+    let endpoint = shown(&governor, added.id);
+    assert_eq!(endpoint.state, EndpointState::Broken);
+    assert!(endpoint.reason.unwrap().contains("SECRETS cannot be read"));
+    let webhooks = governor.webhooks();
+    for refused in [
+        error(webhooks.rotate(added.id, Duration::ZERO)),
+        error(webhooks.remove(added.id)),
+        error(webhooks.add(&draft)),
+    ] {
+        assert_eq!(refused.code(), "STORAGE_UNAVAILABLE");
+        assert!(refused.to_string().contains("SECRETS"), "{refused}");
+    }
+    assert_eq!(code(webhooks.resume(added.id)), "CONFLICT");
+    governor.close().unwrap();
+    assert_eq!(fs::read(&file).unwrap(), cut, "it is as it was");
+    assert!(receiver.rest().is_empty());
+
+    // Put back while the store is open, it serves again; taken away, there are others.
+    let governor = opened(folder.path());
+    fs::write(&file, &good).unwrap();
+    governor.webhooks().resume(added.id).unwrap();
+    assert!(receiver.next().verified(&added.secret).is_ok(), "what was decided meanwhile is told");
+    governor.close().unwrap();
+    fs::write(&file, b"").unwrap();
+    let governor = opened(folder.path());
+    assert_eq!(shown(&governor, added.id).state, EndpointState::Broken);
+    fs::remove_file(&file).unwrap();
+    let secret = governor.webhooks().rotate(added.id, Duration::ZERO).unwrap();
+    decide(&governor, "a");
+    assert!(receiver.next().verified(&secret).is_ok());
 }
 
 #[test]
