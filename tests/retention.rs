@@ -5,9 +5,8 @@ mod common;
 
 use std::fs;
 use std::path::Path;
-use std::thread;
 
-use common::{Hand, NOON, builder, code, error, files_below, reading};
+use common::{Hand, NOON, builder, code, error, files_below, heavy, reading, wait_until_sealed};
 use rulekeep::{
     Agent, AgentState, Durability, Error, ExportRange, Governor, Outcome, PolicySet, ProofId, ProofQuery, StopScope,
     Tier, Timestamp, verify_archive, verify_export,
@@ -17,29 +16,6 @@ const DAY: i64 = 86_400_000;
 
 fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
-}
-
-/// Decisions with much beside each, so that few fill a segment.
-fn heavy(governor: &Governor, count: usize, salt: usize) -> Vec<ProofId> {
-    let mut ids = Vec::with_capacity(count);
-    for number in 0..count {
-        // Text that does not pack well, and is the same each time.
-        let text: String = (0_u64..2600)
-            .scan((number + 1000 * salt) as u64 + 1, |state, _| {
-                *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                Some(format!("{state:016x} "))
-            })
-            .collect();
-        ids.push(governor.enforce(&reading("a").with_context("notes", text)).unwrap().proof_id);
-    }
-    governor.flush().unwrap();
-    ids
-}
-
-fn wait_until_sealed(governor: &Governor) {
-    while governor.journal().unsealed > 0 {
-        thread::yield_now();
-    }
 }
 
 fn bytes_in(folder: &Path) -> u64 {

@@ -6,18 +6,23 @@
 mod common;
 mod receiver;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use common::{Hand, NOON, code, decide, error, files_below, intent, open_with, refusal, result};
+use common::{
+    ChildProcess, Hand, NOON, child_folder, code, decide, error, files_below, intent, open_with, refusal, result, say,
+};
 use receiver::{OK, Receiver, Reply};
 use rulekeep::signature::SignatureError;
 use rulekeep::webhook::{DeliveryResult, Endpoint, EndpointDraft, EndpointState};
 use rulekeep::{
-    Agent, Error, Event, EventFilter, EventId, EventType, Governor, GovernorBuilder, Outcome, Subscription, Tier,
-    WebhookId,
+    Agent, Durability, Error, Event, EventFilter, EventId, EventType, Governor, GovernorBuilder, Outcome, Subscription,
+    Tier, Timestamp, WebhookId,
 };
 use serde_json::json;
 
@@ -254,12 +259,53 @@ fn without_its_secret_nothing_is_sent_until_there_is_another() {
         assert!(request.verified(&added.secret).is_err());
     }
     assert_eq!(shown(&governor, added.id).state, EndpointState::Active);
+}
 
-    // One that cannot be read is not written over.
+#[test]
+fn secrets_that_cannot_be_read_stop_endpoints_alone_and_are_never_written_over() {
+    let (folder, receiver) = (tempfile::tempdir().unwrap(), Receiver::taking());
+    let file = folder.path().join("SECRETS");
+    let governor = opened(folder.path());
+    let draft = EndpointDraft::to(&receiver.url).of_type(EventType::Decision);
+    let added = governor.webhooks().add(&draft).unwrap();
     governor.close().unwrap();
-    fs::write(folder.path().join("SECRETS"), b"{").unwrap();
-    let refused = error(builder().open(folder.path()));
-    assert!(refused.to_string().contains("SECRETS"), "{refused}");
+    let good = fs::read(&file).unwrap();
+    let cut = &good[..good.len() - 3];
+    fs::write(&file, cut).unwrap();
+
+    let governor = opened(folder.path());
+    decide(&governor, "a");
+    governor.flush().unwrap();
+    let endpoint = shown(&governor, added.id);
+    assert_eq!(endpoint.state, EndpointState::Broken);
+    assert!(endpoint.reason.unwrap().contains("SECRETS cannot be read"));
+    let webhooks = governor.webhooks();
+    for refused in [
+        error(webhooks.rotate(added.id, Duration::ZERO)),
+        error(webhooks.remove(added.id)),
+        error(webhooks.add(&draft)),
+    ] {
+        assert_eq!(refused.code(), "STORAGE_UNAVAILABLE");
+        assert!(refused.to_string().contains("SECRETS"), "{refused}");
+    }
+    assert_eq!(code(webhooks.resume(added.id)), "CONFLICT");
+    governor.close().unwrap();
+    assert_eq!(fs::read(&file).unwrap(), cut, "it is as it was");
+    assert!(receiver.rest().is_empty());
+
+    // Put back while the store is open, it serves again; taken away, there are others.
+    let governor = opened(folder.path());
+    fs::write(&file, &good).unwrap();
+    governor.webhooks().resume(added.id).unwrap();
+    assert!(receiver.next().verified(&added.secret).is_ok(), "what was decided meanwhile is told");
+    governor.close().unwrap();
+    fs::write(&file, b"").unwrap();
+    let governor = opened(folder.path());
+    assert_eq!(shown(&governor, added.id).state, EndpointState::Broken);
+    fs::remove_file(&file).unwrap();
+    let secret = governor.webhooks().rotate(added.id, Duration::ZERO).unwrap();
+    decide(&governor, "a");
+    assert!(receiver.next().verified(&secret).is_ok());
 }
 
 #[test]
@@ -368,6 +414,78 @@ fn a_store_whose_endpoint_is_at_a_private_address_does_not_reach_it_without_leav
 }
 
 #[test]
+fn what_an_endpoint_has_still_to_be_told_stays_out_of_an_archive_and_its_states_outlast_one() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), Hand::at(NOON));
+    let (store, file) = (folder.path().join("store"), folder.path().join("old.rka"));
+    let is_ill = Arc::new(AtomicBool::new(true));
+    let ill = Arc::clone(&is_ill);
+    let receiver = Receiver::replying(move |_, _| if ill.load(Ordering::SeqCst) { Reply::Status(503) } else { OK });
+    let opened = || open_with(builder().clock(clock.clone()).durability(Durability::Buffered), &store);
+    let governor = opened();
+    let draft = EndpointDraft::to(&receiver.url).of_type(EventType::Decision);
+    let added = governor.webhooks().add(&draft).unwrap();
+    // The clock stands still, so that the first event fails once and waits.
+    let count = common::heavy(&governor, 400, 1).len();
+    let first = receiver.next().event_id();
+    until(|| shown(&governor, added.id).attempts == 1);
+    governor.close().unwrap();
+
+    clock.set(NOON + 40 * 86_400_000);
+    let governor = opened();
+    common::wait_until_sealed(&governor);
+    let before = Timestamp::from_millis(NOON + 86_400_000);
+    assert!(governor.archive(before, &file).unwrap().is_none(), "nothing of it was told");
+    until(|| shown(&governor, added.id).attempts == 2);
+    is_ill.store(false, Ordering::SeqCst);
+    clock.set(NOON + 40 * 86_400_000 + 1000);
+    // One that failed, and every one that arrived.
+    until(|| governor.webhooks().deliveries(added.id, 1).unwrap().total == 1 + count as u64);
+    let told: BTreeSet<_> = receiver.rest().iter().map(receiver::Request::event_id).collect();
+    assert!(told.len() == count && told.contains(&first), "all of them, the first one too");
+    governor.close().unwrap();
+
+    let governor = opened();
+    let endpoint = shown(&governor, added.id);
+    let archive = governor.archive(before, &file).unwrap().expect("all of it was told");
+    assert!(archive.records > 100, "what says that there is an endpoint has left: {archive:?}");
+    governor.close().unwrap();
+    let governor = opened();
+    let after = shown(&governor, added.id);
+    assert!(after.state == EndpointState::Active && after.next_entry >= endpoint.next_entry);
+    assert_eq!((after.url, after.events, after.secrets), (endpoint.url, endpoint.events, endpoint.secrets));
+    decide(&governor, "a");
+    let request = receiver.next();
+    assert!(request.verified(&added.secret).is_ok() && !told.contains(&request.event_id()));
+}
+
+#[test]
+fn child_that_delivers_beside_a_proxy() {
+    let Some(folder) = child_folder() else { return };
+    let governor = in_memory();
+    let url = fs::read_to_string(folder.join("url")).unwrap();
+    governor.webhooks().add(&EndpointDraft::to(&url).of_type(EventType::Decision)).unwrap();
+    decide(&governor, "a");
+    say("decided");
+    // Until the parent kills it.
+    let _ = std::io::stdin().read_line(&mut String::new());
+}
+
+#[test]
+fn a_proxy_that_stands_in_the_environment_is_told_nothing() {
+    let (folder, receiver, proxy) = (tempfile::tempdir().unwrap(), Receiver::taking(), Receiver::taking());
+    fs::write(folder.path().join("url"), &receiver.url).unwrap();
+    let names = ["ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY"].map(|name| [name.to_owned(), name.to_lowercase()]);
+    let at = proxy.url.trim_end_matches("/hook");
+    let of = |name: &String| (name.clone(), at.to_owned());
+    let no_exceptions = ["NO_PROXY", "no_proxy"].map(|name| (name.to_owned(), String::new()));
+    let environment: Vec<_> = names.as_flattened().iter().map(of).chain(no_exceptions).collect();
+    let mut child = ChildProcess::start_with("child_that_delivers_beside_a_proxy", folder.path(), environment);
+    assert_eq!(child.heard().as_deref(), Some("decided"));
+    receiver.next();
+    assert!(proxy.rest().is_empty());
+}
+
+#[test]
 fn there_are_no_more_than_32_endpoints() {
     let (governor, receiver) = (in_memory(), Receiver::taking());
     for _ in 0..32 {
@@ -386,7 +504,7 @@ fn many_that_decide_while_endpoints_come_and_go_lose_nothing() {
             scope.spawn(|| {
                 (0..50).for_each(|_| {
                     decide(&governor, "a");
-                })
+                });
             });
         }
         scope.spawn(|| {

@@ -100,6 +100,30 @@ pub(crate) fn decide(governor: &Governor, agent: &str) -> ProofId {
     governor.enforce(&reading(agent)).expect("a reading is decided").proof_id
 }
 
+/// Decisions with much beside each, so that few fill a segment.
+pub(crate) fn heavy(governor: &Governor, count: usize, salt: usize) -> Vec<ProofId> {
+    let mut ids = Vec::with_capacity(count);
+    for number in 0..count {
+        // Text that does not pack well, and is the same each time.
+        let text: String = (0_u64..2600)
+            .scan((number + 1000 * salt) as u64 + 1, |state, _| {
+                *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                Some(format!("{state:016x} "))
+            })
+            .collect();
+        ids.push(governor.enforce(&reading("a").with_context("notes", text)).unwrap().proof_id);
+    }
+    governor.flush().unwrap();
+    ids
+}
+
+/// Waits until every segment but the last is sealed.
+pub(crate) fn wait_until_sealed(governor: &Governor) {
+    while governor.journal().unsealed > 0 {
+        std::thread::yield_now();
+    }
+}
+
 /// Every record of the agents, in the order of the chain.
 pub(crate) fn chain(governor: &Governor, agents: &[&str]) -> Vec<ProofRecord> {
     let mut records = Vec::new();
@@ -348,9 +372,15 @@ pub(crate) struct ChildProcess {
 
 impl ChildProcess {
     pub(crate) fn start(test: &str, folder: &Path) -> Self {
+        Self::start_with(test, folder, Vec::new())
+    }
+
+    /// One that has these in its environment besides.
+    pub(crate) fn start_with(test: &str, folder: &Path, environment: Vec<(String, String)>) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", test, "--nocapture", "--test-threads=1"])
             .env(CHILD_FOLDER, folder)
+            .envs(environment)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -147,7 +147,7 @@ fn in_block6(address: Ipv6Addr, block: Ipv6Addr, bits: u32) -> bool {
 const LONGEST: usize = 2048;
 
 const V4_BLOCKS: [(Ipv4Addr, u32); 15] = [
-    (Ipv4Addr::new(0, 0, 0, 0), 8),       // this network
+    (Ipv4Addr::UNSPECIFIED, 8),           // this network
     (Ipv4Addr::new(10, 0, 0, 0), 8),      // private
     (Ipv4Addr::new(100, 64, 0, 0), 10),   // shared by a provider's customers
     (Ipv4Addr::new(127, 0, 0, 0), 8),     // loopback
@@ -164,7 +164,7 @@ const V4_BLOCKS: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4),     // reserved, and broadcast
 ];
 
-/// Within 2000::/3: everything outside of it is not of the internet.
+/// Within `2000::/3`: everything outside of it is not of the internet.
 const V6_BLOCKS: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23), // protocol assignments, Teredo among them
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32), // documentation

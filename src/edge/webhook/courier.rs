@@ -225,7 +225,7 @@ impl Courier {
         drop(desk);
         if secrets.is_empty() {
             // Nothing goes unsigned.
-            return Err(Error::Conflict { message: NO_SECRET.to_owned() });
+            return Err(Error::Conflict { message: "no secret of it is in force: rotate it".to_owned() });
         }
         let (secrets, event): (Vec<&Secret>, _) = (secrets.iter().collect(), told.event.to_string());
         let began = Instant::now();
@@ -330,8 +330,6 @@ pub(super) fn notes(note: &Note) -> Result<Vec<(&'static str, String)>, Error> {
 
 /// What follows the key of a place where it is of the events that were given up.
 pub(super) const PARKED: &str = "/parked";
-/// What an endpoint without a secret says.
-pub(super) const NO_SECRET: &str = "its secret is not in SECRETS: rotate it";
 
 pub(super) fn body_of(event: &Event) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(event)

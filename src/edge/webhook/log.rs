@@ -123,17 +123,17 @@ impl DeliveryLog {
     /// A page, counted from 1.
     pub(super) fn page(&self, page: u64) -> DeliveryPage {
         let total = self.kept.len() as u64;
-        let before = page.saturating_sub(1).saturating_mul(PAGE);
+        let before = page.saturating_sub(1).saturating_mul(PAGE as u64);
         let skipped = usize::try_from(before).unwrap_or(usize::MAX);
-        let items: Vec<_> = self.kept.iter().rev().skip(skipped).take(PAGE as usize).cloned().collect();
+        let items: Vec<_> = self.kept.iter().rev().skip(skipped).take(PAGE).cloned().collect();
         let has_more = before.saturating_add(items.len() as u64) < total;
-        DeliveryPage { items, total, page, page_size: PAGE, has_more }
+        DeliveryPage { items, total, page, page_size: PAGE as u64, has_more }
     }
 }
 
 /// Attempts that are kept.
 const MOST: usize = 1000;
-const PAGE: u64 = 50;
+const PAGE: usize = 50;
 
 #[cfg(test)]
 mod tests {

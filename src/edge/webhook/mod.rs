@@ -69,7 +69,8 @@ impl Webhooks<'_> {
     /// # Errors
     ///
     /// [`Error::InvalidInput`] for an address that is not of the internet or not `https`, and for a secret of fewer than
-    /// 24 bytes; [`Error::Conflict`] where there are 32 endpoints already; [`Error::StorageUnavailable`].
+    /// 24 bytes; [`Error::Conflict`] where there are 32 endpoints already; [`Error::StorageUnavailable`], also while the
+    /// file of secrets cannot be read, for it is not written over then.
     pub fn add(&self, draft: &EndpointDraft) -> Result<AddedEndpoint, Error> {
         self.service()?.add(self.governor, draft)
     }
@@ -87,7 +88,7 @@ impl Webhooks<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for an unknown id; [`Error::StorageUnavailable`].
+    /// [`Error::InvalidInput`] for an unknown id; [`Error::StorageUnavailable`], as with [`Webhooks::add`].
     pub fn remove(&self, id: WebhookId) -> Result<(), Error> {
         self.service()?.remove(self.governor, id)
     }
@@ -98,7 +99,7 @@ impl Webhooks<'_> {
     /// # Errors
     ///
     /// [`Error::InvalidInput`] for an unknown id; [`Error::Conflict`] where eight secrets sign;
-    /// [`Error::StorageUnavailable`].
+    /// [`Error::StorageUnavailable`], as with [`Webhooks::add`].
     pub fn rotate(&self, id: WebhookId, overlap: Duration) -> Result<String, Error> {
         self.service()?.rotate(self.governor, id, overlap)
     }

@@ -31,22 +31,33 @@ pub(super) struct LiveSecret {
 #[derive(Default)]
 pub(super) struct Secrets {
     of: BTreeMap<WebhookId, Vec<Secret>>,
+    /// Whether the file is what stands in `of`. Where it is not, the file is not written over.
+    is_read: bool,
 }
 
 impl Secrets {
-    /// Reads the file. One that cannot be read is an error: it must not be put anew over the old one.
-    pub(super) fn read(governor: &Governor) -> Result<Self, Error> {
-        let Some(content) = governor.kept_secrets()? else { return Ok(Self::default()) };
+    /// Reads the file, if that was not done or failed: somebody may have put it right meanwhile.
+    pub(super) fn ready(&mut self, governor: &Governor) -> Result<(), Error> {
+        if !self.is_read {
+            self.of = Self::read(governor)?;
+            self.is_read = true;
+        }
+        Ok(())
+    }
+
+    fn read(governor: &Governor) -> Result<BTreeMap<WebhookId, Vec<Secret>>, Error> {
+        let Some(content) = governor.kept_secrets()? else { return Ok(BTreeMap::new()) };
         // What stands in it is in no message.
-        let unreadable = || Error::storage("SECRETS cannot be read: put it back from a copy, or take it away");
+        let unreadable = || Error::storage(UNREADABLE);
         let texts: BTreeMap<WebhookId, Vec<String>> = serde_json::from_slice(&content).map_err(|_| unreadable())?;
         let read = |texts: &Vec<String>| texts.iter().map(|text| Secret::from_text(text)).collect::<Result<_, _>>();
         let of = texts.iter().map(|(id, texts)| Ok((*id, read(texts).map_err(|_| unreadable())?)));
-        Ok(Self { of: of.collect::<Result<_, Error>>()? })
+        of.collect()
     }
 
     /// Puts these in the place of an endpoint's secrets, on disk; without any it is forgotten.
     pub(super) fn keep(&mut self, governor: &Governor, id: WebhookId, secrets: Vec<Secret>) -> Result<(), Error> {
+        self.ready(governor)?;
         let before = self.of.remove(&id);
         if !secrets.is_empty() {
             self.of.insert(id, secrets);
@@ -63,6 +74,11 @@ impl Secrets {
         written
     }
 
+    /// What an endpoint says whose secret is not here.
+    pub(super) fn missing(&self) -> &'static str {
+        if self.is_read { "its secret is not in SECRETS: rotate it" } else { UNREADABLE }
+    }
+
     /// Those of an endpoint that the journal names and that are there.
     pub(super) fn live(&self, id: WebhookId, prints: &[SecretPrint]) -> Vec<LiveSecret> {
         let of = self.of.get(&id).map(Vec::as_slice).unwrap_or_default();
@@ -71,3 +87,6 @@ impl Secrets {
         prints.iter().filter_map(live).collect()
     }
 }
+
+/// Nothing is written over it: what stands there may be all that there is of the secrets.
+const UNREADABLE: &str = "SECRETS cannot be read: put it back from a copy, or take it away; then resume";

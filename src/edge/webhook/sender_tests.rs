@@ -178,7 +178,7 @@ fn an_endless_body_is_not_read_to_its_end() {
     let (url, served) = receiver(|mut stream| {
         read_request(&stream).unwrap();
         stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").unwrap();
-        let chunk = [&b"10000\r\n"[..], &[b'x'; 65_536], b"\r\n"].concat();
+        let chunk = [&b"10000\r\n"[..], &b"x".repeat(65_536), b"\r\n"].concat();
         // Ends when the sender has closed the connection.
         let mut written = 0_usize;
         while stream.write_all(&chunk).is_ok() {

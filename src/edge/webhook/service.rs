@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 
 use super::address::{self, Reach};
-use super::courier::{Courier, NO_SECRET, PARKED, Tools, body_of, notes};
+use super::courier::{Courier, PARKED, Tools, body_of, notes};
 use super::endpoint::{AddedEndpoint, EndpointDraft, EndpointRecord, Removed};
 use super::outbox::{Cursor, Note, Outbox, Parked};
 use super::schedule::Schedule;
@@ -36,7 +36,11 @@ impl Service {
         };
         let reach = if settings.private { Reach::Private } else { Reach::Public };
         let states: BTreeMap<String, String> = governor.webhook_states().into_iter().collect();
-        let secrets = if states.is_empty() { Secrets::default() } else { Secrets::read(governor)? };
+        let mut secrets = Secrets::default();
+        if !states.is_empty() {
+            // Without them decisions go on all the same; the endpoints are broken and say why.
+            let _ = secrets.ready(governor);
+        }
         let service = Self { reach, schedule, secrets: Mutex::new(secrets), couriers: Mutex::default() };
         for (key, value) in &states {
             let Some(id) = key.strip_prefix(ENDPOINT) else { continue };
@@ -61,8 +65,8 @@ impl Service {
         cursor: Cursor,
         parked: Vec<Parked>,
     ) -> Result<(), Error> {
-        let live = self.secrets().live(record.id, &record.secrets);
-        self.take_up_with(governor, record, cursor, parked, live)
+        let secrets = self.secrets();
+        self.take_up_with(governor, record, cursor, parked, &secrets)
     }
 
     fn take_up_with(
@@ -71,12 +75,13 @@ impl Service {
         record: EndpointRecord,
         cursor: Cursor,
         parked: Vec<Parked>,
-        live: Vec<super::secrets::LiveSecret>,
+        secrets: &Secrets,
     ) -> Result<(), Error> {
         let id = record.id;
+        let live = secrets.live(id, &record.secrets);
         let has_secret = live.iter().any(|live| live.until.is_none());
         let refused = address::checked_url(&record.url, self.reach).err();
-        let trouble = refused.or_else(|| (!has_secret).then(|| NO_SECRET.to_owned()));
+        let trouble = refused.or_else(|| (!has_secret).then(|| secrets.missing().to_owned()));
         let sender = Sender::new(&record.url, self.reach, sender::LONGEST);
         let source = governor.events_from(Sequence::new(cursor.next), &record.events, record.agent_id.as_ref());
         let is_broken = trouble.is_some();
@@ -127,14 +132,14 @@ impl Service {
         let cursor = Cursor { next, ordinal: 0, attempts: 0, retry_at: None, failing: false, off: None };
         keep_place(governor, id, &Note { cursor: cursor.clone(), parked: None }, "endpoint added")?;
         keep_record(governor, &record, "endpoint added")?;
-        let live = secrets.live(id, &record.secrets);
-        self.take_up_with(governor, record, cursor, Vec::new(), live)?;
+        self.take_up_with(governor, record, cursor, Vec::new(), &secrets)?;
         Ok(AddedEndpoint { id, secret: text })
     }
 
     pub(super) fn remove(&self, governor: &Governor, id: WebhookId) -> Result<(), Error> {
         let mut secrets = self.secrets();
         let courier = self.courier(id)?;
+        secrets.ready(governor)?;
         // It must note nothing behind this.
         courier.stop();
         courier.wait_ended(PATIENCE);
@@ -151,6 +156,7 @@ impl Service {
     pub(super) fn rotate(&self, governor: &Governor, id: WebhookId, overlap: Duration) -> Result<String, Error> {
         let mut secrets = self.secrets();
         let courier = self.courier(id)?;
+        secrets.ready(governor)?;
         let now = governor.clock().now();
         let millis = i64::try_from(overlap.as_millis()).unwrap_or(i64::MAX);
         let end = Timestamp::from_millis(now.as_millis().saturating_add(millis));
@@ -185,6 +191,8 @@ impl Service {
     pub(super) fn resume(&self, governor: &Governor, id: WebhookId) -> Result<(), Error> {
         let courier = self.courier(id)?;
         if courier.is_broken() {
+            // Where that fails the endpoint says so.
+            let _ = self.secrets().ready(governor);
             return self.again(governor, id, &courier);
         }
         if courier.resume() {
@@ -235,7 +243,9 @@ impl Service {
 impl webhooks::Service for Service {
     fn stop(&self) {
         let couriers = self.all();
-        couriers.iter().for_each(|courier| courier.stop());
+        for courier in &couriers {
+            courier.stop();
+        }
         let deadline = Instant::now() + PATIENCE;
         for courier in couriers {
             courier.wait_ended(deadline.saturating_duration_since(Instant::now()));
