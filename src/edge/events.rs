@@ -138,12 +138,25 @@ impl Told {
             if let Some(error) = failed {
                 self.line(&mut lines, Err(error))?;
             }
-            write(output, &lines)?;
-            if is_over {
+            if !self.write(output, &lines)? || is_over {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Writes lines, unless it was cancelled: then none stands behind the answer that says so.
+    fn write<W: Write>(&self, output: &Mutex<W>, lines: &[u8]) -> io::Result<bool> {
+        if lines.is_empty() {
+            return Ok(true);
+        }
+        let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.cancelled.load(Ordering::Acquire) {
+            return Ok(false);
+        }
+        output.write_all(lines)?;
+        output.flush()?;
+        Ok(true)
     }
 
     fn line(&self, lines: &mut Vec<u8>, told: Result<&Event, Error>) -> io::Result<()> {
@@ -156,15 +169,6 @@ impl Told {
         lines.push(b'\n');
         Ok(())
     }
-}
-
-fn write<W: Write>(output: &Mutex<W>, lines: &[u8]) -> io::Result<()> {
-    if lines.is_empty() {
-        return Ok(());
-    }
-    let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
-    output.write_all(lines)?;
-    output.flush()
 }
 
 /// Each has a thread.
