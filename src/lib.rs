@@ -20,9 +20,9 @@
 //! let verdict = governor.enforce(&parsed.intent)?;
 //! assert_eq!(verdict.decision, Decision::Allow);
 //!
-//! // What became of it moves the agent's trust.
-//! let trust = governor.report(&verdict.proof_id, Outcome::Success)?;
-//! assert!(trust.score > verdict.trust_snapshot.score);
+//! // What became of it moves the agent's trust: successes slowly up, a failure fast down.
+//! let trust = governor.report(&verdict.proof_id, Outcome::Failure)?;
+//! assert!(trust.score < verdict.trust_snapshot.score);
 //!
 //! // A runtime that knows what a call needs builds the intent itself. A caller cannot talk its own risk down:
 //! // a payment without a stated amount is HIGH, whatever it says.

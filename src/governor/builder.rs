@@ -271,12 +271,11 @@ impl GovernorBuilder {
         governor.note_pending();
         // A broken log takes nothing in; its decisions are refused anyway.
         if governor.inner.log.state().refusing.is_none() {
-            governor.mend_escalations()?;
+            governor.take_up_escalations()?;
             governor.record_trust_model(recorded_model.as_deref())?;
             if is_new {
                 governor.record_policies("put in force when the store was opened")?;
             }
-            governor.mend_classes();
             governor.follow_alerts()?;
         }
         #[cfg(feature = "webhooks")]

@@ -61,7 +61,9 @@ impl Governor {
             return Ok(());
         }
         let resumes = state.from.is_some();
-        let feed = self.inner.log.feed(state.from);
+        // What left with an archive tells nothing any more.
+        let first = Sequence::new(self.inner.log.begins().entries);
+        let feed = self.inner.log.feed(state.from.map(|from| from.max(first)));
         if !resumes {
             self.note_place(&mut state, Some(Sequence::new(feed.place())))?;
         }

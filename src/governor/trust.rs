@@ -57,7 +57,7 @@ impl Governor {
         while let Some(sequence) = next.filter(|_| place < skip.saturating_add(page_size)) {
             // What left, or stands in the log that this one was begun in place of, ends the way back.
             let Some(moved) = self.inner.log.trust_move(&agent_id, sequence)? else { break };
-            next = moved.trust.previous;
+            next = moved.trust.previous.filter(|previous| *previous < sequence);
             if place >= skip {
                 let entry = TrustEntry::new(moved.timestamp, moved.trust.change, moved.trust.cause);
                 items.push(TrustEntry { proof_id: moved.proof_id, note: moved.note, ..entry });
@@ -204,6 +204,10 @@ impl Governor {
 
     /// Counts a denial by the policies, and takes what a streak of them costs. The agent is held by nobody.
     pub(super) fn count_denial(&self, cell: &AgentCell, agent: &AgentId, risk: RiskLevel, now: Timestamp) {
+        // Nothing that is only believed yet is written down.
+        if !self.inner.log.is_verified() {
+            return;
+        }
         let Some(risk) = self.inner.denials.count(&self.inner.trust_model, agent, risk, now) else { return };
         let mut agent = cell.write();
         let next = self.inner.trust_model.after_denials(&agent.trust, risk, self.bearing(&agent, now));

@@ -51,7 +51,7 @@ pub struct PerObservability {
 /// ```
 /// use rulekeep::TrustModel;
 ///
-/// let strict = TrustModel { daily_gain_cap: 10, ..TrustModel::default() }.checked()?;
+/// let strict = TrustModel { daily_gain_cap: 18, ..TrustModel::default() }.checked()?;
 /// assert!(strict.daily_gain_cap < TrustModel::default().daily_gain_cap);
 /// # Ok::<(), rulekeep::Error>(())
 /// ```

@@ -99,28 +99,29 @@ fn a_crash_leaves_each_answer_whole_or_not_at_all() {
     drop(governor);
 
     let registered = starts.len() - 7;
-    for cut in registered..starts.len() {
+    // Between entries, and within one.
+    for (cut, into) in (registered..starts.len()).flat_map(|cut| [(cut, 0), (cut, 90)]) {
         let left = tempfile::tempdir().unwrap();
         common::copy_folder(folder.path(), left.path());
         fs::remove_dir_all(left.path().join("view")).ok();
         let mut torn = bytes.clone();
-        torn[starts[cut]..].fill(0);
+        torn[starts[cut] + into..].fill(0);
         fs::write(left.path().join(JOURNAL), torn).unwrap();
         // As it was when nothing had been asked yet.
         fs::write(left.path().join("HEAD"), &head).unwrap();
         let governor = builder().open(left.path()).unwrap();
-        assert_eq!(governor.verify().unwrap().first_broken, None, "cut {cut}");
+        assert_eq!(governor.verify().unwrap().first_broken, None, "cut {cut} + {into}");
         let records = governor.query(&ProofQuery::entity("clerk").page_size(200)).unwrap().items;
         for item in governor.escalations().list(&EscalationQuery::all()).unwrap().items {
             let asked = records.iter().find(|record| record.id == item.proof_id);
             let answers = records.iter().filter(|record| record.resolves == Some(item.proof_id)).count();
             match item.state {
-                EscalationState::Pending => assert_eq!((asked.is_some(), answers), (true, 0), "cut {cut}"),
+                EscalationState::Pending => assert_eq!((asked.is_some(), answers), (true, 0), "cut {cut} + {into}"),
                 EscalationState::Approved | EscalationState::Rejected => {
-                    assert_eq!(answers, 1, "cut {cut}");
-                    assert!(asked.unwrap().outcome.is_some(), "cut {cut}");
+                    assert_eq!(answers, 1, "cut {cut} + {into}");
+                    assert!(asked.unwrap().outcome.is_some(), "cut {cut} + {into}");
                 }
-                EscalationState::Expired => assert!(asked.is_none(), "cut {cut}"),
+                EscalationState::Expired => assert!(asked.is_none(), "cut {cut} + {into}"),
             }
         }
     }

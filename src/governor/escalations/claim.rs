@@ -12,8 +12,8 @@ use super::digest::Bound;
 use super::queue::Open;
 use super::{Escalations, change};
 use crate::model::{
-    AgentState, Decision, Enforcement, Error, EscalationId, EscalationRecord, EscalationState, Intent, RiskLevel,
-    Sequence, TrustSnapshot,
+    AgentState, Decision, Enforcement, Error, EscalationId, EscalationRecord, EscalationState, Intent, Sequence,
+    TrustSnapshot,
 };
 
 impl Escalations<'_> {
@@ -28,8 +28,9 @@ impl Escalations<'_> {
     pub fn claim(&self, id: EscalationId, intent: &Intent) -> Result<Enforcement, Error> {
         self.governor.end_what_is_due();
         let open = self.governor.open_escalation(id)?;
-        let (enforcement, sequence, risk) = self.governor.take_up(&open, intent)?;
-        self.governor.inner.log.settle_decision(sequence, risk)?;
+        let (enforcement, sequence) = self.governor.take_up(&open, intent)?;
+        // What is lost in a crash could be taken up again.
+        self.governor.inner.log.settle_in_any_case(sequence)?;
         Ok(enforcement)
     }
 
@@ -84,8 +85,9 @@ impl Governor {
     }
 
     /// Notes in the log that what was approved is taken up. The verdict holds once that is durable.
-    fn take_up(&self, open: &Open, intent: &Intent) -> Result<(Enforcement, Sequence, RiskLevel), Error> {
+    fn take_up(&self, open: &Open, intent: &Intent) -> Result<(Enforcement, Sequence), Error> {
         let inner = &*self.inner;
+        inner.log.wait_verified()?;
         let mut record = open.lock();
         let id = record.id();
         let conflict = |message: String| Error::Conflict { message };
@@ -144,7 +146,7 @@ impl Governor {
             proof_id: resolution,
             trust_snapshot: TrustSnapshot::new(answer.trust_score, answer.trust_tier),
         };
-        Ok((enforcement, sequence, record.risk))
+        Ok((enforcement, sequence))
     }
 
     /// The DENY that ended an escalation.
@@ -174,7 +176,7 @@ impl Governor {
 
 /// What people will have answered: await it on any runtime. It holds up no thread; dropping it changes nothing.
 ///
-/// It is woken when the escalation is answered or expires. The verdict shows once it is durable.
+/// It is woken when the escalation is answered or expires. The verdict shows once it is on disk, whatever the durability.
 #[must_use = "it does nothing unless it is awaited"]
 pub struct EscalationAnswer {
     governor: Governor,
@@ -186,8 +188,8 @@ pub struct EscalationAnswer {
 
 impl EscalationAnswer {
     fn take_up(&self, open: &Arc<Open>) -> Result<PendingEnforcement, Error> {
-        let (enforcement, sequence, risk) = self.governor.take_up(open, &self.intent)?;
-        Ok(PendingEnforcement::new(enforcement, self.governor.inner.log.ticket(sequence, risk)))
+        let (enforcement, sequence) = self.governor.take_up(open, &self.intent)?;
+        Ok(PendingEnforcement::new(enforcement, self.governor.inner.log.ticket_in_any_case(sequence)))
     }
 }
 

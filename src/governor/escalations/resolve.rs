@@ -8,14 +8,13 @@ use super::super::Governor;
 use super::super::agents;
 use super::super::decide::{Recording, Stored};
 use super::super::trust::Moved;
-use super::queue::Open;
 use super::{change, state_of};
 use crate::model::{
     AgentState, ApprovalOffer, Decision, Error, EscalationRecord, EscalationState, Intent, Outcome, ProofId, RiskLevel,
-    TrustCause, Vote,
+    Timestamp, TrustCause, Vote,
 };
 use crate::policy::{Charge, PolicyRequest, PolicyVerdict};
-use crate::proof::OutcomeDraft;
+use crate::proof::{OutcomeDraft, TrustMove};
 use crate::trust::AgentRecord;
 
 /// What became of an escalation.
@@ -44,8 +43,18 @@ impl Answer {
 
 impl Governor {
     /// Writes the record that answers an escalation, with the outcome of the record that asked. `record` is held by
-    /// the caller, has the votes that lead to it, and is changed once that is in order. Comes back when it is durable.
-    pub(super) fn resolve(&self, open: &Open, record: &mut EscalationRecord, answer: Answer) -> Result<ProofId, Error> {
+    /// the caller, has the votes that lead to it, and is changed once that is in order. Comes back when it is durable;
+    /// the caller tells those who wait, once it holds nothing any more.
+    pub(super) fn resolve(&self, record: &mut EscalationRecord, answer: &Answer) -> Result<ProofId, Error> {
+        loop {
+            // None where a stop came, or an outcome moved to the index: all of it is to be looked at again.
+            if let Some(resolved) = self.try_resolve(record, answer)? {
+                return Ok(resolved);
+            }
+        }
+    }
+
+    fn try_resolve(&self, record: &mut EscalationRecord, answer: &Answer) -> Result<Option<ProofId>, Error> {
         let inner = &*self.inner;
         inner.log.wait_verified()?;
         let cell = self.registered(&record.agent_id)?;
@@ -57,7 +66,7 @@ impl Governor {
         }
         let stops = inner.stops.load();
         if matches!(answer, Answer::Approved { .. })
-            && let Some(why) = stops.over(&agent)
+            && let Some(why) = stops.over(&agent).or_else(|| not_active(&agent))
         {
             return Err(Error::Conflict { message: why });
         }
@@ -68,21 +77,15 @@ impl Governor {
             traits: agent.traits(),
             now,
         };
-        let verdict = answered(record, &answer, &intent);
+        let verdict = answered(record, answer, &intent);
         let before = record.state;
         let mut next = EscalationRecord { state: answer.state(), ..record.clone() };
-        match &answer {
+        match answer {
             Answer::Approved { granted, .. } => next.grant = Some(granted.clone()),
             Answer::Rejected => {}
             Answer::Ended { why } => next.why = Some(why.clone()),
         }
-        let changed = matches!(answer, Answer::Rejected).then(|| {
-            let bearing = self.bearing(&agent, now);
-            let next = inner.trust_model.after_rejection(&agent.trust, record.risk, bearing);
-            let how = Moved { cause: TrustCause::Rejection, risk: Some(record.risk), gained: None, at: now };
-            Self::moved(&agent, next, how)
-        });
-        let (changed, moved) = changed.unzip();
+        let (changed, moved) = self.rejected(&agent, &next, now).unzip();
         let recording = Recording {
             request: &request,
             verdict: &verdict,
@@ -109,11 +112,9 @@ impl Governor {
             })
         })?;
         let Some(committed) = committed else {
-            // A stop came, or an outcome moved to the index: all of it is to be looked at again.
-            drop((desk, agent));
-            return self.resolve(open, record, answer);
+            return Ok(None);
         };
-        let charges: Vec<Charge> = charges(&next, &answer);
+        let charges: Vec<Charge> = charges(&next, answer);
         desk.reserve(&charges, committed.proof_id.sequence(), committed.at);
         drop(desk);
         if let Some(changed) = changed {
@@ -124,12 +125,27 @@ impl Governor {
         *record = next;
         inner.escalations.changed(before, record);
         let settled = inner.log.settle_decision(committed.sequence, committed.risk);
-        open.tell();
-        settled.map(|()| committed.proof_id)
+        settled.map(|()| Some(committed.proof_id))
+    }
+
+    /// The agent once what it asked for was rejected, and how its trust moves by that; none where it was not.
+    pub(super) fn rejected(
+        &self,
+        agent: &AgentRecord,
+        answered: &EscalationRecord,
+        now: Timestamp,
+    ) -> Option<(AgentRecord, Option<TrustMove>)> {
+        (answered.state == EscalationState::Rejected).then(|| {
+            let bearing = self.bearing(agent, now);
+            let next = self.inner.trust_model.after_rejection(&agent.trust, answered.risk, bearing);
+            let how = Moved { cause: TrustCause::Rejection, risk: Some(answered.risk), gained: None, at: now };
+            Self::moved(agent, next, how)
+        })
     }
 
     /// Ends one that was approved and not taken up: its record stands, and grants nothing any more.
-    pub(super) fn lapse(&self, open: &Open, record: &mut EscalationRecord, why: &str) -> Result<(), Error> {
+    pub(super) fn lapse(&self, record: &mut EscalationRecord, why: &str) -> Result<(), Error> {
+        self.inner.log.wait_verified()?;
         let mut next =
             EscalationRecord { state: EscalationState::Expired, why: Some(why.to_owned()), ..record.clone() };
         let now = self.inner.clock.now();
@@ -138,7 +154,6 @@ impl Governor {
         let before = record.state;
         *record = next;
         self.inner.escalations.changed(before, record);
-        open.tell();
         self.inner.log.settle(sequence)
     }
 
@@ -228,6 +243,10 @@ impl Governor {
         let rules: Vec<Arc<str>> = serde_json::from_value(rules).unwrap_or_default();
         Ok((record.on_approval.clone(), rules.into()))
     }
+}
+
+fn not_active(agent: &AgentRecord) -> Option<String> {
+    (agent.state != AgentState::Active).then(|| format!("agent {} is {}", agent.agent_id, agent.state))
 }
 
 /// What an approved use takes of limits.

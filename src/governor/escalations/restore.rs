@@ -4,9 +4,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::super::background::Background;
-use super::super::{Governor, Inner};
+use super::super::{Governor, Inner, agents};
 use super::change;
-use super::queue::{Open, Queue};
+use super::queue::Queue;
 use super::resolve::Answer;
 use crate::model::{AgentId, Error, EscalationId, EscalationRecord, EscalationState, Outcome, ProofId};
 use crate::proof::{EvidenceSelection, OutcomeDraft};
@@ -25,22 +25,44 @@ impl Queue {
 }
 
 impl Governor {
-    /// Completes what a crash cut in two, once the log can be written to.
-    pub(in crate::governor) fn mend_escalations(&self) -> Result<(), Error> {
+    /// Completes what a crash cut in two, once the log can be written to; `last_answer` is what the log ended with when
+    /// it was opened.
+    pub(in crate::governor) fn mend_escalations(&self, last_answer: Option<(ProofId, ProofId)>) -> Result<(), Error> {
+        if let Some((answer, asked)) = last_answer {
+            self.complete(answer, asked)?;
+        }
+        let stops = self.inner.stops.load();
         for open in self.inner.escalations.all_open() {
             let mut record = open.lock();
             match self.inner.log.facts(&record.proof_id) {
-                Ok(_) | Err(Error::ProofElsewhere { .. }) => {}
+                // Nobody who is stopped asks anything, so what waits was asked before.
+                Ok(_) | Err(Error::ProofElsewhere { .. }) => {
+                    let cell = self.registered(&record.agent_id)?;
+                    let stopped = stops.over(&cell.read());
+                    if stopped.is_some() {
+                        self.end(&mut record, "it was stopped".to_owned())?;
+                    }
+                }
                 // The record that was to follow never did, and nobody was told of it.
-                Err(Error::ProofNotFound { .. }) => self.lapse(&open, &mut record, "it was never asked")?,
+                Err(Error::ProofNotFound { .. }) => self.lapse(&mut record, "it was never asked")?,
                 Err(error) => return Err(error),
             }
         }
-        if let Some((answer, decision)) = self.inner.log.last_answer()? {
-            self.complete(answer, decision)?;
-        }
-        if !self.inner.escalations.all_open().is_empty() {
-            self.watch_escalations();
+        Ok(())
+    }
+
+    /// Mends what a crash left, now or once what was read is verified, and watches what is open.
+    pub(in crate::governor) fn take_up_escalations(&self) -> Result<(), Error> {
+        let last_answer = self.inner.log.last_answer()?;
+        // It only takes back, which is right whatever the verification comes to.
+        self.mend_classes();
+        if self.inner.log.is_verified() {
+            self.mend_escalations(last_answer)?;
+            if !self.inner.escalations.all_open().is_empty() {
+                self.watch_escalations();
+            }
+        } else {
+            self.watch_escalations_from(Some(Unmended { last_answer }));
         }
         Ok(())
     }
@@ -70,18 +92,25 @@ impl Governor {
             });
         }
         let now = self.inner.clock.now();
+        let cell = self.registered(&record.agent_id)?;
+        let mut agent = cell.write();
+        let (changed, moved) = self.rejected(&agent, &next, now).unzip();
         let ordered = self.inner.log.report(now, || {
             Ok(OutcomeDraft {
                 proof_id: asked,
                 entity: record.agent_id.clone(),
                 outcome: Outcome::Escalated,
-                note: None,
-                state: None,
+                note: next.votes.last().and_then(|vote| vote.note.clone()),
+                state: changed.as_ref().map(agents::state_of).transpose()?,
                 asked: Some(super::state_of(&next)?),
-                trust: None,
+                trust: moved.clone().flatten(),
                 basis: None,
             })
         })?;
+        if let (Some(sequence), Some(changed)) = (ordered, changed) {
+            *agent = changed.placed_at(sequence);
+        }
+        drop(agent);
         if let Some(sequence) = ordered {
             next.place = sequence;
             *record = next;
@@ -92,25 +121,36 @@ impl Governor {
         Ok(())
     }
 
-    /// Ends the escalations whose time is over. Where the log takes nothing in they stay; nobody can take them up.
+    /// Ends the escalations whose time is over. Where the log takes nothing in, or is not verified yet, they stay; nobody
+    /// can take them up.
     pub(super) fn end_what_is_due(&self) {
         let now = self.inner.clock.now();
-        for open in self.inner.escalations.due(now) {
+        let due = self.inner.escalations.due(now);
+        if due.is_empty() || !self.inner.log.is_verified() {
+            return;
+        }
+        for open in due {
             let mut record = open.lock();
             if record.expires_at <= now {
                 let why = format!("nobody answered until {}", record.expires_at);
-                let _ = self.end(&open, &mut record, why);
+                let _ = self.end(&mut record, why);
             }
+            drop(record);
+            open.tell();
         }
     }
 
     /// Ends one that is open.
-    pub(super) fn end(&self, open: &Arc<Open>, record: &mut EscalationRecord, why: String) -> Result<(), Error> {
+    fn end(&self, record: &mut EscalationRecord, why: String) -> Result<(), Error> {
         match record.state {
-            EscalationState::Pending => self.resolve(open, record, Answer::Ended { why }).map(drop),
+            EscalationState::Pending => match self.resolve(record, &Answer::Ended { why: why.clone() }) {
+                // The record that asks has an outcome already: what it asked for was done or given up.
+                Err(Error::Conflict { .. }) => self.lapse(record, &why),
+                resolved => resolved.map(drop),
+            },
             EscalationState::Approved if record.claimed_at.is_none() => {
                 let why = if why.starts_with("nobody answered") { "nobody took it up in time".to_owned() } else { why };
-                self.lapse(open, record, &why)
+                self.lapse(record, &why)
             }
             _ => Ok(()),
         }
@@ -121,9 +161,11 @@ impl Governor {
         let mut ended = 0;
         for open in self.inner.escalations.all_open() {
             let mut record = open.lock();
-            if covers(&record.agent_id) && self.end(&open, &mut record, why.to_owned()).is_ok() {
+            if covers(&record.agent_id) && self.end(&mut record, why.to_owned()).is_ok() {
                 ended += 1;
             }
+            drop(record);
+            open.tell();
         }
         ended
     }
@@ -132,19 +174,32 @@ impl Governor {
     pub(in crate::governor) fn end_reported(&self, proof_id: ProofId, outcome: Outcome) -> Result<(), Error> {
         let Some(open) = self.inner.escalations.open(EscalationId::of(proof_id)) else { return Ok(()) };
         let mut record = open.lock();
-        if record.state != EscalationState::Pending {
-            return Ok(());
+        if record.state == EscalationState::Pending {
+            self.lapse(&mut record, &format!("the outcome {outcome} was reported before anybody answered"))?;
         }
-        self.lapse(&open, &mut record, &format!("the outcome {outcome} was reported before anybody answered"))
+        drop(record);
+        open.tell();
+        Ok(())
     }
 
     /// Starts the thread that ends what is due, unless it works.
     pub(in crate::governor) fn watch_escalations(&self) {
+        self.watch_escalations_from(None);
+    }
+
+    /// The same; where something is to be mended first, that is done once what was read is verified.
+    fn watch_escalations_from(&self, mut to_mend: Option<Unmended>) {
         self.inner.escalation_watch.get_or_init(|| {
             let inner: Weak<Inner> = Arc::downgrade(&self.inner);
             let work = move || {
                 let Some(inner) = inner.upgrade() else { return false };
                 let governor = Governor { inner };
+                if let Some(unmended) = &to_mend
+                    && governor.inner.log.is_verified()
+                    && governor.mend_escalations(unmended.last_answer).is_ok()
+                {
+                    to_mend = None;
+                }
                 governor.end_what_is_due();
                 governor.note_pending();
                 !governor.inner.log.is_closed()
@@ -185,6 +240,12 @@ impl Governor {
         }
         Ok(())
     }
+}
+
+/// What a crash may have left.
+struct Unmended {
+    /// What the log ended with: a record that answers, and the one that asked.
+    last_answer: Option<(ProofId, ProofId)>,
 }
 
 /// How often it is looked for escalations that are due.

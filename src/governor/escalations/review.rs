@@ -29,6 +29,7 @@ impl Escalations<'_> {
     fn approve_for(&self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
         let governor = self.governor;
         governor.end_what_is_due();
+        governor.inner.log.wait_verified()?;
         let vote = governor.vote(review, true)?;
         let open = governor.open_escalation(id)?;
         let mut record = open.lock();
@@ -48,8 +49,10 @@ impl Escalations<'_> {
         }
         let expires_at = voted.expires_at;
         let granted = until(granted, expires_at);
-        let resolved = governor.resolve(&open, &mut voted, Answer::Approved { granted, rules });
+        let resolved = governor.resolve(&mut voted, &Answer::Approved { granted, rules });
         keep(&mut record, voted);
+        drop(record);
+        open.tell();
         Ok(Resolved::new(EscalationState::Approved, Some(resolved?)))
     }
 
@@ -82,8 +85,10 @@ impl Escalations<'_> {
         vote.check(&record)?;
         let mut voted = record.clone();
         voted.votes.push(vote.vote);
-        let resolved = governor.resolve(&open, &mut voted, Answer::Rejected);
+        let resolved = governor.resolve(&mut voted, &Answer::Rejected);
         keep(&mut record, voted);
+        drop(record);
+        open.tell();
         Ok(Resolved::new(EscalationState::Rejected, Some(resolved?)))
     }
 }

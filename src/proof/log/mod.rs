@@ -156,14 +156,23 @@ impl ProofLog {
         self.shared.intake.state_unless_stopped(now, change, epoch)
     }
 
-    /// The record that the log ends with, and the one that it answers, where the last entry is such a record.
+    /// The record that the log ends with, and the one that it answers, where the last entry is such a record; to be asked
+    /// before anything is put in order.
     pub(crate) fn last_answer(&self) -> Result<Option<(ProofId, ProofId)>, Error> {
-        let Some(last) = self.shared.intake.ordered().checked_sub(1) else { return Ok(None) };
-        let bytes = self.shared.reader.read(Sequence::new(last)).map_err(|error| answer::read_error(&error))?;
-        let frame = bytes.as_deref().and_then(|bytes| Frame::decode(bytes).ok());
-        let frame = frame.filter(|frame| frame.kind == Kind::Decision);
-        let record = frame.and_then(|frame| CanonicalRecord::read(frame.body).ok());
-        Ok(record.and_then(|record| Some((record.id, record.resolves?))))
+        for place in (0..self.shared.intake.ordered()).rev() {
+            let bytes = self.shared.reader.read(Sequence::new(place)).map_err(|error| answer::read_error(&error))?;
+            let Some(frame) = bytes.as_deref().and_then(|bytes| Frame::decode(bytes).ok()) else { break };
+            match frame.kind {
+                // What a crash tore was set aside, and that noted, when the log was opened.
+                Kind::Recovery => {}
+                Kind::Decision => {
+                    let record = CanonicalRecord::read(frame.body).ok();
+                    return Ok(record.and_then(|record| Some((record.id, record.resolves?))));
+                }
+                _ => break,
+            }
+        }
+        Ok(None)
     }
 
     /// Whether it was closed.
@@ -243,6 +252,21 @@ impl ProofLog {
     /// Waits until a change of state is as durable as the log promises.
     pub(crate) fn settle(&self, sequence: Sequence) -> Result<(), Error> {
         if self.durability.awaits_changes() { self.wait_durable(sequence) } else { Ok(()) }
+    }
+
+    /// Waits until an entry is on disk, whatever the log promises.
+    pub(crate) fn settle_in_any_case(&self, sequence: Sequence) -> Result<(), Error> {
+        self.wait_durable(sequence)
+    }
+
+    /// A ticket for an entry that is waited for whatever the log promises.
+    pub(crate) fn ticket_in_any_case(&self, sequence: Sequence) -> Ticket {
+        Ticket::new(Arc::clone(&self.shared), sequence, true)
+    }
+
+    /// Whether all that was read when it was opened is verified.
+    pub(crate) fn is_verified(&self) -> bool {
+        matches!(self.verification_state(), VerificationState::Verified)
     }
 
     /// Like [`ProofLog::settle_decision`], without waiting.
