@@ -65,6 +65,8 @@ mod system;
 mod telemetry;
 mod trust;
 
+#[cfg(feature = "gateway")]
+pub use edge::gateway;
 #[cfg(feature = "webhooks")]
 pub use edge::webhook;
 pub use edge::{sidecar, signature};

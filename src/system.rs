@@ -1,7 +1,8 @@
 //! What comes from outside beside files: time and randomness. Both come in
 //! through small traits, so that a test can say what they are.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rand::RngExt;
 
@@ -11,6 +12,13 @@ use crate::model::Timestamp;
 pub trait Clock: Send + Sync {
     /// The time now. It may step back; the log never does.
     fn now(&self) -> Timestamp;
+
+    /// The time since some moment that stays the same. It never steps back; limits of rates are counted in it. As it is
+    /// built in, the time since the process first asked.
+    fn monotonic(&self) -> Duration {
+        static FIRST: OnceLock<Instant> = OnceLock::new();
+        FIRST.get_or_init(Instant::now).elapsed()
+    }
 }
 
 /// Where the governor takes random bits from: the salts of evidence rest on

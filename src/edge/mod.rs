@@ -3,6 +3,8 @@
 //!
 //! | file | subject |
 //! |---|---|
+//! | `gateway/` | keys, plans and limits in front of the calls |
+//! | `key_calls.rs` | the calls on keys |
 //! | `params.rs` | reading a request's fields, each fault with its name |
 //! | `wire.rs` | the contract's calls: named parameters in, JSON out |
 //! | `agent.rs` | the calls on agents |
@@ -24,6 +26,9 @@ mod catalogue;
 mod checkpoint;
 mod escalation;
 mod events;
+#[cfg(feature = "gateway")]
+pub mod gateway;
+mod key_calls;
 mod params;
 mod policy;
 mod rpc;

@@ -59,6 +59,11 @@ impl Params {
         Ok(Self { fields })
     }
 
+    #[cfg(feature = "gateway")]
+    pub(super) const fn of(fields: Map<String, Value>) -> Self {
+        Self { fields }
+    }
+
     pub(super) fn get(&self, field: &str) -> Option<&Value> {
         self.fields.get(field).filter(|value| !value.is_null())
     }

@@ -25,6 +25,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::events::{self, Subscriptions};
+use super::key_calls;
 use super::params::Params;
 use super::rpc::{Fault, Request, Response};
 use super::wire;
@@ -162,6 +163,7 @@ impl Session<'_> {
         Ok(match call {
             Call::Governor(call) => call(self.governor, &params),
             Call::Session(call) => call(&mut self.subscriptions, self.governor, &params),
+            Call::Key => key_calls::of_session(self.governor, &request.method, &params),
         }?)
     }
 }
@@ -170,11 +172,15 @@ impl Session<'_> {
 enum Call {
     Governor(wire::Call),
     Session(events::Call),
+    Key,
 }
 
 impl Call {
     fn find(name: &str) -> Option<Self> {
-        wire::find(name).map(Self::Governor).or_else(|| events::find(name).map(Self::Session))
+        let of_governor = wire::find(name).map(Self::Governor);
+        of_governor
+            .or_else(|| events::find(name).map(Self::Session))
+            .or_else(|| key_calls::is_known(name).then_some(Self::Key))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The contract's calls: named parameters in, JSON out.
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::params::{Faults, Params};
 use super::{agent, catalogue, checkpoint, escalation, policy, stop, trust, webhook_calls};
@@ -55,13 +55,18 @@ pub(super) fn find(name: &str) -> Option<Call> {
 }
 
 fn intent(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    let (agent_id, input, context) = input_of(params)?;
+    if params.flag("explain")? {
+        return to_json(&governor.explain_parse(&agent_id, &input, &context)?);
+    }
+    to_json(&governor.parse_with(&agent_id, &input, &context)?)
+}
+
+/// What is to be parsed, and of whom.
+pub(super) fn input_of(params: &Params) -> Result<(String, String, Map<String, Value>), Error> {
     let agent_id = params.text("agentId", Faults::Input)?;
     let input = params.text("input", Faults::Input)?;
-    let context = params.object("context")?;
-    if params.flag("explain")? {
-        return to_json(&governor.explain_parse(agent_id, input, &context)?);
-    }
-    to_json(&governor.parse_with(agent_id, input, &context)?)
+    Ok((agent_id.to_owned(), input.to_owned(), params.object("context")?))
 }
 
 fn enforce(governor: &Governor, params: &Params) -> Result<Value, Error> {
@@ -99,14 +104,14 @@ fn preview(governor: &Governor, params: &Params) -> Result<Value, Error> {
 }
 
 /// The two forms of a request for a decision.
-enum Form<'a> {
+pub(super) enum Form<'a> {
     Intent(Box<Intent>),
     Input { agent_id: &'a str, input: &'a str },
 }
 
 impl<'a> Form<'a> {
     /// A body that is neither form lacks what the contract asks for, which is an invalid intent.
-    fn of(params: &'a Params) -> Result<Self, Error> {
+    pub(super) fn of(params: &'a Params) -> Result<Self, Error> {
         let text = |field: &'static str| match params.get(field) {
             None => Err(Error::intent(field, "is missing: expected an intent, or agentId and input")),
             Some(value) => value.as_str().ok_or_else(|| Error::intent(field, "expected a string")),
@@ -133,6 +138,10 @@ fn report(governor: &Governor, params: &Params) -> Result<Value, Error> {
 }
 
 fn query(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    to_json(&governor.query(&query_of(params)?)?)
+}
+
+pub(super) fn query_of(params: &Params) -> Result<ProofQuery, Error> {
     const FAULTS: Faults = Faults::Query;
     let mut query = ProofQuery::entity(params.text("entityId", FAULTS)?);
     if let Some(from) = params.optional_word::<Timestamp>("from", FAULTS)? {
@@ -168,13 +177,18 @@ fn query(governor: &Governor, params: &Params) -> Result<Value, Error> {
     if let Some(page_size) = params.optional_whole("pageSize", FAULTS)? {
         query = query.page_size(page_size);
     }
-    to_json(&governor.query(&query)?)
+    Ok(query)
 }
 
 fn stats(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    let (entity_id, period) = stats_of(params)?;
+    to_json(&governor.stats(&entity_id, period)?)
+}
+
+pub(super) fn stats_of(params: &Params) -> Result<(String, Period), Error> {
     const FAULTS: Faults = Faults::Query;
     let period = Period::new(params.optional_word("from", FAULTS)?, params.optional_word("to", FAULTS)?);
-    to_json(&governor.stats(params.text("entityId", FAULTS)?, period)?)
+    Ok((params.text("entityId", FAULTS)?.to_owned(), period))
 }
 
 fn proof(governor: &Governor, params: &Params) -> Result<Value, Error> {

@@ -209,6 +209,7 @@ impl GovernorBuilder {
         let (escalations, classes) = (escalations::Queue::default(), escalations::Classes::default());
         let (cursors, following) = (super::cursor::Cursors::default(), super::follow::Following::default());
         let webhooks = super::webhooks::Webhooks::restored(&startup.states);
+        let keys = super::keys::Keys::restored(&startup.states);
         let (mut recorded, mut recorded_model, mut stops) = (None, None, Vec::new());
         for (key, value) in &startup.states {
             if key == super::trust::MODEL_KEY {
@@ -263,6 +264,7 @@ impl GovernorBuilder {
                 opened: Instant::now(),
                 latency: Latency::default(),
                 webhooks,
+                keys,
             }),
         };
         #[cfg(feature = "checkpoints")]

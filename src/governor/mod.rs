@@ -59,6 +59,7 @@ mod events;
 mod export;
 mod follow;
 mod kept;
+pub(crate) mod keys;
 mod latency;
 mod limits;
 mod outcome;
@@ -175,6 +176,7 @@ struct Inner {
     opened: Instant,
     latency: Latency,
     webhooks: webhooks::Webhooks,
+    keys: keys::Keys,
 }
 
 impl Governor {

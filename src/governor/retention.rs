@@ -165,6 +165,7 @@ impl Governor {
         self.restate_stops(at, CAUSE)?;
         keys.insert(self.restate_trust_model(at, CAUSE)?);
         self.inner.webhooks.restate(|state| self.inner.log.set_state(at, state, CAUSE.to_owned()), &mut keys)?;
+        self.inner.keys.restate(|state| self.inner.log.set_state(at, state, CAUSE.to_owned()), &mut keys)?;
         self.restate_cursors(CAUSE, &mut keys)?;
         self.restate_alerts(CAUSE)?;
         Ok(keys)

@@ -1,5 +1,7 @@
 //! The one error of the public face, and the value error of the vocabulary.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -151,6 +153,20 @@ pub enum Error {
         /// The most that is accepted, in bytes.
         limit: usize,
     },
+    /// No key came, or none that holds.
+    #[error("{message}")]
+    Unauthorized {
+        /// What was expected.
+        message: String,
+    },
+    /// More requests than the key's plan has room for.
+    #[error("{message}")]
+    RateLimited {
+        /// What the limit is.
+        message: String,
+        /// How long to wait, at the least, until a request has room again.
+        retry_after: Duration,
+    },
     /// The key does not permit the request.
     #[error("{message}")]
     Forbidden {
@@ -213,6 +229,8 @@ impl Error {
             Self::ProofNotFound { .. } | Self::ProofElsewhere { .. } | Self::EvidenceErased { .. } => "PROOF_NOT_FOUND",
             Self::Conflict { .. } => "CONFLICT",
             Self::PayloadTooLarge { .. } => "PAYLOAD_TOO_LARGE",
+            Self::Unauthorized { .. } => "UNAUTHORIZED",
+            Self::RateLimited { .. } => "RATE_LIMITED",
             Self::Forbidden { .. } => "FORBIDDEN",
             Self::ChainBroken { .. } | Self::Contradicted { .. } => "CHAIN_BROKEN",
             Self::StorageUnavailable { .. } => "STORAGE_UNAVAILABLE",
@@ -228,6 +246,7 @@ impl Error {
             | Self::InvalidQuery { .. }
             | Self::ExportBroken { .. }
             | Self::ArchiveBroken { .. } => 400,
+            Self::Unauthorized { .. } => 401,
             Self::Forbidden { .. } => 403,
             Self::AgentNotFound { .. }
             | Self::ProofNotFound { .. }
@@ -236,6 +255,7 @@ impl Error {
             Self::Conflict { .. } => 409,
             Self::PayloadTooLarge { .. } => 413,
             Self::Policy { .. } => 422,
+            Self::RateLimited { .. } => 429,
             Self::Internal { .. } => 500,
             Self::ChainBroken { .. } | Self::Contradicted { .. } | Self::StorageUnavailable { .. } => 503,
         }
@@ -252,9 +272,20 @@ impl Error {
             Self::ProofNotFound { proof_id } => Some(json!({ "proofId": proof_id })),
             Self::ProofElsewhere { proof_id, place } => Some(json!({ "proofId": proof_id, "place": place })),
             Self::EvidenceErased { proof_id } => Some(json!({ "proofId": proof_id, "erased": true })),
+            Self::RateLimited { .. } => Some(json!({ "retryAfter": self.retry_after() })),
             Self::PayloadTooLarge { size, limit, .. } => Some(json!({ "size": size, "limit": limit })),
             Self::ExportBroken { line, expected, found } => {
                 Some(json!({ "line": line, "expected": expected, "found": found }))
+            }
+            _ => None,
+        }
+    }
+
+    /// For [`Error::RateLimited`]: how long to wait, in whole seconds, rounded up; what the header `Retry-After` says.
+    pub fn retry_after(&self) -> Option<u64> {
+        match self {
+            Self::RateLimited { retry_after, .. } => {
+                Some((retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0)).max(1))
             }
             _ => None,
         }

@@ -186,6 +186,11 @@ prefixed_id! {
     WebhookId, "whk_", "webhook id"
 }
 
+prefixed_id! {
+    /// The identifier of an API key, `key_` and a ULID. It is no secret.
+    KeyId, "key_", "key id"
+}
+
 /// Ids that stand for nothing but a moment and chance.
 macro_rules! random_id {
     ($($name:ident)*) => {$(
@@ -201,6 +206,8 @@ macro_rules! random_id {
 random_id! { ClassApprovalId StopId }
 #[cfg(feature = "webhooks")]
 random_id! { WebhookId }
+#[cfg(feature = "gateway")]
+random_id! { KeyId }
 
 impl EscalationId {
     /// The escalation that a record is.

@@ -47,7 +47,7 @@ pub use escalation::{
 pub use event::{
     Alert, AlertKind, DecisionDetail, DecisionRendered, Event, EventData, EventType, TrustChange, TrustChanged,
 };
-pub use id::{AgentId, ClassApprovalId, EscalationId, EventId, IntentId, ProofId, Sequence, StopId, WebhookId};
+pub use id::{AgentId, ClassApprovalId, EscalationId, EventId, IntentId, KeyId, ProofId, Sequence, StopId, WebhookId};
 pub use intent::{Alternative, Intent, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult};
 pub use parse_explanation::{ActEvidence, FactorEvidence, ParseExplanation};
 pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, ProofStats, Verification};

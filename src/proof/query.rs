@@ -61,6 +61,12 @@ impl ProofQuery {
         }
     }
 
+    /// The entity whose records are asked for.
+    #[cfg(feature = "gateway")]
+    pub(crate) fn entity_id(&self) -> Option<&str> {
+        self.entity_id.as_deref()
+    }
+
     /// Only records from this moment on, inclusive.
     #[must_use]
     pub fn from(mut self, from: impl Into<Timestamp>) -> Self {

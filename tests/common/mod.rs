@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use rulekeep::{
     Agent, Clock, Decision, Durability, Error, Governor, GovernorBuilder, Intent, Outcome, PolicySet, ProofId,
@@ -311,6 +312,10 @@ impl Hand {
 impl Clock for Hand {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.0.load(Ordering::SeqCst))
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::SeqCst).unsigned_abs())
     }
 }
 

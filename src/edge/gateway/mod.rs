@@ -1,0 +1,241 @@
+//! Keys, plans and limits in front of a governor, without a transport: a bearer token and a request in, the contract's
+//! answer or error out.
+//!
+//! With the feature `gateway`; `docs/gateway.md` has the whole of it.
+//!
+//! ```
+//! use rulekeep::gateway::{Gateway, KeyDraft, Plan, Request, Scope};
+//! use rulekeep::{Agent, Governor};
+//!
+//! let governor = Governor::builder().open_in_memory()?;
+//! governor.register_agent(Agent::new("support-1"))?;
+//! let gateway = Gateway::new(&governor)?;
+//!
+//! let made = gateway.keys().create(KeyDraft::new(Scope::Agent, Plan::Free).agent("support-1"))?;
+//! let bearer = Some(made.key.expose()); // shown here alone
+//!
+//! let request = Request::enforce_input("support-1", "Summarize the meeting notes", Default::default());
+//! let verdict = gateway.handle(bearer, "10.0.0.7", request)?;
+//! assert_eq!(serde_json::to_value(&verdict)?["decision"], "ALLOW");
+//!
+//! let request = Request::enforce_input("support-2", "Summarize the meeting notes", Default::default());
+//! assert_eq!(gateway.handle(bearer, "10.0.0.7", request).unwrap_err().code(), "FORBIDDEN");
+//! assert_eq!(gateway.handle(None, "10.0.0.7", Request::status()).unwrap_err().code(), "UNAUTHORIZED");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod key;
+mod keys;
+mod limit;
+mod request;
+mod scope;
+
+use std::any::Any;
+use std::sync::Arc;
+
+pub use key::{ApiKey, KeyDraft, KeyInfo, KeyState, NewKey, Plan, Scope};
+pub use limit::Allowance;
+pub use request::{Request, Response};
+
+use crate::governor::Governor;
+use crate::model::{Error, KeyId};
+
+use keys::Entry;
+use limit::{Refusals, Time};
+
+/// Checks keys and limits, and hands requests on to a governor. Cheap to clone; all gateways of one governor are one.
+#[derive(Clone)]
+pub struct Gateway {
+    governor: Governor,
+    desk: Arc<Desk>,
+}
+
+/// What is kept of keys. It does not keep the governor open.
+struct Desk {
+    keys: keys::Keys,
+    refusals: Refusals,
+}
+
+impl Gateway {
+    /// The gateway of a governor, with the keys of its store.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StorageUnavailable`] for keys in the store that this version cannot read.
+    pub fn new(governor: &Governor) -> Result<Self, Error> {
+        let desk = governor.key_desk(|| {
+            let time = Time(Arc::clone(governor.time()));
+            let desk: Arc<dyn Any + Send + Sync> =
+                Arc::new(Desk { keys: keys::Keys::restored(governor, time.clone())?, refusals: Refusals::new(&time) });
+            Ok(desk)
+        })?;
+        let desk = desk
+            .downcast()
+            .map_err(|_| Error::Internal { message: "keys are checked by something else".to_owned() })?;
+        Ok(Self { governor: governor.clone(), desk })
+    }
+
+    /// The governor behind.
+    pub fn governor(&self) -> &Governor {
+        &self.governor
+    }
+
+    /// The keys: to make, list and revoke them.
+    pub fn keys(&self) -> Keys<'_> {
+        Keys { gateway: self }
+    }
+
+    /// Lets a request in by its key, and takes room for it from the key's plan. `caller` is where it came from, an
+    /// address for example: callers whose keys are refused again and again have to wait.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unauthorized`] for a key that is missing, malformed, unknown, expired or revoked;
+    /// [`Error::RateLimited`] past the plan of the key, and for the next keys of a caller of whom 20 were refused within a
+    /// minute. That caller gets it for right keys too that it has not used before, so that guessing is slow; keys that
+    /// it has go on.
+    pub fn admit(&self, bearer: Option<&str>, caller: &str) -> Result<Admitted<'_>, Error> {
+        let now = self.governor.time().now();
+        let refused = |name: &str, message: String| {
+            self.desk.refusals.note(caller)?;
+            self.governor.note_refused_key(name);
+            Err(Error::Unauthorized { message })
+        };
+        let Some(text) = bearer else {
+            return refused(caller, "an API key is missing: expected Authorization: Bearer <API key>".to_owned());
+        };
+        let found = text.parse::<ApiKey>().ok().and_then(|key| self.desk.keys.find(&key));
+        let Some(entry) = found else {
+            return refused(caller, "the API key is not known".to_owned());
+        };
+        if !entry.callers().knows(caller) {
+            self.desk.refusals.look(caller)?;
+        }
+        if let Some(message) = entry.refusal(now) {
+            return refused(&entry.id().to_string(), message);
+        }
+        if !entry.callers().knows(caller) {
+            entry.callers().add(caller);
+        }
+        entry.note_used(now);
+        let allowance = entry.limit().take()?;
+        Ok(Admitted { gateway: self, entry, allowance })
+    }
+
+    /// [`Gateway::admit`] and [`Admitted::perform`] in one.
+    ///
+    /// # Errors
+    ///
+    /// Those of the two.
+    pub fn handle(&self, bearer: Option<&str>, caller: &str, request: Request) -> Result<Response, Error> {
+        self.admit(bearer, caller)?.perform(request)
+    }
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway").finish_non_exhaustive()
+    }
+}
+
+/// A request that was let in.
+#[must_use = "nothing is done yet"]
+pub struct Admitted<'a> {
+    gateway: &'a Gateway,
+    entry: Arc<Entry>,
+    allowance: Allowance,
+}
+
+impl Admitted<'_> {
+    /// The key by which it was let in.
+    pub fn key_id(&self) -> KeyId {
+        self.entry.id()
+    }
+
+    /// What that key permits.
+    pub fn scope(&self) -> Scope {
+        self.entry.scope()
+    }
+
+    /// What that key may still do.
+    pub fn allowance(&self) -> Allowance {
+        self.allowance
+    }
+
+    /// Does what is asked, where the key permits it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Forbidden`] where it does not; else those of the governor.
+    pub fn perform(self, request: Request) -> Result<Response, Error> {
+        scope::permit(self.gateway.governor(), &self.entry, &request)?;
+        request.perform(self.gateway)
+    }
+
+    /// Makes sure that the key is one for everything.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Forbidden`] where it is one for agents.
+    pub fn admin(&self) -> Result<(), Error> {
+        scope::admin(&self.entry)
+    }
+}
+
+impl std::fmt::Debug for Admitted<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Admitted").field("key", &self.entry.id()).finish_non_exhaustive()
+    }
+}
+
+/// The keys of a store.
+#[derive(Debug, Clone, Copy)]
+pub struct Keys<'a> {
+    gateway: &'a Gateway,
+}
+
+impl Keys<'_> {
+    /// Makes a key. Its text is in the answer and nowhere else: the store keeps a digest.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for a draft that does not hold; [`Error::Conflict`] past 10,000 keys, the revoked
+    /// included, and for a log that is frozen; [`Error::StorageUnavailable`]; [`Error::ChainBroken`].
+    pub fn create(&self, draft: KeyDraft) -> Result<NewKey, Error> {
+        self.desk().create(&self.gateway.governor, draft)
+    }
+
+    /// Makes a key for administrators, named so, where none is accepted; for the first start.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Keys::create`].
+    pub fn ensure_admin(&self, name: &str) -> Result<Option<NewKey>, Error> {
+        let draft = KeyDraft::new(Scope::Admin, Plan::Pro).name(name);
+        self.desk().ensure_admin(&self.gateway.governor, draft)
+    }
+
+    /// Every key, the oldest first; neither texts nor digests.
+    pub fn list(&self) -> Vec<KeyInfo> {
+        self.desk().list(self.gateway.governor.time().now())
+    }
+
+    /// Refuses a key from now on, in every thread. One that is revoked stays so.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for an unknown id. When it cannot be recorded, [`Error::StorageUnavailable`] or
+    /// [`Error::ChainBroken`]: then it is refused until the store is opened again.
+    pub fn revoke(&self, id: KeyId) -> Result<KeyInfo, Error> {
+        self.desk().revoke(&self.gateway.governor, id)
+    }
+
+    fn desk(&self) -> &keys::Keys {
+        &self.gateway.desk.keys
+    }
+}
+
+const _: fn() = || {
+    fn shared_by_threads<T: Send + Sync + Clone>() {}
+    shared_by_threads::<Gateway>();
+};

@@ -1,0 +1,73 @@
+//! The calls on keys: create, list, revoke. A program without the gateway knows their names.
+
+/// Whether a call is one on keys.
+pub(super) fn is_known(name: &str) -> bool {
+    matches!(name, "key/create" | "key/list" | "key/revoke")
+}
+
+#[cfg(feature = "gateway")]
+pub(super) use with::call;
+#[cfg(not(feature = "gateway"))]
+pub(super) use without::of_session;
+
+#[cfg(feature = "gateway")]
+pub(super) use with::of_session;
+
+#[cfg(not(feature = "gateway"))]
+mod without {
+    use serde_json::Value;
+
+    use crate::edge::params::Params;
+    use crate::governor::Governor;
+    use crate::model::Error;
+
+    pub(in crate::edge) fn of_session(_: &Governor, _: &str, _: &Params) -> Result<Value, Error> {
+        Err(Error::Conflict { message: "this program was built without keys: build it with `gateway`".to_owned() })
+    }
+}
+
+#[cfg(feature = "gateway")]
+mod with {
+    use serde_json::{Value, json};
+
+    use crate::edge::gateway::{Gateway, KeyDraft, Plan, Scope};
+    use crate::edge::params::{Faults, Params};
+    use crate::edge::wire::to_json;
+    use crate::governor::Governor;
+    use crate::model::{Error, KeyId, Timestamp};
+
+    const FAULTS: Faults = Faults::Input;
+
+    /// The call, made by whoever owns the process.
+    pub(in crate::edge) fn of_session(governor: &Governor, name: &str, params: &Params) -> Result<Value, Error> {
+        call(&Gateway::new(governor)?, name, params)
+    }
+
+    pub(in crate::edge) fn call(gateway: &Gateway, name: &str, params: &Params) -> Result<Value, Error> {
+        match name {
+            "key/create" => to_json(&gateway.keys().create(draft(params)?)?),
+            "key/list" => Ok(json!({ "keys": gateway.keys().list() })),
+            "key/revoke" => {
+                let id: KeyId = params.word("id", FAULTS)?;
+                to_json(&gateway.keys().revoke(id)?)
+            }
+            _ => Err(Error::Internal { message: "this is no call on keys".to_owned() }),
+        }
+    }
+
+    /// `{scope, plan, agents?, expiresAt?, name?}`.
+    fn draft(params: &Params) -> Result<KeyDraft, Error> {
+        let scope: Scope = params.word("scope", FAULTS)?;
+        let plan = params.get("plan").ok_or_else(|| Error::input("plan", "is missing"))?;
+        let plan: Plan = serde_json::from_value(plan.clone())
+            .map_err(|_| Error::input("plan", "expected free, pro, or perMinute and burst, both whole and above 0"))?;
+        let mut draft = KeyDraft::new(scope, plan);
+        if let Some(name) = params.optional_text("name", FAULTS)? {
+            draft = draft.name(name);
+        }
+        if let Some(at) = params.optional_word::<Timestamp>("expiresAt", FAULTS)? {
+            draft = draft.expires_at(at);
+        }
+        Ok(params.texts("agents")?.into_iter().fold(draft, KeyDraft::agent))
+    }
+}
