@@ -67,6 +67,8 @@ mod trust;
 
 #[cfg(feature = "gateway")]
 pub use edge::gateway;
+#[cfg(feature = "http")]
+pub use edge::http;
 #[cfg(feature = "webhooks")]
 pub use edge::webhook;
 pub use edge::{sidecar, signature};

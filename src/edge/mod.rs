@@ -4,6 +4,7 @@
 //! | file | subject |
 //! |---|---|
 //! | `gateway/` | keys, plans and limits in front of the calls |
+//! | `http/` | the calls over HTTP |
 //! | `key_calls.rs` | the calls on keys |
 //! | `params.rs` | reading a request's fields, each fault with its name |
 //! | `wire.rs` | the contract's calls: named parameters in, JSON out |
@@ -28,6 +29,8 @@ mod escalation;
 mod events;
 #[cfg(feature = "gateway")]
 pub mod gateway;
+#[cfg(feature = "http")]
+pub mod http;
 mod key_calls;
 mod params;
 mod policy;

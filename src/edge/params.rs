@@ -64,6 +64,20 @@ impl Params {
         Self { fields }
     }
 
+    /// Sets a field that was given elsewhere; an error where it says something else here.
+    #[cfg(feature = "http")]
+    pub(super) fn fix(&mut self, field: &str, value: String) -> Result<(), Error> {
+        match self.get(field) {
+            Some(other) if other.as_str() != Some(&value) => {
+                Err(Error::input("body", format!("{field}: is another than in the path")))
+            }
+            _ => {
+                self.fields.insert(field.to_owned(), Value::from(value));
+                Ok(())
+            }
+        }
+    }
+
     pub(super) fn get(&self, field: &str) -> Option<&Value> {
         self.fields.get(field).filter(|value| !value.is_null())
     }

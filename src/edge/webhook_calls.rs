@@ -13,11 +13,11 @@ pub(super) fn find(name: &str) -> Option<super::wire::Call> {
 }
 
 #[cfg(feature = "webhooks")]
-use with::CALLS;
+pub(super) use with::CALLS;
 
 /// Every call by its name.
 #[cfg(not(feature = "webhooks"))]
-const CALLS: &[(&str, super::wire::Call)] = &[
+pub(super) const CALLS: &[(&str, super::wire::Call)] = &[
     ("webhook/add", without),
     ("webhook/list", without),
     ("webhook/remove", without),
@@ -45,7 +45,7 @@ mod with {
     use crate::model::{EventId, EventType, InvalidValue, WebhookId};
 
     /// Every call by its name.
-    pub(super) const CALLS: &[(&str, Call)] = &[
+    pub(in crate::edge) const CALLS: &[(&str, Call)] = &[
         ("webhook/add", add),
         ("webhook/list", |governor, _| Ok(json!({ "endpoints": governor.webhooks().list()? }))),
         ("webhook/remove", remove),

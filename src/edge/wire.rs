@@ -29,6 +29,7 @@ const CALLS: &[(&str, Call)] = &[
     ("enforce", enforce),
     ("outcome/report", report),
     ("proof/query", query),
+    ("proof/list", list),
     ("proof/stats", stats),
     ("proof/verify", |governor, _| to_json(&governor.verify()?)),
     ("proof/get", proof),
@@ -52,6 +53,13 @@ const CALLS: &[(&str, Call)] = &[
 pub(super) fn find(name: &str) -> Option<Call> {
     let mut calls = [CALLS, escalation::CALLS, trust::CALLS].into_iter().flatten();
     calls.find(|(known, _)| *known == name).map(|(_, call)| *call).or_else(|| webhook_calls::find(name))
+}
+
+/// The names of all.
+#[cfg(all(test, feature = "http"))]
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    let calls = [CALLS, escalation::CALLS, trust::CALLS, webhook_calls::CALLS].into_iter().flatten();
+    calls.map(|(name, _)| *name)
 }
 
 fn intent(governor: &Governor, params: &Params) -> Result<Value, Error> {
@@ -142,8 +150,18 @@ fn query(governor: &Governor, params: &Params) -> Result<Value, Error> {
 }
 
 pub(super) fn query_of(params: &Params) -> Result<ProofQuery, Error> {
+    narrowed(ProofQuery::entity(params.text("entityId", Faults::Query)?), params)
+}
+
+/// The records of all entities, or of one.
+fn list(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    let entity = params.optional_text("entityId", Faults::Query)?;
+    let query = narrowed(entity.map_or_else(ProofQuery::all, ProofQuery::entity), params)?;
+    to_json(&governor.query(&query)?)
+}
+
+fn narrowed(mut query: ProofQuery, params: &Params) -> Result<ProofQuery, Error> {
     const FAULTS: Faults = Faults::Query;
-    let mut query = ProofQuery::entity(params.text("entityId", FAULTS)?);
     if let Some(from) = params.optional_word::<Timestamp>("from", FAULTS)? {
         query = query.from(from);
     }

@@ -94,7 +94,7 @@ impl Gateway {
     /// [`Error::RateLimited`] past the plan of the key, and for the next keys of a caller of whom 20 were refused within a
     /// minute. That caller gets it for right keys too that it has not used before, so that guessing is slow; keys that
     /// it has go on.
-    pub fn admit(&self, bearer: Option<&str>, caller: &str) -> Result<Admitted<'_>, Error> {
+    pub fn admit(&self, bearer: Option<&str>, caller: &str) -> Result<Admitted, Error> {
         let now = self.governor.time().now();
         let refused = |name: &str, message: String| {
             self.desk.refusals.note(caller)?;
@@ -119,7 +119,7 @@ impl Gateway {
         }
         entry.note_used(now);
         let allowance = entry.limit().take()?;
-        Ok(Admitted { gateway: self, entry, allowance })
+        Ok(Admitted { gateway: self.clone(), entry, allowance })
     }
 
     /// [`Gateway::admit`] and [`Admitted::perform`] in one.
@@ -140,13 +140,13 @@ impl std::fmt::Debug for Gateway {
 
 /// A request that was let in.
 #[must_use = "nothing is done yet"]
-pub struct Admitted<'a> {
-    gateway: &'a Gateway,
+pub struct Admitted {
+    gateway: Gateway,
     entry: Arc<Entry>,
     allowance: Allowance,
 }
 
-impl Admitted<'_> {
+impl Admitted {
     /// The key by which it was let in.
     pub fn key_id(&self) -> KeyId {
         self.entry.id()
@@ -169,7 +169,7 @@ impl Admitted<'_> {
     /// [`Error::Forbidden`] where it does not; else those of the governor.
     pub fn perform(self, request: Request) -> Result<Response, Error> {
         scope::permit(self.gateway.governor(), &self.entry, &request)?;
-        request.perform(self.gateway)
+        request.perform(&self.gateway)
     }
 
     /// Makes sure that the key is one for everything.
@@ -182,7 +182,7 @@ impl Admitted<'_> {
     }
 }
 
-impl std::fmt::Debug for Admitted<'_> {
+impl std::fmt::Debug for Admitted {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Admitted").field("key", &self.entry.id()).finish_non_exhaustive()
     }

@@ -1,0 +1,166 @@
+//! Answers and errors as HTTP carries them.
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use serde_json::{Value, json};
+
+use crate::edge::gateway::Allowance;
+use crate::model::Error;
+
+/// What comes instead of an answer.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// An error of the contract.
+    Of(Error),
+    /// No such path.
+    Path,
+    /// The path has other methods.
+    Method,
+    /// The body is announced as something else than JSON.
+    MediaType,
+    /// The body did not come in time.
+    Slow,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::Of(error)
+    }
+}
+
+impl Refusal {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Of(error) => error.code(),
+            Self::Path => "NOT_FOUND",
+            Self::Method => "METHOD_NOT_ALLOWED",
+            Self::MediaType => "UNSUPPORTED_MEDIA_TYPE",
+            Self::Slow => "REQUEST_TIMEOUT",
+        }
+    }
+
+    pub(super) fn status(&self) -> StatusCode {
+        match self {
+            Self::Of(error) => StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            Self::Path => StatusCode::NOT_FOUND,
+            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Slow => StatusCode::REQUEST_TIMEOUT,
+        }
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Self::Of(error) => error.to_string(),
+            Self::Path => "there is nothing at this path".to_owned(),
+            Self::Method => "this path has other methods: see the header Allow".to_owned(),
+            Self::MediaType => "expected a body of Content-Type: application/json, in UTF-8".to_owned(),
+            Self::Slow => "the body did not come in time".to_owned(),
+        }
+    }
+
+    fn details(&self) -> Option<Value> {
+        match self {
+            Self::Of(error) => error.details(),
+            _ => None,
+        }
+    }
+}
+
+/// What every answer to one request carries.
+#[derive(Debug, Clone)]
+pub(super) struct Frame {
+    pub(super) request_id: String,
+    /// The client asks for problem documents (RFC 9457).
+    pub(super) wants_problem: bool,
+}
+
+impl Frame {
+    pub(super) fn of(headers: &HeaderMap, fresh_id: impl FnOnce() -> String) -> Self {
+        let given = headers.get(&REQUEST_ID).and_then(|value| value.to_str().ok());
+        let given = given.filter(|id| (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()));
+        let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        let wants_problem = accepts.flat_map(|value| value.split(',')).any(|accepted| {
+            let essence = accepted.split(';').next().unwrap_or_default().trim();
+            essence.eq_ignore_ascii_case(PROBLEM)
+        });
+        Self { request_id: given.map_or_else(fresh_id, str::to_owned), wants_problem }
+    }
+
+    pub(super) fn answer(&self, body: Vec<u8>) -> Response {
+        self.finished(StatusCode::OK, "application/json", body)
+    }
+
+    pub(super) fn refusal(&self, refusal: &Refusal) -> Response {
+        let (code, message) = (refusal.code(), refusal.message());
+        let (content_type, mut body) = if self.wants_problem {
+            let title = code.to_ascii_lowercase().replace('_', " ");
+            let problem = json!({
+                "type": format!("urn:rulekeep:error:{code}"),
+                "title": title,
+                "status": refusal.status().as_u16(),
+                "detail": message,
+                "code": code,
+                "requestId": self.request_id,
+            });
+            (PROBLEM, problem)
+        } else {
+            let error = json!({ "code": code, "message": message, "requestId": self.request_id });
+            ("application/json", json!({ "error": error }))
+        };
+        if let Some(details) = refusal.details() {
+            let holder = if self.wants_problem { Some(&mut body) } else { body.get_mut("error") };
+            if let Some(Value::Object(holder)) = holder {
+                holder.insert("details".to_owned(), details);
+            }
+        }
+        let mut response = self.finished(refusal.status(), content_type, body.to_string().into_bytes());
+        let headers = response.headers_mut();
+        match refusal {
+            Refusal::Of(Error::Unauthorized { .. }) => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            Refusal::Of(error) => {
+                if let Some(seconds) = error.retry_after() {
+                    headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+                }
+            }
+            // What is left of the body is not read, so that nothing can follow it.
+            Refusal::Slow => {
+                headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            Refusal::Path | Refusal::Method | Refusal::MediaType => {}
+        }
+        response
+    }
+
+    fn finished(&self, status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Response {
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if let Ok(id) = HeaderValue::from_str(&self.request_id) {
+            headers.insert(REQUEST_ID, id);
+        }
+        response
+    }
+}
+
+/// Says what the key may still do, in the fields of the IETF's draft on rate limits.
+pub(super) fn put_allowance(headers: &mut HeaderMap, allowance: &Allowance) {
+    let name = allowance.plan.name();
+    let (rate, burst) = (allowance.plan.per_minute(), allowance.plan.burst());
+    let policy = format!("\"{name}\";q={rate};w=60, \"burst\";q={burst}");
+    let left = format!("\"burst\";r={};t={}", allowance.remaining, allowance.reset_seconds);
+    for (field, value) in [("ratelimit-policy", policy), ("ratelimit", left)] {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(HeaderName::from_static(field), value);
+        }
+    }
+}
+
+pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const PROBLEM: &str = "application/problem+json";

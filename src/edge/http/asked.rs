@@ -1,0 +1,169 @@
+//! What is asked, out of the parts of a request of HTTP: path, query, headers, body.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+
+use axum::http::{HeaderMap, header};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::answer::Refusal;
+use super::routes::{Method, Route};
+use crate::edge::params::Params;
+use crate::model::{Error, excerpt};
+
+/// The bearer token, where there is exactly one.
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let value = values.next()?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    let is_one = values.next().is_none() && scheme.eq_ignore_ascii_case("bearer");
+    is_one.then(|| token.trim_matches(' '))
+}
+
+/// Whom refused keys are counted by: an address, of IPv6 the network of one customer (64 bits).
+pub(super) fn caller(address: Option<IpAddr>) -> String {
+    match address {
+        None => "unknown".to_owned(),
+        Some(IpAddr::V4(address)) => address.to_string(),
+        Some(IpAddr::V6(address)) => match address.to_ipv4_mapped() {
+            Some(address) => address.to_string(),
+            None => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).to_string(),
+        },
+    }
+}
+
+/// Makes sure that a body is announced as JSON.
+pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    let mut values = headers.get_all(header::CONTENT_TYPE).iter();
+    let value = values.next().and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = value.split(';').next().unwrap_or_default().trim();
+    let is_utf8 = value.split(';').skip(1).all(|parameter| {
+        let (name, set) = parameter.split_once('=').unwrap_or((parameter, ""));
+        !name.trim().eq_ignore_ascii_case("charset") || set.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
+    });
+    if values.next().is_none() && essence.eq_ignore_ascii_case("application/json") && is_utf8 {
+        return Ok(());
+    }
+    Err(Refusal::MediaType)
+}
+
+/// The named parameters of a call.
+pub(super) fn params(
+    route: &Route,
+    path: BTreeMap<String, String>,
+    query: Option<&str>,
+    body: &[u8],
+) -> Result<Params, Error> {
+    let mut params = match route.method {
+        Method::Get | Method::Delete => read_query(query.unwrap_or_default())?,
+        Method::Post | Method::Put | Method::Patch => read_body(route, body)?,
+    };
+    for (name, value) in path {
+        params.fix(&name, value)?;
+    }
+    Ok(params)
+}
+
+/// A body that is no object is faulty as the call's own field is.
+fn read_body(route: &Route, body: &[u8]) -> Result<Params, Error> {
+    let faulty = |message: String| match route.call {
+        "enforce" => Error::intent("body", message),
+        _ => Error::input("body", message),
+    };
+    if body.is_empty() && route.call != "enforce" && route.call != "intent" {
+        return Ok(Params::default());
+    }
+    let text = std::str::from_utf8(body).map_err(|_| faulty("expected UTF-8".to_owned()))?;
+    let raw: &RawValue = serde_json::from_str(text).map_err(|error| faulty(format!("expected JSON: {error}")))?;
+    if !raw.get().starts_with('{') {
+        return Err(faulty("expected an object".to_owned()));
+    }
+    Params::read(raw).map_err(|error| match error {
+        Error::InvalidInput { field: "params", message } => faulty(message),
+        other => other,
+    })
+}
+
+/// Parameters that are whole numbers, and those that are true or false; all others are texts.
+const NUMBERS: &[&str] = &["page", "pageSize"];
+const FLAGS: &[&str] = &["evidence", "open"];
+
+fn read_query(query: &str) -> Result<Params, Error> {
+    let mut fields = Map::new();
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        let parameter = known(&name);
+        if fields.contains_key(&*name) {
+            return Err(Error::query(parameter, format!("{:?} stands twice", excerpt(&name))));
+        }
+        let value = if NUMBERS.contains(&&*name) {
+            let number = value.parse::<u64>().ok().filter(|_| value.bytes().all(|byte| byte.is_ascii_digit()));
+            Value::from(number.ok_or_else(|| Error::query(parameter, "expected a whole number of 0 or more"))?)
+        } else if FLAGS.contains(&&*name) {
+            Value::from(value.parse::<bool>().map_err(|_| Error::query(parameter, "expected true or false"))?)
+        } else {
+            Value::from(value.into_owned())
+        };
+        fields.insert(name.into_owned(), value);
+    }
+    Ok(Params::of(fields))
+}
+
+/// The name for the error's field, which is one of ours.
+fn known(name: &str) -> &'static str {
+    NUMBERS.iter().chain(FLAGS).find(|known| **known == name).copied().unwrap_or("query")
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn header(name: header::HeaderName, values: &[&str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(&name, HeaderValue::from_str(value).unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn one_bearer_token_is_read_and_two_are_none() {
+        let read = |values: &[&str]| bearer(&header(header::AUTHORIZATION, values)).map(str::to_owned);
+        assert_eq!(read(&["Bearer abc"]).as_deref(), Some("abc"));
+        assert_eq!(read(&["bEARER  abc"]).as_deref(), Some("abc"));
+        for none in [&["Basic abc"][..], &["abc"], &["Bearerabc"], &["Bearer a", "Bearer b"], &[]] {
+            assert_eq!(read(none), None, "{none:?}");
+        }
+    }
+
+    #[test]
+    fn a_caller_is_an_address_or_a_network() {
+        let of = |text: &str| caller(Some(text.parse().unwrap()));
+        assert_eq!(of("10.0.0.7"), "10.0.0.7");
+        assert_eq!(of("::ffff:10.0.0.7"), "10.0.0.7");
+        assert_eq!(of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+    }
+
+    #[test]
+    fn only_json_in_utf8_is_read() {
+        let is_read = |value: &str| check_content_type(&header(header::CONTENT_TYPE, &[value])).is_ok();
+        assert!(is_read("application/json") && is_read("Application/JSON; charset=UTF-8"));
+        for other in ["text/plain", "application/json; charset=latin1", "application/x-www-form-urlencoded", ""] {
+            assert!(!is_read(other), "{other}");
+        }
+        assert!(check_content_type(&HeaderMap::new()).is_err());
+    }
+
+    #[test]
+    fn a_query_is_read_with_its_types() {
+        let params = read_query("entityId=a%20b&page=2&evidence=true&from=2026-01-01T00%3A00%3A00Z").unwrap();
+        assert_eq!(params.get("entityId").unwrap(), "a b");
+        assert_eq!(params.get("page").unwrap(), 2);
+        assert_eq!(params.get("evidence").unwrap(), true);
+        for wrong in ["page=-1", "page=1.5", "page=%2B2", "page=", "evidence=1", "entityId=a&entityId=b"] {
+            assert_eq!(read_query(wrong).unwrap_err().code(), "INVALID_QUERY", "{wrong}");
+        }
+    }
+}

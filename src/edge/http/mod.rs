@@ -1,0 +1,79 @@
+//! The contract over HTTP: a router to mount anywhere, and a server for it.
+//!
+//! With the feature `http`; `docs/http.md` has the paths, and what is checked in which order.
+//!
+//! ```no_run
+//! use rulekeep::http::{Server, router};
+//! use rulekeep::gateway::Gateway;
+//! use rulekeep::Governor;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let gateway = Gateway::new(&Governor::open("governance")?)?;
+//! if let Some(first) = gateway.keys().ensure_admin("first")? {
+//!     println!("the administrator's key, shown once: {}", first.key.expose());
+//! }
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
+//! Server::new().serve(listener, router(&gateway), std::future::pending()).await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod answer;
+mod asked;
+mod authzen;
+mod handle;
+mod idempotency;
+mod routes;
+mod server;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request as HttpRequest;
+use axum::routing::{MethodFilter, MethodRouter, on};
+
+pub use server::{Server, ServerError, TlsFault};
+
+use crate::edge::gateway::Gateway;
+
+use answer::Refusal;
+use handle::{App, Way};
+use idempotency::Answers;
+use routes::{Method, ROUTES};
+
+/// Everything that is served: the versioned address `/v1` with the contract, and `POST /access/v1/evaluation` of
+/// OpenID AuthZEN.
+///
+/// Who mounts it elsewhere than in [`Server`] sees to the limits of connections, and refused keys are counted as those
+/// of one caller, for the router does not know addresses.
+pub fn router(gateway: &Gateway) -> Router {
+    let app = Arc::new(App { gateway: gateway.clone(), answers: Answers::new(), body_timeout: BODY_TIMEOUT });
+    let mut router = Router::new();
+    for route in ROUTES {
+        router = router.route(&format!("/v1{}", route.path), answering(&app, Way::plain(route)));
+    }
+    router = router.route(authzen::ROUTE.path, answering(&app, authzen::WAY));
+    let (unknown, other) = (Arc::clone(&app), app);
+    router
+        .fallback(move |request: HttpRequest| async move { unknown.refuse(&Refusal::Path, request) })
+        .method_not_allowed_fallback(move |request: HttpRequest| async move { other.refuse(&Refusal::Method, request) })
+}
+
+/// How long a body may take to come.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+fn answering(app: &Arc<App>, way: Way) -> MethodRouter {
+    let app = Arc::clone(app);
+    on(filter(way.route.method), move |request: HttpRequest| Arc::clone(&app).answer(way, request))
+}
+
+const fn filter(method: Method) -> MethodFilter {
+    match method {
+        Method::Get => MethodFilter::GET,
+        Method::Post => MethodFilter::POST,
+        Method::Put => MethodFilter::PUT,
+        Method::Patch => MethodFilter::PATCH,
+        Method::Delete => MethodFilter::DELETE,
+    }
+}
