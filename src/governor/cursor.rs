@@ -190,6 +190,7 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.write_cursors(None);
+        self.write_alerts_place();
     }
 }
 

@@ -3,7 +3,8 @@
 //! counted it reads again, what it told the log says.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 
 use serde::{Deserialize, Serialize};
@@ -20,11 +21,15 @@ use crate::proof::{Fed, Feed, Happened, Seen, StateDraft};
 pub(super) struct Following {
     // Held to look whether the thread works, to start it, or by it to end; and to put the place in order.
     state: Mutex<State>,
+    /// What comes before this entry is dealt with, alerts on it put in order; 0 where nobody knows.
+    place: AtomicU64,
 }
 
 #[derive(Default)]
 struct State {
     works: bool,
+    /// Why it does not work though it should.
+    trouble: Option<String>,
     /// The first entry that is not dealt with, as the journal has it; none where nothing is followed.
     from: Option<Sequence>,
 }
@@ -40,8 +45,17 @@ impl Following {
     pub(super) fn restore(&self, value: &[u8]) -> Result<(), Error> {
         let place: Place = serde_json::from_slice(value)
             .map_err(|error| Error::storage(format!("how far alerts were looked for cannot be read: {error}")))?;
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).from = place.from;
+        self.lock().from = place.from;
         Ok(())
+    }
+
+    /// Why nobody looks for alerts though rules ask for it, if so.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.lock().trouble.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -49,11 +63,12 @@ impl Governor {
     /// Follows the log for the alert rules in force, where any asks for it and nobody does yet; and no longer, where none
     /// does.
     pub(super) fn follow_alerts(&self) -> Result<(), Error> {
-        let mut state = self.inner.following.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.inner.following.lock();
         if !self.inner.policies.load().alerts().iter().any(follows) {
             // The thread ends by itself; what happens until rules come back is not looked at.
             if state.from.is_some() && !state.works {
-                self.note_place(&mut state, None)?;
+                self.inner.note_alerts_place(&mut state, None)?;
+                state.trouble = None;
             }
             return Ok(());
         }
@@ -65,9 +80,9 @@ impl Governor {
         let first = Sequence::new(self.inner.log.begins().entries);
         let feed = self.inner.log.feed(state.from.map(|from| from.max(first)));
         if !resumes {
-            self.note_place(&mut state, Some(Sequence::new(feed.place())))?;
+            self.inner.note_alerts_place(&mut state, Some(Sequence::new(feed.place())))?;
         }
-        state.works = true;
+        (state.works, state.trouble) = (true, None);
         drop(state);
         let follower = Follower {
             governor: Arc::downgrade(&self.inner),
@@ -79,20 +94,44 @@ impl Governor {
         };
         let started = thread::Builder::new().name("rulekeep-alerts".to_owned()).spawn(move || follower.run(resumes));
         started.map(drop).map_err(|error| {
-            self.inner.following.state.lock().unwrap_or_else(PoisonError::into_inner).works = false;
+            let mut state = self.inner.following.lock();
+            (state.works, state.trouble) = (false, Some(error.to_string()));
             Error::storage(format!("alerts cannot be looked for: {error}"))
         })
     }
 
-    /// Puts the place in order again.
+    /// Puts the place in order again, as it is by now.
     pub(super) fn restate_alerts(&self, cause: &str) -> Result<(), Error> {
-        let state = self.inner.following.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.inner.following.lock();
         let Some(from) = state.from else { return Ok(()) };
-        self.inner.log.set_state(self.inner.clock.now(), place_of(Some(from))?, cause.to_owned()).map(drop)
+        let place = Some(self.inner.alerts_place(from));
+        self.inner.log.set_state(self.inner.clock.now(), place_of(place)?, cause.to_owned())?;
+        state.from = place;
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// Writes down how far the log was looked through, so that the next run need not look again.
+    pub(super) fn write_alerts_place(&self) {
+        let mut state = self.following.lock();
+        let Some(from) = state.from else { return };
+        let place = self.alerts_place(from);
+        // An entry of its own is no reason: a log that is only opened and closed does not grow by it.
+        if place.get() > from.get() + 1 {
+            // Where it cannot be noted, the next run looks again.
+            let _ = self.note_alerts_place(&mut state, Some(place));
+        }
     }
 
-    fn note_place(&self, state: &mut State, from: Option<Sequence>) -> Result<(), Error> {
-        self.inner.log.note(self.inner.clock.now(), place_of(from)?, "alerts are looked for")?;
+    /// The first entry that is not dealt with; `from` is what the journal says.
+    fn alerts_place(&self, from: Sequence) -> Sequence {
+        // INVARIANT: what is ordered from here on stands behind all alerts on what comes before the place.
+        from.max(Sequence::new(self.following.place.load(Ordering::Acquire)))
+    }
+
+    fn note_alerts_place(&self, state: &mut State, from: Option<Sequence>) -> Result<(), Error> {
+        self.log.note(self.clock.now(), place_of(from)?, "alerts are looked for")?;
         state.from = from;
         Ok(())
     }
@@ -123,6 +162,35 @@ struct Follower {
     noted: u64,
 }
 
+/// Why the log is not followed any more.
+enum Over {
+    /// No rule asks for it; that is noted.
+    Noted,
+    /// The log is over, or takes nothing in, which it says itself.
+    Log,
+    /// Something that nobody else tells.
+    Failed(String),
+}
+
+/// Says that the thread has ended, however it did.
+struct Ending {
+    governor: Weak<Inner>,
+    over: Over,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let Some(inner) = self.governor.upgrade() else { return };
+        let mut state = inner.following.lock();
+        match &self.over {
+            // Who brought rules since may have started another.
+            Over::Noted => {}
+            Over::Log => state.works = false,
+            Over::Failed(why) => (state.works, state.trouble) = (false, Some(why.clone())),
+        }
+    }
+}
+
 /// What an entry says that a rule looks for.
 struct Sight<'a> {
     on: AlertOn,
@@ -133,27 +201,37 @@ struct Sight<'a> {
 
 impl Follower {
     fn run(mut self, resumes: bool) {
+        // Stands until it is known better, also where it panics.
+        let over = Over::Failed("the thread that looks for them has failed".to_owned());
+        let mut ending = Ending { governor: Weak::clone(&self.governor), over };
+        ending.over = self.follow(resumes);
+    }
+
+    fn follow(&mut self, resumes: bool) -> Over {
         if resumes {
             self.resume();
         }
         self.noted = self.feed.place();
         // INVARIANT: ends with the log at the latest, for then nothing comes any more.
-        while let Ok(Fed::Entry(seen)) = self.feed.next(None, Seen::of) {
-            let Some(inner) = self.governor.upgrade() else { return };
+        loop {
+            let seen = match self.feed.next(None, Seen::of) {
+                Ok(Fed::Entry(seen)) => seen,
+                Ok(Fed::Nothing | Fed::Ended) => return Over::Log,
+                Err(error) => return Over::Failed(error.to_string()),
+            };
+            let Some(inner) = self.governor.upgrade() else { return Over::Log };
             let governor = Governor { inner };
             let policies = governor.inner.policies.load_full();
             if is_over(&governor, &policies) {
-                return;
+                return Over::Noted;
             }
             if let Some(seen) = seen
                 && !self.look(&governor, &policies, &seen, |_| How::Now)
             {
-                break;
+                return Over::Log;
             }
+            governor.inner.following.place.store(self.feed.place(), Ordering::Release);
             self.note(&governor);
-        }
-        if let Some(inner) = self.governor.upgrade() {
-            inner.following.state.lock().unwrap_or_else(PoisonError::into_inner).works = false;
         }
     }
 
@@ -218,9 +296,9 @@ impl Follower {
         if self.feed.place() - self.noted < NOTED_EVERY {
             return;
         }
-        let mut state = governor.inner.following.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = governor.inner.following.lock();
         // INVARIANT: ordered behind all alerts on what came before it.
-        if governor.note_place(&mut state, Some(Sequence::new(self.feed.place()))).is_ok() {
+        if governor.inner.note_alerts_place(&mut state, Some(Sequence::new(self.feed.place()))).is_ok() {
             self.noted = self.feed.place();
         }
     }
@@ -231,14 +309,14 @@ fn is_over(governor: &Governor, policies: &PolicySet) -> bool {
     if policies.alerts().iter().any(follows) {
         return false;
     }
-    let mut state = governor.inner.following.state.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut state = governor.inner.following.lock();
     // Rules may have come since: who brought them saw that the thread works.
     if governor.inner.policies.load().alerts().iter().any(follows) {
         return false;
     }
     state.works = false;
     // Where it cannot be noted, the next run looks at what nobody asked for.
-    let _ = governor.note_place(&mut state, None);
+    let _ = governor.inner.note_alerts_place(&mut state, None);
     true
 }
 
@@ -296,3 +374,75 @@ fn raise(governor: &Governor, alert: &Alert, up_to: Sequence) -> bool {
 
 /// Entries after which the place is noted.
 const NOTED_EVERY: u64 = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Agent, Health, Intent};
+
+    const RULES: &str = "name = \"p\"\n[[alert]]\nid = \"d\"\non = \"denials\"\ncount = 3\nper = \"1h\"";
+
+    fn policies() -> PolicySet {
+        PolicySet::from_toml(RULES).unwrap()
+    }
+
+    fn looked_through(governor: &Governor) {
+        governor.flush().unwrap();
+        while governor.inner.following.place.load(Ordering::Acquire) < governor.inner.log.feed(None).place() {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_thread_that_fails_shows_in_the_status_until_another_works() {
+        let governor = Governor::builder().policies(policies()).open_in_memory().unwrap();
+        assert_eq!(governor.status().components.gateway, Health::Degraded, "the policies grant nothing");
+        let said = || governor.status().warnings.into_iter().find(|warning| warning.contains("alerts"));
+        assert_eq!(said(), None);
+        let over = Over::Failed("the journal cannot be read".to_owned());
+        let failing = Ending { governor: Arc::downgrade(&governor.inner), over };
+        thread::spawn(move || {
+            let _failing = failing;
+            std::panic::resume_unwind(Box::new("as if something within were wrong"));
+        })
+        .join()
+        .unwrap_err();
+        let warning = said().unwrap();
+        assert!(warning.contains("the journal cannot be read"), "{warning}");
+        governor.load_policies(policies()).unwrap();
+        assert_eq!(said(), None, "rules that come in start it again");
+    }
+
+    #[test]
+    fn the_place_is_written_down_as_it_is_at_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let opened = || Governor::builder().policies(policies()).open(folder.path()).unwrap();
+        let from = |governor: &Governor| governor.inner.following.lock().from.unwrap().get();
+        let governor = opened();
+        governor.register_agent(Agent::new("a")).unwrap();
+        let intent = Intent::new("a", "read_notes", RiskLevel::Low, ["document:read"]).unwrap();
+        for _ in 0..20 {
+            governor.enforce(&intent).unwrap();
+        }
+        looked_through(&governor);
+        let (began, end) = (from(&governor), governor.inner.log.feed(None).place());
+        assert!(end > began + 20);
+        governor.close().unwrap();
+        let governor = opened();
+        assert_eq!(from(&governor), end);
+        // Without a word, too.
+        governor.enforce(&intent).unwrap();
+        looked_through(&governor);
+        let end = governor.inner.log.feed(None).place();
+        drop(governor);
+        let mut places = Vec::new();
+        for _ in 0..3 {
+            let governor = opened();
+            looked_through(&governor);
+            assert!(from(&governor) >= end);
+            places.push(governor.inner.log.feed(None).place());
+            governor.close().unwrap();
+        }
+        assert_eq!(places[1], places[2], "to open it and to close it writes nothing");
+    }
+}
