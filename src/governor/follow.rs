@@ -3,7 +3,6 @@
 //! counted it reads again, what it told the log says.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 
@@ -21,8 +20,6 @@ use crate::proof::{Fed, Feed, Happened, Seen, StateDraft};
 pub(super) struct Following {
     // Held to look whether the thread works, to start it, or by it to end; and to put the place in order.
     state: Mutex<State>,
-    /// What comes before this entry is dealt with, alerts on it put in order; 0 where nobody knows.
-    place: AtomicU64,
 }
 
 #[derive(Default)]
@@ -67,7 +64,7 @@ impl Governor {
         if !self.inner.policies.load().alerts().iter().any(follows) {
             // The thread ends by itself; what happens until rules come back is not looked at.
             if state.from.is_some() && !state.works {
-                self.inner.note_alerts_place(&mut state, None)?;
+                self.note_place(&mut state, None)?;
                 state.trouble = None;
             }
             return Ok(());
@@ -80,7 +77,7 @@ impl Governor {
         let first = Sequence::new(self.inner.log.begins().entries);
         let feed = self.inner.log.feed(state.from.map(|from| from.max(first)));
         if !resumes {
-            self.inner.note_alerts_place(&mut state, Some(Sequence::new(feed.place())))?;
+            self.note_place(&mut state, Some(Sequence::new(feed.place())))?;
         }
         (state.works, state.trouble) = (true, None);
         drop(state);
@@ -100,38 +97,16 @@ impl Governor {
         })
     }
 
-    /// Puts the place in order again, as it is by now.
+    /// Puts the place in order again. That is the one that was noted and not how far the thread is by now: the counts of
+    /// what came before a place are known only as far back as a rule's times reach.
     pub(super) fn restate_alerts(&self, cause: &str) -> Result<(), Error> {
-        let mut state = self.inner.following.lock();
+        let state = self.inner.following.lock();
         let Some(from) = state.from else { return Ok(()) };
-        let place = Some(self.inner.alerts_place(from));
-        self.inner.log.set_state(self.inner.clock.now(), place_of(place)?, cause.to_owned())?;
-        state.from = place;
-        Ok(())
-    }
-}
-
-impl Inner {
-    /// Writes down how far the log was looked through, so that the next run need not look again.
-    pub(super) fn write_alerts_place(&self) {
-        let mut state = self.following.lock();
-        let Some(from) = state.from else { return };
-        let place = self.alerts_place(from);
-        // An entry of its own is no reason: a log that is only opened and closed does not grow by it.
-        if place.get() > from.get() + 1 {
-            // Where it cannot be noted, the next run looks again.
-            let _ = self.note_alerts_place(&mut state, Some(place));
-        }
+        self.inner.log.set_state(self.inner.clock.now(), place_of(Some(from))?, cause.to_owned()).map(drop)
     }
 
-    /// The first entry that is not dealt with; `from` is what the journal says.
-    fn alerts_place(&self, from: Sequence) -> Sequence {
-        // INVARIANT: what is ordered from here on stands behind all alerts on what comes before the place.
-        from.max(Sequence::new(self.following.place.load(Ordering::Acquire)))
-    }
-
-    fn note_alerts_place(&self, state: &mut State, from: Option<Sequence>) -> Result<(), Error> {
-        self.log.note(self.clock.now(), place_of(from)?, "alerts are looked for")?;
+    fn note_place(&self, state: &mut State, from: Option<Sequence>) -> Result<(), Error> {
+        self.inner.log.note(self.inner.clock.now(), place_of(from)?, "alerts are looked for")?;
         state.from = from;
         Ok(())
     }
@@ -230,7 +205,6 @@ impl Follower {
             {
                 return Over::Log;
             }
-            governor.inner.following.place.store(self.feed.place(), Ordering::Release);
             self.note(&governor);
         }
     }
@@ -298,7 +272,7 @@ impl Follower {
         }
         let mut state = governor.inner.following.lock();
         // INVARIANT: ordered behind all alerts on what came before it.
-        if governor.inner.note_alerts_place(&mut state, Some(Sequence::new(self.feed.place()))).is_ok() {
+        if governor.note_place(&mut state, Some(Sequence::new(self.feed.place()))).is_ok() {
             self.noted = self.feed.place();
         }
     }
@@ -316,7 +290,7 @@ fn is_over(governor: &Governor, policies: &PolicySet) -> bool {
     }
     state.works = false;
     // Where it cannot be noted, the next run looks at what nobody asked for.
-    let _ = governor.inner.note_alerts_place(&mut state, None);
+    let _ = governor.note_place(&mut state, None);
     true
 }
 
@@ -378,19 +352,12 @@ const NOTED_EVERY: u64 = 1 << 16;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Agent, Health, Intent};
+    use crate::model::Health;
 
     const RULES: &str = "name = \"p\"\n[[alert]]\nid = \"d\"\non = \"denials\"\ncount = 3\nper = \"1h\"";
 
     fn policies() -> PolicySet {
         PolicySet::from_toml(RULES).unwrap()
-    }
-
-    fn looked_through(governor: &Governor) {
-        governor.flush().unwrap();
-        while governor.inner.following.place.load(Ordering::Acquire) < governor.inner.log.feed(None).place() {
-            thread::yield_now();
-        }
     }
 
     #[test]
@@ -411,38 +378,5 @@ mod tests {
         assert!(warning.contains("the journal cannot be read"), "{warning}");
         governor.load_policies(policies()).unwrap();
         assert_eq!(said(), None, "rules that come in start it again");
-    }
-
-    #[test]
-    fn the_place_is_written_down_as_it_is_at_the_end() {
-        let folder = tempfile::tempdir().unwrap();
-        let opened = || Governor::builder().policies(policies()).open(folder.path()).unwrap();
-        let from = |governor: &Governor| governor.inner.following.lock().from.unwrap().get();
-        let governor = opened();
-        governor.register_agent(Agent::new("a")).unwrap();
-        let intent = Intent::new("a", "read_notes", RiskLevel::Low, ["document:read"]).unwrap();
-        for _ in 0..20 {
-            governor.enforce(&intent).unwrap();
-        }
-        looked_through(&governor);
-        let (began, end) = (from(&governor), governor.inner.log.feed(None).place());
-        assert!(end > began + 20);
-        governor.close().unwrap();
-        let governor = opened();
-        assert_eq!(from(&governor), end);
-        // Without a word, too.
-        governor.enforce(&intent).unwrap();
-        looked_through(&governor);
-        let end = governor.inner.log.feed(None).place();
-        drop(governor);
-        let mut places = Vec::new();
-        for _ in 0..3 {
-            let governor = opened();
-            looked_through(&governor);
-            assert!(from(&governor) >= end);
-            places.push(governor.inner.log.feed(None).place());
-            governor.close().unwrap();
-        }
-        assert_eq!(places[1], places[2], "to open it and to close it writes nothing");
     }
 }

@@ -342,7 +342,6 @@ impl Governor {
         #[cfg(feature = "checkpoints")]
         let last_checkpoint = self.stop_checkpoints();
         self.inner.write_cursors(None);
-        self.inner.write_alerts_place();
         self.inner.log.close()?;
         #[cfg(feature = "checkpoints")]
         last_checkpoint?;
