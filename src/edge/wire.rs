@@ -16,6 +16,7 @@ pub(super) type Call = fn(&Governor, &Params) -> Result<Value, Error>;
 const CALLS: &[(&str, Call)] = &[
     ("agent/register", agent::register),
     ("agent/get", agent::get),
+    ("agent/list", agent::list),
     ("agent/update", agent::update),
     ("agent/suspend", agent::suspend),
     ("agent/resume", agent::resume),
@@ -29,6 +30,7 @@ const CALLS: &[(&str, Call)] = &[
     ("enforce", enforce),
     ("outcome/report", report),
     ("proof/query", query),
+    ("proof/open", open),
     ("proof/stats", stats),
     ("proof/verify", |governor, _| to_json(&governor.verify()?)),
     ("proof/get", proof),
@@ -133,8 +135,18 @@ fn report(governor: &Governor, params: &Params) -> Result<Value, Error> {
 }
 
 fn query(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    page_of(governor, ProofQuery::entity(params.text("entityId", Faults::Query)?), params)
+}
+
+/// What was granted or asked and has no outcome yet, of everybody or of one.
+fn open(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    let query = params.optional_text("entityId", Faults::Query)?.map_or_else(ProofQuery::all, ProofQuery::entity);
+    page_of(governor, query.open(), params)
+}
+
+/// A page of what a query asks for that the other fields narrow.
+fn page_of(governor: &Governor, mut query: ProofQuery, params: &Params) -> Result<Value, Error> {
     const FAULTS: Faults = Faults::Query;
-    let mut query = ProofQuery::entity(params.text("entityId", FAULTS)?);
     if let Some(from) = params.optional_word::<Timestamp>("from", FAULTS)? {
         query = query.from(from);
     }

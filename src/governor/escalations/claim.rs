@@ -10,7 +10,7 @@ use super::super::Governor;
 use super::super::pending::PendingEnforcement;
 use super::digest::Bound;
 use super::queue::Open;
-use super::{Escalations, change};
+use super::{Escalation, Escalations, change};
 use crate::model::{
     AgentState, Decision, Enforcement, Error, EscalationId, EscalationRecord, EscalationState, Intent, Sequence,
     TrustSnapshot,
@@ -53,6 +53,23 @@ impl Escalations<'_> {
                 EscalationState::Approved => return self.claim(id, intent).map(Some),
                 EscalationState::Pending if left.is_zero() => return Ok(None),
                 _ => {}
+            }
+        }
+    }
+
+    /// Waits until it is not pending any more, for so long at the most, and hands it out as it stands. Nothing is taken up.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Escalations::get`].
+    pub fn wait_answered(&self, id: EscalationId, timeout: Duration) -> Result<Escalation, Error> {
+        let deadline = Instant::now().checked_add(timeout);
+        loop {
+            self.governor.end_what_is_due();
+            let Some(open) = self.governor.inner.escalations.open(id) else { return self.get(id) };
+            let left = deadline.map_or(LONGEST_WAIT, |deadline| deadline.saturating_duration_since(Instant::now()));
+            if open.wait(left.min(LONGEST_WAIT)) != EscalationState::Pending || left.is_zero() {
+                return self.get(id);
             }
         }
     }
