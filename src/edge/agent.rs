@@ -45,6 +45,22 @@ pub(super) fn get(governor: &Governor, params: &Params) -> Result<Value, Error> 
     Ok(shown(&governor.agent(params.text("agentId", FAULTS)?)?))
 }
 
+/// A page of all agents, sorted by id: `{page?, pageSize?}`.
+pub(super) fn list(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    const MOST: u64 = 200;
+    let page = params.optional_whole("page", Faults::Query)?.unwrap_or(1);
+    let page_size = params.optional_whole("pageSize", Faults::Query)?.unwrap_or(50);
+    let Some(before) = page.checked_sub(1) else { return Err(Error::query("page", "expected a page from 1 on")) };
+    if !(1..=MOST).contains(&page_size) {
+        return Err(Error::query("pageSize", format!("expected 1 to {MOST}")));
+    }
+    let skip = before.saturating_mul(page_size);
+    let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let (total, items) = governor.agents_from(whole(skip), whole(page_size));
+    let has_more = whole(skip.saturating_add(page_size)) < total;
+    Ok(json!({ "items": items, "total": total, "page": page, "pageSize": page_size, "hasMore": has_more }))
+}
+
 /// Changes what is said of an agent: what [`register`] takes of it, and `clear`, the names of what is said no more.
 pub(super) fn update(governor: &Governor, params: &Params) -> Result<Value, Error> {
     let mut change = AgentChange::new();

@@ -1,5 +1,7 @@
 //! The calls on escalations.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::params::{Faults, Params};
@@ -13,6 +15,7 @@ use crate::policy::{ClassApproval, ClassTerms};
 pub(super) const CALLS: &[(&str, Call)] = &[
     ("escalation/list", list),
     ("escalation/get", |governor, params| to_json(&governor.escalations().get(id(params)?)?)),
+    ("escalation/wait", wait),
     ("escalation/approve", |governor, params| answered(governor.escalations().approve(id(params)?, review(params)?))),
     ("escalation/reject", |governor, params| answered(governor.escalations().reject(id(params)?, review(params)?))),
     ("escalation/claim", claim),
@@ -37,6 +40,15 @@ fn list(governor: &Governor, params: &Params) -> Result<Value, Error> {
         query = query.page_size(page_size);
     }
     to_json(&governor.escalations().list(&query)?)
+}
+
+/// Waits until one is answered or has expired: `{id, timeoutMs?}`.
+fn wait(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    let timeout = params.optional_whole("timeoutMs", Faults::Input)?.unwrap_or_default();
+    if timeout > LONGEST_WAIT {
+        return Err(Error::input("timeoutMs", format!("expected at most {LONGEST_WAIT}: lines behind it wait too")));
+    }
+    to_json(&governor.escalations().wait_answered(id(params)?, Duration::from_millis(timeout))?)
 }
 
 fn claim(governor: &Governor, params: &Params) -> Result<Value, Error> {
@@ -94,3 +106,6 @@ fn review(params: &Params) -> Result<Review, Error> {
         None => Ok(review),
     }
 }
+
+/// The longest, in milliseconds, that a line holds up those behind it.
+const LONGEST_WAIT: u64 = 10_000;

@@ -14,24 +14,38 @@ use serde_json::{Value, json};
 use super::params::{Faults, Params};
 use super::rpc::{Fault, Notification};
 use crate::governor::{EventFilter, Governor, Subscription};
-use crate::model::{Error, Event, EventType, InvalidValue};
+use crate::model::{Error, Event, EventId, EventType, InvalidValue};
 
 /// The subscriptions of one session.
 pub(super) struct Subscriptions {
     last: u64,
-    /// Each with the flag that ends it.
-    live: HashMap<String, Arc<AtomicBool>>,
+    live: HashMap<String, Live>,
     /// Made by a call whose answer is not written yet.
     fresh: Vec<Told>,
     /// The input has ended, and all that will be told is on disk.
     ended: Arc<AtomicBool>,
 }
 
+/// A subscription as its session knows it.
+struct Live {
+    /// The cursor that the store keeps for it.
+    cursor: Option<String>,
+    shared: Arc<Shared>,
+}
+
+/// What a session and the thread of a subscription share.
+#[derive(Default)]
+struct Shared {
+    is_cancelled: AtomicBool,
+    /// The last event that is told.
+    last: Mutex<Option<EventId>>,
+}
+
 /// A subscription that is to be told.
 struct Told {
     id: String,
     subscription: Subscription,
-    cancelled: Arc<AtomicBool>,
+    shared: Arc<Shared>,
 }
 
 /// What a notification carries.
@@ -41,6 +55,9 @@ struct EventParams<'a> {
     subscription_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     event: Option<&'a Event>,
+    /// How many entries of the log were left out by now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<u64>,
     /// Why nothing more will be told.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Fault>,
@@ -54,6 +71,8 @@ pub(super) fn find(name: &str) -> Option<Call> {
     match name {
         "event/subscribe" => Some(Subscriptions::subscribe),
         "event/unsubscribe" => Some(Subscriptions::unsubscribe),
+        "event/acknowledge" => Some(Subscriptions::acknowledge),
+        "event/forget" => Some(forget),
         _ => None,
     }
 }
@@ -81,22 +100,44 @@ impl Subscriptions {
         if let Some(event) = params.optional_word("after", Faults::Query)? {
             filter = filter.after(event);
         }
-        let subscription = governor.subscribe(&filter)?;
+        if let Some(entries) = params.optional_whole("latest", Faults::Input)? {
+            filter = filter.latest(entries);
+        }
+        let cursor = params.optional_text("cursor", Faults::Input)?;
+        let subscription = match cursor {
+            Some(name) => governor.cursor(name, &filter)?,
+            None => governor.subscribe(&filter)?,
+        };
         self.last += 1;
         let id = format!("sub_{}", self.last);
-        let cancelled = Arc::new(AtomicBool::new(false));
-        self.live.insert(id.clone(), Arc::clone(&cancelled));
-        self.fresh.push(Told { id: id.clone(), subscription, cancelled });
+        let shared = Arc::<Shared>::default();
+        let live = Live { cursor: cursor.map(str::to_owned), shared: Arc::clone(&shared) };
+        self.live.insert(id.clone(), live);
+        self.fresh.push(Told { id: id.clone(), subscription, shared });
         Ok(json!({ "subscriptionId": id }))
     }
 
     fn unsubscribe(&mut self, _: &Governor, params: &Params) -> Result<Value, Error> {
         let id = params.text("subscriptionId", Faults::Input)?;
-        let Some(cancelled) = self.live.remove(id) else {
-            return Err(Error::input("subscriptionId", "expected a subscription of this session"));
-        };
-        cancelled.store(true, Ordering::Release);
+        let live = self.live.remove(id).ok_or_else(not_ours)?;
+        live.shared.is_cancelled.store(true, Ordering::Release);
         Ok(json!({ "subscriptionId": id }))
+    }
+
+    /// Notes that an event of a named cursor was dealt with: `{subscriptionId, eventId}`.
+    fn acknowledge(&mut self, governor: &Governor, params: &Params) -> Result<Value, Error> {
+        let id = params.text("subscriptionId", Faults::Input)?;
+        let event: EventId = params.word("eventId", Faults::Query)?;
+        let live = self.live.get(id).ok_or_else(not_ours)?;
+        let Some(cursor) = &live.cursor else {
+            return Err(Error::Conflict { message: format!("{id} has no cursor: subscribe with one") });
+        };
+        let last = *live.shared.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_none_or(|last| last.place() < event.place()) {
+            return Err(Error::query("eventId", format!("{event} was not told by {id}")));
+        }
+        governor.acknowledge(cursor, event)?;
+        Ok(json!({ "subscriptionId": id, "eventId": event }))
     }
 
     /// Begins to tell what was subscribed to since it was last called. Events stand behind
@@ -121,7 +162,7 @@ impl Subscriptions {
 
 impl Told {
     fn tell<W: Write>(mut self, output: &Mutex<W>, ended: &AtomicBool) -> io::Result<()> {
-        while !self.cancelled.load(Ordering::Acquire) {
+        while !self.is_cancelled() {
             let is_last = ended.load(Ordering::Acquire);
             let mut next = self.subscription.wait_for(if is_last { Duration::ZERO } else { LOOK_UP });
             if is_last && matches!(next, Ok(None)) {
@@ -130,6 +171,8 @@ impl Told {
             // Many events in a row go out in one.
             let mut lines = Vec::new();
             while let Ok(Some(event)) = &next {
+                // Before anybody can have read it.
+                *self.shared.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(event.id);
                 self.line(&mut lines, Ok(event))?;
                 next = if lines.len() < MOST_AT_ONCE { self.subscription.poll() } else { Ok(None) };
             }
@@ -151,7 +194,7 @@ impl Told {
             return Ok(true);
         }
         let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.cancelled.load(Ordering::Acquire) {
+        if self.is_cancelled() {
             return Ok(false);
         }
         output.write_all(lines)?;
@@ -159,16 +202,32 @@ impl Told {
         Ok(true)
     }
 
+    fn is_cancelled(&self) -> bool {
+        self.shared.is_cancelled.load(Ordering::Acquire)
+    }
+
     fn line(&self, lines: &mut Vec<u8>, told: Result<&Event, Error>) -> io::Result<()> {
         let (event, error) = match told {
             Ok(event) => (Some(event), None),
             Err(error) => (None, Some(error.into())),
         };
-        let params = EventParams { subscription_id: &self.id, event, error };
+        let skipped = Some(self.subscription.skipped()).filter(|skipped| *skipped > 0);
+        let params = EventParams { subscription_id: &self.id, event, skipped, error };
         serde_json::to_writer(&mut *lines, &Notification::new("event", params))?;
         lines.push(b'\n');
         Ok(())
     }
+}
+
+/// Lets a cursor's name begin anew: `{cursor}`.
+fn forget(_: &mut Subscriptions, governor: &Governor, params: &Params) -> Result<Value, Error> {
+    let cursor = params.text("cursor", Faults::Input)?;
+    governor.forget_cursor(cursor)?;
+    Ok(json!({ "cursor": cursor }))
+}
+
+fn not_ours() -> Error {
+    Error::input("subscriptionId", "expected a subscription of this session")
 }
 
 /// Each has a thread.

@@ -25,6 +25,12 @@ pub(super) fn load(governor: &Governor, params: &Params) -> Result<Value, Error>
     Ok(answer)
 }
 
+/// The set in force: its digest, its rules, and the documents that it was made from.
+pub(super) fn get(governor: &Governor) -> Result<Value, Error> {
+    let set = governor.policies();
+    Ok(json!({ "name": set.name(), "digest": set.digest(), "rules": set.len(), "documents": set.documents() }))
+}
+
 /// Decides the past again by a candidate set.
 pub(super) fn replay(governor: &Governor, params: &Params) -> Result<Value, Error> {
     const FAULTS: Faults = Faults::Query;

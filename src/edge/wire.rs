@@ -16,6 +16,7 @@ pub(super) type Call = fn(&Governor, &Params) -> Result<Value, Error>;
 const CALLS: &[(&str, Call)] = &[
     ("agent/register", agent::register),
     ("agent/get", agent::get),
+    ("agent/list", agent::list),
     ("agent/update", agent::update),
     ("agent/suspend", agent::suspend),
     ("agent/resume", agent::resume),
@@ -30,12 +31,14 @@ const CALLS: &[(&str, Call)] = &[
     ("outcome/report", report),
     ("proof/query", query),
     ("proof/list", list),
+    ("proof/open", open),
     ("proof/stats", stats),
     ("proof/verify", |governor, _| to_json(&governor.verify()?)),
     ("proof/get", proof),
     ("admin/status", |governor, _| to_json(&governor.status())),
     ("policy/validate", policy::validate),
     ("policy/load", policy::load),
+    ("policy/get", |governor, _| policy::get(governor)),
     ("policy/explain", explain),
     ("policy/preview", preview),
     ("policy/replay", policy::replay),
@@ -153,13 +156,21 @@ pub(super) fn query_of(params: &Params) -> Result<ProofQuery, Error> {
     narrowed(ProofQuery::entity(params.text("entityId", Faults::Query)?), params)
 }
 
-/// The records of all entities, or of one.
+/// Records of everybody, or of one.
 fn list(governor: &Governor, params: &Params) -> Result<Value, Error> {
     let entity = params.optional_text("entityId", Faults::Query)?;
     let query = narrowed(entity.map_or_else(ProofQuery::all, ProofQuery::entity), params)?;
     to_json(&governor.query(&query)?)
 }
 
+/// What was granted or asked and has no outcome yet, of everybody or of one.
+fn open(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    let entity = params.optional_text("entityId", Faults::Query)?;
+    let query = narrowed(entity.map_or_else(ProofQuery::all, ProofQuery::entity), params)?;
+    to_json(&governor.query(&query.open())?)
+}
+
+/// A query, narrowed by the other fields.
 fn narrowed(mut query: ProofQuery, params: &Params) -> Result<ProofQuery, Error> {
     const FAULTS: Faults = Faults::Query;
     if let Some(from) = params.optional_word::<Timestamp>("from", FAULTS)? {

@@ -53,6 +53,14 @@ impl Governor {
         self.inner.ledger.all().iter().map(|cell| self.info(&cell.read(), now)).collect()
     }
 
+    /// Some of the registered agents, sorted by id: at most `count` behind the first `skip`; and how many there are.
+    pub(crate) fn agents_from(&self, skip: usize, count: usize) -> (usize, Vec<AgentInfo>) {
+        let now = self.inner.clock.now();
+        let all = self.inner.ledger.all();
+        let some = all.iter().skip(skip).take(count).map(|cell| self.info(&cell.read(), now));
+        (all.len(), some.collect())
+    }
+
     /// Suspends an agent: everything it asks is denied, from the next decision
     /// in any thread on, until it is resumed. `note` says why.
     ///

@@ -133,6 +133,12 @@ impl Governor {
         self.inner.log.settle(sequence)
     }
 
+    /// Notes that an event of a cursor was dealt with, whoever was told it.
+    pub(crate) fn acknowledge(&self, name: &str, event: EventId) -> Result<(), Error> {
+        // As it was told apart when it began.
+        self.inner.acknowledge(&checked_person("name", name)?, event)
+    }
+
     fn begin(&self, name: &str, place: Place) -> Result<(), Error> {
         let mut cursors = self.inner.cursors.lock();
         let Entry::Vacant(vacant) = cursors.entry(name.to_owned()) else { return Ok(()) };

@@ -3,7 +3,7 @@
 //! counted it reads again, what it told the log says.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,8 @@ pub(super) struct Following {
 #[derive(Default)]
 struct State {
     works: bool,
+    /// Why it does not work though it should.
+    trouble: Option<String>,
     /// The first entry that is not dealt with, as the journal has it; none where nothing is followed.
     from: Option<Sequence>,
 }
@@ -40,8 +42,17 @@ impl Following {
     pub(super) fn restore(&self, value: &[u8]) -> Result<(), Error> {
         let place: Place = serde_json::from_slice(value)
             .map_err(|error| Error::storage(format!("how far alerts were looked for cannot be read: {error}")))?;
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).from = place.from;
+        self.lock().from = place.from;
         Ok(())
+    }
+
+    /// Why nobody looks for alerts though rules ask for it, if so.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.lock().trouble.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -49,11 +60,12 @@ impl Governor {
     /// Follows the log for the alert rules in force, where any asks for it and nobody does yet; and no longer, where none
     /// does.
     pub(super) fn follow_alerts(&self) -> Result<(), Error> {
-        let mut state = self.inner.following.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.inner.following.lock();
         if !self.inner.policies.load().alerts().iter().any(follows) {
             // The thread ends by itself; what happens until rules come back is not looked at.
             if state.from.is_some() && !state.works {
                 self.note_place(&mut state, None)?;
+                state.trouble = None;
             }
             return Ok(());
         }
@@ -67,7 +79,7 @@ impl Governor {
         if !resumes {
             self.note_place(&mut state, Some(Sequence::new(feed.place())))?;
         }
-        state.works = true;
+        (state.works, state.trouble) = (true, None);
         drop(state);
         let follower = Follower {
             governor: Arc::downgrade(&self.inner),
@@ -79,14 +91,16 @@ impl Governor {
         };
         let started = thread::Builder::new().name("rulekeep-alerts".to_owned()).spawn(move || follower.run(resumes));
         started.map(drop).map_err(|error| {
-            self.inner.following.state.lock().unwrap_or_else(PoisonError::into_inner).works = false;
+            let mut state = self.inner.following.lock();
+            (state.works, state.trouble) = (false, Some(error.to_string()));
             Error::storage(format!("alerts cannot be looked for: {error}"))
         })
     }
 
-    /// Puts the place in order again.
+    /// Puts the place in order again. That is the one that was noted and not how far the thread is by now: the counts of
+    /// what came before a place are known only as far back as a rule's times reach.
     pub(super) fn restate_alerts(&self, cause: &str) -> Result<(), Error> {
-        let state = self.inner.following.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.inner.following.lock();
         let Some(from) = state.from else { return Ok(()) };
         self.inner.log.set_state(self.inner.clock.now(), place_of(Some(from))?, cause.to_owned()).map(drop)
     }
@@ -123,6 +137,35 @@ struct Follower {
     noted: u64,
 }
 
+/// Why the log is not followed any more.
+enum Over {
+    /// No rule asks for it; that is noted.
+    Noted,
+    /// The log is over, or takes nothing in, which it says itself.
+    Log,
+    /// Something that nobody else tells.
+    Failed(String),
+}
+
+/// Says that the thread has ended, however it did.
+struct Ending {
+    governor: Weak<Inner>,
+    over: Over,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let Some(inner) = self.governor.upgrade() else { return };
+        let mut state = inner.following.lock();
+        match &self.over {
+            // Who brought rules since may have started another.
+            Over::Noted => {}
+            Over::Log => state.works = false,
+            Over::Failed(why) => (state.works, state.trouble) = (false, Some(why.clone())),
+        }
+    }
+}
+
 /// What an entry says that a rule looks for.
 struct Sight<'a> {
     on: AlertOn,
@@ -133,27 +176,36 @@ struct Sight<'a> {
 
 impl Follower {
     fn run(mut self, resumes: bool) {
+        // Stands until it is known better, also where it panics.
+        let over = Over::Failed("the thread that looks for them has failed".to_owned());
+        let mut ending = Ending { governor: Weak::clone(&self.governor), over };
+        ending.over = self.follow(resumes);
+    }
+
+    fn follow(&mut self, resumes: bool) -> Over {
         if resumes {
             self.resume();
         }
         self.noted = self.feed.place();
         // INVARIANT: ends with the log at the latest, for then nothing comes any more.
-        while let Ok(Fed::Entry(seen)) = self.feed.next(None, Seen::of) {
-            let Some(inner) = self.governor.upgrade() else { return };
+        loop {
+            let seen = match self.feed.next(None, Seen::of) {
+                Ok(Fed::Entry(seen)) => seen,
+                Ok(Fed::Nothing | Fed::Ended) => return Over::Log,
+                Err(error) => return Over::Failed(error.to_string()),
+            };
+            let Some(inner) = self.governor.upgrade() else { return Over::Log };
             let governor = Governor { inner };
             let policies = governor.inner.policies.load_full();
             if is_over(&governor, &policies) {
-                return;
+                return Over::Noted;
             }
             if let Some(seen) = seen
                 && !self.look(&governor, &policies, &seen, |_| How::Now)
             {
-                break;
+                return Over::Log;
             }
             self.note(&governor);
-        }
-        if let Some(inner) = self.governor.upgrade() {
-            inner.following.state.lock().unwrap_or_else(PoisonError::into_inner).works = false;
         }
     }
 
@@ -218,7 +270,7 @@ impl Follower {
         if self.feed.place() - self.noted < NOTED_EVERY {
             return;
         }
-        let mut state = governor.inner.following.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = governor.inner.following.lock();
         // INVARIANT: ordered behind all alerts on what came before it.
         if governor.note_place(&mut state, Some(Sequence::new(self.feed.place()))).is_ok() {
             self.noted = self.feed.place();
@@ -231,7 +283,7 @@ fn is_over(governor: &Governor, policies: &PolicySet) -> bool {
     if policies.alerts().iter().any(follows) {
         return false;
     }
-    let mut state = governor.inner.following.state.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut state = governor.inner.following.lock();
     // Rules may have come since: who brought them saw that the thread works.
     if governor.inner.policies.load().alerts().iter().any(follows) {
         return false;
@@ -296,3 +348,35 @@ fn raise(governor: &Governor, alert: &Alert, up_to: Sequence) -> bool {
 
 /// Entries after which the place is noted.
 const NOTED_EVERY: u64 = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Health;
+
+    const RULES: &str = "name = \"p\"\n[[alert]]\nid = \"d\"\non = \"denials\"\ncount = 3\nper = \"1h\"";
+
+    fn policies() -> PolicySet {
+        PolicySet::from_toml(RULES).unwrap()
+    }
+
+    #[test]
+    fn a_thread_that_fails_shows_in_the_status_until_another_works() {
+        let governor = Governor::builder().policies(policies()).open_in_memory().unwrap();
+        assert_eq!(governor.status().components.gateway, Health::Degraded, "the policies grant nothing");
+        let said = || governor.status().warnings.into_iter().find(|warning| warning.contains("alerts"));
+        assert_eq!(said(), None);
+        let over = Over::Failed("the journal cannot be read".to_owned());
+        let failing = Ending { governor: Arc::downgrade(&governor.inner), over };
+        thread::spawn(move || {
+            let _failing = failing;
+            std::panic::resume_unwind(Box::new("as if something within were wrong"));
+        })
+        .join()
+        .unwrap_err();
+        let warning = said().unwrap();
+        assert!(warning.contains("the journal cannot be read"), "{warning}");
+        governor.load_policies(policies()).unwrap();
+        assert_eq!(said(), None, "rules that come in start it again");
+    }
+}

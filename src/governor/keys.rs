@@ -90,6 +90,12 @@ mod doors {
             &self.inner.clock
         }
 
+        /// Whether a decision comes back before it is on disk, whatever its risk.
+        #[cfg(feature = "http")]
+        pub(crate) fn answers_at_once(&self) -> bool {
+            !self.inner.log.awaits_disk()
+        }
+
         /// 128 random bits.
         pub(crate) fn random_bits(&self) -> u128 {
             self.inner.entropy.bits()

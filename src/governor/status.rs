@@ -83,6 +83,9 @@ impl Governor {
             warnings
                 .push("escalations end only when somebody looks: the thread that ends them does not run".to_owned());
         }
+        if let Some(why) = self.inner.following.trouble() {
+            warnings.push(format!("alerts on denials, attempts and falls of trust are not looked for: {why}"));
+        }
         warnings.extend(self.inner.webhooks.troubles());
         let refusing = log.refusing.clone().or_else(|| probe.as_ref().err().map(ToString::to_string));
         match (refusing, probe) {

@@ -27,6 +27,13 @@ pub(crate) struct Webhooks {
     service: std::sync::OnceLock<Box<dyn Service>>,
 }
 
+/// What of an endpoint is looked at here.
+#[derive(Deserialize)]
+struct Record {
+    #[serde(default)]
+    removed: bool,
+}
+
 /// What of a place in the journal is looked at here.
 #[derive(Deserialize)]
 struct Place {
@@ -49,19 +56,22 @@ impl Webhooks {
     /// The first entry that an endpoint has still to be told of, as the journal says.
     pub(super) fn wanted_from(&self) -> u64 {
         let states = self.states();
-        let places = states.iter().filter(|(key, _)| key.starts_with(CURSOR));
+        let places = states.iter().filter(|(key, _)| key.starts_with(CURSOR) && is_of_one_that_is(key, &states));
         let wanted = places.filter_map(|(_, value)| serde_json::from_str::<Place>(value).ok());
         wanted.filter(|place| place.off.is_none()).map(|place| place.next).min().unwrap_or(u64::MAX)
     }
 
-    /// Puts every state in order again, and their keys to `keys`.
+    /// Puts every state of an endpoint in order again, and the keys of all to `keys`: what one left that is none may leave.
     pub(super) fn restate(
         &self,
         mut order: impl FnMut(StateDraft) -> Result<Sequence, Error>,
         keys: &mut BTreeSet<String>,
     ) -> Result<(), Error> {
-        for (key, value) in &*self.states() {
-            order(StateDraft::new(key.clone(), value.clone()))?;
+        let states = self.states();
+        for (key, value) in &*states {
+            if is_of_one_that_is(key, &states) {
+                order(StateDraft::new(key.clone(), value.clone()))?;
+            }
             keys.insert(key.clone());
         }
         Ok(())
@@ -88,6 +98,16 @@ impl Webhooks {
     fn states(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
         self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether a state is of an endpoint that there is. A crash between the place of one and the endpoint itself, as it comes
+/// or as it goes, leaves a place that is nobody's.
+fn is_of_one_that_is(key: &str, states: &BTreeMap<String, String>) -> bool {
+    let rest = key.strip_prefix(CURSOR).or_else(|| key.strip_prefix(ENDPOINT)).unwrap_or(key);
+    let id = rest.split('/').next().unwrap_or(rest);
+    let record = states.get(&format!("{ENDPOINT}{id}"));
+    // One that cannot be read is not taken for gone.
+    record.is_some_and(|value| !serde_json::from_str::<Record>(value).is_ok_and(|record| record.removed))
 }
 
 #[cfg(feature = "webhooks")]
@@ -245,21 +265,55 @@ mod doors {
 mod tests {
     use super::*;
 
+    fn restored(states: &[(&str, &str)]) -> Webhooks {
+        let states = states.iter().map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec()));
+        Webhooks::restored(&states.collect::<Vec<_>>())
+    }
+
     #[test]
     fn what_an_endpoint_has_still_to_be_told_is_wanted_and_what_one_is_not_told_is_not() {
-        let state = |key: &str, value: &str| (key.to_owned(), value.as_bytes().to_vec());
-        let webhooks = Webhooks::restored(&[
-            state("agent/a", "{}"),
-            state("webhook/whk_1", r#"{"url":"https://a.example"}"#),
-            state("webhook-cursor/whk_1", r#"{"next":40,"ordinal":0}"#),
-            state("webhook-cursor/whk_2", r#"{"next":30,"ordinal":2}"#),
-            state("webhook-cursor/whk_3", r#"{"next":10,"ordinal":0,"off":"410"}"#),
-            state("webhook-cursor/whk_3/parked", "[]"),
+        let webhooks = restored(&[
+            ("agent/a", "{}"),
+            ("webhook/whk_1", r#"{"url":"https://a.example"}"#),
+            ("webhook/whk_2", r#"{"url":"https://b.example"}"#),
+            ("webhook/whk_3", r#"{"url":"https://c.example"}"#),
+            ("webhook-cursor/whk_1", r#"{"next":40,"ordinal":0}"#),
+            ("webhook-cursor/whk_2", r#"{"next":30,"ordinal":2}"#),
+            ("webhook-cursor/whk_3", r#"{"next":10,"ordinal":0,"off":"410"}"#),
+            ("webhook-cursor/whk_3/parked", "[]"),
         ]);
         assert_eq!(webhooks.wanted_from(), 30);
-        assert_eq!(Webhooks::restored(&[]).wanted_from(), u64::MAX);
-        let mut keys = BTreeSet::new();
-        webhooks.restate(|_| Ok(Sequence::FIRST), &mut keys).unwrap();
-        assert_eq!(keys.len(), 5, "the agent's is not theirs");
+        assert_eq!(restored(&[]).wanted_from(), u64::MAX);
+        let (mut keys, mut ordered) = (BTreeSet::new(), 0);
+        let order = |_| {
+            ordered += 1;
+            Ok(Sequence::FIRST)
+        };
+        webhooks.restate(order, &mut keys).unwrap();
+        assert_eq!((keys.len(), ordered), (7, 7), "the agent's is not theirs");
+    }
+
+    #[test]
+    fn a_place_that_a_crash_left_without_its_endpoint_is_nobodys() {
+        let webhooks = restored(&[
+            // It was being added,
+            ("webhook-cursor/whk_1", r#"{"next":10,"ordinal":0}"#),
+            // removed,
+            ("webhook/whk_2", r#"{"removed":true}"#),
+            ("webhook-cursor/whk_2", r#"{"next":20,"ordinal":0}"#),
+            ("webhook-cursor/whk_2/parked", "[]"),
+            // or is there.
+            ("webhook/whk_3", r#"{"url":"https://a.example"}"#),
+            ("webhook-cursor/whk_3", r#"{"next":30,"ordinal":0}"#),
+        ]);
+        assert_eq!(webhooks.wanted_from(), 30);
+        let (mut keys, mut ordered) = (BTreeSet::new(), Vec::new());
+        let order = |state: StateDraft| {
+            ordered.push(state.key);
+            Ok(Sequence::FIRST)
+        };
+        webhooks.restate(order, &mut keys).unwrap();
+        assert_eq!(ordered, ["webhook-cursor/whk_3", "webhook/whk_3"]);
+        assert_eq!(keys.len(), 6, "all of them may leave");
     }
 }

@@ -162,6 +162,12 @@ impl Admitted {
         self.allowance
     }
 
+    /// Whether a decision is answered without waiting for the disk.
+    #[cfg(feature = "http")]
+    pub(in crate::edge) fn answers_at_once(&self) -> bool {
+        self.gateway.governor().answers_at_once()
+    }
+
     /// Does what is asked, where the key permits it.
     ///
     /// # Errors

@@ -93,6 +93,12 @@ impl Request {
         }
     }
 
+    /// Whether it takes microseconds, but for the wait for the disk.
+    #[cfg(feature = "http")]
+    pub(in crate::edge) const fn is_quick(&self) -> bool {
+        matches!(self.0, Asked::Parse { .. } | Asked::EnforceIntent(_) | Asked::EnforceInput { .. })
+    }
+
     /// Does what is asked; whoever calls has made sure that it may be.
     pub(super) fn perform(self, gateway: &Gateway) -> Result<Response, Error> {
         let governor = gateway.governor();

@@ -27,6 +27,7 @@ const AGENTS_CALLS: &[(&str, Subject)] = &[
     ("proof/get", Subject::Record),
     ("escalation/get", Subject::Escalation),
     ("escalation/claim", Subject::Escalation),
+    ("escalation/wait", Subject::Escalation),
 ];
 
 /// Whether the key permits the request.

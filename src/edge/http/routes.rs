@@ -54,8 +54,10 @@ pub(super) const ROUTES: &[Route] = &[
     route(Get, "/agents/{agentId}/trust", "trust/history"),
     route(Get, "/escalations/{id}", "escalation/get"),
     route(Post, "/escalations/{id}/claim", "escalation/claim"),
+    route(Post, "/escalations/{id}/wait", "escalation/wait"),
     // The log.
     route(Get, "/admin/records", "proof/list"),
+    route(Get, "/admin/records/open", "proof/open"),
     route(Get, "/admin/verification", "proof/verify"),
     route(Post, "/admin/checkpoints", "checkpoint/create"),
     route(Post, "/admin/checkpoints/proof", "checkpoint/prove"),

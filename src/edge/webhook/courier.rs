@@ -2,7 +2,7 @@
 //! outbox says, and has the journal note how far it came.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::endpoint::{Endpoint, EndpointRecord, EndpointState};
@@ -61,18 +61,20 @@ impl Courier {
         Self { desk: Mutex::new(desk), told: Condvar::new(), interrupt: Box::new(sender.interrupt()) }
     }
 
-    /// Puts it to work.
-    pub(super) fn start(self: &Arc<Self>, tools: Tools) -> std::io::Result<JoinHandle<()>> {
+    /// Puts it to work. Where it cannot be, it says why.
+    pub(super) fn start(self: &Arc<Self>, tools: Tools) -> Result<(), Error> {
         self.desk().has_ended = false;
         let courier = Arc::clone(self);
         let started = thread::Builder::new().name("rulekeep-webhook".to_owned()).spawn(move || {
             let _end = Ending(&courier);
             courier.work(tools);
         });
-        if started.is_err() {
-            self.desk().has_ended = true;
-        }
-        started
+        started.map(drop).map_err(|error| {
+            let why = format!("cannot start a thread: {error}");
+            let mut desk = self.desk();
+            (desk.has_ended, desk.trouble) = (true, Some(why.clone()));
+            Error::storage(why)
+        })
     }
 
     /// Tells it to end, and cuts off what it is sending.
@@ -82,10 +84,10 @@ impl Courier {
         (self.interrupt)();
     }
 
-    /// Waits until it has ended, for so long at the most.
-    pub(super) fn wait_ended(&self, time: Duration) {
-        let desk = self.desk();
-        drop(self.told.wait_timeout_while(desk, time, |desk| !desk.has_ended));
+    /// Waits until it has ended, for so long at the most; says whether it has.
+    pub(super) fn wait_ended(&self, time: Duration) -> bool {
+        let waited = self.told.wait_timeout_while(self.desk(), time, |desk| !desk.has_ended);
+        waited.unwrap_or_else(PoisonError::into_inner).0.has_ended
     }
 
     /// What it is told, as the journal keeps it.

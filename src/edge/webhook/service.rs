@@ -52,24 +52,14 @@ impl Service {
             let parked = states.get(&format!("{CURSOR}{id}{PARKED}")).map(|value| restored::<Vec<Parked>>(value));
             let cursor =
                 cursor.ok_or_else(|| Error::storage(format!("endpoint {id} has no place in the journal")))??;
-            service.take_up(governor, record, cursor, parked.transpose()?.unwrap_or_default())?;
+            let parked = parked.transpose()?.unwrap_or_default();
+            service.take_up(governor, record, cursor, parked, &service.secrets())?;
         }
         Ok(service)
     }
 
     /// Puts an endpoint to work.
     fn take_up(
-        &self,
-        governor: &Governor,
-        record: EndpointRecord,
-        cursor: Cursor,
-        parked: Vec<Parked>,
-    ) -> Result<(), Error> {
-        let secrets = self.secrets();
-        self.take_up_with(governor, record, cursor, parked, &secrets)
-    }
-
-    fn take_up_with(
         &self,
         governor: &Governor,
         record: EndpointRecord,
@@ -87,6 +77,7 @@ impl Service {
         let is_broken = trouble.is_some();
         let outbox = Outbox::new(record.schedule.clone(), cursor, parked);
         let courier = Arc::new(Courier::new(record, outbox, live, &sender, trouble));
+        let mut started = Ok(());
         if !is_broken {
             let tools = Tools {
                 governor: governor.weakly(),
@@ -95,10 +86,10 @@ impl Service {
                 sender,
                 source,
             };
-            courier.start(tools).map_err(|error| Error::storage(format!("cannot start a thread: {error}")))?;
+            started = courier.start(tools);
         }
         self.couriers().insert(id, courier);
-        Ok(())
+        started
     }
 
     pub(super) fn add(&self, governor: &Governor, draft: &EndpointDraft) -> Result<AddedEndpoint, Error> {
@@ -132,7 +123,7 @@ impl Service {
         let cursor = Cursor { next, ordinal: 0, attempts: 0, retry_at: None, failing: false, off: None };
         keep_place(governor, id, &Note { cursor: cursor.clone(), parked: None }, "endpoint added")?;
         keep_record(governor, &record, "endpoint added")?;
-        self.take_up_with(governor, record, cursor, Vec::new(), &secrets)?;
+        self.take_up(governor, record, cursor, Vec::new(), &secrets)?;
         Ok(AddedEndpoint { id, secret: text })
     }
 
@@ -140,16 +131,21 @@ impl Service {
         let mut secrets = self.secrets();
         let courier = self.courier(id)?;
         secrets.ready(governor)?;
-        // It must note nothing behind this.
+        // It must send and note nothing behind this.
         courier.stop();
         courier.wait_ended(PATIENCE);
-        let (mut cursor, _) = courier.position();
-        cursor.off = Some("removed".to_owned());
+        let (mut cursor, parked) = courier.position();
         let removed = serde_json::to_string(&Removed { removed: true }).unwrap_or_default();
-        governor.keep_webhook(format!("{ENDPOINT}{id}"), removed, "endpoint removed")?;
+        if let Err(error) = governor.keep_webhook(format!("{ENDPOINT}{id}"), removed, "endpoint removed") {
+            // It is there still, and goes on; where it cannot, it says why.
+            let _ = self.take_up(governor, courier.record(), cursor, parked, &secrets);
+            return Err(error);
+        }
         self.couriers().remove(&id);
-        keep_place(governor, id, &Note { cursor, parked: Some(Vec::new()) }, "endpoint removed")?;
-        secrets.keep(governor, id, Vec::new())
+        // From here on it is gone. Its secrets go, whether or not its place is cleared: that is nobody's.
+        cursor.off = Some("removed".to_owned());
+        let cleared = keep_place(governor, id, &Note { cursor, parked: Some(Vec::new()) }, "endpoint removed");
+        secrets.keep(governor, id, Vec::new()).and(cleared)
     }
 
     /// Signs with a new secret; those that sign now go on doing so for `overlap`.
@@ -180,20 +176,21 @@ impl Service {
         keep_record(governor, &record, "secret rotated")?;
         let live = secrets.live(id, &record.secrets);
         courier.change(record, live);
-        drop(secrets);
         if courier.is_broken() {
-            self.again(governor, id, &courier)?;
+            self.again(governor, &courier, &secrets)?;
         }
         Ok(text)
     }
 
     /// Sends again to an endpoint that is off or broken.
     pub(super) fn resume(&self, governor: &Governor, id: WebhookId) -> Result<(), Error> {
+        // Held to the end: of two who resume, one finds it at work.
+        let mut secrets = self.secrets();
         let courier = self.courier(id)?;
         if courier.is_broken() {
             // Where that fails the endpoint says so.
-            let _ = self.secrets().ready(governor);
-            return self.again(governor, id, &courier);
+            let _ = secrets.ready(governor);
+            return self.again(governor, &courier, &secrets);
         }
         if courier.resume() {
             return Ok(());
@@ -202,12 +199,16 @@ impl Service {
     }
 
     /// Takes an endpoint up anew.
-    fn again(&self, governor: &Governor, id: WebhookId, courier: &Courier) -> Result<(), Error> {
+    fn again(&self, governor: &Governor, courier: &Courier, secrets: &Secrets) -> Result<(), Error> {
+        let record = courier.record();
+        let id = record.id;
         courier.stop();
-        courier.wait_ended(PATIENCE);
+        if !courier.wait_ended(PATIENCE) {
+            return Err(Error::Conflict { message: format!("endpoint {id} is still ending: try again") });
+        }
         let (mut cursor, parked) = courier.position();
         cursor.off = None;
-        self.take_up(governor, courier.record(), cursor, parked)?;
+        self.take_up(governor, record, cursor, parked, secrets)?;
         match self.courier(id)?.shown().reason {
             Some(reason) => Err(Error::Conflict { message: format!("endpoint {id} cannot be told: {reason}") }),
             None => Ok(()),

@@ -10,7 +10,7 @@ use super::super::Governor;
 use super::super::pending::PendingEnforcement;
 use super::digest::Bound;
 use super::queue::Open;
-use super::{Escalations, change};
+use super::{Escalation, Escalations, change};
 use crate::model::{
     AgentState, Decision, Enforcement, Error, EscalationId, EscalationRecord, EscalationState, Intent, Sequence,
     TrustSnapshot,
@@ -57,6 +57,23 @@ impl Escalations<'_> {
         }
     }
 
+    /// Waits until it is not pending any more, for so long at the most, and hands it out as it stands. Nothing is taken up.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Escalations::get`].
+    pub fn wait_answered(&self, id: EscalationId, timeout: Duration) -> Result<Escalation, Error> {
+        let deadline = Instant::now().checked_add(timeout);
+        loop {
+            self.governor.end_what_is_due();
+            let Some(open) = self.governor.inner.escalations.open(id) else { return self.get(id) };
+            let left = deadline.map_or(LONGEST_WAIT, |deadline| deadline.saturating_duration_since(Instant::now()));
+            if open.wait(left.min(LONGEST_WAIT)) != EscalationState::Pending || left.is_zero() {
+                return self.get(id);
+            }
+        }
+    }
+
     /// Like [`Escalations::wait`], for a task that awaits it, without a timeout but its expiry.
     ///
     /// # Errors
@@ -64,7 +81,7 @@ impl Escalations<'_> {
     /// [`Error::ProofNotFound`].
     pub fn answer(&self, id: EscalationId, intent: &Intent) -> Result<EscalationAnswer, Error> {
         self.governor.escalation(id)?;
-        Ok(EscalationAnswer { governor: self.governor.clone(), id, intent: intent.clone(), taken: None })
+        Ok(EscalationAnswer { governor: self.governor.clone(), id, intent: intent.clone(), taken: None, place: None })
     }
 }
 
@@ -184,6 +201,8 @@ pub struct EscalationAnswer {
     intent: Intent,
     /// What was taken up, until that is durable.
     taken: Option<PendingEnforcement>,
+    /// Where its waker is kept.
+    place: Option<u64>,
 }
 
 impl EscalationAnswer {
@@ -201,7 +220,7 @@ impl Future for EscalationAnswer {
             let Some(open) = self.governor.inner.escalations.open(self.id) else {
                 return Poll::Ready(self.governor.refusal_of(self.id));
             };
-            if open.wake(context.waker()) {
+            if open.wake(&mut self.place, context.waker()) {
                 return Poll::Pending;
             }
             match self.take_up(&open) {
@@ -220,6 +239,15 @@ impl Future for EscalationAnswer {
     }
 }
 
+impl Drop for EscalationAnswer {
+    fn drop(&mut self) {
+        let open = self.governor.inner.escalations.open(self.id);
+        if let (Some(place), Some(open)) = (self.place, open) {
+            open.forget(place);
+        }
+    }
+}
+
 impl std::fmt::Debug for EscalationAnswer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("EscalationAnswer").field("id", &self.id).finish_non_exhaustive()
@@ -228,3 +256,34 @@ impl std::fmt::Debug for EscalationAnswer {
 
 /// How long is waited at once.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+    use crate::model::{Agent, RiskLevel, Tier};
+    use crate::policy::PolicySet;
+
+    #[test]
+    fn answers_that_are_dropped_or_polled_again_leave_no_wakers_behind() {
+        let asks = "name = \"p\"\n[[rule]]\nid = \"all\"\neffect = \"escalate\"\nmatch.capabilities = [\"*:*\"]\n\
+                    reviewer = \"ann\"";
+        let governor = Governor::builder().policies(PolicySet::from_toml(asks).unwrap()).open_in_memory().unwrap();
+        governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+        let intent = Intent::new("a", "send_email", RiskLevel::Low, ["email:send"]).unwrap();
+        let id = EscalationId::of(governor.enforce(&intent).unwrap().proof_id);
+        let open = governor.inner.escalations.open(id).unwrap();
+        let answer = || Box::pin(governor.escalations().answer(id, &intent).unwrap());
+        let mut held = answer();
+        for _ in 0..100 {
+            // Of one task, so that their wakers are the same.
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(answer().as_mut().poll(&mut context).is_pending());
+            assert!(held.as_mut().poll(&mut context).is_pending());
+        }
+        assert_eq!(open.awaited_by(), 1, "the one that is awaited");
+        drop(held);
+        assert_eq!(open.awaited_by(), 0);
+    }
+}

@@ -38,8 +38,16 @@ pub(super) struct Listed {
 pub(super) struct Open {
     // Held over every step of it, so that of two who answer one is first. Taken before an agent's lock.
     standing: Mutex<EscalationRecord>,
-    waiting: Mutex<Vec<Waker>>,
+    // Held to look up or change one; never while others' code runs.
+    waiting: Mutex<Waiting>,
     ended: Condvar,
+}
+
+/// Who awaits it, each once.
+#[derive(Default)]
+struct Waiting {
+    last: u64,
+    wakers: BTreeMap<u64, Waker>,
 }
 
 impl Open {
@@ -56,8 +64,8 @@ impl Open {
     /// Tells who waits that it may have ended.
     pub(super) fn tell(&self) {
         self.ended.notify_all();
-        let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
-        waiting.into_iter().for_each(Waker::wake);
+        let wakers = std::mem::take(&mut self.waiting().wakers);
+        wakers.into_values().for_each(Waker::wake);
     }
 
     /// Waits while it is pending, for so long at the most.
@@ -69,15 +77,35 @@ impl Open {
         standing.state
     }
 
-    /// Has `waker` woken when it ends; false where it has.
-    pub(super) fn wake(&self, waker: &Waker) -> bool {
+    /// Has `waker` woken when it ends, in place of the one that was given for `place` before; false where it has.
+    pub(super) fn wake(&self, place: &mut Option<u64>, waker: &Waker) -> bool {
         // The state is looked at behind it, so that no end falls between.
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if !waiting.iter().any(|known| known.will_wake(waker)) {
-            waiting.push(waker.clone());
-        }
+        let waker = waker.clone();
+        let mut waiting = self.waiting();
+        let place = *place.get_or_insert_with(|| {
+            waiting.last += 1;
+            waiting.last
+        });
+        let before = waiting.wakers.insert(place, waker);
         drop(waiting);
+        drop(before);
         self.lock().state == EscalationState::Pending
+    }
+
+    /// Nobody awaits it there any more.
+    pub(super) fn forget(&self, place: u64) {
+        let gone = self.waiting().wakers.remove(&place);
+        drop(gone);
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many await it.
+    #[cfg(test)]
+    pub(super) fn awaited_by(&self) -> usize {
+        self.waiting().wakers.len()
     }
 }
 

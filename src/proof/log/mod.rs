@@ -254,6 +254,12 @@ impl ProofLog {
         if self.durability.awaits_changes() { self.wait_durable(sequence) } else { Ok(()) }
     }
 
+    /// Whether some decisions are waited for.
+    #[cfg(feature = "http")]
+    pub(crate) fn awaits_disk(&self) -> bool {
+        self.durability.awaits(RiskLevel::Critical)
+    }
+
     /// Waits until an entry is on disk, whatever the log promises.
     pub(crate) fn settle_in_any_case(&self, sequence: Sequence) -> Result<(), Error> {
         self.wait_durable(sequence)

@@ -1,0 +1,133 @@
+//! Endpoints where something goes wrong beside them: a crash as one is added, a removal that cannot be recorded, many who
+//! take up the same one at once.
+#![cfg(feature = "webhooks")]
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
+
+mod common;
+mod receiver;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use common::{Hand, NOON, code, decide, open_with};
+use receiver::{OK, Receiver, Reply};
+use rulekeep::webhook::{EndpointDraft, EndpointState};
+use rulekeep::{Durability, EventFilter, EventType, Governor, GovernorBuilder, Timestamp};
+
+const DAY: i64 = 86_400_000;
+
+fn builder() -> GovernorBuilder {
+    let steps = [0, 1, 1].map(Duration::from_millis).to_vec();
+    common::builder().allow_private_webhooks().webhook_schedule(steps)
+}
+
+fn opened(folder: &Path) -> Governor {
+    open_with(builder(), folder)
+}
+
+#[test]
+fn a_crash_amid_the_adding_of_an_endpoint_leaves_nothing_that_holds_an_archive_up() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), Hand::at(NOON));
+    let (store, cut) = (folder.path().join("store"), folder.path().join("cut"));
+    let opened = |folder: &Path| open_with(builder().clock(clock.clone()).durability(Durability::Buffered), folder);
+    opened(&store).close().unwrap();
+    let head = fs::read(store.join("HEAD")).unwrap();
+    let governor = opened(&store);
+    governor.webhooks().add(&EndpointDraft::to("https://hooks.example.com/")).unwrap();
+    governor.flush().unwrap();
+    common::copy_folder(&store, &cut);
+    drop(governor);
+
+    // The disk has its place, and not the endpoint.
+    fs::write(cut.join("HEAD"), head).unwrap();
+    let journal = common::journal(&cut);
+    let mut bytes = fs::read(&journal).unwrap();
+    let holds = |text: &str, frame: &[u8]| frame.windows(text.len()).any(|window| window == text.as_bytes());
+    let frames = common::frames(&bytes);
+    let record = frames.iter().find(|frame| holds("\"webhook/whk_", &bytes[(*frame).clone()])).unwrap().start;
+    assert!(frames.iter().any(|frame| frame.start < record && holds("\"webhook-cursor/", &bytes[frame.clone()])));
+    bytes.truncate(record);
+    fs::write(&journal, bytes).unwrap();
+
+    let governor = opened(&cut);
+    assert!(governor.webhooks().list().unwrap().is_empty() && governor.verify().unwrap().valid);
+    common::heavy(&governor, 400, 1);
+    clock.set(NOON + 40 * DAY);
+    common::wait_until_sealed(&governor);
+    let archived = governor.archive(Timestamp::from_millis(NOON + DAY), folder.path().join("old.rka")).unwrap();
+    assert!(archived.expect("nobody waits for what is old").records > 100);
+    governor.close().unwrap();
+    assert!(opened(&cut).verify().unwrap().valid);
+}
+
+#[test]
+fn of_many_who_take_up_an_endpoint_at_once_one_does_and_each_event_is_sent_once() {
+    for round in 0..5 {
+        let (folder, receiver) = (tempfile::tempdir().unwrap(), Receiver::taking());
+        let file = folder.path().join("SECRETS");
+        let governor = opened(folder.path());
+        let draft = EndpointDraft::to(&receiver.url).of_type(EventType::Decision);
+        let id = governor.webhooks().add(&draft).unwrap().id;
+        governor.close().unwrap();
+        let secrets = fs::read(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+
+        let governor = opened(folder.path());
+        let mut log = governor.subscribe(&EventFilter::all().of_type(EventType::Decision)).unwrap();
+        for _ in 0..20 {
+            decide(&governor, "a");
+        }
+        assert_eq!(governor.webhooks().list().unwrap()[0].state, EndpointState::Broken);
+        fs::write(&file, secrets).unwrap();
+        let (start, other) = (Barrier::new(10), Receiver::taking());
+        let resumed = thread::scope(|scope| {
+            let resume = || {
+                start.wait();
+                governor.webhooks().resume(id)
+            };
+            let resuming: Vec<_> = (0..8).map(|_| scope.spawn(resume)).collect();
+            scope.spawn(|| {
+                start.wait();
+                // It finds the endpoint's old secret, or one that works.
+                let _ = governor.webhooks().rotate(id, Duration::from_secs(60));
+            });
+            scope.spawn(|| {
+                start.wait();
+                governor.webhooks().add(&EndpointDraft::to(&other.url)).unwrap();
+            });
+            let results: Vec<_> = resuming.into_iter().map(|thread| thread.join().unwrap()).collect();
+            let refused = results.iter().filter_map(|result| result.as_ref().err());
+            assert!(refused.clone().all(|error| error.code() == "CONFLICT"), "{results:?}");
+            results.len() - refused.count()
+        });
+        assert!(resumed <= 1, "round {round}: {resumed} took it up");
+        let expected: Vec<_> = (0..20).map(|_| log.wait().unwrap().unwrap().id.to_string()).collect();
+        let sent: Vec<_> = receiver.take(20).iter().map(receiver::Request::event_id).collect();
+        assert_eq!(sent, expected, "round {round}");
+        // What one sends too many would come before this.
+        decide(&governor, "a");
+        assert_eq!(receiver.next().event_id(), log.wait().unwrap().unwrap().id.to_string(), "round {round}");
+        governor.close().unwrap();
+        assert!(receiver.rest().is_empty(), "round {round}");
+    }
+}
+
+#[test]
+fn an_endpoint_whose_removal_cannot_be_recorded_is_there_still_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let receiver = Receiver::replying(|number, _| if number == 0 { Reply::Never } else { OK });
+    let governor = opened(folder.path());
+    let draft = EndpointDraft::to(&receiver.url).of_type(EventType::Decision);
+    let added = governor.webhooks().add(&draft).unwrap();
+    decide(&governor, "a");
+    let hangs = receiver.next().event_id();
+    governor.freeze("the contract ended").unwrap();
+    assert_eq!(code(governor.webhooks().remove(added.id)), "CONFLICT");
+    assert_eq!(governor.webhooks().list().unwrap()[0].state, EndpointState::Active);
+    let again = receiver.next();
+    assert_eq!(again.event_id(), hangs, "it says that it is told, and it is");
+    assert!(again.verified(&added.secret).is_ok());
+}
