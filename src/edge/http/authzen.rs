@@ -117,7 +117,9 @@ mod tests {
 
     #[test]
     fn names_come_in_one_form() {
-        for (name, expected) in [("can_read", "can_read"), ("canRead", "can_read"), ("read-all", "read_all"), ("GET", "get")] {
+        for (name, expected) in
+            [("can_read", "can_read"), ("canRead", "can_read"), ("read-all", "read_all"), ("GET", "get")]
+        {
             assert_eq!(word(name), expected);
         }
     }

@@ -134,7 +134,8 @@ impl App {
         let known = Known { key: admitted.key_id(), call: parts.uri.path().to_owned(), idempotency_key };
         let now = self.gateway.governor().time().now();
         // On a task of its own: when the client has gone meanwhile, its retry is still answered with what was done.
-        let done = tokio::spawn(async move { self.answers.once(&known, &body, now, run(way, admitted, request)).await });
+        let done =
+            tokio::spawn(async move { self.answers.once(&known, &body, now, run(way, admitted, request)).await });
         done.await.map_err(|_| Refusal::Of(Error::Internal { message: "the request was not finished".to_owned() }))
     }
 

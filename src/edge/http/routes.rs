@@ -119,7 +119,8 @@ mod tests {
     fn every_path_is_a_call_that_there_is_and_stands_once() {
         for (place, route) in ROUTES.iter().enumerate() {
             assert!(wire::find(route.call).is_some() || key_calls::is_known(route.call), "{route:?}");
-            let again = ROUTES[place + 1..].iter().find(|other| (other.method, other.path) == (route.method, route.path));
+            let again =
+                ROUTES[place + 1..].iter().find(|other| (other.method, other.path) == (route.method, route.path));
             assert!(again.is_none(), "{route:?}");
         }
     }

@@ -1,0 +1,139 @@
+//! A governor behind HTTP: the contract's five endpoints and what else a user needs, under `/v1`.
+//!
+//! ```text
+//! cargo run --release --features http --example serve -- --listen 127.0.0.1:8080 [--store DIR]
+//!     [--policies FILE] [--durability sync|buffered|sync-from:RISK] [--auto-register]
+//!     [--tls-certificate FILE --tls-key FILE]
+//!     [--checkpoint-name NAME --checkpoint-seed FILE]
+//!     [--webhook-retry-seconds N,N,.. ] [--allow-private-webhooks]
+//! ```
+//!
+//! One line of JSON says when it is ready, `{"url": "http://.../v1", "adminKey": "..."}`: the key only when the store
+//! had none for administrators. It is not shown again. On SIGINT and SIGTERM it finishes what it is answering, and closes the store.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use rulekeep::gateway::Gateway;
+use rulekeep::http::{Server, router};
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use support::{STORE_USAGE, StoreOptions, describe};
+
+mod support;
+
+fn main() -> ExitCode {
+    let usage = format!("usage: serve [--listen ADDRESS:PORT] [--tls-certificate FILE --tls-key FILE] {STORE_USAGE}");
+    if std::env::args().skip(1).any(|argument| argument == "--help" || argument == "-h") {
+        println!("{usage}");
+        return ExitCode::SUCCESS;
+    }
+    let options = match Options::read(std::env::args().skip(1)) {
+        Ok(options) => options,
+        Err(message) => {
+            eprintln!("serve: {message}\n{usage}");
+            return ExitCode::from(2);
+        }
+    };
+    match run(options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("serve: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[derive(Default)]
+struct Options {
+    listen: Option<String>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+    store: StoreOptions,
+}
+
+impl Options {
+    fn read(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut options = Self::default();
+        while let Some(option) = arguments.next() {
+            if options.store.take(&option, &mut arguments)? {
+                continue;
+            }
+            let mut value = || arguments.next().ok_or_else(|| format!("{option} needs a value"));
+            match option.as_str() {
+                "--listen" => options.listen = Some(value()?),
+                "--tls-certificate" => options.certificate = Some(value()?.into()),
+                "--tls-key" => options.key = Some(value()?.into()),
+                other => return Err(format!("unknown option {other:?}")),
+            }
+        }
+        Ok(options)
+    }
+
+    fn server(&self) -> Result<Server, String> {
+        match (&self.certificate, &self.key) {
+            (None, None) => Ok(Server::new()),
+            (Some(certificate), Some(key)) => {
+                let read = |file: &PathBuf| fs::read(file).map_err(|error| format!("{}: {error}", file.display()));
+                Server::new().tls(&read(certificate)?, &read(key)?).map_err(|error| error.to_string())
+            }
+            _ => Err("--tls-certificate and --tls-key go together".to_owned()),
+        }
+    }
+}
+
+fn run(options: Options) -> Result<(), String> {
+    let server = options.server()?;
+    let scheme = if options.certificate.is_some() { "https" } else { "http" };
+    let listen = options.listen.unwrap_or_else(|| "127.0.0.1:8080".to_owned());
+    let opened = options.store.open()?;
+    let governor = &opened.governor;
+    let gateway = Gateway::new(governor).map_err(describe)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("no runtime: {error}"))?;
+    let served = runtime.block_on(async {
+        let listener = TcpListener::bind(&listen).await.map_err(|error| format!("{listen}: {error}"))?;
+        let address = listener.local_addr().map_err(|error| error.to_string())?;
+        let ended = ended()?;
+        let mut ready = json!({ "url": format!("{scheme}://{address}/v1") });
+        // A broken or frozen log takes no keys in; what it has can still be read by those that it knows.
+        match gateway.keys().ensure_admin("first") {
+            Ok(None) => {}
+            Ok(Some(first)) => ready["adminKey"] = json!(first.key.expose()),
+            Err(error) => eprintln!("serve: no key for administrators could be made: {}", describe(error)),
+        }
+        println!("{ready}");
+        server.serve(listener, router(&gateway), ended).await.map_err(|error| error.to_string())
+    });
+    drop(runtime);
+    governor.close().map_err(describe)?;
+    served
+}
+
+/// Comes when the process is asked to end.
+#[cfg(unix)]
+fn ended() -> Result<impl Future<Output = ()>, String> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let listen = |kind| signal(kind).map_err(|error| format!("no signals: {error}"));
+    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+/// Comes when the process is asked to end.
+#[cfg(not(unix))]
+fn ended() -> Result<impl Future<Output = ()>, String> {
+    Ok(async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    })
+}
