@@ -6,6 +6,7 @@ mod common;
 
 mod answers;
 mod classes;
+mod limits;
 mod refusals;
 mod restart;
 mod waiting;

@@ -13,9 +13,7 @@ use crate::model::{
     AgentState, ClassApprovalId, ClassState, Constraints, Decision, Digest, Error, GRANT_PREFIX, LONGEST_LIMIT_WINDOW,
     Sequence, StopScope, Timestamp, Vote,
 };
-use crate::policy::{
-    Charge, ClassApproval, ClassTerms, ClassUse, Meter, PolicyRequest, PolicySet, PolicyVerdict, Used,
-};
+use crate::policy::{Charge, ClassApproval, ClassTerms, ClassUse, PolicyRequest, PolicySet, PolicyVerdict};
 use crate::proof::{ChangeDraft, StateDraft};
 
 /// All approvals of classes.
@@ -154,13 +152,17 @@ impl Governor {
             return (verdict, None);
         };
         desk.hold();
+        // No person goes beyond a limit that does not ask.
+        if !offer.charges.iter().all(|charge| charge.fits(desk)) {
+            return (verdict, None);
+        }
         let known = classes.lock();
         let found = known.values().find_map(|Class { record, policies: bound }| {
             if record.state != ClassState::Active || *bound != policies || !record.answers(request, &verdict) {
                 return None;
             }
             let charges = record.charges(record.class.covers(request, &offer.granted)?);
-            charges.iter().all(|charge| has_room(desk.used(charge), charge)).then_some((record, charges))
+            charges.iter().all(|charge| charge.fits(desk)).then_some((record, charges))
         });
         let Some((record, charges)) = found else { return (verdict, None) };
         let Some(mut offer) = verdict.on_approval.take() else { return (verdict, None) };
@@ -289,10 +291,6 @@ impl Class {
     fn agent(&self) -> Option<crate::model::AgentId> {
         self.record.class.terms().agent_id.clone()
     }
-}
-
-fn has_room(used: Used, charge: &Charge) -> bool {
-    !used.is_full && used.amount.checked_add(charge.amount).is_some_and(|after| after <= charge.most)
 }
 
 /// One, in the millionths that counters count.

@@ -9,17 +9,21 @@
 //! | `digest.rs` | what an approval binds to |
 //! | `ask.rs` | a decision that asks, put in order |
 //! | `review.rs` | what people say |
+//! | `grant.rs` | what an approval grants by what holds by then |
 //! | `resolve.rs` | the record that answers |
+//! | `end.rs` | ending what is due, stopped or answered otherwise |
 //! | `claim.rs` | taking up what was approved, waiting for it |
 //! | `class.rs` | what people agree to beforehand |
 //! | `classes.rs` | what that covers, and what ends it |
-//! | `restore.rs` | opening a store, ending what is due |
+//! | `restore.rs` | opening a store, watching what is due |
 
 mod ask;
 mod claim;
 mod class;
 mod classes;
 mod digest;
+mod end;
+mod grant;
 mod queue;
 mod resolve;
 mod restore;
