@@ -328,7 +328,9 @@ impl Engine {
             let (mut charges, is_known) = limit.charges(rule, request);
             if limit.over.effect() == Effect::Escalate {
                 // A person who agrees, agrees to more than it.
-                charges.iter_mut().for_each(|charge| charge.most = i64::MAX);
+                for charge in &mut charges {
+                    charge.most = i64::MAX;
+                }
             }
             // Of what names no amount nothing can be counted; the person agreed to it all the same.
             is_known.then_some(charges)

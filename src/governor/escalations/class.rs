@@ -172,10 +172,9 @@ impl Escalations<'_> {
     pub fn classes(&self) -> Vec<ClassStanding> {
         let inner = &*self.governor.inner;
         let now = inner.clock.now();
-        let mut desk = inner.limits.window(now);
-        desk.hold();
-        let known = inner.classes.lock();
-        known.values().map(|class| standing(&class.record, now, &mut desk)).collect()
+        let records: Vec<ClassRecord> = inner.classes.lock().values().map(|class| class.record.clone()).collect();
+        // Decisions with limits wait for one at a time.
+        records.iter().map(|record| standing(record, now, &mut inner.limits.window(now))).collect()
     }
 
     /// Puts what `next` makes of the approvals in order, with nothing that could take it back in between.
@@ -208,7 +207,7 @@ impl Escalations<'_> {
             record.place = sequence;
             let state = record.state;
             known.insert(record.id, Class { record, policies: policies.digest() });
-            inner.classes.note(&known);
+            inner.classes.note(&known, now);
             break (sequence, state);
         };
         inner.log.settle(sequence)?;

@@ -43,7 +43,9 @@ impl Governor {
             }
         }
         let _ = self.settle_all(&unsettled);
-        due.iter().for_each(|open| open.tell());
+        for open in &due {
+            open.tell();
+        }
     }
 
     /// Puts the end of one in order that is open.
@@ -102,8 +104,31 @@ impl Governor {
             }
         }
         let settled = self.settle_all(&unsettled);
-        ended.iter().for_each(|open| open.tell());
+        for open in &ended {
+            open.tell();
+        }
         settled.map_or(0, |()| ended.len() as u64)
+    }
+
+    /// Refuses a SUCCESS of what was approved and never taken up: nothing was granted by it, so nothing was done. With
+    /// another outcome it is given up, and cannot be taken up any more.
+    pub(in crate::governor) fn give_up_untaken(&self, approval: ProofId, outcome: Outcome) -> Result<(), Error> {
+        let Some(id) = self.inner.escalations.untaken(approval) else { return Ok(()) };
+        if outcome == Outcome::Success {
+            let message = format!("{approval} grants nothing before {id} is claimed, which it was not; claim it first");
+            return Err(Error::Conflict { message });
+        }
+        let Some(open) = self.inner.escalations.open(id) else { return Ok(()) };
+        let mut unsettled = Unsettled::default();
+        let mut record = open.lock();
+        if super::queue::is_open(&record) {
+            let why = format!("the outcome {outcome} was reported before it was taken up");
+            self.lapse(&mut record, &why, &mut unsettled)?;
+        }
+        drop(record);
+        let settled = self.settle_all(&unsettled);
+        open.tell();
+        settled
     }
 
     /// Ends the escalation of a record whose outcome was reported: what it asked for was done or given up.

@@ -115,12 +115,8 @@ impl Escalations<'_> {
         }
         let agent = query.agent_id.as_deref().map(checked_agent_id).transpose()?;
         self.governor.end_what_is_due();
-        let matches = |listed: &Listed| {
-            query.state.is_none_or(|state| state == listed.state)
-                && agent.as_ref().is_none_or(|agent| *agent == listed.agent_id)
-        };
         let skip = (page - 1).saturating_mul(page_size);
-        let (total, found) = self.governor.inner.escalations.page(matches, skip, page_size);
+        let (total, found) = self.governor.inner.escalations.page(query.state, agent.as_ref(), skip, page_size);
         let items = found
             .into_iter()
             .map(|listed| self.governor.shown(self.governor.whole(&listed)?))
