@@ -171,7 +171,13 @@ impl Governor {
             // Bites before the agent's lock is had, which those hold who wait for room in a full queue.
             self.inner.stops.hold(&agent_id);
         }
-        let changed = self.inner.log.wait_verified().and_then(|()| self.change_state_of(&cell, state, note));
+        let changed = self.inner.log.wait_verified().and_then(|()| {
+            if halts {
+                // Before it is recorded: a crash in between leaves nothing that it should have ended.
+                self.end_classes_of(&StopScope::Agent(agent_id.clone()), &format!("it was {state}"));
+            }
+            self.change_state_of(&cell, state, note)
+        });
         match changed {
             Err(error) if halts && cell.read().state == AgentState::Active => {
                 let standing =
@@ -180,9 +186,6 @@ impl Governor {
             }
             Err(error) if !halts => Err(error),
             changed => {
-                if halts {
-                    self.end_classes_of(&StopScope::Agent(agent_id.clone()), &format!("it was {state}"));
-                }
                 self.inner.stops.release(&agent_id);
                 changed
             }

@@ -276,7 +276,11 @@ impl Intake {
             return Err(refusal.error());
         }
         let (sequence, at) = state.number(now);
-        self.push(&mut state, Pending { sequence, at, draft: Draft::State(Box::new(change)) }, true);
+        self.push(
+            &mut state,
+            Pending { sequence, at, draft: Draft::State(Box::new(change)) },
+            self.durability.awaits_changes(),
+        );
         Ok(sequence)
     }
 

@@ -6,6 +6,7 @@ mod common;
 
 mod answers;
 mod classes;
+mod crashes;
 mod limits;
 mod refusals;
 mod restart;

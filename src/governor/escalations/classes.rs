@@ -236,7 +236,8 @@ impl Governor {
             let Some(why) = why(class) else { continue };
             class.record.state = ClassState::Revoked;
             class.record.why = Some(why.clone());
-            match change(&class.record, why).and_then(|change| self.inner.log.change(now, change)) {
+            // It needs no room: what takes away does not wait for what is granted.
+            match change(&class.record, why).and_then(|change| self.inner.log.stop(now, 0, change)) {
                 Ok(sequence) => {
                     class.record.place = sequence;
                     taken = taken.map(|_| Some(sequence));
@@ -263,16 +264,18 @@ impl Governor {
     /// Takes back what was approved for those whom a stop covers, or a group that one of them belongs to.
     pub(in crate::governor) fn end_classes_of(&self, scope: &StopScope, why: &str) {
         let covered = self.classes_of(scope, None);
+        if covered.is_empty() {
+            return;
+        }
         let _ = self.take_back(|class| covered.contains(&class.record.id).then(|| format!("{scope}: {why}")));
     }
 
     /// The approvals for those whom a stop covers, if it was set at that time.
     fn classes_of(&self, scope: &StopScope, at: Option<Timestamp>) -> BTreeSet<ClassApprovalId> {
         let known: Vec<(ClassApprovalId, ClassTerms)> = {
-            // Held so that one that is just given is there.
-            let mut desk = self.inner.limits.desk(self.inner.clock.now());
-            desk.hold();
-            let given = |class: &&Class| at.is_none_or(|at| class.record.created_at <= at);
+            let now = self.inner.clock.now();
+            let given = |class: &&Class| class.record.is_live(now) && at.is_none_or(|at| class.record.created_at <= at);
+            // Whoever gives one holds these until it is there.
             let known = self.inner.classes.lock();
             known.values().filter(given).map(|class| (class.record.id, class.record.class.terms().clone())).collect()
         };
@@ -281,23 +284,21 @@ impl Governor {
     }
 
     fn concerns(&self, scope: &StopScope, terms: &ClassTerms) -> bool {
-        if matches!(scope, StopScope::All) {
-            return true;
-        }
-        let is_stopped = |agent: &crate::trust::AgentRecord| match scope {
-            StopScope::All => true,
-            StopScope::Agent(id) => agent.agent_id == *id,
-            StopScope::Group(group) => agent.traits().groups.contains(group),
+        let belongs = |agent: &AgentId, group: &Label| {
+            self.registered(agent).is_ok_and(|cell| cell.read().traits().groups.contains(group))
         };
-        match (&terms.agent_id, &terms.group) {
-            (Some(agent), _) => self.registered(agent).is_ok_and(|cell| is_stopped(&cell.read())),
-            (None, Some(group)) => {
-                let is_both =
-                    |agent: &crate::trust::AgentRecord| agent.traits().groups.contains(group) && is_stopped(agent);
-                *scope == StopScope::Group(group.clone())
-                    || self.inner.ledger.all().iter().any(|cell| is_both(&cell.read()))
+        match (scope, &terms.agent_id, &terms.group) {
+            (StopScope::All, ..) | (_, None, None) => true,
+            (StopScope::Agent(stopped), Some(agent), _) => agent == stopped,
+            (StopScope::Agent(stopped), None, Some(group)) => belongs(stopped, group),
+            (StopScope::Group(stopped), Some(agent), _) => belongs(agent, stopped),
+            (StopScope::Group(stopped), None, Some(group)) => {
+                let is_both = |agent: &crate::trust::AgentRecord| {
+                    let groups = &agent.traits().groups;
+                    groups.contains(group) && groups.contains(stopped)
+                };
+                group == stopped || self.inner.ledger.all().iter().any(|cell| is_both(&cell.read()))
             }
-            (None, None) => true,
         }
     }
 
