@@ -397,6 +397,12 @@ impl ProofLog {
         &self.shared
     }
 
+    /// Keeps the writer from going on until what comes back is dropped.
+    #[cfg(test)]
+    pub(crate) fn hold_up(&self) -> impl Sized + '_ {
+        self.shared.index.write().unwrap()
+    }
+
     /// The hash of the last record.
     #[cfg(test)]
     pub(in crate::proof) fn shared_head(&self) -> Digest {
