@@ -8,6 +8,7 @@ mod answers;
 mod classes;
 mod crashes;
 mod limits;
+mod many;
 mod refusals;
 mod restart;
 mod waiting;
