@@ -26,7 +26,9 @@ impl Journal {
     fn of(builder: &dyn Fn() -> GovernorBuilder, agents: [Agent; 2], then: impl FnOnce(&Governor)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let governor = builder().open(folder.path()).unwrap();
-        agents.map(|agent| governor.register_agent(agent).unwrap());
+        for agent in agents {
+            governor.register_agent(agent).unwrap();
+        }
         let head = fs::read(folder.path().join("HEAD")).unwrap();
         then(&governor);
         let bytes = fs::read(folder.path().join(JOURNAL)).unwrap();
