@@ -179,7 +179,13 @@ impl Governor {
             // Bites before the agent's lock is had, which those hold who wait for room in a full queue.
             self.inner.stops.hold(&agent_id);
         }
-        let changed = self.inner.log.wait_verified().and_then(|()| self.change_state_of(&cell, state, note));
+        let changed = self.inner.log.wait_verified().and_then(|()| {
+            if halts {
+                // Before it is recorded: a crash in between leaves nothing that it should have ended.
+                self.end_classes_of(&StopScope::Agent(agent_id.clone()), &format!("it was {state}"));
+            }
+            self.change_state_of(&cell, state, note)
+        });
         match changed {
             Err(error) if halts && cell.read().state == AgentState::Active => {
                 let standing =
@@ -188,9 +194,6 @@ impl Governor {
             }
             Err(error) if !halts => Err(error),
             changed => {
-                if halts {
-                    self.end_classes_of(&StopScope::Agent(agent_id.clone()), &format!("it was {state}"));
-                }
                 self.inner.stops.release(&agent_id);
                 changed
             }
@@ -287,4 +290,75 @@ fn caused(what: &str, note: &str) -> String {
 /// A cause without the secrets in it.
 fn masked(cause: &str) -> String {
     conceal_text(cause).unwrap_or_else(|| cause.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+    use crate::model::{ClassState, Decision, Intent, Order, Review, RiskLevel};
+    use crate::policy::{ClassApproval, PolicySet};
+    use crate::proof::{Durability, ProofQuery};
+
+    const POLICIES: &str = r#"
+        name = "small"
+        [[rule]]
+        id = "reads"
+        effect = "allow"
+        match.capabilities = ["document:read"]
+        [[rule]]
+        id = "money"
+        effect = "escalate"
+        match.capabilities = ["payment:transfer"]
+        reviewer = "ann"
+    "#;
+
+    #[test]
+    fn a_suspension_is_recorded_behind_a_full_queue_and_nothing_is_granted_behind_it() {
+        let policies = PolicySet::from_toml(POLICIES).unwrap();
+        let governor =
+            Governor::builder().policies(policies).durability(Durability::Buffered).open_in_memory().unwrap();
+        for id in ["a", "filler"] {
+            governor.register_agent(Agent::new(id).in_group("desk").at_score(Score::MAX)).unwrap();
+        }
+        let terms = serde_json::from_value(serde_json::json!({
+            "group": "desk", "capabilities": ["payment:transfer"], "rules": ["money"],
+            "until": Timestamp::from_millis(governor.inner.clock.now().as_millis() + 3_600_000),
+        }));
+        let class = ClassApproval::new(terms.unwrap(), governor.inner.clock.now()).unwrap();
+        governor.escalations().approve_class(class, Review::by("ann")).unwrap();
+        let reading = |agent: &str, notes: usize| {
+            let intent = Intent::new(agent, "read", RiskLevel::Low, ["document:read"]).unwrap();
+            intent.with_context("notes", "x".repeat(notes))
+        };
+        assert_eq!(governor.enforce(&reading("a", 1)).unwrap().decision, Decision::Allow);
+        governor.flush().unwrap();
+
+        let held_up = governor.inner.log.hold_up();
+        let full = loop {
+            if let Err(error) = governor.enforce_pending(&reading("filler", 20_000)) {
+                break error;
+            }
+        };
+        assert!(full.to_string().contains("queue is full"), "{full}");
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                // They wait for room, with the agent held.
+                scope.spawn(|| assert!(governor.enforce_pending(&reading("a", 1)).is_err()));
+            }
+            let suspended = governor.suspend("a", "enough").unwrap();
+            assert_eq!(suspended.state, AgentState::Suspended);
+            assert_eq!(governor.escalations().classes()[0].state, ClassState::Revoked);
+        });
+        assert!(governor.enforce_pending(&reading("filler", 1)).is_err(), "the queue is full all the same");
+        drop(held_up);
+        governor.flush().unwrap();
+        assert_eq!(governor.enforce(&reading("a", 1)).unwrap().decision, Decision::Deny);
+        assert_eq!(governor.enforce(&reading("filler", 1)).unwrap().decision, Decision::Allow);
+        let records = governor.query(&ProofQuery::entity("a").order(Order::OldestFirst)).unwrap().items;
+        let decisions: Vec<Decision> = records.iter().map(|record| record.decision).collect();
+        assert_eq!(decisions, [Decision::Allow, Decision::Deny]);
+        assert!(governor.verify().unwrap().valid);
+    }
 }

@@ -125,7 +125,9 @@ impl State {
             self.by_counter.insert(counter.into(), Counter::default());
         }
         if let Some(known) = self.by_counter.get_mut(counter) {
-            known.uses.push_back(used);
+            // In the order of the records, by which they are found again.
+            let place = known.uses.iter().rposition(|other| other.record <= used.record).map_or(0, |last| last + 1);
+            known.uses.insert(place, used);
             known.total = known.total.saturating_add(used.amount);
         }
         self.by_record.entry(used.record).or_default().push(counter.into());
@@ -215,6 +217,20 @@ mod tests {
         counters.give_back(Sequence::new(1));
         assert_eq!(used(&counters, 1000), 2);
         assert_eq!(used(&counters, 1500), 0);
+        assert!(counters.lock().by_record.is_empty());
+    }
+
+    #[test]
+    fn what_is_noted_out_of_order_is_given_back_all_the_same() {
+        let counters = Counters::default();
+        let at = Timestamp::from_millis(0);
+        for record in [7, 3, 5, 9, 1] {
+            counters.desk(at).reserve(&[charge("c", 2)], Sequence::new(record), at);
+        }
+        for (given_back, left) in [(3, 8), (9, 6), (7, 4), (1, 2), (5, 0)] {
+            counters.give_back(Sequence::new(given_back));
+            assert_eq!(used(&counters, 1), left, "{given_back}");
+        }
         assert!(counters.lock().by_record.is_empty());
     }
 

@@ -16,7 +16,8 @@ impl Governor {
     ///
     /// # Errors
     ///
-    /// [`Error::ProofNotFound`]; [`Error::Conflict`] for a second, different outcome.
+    /// [`Error::ProofNotFound`]; [`Error::Conflict`] for a second, different outcome, and for a SUCCESS of what a person
+    /// approved and nobody claimed.
     pub fn report(&self, proof_id: &ProofId, outcome: Outcome) -> Result<TrustSnapshot, Error> {
         self.report_told(proof_id, outcome, None)
     }
@@ -42,6 +43,7 @@ impl Governor {
         let inner = &*self.inner;
         inner.log.wait_verified()?;
         let facts = inner.log.facts(proof_id)?;
+        self.give_up_untaken(*proof_id, outcome)?;
         loop {
             // Asked before the agent is held, so that its decisions do not wait for the index.
             let seen = inner.log.look_for_outcome(&facts.entity, proof_id, outcome)?;

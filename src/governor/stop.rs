@@ -228,6 +228,11 @@ impl StopTable {
         self.epoch
     }
 
+    /// Those whose suspension is under way, or could not be recorded.
+    pub(super) fn held(&self) -> impl Iterator<Item = &AgentId> {
+        self.held.iter()
+    }
+
     /// Why an agent must not act, if so.
     pub(super) fn over(&self, agent: &AgentRecord) -> Option<String> {
         if self.stops.is_empty() && self.held.is_empty() {

@@ -243,9 +243,9 @@ pub(crate) struct EscalationRecord {
     /// Salted digests of the names of whoever asked, who cannot agree.
     pub(crate) askers: Vec<Digest>,
     pub(crate) on_approval: ApprovalOffer,
-    /// What the approved use takes of limits: the counter, and how much in millionths.
+    /// What the approved use takes of limits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) charges: Vec<(Box<str>, i64)>,
+    pub(crate) charges: Vec<LimitCharge>,
     pub(crate) votes: Vec<Vote>,
     /// What was granted in the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -258,6 +258,23 @@ pub(crate) struct EscalationRecord {
     pub(crate) why: Option<String>,
     /// The entry that this stands in.
     pub(crate) place: super::Sequence,
+}
+
+/// What is taken of a limit: the counter, how much, the most within a window, and how many milliseconds that is. Amounts
+/// are millionths.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LimitCharge(
+    pub(crate) Box<str>,
+    pub(crate) i64,
+    #[serde(default = "LimitCharge::no_bound")] pub(crate) i64,
+    #[serde(default)] pub(crate) i64,
+);
+
+impl LimitCharge {
+    /// Of what was asked before bounds were kept none is known.
+    const fn no_bound() -> i64 {
+        i64::MAX
+    }
 }
 
 impl EscalationRecord {

@@ -86,10 +86,20 @@ pub(crate) struct Charge {
     pub(crate) counter: Box<str>,
     /// In millionths.
     pub(crate) amount: i64,
-    /// In millionths.
+    /// In millionths; the highest number where a person's word goes beyond the limit.
     pub(crate) most: i64,
     /// In milliseconds.
     pub(crate) window: i64,
+}
+
+impl Charge {
+    /// Whether there is room for it, by a meter that is asked only if there is a bound.
+    pub(crate) fn fits(&self, meter: &mut dyn Meter) -> bool {
+        self.most == i64::MAX || {
+            let used = meter.used(self);
+            !used.is_full && used.amount.checked_add(self.amount).is_some_and(|after| after <= self.most)
+        }
+    }
 }
 
 /// How a counter stands.

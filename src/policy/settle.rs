@@ -324,7 +324,14 @@ impl Engine {
         let limited = if self.has_limits() { self.limited(&findings).collect() } else { Vec::new() };
         let charges = limited.into_iter().filter_map(|group| {
             let rule = self.lead(group)?;
-            let (charges, is_known) = rule.limit.as_ref()?.charges(rule, request);
+            let limit = rule.limit.as_ref()?;
+            let (mut charges, is_known) = limit.charges(rule, request);
+            if limit.over.effect() == Effect::Escalate {
+                // A person who agrees, agrees to more than it.
+                for charge in &mut charges {
+                    charge.most = i64::MAX;
+                }
+            }
             // Of what names no amount nothing can be counted; the person agreed to it all the same.
             is_known.then_some(charges)
         });

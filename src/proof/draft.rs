@@ -109,6 +109,15 @@ impl StateDraft {
         Self { own_place, ..self }
     }
 
+    /// Writes an id in place of one that stood for it while it was not known.
+    pub(crate) fn name(&mut self, stand_in: &ProofId, id: &ProofId) {
+        let stand_in = stand_in.to_string();
+        if let Some(start) = self.value.find(&stand_in) {
+            // INVARIANT: all ids are as long, so that nothing behind it moves.
+            self.value.replace_range(start..start + stand_in.len(), &id.to_string());
+        }
+    }
+
     /// Writes down the entry's place.
     pub(super) fn stand_at(&mut self, sequence: Sequence) {
         if let Some(start) = self.own_place.take() {

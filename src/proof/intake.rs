@@ -206,7 +206,7 @@ impl Intake {
         now: Timestamp,
         draft: DecisionDraft,
         epoch: u64,
-        asked: impl FnOnce(ProofId, Timestamp) -> Result<ChangeDraft, Error>,
+        asked: impl FnOnce(ProofId) -> ChangeDraft,
     ) -> Result<DecisionSlot, Error> {
         let mut state = self.with_room()?;
         if state.epoch != epoch {
@@ -214,7 +214,7 @@ impl Intake {
         }
         let at = state.last_time.max(now);
         let id = ProofId::new(at, draft.random, Sequence::new(state.next + 1));
-        let mut change = asked(id, at)?;
+        let mut change = asked(id);
         let is_awaited = self.durability.awaits(draft.risk);
         let (sequence, at) = state.number(now);
         change.state.stand_at(sequence);
@@ -231,7 +231,7 @@ impl Intake {
         draft: DecisionDraft,
         epoch: u64,
         version: u64,
-        outcome: impl FnOnce(ProofId, Timestamp) -> Result<OutcomeDraft, Error>,
+        outcome: impl FnOnce(ProofId) -> OutcomeDraft,
     ) -> Result<DecisionSlot, Error> {
         let mut state = self.with_room()?;
         if (state.epoch != epoch && draft.decision != Decision::Deny) || state.claims_version != version {
@@ -242,7 +242,7 @@ impl Intake {
             return Ok(DecisionSlot::Standing(*standing));
         }
         let at = state.last_time.max(now);
-        let mut outcome = outcome(ProofId::new(at, draft.random, Sequence::new(state.next)), at)?;
+        let mut outcome = outcome(ProofId::new(at, draft.random, Sequence::new(state.next)));
         let is_awaited = self.durability.awaits(draft.risk);
         let (id, _, at) = self.number_decision(&mut state, now, draft);
         let (last, _) = state.number(now);
@@ -276,7 +276,11 @@ impl Intake {
             return Err(refusal.error());
         }
         let (sequence, at) = state.number(now);
-        self.push(&mut state, Pending { sequence, at, draft: Draft::State(Box::new(change)) }, true);
+        self.push(
+            &mut state,
+            Pending { sequence, at, draft: Draft::State(Box::new(change)) },
+            self.durability.awaits_changes(),
+        );
         Ok(sequence)
     }
 

@@ -125,6 +125,43 @@ fn what_was_approved_and_not_taken_up_lapses() {
 }
 
 #[test]
+fn what_was_never_taken_up_earns_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let hand = Hand::at(NOON);
+    let open = || with_clock(&hand).open(folder.path()).unwrap();
+    let governor = open();
+    governor.register_agent(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
+    let approved = |governor: &Governor, amount| {
+        let (id, _) = ask(governor, &payment(amount));
+        (id, governor.escalations().approve(id, by("ann")).unwrap().proof_id.unwrap())
+    };
+    let (claimed, granted) = approved(&governor, 1);
+    assert_eq!(code(governor.report(&granted, Outcome::Success)), "CONFLICT");
+    let (_, lapsed) = approved(&governor, 2);
+    let (given_up, failed) = approved(&governor, 3);
+    let before = governor.report(&failed, Outcome::Escalated).unwrap();
+    assert_eq!(code(governor.escalations().claim(given_up, &payment(3))), "CONFLICT");
+    governor.escalations().claim(claimed, &payment(1)).unwrap();
+    hand.set(NOON + 3_600_000);
+    assert_eq!(code(governor.report(&lapsed, Outcome::Success)), "CONFLICT");
+    governor.close().unwrap();
+
+    for with_view in [true, false] {
+        if !with_view {
+            std::fs::remove_dir_all(folder.path().join("view")).unwrap();
+        }
+        let governor = open();
+        assert_eq!(code(governor.report(&lapsed, Outcome::Success)), "CONFLICT");
+        assert_eq!(governor.proof(&lapsed).unwrap().outcome, None);
+        assert_eq!(governor.agent("clerk").unwrap().trust, before);
+        governor.close().unwrap();
+    }
+    let governor = open();
+    assert!(governor.report(&granted, Outcome::Success).unwrap().score > before.score);
+    governor.report(&lapsed, Outcome::Failure).unwrap();
+}
+
+#[test]
 fn a_reported_outcome_ends_what_waits() {
     let (governor, _) = governor();
     for outcome in [Outcome::Failure, Outcome::Escalated, Outcome::Success] {

@@ -179,6 +179,31 @@ fn no_number_of_threads_gets_more_than_the_count_and_the_sum() {
 }
 
 #[test]
+fn of_an_agents_and_its_groups_approvals_the_oldest_with_room_is_used() {
+    let (governor, hand) = governor();
+    governor.register_agent(Agent::new("other").at_tier(Tier::T4)).unwrap();
+    governor.update_agent("clerk", rulekeep::AgentChange::new().groups(["payers"]), "").unwrap();
+    let one = |whose: Value| {
+        hand.set(rulekeep::Clock::now(&hand).as_millis() + 1);
+        given(&governor, &whose)
+    };
+    let ended = one(json!({ "until": at(NOON + 1000), "count": 1 }));
+    hand.set(NOON + 1000);
+    let theirs = one(json!({ "agentId": "other", "count": 1 }));
+    let first = one(json!({ "agentId": null, "group": "payers", "count": 1 }));
+    let second = one(json!({ "count": 1 }));
+    let third = one(json!({ "agentId": null, "group": "payers", "count": 1 }));
+    let used = |_| {
+        let id = governor.enforce(&pay(1)).unwrap().proof_id;
+        governor.evidence(&id).unwrap().detail["grant"].as_str().unwrap_or_default().to_owned()
+    };
+    let expected = [first.to_string(), second.to_string(), third.to_string(), String::new()];
+    assert_eq!((0..4).map(used).collect::<Vec<_>>(), expected);
+    let states: Vec<_> = governor.escalations().classes().iter().map(|class| (class.id, class.used_count)).collect();
+    assert_eq!(states, [(ended, 0), (theirs, 0), (first, 1), (second, 1), (third, 1)]);
+}
+
+#[test]
 fn it_ends_with_its_time_and_when_it_is_taken_back() {
     let (governor, hand) = governor();
     hand.set(NOON + DAY - 1);

@@ -6,6 +6,9 @@ mod common;
 
 mod answers;
 mod classes;
+mod crashes;
+mod limits;
+mod many;
 mod refusals;
 mod restart;
 mod waiting;

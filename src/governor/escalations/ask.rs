@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use super::super::Governor;
 use super::super::decide::Recording;
-use super::change;
 use super::digest::{self, Bound};
+use super::{change, key};
 use crate::model::{
-    ApprovalOffer, Digest, Error, EscalationRecord, EscalationState, IntentId, ProofId, ReviewNeed, Sequence, Timestamp,
+    ApprovalOffer, Digest, Error, EscalationRecord, EscalationState, IntentId, LimitCharge, ProofId, ReviewNeed,
+    Sequence, Timestamp,
 };
-use crate::policy::{Need, PolicyRequest, PolicyVerdict};
-use crate::proof::Committed;
+use crate::policy::{Charge, Need, PolicyRequest, PolicyVerdict};
+use crate::proof::{Committed, StateDraft};
 
 impl Governor {
     /// Puts a decision that asks for a person in order; none where a stop of another epoch came before.
@@ -19,13 +20,19 @@ impl Governor {
         let draft = self.draft(recording)?;
         let intent_id = draft.intent;
         let reason = draft.reasoning.clone();
-        let question = self.question(recording, intent_id, reason);
-        let committed = self.inner.log.ask(request.now, draft, epoch, |proof_id, at| {
-            let record = question.asked(proof_id, at, request, verdict)?;
-            let change = change(&record, "a person is asked")?;
+        // All but its id is written, and what is approved digested, before the log is held.
+        let stand_in = ProofId::new(request.now, draft.random, StateDraft::OWN_PLACE);
+        let mut record = self.question(recording, intent_id, reason).asked(stand_in, request, verdict)?;
+        let mut change = change(&record, "a person is asked")?;
+        let committed = self.inner.log.ask(request.now, draft, epoch, |proof_id| {
+            change.state.name(&stand_in, &proof_id);
+            record.proof_id = proof_id;
+            change.state.key = key(record.id());
+            // The state that opens it stands before the record.
+            record.place = Sequence::new(proof_id.sequence().get().saturating_sub(1));
             // Before anybody can hear of it.
             self.inner.escalations.add(record);
-            Ok(change)
+            change
         })?;
         if committed.is_some() {
             self.watch_escalations();
@@ -50,7 +57,7 @@ impl Governor {
             reason,
             salt: Digest::new(salt),
             offer: offer.unwrap_or_default(),
-            charges: charges.iter().map(|charge| (charge.counter.clone(), charge.amount)).collect(),
+            charges: charges.iter().map(kept).collect(),
             policy_digest: recording.policy_digest,
         }
     }
@@ -78,7 +85,7 @@ struct Question {
     reason: String,
     salt: Digest,
     offer: ApprovalOffer,
-    charges: Vec<(Box<str>, i64)>,
+    charges: Vec<LimitCharge>,
     policy_digest: Digest,
 }
 
@@ -86,13 +93,13 @@ impl Question {
     fn asked(
         self,
         proof_id: ProofId,
-        at: Timestamp,
         request: &PolicyRequest<'_>,
         verdict: &PolicyVerdict,
     ) -> Result<EscalationRecord, Error> {
         let Self { intent_id, reason, salt, offer, charges, policy_digest } = self;
         let intent = request.intent;
-        let expires_at = after(at, verdict.expires);
+        // By the clock, as it is held against the clock.
+        let expires_at = after(request.now, verdict.expires);
         let bound = Bound { intent, risk: request.risk, policy_digest, offer: &offer, expires_at };
         let requested_by = intent.context.get("requestedBy").and_then(|name| name.as_str());
         let askers = std::iter::once(intent.agent_id.as_str()).chain(requested_by);
@@ -104,7 +111,7 @@ impl Question {
             reason,
             risk: request.risk,
             needs: verdict.needs.iter().map(need).collect(),
-            created_at: at,
+            created_at: request.now,
             expires_at,
             salt,
             digest: bound.digest(salt)?,
@@ -117,10 +124,13 @@ impl Question {
             resolution: None,
             claimed_at: None,
             why: None,
-            // The state that opens it stands before the record.
-            place: Sequence::new(proof_id.sequence().get().saturating_sub(1)),
+            place: StateDraft::OWN_PLACE,
         })
     }
+}
+
+fn kept(charge: &Charge) -> LimitCharge {
+    LimitCharge(charge.counter.clone(), charge.amount, charge.most, charge.window)
 }
 
 fn need(need: &Need) -> ReviewNeed {

@@ -1,7 +1,10 @@
 //! What people agree to beforehand, and take back.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
+use super::super::stop::StopTable;
 use super::super::{Governor, agents, stop};
 use super::Escalations;
 use super::classes::{Class, ClassRecord, ONE, change};
@@ -172,10 +175,9 @@ impl Escalations<'_> {
     pub fn classes(&self) -> Vec<ClassStanding> {
         let inner = &*self.governor.inner;
         let now = inner.clock.now();
-        let mut desk = inner.limits.window(now);
-        desk.hold();
-        let known = inner.classes.lock();
-        known.values().map(|class| standing(&class.record, now, &mut desk)).collect()
+        let records: Vec<ClassRecord> = inner.classes.lock().values().map(|class| class.record.clone()).collect();
+        // Decisions with limits wait for one at a time.
+        records.iter().map(|record| standing(record, now, &mut inner.limits.window(now))).collect()
     }
 
     /// Puts what `next` makes of the approvals in order, with nothing that could take it back in between.
@@ -191,13 +193,16 @@ impl Escalations<'_> {
         let cell = terms.agent_id.as_ref().map(|agent| self.governor.registered(agent)).transpose()?;
         self.governor.is_other_than_agents(terms, &vote.reviewer)?;
         let (sequence, state) = loop {
-            // Held so that a suspension is before all of it, or behind and takes it back.
             let agent = cell.as_ref().map(|cell| cell.read());
             let stops = inner.stops.load();
-            self.governor.may_act(terms, agent.as_deref())?;
+            self.governor.may_act(terms, agent.as_deref(), &stops)?;
             let mut desk = inner.limits.desk(now);
             desk.hold();
             let mut known = inner.classes.lock();
+            // Whoever is suspended later finds what is given here, and takes it back.
+            if !Arc::ptr_eq(&stops, &inner.stops.load()) {
+                continue;
+            }
             // Behind the desk: a set that is put in force later finds what is given here.
             let policies = inner.policies.load();
             let mut record = next(&known, &policies)?;
@@ -208,7 +213,7 @@ impl Escalations<'_> {
             record.place = sequence;
             let state = record.state;
             known.insert(record.id, Class { record, policies: policies.digest() });
-            inner.classes.note(&known);
+            inner.classes.note(&known, now);
             break (sequence, state);
         };
         inner.log.settle(sequence)?;
@@ -218,15 +223,22 @@ impl Escalations<'_> {
 
 impl Governor {
     /// Whether the agent, or the group, may act at all.
-    fn may_act(&self, terms: &ClassTerms, agent: Option<&AgentRecord>) -> Result<(), Error> {
+    fn may_act(&self, terms: &ClassTerms, agent: Option<&AgentRecord>, stops: &StopTable) -> Result<(), Error> {
         let conflict = |message: String| Err(Error::Conflict { message });
         if let Some(agent) = agent {
             if agent.state != AgentState::Active {
                 return conflict(format!("agent {} is {}", agent.agent_id, agent.state));
             }
-            if let Some(why) = self.inner.stops.load().over(agent) {
+            if let Some(why) = stops.over(agent) {
                 return conflict(why);
             }
+        }
+        let is_member = |agent: &&AgentId| {
+            let belongs = |group| self.registered(agent).is_ok_and(|cell| cell.read().traits().groups.contains(group));
+            terms.group.as_ref().is_some_and(belongs)
+        };
+        if let Some(member) = stops.held().find(is_member) {
+            return conflict(format!("agent {member} of that group is being suspended"));
         }
         let covers = |scope: &StopScope| match scope {
             StopScope::All => true,

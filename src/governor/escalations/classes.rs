@@ -1,21 +1,20 @@
 //! The approvals of classes of actions: what they cover, and what ends them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arc_swap::ArcSwap;
 use serde::{Deserialize, Serialize};
 
 use super::super::Governor;
 use super::super::limits::Desk;
 use super::digest::folded;
 use crate::model::{
-    AgentState, ClassApprovalId, ClassState, Constraints, Decision, Digest, Error, GRANT_PREFIX, LONGEST_LIMIT_WINDOW,
-    Sequence, StopScope, Timestamp, Vote,
+    AgentId, AgentState, AgentTraits, ClassApprovalId, ClassState, Constraints, Decision, Digest, Error, GRANT_PREFIX,
+    LONGEST_LIMIT_WINDOW, Label, Sequence, StopScope, Timestamp, Vote,
 };
-use crate::policy::{
-    Charge, ClassApproval, ClassTerms, ClassUse, Meter, PolicyRequest, PolicySet, PolicyVerdict, Used,
-};
+use crate::policy::{Charge, ClassApproval, ClassTerms, ClassUse, PolicyRequest, PolicySet, PolicyVerdict};
 use crate::proof::{ChangeDraft, StateDraft};
 
 /// All approvals of classes.
@@ -26,6 +25,25 @@ pub(in crate::governor) struct Classes {
     // Changed by whoever holds the desk of the limits, so that none changes while a decision rests on it. Taken behind
     // that and before the log's locks.
     known: Mutex<BTreeMap<ClassApprovalId, Class>>,
+    /// Those that may cover something; changed with them.
+    live: ArcSwap<Live>,
+}
+
+/// The approvals that may cover something, by whom they are for, the oldest first.
+#[derive(Default)]
+struct Live {
+    agents: HashMap<AgentId, Vec<ClassApprovalId>>,
+    groups: HashMap<Label, Vec<ClassApprovalId>>,
+}
+
+impl Live {
+    /// Those for an agent and for its groups.
+    fn of(&self, agent: &AgentId, traits: &AgentTraits) -> Vec<ClassApprovalId> {
+        let groups = traits.groups.iter().filter_map(|group| self.groups.get(group));
+        let mut found: Vec<_> = self.agents.get(agent).into_iter().chain(groups).flatten().copied().collect();
+        found.sort_unstable();
+        found
+    }
 }
 
 /// One approval.
@@ -62,10 +80,8 @@ impl Classes {
     pub(in crate::governor) fn restore(&self, value: &[u8]) -> Result<(), Error> {
         let record: ClassRecord = serde_json::from_slice(value)
             .map_err(|error| Error::storage(format!("the approval of a class cannot be read: {error}")))?;
-        let mut known = self.lock();
-        // Until it is held against the policies in force.
-        known.insert(record.id, Class { record, policies: Digest::ZERO });
-        self.note(&known);
+        // It covers nothing until it is held against the policies in force.
+        self.lock().insert(record.id, Class { record, policies: Digest::ZERO });
         Ok(())
     }
 
@@ -74,18 +90,31 @@ impl Classes {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes how long there is something to look for.
-    pub(super) fn note(&self, known: &BTreeMap<ClassApprovalId, Class>) {
-        let active = known.values().filter(|class| class.record.state == ClassState::Active);
-        let until = active.map(|class| class.record.class.terms().until.as_millis()).max();
-        self.until.store(until.unwrap_or(i64::MIN), Ordering::Release);
+    /// Notes what there is to look for, and how long.
+    pub(super) fn note(&self, known: &BTreeMap<ClassApprovalId, Class>, now: Timestamp) {
+        let (mut live, mut until) = (Live::default(), i64::MIN);
+        for Class { record, .. } in known.values() {
+            if record.state != ClassState::Active || !record.is_live(now) {
+                continue;
+            }
+            let terms = record.class.terms();
+            until = until.max(terms.until.as_millis());
+            let theirs = match (&terms.agent_id, &terms.group) {
+                (Some(agent), _) => live.agents.entry(agent.clone()).or_default(),
+                (None, Some(group)) => live.groups.entry(group.clone()).or_default(),
+                (None, None) => continue,
+            };
+            theirs.push(record.id);
+        }
+        self.live.store(Arc::new(live));
+        self.until.store(until, Ordering::Release);
     }
 
     /// Forgets those that ended and whose last entry is before that place.
     pub(in crate::governor) fn forget_before(&self, first: u64, now: Timestamp) {
         let mut known = self.lock();
         known.retain(|_, class| class.record.place.get() >= first || class.record.is_live(now));
-        self.note(&known);
+        self.note(&known, now);
     }
 }
 
@@ -111,7 +140,7 @@ impl ClassRecord {
 
     /// Whether it answers all that had a person asked, and nobody asked whom that person is.
     fn answers(&self, request: &PolicyRequest<'_>, verdict: &PolicyVerdict) -> bool {
-        let is_answered = |rule: &std::sync::Arc<str>| self.rules.contains_key(&**rule);
+        let is_answered = |rule: &Arc<str>| self.rules.contains_key(&**rule);
         // Only the first rules are named; of the others nobody knows that they are answered.
         if verdict.rules_total != verdict.rules.len() || !verdict.rules.iter().all(is_answered) {
             return false;
@@ -154,13 +183,22 @@ impl Governor {
             return (verdict, None);
         };
         desk.hold();
+        // No person goes beyond a limit that does not ask.
+        if !offer.charges.iter().all(|charge| charge.fits(desk)) {
+            return (verdict, None);
+        }
+        let candidates = classes.live.load().of(&request.intent.agent_id, request.traits);
+        if candidates.is_empty() {
+            return (verdict, None);
+        }
         let known = classes.lock();
-        let found = known.values().find_map(|Class { record, policies: bound }| {
+        let candidates = candidates.iter().filter_map(|id| known.get(id));
+        let found = candidates.into_iter().find_map(|Class { record, policies: bound }| {
             if record.state != ClassState::Active || *bound != policies || !record.answers(request, &verdict) {
                 return None;
             }
             let charges = record.charges(record.class.covers(request, &offer.granted)?);
-            charges.iter().all(|charge| has_room(desk.used(charge), charge)).then_some((record, charges))
+            charges.iter().all(|charge| charge.fits(desk)).then_some((record, charges))
         });
         let Some((record, charges)) = found else { return (verdict, None) };
         let Some(mut offer) = verdict.on_approval.take() else { return (verdict, None) };
@@ -198,7 +236,8 @@ impl Governor {
             let Some(why) = why(class) else { continue };
             class.record.state = ClassState::Revoked;
             class.record.why = Some(why.clone());
-            match change(&class.record, why).and_then(|change| self.inner.log.change(now, change)) {
+            // It needs no room: what takes away does not wait for what is granted.
+            match change(&class.record, why).and_then(|change| self.inner.log.stop(now, 0, change)) {
                 Ok(sequence) => {
                     class.record.place = sequence;
                     taken = taken.map(|_| Some(sequence));
@@ -206,7 +245,7 @@ impl Governor {
                 Err(error) => taken = taken.and(Err(error)),
             }
         }
-        self.inner.classes.note(&known);
+        self.inner.classes.note(&known, now);
         taken
     }
 
@@ -225,16 +264,18 @@ impl Governor {
     /// Takes back what was approved for those whom a stop covers, or a group that one of them belongs to.
     pub(in crate::governor) fn end_classes_of(&self, scope: &StopScope, why: &str) {
         let covered = self.classes_of(scope, None);
+        if covered.is_empty() {
+            return;
+        }
         let _ = self.take_back(|class| covered.contains(&class.record.id).then(|| format!("{scope}: {why}")));
     }
 
     /// The approvals for those whom a stop covers, if it was set at that time.
     fn classes_of(&self, scope: &StopScope, at: Option<Timestamp>) -> BTreeSet<ClassApprovalId> {
         let known: Vec<(ClassApprovalId, ClassTerms)> = {
-            // Held so that one that is just given is there.
-            let mut desk = self.inner.limits.desk(self.inner.clock.now());
-            desk.hold();
-            let given = |class: &&Class| at.is_none_or(|at| class.record.created_at <= at);
+            let now = self.inner.clock.now();
+            let given = |class: &&Class| class.record.is_live(now) && at.is_none_or(|at| class.record.created_at <= at);
+            // Whoever gives one holds these until it is there.
             let known = self.inner.classes.lock();
             known.values().filter(given).map(|class| (class.record.id, class.record.class.terms().clone())).collect()
         };
@@ -243,23 +284,21 @@ impl Governor {
     }
 
     fn concerns(&self, scope: &StopScope, terms: &ClassTerms) -> bool {
-        if matches!(scope, StopScope::All) {
-            return true;
-        }
-        let is_stopped = |agent: &crate::trust::AgentRecord| match scope {
-            StopScope::All => true,
-            StopScope::Agent(id) => agent.agent_id == *id,
-            StopScope::Group(group) => agent.traits().groups.contains(group),
+        let belongs = |agent: &AgentId, group: &Label| {
+            self.registered(agent).is_ok_and(|cell| cell.read().traits().groups.contains(group))
         };
-        match (&terms.agent_id, &terms.group) {
-            (Some(agent), _) => self.registered(agent).is_ok_and(|cell| is_stopped(&cell.read())),
-            (None, Some(group)) => {
-                let is_both =
-                    |agent: &crate::trust::AgentRecord| agent.traits().groups.contains(group) && is_stopped(agent);
-                *scope == StopScope::Group(group.clone())
-                    || self.inner.ledger.all().iter().any(|cell| is_both(&cell.read()))
+        match (scope, &terms.agent_id, &terms.group) {
+            (StopScope::All, ..) | (_, None, None) => true,
+            (StopScope::Agent(stopped), Some(agent), _) => agent == stopped,
+            (StopScope::Agent(stopped), None, Some(group)) => belongs(stopped, group),
+            (StopScope::Group(stopped), Some(agent), _) => belongs(agent, stopped),
+            (StopScope::Group(stopped), None, Some(group)) => {
+                let is_both = |agent: &crate::trust::AgentRecord| {
+                    let groups = &agent.traits().groups;
+                    groups.contains(group) && groups.contains(stopped)
+                };
+                group == stopped || self.inner.ledger.all().iter().any(|cell| is_both(&cell.read()))
             }
-            (None, None) => true,
         }
     }
 
@@ -289,10 +328,6 @@ impl Class {
     fn agent(&self) -> Option<crate::model::AgentId> {
         self.record.class.terms().agent_id.clone()
     }
-}
-
-fn has_room(used: Used, charge: &Charge) -> bool {
-    !used.is_full && used.amount.checked_add(charge.amount).is_some_and(|after| after <= charge.most)
 }
 
 /// One, in the millionths that counters count.

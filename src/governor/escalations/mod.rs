@@ -9,17 +9,21 @@
 //! | `digest.rs` | what an approval binds to |
 //! | `ask.rs` | a decision that asks, put in order |
 //! | `review.rs` | what people say |
+//! | `grant.rs` | what an approval grants by what holds by then |
 //! | `resolve.rs` | the record that answers |
+//! | `end.rs` | ending what is due, stopped or answered otherwise |
 //! | `claim.rs` | taking up what was approved, waiting for it |
 //! | `class.rs` | what people agree to beforehand |
 //! | `classes.rs` | what that covers, and what ends it |
-//! | `restore.rs` | opening a store, ending what is due |
+//! | `restore.rs` | opening a store, watching what is due |
 
 mod ask;
 mod claim;
 mod class;
 mod classes;
 mod digest;
+mod end;
+mod grant;
 mod queue;
 mod resolve;
 mod restore;
@@ -111,12 +115,8 @@ impl Escalations<'_> {
         }
         let agent = query.agent_id.as_deref().map(checked_agent_id).transpose()?;
         self.governor.end_what_is_due();
-        let matches = |listed: &Listed| {
-            query.state.is_none_or(|state| state == listed.state)
-                && agent.as_ref().is_none_or(|agent| *agent == listed.agent_id)
-        };
         let skip = (page - 1).saturating_mul(page_size);
-        let (total, found) = self.governor.inner.escalations.page(matches, skip, page_size);
+        let (total, found) = self.governor.inner.escalations.page(query.state, agent.as_ref(), skip, page_size);
         let items = found
             .into_iter()
             .map(|listed| self.governor.shown(self.governor.whole(&listed)?))

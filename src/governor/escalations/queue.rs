@@ -1,11 +1,12 @@
 //! The escalations of a governor: those that are open, whole; of those that ended, where to read them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
-use crate::model::{AgentId, EscalationId, EscalationRecord, EscalationState, Sequence, Timestamp};
+use crate::model::{AgentId, EscalationId, EscalationRecord, EscalationState, ProofId, Sequence, Timestamp};
 
 /// All escalations.
 #[derive(Default)]
@@ -18,6 +19,11 @@ pub(in crate::governor) struct Queue {
 struct Maps {
     /// By the place of the record that asks, which is the order in which they were asked.
     all: BTreeMap<Sequence, Listed>,
+    /// The same places by how they stand and by who asked, for pages.
+    by_state: HashMap<EscalationState, BTreeSet<Sequence>>,
+    by_agent: HashMap<AgentId, BTreeSet<Sequence>>,
+    /// What was approved and never taken up, by the place of the record that approves.
+    untaken: BTreeMap<Sequence, EscalationId>,
     open: HashMap<EscalationId, Arc<Open>>,
     by_expiry: BTreeSet<(Timestamp, EscalationId)>,
     pending: HashMap<AgentId, usize>,
@@ -172,12 +178,16 @@ impl Queue {
         self.lock().all.get(&id.proof_id().sequence()).filter(|listed| listed.id == id).cloned()
     }
 
+    /// The escalation that a record approves, where that was never taken up.
+    pub(super) fn untaken(&self, approval: ProofId) -> Option<EscalationId> {
+        self.lock().untaken.get(&approval.sequence()).copied()
+    }
+
     /// All that are open, the oldest first.
     pub(super) fn all_open(&self) -> Vec<Arc<Open>> {
-        let maps = self.lock();
-        let mut open: Vec<_> = maps.open.iter().collect();
+        let mut open: Vec<_> = self.lock().open.iter().map(|(id, open)| (*id, Arc::clone(open))).collect();
         open.sort_unstable_by_key(|(id, _)| id.proof_id().sequence());
-        open.into_iter().map(|(_, open)| Arc::clone(open)).collect()
+        open.into_iter().map(|(_, open)| open).collect()
     }
 
     /// Those that expire at `now` or before.
@@ -187,24 +197,52 @@ impl Queue {
         due.filter_map(|(_, id)| maps.open.get(id).cloned()).collect()
     }
 
-    /// How many match, and those of a page, the newest first.
-    pub(super) fn page(&self, matches: impl Fn(&Listed) -> bool, skip: u64, take: u64) -> (u64, Vec<Listed>) {
-        let maps = self.lock();
-        let (mut total, mut page) = (0, Vec::new());
-        for listed in maps.all.values().rev().filter(|listed| matches(listed)) {
-            if (skip..skip.saturating_add(take)).contains(&total) {
-                page.push(listed.clone());
+    /// How many match, and those of a page, the newest first. Who asks meanwhile does not wait for all of it.
+    pub(super) fn page(
+        &self,
+        state: Option<EscalationState>,
+        agent: Option<&AgentId>,
+        skip: u64,
+        take: u64,
+    ) -> (u64, Vec<Listed>) {
+        let (mut seen, mut page, mut before) = (0, Vec::new(), None);
+        loop {
+            let maps = self.lock();
+            let (in_all, places) = maps.places(state, agent, before);
+            let mut looked_at = 0;
+            for listed in places.take(AT_ONCE).filter_map(|place| maps.all.get(place)) {
+                looked_at += 1;
+                before = Some(listed.id.proof_id().sequence());
+                if agent.is_none() || state.is_none_or(|state| state == listed.state) {
+                    if (skip..skip.saturating_add(take)).contains(&seen) {
+                        page.push(listed.clone());
+                    }
+                    seen += 1;
+                }
             }
-            total += 1;
+            match in_all {
+                Some(total) if looked_at < AT_ONCE || page.len() as u64 == take => return (total, page),
+                None if looked_at < AT_ONCE => return (seen, page),
+                _ => {}
+            }
         }
-        (total, page)
     }
 
     /// Forgets those that ended and whose last entry is before that place.
     pub(in crate::governor) fn forget_before(&self, first: u64) {
+        let (mut from, end) = (Sequence::new(0), Sequence::new(first));
+        // No entry of an escalation stands before the one that asks by more than the state that opens it.
+        while from < end {
+            let mut maps = self.lock();
+            let some: Vec<Listed> = maps.all.range(from..end).take(AT_ONCE).map(|(_, listed)| listed.clone()).collect();
+            let Some(last) = some.last() else { break };
+            from = Sequence::new(last.id.proof_id().sequence().get() + 1);
+            for listed in some.iter().filter(|listed| listed.place < end) {
+                maps.forget(listed);
+            }
+        }
         let mut maps = self.lock();
-        let Maps { all, open, .. } = &mut *maps;
-        all.retain(|_, listed| listed.place.get() >= first || open.contains_key(&listed.id));
+        maps.untaken = maps.untaken.split_off(&end);
     }
 
     fn lock(&self) -> MutexGuard<'_, Maps> {
@@ -215,9 +253,57 @@ impl Queue {
 
 impl Maps {
     fn note(&mut self, record: &EscalationRecord) {
-        let id = record.id();
+        let (id, asked) = (record.id(), record.proof_id.sequence());
         let listed = Listed { id, agent_id: record.agent_id.clone(), state: record.state, place: record.place };
-        self.all.insert(id.proof_id().sequence(), listed);
+        if let Some(before) = self.all.insert(asked, listed) {
+            self.by_state.entry(before.state).or_default().remove(&asked);
+        } else {
+            self.by_agent.entry(record.agent_id.clone()).or_default().insert(asked);
+        }
+        self.by_state.entry(record.state).or_default().insert(asked);
+        if let Some(approval) = record.resolution.filter(|_| record.grant.is_some()) {
+            match record.claimed_at {
+                None => _ = self.untaken.insert(approval.sequence(), id),
+                Some(_) => _ = self.untaken.remove(&approval.sequence()),
+            }
+        }
+    }
+
+    fn forget(&mut self, listed: &Listed) {
+        if self.open.contains_key(&listed.id) {
+            return;
+        }
+        let asked = listed.id.proof_id().sequence();
+        self.all.remove(&asked);
+        self.by_state.entry(listed.state).or_default().remove(&asked);
+        if let Some(theirs) = self.by_agent.get_mut(&listed.agent_id) {
+            theirs.remove(&asked);
+            if theirs.is_empty() {
+                self.by_agent.remove(&listed.agent_id);
+            }
+        }
+    }
+
+    /// The places of those before one that stand so, or that an agent asked for, the newest first; and how many of them
+    /// there are in all, unless only a look at each can tell.
+    fn places(
+        &self,
+        state: Option<EscalationState>,
+        agent: Option<&AgentId>,
+        before: Option<Sequence>,
+    ) -> (Option<u64>, Box<dyn Iterator<Item = &Sequence> + '_>) {
+        let range = (Bound::Unbounded, before.map_or(Bound::Unbounded, Bound::Excluded));
+        let found = match (agent, state) {
+            (None, None) => {
+                let places = self.all.range(range).rev().map(|(place, _)| place);
+                return (Some(self.all.len() as u64), Box::new(places));
+            }
+            (None, Some(state)) => self.by_state.get(&state),
+            (Some(agent), _) => self.by_agent.get(agent),
+        };
+        let Some(found) = found else { return (Some(0), Box::new(std::iter::empty())) };
+        let is_total = agent.is_none() || state.is_none();
+        (is_total.then_some(found.len() as u64), Box::new(found.range(range).rev()))
     }
 }
 
@@ -234,3 +320,5 @@ pub(super) fn is_open(record: &EscalationRecord) -> bool {
 const MOST_PENDING_OF_ONE: usize = 100;
 /// What all agents may have waiting.
 const MOST_PENDING: usize = 10_000;
+/// How many are looked at before whoever else waits gets the queue.
+const AT_ONCE: usize = 1024;

@@ -1,4 +1,4 @@
-//! Opening a store with its escalations, and ending those that are due.
+//! Opening a store with its escalations, and watching what is due.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::super::background::Background;
 use super::super::{Governor, Inner, agents};
 use super::change;
+use super::end::Unsettled;
 use super::queue::Queue;
-use super::resolve::Answer;
-use crate::model::{AgentId, Error, EscalationId, EscalationRecord, EscalationState, Outcome, ProofId};
+use crate::model::{Error, EscalationId, EscalationRecord, EscalationState, Outcome, ProofId};
 use crate::proof::{EvidenceSelection, OutcomeDraft};
 
 /// What the keys of escalations' states in the log start with.
@@ -32,6 +32,7 @@ impl Governor {
             self.complete(answer, asked)?;
         }
         let stops = self.inner.stops.load();
+        let mut unsettled = Unsettled::default();
         for open in self.inner.escalations.all_open() {
             let mut record = open.lock();
             match self.inner.log.facts(&record.proof_id) {
@@ -40,15 +41,17 @@ impl Governor {
                     let cell = self.registered(&record.agent_id)?;
                     let stopped = stops.over(&cell.read());
                     if stopped.is_some() {
-                        self.end(&mut record, "it was stopped".to_owned())?;
+                        self.end(&mut record, "it was stopped".to_owned(), &mut unsettled)?;
                     }
                 }
                 // The record that was to follow never did, and nobody was told of it.
-                Err(Error::ProofNotFound { .. }) => self.lapse(&mut record, "it was never asked")?,
+                Err(Error::ProofNotFound { .. }) => {
+                    self.lapse(&mut record, "it was never asked", &mut unsettled)?;
+                }
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        self.settle_all(&unsettled)
     }
 
     /// Mends what a crash left, now or once what was read is verified, and watches what is open.
@@ -118,67 +121,6 @@ impl Governor {
             drop(record);
             self.inner.log.settle(sequence)?;
         }
-        Ok(())
-    }
-
-    /// Ends the escalations whose time is over. Where the log takes nothing in, or is not verified yet, they stay; nobody
-    /// can take them up.
-    pub(super) fn end_what_is_due(&self) {
-        let now = self.inner.clock.now();
-        let due = self.inner.escalations.due(now);
-        if due.is_empty() || !self.inner.log.is_verified() {
-            return;
-        }
-        for open in due {
-            let mut record = open.lock();
-            if record.expires_at <= now {
-                let why = format!("nobody answered until {}", record.expires_at);
-                let _ = self.end(&mut record, why);
-            }
-            drop(record);
-            open.tell();
-        }
-    }
-
-    /// Ends one that is open.
-    fn end(&self, record: &mut EscalationRecord, why: String) -> Result<(), Error> {
-        match record.state {
-            EscalationState::Pending => match self.resolve(record, &Answer::Ended { why: why.clone() }) {
-                // The record that asks has an outcome already: what it asked for was done or given up.
-                Err(Error::Conflict { .. }) => self.lapse(record, &why),
-                resolved => resolved.map(drop),
-            },
-            EscalationState::Approved if record.claimed_at.is_none() => {
-                let why = if why.starts_with("nobody answered") { "nobody took it up in time".to_owned() } else { why };
-                self.lapse(record, &why)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Ends all that are open and that `covers` says; how many that were.
-    pub(in crate::governor) fn end_escalations(&self, covers: impl Fn(&AgentId) -> bool, why: &str) -> u64 {
-        let mut ended = 0;
-        for open in self.inner.escalations.all_open() {
-            let mut record = open.lock();
-            if covers(&record.agent_id) && self.end(&mut record, why.to_owned()).is_ok() {
-                ended += 1;
-            }
-            drop(record);
-            open.tell();
-        }
-        ended
-    }
-
-    /// Ends the escalation of a record whose outcome was reported: what it asked for was done or given up.
-    pub(in crate::governor) fn end_reported(&self, proof_id: ProofId, outcome: Outcome) -> Result<(), Error> {
-        let Some(open) = self.inner.escalations.open(EscalationId::of(proof_id)) else { return Ok(()) };
-        let mut record = open.lock();
-        if record.state == EscalationState::Pending {
-            self.lapse(&mut record, &format!("the outcome {outcome} was reported before anybody answered"))?;
-        }
-        drop(record);
-        open.tell();
         Ok(())
     }
 

@@ -1,7 +1,10 @@
 //! What people say to an escalation, and whether they may.
 
+use std::sync::MutexGuard;
+
 use super::super::{Governor, agents};
 use super::digest::{asker, folded};
+use super::queue::Open;
 use super::resolve::Answer;
 use super::{Escalations, change};
 use crate::model::{
@@ -34,11 +37,11 @@ impl Escalations<'_> {
         let open = governor.open_escalation(id)?;
         let mut record = open.lock();
         vote.check(&record)?;
-        let (granted, rules) = governor.still_granted(&record)?;
         let mut voted = record.clone();
         voted.votes.push(vote.vote);
         if !is_agreed(&voted) {
             let now = governor.inner.clock.now();
+            governor.can_be_granted(&record, now)?;
             let sequence = governor.inner.log.change(now, change(&voted, "a reviewer agrees")?)?;
             voted.place = sequence;
             *record = voted;
@@ -47,13 +50,7 @@ impl Escalations<'_> {
             governor.inner.log.settle(sequence)?;
             return Ok(Resolved::new(EscalationState::Pending, None));
         }
-        let expires_at = voted.expires_at;
-        let granted = until(granted, expires_at);
-        let resolved = governor.resolve(&mut voted, &Answer::Approved { granted, rules });
-        keep(&mut record, voted);
-        drop(record);
-        open.tell();
-        Ok(Resolved::new(EscalationState::Approved, Some(resolved?)))
+        governor.resolve_voted(&open, record, voted, &Answer::Approved)
     }
 
     /// Rejects an escalation: one who is asked is enough. A DENY record says so, the outcome of the one that asked is
@@ -81,31 +78,12 @@ impl Escalations<'_> {
         governor.end_what_is_due();
         let vote = governor.vote(review, false)?;
         let open = governor.open_escalation(id)?;
-        let mut record = open.lock();
+        let record = open.lock();
         vote.check(&record)?;
         let mut voted = record.clone();
         voted.votes.push(vote.vote);
-        let resolved = governor.resolve(&mut voted, &Answer::Rejected);
-        keep(&mut record, voted);
-        drop(record);
-        open.tell();
-        Ok(Resolved::new(EscalationState::Rejected, Some(resolved?)))
+        governor.resolve_voted(&open, record, voted, &Answer::Rejected)
     }
-}
-
-/// Takes over what became of it, also where it is in order and could not be made durable.
-fn keep(record: &mut EscalationRecord, next: EscalationRecord) {
-    if next.state != EscalationState::Pending {
-        *record = next;
-    }
-}
-
-/// What is granted holds as long as it could have been approved.
-fn until(mut granted: crate::model::ApprovalOffer, expires_at: Timestamp) -> crate::model::ApprovalOffer {
-    let mut end = crate::model::Constraints::new();
-    end.insert("expiresAt", expires_at.to_string().into());
-    granted.constraints.tighten(&end);
-    granted
 }
 
 /// A vote that is not cast yet.
@@ -116,6 +94,31 @@ struct Ballot {
 }
 
 impl Governor {
+    /// Answers with the last vote, and tells those who wait once that is durable, or cannot be.
+    fn resolve_voted(
+        &self,
+        open: &Open,
+        mut record: MutexGuard<'_, EscalationRecord>,
+        mut voted: EscalationRecord,
+        answer: &Answer,
+    ) -> Result<Resolved, Error> {
+        let committed = self.resolve(&mut voted, answer)?;
+        // Also where it cannot be made durable: it is in order.
+        let state = voted.state;
+        *record = voted;
+        let settled = self.inner.log.settle_decision(committed.sequence, committed.risk);
+        drop(record);
+        open.tell();
+        settled.map(|()| Resolved::new(state, Some(committed.proof_id)))
+    }
+
+    /// Whether an approval would grant anything by what holds now.
+    fn can_be_granted(&self, record: &EscalationRecord, now: Timestamp) -> Result<(), Error> {
+        let (cell, asked) = (self.registered(&record.agent_id)?, self.asked_for(record)?);
+        let agent = cell.read();
+        self.still_granted(record, &asked, &agent, now, &mut self.inner.limits.window(now)).map(drop)
+    }
+
     fn vote(&self, review: Review, approved: bool) -> Result<Ballot, Error> {
         let Review { reviewer, note, digest } = review;
         let now = self.inner.clock.now();

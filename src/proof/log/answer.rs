@@ -99,6 +99,15 @@ impl ProofLog {
     /// The evidence beside a record.
     pub(crate) fn evidence(&self, proof_id: &ProofId) -> Result<Evidence, Error> {
         self.catch_up()?;
+        self.evidence_so_far(proof_id)
+    }
+
+    /// The same, without waiting for more to be written than that record: what is put in order only now may be missing.
+    pub(crate) fn evidence_so_far(&self, proof_id: &ProofId) -> Result<Evidence, Error> {
+        if !self.shared.progress.has_applied(proof_id.sequence().get() + 1) {
+            self.catch_up()?;
+        }
+        self.check_open()?;
         self.stored(proof_id, |frame| {
             let fields = CanonicalRecord::read(frame.body).ok()?;
             (fields.id == *proof_id).then(|| self.shared.erasures.look(&fields, frame.evidence))

@@ -111,7 +111,7 @@ impl ProofLog {
         now: Timestamp,
         draft: DecisionDraft,
         epoch: u64,
-        asked: impl FnOnce(ProofId, Timestamp) -> Result<ChangeDraft, Error>,
+        asked: impl FnOnce(ProofId) -> ChangeDraft,
     ) -> Result<Option<Committed>, Error> {
         let risk = draft.risk;
         self.shared.intake.question(now, draft, epoch, asked)?.committed(risk)
@@ -125,7 +125,7 @@ impl ProofLog {
         draft: DecisionDraft,
         epoch: u64,
         asked: ProofId,
-        outcome: impl FnOnce(ProofId, Timestamp) -> Result<OutcomeDraft, Error>,
+        outcome: impl FnOnce(ProofId) -> OutcomeDraft,
     ) -> Result<Option<Committed>, Error> {
         let risk = draft.risk;
         let version = self.shared.intake.claims_version();
@@ -401,6 +401,12 @@ impl ProofLog {
     #[cfg(test)]
     pub(in crate::proof) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    /// Keeps the writer from going on until what comes back is dropped.
+    #[cfg(test)]
+    pub(crate) fn hold_up(&self) -> impl Sized + '_ {
+        self.shared.index.write().unwrap()
     }
 
     /// The hash of the last record.

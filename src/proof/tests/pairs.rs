@@ -19,7 +19,7 @@ fn at(millis: i64) -> Timestamp {
 
 fn ask(log: &ProofLog, epoch: u64) -> Option<ProofId> {
     let draft = draft("a", Decision::Escalate, RiskLevel::High, 500);
-    let asked = |id: ProofId, _| Ok(change("asked", &format!("\"{id}\"")));
+    let asked = |id: ProofId| change("asked", &format!("\"{id}\""));
     let committed = log.ask(at(0), draft, epoch, asked).unwrap()?;
     assert_eq!(committed.sequence, committed.proof_id.sequence());
     log.settle(committed.sequence).unwrap();
@@ -28,10 +28,10 @@ fn ask(log: &ProofLog, epoch: u64) -> Option<ProofId> {
 
 fn answer(log: &ProofLog, asked: ProofId, decision: Decision, epoch: u64) -> Result<Option<ProofId>, Error> {
     let draft = draft("a", decision, RiskLevel::High, 500);
-    let committed = log.answer(at(0), draft, epoch, asked, |id, _| {
+    let committed = log.answer(at(0), draft, epoch, asked, |id| {
         let state = Some(StateDraft::new("asked".to_owned(), format!("\"{id}\"")));
         let entity = "a".parse().unwrap();
-        Ok(OutcomeDraft {
+        OutcomeDraft {
             proof_id: asked,
             entity,
             outcome: Outcome::Escalated,
@@ -40,7 +40,7 @@ fn answer(log: &ProofLog, asked: ProofId, decision: Decision, epoch: u64) -> Res
             asked: None,
             trust: None,
             basis: None,
-        })
+        }
     })?;
     let Some(committed) = committed else { return Ok(None) };
     log.settle(committed.sequence)?;

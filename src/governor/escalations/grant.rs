@@ -1,0 +1,109 @@
+//! What an approval grants by what holds when it is given.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::super::Governor;
+use super::resolve::AskedFor;
+use crate::model::{AgentState, ApprovalOffer, Constraints, Decision, Error, EscalationRecord, LimitCharge, Timestamp};
+use crate::policy::{Charge, Meter, PolicyRequest};
+use crate::trust::AgentRecord;
+
+/// What is granted, by which rules, and what that takes of limits.
+#[derive(Debug)]
+pub(super) struct Grant {
+    pub(super) offer: ApprovalOffer,
+    pub(super) rules: Arc<[Arc<str>]>,
+    pub(super) charges: Vec<Charge>,
+}
+
+impl Governor {
+    /// What an approval grants by what holds now: no more than what the reviewer was shown, until it expires, and
+    /// nothing that a limit has no room for. What `meter` says must stay so until that is in order.
+    pub(super) fn still_granted(
+        &self,
+        record: &EscalationRecord,
+        asked: &AskedFor,
+        agent: &AgentRecord,
+        now: Timestamp,
+        meter: &mut dyn Meter,
+    ) -> Result<Grant, Error> {
+        let changed = |what: &str| Error::Conflict {
+            message: format!("{} cannot be approved any more: {what}; ask again", record.id()),
+        };
+        let policies = self.inner.policies.load();
+        if policies.digest() != record.policy_digest {
+            return Err(changed("the policies in force are others"));
+        }
+        if agent.state != AgentState::Active {
+            return Err(changed(&format!("the agent is {}", agent.state)));
+        }
+        let mut grant = if asked.is_masked() {
+            self.unless_trust_fell(record, agent, &asked.detail, now, &changed)?
+        } else {
+            let trust = self.trust_of(agent, now);
+            let request =
+                PolicyRequest { intent: &asked.intent, risk: record.risk, trust, traits: agent.traits(), now };
+            let verdict = policies.evaluate_with(&request, meter)?;
+            let (granted, constraints, charges) = match (verdict.decision, verdict.on_approval) {
+                (Decision::Escalate, Some(approval)) => (approval.granted, approval.constraints, approval.charges),
+                (Decision::Allow | Decision::Degrade, _) => (verdict.granted, verdict.constraints, verdict.charges),
+                _ => return Err(changed("it would be denied now")),
+            };
+            Grant { offer: narrowed(&record.on_approval, &granted, &constraints), rules: verdict.rules, charges }
+        };
+        if grant.offer.granted.is_empty() {
+            return Err(changed("nothing of it would be granted now"));
+        }
+        if let Some(spent) = grant.charges.iter().find(|charge| !charge.fits(meter)) {
+            return Err(Error::Conflict {
+                message: format!("{} cannot be approved now: the limit {:?} is used up", record.id(), spent.counter),
+            });
+        }
+        let mut end = Constraints::new();
+        end.insert("expiresAt", record.expires_at.to_string().into());
+        grant.offer.constraints.tighten(&end);
+        Ok(grant)
+    }
+
+    /// Of an intent with secrets the exact form is nowhere, so that it cannot be evaluated again: what the verdict hung
+    /// on besides must be as it was.
+    fn unless_trust_fell(
+        &self,
+        record: &EscalationRecord,
+        agent: &AgentRecord,
+        detail: &Value,
+        now: Timestamp,
+        changed: &dyn Fn(&str) -> Error,
+    ) -> Result<Grant, Error> {
+        let trust = self.trust_of(agent, now);
+        let tier = detail.pointer("/trustSnapshot/tier").and_then(Value::as_str).and_then(|tier| tier.parse().ok());
+        if tier.is_none_or(|tier| trust.tier < tier) {
+            return Err(changed("the agent's trust is less"));
+        }
+        let traits = serde_json::to_value(agent.traits()).unwrap_or_default();
+        let is_same = |(name, value): (&String, &Value)| detail.get(name).unwrap_or(&Value::Null) == value;
+        if !traits.as_object().is_some_and(|traits| traits.iter().all(is_same)) {
+            return Err(changed("the agent's labels, groups or attributes are others"));
+        }
+        let rules = detail.get("rules").cloned().unwrap_or_default();
+        let rules: Vec<Arc<str>> = serde_json::from_value(rules).unwrap_or_default();
+        let charges = record.charges.iter().map(charge).collect();
+        Ok(Grant { offer: record.on_approval.clone(), rules: rules.into(), charges })
+    }
+}
+
+/// Of what the reviewer was shown what is granted, within these constraints too.
+fn narrowed(offer: &ApprovalOffer, granted: &[crate::model::Capability], constraints: &Constraints) -> ApprovalOffer {
+    let (granted, refused): (Vec<_>, Vec<_>) =
+        offer.granted.iter().cloned().partition(|capability| granted.contains(capability));
+    let mut limits = offer.constraints.clone();
+    limits.tighten(constraints);
+    let denied = offer.denied.iter().cloned().chain(refused).collect();
+    ApprovalOffer { granted, denied, constraints: limits }
+}
+
+fn charge(LimitCharge(counter, amount, most, window): &LimitCharge) -> Charge {
+    Charge { counter: counter.clone(), amount: *amount, most: *most, window: *window }
+}
