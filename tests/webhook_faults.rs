@@ -131,3 +131,37 @@ fn an_endpoint_whose_removal_cannot_be_recorded_is_there_still_and_goes_on() {
     assert_eq!(again.event_id(), hangs, "it says that it is told, and it is");
     assert!(again.verified(&added.secret).is_ok());
 }
+
+#[test]
+fn what_follows_the_host_of_an_address_stands_beside_the_journal_and_is_not_shown() {
+    let (folder, receiver, other) = (tempfile::tempdir().unwrap(), Receiver::taking(), Receiver::taking());
+    let governor = opened(folder.path());
+    let tokens = ["t0ken-in-the-path", "t0ken-in-the-query", "t0ken-of-later"];
+    let at = |url: &str, token: &str| format!("{}/{token}", url.trim_end_matches("/hook"));
+    let draft = EndpointDraft::to(format!("{}?key={}", at(&receiver.url, tokens[0]), tokens[1]));
+    let draft = draft.of_type(EventType::Decision);
+    assert!(!format!("{draft:?}").contains("t0ken"));
+    let added = governor.webhooks().add(&draft).unwrap();
+    decide(&governor, "a");
+    let first = receiver.next();
+    assert!(first.verified(&added.secret).is_ok(), "it is sent there all the same");
+
+    // To another address with the next event; in its order, by the same secret.
+    governor.webhooks().readdress(added.id, &at(&other.url, tokens[2])).unwrap();
+    assert_eq!(code(governor.webhooks().readdress(added.id, "https://localhost.example:99999/")), "INVALID_INPUT");
+    decide(&governor, "a");
+    let second = other.next();
+    assert!(second.verified(&added.secret).is_ok() && second.event_id() != first.event_id());
+    let shown = governor.webhooks().list().unwrap().remove(0);
+    assert_eq!(shown.url, at(&other.url, "…"));
+    assert!(!serde_json::to_string(&shown).unwrap().contains("t0ken"));
+    governor.close().unwrap();
+    for file in common::files_below(folder.path()) {
+        let content = fs::read(&file).unwrap();
+        let holds = content.windows(5).any(|window| window == b"t0ken");
+        assert_eq!(holds, file.file_name().unwrap() == "SECRETS", "{}", file.display());
+    }
+    let governor = opened(folder.path());
+    decide(&governor, "a");
+    assert!(other.next().verified(&added.secret).is_ok() && receiver.rest().is_empty());
+}

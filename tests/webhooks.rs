@@ -250,9 +250,13 @@ fn without_its_secret_nothing_is_sent_until_there_is_another() {
     governor.flush().unwrap();
     let endpoint = shown(&governor, added.id);
     assert_eq!(endpoint.state, EndpointState::Broken);
-    assert!(endpoint.reason.unwrap().contains("rotate"));
+    assert!(endpoint.reason.unwrap().contains("readdress"));
     assert_eq!(code(governor.webhooks().resume(added.id)), "CONFLICT", "resuming brings no secret back");
     assert!(receiver.rest().is_empty());
+    // Its address is gone with it.
+    assert_eq!(code(governor.webhooks().rotate(added.id, Duration::ZERO)), "CONFLICT");
+    governor.webhooks().readdress(added.id, &receiver.url).unwrap();
+    assert!(shown(&governor, added.id).reason.unwrap().contains("rotate"));
     let secret = governor.webhooks().rotate(added.id, Duration::ZERO).unwrap();
     for request in receiver.take(2) {
         assert!(request.verified(&secret).is_ok());
@@ -303,6 +307,7 @@ fn secrets_that_cannot_be_read_stop_endpoints_alone_and_are_never_written_over()
     let governor = opened(folder.path());
     assert_eq!(shown(&governor, added.id).state, EndpointState::Broken);
     fs::remove_file(&file).unwrap();
+    governor.webhooks().readdress(added.id, &receiver.url).unwrap();
     let secret = governor.webhooks().rotate(added.id, Duration::ZERO).unwrap();
     decide(&governor, "a");
     assert!(receiver.next().verified(&secret).is_ok());

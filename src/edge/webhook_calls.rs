@@ -1,4 +1,4 @@
-//! The calls about webhooks: add, list, remove, rotate, resume, deliveries, redeliver.
+//! The calls about webhooks: add, list, remove, rotate, readdress, resume, deliveries, redeliver.
 
 use serde_json::Value;
 
@@ -22,6 +22,7 @@ pub(super) const CALLS: &[(&str, super::wire::Call)] = &[
     ("webhook/list", without),
     ("webhook/remove", without),
     ("webhook/rotate", without),
+    ("webhook/readdress", without),
     ("webhook/resume", without),
     ("webhook/deliveries", without),
     ("webhook/redeliver", without),
@@ -50,6 +51,7 @@ mod with {
         ("webhook/list", |governor, _| Ok(json!({ "endpoints": governor.webhooks().list()? }))),
         ("webhook/remove", remove),
         ("webhook/rotate", rotate),
+        ("webhook/readdress", readdress),
         ("webhook/resume", resume),
         ("webhook/deliveries", deliveries),
         ("webhook/redeliver", redeliver),
@@ -87,6 +89,13 @@ mod with {
         let overlap = params.optional_whole("overlapSeconds", FAULTS)?.unwrap_or(OVERLAP);
         let secret = governor.webhooks().rotate(id, Duration::from_secs(overlap))?;
         Ok(json!({ "id": id, "secret": secret }))
+    }
+
+    /// Gives one another address: `{id, url}`.
+    fn readdress(governor: &Governor, params: &Params) -> Result<Value, Error> {
+        let id = id(params)?;
+        governor.webhooks().readdress(id, params.text("url", FAULTS)?)?;
+        Ok(json!({ "id": id }))
     }
 
     /// Sends again to one that is off or broken: `{id}`.

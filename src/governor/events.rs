@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::{Governor, Inner, checked_agent_id};
 use crate::model::{AgentId, Error, Event, EventId, EventType, Sequence};
 use crate::policy::AlertOn;
-use crate::proof::{Fed, Feed, events_of_entry};
+use crate::proof::{Details, Fed, Feed, events_of_entry};
 
 /// Which events are wanted. All of them, unless something is named.
 #[derive(Debug, Clone, Default)]
@@ -88,6 +88,7 @@ pub struct Subscription {
     skipped: u64,
     /// Read, and not handed out yet.
     ready: VecDeque<Event>,
+    details: Details,
 }
 
 impl Governor {
@@ -123,6 +124,7 @@ impl Governor {
             most_behind: filter.most_behind,
             skipped: 0,
             ready: VecDeque::new(),
+            details: Details::default(),
         })
     }
 }
@@ -147,6 +149,7 @@ impl Subscription {
             most_behind: None,
             skipped: 0,
             ready: VecDeque::new(),
+            details: Details::default(),
         }
     }
 
@@ -230,8 +233,9 @@ impl Subscription {
             if let Some(most) = self.most_behind {
                 self.skipped += self.feed.skip_to_last(most);
             }
-            let types = &self.types;
-            match self.feed.next(deadline, |frame| events_of_entry(frame, &|wanted| is_wanted(types, wanted))) {
+            let (types, details) = (&self.types, &mut self.details);
+            let is_wanted = |event_type| is_wanted(types, event_type);
+            match self.feed.next(deadline, |frame| events_of_entry(frame, &is_wanted, details)) {
                 Ok(Fed::Entry(events)) => {
                     let agent_id = self.agent_id.as_ref();
                     let wanted =
@@ -269,7 +273,8 @@ impl Subscription {
     fn pass(&mut self, after: EventId) -> Result<(), Error> {
         let unknown = || Error::query("after", format!("this log tells no event {after}"));
         let is_there = self.feed.behind() > 0;
-        let read = match self.feed.next(Some(Instant::now()), |frame| events_of_entry(frame, &|_| true)) {
+        let details = &mut self.details;
+        let read = match self.feed.next(Some(Instant::now()), |frame| events_of_entry(frame, &|_| true, details)) {
             // The last that was told may be that the log breaks here.
             Err(Error::ChainBroken { .. }) if self.chain_alert().is_some_and(|alert| alert.id == after) => {
                 self.is_broken = true;

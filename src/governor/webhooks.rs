@@ -119,7 +119,7 @@ mod doors {
     use super::{StateDraft, Webhooks};
     use crate::governor::{Governor, GovernorBuilder, Inner, Subscription};
     use crate::model::{AgentId, Error, Event, EventId, EventType, Sequence};
-    use crate::proof::{Fed, events_of_entry};
+    use crate::proof::{Details, Fed, events_of_entry};
     use crate::system::{Clock, Entropy};
 
     /// What runs as long as the governor is open.
@@ -243,7 +243,9 @@ mod doors {
             if feed.behind() == 0 {
                 return Err(unknown());
             }
-            match feed.next(Some(std::time::Instant::now()), |frame| events_of_entry(frame, &|_| true))? {
+            let mut details = Details::default();
+            let now = std::time::Instant::now();
+            match feed.next(Some(now), |frame| events_of_entry(frame, &|_| true, &mut details))? {
                 Fed::Entry(events) => events.into_iter().find(|event| event.id == id).ok_or_else(unknown),
                 Fed::Nothing | Fed::Ended => Err(unknown()),
             }

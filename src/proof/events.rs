@@ -11,15 +11,15 @@ use crate::model::{
 };
 use crate::store::{Frame, Kind, StoreId};
 
+use super::details::Details;
 use super::entry::{AlertEntry, OutcomeEntry, StateEntry};
-use super::evidence;
 use super::record::CanonicalRecord;
 
 /// The events of the entry that `wanted` asks for, in order; none where its body cannot be read, which
-/// verifying the log tells.
-pub(crate) fn of_entry(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Vec<Event> {
+/// verifying the log tells. `details` lasts from entry to entry, and changes nothing but how long it takes.
+pub(crate) fn of_entry(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool, details: &mut Details) -> Vec<Event> {
     match frame.kind {
-        Kind::Decision => of_decision(frame, wanted),
+        Kind::Decision => of_decision(frame, wanted, details),
         Kind::Outcome => of_outcome(frame, wanted),
         Kind::Alert => of_alert(frame, wanted),
         Kind::State => of_state(frame, wanted),
@@ -28,7 +28,7 @@ pub(crate) fn of_entry(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) ->
     .unwrap_or_default()
 }
 
-fn of_decision(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Option<Vec<Event>> {
+fn of_decision(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool, details: &mut Details) -> Option<Vec<Event>> {
     let (wants_decision, wants_record) = (wanted(EventType::Decision), wanted(EventType::Recorded));
     if !wants_decision && !wants_record {
         return None;
@@ -46,7 +46,7 @@ fn of_decision(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Option<
             risk_level: record.risk_level,
             trust_snapshot: TrustSnapshot::new(record.trust_score, record.trust_tier),
             escalation_id: (record.decision == Decision::Escalate).then(|| EscalationId::of(record.id)),
-            detail: evidence::told(frame.evidence, record.decision == Decision::Escalate),
+            detail: details.told(frame.evidence, record.decision == Decision::Escalate),
         };
         events.push(event(frame, EventType::Decision, at, EventData::Decision(Box::new(rendered))));
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::model::{DecisionDetail, Digest, RiskLevel};
+use crate::model::Digest;
 
 /// The evidence of one decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -113,40 +113,14 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Evidence> {
 
 /// The part that holds the decision's detail, read as a type; `None` when the bytes are no evidence.
 pub(super) fn detail<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    serde_json::from_slice(detail_bytes(bytes)?).ok()
+}
+
+/// The bytes of the decision's detail; `None` when the bytes are no evidence.
+pub(super) fn detail_bytes(bytes: &[u8]) -> Option<&[u8]> {
     let (_salt, rest) = bytes.split_first_chunk::<SALT_BYTES>()?;
     let (_, rest) = split_part(rest)?;
-    let (detail, _) = split_part(rest)?;
-    serde_json::from_slice(detail).ok()
-}
-
-/// What an event tells of the detail of a decision: of an escalation all of it is read, otherwise only what is told,
-/// which stands first. Reading the rest was most of what an event cost.
-pub(super) fn told(bytes: &[u8], is_escalation: bool) -> Option<DecisionDetail> {
-    let (_salt, rest) = bytes.split_first_chunk::<SALT_BYTES>()?;
-    let (_, rest) = split_part(rest)?;
-    let (detail, _) = split_part(rest)?;
-    let first = if is_escalation { None } else { first_fields(detail) };
-    first.or_else(|| serde_json::from_slice(detail).ok())
-}
-
-/// The fields that are told, where they stand in the order that they are written in.
-fn first_fields(detail: &[u8]) -> Option<DecisionDetail> {
-    let (granted_capabilities, rest) = field(detail, b"{\"grantedCapabilities\":")?;
-    let (denied_capabilities, rest) = field(rest, b",\"deniedCapabilities\":")?;
-    let (constraints, rest) = field(rest, b",\"constraints\":")?;
-    let (_, rest) = field::<RiskLevel>(rest, b",\"riskLevel\":")?;
-    let (policy_digest, rest) = field(rest, b",\"policyDigest\":")?;
-    let (rules, _) = field(rest, b",\"rules\":")?;
-    let reviewers = Vec::new();
-    Some(DecisionDetail { granted_capabilities, denied_capabilities, constraints, policy_digest, rules, reviewers })
-}
-
-/// The value behind a name, and what follows it.
-fn field<'a, T: Deserialize<'a>>(bytes: &'a [u8], name: &[u8]) -> Option<(T, &'a [u8])> {
-    let rest = bytes.strip_prefix(name)?;
-    let mut values = serde_json::Deserializer::from_slice(rest).into_iter();
-    let value = values.next()?.ok()?;
-    Some((value, rest.get(values.byte_offset()..)?))
+    split_part(rest).map(|(detail, _)| detail)
 }
 
 /// What the decision used of limits, without reading the rest; `None` when the bytes are no evidence.
@@ -214,36 +188,6 @@ mod tests {
     ) -> serde_json::Result<Vec<u8>> {
         let part = |value: &Value, out: &mut Vec<u8>| serde_json::to_writer(out, value);
         super::encode(salt, |out| part(intent, out), |out| part(detail, out), charges, input)
-    }
-
-    #[test]
-    fn what_an_event_tells_is_read_as_the_whole_detail_is() {
-        let digest = Digest::new([7; 32]);
-        let rest = json!({"riskLevel": "LOW", "policyDigest": digest, "rules": ["a \"b\"", "c"]}).to_string();
-        for (constraints, last) in [("{}", ""), (r#"{"to":["x","y"],"n":1.5}"#, r#","reviewers":["ann"],"labels":[]"#)]
-        {
-            let named = format!(
-                r#""grantedCapabilities":["document:read"],"deniedCapabilities":[],"constraints":{constraints},"riskLevel":"LOW","policyDigest":"{digest}","rules":["a \"b\"","c"]{last}"#
-            );
-            let whole: DecisionDetail = serde_json::from_str(&format!("{{{named}}}")).unwrap();
-            let first = first_fields(format!("{{{named}}}").as_bytes()).unwrap();
-            assert_eq!(first, DecisionDetail { reviewers: Vec::new(), ..whole.clone() });
-            let bytes = |detail: &str| {
-                let raw = serde_json::value::RawValue::from_string(detail.to_owned()).unwrap();
-                super::encode(
-                    1,
-                    |out| serde_json::to_writer(out, &json!({})),
-                    |out| serde_json::to_writer(out, &raw),
-                    &[],
-                    None,
-                )
-                .unwrap()
-            };
-            assert_eq!(told(&bytes(&format!("{{{named}}}")), true), Some(whole.clone()));
-            // In another order it is read all the same.
-            assert!(first_fields(rest.as_bytes()).is_none());
-            assert_eq!(told(&bytes(&format!("{{\"now\":0,{named}}}")), false), Some(whole));
-        }
     }
 
     #[test]

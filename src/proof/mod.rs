@@ -17,7 +17,7 @@
 //! | `writer.rs` | writing: journal first, then index |
 //! | `progress.rs` | how far it has come, and waiting for it |
 //! | `ticket.rs` | waiting without holding up a thread |
-//! | `feed.rs`, `events.rs` | entries as they come, and the events that they tell |
+//! | `feed.rs`, `events.rs`, `details.rs` | entries as they come, and the events that they tell |
 //! | `shared.rs` | what callers and the writer share; the index's life |
 //! | `apply.rs` | reading the journal: checking entries and feeding the index |
 //! | `verify/` | checking what is stored, while the log is in use |
@@ -29,6 +29,7 @@
 //! | `log/` | the door: open, append, wait, read, verify, close |
 
 mod apply;
+mod details;
 mod draft;
 mod durability;
 mod entry;
@@ -60,6 +61,7 @@ pub use erase::EvidenceSelection;
 pub use export::{ExportPoint, ExportRange, ExportReport, verify_export};
 pub use query::ProofQuery;
 
+pub(crate) use details::Details;
 pub(crate) use draft::{ChangeDraft, DecisionDraft, OutcomeBasis, OutcomeDraft, StateDraft, TrustMove};
 pub(crate) use erase::Kept;
 pub(crate) use events::of_entry as events_of_entry;

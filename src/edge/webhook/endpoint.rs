@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::schedule::Schedule;
-use super::secrets::SecretPrint;
+use super::secrets::{SecretPrint, masked};
 use crate::model::{AgentId, EventType, Timestamp, WebhookId, closed_words};
 
 /// An endpoint that is to be added.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[must_use]
 pub struct EndpointDraft {
     pub(super) url: String,
@@ -40,6 +40,12 @@ impl EndpointDraft {
     pub fn secret(mut self, text: impl Into<String>) -> Self {
         self.secret = Some(text.into());
         self
+    }
+}
+
+impl std::fmt::Debug for EndpointDraft {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EndpointDraft").field("url", &masked(&self.url)).finish_non_exhaustive()
     }
 }
 
@@ -81,7 +87,7 @@ closed_words! {
 pub struct Endpoint {
     /// Its id.
     pub id: WebhookId,
-    /// Where it is.
+    /// Where it is: what follows the host is left out, for tokens stand there.
     pub url: String,
     /// What it is told; everything where nothing is named.
     pub events: Vec<EventType>,
@@ -121,7 +127,11 @@ fn seconds<S: serde::Serializer>(steps: &Vec<Duration>, serializer: S) -> Result
 #[serde(rename_all = "camelCase")]
 pub(super) struct EndpointRecord {
     pub(super) id: WebhookId,
+    /// As it may be seen.
     pub(super) url: String,
+    /// The print of the address itself; none fits where it was kept before there were prints.
+    #[serde(default)]
+    pub(super) address: String,
     pub(super) events: Vec<EventType>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) agent_id: Option<AgentId>,

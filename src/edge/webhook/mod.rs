@@ -98,10 +98,21 @@ impl Webhooks<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for an unknown id; [`Error::Conflict`] where eight secrets sign;
+    /// [`Error::InvalidInput`] for an unknown id; [`Error::Conflict`] where eight secrets sign or the address is lost;
     /// [`Error::StorageUnavailable`], as with [`Webhooks::add`].
     pub fn rotate(&self, id: WebhookId, overlap: Duration) -> Result<String, Error> {
         self.service()?.rotate(self.governor, id, overlap)
+    }
+
+    /// Gives an endpoint another address, from the next event on; or the one that it had, where `SECRETS` was lost. Its
+    /// place and its secrets stay.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for an unknown id, and for an address as with [`Webhooks::add`];
+    /// [`Error::StorageUnavailable`], as there.
+    pub fn readdress(&self, id: WebhookId, url: &str) -> Result<(), Error> {
+        self.service()?.readdress(self.governor, id, url)
     }
 
     /// Sends again to an endpoint that is off or broken, from where it was left.

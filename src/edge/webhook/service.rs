@@ -11,7 +11,7 @@ use super::courier::{Courier, PARKED, Tools, body_of, notes};
 use super::endpoint::{AddedEndpoint, EndpointDraft, EndpointRecord, Removed};
 use super::outbox::{Cursor, Note, Outbox, Parked};
 use super::schedule::Schedule;
-use super::secrets::{SecretPrint, Secrets};
+use super::secrets::{Kept, SecretPrint, Secrets, address_print, masked};
 use super::sender::{self, Sender};
 use crate::edge::signature::Secret;
 use crate::governor::Governor;
@@ -70,9 +70,15 @@ impl Service {
         let id = record.id;
         let live = secrets.live(id, &record.secrets);
         let has_secret = live.iter().any(|live| live.until.is_none());
-        let refused = address::checked_url(&record.url, self.reach).err();
-        let trouble = refused.or_else(|| (!has_secret).then(|| secrets.missing().to_owned()));
-        let sender = Sender::new(&record.url, self.reach, sender::LONGEST);
+        let url = secrets.url(&record).map(str::to_owned);
+        let trouble = match &url {
+            None => Some(secrets.homeless().to_owned()),
+            Some(url) => {
+                let refused = address::checked_url(url, self.reach).err();
+                refused.or_else(|| (!has_secret).then(|| secrets.missing().to_owned()))
+            }
+        };
+        let sender = Sender::new(url.as_deref().unwrap_or_default(), self.reach, sender::LONGEST);
         let source = governor.events_from(Sequence::new(cursor.next), &record.events, record.agent_id.as_ref());
         let is_broken = trouble.is_some();
         let outbox = Outbox::new(record.schedule.clone(), cursor, parked);
@@ -109,7 +115,8 @@ impl Service {
         let id = WebhookId::new(now, governor.entropy().bits());
         let record = EndpointRecord {
             id,
-            url: draft.url.clone(),
+            url: masked(&draft.url),
+            address: address_print(id, &draft.url),
             events: draft.events.clone(),
             agent_id,
             schedule: self.schedule.clone(),
@@ -118,7 +125,7 @@ impl Service {
         };
         let text = secret.reveal();
         // The secret first, the endpoint last: nothing that the journal names is ever missing.
-        secrets.keep(governor, id, vec![secret])?;
+        secrets.keep(governor, id, Some(Kept { url: draft.url.clone(), secrets: vec![secret] }))?;
         let next = governor.next_entry().get();
         let cursor = Cursor { next, ordinal: 0, attempts: 0, retry_at: None, failing: false, off: None };
         keep_place(governor, id, &Note { cursor: cursor.clone(), parked: None }, "endpoint added")?;
@@ -145,7 +152,7 @@ impl Service {
         // From here on it is gone. Its secrets go, whether or not its place is cleared: that is nobody's.
         cursor.off = Some("removed".to_owned());
         let cleared = keep_place(governor, id, &Note { cursor, parked: Some(Vec::new()) }, "endpoint removed");
-        secrets.keep(governor, id, Vec::new()).and(cleared)
+        secrets.keep(governor, id, None).and(cleared)
     }
 
     /// Signs with a new secret; those that sign now go on doing so for `overlap`.
@@ -157,6 +164,9 @@ impl Service {
         let millis = i64::try_from(overlap.as_millis()).unwrap_or(i64::MAX);
         let end = Timestamp::from_millis(now.as_millis().saturating_add(millis));
         let mut record = courier.record();
+        let Some(url) = secrets.url(&record).map(str::to_owned) else {
+            return Err(Error::Conflict { message: format!("endpoint {id} cannot be told: {}", secrets.homeless()) });
+        };
         let old = secrets.live(id, &record.secrets);
         record.secrets.retain_mut(|print| {
             let until = print.until.map_or(end, |until| until.min(end));
@@ -172,7 +182,7 @@ impl Service {
         record.secrets.insert(0, SecretPrint { print: new.print(), until: None });
         let still = |secret: &Secret| record.secrets.iter().any(|print| print.print == secret.print());
         let kept = old.into_iter().map(|live| live.secret).filter(still);
-        secrets.keep(governor, id, [new].into_iter().chain(kept).collect())?;
+        secrets.keep(governor, id, Some(Kept { url, secrets: [new].into_iter().chain(kept).collect() }))?;
         keep_record(governor, &record, "secret rotated")?;
         let live = secrets.live(id, &record.secrets);
         courier.change(record, live);
@@ -180,6 +190,25 @@ impl Service {
             self.again(governor, &courier, &secrets)?;
         }
         Ok(text)
+    }
+
+    /// Gives an endpoint another address, or the one that was lost.
+    pub(super) fn readdress(&self, governor: &Governor, id: WebhookId, url: &str) -> Result<(), Error> {
+        address::checked_url(url, self.reach).map_err(|why| Error::input("url", why))?;
+        let mut secrets = self.secrets();
+        let courier = self.courier(id)?;
+        secrets.ready(governor)?;
+        let record = EndpointRecord { url: masked(url), address: address_print(id, url), ..courier.record() };
+        let kept = Kept { url: url.to_owned(), secrets: secrets.all(id) };
+        secrets.keep(governor, id, Some(kept))?;
+        let kept = keep_record(governor, &record, "endpoint moved");
+        courier.stop();
+        courier.wait_ended(PATIENCE);
+        let (cursor, parked) = courier.position();
+        // Where it could not be recorded, it says that its address is another.
+        let record = if kept.is_ok() { record } else { courier.record() };
+        self.take_up(governor, record, cursor, parked, &secrets)?;
+        kept
     }
 
     /// Sends again to an endpoint that is off or broken.
