@@ -1,8 +1,5 @@
 //! Trust as the governor keeps it: what moves it, where each move is written, and the way back.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-
 use super::agents::{checked_note, state_of};
 use super::{Governor, checked_agent_id};
 use crate::model::{
@@ -11,7 +8,7 @@ use crate::model::{
 };
 use crate::parse::conceal_text;
 use crate::proof::{ChangeDraft, StateDraft, TrustMove};
-use crate::trust::{AgentCell, AgentRecord, Denials, Facts, TrustModel, TrustState};
+use crate::trust::{AgentCell, AgentRecord, Facts, TrustModel, TrustState};
 
 /// The key of the model in force among the log's states.
 pub(super) const MODEL_KEY: &str = "trust-model";
@@ -318,27 +315,3 @@ impl Moved {
         Self { cause, risk: None, gained: None, at }
     }
 }
-
-/// The streaks of denials that are under way.
-#[derive(Debug, Default)]
-pub(super) struct Streaks {
-    // Held to count one denial.
-    of: Mutex<HashMap<AgentId, Denials>>,
-}
-
-impl Streaks {
-    fn count(&self, model: &TrustModel, agent: &AgentId, risk: RiskLevel, now: Timestamp) -> Option<RiskLevel> {
-        let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
-        if of.len() >= MOST_STREAKS && !of.contains_key(agent) {
-            of.retain(|_, denials| !denials.is_over(model, now));
-            if of.len() >= MOST_STREAKS {
-                // So many agents are denied at once that one more tells nothing.
-                return None;
-            }
-        }
-        of.entry(agent.clone()).or_default().count(model, risk, now)
-    }
-}
-
-/// Agents whose denials are counted at once.
-const MOST_STREAKS: usize = 65_536;
