@@ -47,6 +47,7 @@ mod agents;
 mod alerts;
 mod background;
 mod builder;
+mod carried;
 mod cases;
 mod catalogue;
 #[cfg(feature = "checkpoints")]
