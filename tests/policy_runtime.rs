@@ -6,7 +6,7 @@ mod common;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{call, in_memory, intent, reading, result};
-use rulekeep::{Agent, Decision, Governor, PolicySet, ReplayRange, Tier};
+use rulekeep::{Agent, Decision, Governor, PolicySet, ReplayRange, StopScope, Tier};
 use serde_json::json;
 
 fn allow(capability: &str, name: &str) -> PolicySet {
@@ -97,10 +97,18 @@ fn the_past_is_decided_again_with_what_loosens_most_first() {
     }
     governor.suspend("b", "test").unwrap();
     governor.enforce(&intent("b", &["file:delete"])).unwrap();
+    governor.resume("b", "over").unwrap();
+    for scope in [StopScope::All, StopScope::agent("b").unwrap()] {
+        let stop = governor.stop(scope, "ann", "drill").unwrap();
+        let denied = governor.enforce(&intent("b", &["file:delete"])).unwrap();
+        assert_eq!(governor.evidence(&denied.proof_id).unwrap().detail["stop"], stop.id.to_string());
+        governor.lift_stop(&stop.id, "ann", "over").unwrap();
+    }
     let candidate = allow("file:*", "files");
     let mut told = 0;
     let replay = governor.replay(&candidate, &ReplayRange::all(), |_| told += 1).unwrap();
-    assert_eq!((replay.records, replay.changed, replay.not_replayable, told), (7, 6, 0, 0));
+    assert_eq!((replay.records, replay.changed, replay.not_replayable, told), (6, 6, 0, 0));
+    assert_eq!(replay.barred, 3, "no policies made these");
     let changes: Vec<_> = replay.changes.iter().map(|change| (change.was, change.now)).collect();
     assert_eq!(changes[..2], [(Decision::Deny, Decision::Allow); 2]);
     assert!(changes[2..].iter().all(|change| *change == (Decision::Allow, Decision::Deny)), "{changes:?}");
@@ -115,7 +123,7 @@ fn the_past_is_decided_again_with_what_loosens_most_first() {
     assert_eq!(governor.replay(&candidate, &only_a, |_| {}).unwrap().records, 3);
     assert_eq!(governor.replay(&governor.policies(), &ReplayRange::all(), |_| {}).unwrap().changed, 0);
     let records = governor.status().metrics.proof_chain_length;
-    assert_eq!(records, 7, "a replay records nothing");
+    assert_eq!(records, 9, "a replay records nothing");
 }
 
 #[test]

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use common::{NOON, Sample, Still, code, error, files_below, frames, intent, journal, reading};
 use rulekeep::{
-    Agent, AgentState, BrokenKind, Decision, Durability, Governor, GovernorBuilder, Outcome, PolicySet, ProofQuery,
-    RepairOptions, RepairReport, Tier, repair,
+    Agent, AgentState, BrokenKind, Decision, Durability, EscalationState, EventFilter, Governor, GovernorBuilder,
+    Outcome, PolicySet, ProofQuery, RepairOptions, RepairReport, Review, StopScope, Tier, TrustModel, repair,
 };
 
 const DECISIONS: usize = 24;
@@ -351,4 +351,78 @@ fn where_no_policy_set_is_known_everything_is_denied_until_one_is_loaded() {
     }
     governor.load_policies(common::policies()).unwrap();
     assert_eq!(governor.enforce(&reading("never-seen")).unwrap().decision, Decision::Allow);
+}
+
+#[test]
+fn what_a_governor_goes_on_with_is_found_again_or_said_to_have_ended() {
+    let store = tempfile::tempdir().unwrap();
+    let model = TrustModel { daily_gain_cap: 18, promotion_margin: 20, ..TrustModel::default() };
+    let open = |at| GovernorBuilder::clock(common::builder().trust_model(model.clone()), Still::at(at));
+    let governor = open(NOON).open(store.path()).unwrap();
+    for agent in ["a", "b"] {
+        governor.register_agent(Agent::new(agent).at_tier(Tier::T4)).unwrap();
+    }
+    let stop = governor.stop(StopScope::agent("c").unwrap(), "ann", "seen to").unwrap().id;
+    let mut billing = governor.cursor("billing", &EventFilter::all()).unwrap();
+    let forgotten = governor.cursor("forgotten", &EventFilter::all()).unwrap();
+    drop(forgotten);
+    governor.forget_cursor("forgotten").unwrap();
+    let mail = intent("b", &["email:send"]);
+    let mut asked = Vec::new();
+    for answered in ["waiting", "approved", "rejected"] {
+        assert_eq!(governor.enforce(&mail).unwrap().decision, Decision::Escalate, "{answered}");
+        let escalation = governor.escalations().pending().unwrap().pop().unwrap().id;
+        match answered {
+            "approved" => _ = governor.escalations().approve(escalation, Review::by("mail-lead")).unwrap(),
+            "rejected" => _ = governor.escalations().reject(escalation, Review::by("mail-lead")).unwrap(),
+            _ => {}
+        }
+        asked.push(escalation);
+    }
+    let event = billing.wait().unwrap().unwrap();
+    billing.acknowledge(&event.id).unwrap();
+    drop(billing);
+    let damaged = governor.enforce(&reading("a")).unwrap().proof_id;
+    governor.close().unwrap();
+    change(&journal(store.path()), |bytes| {
+        let frame = frames(bytes)[usize::try_from(damaged.sequence().get()).unwrap()].clone();
+        bytes[frame.start + 80] ^= 1;
+    });
+
+    let report = repaired(store.path());
+    assert_eq!(report.notes.len(), 2, "{:?}", report.notes);
+    let bytes = fs::read(journal(store.path())).unwrap();
+    let first = String::from_utf8_lossy(&bytes[frames(&bytes)[2].clone()]).into_owned();
+    assert!(first.contains("\"trust-model\"") && first.contains("\"dailyGainCap\":18"), "{first}");
+    let mut decided = None;
+    for round in ["repaired", "reopened"] {
+        let governor = open(NOON + 1000).open(store.path()).unwrap();
+        assert_eq!(governor.stops().iter().map(|stop| stop.id).collect::<Vec<_>>(), [stop], "{round}");
+        assert_eq!(governor.escalations().pending().unwrap(), [], "{round}");
+        for id in &asked[..2] {
+            let ended = governor.escalations().get(*id).unwrap();
+            assert_eq!(ended.state, EscalationState::Expired, "{round}");
+            assert!(ended.why.unwrap().contains("ask again"), "{round}");
+            assert_eq!(code(governor.escalations().approve(*id, Review::by("mail-lead"))), "CONFLICT", "{round}");
+            assert_eq!(code(governor.escalations().claim(*id, &mail)), "CONFLICT", "{round}");
+        }
+        assert_eq!(code(governor.escalations().get(asked[2])), "PROOF_NOT_FOUND", "it had ended before");
+
+        // What is decided now has a cursor that begins with the new log, and trust that the log accounts for.
+        let id = governor.enforce(&reading("b")).unwrap().proof_id;
+        let first = *decided.get_or_insert(id);
+        let mut events = governor.cursor("billing", &EventFilter::all()).unwrap();
+        let event = serde_json::to_value(events.wait().unwrap().unwrap()).unwrap();
+        assert_eq!(event["data"]["proofId"], first.to_string(), "{round}");
+        governor.report(&id, Outcome::Success).unwrap();
+        governor.correct_outcome(&id, "not so").unwrap();
+        assert_eq!(code(governor.correct_outcome(&id, "otherwise")), "CONFLICT", "{round}");
+        assert_eq!(governor.verify_trust().unwrap().differing, [], "{round}");
+        assert_eq!(governor.enforce(&mail).unwrap().decision, Decision::Escalate, "{round}");
+        let again = governor.escalations().pending().unwrap().pop().unwrap().id;
+        governor.escalations().approve(again, Review::by("mail-lead")).unwrap();
+        governor.escalations().claim(again, &mail).unwrap();
+        assert!(governor.verify().unwrap().valid, "{round}");
+        governor.close().unwrap();
+    }
 }

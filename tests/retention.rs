@@ -285,3 +285,20 @@ fn a_frozen_log_answers_everything_and_takes_nothing_in_ever_after() {
         governor.close().unwrap();
     }
 }
+
+#[test]
+fn a_corrected_outcome_stays_corrected_when_what_came_before_it_is_archived() {
+    let (aged, governor) = Aged::new();
+    governor.report(&aged.new[0], Outcome::Success).unwrap();
+    governor.correct_outcome(&aged.new[0], "not so").unwrap();
+    governor.archive(at(NOON + DAY), aged.dir.path().join("2027.rka")).unwrap().expect("whole segments are that old");
+    let mut running = Some(governor);
+    for look in ["running", "reopened"] {
+        let governor = running.take().unwrap_or_else(|| aged.reopened());
+        let before = governor.agent("a").unwrap().trust;
+        assert_eq!(governor.correct_outcome(&aged.new[0], "not so").unwrap(), before, "{look}");
+        assert_eq!(code(governor.correct_outcome(&aged.new[0], "otherwise")), "CONFLICT", "{look}");
+        assert_eq!(code(governor.correct_outcome(&aged.old[5], "too late")), "PROOF_NOT_FOUND", "{look}");
+        governor.close().unwrap();
+    }
+}

@@ -229,3 +229,70 @@ fn a_decision_that_repeats_another_says_so() {
     }
     assert!(governor.verify().unwrap().valid);
 }
+
+#[test]
+fn a_correction_is_made_once_and_the_same_again_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || builder().open(folder.path()).unwrap();
+    let mut governor = open();
+    for (agent, at) in [("a", 400), ("b", 3)] {
+        governor.register_agent(Agent::new(agent).at_score(score(at))).unwrap();
+    }
+    let mut corrected = Vec::new();
+    for agent in ["a", "b"] {
+        let verdict = governor.enforce(&reading(agent)).unwrap();
+        governor.report(&verdict.proof_id, Outcome::Success).unwrap();
+        governor.correct_outcome(&verdict.proof_id, "not so, key=AKIAIOSFODNN7EXAMPLE").unwrap();
+        corrected.push((agent, verdict.proof_id));
+    }
+    // One that found nothing to take.
+    let verdict = governor.enforce(&reading("b")).unwrap();
+    governor.report(&verdict.proof_id, Outcome::Success).unwrap();
+    governor.adjust_trust("b", score(0), "found out").unwrap();
+    governor.correct_outcome(&verdict.proof_id, "not so, key=AKIAIOSFODNN7EXAMPLE").unwrap();
+    governor.adjust_trust("b", score(100), "looked into").unwrap();
+    corrected.push(("b", verdict.proof_id));
+    success(&governor, "a");
+
+    for (round, view) in [("running", true), ("reopened", true), ("without a view", false)] {
+        if round != "running" {
+            governor.close().unwrap();
+            if !view {
+                fs::remove_dir_all(folder.path().join("view")).unwrap();
+            }
+            governor = open();
+        }
+        for (agent, id) in &corrected {
+            let before = governor.agent(agent).unwrap().trust;
+            assert_eq!(code(governor.correct_outcome(id, "something else")), "CONFLICT", "{round}");
+            let again = governor.correct_outcome(id, "not so, key=AKIAIOSFODNN7EXAMPLE").unwrap();
+            assert_eq!((again, governor.agent(agent).unwrap().trust), (before, before), "{round}");
+        }
+        assert_eq!(governor.verify_trust().unwrap().differing, [], "{round}");
+    }
+}
+
+#[test]
+fn of_many_who_correct_one_record_at_once_one_does() {
+    let governor = builder().open_in_memory().unwrap();
+    governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+    for is_same in [true, false] {
+        let verdict = governor.enforce(&reading("a")).unwrap();
+        governor.report(&verdict.proof_id, Outcome::Success).unwrap();
+        let changes = governor.trust_history("a", 1, 1).unwrap().total;
+        let start = std::sync::Barrier::new(8);
+        let correct = &|number: usize| {
+            start.wait();
+            let note = if is_same { "not so".to_owned() } else { format!("not so, says {number}") };
+            governor.correct_outcome(&verdict.proof_id, &note)
+        };
+        let done: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|number| scope.spawn(move || correct(number))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(done.iter().filter(|done| done.is_ok()).count(), if is_same { 8 } else { 1 });
+        assert!(done.into_iter().filter(Result::is_err).all(|refused| code(refused) == "CONFLICT"));
+        assert_eq!(governor.trust_history("a", 1, 1).unwrap().total, changes + 1);
+    }
+    assert_eq!(governor.verify_trust().unwrap().differing, []);
+}

@@ -246,7 +246,7 @@ impl GovernorBuilder {
                 escalations,
                 classes,
                 escalation_watch: OnceLock::new(),
-                denials: super::trust::Streaks::default(),
+                denials: super::streaks::Streaks::default(),
                 inputs: Inputs::kept_as(self.input_text),
                 retention: self.retention,
                 alerts: super::alerts::Alerts::default(),

@@ -205,6 +205,8 @@ fn state_of(name: &str, place: Place) -> Result<StateDraft, Error> {
     Ok(StateDraft::new(format!("{KEY_PREFIX}{name}"), value))
 }
 
+/// A cursor that begins with the log.
+pub(super) const FROM_THE_FIRST: &str = r#"{"from":0}"#;
 /// Acknowledgements after which a cursor is written down.
 const MOST_UNWRITTEN: u32 = 256;
 /// Time after which the next acknowledgement writes it down.

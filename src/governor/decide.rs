@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::detail::EvidenceDetail;
 use super::pending::PendingEnforcement;
-use super::stop::StopTable;
+use super::stop::{Bar, StopTable};
 use super::{Governor, risk};
 use crate::model::{
     AgentState, Alert, AlertKind, ClassApprovalId, Decision, Digest, Enforcement, Error, InputEnforcement, Intent,
@@ -146,8 +146,9 @@ impl Governor {
         let request = self.request(intent, &agent, said, now);
         let mut desk = self.inner.limits.desk(now);
         let mut verdict = verdict(&policies, &request, &agent, &stops, &mut desk)?;
-        // Not what was stopped or suspended, nor what a person did.
-        let is_denied = verdict.decision == Decision::Deny && may_act(&agent, &stops);
+        // Not what was stopped or suspended, nor what a person did. Nothing but a denial comes of a stop.
+        let bar = if verdict.decision == Decision::Deny { stops.bar(&agent) } else { None };
+        let is_denied = verdict.decision == Decision::Deny && agent.state == AgentState::Active && bar.is_none();
         let mut grant = None;
         if verdict.decision == Decision::Escalate {
             (verdict, grant) = self.agreed_beforehand(&request, verdict, policies.digest(), &mut desk);
@@ -164,6 +165,7 @@ impl Governor {
             stored: None,
             resolution: None,
             grant,
+            bar,
         };
         let Some(committed) = self.record(&record, stops.epoch())? else { return Ok(None) };
         desk.reserve(&verdict.charges, committed.proof_id.sequence(), committed.at);
@@ -270,7 +272,14 @@ impl Governor {
             rules: &verdict.rules,
             trust_snapshot: request.trust,
             traits: request.traits,
-            agent_state: agent.state,
+            agent_state: match recording.bar {
+                Some(Bar::Held) => agent.state.max(AgentState::Suspended),
+                _ => agent.state,
+            },
+            stop: match recording.bar {
+                Some(Bar::Stop(stop)) => Some(stop.id),
+                _ => None,
+            },
             now: request.now,
             earns,
             limits: &verdict.limits,
@@ -315,6 +324,8 @@ pub(super) struct Recording<'a> {
     pub(super) resolution: Option<Value>,
     /// The approval of a class of actions that the decision rests on.
     pub(super) grant: Option<ClassApprovalId>,
+    /// What kept the agent from acting, where that denied it.
+    pub(super) bar: Option<Bar<'a>>,
 }
 
 /// An intent as the evidence of a record has it.
@@ -337,10 +348,6 @@ impl Said {
     pub(super) const fn of(parsed: &Parsed) -> Self {
         if parsed.is_set { Self::ByOperator } else { Self::ByCaller }
     }
-}
-
-fn may_act(agent: &AgentRecord, stops: &StopTable) -> bool {
-    agent.state == AgentState::Active && stops.over(agent).is_none()
 }
 
 /// What the policies say; an agent that may not act is denied without them.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::model::json::{push_members, push_texts};
 use crate::model::{
-    AgentState, AgentTraits, Capability, ClassApprovalId, Constraints, Digest, Label, RiskLevel, Timestamp,
+    AgentState, AgentTraits, Capability, ClassApprovalId, Constraints, Digest, Label, RiskLevel, StopId, Timestamp,
     TrustSnapshot,
 };
 use crate::policy::LimitUse;
@@ -26,6 +26,9 @@ pub(super) struct EvidenceDetail<'a> {
     #[serde(flatten)]
     pub(super) traits: &'a AgentTraits,
     pub(super) agent_state: AgentState,
+    /// The stop that denied it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) stop: Option<StopId>,
     pub(super) now: Timestamp,
     /// What a success can be earned on.
     pub(super) earns: RiskLevel,
@@ -65,6 +68,10 @@ impl EvidenceDetail<'_> {
         self.write_traits(out)?;
         out.extend_from_slice(b",\"agentState\":\"");
         out.extend_from_slice(self.agent_state.as_str().as_bytes());
+        if let Some(stop) = self.stop {
+            out.extend_from_slice(b"\",\"stop\":\"");
+            out.extend_from_slice(&stop.written());
+        }
         out.extend_from_slice(b"\",\"now\":\"");
         out.extend_from_slice(&self.now.written());
         out.extend_from_slice(b"\",\"earns\":\"");
@@ -149,6 +156,7 @@ mod tests {
                 trust_snapshot: TrustSnapshot::new(Score::saturating(700), Tier::T4),
                 traits: &traits,
                 agent_state: AgentState::Suspended,
+                stop: (some > 0).then(|| StopId::new(Timestamp::from_millis(9), 9)),
                 now: Timestamp::from_millis(1_800_000_000_123),
                 limits: &limits,
                 earns: RiskLevel::Medium,

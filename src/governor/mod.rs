@@ -35,6 +35,7 @@
 //! | `shadow.rs` | a second set that enforces nothing |
 //! | `status.rs` | health and metrics |
 //! | `stop.rs` | who must not act: setting and lifting stops |
+//! | `streaks.rs` | denials of an agent that follow close on each other |
 //! | `trust.rs` | what moves trust, and where each move is written |
 //! | `trust_check.rs` | trust made anew from the log |
 //! | `watch.rs` | how often what alert rules look for happened |
@@ -46,6 +47,7 @@ mod agents;
 mod alerts;
 mod background;
 mod builder;
+mod carried;
 mod cases;
 mod catalogue;
 #[cfg(feature = "checkpoints")]
@@ -73,6 +75,7 @@ mod risk;
 mod shadow;
 mod status;
 mod stop;
+mod streaks;
 mod trust;
 mod trust_check;
 mod verification;
@@ -153,7 +156,7 @@ struct Inner {
     policy_turn: Mutex<()>,
     limits: limits::Counters,
     stops: stop::Stops,
-    denials: trust::Streaks,
+    denials: streaks::Streaks,
     escalations: escalations::Queue,
     /// What people agreed to beforehand.
     classes: escalations::Classes,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::policies::PolicyState;
-use super::{agents, stop};
+use super::{agents, carried, stop};
 use crate::model::{AgentState, Error, RepairReport};
 use crate::policy::PolicySet;
 use crate::proof::{self, Carried, FoundStates};
@@ -44,6 +44,10 @@ impl RepairOptions {
 /// put in force behind the break or none is known: then everything is denied, too,
 /// until one is loaded. Counters of limits begin anew.
 ///
+/// The trust model is taken over, as are endpoints of webhooks with their secrets; one that was removed or switched off
+/// behind the break is not told anything. What waited for a person ended, and says so; approvals of classes are not taken
+/// over. Endpoints and named cursors begin with the new log: what they had not read of the broken one is read there.
+///
 /// Should the power fail, the folder holds the broken log as it was, or the new
 /// one, or what the next call finishes; nothing else opens it then.
 ///
@@ -74,6 +78,7 @@ match.capabilities = ["*:*"]
 
 fn carry(found: &FoundStates, options: &RepairOptions) -> Result<Carried, Error> {
     let mut carried = Carried::default();
+    carried::trust_model(found, &mut carried);
     let policies_are_known = found.good.contains_key(PolicyState::KEY);
     let policies_changed = found.behind.contains_key(PolicyState::KEY);
     let suspend_all = options.suspend_all || found.is_other || policies_changed || !policies_are_known;
@@ -124,6 +129,9 @@ fn carry(found: &FoundStates, options: &RepairOptions) -> Result<Carried, Error>
     for key in unreadable {
         carried.notes.push(format!("the state {key:?} cannot be read and was not taken over"));
     }
+    carried::escalations(found, &mut carried)?;
+    carried::endpoints(found, &mut carried);
+    carried::cursors(found, &mut carried);
     Ok(carried)
 }
 

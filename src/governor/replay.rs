@@ -82,6 +82,9 @@ pub struct Replay {
     /// class of actions. Where the candidate has a person decide too, the same answer is taken for given, and only
     /// what it would grant otherwise counts as changed.
     pub answered: u64,
+    /// Decisions that no policies made, whatever set was in force, and that are not replayed: denials by a stop, and of an
+    /// agent that was suspended or retired.
+    pub barred: u64,
     /// Decisions that cannot be replayed, for their evidence was erased.
     pub erased: u64,
     /// Decisions on which a condition of the candidate set failed.
@@ -163,6 +166,8 @@ struct Detail {
     #[serde(flatten)]
     traits: AgentTraits,
     agent_state: AgentState,
+    /// There where a stop denied it.
+    stop: Option<IgnoredAny>,
     /// Absent where it was recorded before conditions could look at the time.
     now: Option<Timestamp>,
     #[serde(default)]
@@ -179,6 +184,11 @@ struct Detail {
 }
 
 impl Detail {
+    /// Whether no policy had a part in it, for the agent was not to act.
+    fn is_barred(&self) -> bool {
+        self.stop.is_some() || self.agent_state != AgentState::Active
+    }
+
     /// Whether a person decided on it, or had agreed to its class beforehand.
     const fn is_by_person(&self) -> bool {
         self.resolution.is_some() || self.grant.is_some()
@@ -281,6 +291,10 @@ impl Governor {
                 }
                 Kept::Unreadable => None,
             };
+            if evidence.as_ref().is_some_and(|(_, detail)| detail.is_barred()) {
+                replay.barred += 1;
+                return Ok(());
+            }
             // Where the time was not kept, a set that asks for it cannot say what it would have said.
             let Some((intent, detail)) = evidence.filter(|(_, detail)| detail.now.is_some() || !reads_now) else {
                 replay.not_replayable += 1;
@@ -293,12 +307,7 @@ impl Governor {
                 .at_risk(detail.risk_level)
                 .of_agent(&detail.traits)
                 .at(detail.now.or(intent.timestamp).unwrap_or(Timestamp::from_millis(0)));
-            let verdict = match detail.agent_state {
-                AgentState::Active => candidate.evaluate(&request),
-                // No policy has a part in what a suspended agent asks.
-                _ => return Ok(()),
-            };
-            let Ok(verdict) = verdict else {
+            let Ok(verdict) = candidate.evaluate(&request) else {
                 replay.failed += 1;
                 return Ok(());
             };

@@ -233,20 +233,34 @@ impl StopTable {
         self.held.iter()
     }
 
-    /// Why an agent must not act, if so.
-    pub(super) fn over(&self, agent: &AgentRecord) -> Option<String> {
+    /// What keeps an agent from acting, if anything does.
+    pub(super) fn bar(&self, agent: &AgentRecord) -> Option<Bar<'_>> {
         if self.stops.is_empty() && self.held.is_empty() {
             return None;
         }
         if self.held.contains(&agent.agent_id) {
-            return Some(format!("Denied: agent {} is suspended; only an operator can change that.", agent.agent_id));
+            return Some(Bar::Held);
         }
         let stop = self
             .all
             .as_ref()
             .or_else(|| self.agents.get(&agent.agent_id))
             .or_else(|| agent.traits().groups.iter().find_map(|group| self.groups.get(group)))?;
-        let Stop { id, scope, by, note, .. } = &**stop;
+        Some(Bar::Stop(stop))
+    }
+
+    /// Why an agent must not act, if so.
+    pub(super) fn over(&self, agent: &AgentRecord) -> Option<String> {
+        let stop = match self.bar(agent)? {
+            Bar::Held => {
+                return Some(format!(
+                    "Denied: agent {} is suspended; only an operator can change that.",
+                    agent.agent_id
+                ));
+            }
+            Bar::Stop(stop) => stop,
+        };
+        let Stop { id, scope, by, note, .. } = stop;
         let is = if matches!(scope, StopScope::All) { "every agent was" } else { "was" };
         let whom = if matches!(scope, StopScope::All) { String::new() } else { format!("{scope} ") };
         let why = if note.is_empty() { String::new() } else { format!(": {note}") };
@@ -265,6 +279,14 @@ impl StopTable {
             }
         }
     }
+}
+
+/// What keeps an agent from acting.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Bar<'a> {
+    /// Its suspension is under way, or could not be recorded.
+    Held,
+    Stop(&'a Stop),
 }
 
 /// What the log keeps of a stop.

@@ -1,8 +1,5 @@
 //! Trust as the governor keeps it: what moves it, where each move is written, and the way back.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-
 use super::agents::{checked_note, state_of};
 use super::{Governor, checked_agent_id};
 use crate::model::{
@@ -11,7 +8,7 @@ use crate::model::{
 };
 use crate::parse::conceal_text;
 use crate::proof::{ChangeDraft, StateDraft, TrustMove};
-use crate::trust::{AgentCell, AgentRecord, Denials, Facts, TrustModel, TrustState};
+use crate::trust::{AgentCell, AgentRecord, Facts, TrustModel, TrustState};
 
 /// The key of the model in force among the log's states.
 pub(super) const MODEL_KEY: &str = "trust-model";
@@ -95,12 +92,14 @@ impl Governor {
     }
 
     /// Takes back what a reported SUCCESS did, for it turned out to be a failure: what it can have gained at the most,
-    /// and the failure's loss on top. The record's outcome stands as it was reported.
+    /// and the failure's loss on top. The record's outcome stands as it was reported. That is done once: the same again,
+    /// with the same note, changes nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::ProofNotFound`]; [`Error::Conflict`] when its outcome is not SUCCESS; [`Error::InvalidInput`] for no
-    /// note or a longer one than 4,096 characters; [`Error::StorageUnavailable`], [`Error::ChainBroken`].
+    /// [`Error::ProofNotFound`]; [`Error::Conflict`] when its outcome is not SUCCESS, or was corrected with another note;
+    /// [`Error::InvalidInput`] for no note or a longer one than 4,096 characters; [`Error::StorageUnavailable`],
+    /// [`Error::ChainBroken`].
     pub fn correct_outcome(&self, proof_id: &ProofId, note: &str) -> Result<TrustSnapshot, Error> {
         if note.trim().is_empty() {
             return Err(Error::input("note", "expected why the outcome was wrong"));
@@ -112,19 +111,60 @@ impl Governor {
             let found = record.outcome.map_or("none".to_owned(), |outcome| outcome.to_string());
             return Err(Error::Conflict { message: format!("{proof_id} has the outcome {found}; expected SUCCESS") });
         }
-        let facts = self.inner.log.facts(proof_id)?;
-        let cell = self.registered(&facts.entity)?;
-        let now = self.inner.clock.now();
-        let mut agent = cell.write();
-        let gained = self.inner.trust_model.most_gained(facts.earns);
-        let next = self.inner.trust_model.corrected(&agent.trust, facts.risk, gained, self.bearing(&agent, now));
-        let cause = format!("{proof_id}: {note}");
-        let moved = Moved { cause: TrustCause::Correction, risk: Some(facts.risk), gained: Some(gained), at: now };
-        let sequence = self.order_move(&mut agent, next, moved, &cause, now)?;
-        let trust = self.trust_of(&agent, now);
-        drop(agent);
-        self.inner.log.settle(sequence)?;
-        Ok(trust)
+        let cell = self.registered(&record.entity_id)?;
+        let cause = format!("{proof_id}: {}", conceal_text(note).as_deref().unwrap_or(note));
+        let mut looked = proof_id.sequence();
+        loop {
+            // Looked for before the agent is held, so that its decisions do not wait for it.
+            let last = cell.read().trust.last;
+            if let Some(standing) = self.correction_of(proof_id, &record.entity_id, last, looked)? {
+                if standing != cause {
+                    let message = format!("{proof_id} was corrected already; the first correction stands");
+                    return Err(Error::Conflict { message });
+                }
+                return Ok(self.trust_of(&cell.read(), self.inner.clock.now()));
+            }
+            looked = last.unwrap_or(looked);
+            // INVARIANT: a record that is still there has its correction still behind it, for entries leave in order.
+            let facts = self.inner.log.facts(proof_id)?;
+            let now = self.inner.clock.now();
+            let mut agent = cell.write();
+            if agent.trust.last != last {
+                continue;
+            }
+            let gained = self.inner.trust_model.most_gained(facts.earns);
+            let next = self.inner.trust_model.corrected(&agent.trust, facts.risk, gained, self.bearing(&agent, now));
+            let moved = Moved { cause: TrustCause::Correction, risk: Some(facts.risk), gained: Some(gained), at: now };
+            let sequence = self.order_move(&mut agent, next, moved, &cause, now)?;
+            let trust = self.trust_of(&agent, now);
+            drop(agent);
+            self.inner.log.settle(sequence)?;
+            return Ok(trust);
+        }
+    }
+
+    /// What the correction of a record says, if there is one among an agent's changes of trust from `last` back to
+    /// behind `looked`.
+    fn correction_of(
+        &self,
+        proof_id: &ProofId,
+        agent: &AgentId,
+        last: Option<Sequence>,
+        looked: Sequence,
+    ) -> Result<Option<String>, Error> {
+        let start = format!("{proof_id}: ");
+        let mut next = last;
+        while let Some(sequence) = next.filter(|sequence| *sequence > looked) {
+            let Some(moved) = self.inner.log.trust_move(agent, sequence)? else { break };
+            if moved.trust.cause == TrustCause::Correction {
+                let note = moved.note.filter(|note| note.starts_with(&start));
+                if note.is_some() {
+                    return Ok(note);
+                }
+            }
+            next = moved.trust.previous.filter(|previous| *previous < sequence);
+        }
+        Ok(None)
     }
 
     /// The trust in force of an agent.
@@ -149,7 +189,11 @@ impl Governor {
     /// An agent whose trust goes on to `next`, and the move that its entry is to tell, if it is one.
     /// [`AgentRecord::placed_at`] puts the entry's place in once it is known.
     pub(super) fn moved(agent: &AgentRecord, next: TrustState, how: Moved) -> (AgentRecord, Option<TrustMove>) {
-        let change = agent.trust.change_to(&next);
+        // A correction is told where it found nothing to take as well: it is looked for before another is made.
+        let change = match how.cause {
+            TrustCause::Correction => Some(agent.trust.way_to(&next)),
+            _ => agent.trust.change_to(&next),
+        };
         let mut changed = AgentRecord { trust: next, ..agent.clone() };
         if change.is_some() {
             changed.trust = changed.trust.noted(StateDraft::OWN_PLACE);
@@ -271,27 +315,3 @@ impl Moved {
         Self { cause, risk: None, gained: None, at }
     }
 }
-
-/// The streaks of denials that are under way.
-#[derive(Debug, Default)]
-pub(super) struct Streaks {
-    // Held to count one denial.
-    of: Mutex<HashMap<AgentId, Denials>>,
-}
-
-impl Streaks {
-    fn count(&self, model: &TrustModel, agent: &AgentId, risk: RiskLevel, now: Timestamp) -> Option<RiskLevel> {
-        let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
-        if of.len() >= MOST_STREAKS && !of.contains_key(agent) {
-            of.retain(|_, denials| !denials.is_over(model, now));
-            if of.len() >= MOST_STREAKS {
-                // So many agents are denied at once that one more tells nothing.
-                return None;
-            }
-        }
-        of.entry(agent.clone()).or_default().count(model, risk, now)
-    }
-}
-
-/// Agents whose denials are counted at once.
-const MOST_STREAKS: usize = 65_536;

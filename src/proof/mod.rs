@@ -16,6 +16,7 @@
 //! | `intake.rs` | the order of entries: drafts in, sequence and time out |
 //! | `writer.rs` | writing: journal first, then index |
 //! | `progress.rs` | how far it has come, and waiting for it |
+//! | `recent.rs` | what outcomes need to know of the last decisions |
 //! | `ticket.rs` | waiting without holding up a thread |
 //! | `feed.rs`, `events.rs`, `details.rs` | entries as they come, and the events that they tell |
 //! | `shared.rs` | what callers and the writer share; the index's life |
@@ -46,6 +47,7 @@ mod moves;
 mod past;
 mod progress;
 mod query;
+mod recent;
 mod record;
 mod repair;
 mod retention;

@@ -12,7 +12,7 @@ use super::entry::{FreezeEntry, NewState, OutcomeEntry, RepairEntry, StateEntry,
 use super::log::OpenLogError;
 use super::retention::Timed;
 use super::shared::load_view;
-use crate::model::{Digest, Error, RepairReport, Timestamp};
+use crate::model::{Digest, Error, RepairReport, Sequence, Timestamp};
 use crate::store::{
     self, Below, Exchange, Files, FolderLock, Frame, FrameDraft, Inspection, Journal, JournalOptions, Kind, RealFiles,
     StoreId, Visitor,
@@ -39,6 +39,8 @@ pub(crate) struct Carried {
     pub(crate) tightened: Vec<String>,
     /// What was not taken over, in words.
     pub(crate) notes: Vec<String>,
+    /// The secrets beside the journal go with it.
+    pub(crate) with_secrets: bool,
 }
 
 /// Says what a new log takes over of the states of a broken one.
@@ -148,7 +150,11 @@ fn prepare(
                        is, it answers what can be read";
         return Err(Error::Conflict { message: message.to_owned() });
     }
-    let carried = carry(&states)?;
+    let mut carried = carry(&states)?;
+    // Behind the store's entry and the repair's.
+    for (place, (state, _)) in (2..).zip(&mut carried.states) {
+        state.stand_at(Sequence::new(place));
+    }
     let failed = |error: io::Error| Error::storage(format!("cannot write the new store: {error}"));
     let names = files.list(Path::new("")).map_err(failed)?;
     let kept = store::kept_name(&compact(now), &names);
@@ -214,6 +220,11 @@ fn write_new(files: &Arc<dyn Files>, fresh: StoreId, repair: &RepairEntry, carri
         return Err(io::Error::other(breakage.to_string()));
     }
     journal.close()?;
+    if carried.with_secrets
+        && let Some(secrets) = store::read_secrets(&**files)?
+    {
+        store::write_secrets(&Below::new(Arc::clone(files), store::REPAIRED), &secrets)?;
+    }
     // The folder's own name, and those in it: what `HEAD` was synced with was only its own.
     files.sync_dir(Path::new(store::REPAIRED))?;
     files.sync_dir(Path::new(""))

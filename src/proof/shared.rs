@@ -12,6 +12,7 @@ use super::erase::Erasures;
 use super::index::{Index, Mark};
 use super::intake::{Intake, Refusal};
 use super::progress::Progress;
+use super::recent::Recent;
 use super::retention::{self, Retained};
 use super::writer::Writer;
 use crate::model::{Breakage, ChainPosition, Error, ProofId};
@@ -26,6 +27,8 @@ pub(super) struct Shared {
     pub(super) writer: Mutex<Option<Writer>>,
     // Written by the writer, read by queries; taken after the intake's lock is given back.
     pub(super) index: RwLock<Index>,
+    /// What outcomes need of the last decisions.
+    pub(super) recent: Recent,
     pub(super) reader: Reader,
     pub(super) store: StoreId,
     pub(super) files: Arc<dyn Files>,

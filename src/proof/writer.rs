@@ -163,6 +163,8 @@ impl Writer {
         }
 
         apply(shared, drafts, &staged);
+        // INVARIANT: before the intake forgets the batch, so that whoever does not find it there finds it here.
+        shared.recent.apply(drafts);
         shared.intake.applied(drafts);
         shared.progress.applied(durable);
         telemetry::recorded(drafts.iter().filter_map(|pending| match &pending.draft {

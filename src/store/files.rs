@@ -15,7 +15,6 @@ pub(crate) enum OpenMode {
     /// The file must not exist.
     Create,
     /// Likewise; nobody but its owner may read it.
-    #[cfg(feature = "webhooks")]
     CreateSecret,
 }
 
@@ -132,7 +131,7 @@ impl Files for RealFiles {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn StoreFile>> {
         let mut options = OpenOptions::new();
         options.read(true).write(mode != OpenMode::Read).create_new(mode.creates());
-        #[cfg(all(unix, feature = "webhooks"))]
+        #[cfg(unix)]
         if mode == OpenMode::CreateSecret {
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         }

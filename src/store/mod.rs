@@ -47,7 +47,6 @@ mod recovery;
 mod repair;
 mod sealed;
 mod sealer;
-#[cfg(feature = "webhooks")]
 mod secrets;
 mod segment;
 mod tree;
@@ -66,6 +65,7 @@ pub(crate) use memory::MemoryFiles;
 pub(crate) use parallel::{Manner, Parts};
 pub(crate) use recovery::{OpenError, Opened, Opening, RECOVERED, VIEW as VIEW_FOLDER, open, refuse_foreign, store_of};
 pub(crate) use repair::{Below, Exchange, Inspection, NEXT as REPAIRED, clear_next, inspect, kept_name};
+pub(crate) use secrets::{read as read_secrets, write as write_secrets};
 pub(crate) use segment::{FOLDER as JOURNAL_FOLDER, StoreId};
 pub(crate) use view::{BlockBatch, Blocks, ViewError, set_aside as set_view_aside};
 pub(crate) use walk::{Finding, Visitor};
@@ -74,9 +74,6 @@ pub(crate) use {
     checkpoint::{NAME as CHECKPOINT, read_note as read_checkpoint, write_note as write_checkpoint},
     merkle::TreeError,
 };
-
-#[cfg(feature = "webhooks")]
-pub(crate) use secrets::{read as read_secrets, write as write_secrets};
 
 #[cfg(test)]
 pub(crate) mod crash;

@@ -13,6 +13,7 @@ use super::head::{self, Start};
 use super::lock;
 use super::merkle::Frontier;
 use super::recovery::{self, OpenError};
+use super::secrets;
 use super::segment::{self, StoreId};
 use super::walk::{Finding, Visitor, Walk};
 use crate::model::{Breakage, BrokenKind, Digest};
@@ -213,9 +214,8 @@ impl Exchange {
         files.create_dir(journal)?;
         move_all(files, &next.join(journal), journal)?;
         files.sync_dir(journal)?;
-        let head = next.join(head::NAME);
-        if files.list(next)?.iter().any(|name| name == head::NAME) {
-            files.rename(&head, Path::new(head::NAME))?;
+        for name in files.list(next)?.iter().filter(|name| [head::NAME, secrets::NAME].contains(&name.as_str())) {
+            files.rename(&next.join(name), Path::new(name))?;
         }
         files.sync_dir(Path::new(""))?;
         files.remove(Path::new(NAME))?;

@@ -21,7 +21,7 @@ pub(crate) fn write(files: &dyn Files, content: &[u8]) -> io::Result<()> {
 }
 
 /// The file's name in the store.
-const NAME: &str = "SECRETS";
+pub(super) const NAME: &str = "SECRETS";
 const NEXT: &str = "SECRETS.next";
 
 #[cfg(test)]

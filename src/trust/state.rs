@@ -101,6 +101,11 @@ impl TrustState {
         TrustChange::between(TrustSnapshot::new(self.score, self.tier), TrustSnapshot::new(next.score, next.tier))
     }
 
+    /// The same, also where nothing has changed.
+    pub(crate) fn way_to(&self, next: &Self) -> TrustChange {
+        TrustChange { from: self.score, to: next.score, from_tier: self.tier, to_tier: next.tier }
+    }
+
     /// Whether no sequence of events could have led to it by any model: it must have been harmed since.
     pub(crate) fn is_unsound(&self) -> bool {
         self.tier > self.score.tier() || (self.changes == 0) != self.last.is_none()

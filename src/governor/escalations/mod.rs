@@ -177,6 +177,15 @@ impl Governor {
     }
 }
 
+/// The state of one that ends with a repair of the log; none where it had ended before.
+pub(super) fn ended_by(record: &EscalationRecord, why: &str) -> Result<Option<StateDraft>, Error> {
+    if !queue::is_open(record) {
+        return Ok(None);
+    }
+    let ended = EscalationRecord { state: EscalationState::Expired, why: Some(why.to_owned()), ..record.clone() };
+    state_of(&ended).map(Some)
+}
+
 fn key(id: EscalationId) -> String {
     format!("{KEY_PREFIX}{id}")
 }

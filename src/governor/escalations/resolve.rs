@@ -118,6 +118,7 @@ impl Governor {
             retry_of: None,
             stored: Some(&asked.stored),
             grant: None,
+            bar: None,
             resolution: Some(json!({ "state": next.state, "why": next.why, "votes": next.votes })),
         };
         let draft = self.draft(&recording)?;

@@ -17,6 +17,7 @@ use crate::proof::index::{Filter, Index, Sums};
 use crate::proof::moves::{MovedTrust, Steps, TrustStep};
 use crate::proof::past::{Past, PastDecision, PastRange};
 use crate::proof::query::{checked_entity, checked_period};
+use crate::proof::recent::NotRecent;
 use crate::proof::record::CanonicalRecord;
 use crate::store::{Frame, Kind, Position, ViewError};
 
@@ -49,8 +50,12 @@ impl ProofLog {
             }),
             _ => None,
         });
-        match pending {
-            Some(facts) => facts.ok_or_else(|| self.shared.not_found(proof_id)),
+        let recent = match pending {
+            Some(facts) => return facts.ok_or_else(|| self.shared.not_found(proof_id)),
+            None => self.shared.recent.facts(proof_id),
+        };
+        match recent {
+            Some(facts) => Ok(facts),
             None => self.stored(proof_id, |frame| {
                 let fields = CanonicalRecord::read(frame.body).ok();
                 fields.filter(|fields| fields.id == *proof_id).map(|fields| DecisionFacts {
@@ -176,7 +181,10 @@ impl ProofLog {
     }
 
     pub(super) fn outcome_of(&self, entity: &AgentId, sequence: Sequence) -> Result<Option<Outcome>, Error> {
-        self.with_index(|index| index.outcome_of(entity, sequence))
+        match self.shared.recent.outcome(sequence) {
+            Ok(outcome) => Ok(outcome),
+            Err(NotRecent) => self.with_index(|index| index.outcome_of(entity, sequence)),
+        }
     }
 
     /// Asks the index; when the view fails, it is rebuilt and asked once more.

@@ -70,6 +70,7 @@ impl ProofLog {
             self.shared.intake.refuse(refusal.clone());
             return Err(refusal.error());
         }
+        self.shared.recent.clear();
         Ok(count)
     }
 }

@@ -18,6 +18,7 @@ use crate::proof::erase::{self, Covered, Erasure, Erasures};
 use crate::proof::index::{Census, Index, Mark, Totals};
 use crate::proof::intake::{Intake, Refusal, Room};
 use crate::proof::progress::Progress;
+use crate::proof::recent::{self, Recent};
 use crate::proof::retention::{self, Retained};
 use crate::proof::shared::{Shared, load_view};
 use crate::proof::used::{UsedLimit, UsedLimits};
@@ -149,6 +150,7 @@ impl ProofLog {
             progress: Progress::new(opened.position.entries),
             writer: Mutex::new(None),
             index: RwLock::new(index),
+            recent: Recent::new(recent::MOST),
             reader: opened.reader,
             store: opened.store,
             files,

@@ -129,6 +129,7 @@ impl ProofLog {
             let mut index = shared.index.write().unwrap_or_else(PoisonError::into_inner);
             shared.rebuild(&mut index);
         }
+        shared.recent.clear();
         // It counted the records that went.
         *shared.verified.lock().unwrap_or_else(PoisonError::into_inner) = None;
         // The view of before lists what is gone; nothing is wrong with it.

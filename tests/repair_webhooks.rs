@@ -1,0 +1,64 @@
+//! Endpoints of a log that broke go on with the one that is begun in its place.
+#![cfg(feature = "webhooks")]
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
+
+mod common;
+#[allow(dead_code)] // not all of it is of use here
+mod receiver;
+
+use std::fs;
+use std::path::Path;
+
+use common::{decide, frames, journal, open_with};
+use receiver::Receiver;
+use rulekeep::webhook::{EndpointDraft, EndpointState};
+use rulekeep::{Governor, RepairOptions, repair};
+
+fn opened(folder: &Path) -> Governor {
+    open_with(common::builder().allow_private_webhooks(), folder)
+}
+
+#[test]
+fn endpoints_are_told_what_the_new_log_tells_unless_they_were_removed_behind_the_break() {
+    let store = tempfile::tempdir().unwrap();
+    let (kept, removed) = (Receiver::taking(), Receiver::taking());
+    let governor = opened(store.path());
+    let stays = governor.webhooks().add(&EndpointDraft::to(&kept.url)).unwrap();
+    let goes = governor.webhooks().add(&EndpointDraft::to(&removed.url)).unwrap();
+    let damaged = decide(&governor, "a");
+    kept.take(2);
+    removed.take(2);
+    governor.webhooks().remove(goes.id).unwrap();
+    let unbelieved = governor.webhooks().add(&EndpointDraft::to(&removed.url)).unwrap();
+    governor.close().unwrap();
+    let file = journal(store.path());
+    let mut bytes = fs::read(&file).unwrap();
+    let frame = frames(&bytes)[usize::try_from(damaged.sequence().get()).unwrap()].clone();
+    bytes[frame.start + 80] ^= 1;
+    fs::write(&file, bytes).unwrap();
+
+    let report = repair(store.path(), &RepairOptions::default()).unwrap();
+    assert!(report.notes.iter().any(|note| note.starts_with("1 endpoints")), "{:?}", report.notes);
+    let secrets = fs::read(store.path().join("SECRETS")).unwrap();
+    assert_eq!(fs::read(store.path().join(&report.kept).join("SECRETS")).unwrap(), secrets, "both have them");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = fs::metadata(store.path().join("SECRETS")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    removed.rest();
+    for round in ["repaired", "reopened"] {
+        let governor = opened(store.path());
+        let endpoints = governor.webhooks().list().unwrap();
+        let states: Vec<_> = endpoints.iter().map(|endpoint| (endpoint.id, endpoint.state)).collect();
+        assert_eq!(states, [(stays.id, EndpointState::Active)], "{round}, not {}", unbelieved.id);
+        let id = decide(&governor, "a");
+        for request in kept.take(2) {
+            assert!(request.verified(&stays.secret).is_ok(), "{round}");
+            assert!(request.event().to_string().contains(&id.to_string()), "{round}: {}", request.event());
+        }
+        governor.close().unwrap();
+    }
+    assert!(removed.rest().is_empty());
+}
