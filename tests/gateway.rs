@@ -386,6 +386,34 @@ fn a_key_outlasts_what_leaves_for_an_archive() {
 }
 
 #[test]
+fn a_repair_takes_keys_over_and_believes_revocations_behind_the_break_alone() {
+    let store = tempfile::tempdir().unwrap();
+    let governor = Governor::builder().auto_register().open(store.path()).unwrap();
+    let gateway = Gateway::new(&governor).unwrap();
+    let make = || gateway.keys().create(KeyDraft::new(Scope::Agent, Plan::Pro)).unwrap();
+    let (kept, revoked) = (make(), make());
+    let damaged = common::decide(&governor, "a");
+    gateway.keys().revoke(revoked.info.id).unwrap();
+    let made_behind = make();
+    governor.close().unwrap();
+    drop((gateway, governor));
+    let file = common::journal(store.path());
+    let mut bytes = std::fs::read(&file).unwrap();
+    let frame = common::frames(&bytes)[usize::try_from(damaged.sequence().get()).unwrap()].clone();
+    bytes[frame.start + 80] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+
+    let report = rulekeep::repair(store.path(), &rulekeep::RepairOptions::default()).unwrap();
+    assert!(report.notes.iter().any(|note| note.starts_with("1 API keys")), "{:?}", report.notes);
+    let governor = Governor::builder().auto_register().open(store.path()).unwrap();
+    let gateway = Gateway::new(&governor).unwrap();
+    assert_eq!(code(ask(&gateway, &kept.key, reading("a"))), "");
+    for refused in [&revoked, &made_behind] {
+        assert_eq!(code(ask(&gateway, &refused.key, reading("a"))), "UNAUTHORIZED");
+    }
+}
+
+#[test]
 fn a_gateway_does_not_keep_a_governor_open() {
     let folder = tempfile::tempdir().unwrap();
     let governor = Governor::open(folder.path()).unwrap();

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::escalations;
+use super::keys::KEY_PREFIX;
 use super::trust::MODEL_KEY;
 use super::webhooks::{CURSOR, ENDPOINT};
 use super::{alerts, cursor};
@@ -75,6 +76,27 @@ pub(super) fn endpoints(found: &FoundStates, carried: &mut Carried) {
             "{told} endpoints of webhooks are told what the new log tells; what they had still to be told of the broken \
              one, and what was parked, they are not"
         ));
+    }
+}
+
+/// Takes over the API keys that the log has which holds; revoked where that stands on either side of the break.
+pub(super) fn keys(found: &FoundStates, carried: &mut Carried) {
+    let known = found.good.iter().filter(|(key, _)| key.starts_with(KEY_PREFIX));
+    let mut disbelieved =
+        found.behind.keys().filter(|key| key.starts_with(KEY_PREFIX) && !found.good.contains_key(*key)).count();
+    for (key, value) in known {
+        let is_revoked = |value: &&Vec<u8>| field(value, "revokedAt").is_string();
+        let value = found.behind.get(key).into_iter().flatten().find(is_revoked).unwrap_or(value);
+        if found.is_other {
+            disbelieved += 1;
+        } else {
+            push(carried, key.clone(), String::from_utf8_lossy(value).into_owned());
+        }
+    }
+    if disbelieved > 0 {
+        carried
+            .notes
+            .push(format!("{disbelieved} API keys cannot be believed and were not taken over: make them again"));
     }
 }
 

@@ -132,6 +132,7 @@ fn carry(found: &FoundStates, options: &RepairOptions) -> Result<Carried, Error>
     carried::escalations(found, &mut carried)?;
     carried::endpoints(found, &mut carried);
     carried::cursors(found, &mut carried);
+    carried::keys(found, &mut carried);
     Ok(carried)
 }
 
