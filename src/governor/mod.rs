@@ -10,6 +10,7 @@
 //! | `decide.rs` | the way of a decision |
 //! | `detail.rs` | what a decision depended on, for its evidence |
 //! | `risk.rs` | the risk that counts, whatever the caller claims |
+//! | `carried.rs` | what a repair takes over besides agents, policies and stops |
 //! | `cases.rs` | tests of the policies in force |
 //! | `catalogue.rs` | the tools that a runtime hands over |
 //! | `checkpoints.rs` | checkpoints of the log, and proofs against them |
@@ -23,6 +24,7 @@
 //! | `agents.rs` | registering, reading, changing, suspending agents |
 //! | `agent_file.rs` | agents as lines of text |
 //! | `kept.rs` | what is kept of what was asked, how long, and what is masked |
+//! | `keys.rs` | what the log keeps of API keys, and the doors for whoever checks them |
 //! | `latency.rs` | how long enforcements took |
 //! | `limits.rs` | the counters of the policies' limits |
 //! | `pending.rs` | decisions that are waited for later |

@@ -105,6 +105,7 @@ pub(super) const ROUTES: &[Route] = &[
     route(Post, "/admin/webhooks", "webhook/add"),
     route(Delete, "/admin/webhooks/{id}", "webhook/remove"),
     route(Post, "/admin/webhooks/{id}/rotate", "webhook/rotate"),
+    route(Post, "/admin/webhooks/{id}/readdress", "webhook/readdress"),
     route(Post, "/admin/webhooks/{id}/resume", "webhook/resume"),
     route(Get, "/admin/webhooks/{id}/deliveries", "webhook/deliveries"),
     route(Post, "/admin/webhooks/redeliver", "webhook/redeliver"),
