@@ -120,17 +120,17 @@ mod tests {
 
     use super::*;
 
-    fn header(name: header::HeaderName, values: &[&str]) -> HeaderMap {
+    fn header(name: &header::HeaderName, values: &[&str]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for value in values {
-            headers.append(&name, HeaderValue::from_str(value).unwrap());
+            headers.append(name, HeaderValue::from_str(value).unwrap());
         }
         headers
     }
 
     #[test]
     fn one_bearer_token_is_read_and_two_are_none() {
-        let read = |values: &[&str]| bearer(&header(header::AUTHORIZATION, values)).map(str::to_owned);
+        let read = |values: &[&str]| bearer(&header(&header::AUTHORIZATION, values)).map(str::to_owned);
         assert_eq!(read(&["Bearer abc"]).as_deref(), Some("abc"));
         assert_eq!(read(&["bEARER  abc"]).as_deref(), Some("abc"));
         for none in [&["Basic abc"][..], &["abc"], &["Bearerabc"], &["Bearer a", "Bearer b"], &[]] {
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn only_json_in_utf8_is_read() {
-        let is_read = |value: &str| check_content_type(&header(header::CONTENT_TYPE, &[value])).is_ok();
+        let is_read = |value: &str| check_content_type(&header(&header::CONTENT_TYPE, &[value])).is_ok();
         assert!(is_read("application/json") && is_read("Application/JSON; charset=UTF-8"));
         for other in ["text/plain", "application/json; charset=latin1", "application/x-www-form-urlencoded", ""] {
             assert!(!is_read(other), "{other}");
