@@ -43,7 +43,6 @@ const curve = (changes, width, label) => {
 };
 
 const nowFacts = (agent, stats) => facts([
-  ["Agent", foreign(agent.agentId)],
   ["Score", number(agent.score)],
   ["Tier", `${plain(agent.tier)} ${plain(agent.tierName)}`],
   ["Decisions", number(stats.totalRecords)],
@@ -96,15 +95,22 @@ const panel = (root, agentId, signal, { go }) => {
 
   const load = async () => {
     const asked = pageNumber;
-    const path = `/agents/${part(agentId)}`;
-    const [agent, found, stats] = await Promise.all([
-      call(path, { signal }),
-      call(address(`${path}/trust`, { page: asked, pageSize: CHANGES }), { signal }),
-      call(address("/proof/stats", { entityId: agentId }), { signal }),
-    ]).catch((error) => {
-      if (error instanceof Refused) { setText(fault, plain(error.message)); setText(count, ""); }
+    let agent, found, stats;
+    try {
+      const path = `/agents/${part(agentId)}`;
+      [agent, found, stats] = await Promise.all([
+        call(path, { signal }),
+        call(address(`${path}/trust`, { page: asked, pageSize: CHANGES }), { signal }),
+        call(address("/proof/stats", { entityId: agentId }), { signal }),
+      ]);
+    } catch (error) {
+      if (error instanceof Refused) {
+        setText(fault, plain(error.message));
+        setText(count, "");
+        pages.hidden = true;
+      }
       throw error;
-    });
+    }
     if (asked !== pageNumber) return;
     const sees = JSON.stringify([agent, found, stats]);
     if (sees === seen) return;

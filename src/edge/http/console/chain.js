@@ -2,6 +2,7 @@
 
 import { Lost, Refused, Busy, call, repeat } from "./api.js";
 import { announce, badge, button, code, el, enable, facts, foreign, number, plain, setText } from "./dom.js";
+import { milliseconds } from "./overview.js";
 
 export const title = "Chain";
 
@@ -9,14 +10,14 @@ const EVERY = 5_000;
 // A check reads the whole log.
 const LONGEST = 30 * 60_000;
 
-const found = (checked, seconds) => {
+const found = (checked, took) => {
   const broken = checked.firstBroken;
   return [
     el("p", { class: "whole" }, badge(checked.valid ? "valid" : "broken"), checked.valid ? " Everything holds." : " The chain is broken."),
     facts([
       ["Records checked", number(checked.records)],
       ["Hash of the last", code(checked.headHash)],
-      ["Took", `${seconds.toFixed(1)} s`],
+      ["Took", took < 1000 ? milliseconds(took) : `${(took / 1000).toFixed(1)} s`],
       ["Breaks at entry", broken && number(broken.sequence)],
       ["Kind", broken && foreign(broken.kind)],
       ["File", broken && [foreign(broken.file), `, byte ${number(broken.offset)}`]],
@@ -55,7 +56,7 @@ export const show = (root, signal) => {
     const began = performance.now();
     try {
       const checked = await call("/admin/verification", { signal, longest: LONGEST });
-      result.replaceChildren(...found(checked, (performance.now() - began) / 1000));
+      result.replaceChildren(...found(checked, performance.now() - began));
       setText(told, "");
       announce(checked.valid ? `The chain holds: ${number(checked.records)} records were checked` : "The chain is broken");
     } catch (error) {

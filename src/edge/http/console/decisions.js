@@ -91,7 +91,7 @@ export const show = (root, signal, frame) => {
     more.setAttribute("aria-label", `Details of ${plain(record.decision)} for ${plain(record.entityId)} at ${plain(record.timestamp)}`);
     return row([
       time(record.timestamp), foreign(record.entityId, 60), badge(record.decision), badge(record.riskLevel),
-      `${number(record.trustScore)} ${plain(record.trustTier)}`, foreign(record.reasoning, 160),
+      `${number(record.trustScore)}\u00a0${plain(record.trustTier)}`, foreign(record.reasoning, 160),
       record.outcome ? badge(record.outcome) : "–", more,
     ]);
   };

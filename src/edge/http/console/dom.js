@@ -151,12 +151,15 @@ export const dialog = (title, ...children) => {
 };
 
 let said = Promise.resolve();
+let cleared = null;
 
-/** Tells who listens to a screen reader, at most one thing a second. */
+/** Tells who listens to a screen reader, at most one thing a second. It does not stay for who reads the page from its top. */
 export const announce = (text) => {
   const place = document.getElementById("announcer");
   said = said.then(() => {
     place.textContent = text;
+    clearTimeout(cleared);
+    cleared = setTimeout(() => { place.textContent = ""; }, 6000);
     return new Promise((resolve) => { setTimeout(resolve, 1000); });
   });
 };
