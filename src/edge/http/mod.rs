@@ -21,6 +21,7 @@
 mod answer;
 mod asked;
 mod authzen;
+mod console;
 mod handle;
 mod idempotency;
 mod routes;
@@ -48,7 +49,7 @@ use routes::{Method, ROUTES};
 /// Who mounts it elsewhere than in [`Server`] sees to the limits of connections, and refused keys are counted as those
 /// of one caller, for the router does not know addresses.
 pub fn router(gateway: &Gateway) -> Router {
-    let app = Arc::new(App { gateway: gateway.clone(), answers: Answers::new(), body_timeout: BODY_TIMEOUT });
+    let app = Arc::new(app(gateway));
     let mut router = Router::new();
     for route in ROUTES {
         router = router.route(&format!("/v1{}", route.path), answering(&app, Way::plain(route)));
@@ -58,6 +59,19 @@ pub fn router(gateway: &Gateway) -> Router {
     router
         .fallback(move |request: HttpRequest| async move { unknown.refuse(&Refusal::Path, request) })
         .method_not_allowed_fallback(move |request: HttpRequest| async move { other.refuse(&Refusal::Method, request) })
+}
+
+/// The console: a page for people at `/`, over the paths of [`router`], beside which it is to stand:
+/// `router(&gateway).merge(console(&gateway))`.
+///
+/// The page holds no data and is shown to anybody; what it shows of the store it asks for with an administrator's key.
+/// It is of use only where its path is `/` of an origin.
+pub fn console(gateway: &Gateway) -> Router {
+    console::routes(&Arc::new(app(gateway)))
+}
+
+fn app(gateway: &Gateway) -> App {
+    App { gateway: gateway.clone(), answers: Answers::new(), body_timeout: BODY_TIMEOUT }
 }
 
 /// How long a body may take to come.
