@@ -194,6 +194,14 @@ pub(super) struct ReviewBody {
     digest: Option<Digest>,
 }
 
+/// A person's word on a class of actions.
+#[derive(ToSchema)]
+pub(super) struct PersonBody {
+    #[schema(schema_with = required_person)]
+    reviewer: String,
+    note: Option<String>,
+}
+
 /// A class of actions to agree to beforehand, or one that another person gave.
 #[derive(ToSchema)]
 #[serde(untagged)]
@@ -210,7 +218,7 @@ pub(super) struct ClassForm {
     #[serde(flatten)]
     terms: ClassTerms,
     #[serde(flatten)]
-    review: ReviewBody,
+    person: PersonBody,
 }
 
 /// The class of actions that another person gave, and a person's word.
@@ -218,7 +226,7 @@ pub(super) struct ClassForm {
 pub(super) struct KnownForm {
     id: ClassApprovalId,
     #[serde(flatten)]
-    review: ReviewBody,
+    person: PersonBody,
 }
 
 /// A key to be made.
@@ -425,7 +433,7 @@ pub(super) struct RecordsQuery {
     order: Option<Order>,
     /// `start`, or the `nextCursor` of the page before; instead of `page`.
     cursor: Option<ProofCursor>,
-    #[param(minimum = 1, maximum = 9007199254740991_u64, default = 1)]
+    #[param(minimum = 1, maximum = 18446744073709551615_u64, default = 1)]
     page: Option<u64>,
     #[param(minimum = 1, maximum = 200, default = 50)]
     page_size: Option<u64>,
@@ -470,7 +478,7 @@ pub(super) struct EvidenceQuery {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub(super) struct PageQuery {
-    #[param(minimum = 1, maximum = 9007199254740991_u64, default = 1)]
+    #[param(minimum = 1, maximum = 18446744073709551615_u64, default = 1)]
     page: Option<u64>,
     #[param(minimum = 1, maximum = 200, default = 50)]
     page_size: Option<u64>,
@@ -480,7 +488,7 @@ pub(super) struct PageQuery {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct PlainPageQuery {
-    #[param(minimum = 1, maximum = 9007199254740991_u64, default = 1)]
+    #[param(minimum = 1, maximum = 18446744073709551615_u64, default = 1)]
     page: Option<u64>,
 }
 

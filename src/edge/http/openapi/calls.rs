@@ -13,9 +13,9 @@ use super::answers::{
 use super::bodies::{
     AddressBody, AdjustBody, AgentBody, AgentChangeBody, ClaimBody, CorrectionBody, DecisionBody, DocumentBody,
     EndpointBody, EntityQuery, EscalationsQuery, EvidenceQuery, GrantBody, KeyBody, LiftBody, LinesBody, NoteBody,
-    OptionalEntityQuery, OutcomeBody, OverrideBody, PageQuery, ParseBody, PeriodQuery, PinBody, PlainPageQuery,
-    PoliciesBody, ProveBody, RecordsQuery, RedeliverBody, ReplayBody, ReviewBody, RotateBody, ShadowBody, StopBody,
-    ToolBody, ToolsBody, WaitBody,
+    OptionalEntityQuery, OutcomeBody, OverrideBody, PageQuery, ParseBody, PeriodQuery, PersonBody, PinBody,
+    PlainPageQuery, PoliciesBody, ProveBody, RecordsQuery, RedeliverBody, ReplayBody, ReviewBody, RotateBody,
+    ShadowBody, StopBody, ToolBody, ToolsBody, WaitBody,
 };
 use crate::edge::gateway::{KeyInfo, NewKey};
 use crate::governor::Replay;
@@ -150,7 +150,7 @@ pub(super) const CALLS: &[Described] = &[
         .errors(&[404, 409, 422]),
     of::<GrantId>("escalation/revoke", "Takes back what was agreed to")
         .id::<ClassApprovalId>()
-        .body::<ReviewBody>()
+        .body::<PersonBody>()
         .errors(&[404, 409]),
     of::<KeyList>("key/list", "Lists the keys"),
     of::<NewKey>("key/create", "Makes a key, whose text is in this answer alone").body::<KeyBody>().errors(&[409]),
