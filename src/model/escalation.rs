@@ -23,6 +23,7 @@ closed_words! {
 
 /// What an agent may do only if a person agrees.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Escalation {
@@ -33,6 +34,7 @@ pub struct Escalation {
     /// Who asks.
     pub agent_id: AgentId,
     /// What is asked for, as it is kept in the evidence: secrets are masked. None once that was erased or archived.
+    #[cfg_attr(feature = "http", schema(required, value_type = Option<Object>))]
     pub intent: Option<Value>,
     /// Whom it goes to; of several the first.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,6 +73,7 @@ pub struct Escalation {
 
 /// Somebody who has to agree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReviewNeed {
@@ -86,6 +89,7 @@ pub struct ReviewNeed {
 
 /// What one person said.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Vote {
@@ -102,6 +106,7 @@ pub struct Vote {
 
 /// What an approval grants.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ApprovalOffer {
@@ -209,6 +214,7 @@ impl EscalationQuery {
 
 /// A page of escalations.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct EscalationPage {

@@ -83,6 +83,28 @@ impl Plan {
     }
 }
 
+#[cfg(feature = "http")]
+impl utoipa::PartialSchema for Plan {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Type};
+
+        let whole = |most: u32| ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(most));
+        let agreed = ObjectBuilder::new()
+            .property("perMinute", whole(Self::MOST.0))
+            .required("perMinute")
+            .property("burst", whole(Self::MOST.1))
+            .required("burst");
+        OneOfBuilder::new()
+            .description(Some("How many requests a key may make: `free`, `pro`, or as agreed."))
+            .item(crate::model::schema::words(["free", "pro"]))
+            .item(agreed)
+            .into()
+    }
+}
+
+#[cfg(feature = "http")]
+impl utoipa::ToSchema for Plan {}
+
 const MINUTE: NonZeroU32 = NonZeroU32::MIN.saturating_add(59);
 const TEN_A_SECOND: NonZeroU32 = NonZeroU32::MIN.saturating_add(599);
 const TEN: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
@@ -212,6 +234,7 @@ impl KeyDraft {
 
 /// What is said of a key; its text and its digest never are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct KeyInfo {
@@ -255,6 +278,7 @@ closed_words! {
 
 /// A key that was just made.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct NewKey {
     /// What is said of it from now on.
@@ -262,6 +286,7 @@ pub struct NewKey {
     pub info: KeyInfo,
     /// Its text, which is shown here alone.
     #[serde(serialize_with = "exposed")]
+    #[cfg_attr(feature = "http", schema(value_type = String))]
     pub key: ApiKey,
 }
 

@@ -40,6 +40,9 @@ pub use request::{Request, Response};
 use crate::governor::Governor;
 use crate::model::{Error, KeyId};
 
+#[cfg(feature = "http")]
+pub(in crate::edge) use scope::is_for_agents;
+
 use keys::Entry;
 use limit::{Refusals, Time};
 

@@ -88,7 +88,7 @@ impl Frame {
         Self { request_id: given.map_or_else(fresh_id, str::to_owned), wants_problem }
     }
 
-    pub(super) fn answer(&self, body: Vec<u8>) -> Response {
+    pub(super) fn answer(&self, body: impl Into<Body>) -> Response {
         self.finished(StatusCode::OK, "application/json", body)
     }
 
@@ -135,8 +135,8 @@ impl Frame {
         response
     }
 
-    fn finished(&self, status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Response {
-        let mut response = Response::new(Body::from(body));
+    fn finished(&self, status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response {
+        let mut response = Response::new(body.into());
         *response.status_mut() = status;
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));

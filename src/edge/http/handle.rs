@@ -16,6 +16,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use super::answer::{self, Frame, Refusal};
 use super::asked;
 use super::idempotency::{self, Answers, Known};
+use super::openapi;
 use super::routes::{Method, Route, Size};
 use crate::edge::gateway::{Admitted, Gateway, Request};
 use crate::edge::sidecar::{MAX_LINE_BYTES, MAX_REQUEST_BYTES};
@@ -102,6 +103,12 @@ impl App {
     pub(super) fn refuse(&self, refusal: &Refusal, request: HttpRequest) -> Response {
         let (parts, _) = request.into_parts();
         self.frame(&parts).refusal(refusal)
+    }
+
+    /// Answers with the document that describes everything.
+    pub(super) fn describe(&self, request: HttpRequest) -> Response {
+        let (parts, _) = request.into_parts();
+        self.frame(&parts).answer(openapi::document())
     }
 
     fn frame(&self, parts: &Parts) -> Frame {

@@ -24,6 +24,7 @@ mod authzen;
 mod console;
 mod handle;
 mod idempotency;
+mod openapi;
 mod routes;
 mod server;
 
@@ -32,7 +33,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request as HttpRequest;
-use axum::routing::{MethodFilter, MethodRouter, on};
+use axum::routing::{MethodFilter, MethodRouter, get, on};
 
 pub use server::{Server, ServerError, TlsFault};
 
@@ -44,7 +45,7 @@ use idempotency::Answers;
 use routes::{Method, ROUTES};
 
 /// Everything that is served: the versioned address `/v1` with the contract, and `POST /access/v1/evaluation` of
-/// OpenID AuthZEN.
+/// OpenID AuthZEN, and `GET /openapi.json`, which describes them and needs no key.
 ///
 /// Who mounts it elsewhere than in [`Server`] sees to the limits of connections, and refused keys are counted as those
 /// of one caller, for the router does not know addresses.
@@ -55,6 +56,8 @@ pub fn router(gateway: &Gateway) -> Router {
         router = router.route(&format!("/v1{}", route.path), answering(&app, Way::plain(route)));
     }
     router = router.route(authzen::ROUTE.path, answering(&app, authzen::WAY));
+    let described = Arc::clone(&app);
+    router = router.route(openapi::PATH, get(move |request: HttpRequest| async move { described.describe(request) }));
     let (unknown, other) = (Arc::clone(&app), app);
     router
         .fallback(move |request: HttpRequest| async move { unknown.refuse(&Refusal::Path, request) })
