@@ -27,13 +27,14 @@ mod idempotency;
 mod openapi;
 mod routes;
 mod server;
+mod stall;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request as HttpRequest;
 use axum::routing::{MethodFilter, MethodRouter, get, on};
+use tokio::sync::Semaphore;
 
 pub use server::{Server, ServerError, TlsFault};
 
@@ -74,11 +75,11 @@ pub fn console(gateway: &Gateway) -> Router {
 }
 
 fn app(gateway: &Gateway) -> App {
-    App { gateway: gateway.clone(), answers: Answers::new(), body_timeout: BODY_TIMEOUT }
+    App { gateway: gateway.clone(), answers: Answers::new(), waits: Arc::new(Semaphore::new(WAITS)) }
 }
 
-/// How long a body may take to come.
-const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Waits for people at once; a runtime has 512 threads for what blocks, unless it is built otherwise.
+const WAITS: usize = 128;
 
 fn answering(app: &Arc<App>, way: Way) -> MethodRouter {
     let app = Arc::clone(app);
