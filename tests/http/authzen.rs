@@ -19,6 +19,7 @@ fn an_evaluation_is_a_decision_and_only_allow_is_a_yes() {
     let live = Live::new();
     for (place, (resource, action, yes, decision)) in [
         ("document", "read", true, "ALLOW"),
+        ("Document", "READ", true, "ALLOW"),
         ("file", "delete", false, "DENY"),
         ("email", "send", false, "ESCALATE"),
         ("database", "write", false, "DENY"),

@@ -78,10 +78,11 @@ fn part<T: for<'de> Deserialize<'de>>(params: &Params, field: &'static str) -> R
 /// A name in the form of capabilities: `can_read` and `canRead` are `can_read`, `read-all` is `read_all`.
 fn word(name: &str) -> String {
     let mut word = String::with_capacity(name.len());
+    let mut ends_small = false;
     for character in name.chars() {
         match character {
             'A'..='Z' => {
-                if word.ends_with(|last: char| last.is_ascii_lowercase() || last.is_ascii_digit()) {
+                if ends_small {
                     word.push('_');
                 }
                 word.push(character.to_ascii_lowercase());
@@ -89,6 +90,7 @@ fn word(name: &str) -> String {
             '-' | ' ' | '.' | '/' => word.push('_'),
             other => word.push(other),
         }
+        ends_small = character.is_ascii_lowercase() || character.is_ascii_digit();
     }
     word
 }
