@@ -26,6 +26,8 @@ use live::{Ask, Client, Live, mailing, reading};
 const BYTES_A_RECORD: u64 = 2_048;
 /// What else may come: caches that fill up, and what the allocator keeps.
 const BESIDE: u64 = 96 << 20;
+/// After that a client is slow.
+const SLOW: Duration = Duration::from_secs(5);
 /// Clients that ask rightly, each on one connection.
 const GOOD: u64 = 8;
 
@@ -46,11 +48,8 @@ fn under_load_every_decision_has_its_record_and_nothing_grows() {
     let folder = tempfile::tempdir().unwrap();
     let governor = Governor::builder().policies(policies()).durability(Durability::Buffered);
     let governor = governor.open(folder.path().join("store")).unwrap();
-    // Short times, so that slow clients come and go by the hundred.
-    let server = Server::new()
-        .header_timeout(Duration::from_millis(300))
-        .body_timeout(Duration::from_millis(300))
-        .write_timeout(Duration::from_millis(300));
+    // Short, so that slow clients come and go by the hundred; long enough for right ones on a machine that is busy.
+    let server = Server::new().header_timeout(SLOW).body_timeout(SLOW).write_timeout(SLOW);
     let live = Live::of(governor, server);
     let counted = Counted::default();
     // Keys that were used from here go on when others that come from here are refused.
@@ -202,7 +201,7 @@ fn garbage(live: &Live, counted: &Counted) {
 
 fn slow_heads(live: &Live, counted: &Counted) {
     while counted.goes_on() {
-        let mut held: Vec<Client<TcpStream>> = (0..20).map(|_| live.client()).collect();
+        let mut held: Vec<Client<TcpStream>> = (0..100).map(|_| live.client()).collect();
         for client in &mut held {
             let _ = client.send("GET /v1/agents/a HTTP/1.1\r\nX-Slow: ");
         }
@@ -219,7 +218,7 @@ fn slow_bodies(live: &Live, counted: &Counted) {
         live.agent
     );
     while counted.goes_on() {
-        let mut held: Vec<Client<TcpStream>> = (0..20).map(|_| live.client()).collect();
+        let mut held: Vec<Client<TcpStream>> = (0..100).map(|_| live.client()).collect();
         for client in &mut held {
             let _ = client.send(&head);
         }
