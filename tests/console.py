@@ -138,9 +138,7 @@ def call(path, key=None, method="GET", body=None):
 
 
 def decide(agent="a", capability="document:read"):
-    intent = {"agentId": agent, "action": "example_action", "riskLevel": "LOW", "requiredCapabilities": [capability], "context": {}}
-    template = call("/intent", method="POST", body={"agentId": agent, "input": "Read the file notes.txt"})[1]
-    intent = {**template.get("intent", template), **{"action": "example_action", "requiredCapabilities": [capability]}}
+    intent = {"agentId": agent, "parsedAction": "example_action", "riskLevel": "LOW", "requiredCapabilities": [capability], "context": {}}
     status, answer = call("/enforce", method="POST", body={"intent": intent})
     assert status == 200, answer
     return answer["proofId"]
@@ -235,10 +233,12 @@ def the_decisions(page):
     # A new one comes by itself, and what has the focus keeps it.
     kept = page.one("#view tbody tr:nth-child(3) button")
     page.js("arguments[0].focus()", kept)
+    # What is told stands for some seconds only; it is collected, to be seen for sure.
+    page.js("window.told = []; new MutationObserver(() => window.told.push(document.getElementById('announcer').textContent)).observe(document.getElementById('announcer'), {childList: true})")
     newest = decide()
     page.until(lambda: page.one("#view tbody tr:first-child").get_attribute("data-id") == newest, "the new decision")
     assert page.focused() == kept
-    assert "new decision" in page.text("#announcer") or page.until(lambda: "new decision" in page.text("#announcer"), "the announcement")
+    page.until(lambda: page.js("return window.told.some((text) => text.includes('new decision'))"), "the announcement")
     # What becomes known of one comes too.
     call("/proof/outcome", method="POST", body={"proofId": newest, "outcome": "SUCCESS"})
     page.until(lambda: "SUCCESS" in first_row(page), "the outcome")
@@ -302,6 +302,7 @@ def the_escalations(page):
     page.button("Newer").click()
     page.until(lambda: "1 to 25" in page.text("#view .hint"), "the first page")
     of_a = page.until(lambda: next(row for row in page.all("#view tbody tr") if row.find_element(By.CSS_SELECTOR, "td").text.split("\n")[-1] == "a"), "that of the agent a")
+    assert "send_email" in of_a.text, of_a.text
     pending = call("/admin/escalations?state=pending&agentId=a")[1]["items"][0]
     # All by keyboard.
     page.js("arguments[0].focus()", of_a.find_element(By.CSS_SELECTOR, "button"))

@@ -82,7 +82,7 @@ const review = (escalation, signal, changed) => {
     reviewer = nameInput.value.trim();
     const body = { reviewer, digest: escalation.digest };
     if (noteInput.value.trim() !== "") body.note = noteInput.value;
-    const idempotencyKey = `${keys[word]}-${await fingerprint(JSON.stringify(body))}`;
+    const idempotencyKey = `${keys[word]}-${fingerprint(JSON.stringify(body))}`;
     busy(true);
     setText(told, "Sending…");
     try {
@@ -111,7 +111,7 @@ const review = (escalation, signal, changed) => {
 };
 
 /** Tells one body from another; nothing depends on its strength. */
-const fingerprint = async (text) => {
+const fingerprint = (text) => {
   let sum = 0x811c9dc5;
   for (const character of text) sum = Math.imul(sum ^ character.codePointAt(0), 0x01000193) >>> 0;
   return sum.toString(16);
@@ -145,7 +145,7 @@ export const show = (root, signal) => {
     const open = button("Review", () => openReview(escalation.id), "small");
     open.setAttribute("aria-label", `Review what ${plain(escalation.agentId)} asked at ${plain(escalation.createdAt)}`);
     return row([
-      time(escalation.createdAt), foreign(escalation.agentId, 60), badge(escalation.riskLevel), foreign(escalation.intent?.action ?? "–", 60),
+      time(escalation.createdAt), foreign(escalation.agentId, 60), badge(escalation.riskLevel), foreign(escalation.intent?.parsedAction ?? "–", 60),
       foreign(escalation.reason, 160), time(escalation.expiresAt), open,
     ]);
   };
