@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::strict::Strict;
 use crate::model::{Error, InvalidValue, excerpt, json_depth};
 
 /// The named parameters of a call.
@@ -54,7 +55,8 @@ impl Params {
                     _ => Error::input("params", format!("{name:.40}: {message}")),
                 });
             }
-            fields.insert(name, serde_json::from_str(value.get()).map_err(unreadable)?);
+            let Strict(value) = serde_json::from_str(value.get()).map_err(unreadable)?;
+            fields.insert(name, value);
         }
         Ok(Self { fields })
     }
@@ -208,6 +210,14 @@ mod tests {
         let error = read(r#"{"agentId":"a","agentId":"b"}"#).unwrap_err();
         assert_eq!(error.code(), "INVALID_INPUT");
         assert!(error.to_string().contains("agentId"), "{error}");
+        for nested in [
+            r#"{"intent":{"agentId":"a","agentId":"b"}}"#,
+            r#"{"intent":{"agentId":"a","agent\u0049d":"b"}}"#,
+            r#"{"context":{"list":[1,{"x":1,"x":1}]}}"#,
+        ] {
+            let error = read(nested).unwrap_err();
+            assert!(error.to_string().contains("twice"), "{nested}: {error}");
+        }
     }
 
     #[test]

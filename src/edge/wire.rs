@@ -38,7 +38,7 @@ const CALLS: &[(&str, Call)] = &[
     ("admin/status", |governor, _| to_json(&governor.status())),
     ("policy/validate", policy::validate),
     ("policy/load", policy::load),
-    ("policy/get", |governor, _| policy::get(governor)),
+    ("policy/get", |governor, _| Ok(policy::get(governor))),
     ("policy/explain", explain),
     ("policy/preview", preview),
     ("policy/replay", policy::replay),

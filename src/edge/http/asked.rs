@@ -117,20 +117,22 @@ fn known(name: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderValue;
+    use proptest::prelude::*;
 
+    use super::super::routes::ROUTES;
     use super::*;
 
-    fn header(name: header::HeaderName, values: &[&str]) -> HeaderMap {
+    fn header(name: &header::HeaderName, values: &[&str]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for value in values {
-            headers.append(&name, HeaderValue::from_str(value).unwrap());
+            headers.append(name, HeaderValue::from_str(value).unwrap());
         }
         headers
     }
 
     #[test]
     fn one_bearer_token_is_read_and_two_are_none() {
-        let read = |values: &[&str]| bearer(&header(header::AUTHORIZATION, values)).map(str::to_owned);
+        let read = |values: &[&str]| bearer(&header(&header::AUTHORIZATION, values)).map(str::to_owned);
         assert_eq!(read(&["Bearer abc"]).as_deref(), Some("abc"));
         assert_eq!(read(&["bEARER  abc"]).as_deref(), Some("abc"));
         for none in [&["Basic abc"][..], &["abc"], &["Bearerabc"], &["Bearer a", "Bearer b"], &[]] {
@@ -148,7 +150,7 @@ mod tests {
 
     #[test]
     fn only_json_in_utf8_is_read() {
-        let is_read = |value: &str| check_content_type(&header(header::CONTENT_TYPE, &[value])).is_ok();
+        let is_read = |value: &str| check_content_type(&header(&header::CONTENT_TYPE, &[value])).is_ok();
         assert!(is_read("application/json") && is_read("Application/JSON; charset=UTF-8"));
         for other in ["text/plain", "application/json; charset=latin1", "application/x-www-form-urlencoded", ""] {
             assert!(!is_read(other), "{other}");
@@ -164,6 +166,33 @@ mod tests {
         assert_eq!(params.get("evidence").unwrap(), true);
         for wrong in ["page=-1", "page=1.5", "page=%2B2", "page=", "evidence=1", "entityId=a&entityId=b"] {
             assert_eq!(read_query(wrong).unwrap_err().code(), "INVALID_QUERY", "{wrong}");
+        }
+    }
+
+    /// Texts in the shape of what is read, and what is not.
+    fn any_body() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            proptest::collection::vec(any::<u8>(), 0..64),
+            r#"\{("(agentId|input|intent|context|page|id)":("[^"]{0,8}"|-?[0-9]{1,22}|null|\{"a":1\}|\[{0,80}),?){0,4}\}?"#
+                .prop_map(String::into_bytes),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_is_read_or_a_fault_of_the_client(
+            place in 0..ROUTES.len(),
+            query in proptest::option::of("((page|pageSize|entityId|from|evidence|open|%[0-9a-f]{0,2}|[ -~]{0,4})=?([ -~]{0,12}|[0-9]{1,22})&?){0,5}"),
+            value in "\\PC{0,12}",
+            body in any_body(),
+        ) {
+            let route = &ROUTES[place];
+            let path = BTreeMap::from([("agentId".to_owned(), value)]);
+            let asked = params(route, path.clone(), query.as_deref(), &body);
+            match asked.and_then(|params| crate::edge::gateway::Request::read(route.call, params)) {
+                Ok(_) => {}
+                Err(error) => prop_assert!((400..500).contains(&error.http_status()), "{:?}", error),
+            }
         }
     }
 }

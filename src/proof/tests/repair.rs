@@ -3,6 +3,7 @@
 use super::*;
 use crate::proof::repair::{Carried, FoundStates, repair_files};
 
+const SECRETS: &[u8] = b"{}";
 const NEW: StoreId = StoreId([8; 16]);
 
 #[allow(clippy::unnecessary_wraps)] // what is asked for can fail
@@ -11,7 +12,7 @@ fn all(found: &FoundStates) -> Result<Carried, Error> {
         let value = String::from_utf8(value.clone()).unwrap();
         (StateDraft::new(key.clone(), value), "kept".to_owned())
     };
-    Ok(Carried { states: found.good.iter().map(state).collect(), ..Carried::default() })
+    Ok(Carried { states: found.good.iter().map(state).collect(), with_secrets: true, ..Carried::default() })
 }
 
 fn run(files: impl Files + 'static) -> Result<crate::model::RepairReport, Error> {
@@ -28,6 +29,7 @@ fn broken() -> (CrashFiles, Vec<(std::path::PathBuf, Vec<u8>)>) {
         decide(&log, at, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap();
     }
     log.close().unwrap();
+    crate::store::write_secrets(&disk, SECRETS).unwrap();
     let last = disk.list(Path::new("journal")).unwrap().into_iter().rfind(|name| name.contains(".rkj")).unwrap();
     let path = Path::new("journal").join(last);
     let file = disk.open(&path, crate::store::OpenMode::Write).unwrap();
@@ -39,7 +41,7 @@ fn broken() -> (CrashFiles, Vec<(std::path::PathBuf, Vec<u8>)>) {
     for name in disk.list(Path::new("journal")).unwrap() {
         files.push(Path::new("journal").join(name));
     }
-    files.push("HEAD".into());
+    files.extend(["HEAD".into(), "SECRETS".into()]);
     let content = |path: std::path::PathBuf| (path.clone(), disk.content(&path).unwrap());
     (disk.clone(), files.into_iter().map(content).collect())
 }
@@ -70,6 +72,7 @@ fn assert_comes_to_an_end(left: &CrashFiles, before: &[(std::path::PathBuf, Vec<
         if !is_certain && left.content(Path::new("REPAIR")).is_some() {
             run(left.clone()).unwrap_or_else(|error| panic!("{what}: {error}"));
         }
+        assert_eq!(left.content(Path::new("SECRETS")).as_deref(), Some(SECRETS), "{what}: they go on as well");
         let (log, startup) = open_small(left, Durability::Sync).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert!(log.verify().unwrap().valid, "{what}");
         assert_eq!(startup.states, [("agent/a".to_owned(), b"{\"kept\":1}".to_vec())], "{what}");
