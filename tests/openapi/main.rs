@@ -46,6 +46,20 @@ fn every_reference_leads_somewhere_and_nothing_stands_unused() {
 }
 
 #[test]
+fn no_path_but_the_document_answers_without_a_key() {
+    let mut live = Live::new(&common::in_memory());
+    for operation in live.operations() {
+        for key in [None, Some("rkp_admin_no")] {
+            let path = [("agentId", "a"), ("proofId", "p"), ("id", "i")];
+            let (status, answer) =
+                live.check(&Asked { operation: &operation, path: &path, query: "", body: None, key, headers: &[] });
+            // Whoever was refused often has to wait.
+            assert!(matches!(status, 401 | 429), "{operation}: {status} {answer}");
+        }
+    }
+}
+
+#[test]
 fn every_refusal_is_as_it_is_described() {
     let governor = builder().open_in_memory().unwrap();
     let mut live = Live::new(&governor);

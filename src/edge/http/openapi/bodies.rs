@@ -21,7 +21,7 @@ use crate::policy::{ClassTerms, PolicyFormat};
 pub(super) struct ParseBody {
     agent_id: AgentId,
     /// What the agent wants to do, in words or in a structured form; at most 64 KiB.
-    #[schema(max_length = 65536)]
+    #[schema(max_length = 65536, pattern = r"\S")]
     input: String,
     context: Option<Context>,
     /// Whether to say from what it was read.
@@ -50,7 +50,7 @@ pub(super) struct IntentForm {
 pub(super) struct InputForm {
     agent_id: AgentId,
     /// What the agent wants to do, in words or in a structured form; at most 64 KiB.
-    #[schema(max_length = 65536)]
+    #[schema(max_length = 65536, pattern = r"\S")]
     input: String,
     context: Option<Context>,
 }
@@ -61,12 +61,14 @@ pub(super) struct InputForm {
 pub(super) struct OutcomeBody {
     proof_id: ProofId,
     outcome: Outcome,
+    #[schema(max_length = 4096)]
     note: Option<String>,
 }
 
 /// Why a reported SUCCESS was none.
 #[derive(ToSchema)]
 pub(super) struct CorrectionBody {
+    #[schema(max_length = 4096, pattern = r"\S")]
     note: String,
 }
 
@@ -133,6 +135,7 @@ pub(super) struct AgentChangeBody {
     observability: Option<Observability>,
     /// What is said no more.
     clear: Option<Vec<Clear>>,
+    #[schema(max_length = 4096)]
     note: Option<String>,
 }
 
@@ -154,6 +157,7 @@ pub(super) struct LinesBody {
 /// Why.
 #[derive(ToSchema)]
 pub(super) struct NoteBody {
+    #[schema(max_length = 4096)]
     note: Option<String>,
 }
 
@@ -161,6 +165,7 @@ pub(super) struct NoteBody {
 #[derive(ToSchema)]
 pub(super) struct AdjustBody {
     score: Score,
+    #[schema(max_length = 4096, pattern = r"\S")]
     note: String,
 }
 
@@ -173,6 +178,7 @@ pub(super) struct StopBody {
     all: Option<bool>,
     #[schema(schema_with = required_person)]
     by: String,
+    #[schema(max_length = 4096)]
     note: Option<String>,
 }
 
@@ -181,6 +187,7 @@ pub(super) struct StopBody {
 pub(super) struct LiftBody {
     #[schema(schema_with = required_person)]
     by: String,
+    #[schema(max_length = 4096)]
     note: Option<String>,
 }
 
@@ -189,6 +196,7 @@ pub(super) struct LiftBody {
 pub(super) struct ReviewBody {
     #[schema(schema_with = required_person)]
     reviewer: String,
+    #[schema(max_length = 4096)]
     note: Option<String>,
     /// The digest of what was looked at: refused where it is another by now.
     digest: Option<Digest>,
@@ -199,6 +207,7 @@ pub(super) struct ReviewBody {
 pub(super) struct PersonBody {
     #[schema(schema_with = required_person)]
     reviewer: String,
+    #[schema(max_length = 4096)]
     note: Option<String>,
 }
 
@@ -294,6 +303,7 @@ pub(super) struct ToolsBody {
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Vec<Value>>,
     /// Whose tools they are.
+    #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     server: Option<String>,
     /// An answer of MCP to `tools/list`.
     #[schema(value_type = Option<Object>)]
@@ -306,17 +316,22 @@ pub(super) struct ToolsBody {
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct OverrideBody {
+    #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     name: String,
+    #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     server: Option<String>,
     capabilities: Option<Vec<Capability>>,
     risk_level: Option<RiskLevel>,
+    #[schema(pattern = r"\S")]
     reason: String,
 }
 
 /// A tool to pin.
 #[derive(ToSchema)]
 pub(super) struct PinBody {
+    #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     name: String,
+    #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     server: Option<String>,
     #[schema(default = true)]
     pinned: Option<bool>,
@@ -325,7 +340,9 @@ pub(super) struct PinBody {
 /// A tool.
 #[derive(ToSchema)]
 pub(super) struct ToolBody {
+    #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     name: String,
+    #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     server: Option<String>,
 }
 
@@ -334,6 +351,7 @@ pub(super) struct ToolBody {
 #[serde(rename_all = "camelCase")]
 pub(super) struct EndpointBody {
     /// `https`, and an address that is public.
+    #[schema(format = "uri", max_length = 2048)]
     url: String,
     /// What it is told; everything where nothing is named.
     events: Option<Vec<EventType>>,
@@ -353,6 +371,7 @@ pub(super) struct RotateBody {
 /// Another address.
 #[derive(ToSchema)]
 pub(super) struct AddressBody {
+    #[schema(format = "uri", max_length = 2048)]
     url: String,
 }
 
@@ -433,7 +452,7 @@ pub(super) struct RecordsQuery {
     order: Option<Order>,
     /// `start`, or the `nextCursor` of the page before; instead of `page`.
     cursor: Option<ProofCursor>,
-    #[param(minimum = 1, maximum = 18446744073709551615_u64, default = 1)]
+    #[param(minimum = 1, maximum = 18_446_744_073_709_551_615_u64, default = 1)]
     page: Option<u64>,
     #[param(minimum = 1, maximum = 200, default = 50)]
     page_size: Option<u64>,
@@ -478,7 +497,7 @@ pub(super) struct EvidenceQuery {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub(super) struct PageQuery {
-    #[param(minimum = 1, maximum = 18446744073709551615_u64, default = 1)]
+    #[param(minimum = 1, maximum = 18_446_744_073_709_551_615_u64, default = 1)]
     page: Option<u64>,
     #[param(minimum = 1, maximum = 200, default = 50)]
     page_size: Option<u64>,
@@ -488,7 +507,7 @@ pub(super) struct PageQuery {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct PlainPageQuery {
-    #[param(minimum = 1, maximum = 18446744073709551615_u64, default = 1)]
+    #[param(minimum = 1, maximum = 18_446_744_073_709_551_615_u64, default = 1)]
     page: Option<u64>,
 }
 

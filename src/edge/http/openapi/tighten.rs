@@ -76,7 +76,13 @@ fn together(name: &str) -> Option<Map<String, Value>> {
             given(&["group"]),
             { "required": ["all"], "properties": { "all": { "const": true } } },
         ] }),
-        "ProveBody" => json!({ "oneOf": [given(&["proofId"]), given(&["fromSize", "toSize"])] }),
+        "ProveBody" => json!({ "oneOf": [given(&["proofId"]), given(&["fromSize"])], "allOf": [
+            { "oneOf": [given(&["proofId"]), given(&["toSize"])] },
+        ] }),
+        "KeyBody" => json!({ "not": {
+            "required": ["agents"],
+            "properties": { "scope": { "const": "admin" }, "agents": { "type": "array", "minItems": 1 } },
+        } }),
         "PoliciesBody" => json!({ "anyOf": [given(&["layers"]), given(&["text", "format"])] }),
         "ToolsBody" => json!({ "anyOf": [given(&["tools"]), given(&["result"]), given(&["functionDeclarations"])] }),
         "ShadowBody" => json!({ "anyOf": [
