@@ -24,6 +24,7 @@ use std::thread::{self, Scope};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::escalation;
 use super::events::{self, Subscriptions};
 use super::key_calls;
 use super::params::Params;
@@ -160,6 +161,9 @@ impl Session<'_> {
             }
             Some(_) => return Err(Fault::invalid_params()),
         };
+        if request.method == "escalation/wait" {
+            escalation::checked_line(&params)?;
+        }
         Ok(match call {
             Call::Governor(call) => call(self.governor, &params),
             Call::Session(call) => call(&mut self.subscriptions, self.governor, &params),
