@@ -192,3 +192,21 @@ fn one(response: &Response<'_>) -> Option<String> {
     // Answers are made of JSON values and texts; they always serialise.
     serde_json::to_string(response).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_call_has_its_row_in_the_documents() {
+        let of_session = events::CALLS.iter().map(|(name, _)| *name);
+        let all: Vec<_> = wire::names().chain(of_session).chain(key_calls::NAMES.iter().copied()).collect();
+        assert!(all.len() > 60, "{}", all.len());
+        for (file, text) in
+            [("docs/sidecar.md", include_str!("../../docs/sidecar.md")), ("README.md", include_str!("../../README.md"))]
+        {
+            let missing: Vec<_> = all.iter().filter(|name| !text.contains(&format!("`{name}`"))).collect();
+            assert!(missing.is_empty(), "{file} lacks {missing:?}");
+        }
+    }
+}
