@@ -1,4 +1,5 @@
-//! A governor behind HTTP: the contract's five endpoints and what else a user needs, under `/v1`.
+//! A governor behind HTTP: the contract's five endpoints and what else a user needs, under `/v1`, and a console for
+//! people at `/`.
 //!
 //! ```text
 //! cargo run --release --features http --example serve -- --listen 127.0.0.1:8080 [--store DIR]
@@ -16,7 +17,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use rulekeep::gateway::Gateway;
-use rulekeep::http::{Server, router};
+use rulekeep::http::{Server, console, router};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -107,7 +108,10 @@ fn run(options: Options) -> Result<(), String> {
             Err(error) => eprintln!("serve: no key for administrators could be made: {}", describe(error)),
         }
         println!("{ready}");
-        server.serve(listener, router(&gateway), ended).await.map_err(|error| error.to_string())
+        server
+            .serve(listener, router(&gateway).merge(console(&gateway)), ended)
+            .await
+            .map_err(|error| error.to_string())
     });
     drop(runtime);
     governor.close().map_err(describe)?;

@@ -50,13 +50,12 @@ impl StoreOptions {
 
     /// Opens the store, a temporary one where none was named. What there is to know of it is said on standard error.
     pub(crate) fn open(self) -> Result<Opened, String> {
-        let (store, temporary) = match self.store {
-            Some(store) => (store, None),
-            None => {
-                let made = tempfile::tempdir().map_err(|error| format!("cannot make a temporary store: {error}"))?;
-                eprintln!("temporary store in {}", made.path().display());
-                (made.path().to_owned(), Some(made))
-            }
+        let (store, temporary) = if let Some(store) = self.store {
+            (store, None)
+        } else {
+            let made = tempfile::tempdir().map_err(|error| format!("cannot make a temporary store: {error}"))?;
+            eprintln!("temporary store in {}", made.path().display());
+            (made.path().to_owned(), Some(made))
         };
         let mut builder = Governor::builder().durability(self.durability.unwrap_or(Durability::Sync));
         if let Some(policies) = self.policies {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::params::{Faults, Params};
+use super::params::{Faults, Params, in_whole_numbers};
 use super::wire::{Call, to_json};
 use crate::governor::Governor;
 use crate::model::{
@@ -78,7 +78,9 @@ fn grant(governor: &Governor, params: &Params) -> Result<Value, Error> {
         return Ok(json!({ "id": id, "state": state }));
     }
     let given = TERMS.iter().filter_map(|name| Some(((*name).to_owned(), params.get(name)?.clone())));
-    let terms: ClassTerms = serde_json::from_value(Value::Object(given.collect()))
+    let mut given = Value::Object(given.collect());
+    in_whole_numbers(&mut given);
+    let terms: ClassTerms = serde_json::from_value(given)
         .map_err(|error| Error::input("params", format!("these are no terms of a class: {error}")))?;
     let id = governor.escalations().approve_class(ClassApproval::try_from(terms)?, review)?;
     let standing = governor.escalations().classes().into_iter().find(|class| class.id == id);

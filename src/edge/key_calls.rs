@@ -34,7 +34,7 @@ mod with {
     use serde_json::{Value, json};
 
     use crate::edge::gateway::{Gateway, KeyDraft, Plan, Scope};
-    use crate::edge::params::{Faults, Params};
+    use crate::edge::params::{Faults, Params, in_whole_numbers};
     use crate::edge::wire::to_json;
     use crate::governor::Governor;
     use crate::model::{Error, KeyId, Timestamp};
@@ -61,8 +61,9 @@ mod with {
     /// `{scope, plan, agents?, expiresAt?, name?}`.
     fn draft(params: &Params) -> Result<KeyDraft, Error> {
         let scope: Scope = params.word("scope", FAULTS)?;
-        let plan = params.get("plan").ok_or_else(|| Error::input("plan", "is missing"))?;
-        let plan: Plan = serde_json::from_value(plan.clone())
+        let mut plan = params.get("plan").cloned().ok_or_else(|| Error::input("plan", "is missing"))?;
+        in_whole_numbers(&mut plan);
+        let plan: Plan = serde_json::from_value(plan)
             .map_err(|_| Error::input("plan", "expected free, pro, or perMinute and burst, both whole and above 0"))?;
         let mut draft = KeyDraft::new(scope, plan);
         if let Some(name) = params.optional_text("name", FAULTS)? {

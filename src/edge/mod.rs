@@ -16,6 +16,7 @@
 //! | `policy.rs` | the calls on policy sets |
 //! | `rpc.rs` | JSON-RPC 2.0 framing |
 //! | `stop.rs` | the calls on stops |
+//! | `strict.rs` | JSON in which no name stands twice |
 //! | `sidecar.rs` | the two over lines of text: the protocol of the sidecar |
 //! | `signature.rs` | signing webhook payloads, and verifying them |
 //! | `trust.rs` | the calls on trust |
@@ -38,6 +39,7 @@ mod rpc;
 pub mod sidecar;
 pub mod signature;
 mod stop;
+mod strict;
 mod trust;
 #[cfg(feature = "webhooks")]
 pub mod webhook;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::strict::Strict;
 use crate::model::{Error, InvalidValue, excerpt, json_depth};
 
 /// The named parameters of a call.
@@ -54,7 +55,8 @@ impl Params {
                     _ => Error::input("params", format!("{name:.40}: {message}")),
                 });
             }
-            fields.insert(name, serde_json::from_str(value.get()).map_err(unreadable)?);
+            let Strict(value) = serde_json::from_str(value.get()).map_err(unreadable)?;
+            fields.insert(name, value);
         }
         Ok(Self { fields })
     }
@@ -126,7 +128,7 @@ impl Params {
 
     pub(super) fn optional_whole(&self, field: &'static str, faults: Faults) -> Result<Option<u64>, Error> {
         self.get(field)
-            .map(|value| value.as_u64().ok_or_else(|| faults.error(field, "expected a whole number of 0 or more")))
+            .map(|value| whole(value).ok_or_else(|| faults.error(field, "expected a whole number of 0 or more")))
             .transpose()
     }
 
@@ -153,6 +155,32 @@ impl Params {
         }
     }
 }
+
+/// A whole number, also one written `120.0`: JSON does not tell the two apart, and neither do many who write it.
+fn whole(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| {
+        let number = value.as_f64().filter(|number| number.fract() == 0.0 && (0.0..=EXACT).contains(number))?;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole and in between")]
+        Some(number as u64)
+    })
+}
+
+/// The same in all of a value.
+pub(super) fn in_whole_numbers(value: &mut Value) {
+    match value {
+        Value::Number(_) => {
+            if let Some(number) = whole(value) {
+                *value = Value::from(number);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(in_whole_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(in_whole_numbers),
+        _ => {}
+    }
+}
+
+/// Up to here every whole number is one of 64 bits with a point.
+const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// The fields of an object as they stand, none of their values read yet.
 struct Pairs<'a>(Vec<(String, &'a RawValue)>);
@@ -195,6 +223,31 @@ mod tests {
         let error = read(r#"{"agentId":"a","agentId":"b"}"#).unwrap_err();
         assert_eq!(error.code(), "INVALID_INPUT");
         assert!(error.to_string().contains("agentId"), "{error}");
+        for nested in [
+            r#"{"intent":{"agentId":"a","agentId":"b"}}"#,
+            r#"{"intent":{"agentId":"a","agent\u0049d":"b"}}"#,
+            r#"{"context":{"list":[1,{"x":1,"x":1}]}}"#,
+        ] {
+            let error = read(nested).unwrap_err();
+            assert!(error.to_string().contains("twice"), "{nested}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_whole_number_may_have_a_point() {
+        let whole = |text: &str| read(text).unwrap().optional_whole("n", Faults::Input).ok().flatten();
+        for (text, number) in
+            [(r#"{"n":120}"#, 120), (r#"{"n":120.0}"#, 120), (r#"{"n":1.2e2}"#, 120), (r#"{"n":-0.0}"#, 0)]
+        {
+            assert_eq!(whole(text), Some(number), "{text}");
+        }
+        assert_eq!(whole(r#"{"n":18446744073709551615}"#), Some(u64::MAX));
+        for text in [r#"{"n":0.5}"#, r#"{"n":-1}"#, r#"{"n":-1.0}"#, r#"{"n":1e300}"#, r#"{"n":"1"}"#] {
+            assert_eq!(whole(text), None, "{text}");
+        }
+        let mut value = serde_json::json!({ "plan": { "perMinute": 60.0, "burst": [1.5, 2.0] } });
+        in_whole_numbers(&mut value);
+        assert_eq!(value.to_string(), r#"{"plan":{"burst":[1.5,2],"perMinute":60}}"#);
     }
 
     #[test]

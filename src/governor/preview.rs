@@ -16,6 +16,7 @@ use crate::trust::AgentRecord;
 
 /// What would be decided on an intent now.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Preview {
@@ -38,6 +39,7 @@ pub struct Preview {
     /// How the limits stand that the deciding rules have. In JSON their amounts are the plain numbers that the
     /// policy document writes.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "in_plain_numbers")]
+    #[cfg_attr(feature = "http", schema(value_type = Vec<PlainLimitUse>))]
     pub limits: Vec<LimitUse>,
     /// The risk that counts.
     pub risk_level: RiskLevel,
@@ -49,6 +51,7 @@ pub struct Preview {
 
 /// Why nothing can be decided on an intent: [`Governor::enforce`] would fail with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct PreviewError {
     /// The code of the error: `POLICY_ERROR`.
@@ -59,6 +62,7 @@ pub struct PreviewError {
 
 /// What would be decided on an intent, and why, rule by rule.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Explanation {
@@ -235,24 +239,34 @@ impl Governor {
     }
 }
 
+/// How a limit stands, its amounts as the policy document writes them.
+#[derive(Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PlainLimitUse<'a> {
+    /// The rule whose limit it is.
+    rule: &'a str,
+    /// Whose uses are counted.
+    counter: &'a str,
+    /// What was used within the window before.
+    used: f64,
+    /// The most that may be used within a window.
+    most: f64,
+    /// What this decision asks for; none where the intent does not say how much.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    amount: Option<f64>,
+    /// Whether the decision used it.
+    charged: bool,
+    /// When the oldest use leaves the window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frees_at: Option<Timestamp>,
+}
+
 /// Amounts are counted in millionths; people write and read them in whole ones.
 fn in_plain_numbers<S: Serializer>(limits: &[LimitUse], serializer: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Plain<'a> {
-        rule: &'a str,
-        counter: &'a str,
-        used: f64,
-        most: f64,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        amount: Option<f64>,
-        charged: bool,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        frees_at: Option<Timestamp>,
-    }
     #[expect(clippy::cast_precision_loss, reason = "for people; what is counted stays whole")]
     let plain = |millionths: i64| millionths as f64 / 1e6;
-    serializer.collect_seq(limits.iter().map(|limit| Plain {
+    serializer.collect_seq(limits.iter().map(|limit| PlainLimitUse {
         rule: &limit.rule,
         counter: &limit.counter,
         used: plain(limit.used),

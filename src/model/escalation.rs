@@ -26,6 +26,7 @@ pub(crate) const ENDED_BY_STOP: &str = "it was stopped";
 
 /// What an agent may do only if a person agrees.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Escalation {
@@ -36,6 +37,7 @@ pub struct Escalation {
     /// Who asks.
     pub agent_id: AgentId,
     /// What is asked for, as it is kept in the evidence: secrets are masked. None once that was erased or archived.
+    #[cfg_attr(feature = "http", schema(required, value_type = Option<Object>))]
     pub intent: Option<Value>,
     /// Whom it goes to; of several the first.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,6 +76,7 @@ pub struct Escalation {
 
 /// Somebody who has to agree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReviewNeed {
@@ -89,6 +92,7 @@ pub struct ReviewNeed {
 
 /// What one person said.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Vote {
@@ -105,6 +109,7 @@ pub struct Vote {
 
 /// What an approval grants.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ApprovalOffer {
@@ -212,6 +217,7 @@ impl EscalationQuery {
 
 /// A page of escalations.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct EscalationPage {

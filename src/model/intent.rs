@@ -26,6 +26,7 @@ pub const MAX_CONTEXT_DEPTH: usize = 32;
 /// # Ok::<(), rulekeep::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Intent {
@@ -39,9 +40,11 @@ pub struct Intent {
     /// The risk, as parsed or as the caller claims it.
     pub risk_level: RiskLevel,
     /// What the action needs, the primary capability first.
+    #[cfg_attr(feature = "http", schema(min_items = 1, max_items = 64))]
     pub required_capabilities: Vec<Capability>,
     /// The caller's context, with the keys that parsing added.
     #[serde(default)]
+    #[cfg_attr(feature = "http", schema(value_type = super::schema::Context))]
     pub context: Map<String, Value>,
     /// When it was parsed, or first enforced.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -161,6 +164,7 @@ impl Intent {
 
 /// Another reading of the same input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Alternative {
@@ -179,6 +183,7 @@ impl Alternative {
 
 /// What parsing gives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct ParseResult {
     /// The most likely reading.

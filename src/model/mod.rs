@@ -23,6 +23,8 @@ mod parse_explanation;
 mod record;
 mod retention;
 mod risk;
+#[cfg(feature = "http")]
+pub(crate) mod schema;
 mod status;
 mod stop;
 mod time;

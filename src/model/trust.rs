@@ -191,6 +191,7 @@ closed_words! {
 
 /// A change of an agent's trust, as its history lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TrustEntry {
@@ -218,6 +219,7 @@ impl TrustEntry {
 
 /// One page of an agent's history, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TrustPage {
@@ -242,6 +244,7 @@ impl TrustPage {
 
 /// What came of making trust anew from the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TrustCheck {
@@ -259,6 +262,7 @@ impl TrustCheck {
 
 /// An agent whose trust is not what led to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TrustDifference {

@@ -51,6 +51,16 @@ macro_rules! closed_words {
             }
         }
 
+        #[cfg(feature = "http")]
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                $crate::model::schema::words([ $( $word ),+ ])
+            }
+        }
+
+        #[cfg(feature = "http")]
+        impl utoipa::ToSchema for $name {}
+
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(self.as_str())

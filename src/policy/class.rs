@@ -13,6 +13,7 @@ use crate::model::{Action, AgentId, Capability, Error, LONGEST_LIMIT_WINDOW, Lab
 
 /// What a person agrees to beforehand, as it is written: to be made a [`ClassApproval`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClassTerms {
     /// The agent that may; either this or `group`.
@@ -48,6 +49,7 @@ pub struct ClassTerms {
 
 /// A sum over all uses of a class approval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ClassSum {
     /// The key of the context whose numbers are added up.

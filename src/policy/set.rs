@@ -85,6 +85,7 @@ struct Inner {
 
 /// A document that a set was loaded from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 pub(crate) struct Source {
     /// What stands for the document in messages.
     pub(crate) name: String,

@@ -43,7 +43,7 @@ fn an_approval_is_for_exactly_what_was_asked() {
     more.required_capabilities.push("document:read".parse().unwrap());
     let others = [
         payment(41),
-        payment(40).with_context("amount", 40.0),
+        payment(40).with_context("amount", 40.5),
         payment(40).with_context("amount", "40"),
         payment(40).with_context("to", "elsewhere"),
         Intent::new("clerk", "pay_invoice", RiskLevel::High, ["payment:transfer"]).unwrap(),
@@ -54,6 +54,15 @@ fn an_approval_is_for_exactly_what_was_asked() {
     for other in &others {
         assert_eq!(code(governor.escalations().claim(id, other)), "CONFLICT", "{other:?}");
     }
+    assert!(governor.escalations().claim(id, &payment(40)).is_ok());
+}
+
+/// JavaScript reads 40.0 and writes 40.
+#[test]
+fn a_number_is_the_same_however_a_client_writes_it() {
+    let (governor, _) = governor();
+    let (id, _) = ask(&governor, &payment(40).with_context("amount", 40.0));
+    governor.escalations().approve(id, by("ann")).unwrap();
     assert!(governor.escalations().claim(id, &payment(40)).is_ok());
 }
 

@@ -83,6 +83,28 @@ impl Plan {
     }
 }
 
+#[cfg(feature = "http")]
+impl utoipa::PartialSchema for Plan {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Type};
+
+        let whole = |most: u32| ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(most));
+        let agreed = ObjectBuilder::new()
+            .property("perMinute", whole(Self::MOST.0))
+            .required("perMinute")
+            .property("burst", whole(Self::MOST.1))
+            .required("burst");
+        OneOfBuilder::new()
+            .description(Some("How many requests a key may make: `free`, `pro`, or as agreed."))
+            .item(crate::model::schema::words(["free", "pro"]))
+            .item(agreed)
+            .into()
+    }
+}
+
+#[cfg(feature = "http")]
+impl utoipa::ToSchema for Plan {}
+
 const MINUTE: NonZeroU32 = NonZeroU32::MIN.saturating_add(59);
 const TEN_A_SECOND: NonZeroU32 = NonZeroU32::MIN.saturating_add(599);
 const TEN: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
@@ -127,8 +149,15 @@ impl From<Plan> for PlanText {
 /// The text of a key: `rkp_<scope>_<64 hex digits><8 hex digits>`, 256 random bits and a checksum (CRC-32 of all before
 /// it), so that a mistyped or cut key is told from one that is not known, and scanners of leaked secrets find it.
 ///
-/// It is shown once. `Debug` does not show it.
-#[derive(Clone, PartialEq, Eq)]
+/// It is shown once. `Debug` does not show it. It is not compared with others, for how long that takes would say where they
+/// part; digests are.
+///
+/// ```compile_fail,E0369
+/// # fn is_same(one: rulekeep::gateway::ApiKey, other: rulekeep::gateway::ApiKey) -> bool {
+/// one == other
+/// # }
+/// ```
+#[derive(Clone)]
 pub struct ApiKey(String);
 
 impl ApiKey {
@@ -212,6 +241,7 @@ impl KeyDraft {
 
 /// What is said of a key; its text and its digest never are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct KeyInfo {
@@ -255,6 +285,7 @@ closed_words! {
 
 /// A key that was just made.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct NewKey {
     /// What is said of it from now on.
@@ -262,6 +293,7 @@ pub struct NewKey {
     pub info: KeyInfo,
     /// Its text, which is shown here alone.
     #[serde(serialize_with = "exposed")]
+    #[cfg_attr(feature = "http", schema(value_type = String))]
     pub key: ApiKey,
 }
 
@@ -317,7 +349,7 @@ mod tests {
     #[test]
     fn a_key_reads_back_and_any_changed_character_is_told() {
         let key = ApiKey::new(Scope::Agent, [u128::MAX / 3, 7]);
-        assert_eq!(key.expose().parse::<ApiKey>().unwrap(), key);
+        assert_eq!(key.expose().parse::<ApiKey>().unwrap().expose(), key.expose());
         for at in 0..key.expose().len() {
             let mut text = key.expose().to_owned().into_bytes();
             text[at] = if text[at] == b'0' { b'1' } else { b'0' };

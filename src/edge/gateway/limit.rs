@@ -56,13 +56,13 @@ impl PlanLimit {
         Self { plan, limiter }
     }
 
-    /// Takes room for one request.
-    pub(super) fn take(&self) -> Result<Allowance, Error> {
+    /// Takes room for one request; where there is none, also what is said of the plan then.
+    pub(super) fn take(&self) -> Result<Allowance, (Error, Allowance)> {
+        let each = Duration::from_secs(60) / self.plan.per_minute().get();
         match self.limiter.check() {
             Ok(state) => {
                 let remaining = state.remaining_burst_capacity();
                 let used = self.plan.burst().get().saturating_sub(remaining);
-                let each = Duration::from_secs(60) / self.plan.per_minute().get();
                 let reset_seconds = rounded_up(each.saturating_mul(used));
                 Ok(Allowance { plan: self.plan, remaining, reset_seconds })
             }
@@ -73,7 +73,10 @@ impl PlanLimit {
                     self.plan.per_minute(),
                     self.plan.burst()
                 );
-                Err(Error::RateLimited { message, retry_after })
+                let others = self.plan.burst().get().saturating_sub(1);
+                let reset_seconds = rounded_up(retry_after.saturating_add(each.saturating_mul(others)));
+                let allowance = Allowance { plan: self.plan, remaining: 0, reset_seconds };
+                Err((Error::RateLimited { message, retry_after }, allowance))
             }
         }
     }

@@ -40,6 +40,9 @@ pub use request::{Request, Response};
 use crate::governor::Governor;
 use crate::model::{Error, KeyId};
 
+#[cfg(feature = "http")]
+pub(in crate::edge) use scope::is_for_agents;
+
 use keys::Entry;
 use limit::{Refusals, Time};
 
@@ -95,11 +98,15 @@ impl Gateway {
     /// minute. That caller gets it for right keys too that it has not used before, so that guessing is slow; keys that
     /// it has go on.
     pub fn admit(&self, bearer: Option<&str>, caller: &str) -> Result<Admitted, Error> {
+        self.admit_or_say(bearer, caller).map_err(|refused| refused.error)
+    }
+
+    pub(in crate::edge) fn admit_or_say(&self, bearer: Option<&str>, caller: &str) -> Result<Admitted, Refused> {
         let now = self.governor.time().now();
         let refused = |name: &str, message: String| {
             self.desk.refusals.note(caller)?;
             self.governor.note_refused_key(name);
-            Err(Error::Unauthorized { message })
+            Err(Error::Unauthorized { message }.into())
         };
         let Some(text) = bearer else {
             return refused(caller, "an API key is missing: expected Authorization: Bearer <API key>".to_owned());
@@ -118,7 +125,8 @@ impl Gateway {
             entry.callers().add(caller);
         }
         entry.note_used(now);
-        let allowance = entry.limit().take()?;
+        let taken = entry.limit().take();
+        let allowance = taken.map_err(|(error, allowance)| Refused { error, allowance: Some(allowance) })?;
         Ok(Admitted { gateway: self.clone(), entry, allowance })
     }
 
@@ -135,6 +143,21 @@ impl Gateway {
 impl std::fmt::Debug for Gateway {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Gateway").finish_non_exhaustive()
+    }
+}
+
+/// Why a request was not let in.
+pub(in crate::edge) struct Refused {
+    pub(in crate::edge) error: Error,
+    /// What is said of the plan where it is used up. Of whoever has to wait for having sent wrong keys nothing is
+    /// said: it would tell a right key from a wrong one.
+    #[cfg_attr(not(feature = "http"), allow(dead_code))]
+    pub(in crate::edge) allowance: Option<Allowance>,
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self { error, allowance: None }
     }
 }
 
@@ -176,6 +199,12 @@ impl Admitted {
     pub fn perform(self, request: Request) -> Result<Response, Error> {
         scope::permit(self.gateway.governor(), &self.entry, &request)?;
         request.perform(&self.gateway)
+    }
+
+    /// Makes sure that the call is one that the key may make at all, before what it is about is read.
+    #[cfg(feature = "http")]
+    pub(in crate::edge) fn may_call(&self, name: &str) -> Result<(), Error> {
+        scope::permit_name(&self.entry, name)
     }
 
     /// Makes sure that the key is one for everything.

@@ -30,6 +30,19 @@ const AGENTS_CALLS: &[(&str, Subject)] = &[
     ("escalation/wait", Subject::Escalation),
 ];
 
+/// Whether keys of agents may make the call of that name, for the agents that they are for.
+#[cfg(feature = "http")]
+pub(in crate::edge) fn is_for_agents(call: &str) -> bool {
+    matches!(call, "intent" | "enforce" | "proof/query" | "proof/stats")
+        || AGENTS_CALLS.iter().any(|(known, _)| *known == call)
+}
+
+/// Whether the key permits calls of that name; about which agents is for [`permit`] to say.
+#[cfg(feature = "http")]
+pub(super) fn permit_name(key: &Entry, name: &str) -> Result<(), Error> {
+    if is_for_agents(name) { Ok(()) } else { admin(key) }
+}
+
 /// Whether the key permits the request.
 pub(super) fn permit(governor: &Governor, key: &Entry, request: &Request) -> Result<(), Error> {
     match key.scope() {

@@ -82,13 +82,13 @@ impl Frame {
         let given = given.filter(|id| (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()));
         let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let wants_problem = accepts.flat_map(|value| value.split(',')).any(|accepted| {
-            let essence = accepted.split(';').next().unwrap_or_default().trim();
-            essence.eq_ignore_ascii_case(PROBLEM)
+            let mut parts = accepted.split(';').map(str::trim);
+            parts.next().is_some_and(|essence| essence.eq_ignore_ascii_case(PROBLEM)) && !parts.any(is_weight_of_none)
         });
         Self { request_id: given.map_or_else(fresh_id, str::to_owned), wants_problem }
     }
 
-    pub(super) fn answer(&self, body: Vec<u8>) -> Response {
+    pub(super) fn answer(&self, body: impl Into<Body>) -> Response {
         self.finished(StatusCode::OK, "application/json", body)
     }
 
@@ -135,8 +135,8 @@ impl Frame {
         response
     }
 
-    fn finished(&self, status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Response {
-        let mut response = Response::new(Body::from(body));
+    fn finished(&self, status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response {
+        let mut response = Response::new(body.into());
         *response.status_mut() = status;
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -147,6 +147,12 @@ impl Frame {
         }
         response
     }
+}
+
+/// Whether a parameter of an accepted type says that it is not accepted: `q=0`.
+fn is_weight_of_none(parameter: &str) -> bool {
+    let Some((name, weight)) = parameter.split_once('=') else { return false };
+    name.trim().eq_ignore_ascii_case("q") && weight.trim().parse::<f32>().is_ok_and(|weight| weight <= 0.0)
 }
 
 /// Says what the key may still do, in the fields of the IETF's draft on rate limits.

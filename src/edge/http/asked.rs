@@ -117,7 +117,9 @@ fn known(name: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderValue;
+    use proptest::prelude::*;
 
+    use super::super::routes::ROUTES;
     use super::*;
 
     fn header(name: &header::HeaderName, values: &[&str]) -> HeaderMap {
@@ -164,6 +166,33 @@ mod tests {
         assert_eq!(params.get("evidence").unwrap(), true);
         for wrong in ["page=-1", "page=1.5", "page=%2B2", "page=", "evidence=1", "entityId=a&entityId=b"] {
             assert_eq!(read_query(wrong).unwrap_err().code(), "INVALID_QUERY", "{wrong}");
+        }
+    }
+
+    /// Texts in the shape of what is read, and what is not.
+    fn any_body() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            proptest::collection::vec(any::<u8>(), 0..64),
+            r#"\{("(agentId|input|intent|context|page|id)":("[^"]{0,8}"|-?[0-9]{1,22}|null|\{"a":1\}|\[{0,80}),?){0,4}\}?"#
+                .prop_map(String::into_bytes),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_is_read_or_a_fault_of_the_client(
+            place in 0..ROUTES.len(),
+            query in proptest::option::of("((page|pageSize|entityId|from|evidence|open|%[0-9a-f]{0,2}|[ -~]{0,4})=?([ -~]{0,12}|[0-9]{1,22})&?){0,5}"),
+            value in "\\PC{0,12}",
+            body in any_body(),
+        ) {
+            let route = &ROUTES[place];
+            let path = BTreeMap::from([("agentId".to_owned(), value)]);
+            let asked = params(route, path.clone(), query.as_deref(), &body);
+            match asked.and_then(|params| crate::edge::gateway::Request::read(route.call, params)) {
+                Ok(_) => {}
+                Err(error) => prop_assert!((400..500).contains(&error.http_status()), "{:?}", error),
+            }
         }
     }
 }

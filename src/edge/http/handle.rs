@@ -12,24 +12,30 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use tokio::sync::Semaphore;
 
 use super::answer::{self, Frame, Refusal};
 use super::asked;
 use super::idempotency::{self, Answers, Known};
+use super::openapi;
 use super::routes::{Method, Route, Size};
-use crate::edge::gateway::{Admitted, Gateway, Request};
+use super::server::BODY_TIMEOUT;
+use crate::edge::gateway::{Admitted, Gateway, Refused, Request};
 use crate::edge::sidecar::{MAX_LINE_BYTES, MAX_REQUEST_BYTES};
 use crate::model::Error;
 
-/// Where a request came from.
+/// Where a request came from, and how long its body may take to come.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Peer(pub(super) SocketAddr);
+pub(super) struct Peer {
+    pub(super) address: SocketAddr,
+    pub(super) body_timeout: Duration,
+}
 
 /// What all requests share.
 pub(super) struct App {
     pub(super) gateway: Gateway,
     pub(super) answers: Answers,
-    pub(super) body_timeout: Duration,
+    pub(super) waits: Arc<Semaphore>,
 }
 
 /// What a request asks for, read from its parts.
@@ -78,7 +84,13 @@ impl App {
         let frame = self.frame(&parts);
         let admitted = match self.admit(&parts) {
             Ok(admitted) => admitted,
-            Err(error) => return frame.refusal(&error.into()),
+            Err(Refused { error, allowance }) => {
+                let mut response = frame.refusal(&error.into());
+                if let Some(allowance) = allowance {
+                    answer::put_allowance(response.headers_mut(), &allowance);
+                }
+                return response;
+            }
         };
         let allowance = admitted.allowance();
         let mut response = match self.perform(way, admitted, parts, body).await {
@@ -104,13 +116,19 @@ impl App {
         self.frame(&parts).refusal(refusal)
     }
 
+    /// Answers with the document that describes everything.
+    pub(super) fn describe(&self, request: HttpRequest) -> Response {
+        let (parts, _) = request.into_parts();
+        self.frame(&parts).answer(openapi::document())
+    }
+
     fn frame(&self, parts: &Parts) -> Frame {
         Frame::of(&parts.headers, || format!("req_{:032x}", self.gateway.governor().random_bits()))
     }
 
-    pub(super) fn admit(&self, parts: &Parts) -> Result<Admitted, Error> {
-        let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
-        self.gateway.admit(asked::bearer(&parts.headers), &asked::caller(peer))
+    fn admit(&self, parts: &Parts) -> Result<Admitted, Refused> {
+        let peer = parts.extensions.get::<Peer>().map(|peer| peer.address.ip());
+        self.gateway.admit_or_say(asked::bearer(&parts.headers), &asked::caller(peer))
     }
 
     async fn perform(
@@ -120,6 +138,8 @@ impl App {
         mut parts: Parts,
         body: Body,
     ) -> Result<(Arc<Result<Vec<u8>, Error>>, bool), Refusal> {
+        // Before the body, so that nobody has large ones read who may not do what they are for.
+        admitted.may_call(way.route.call)?;
         let path = path_of(&mut parts).await?;
         let idempotency_key = match way.route.method {
             Method::Post => idempotency::key_of(&parts.headers)?,
@@ -129,14 +149,34 @@ impl App {
         let asked = Asked { route: way.route, path, query: parts.uri.query(), body: &body };
         let request = (way.read)(&asked)?;
         let Some(idempotency_key) = idempotency_key else {
-            return Ok((Arc::new(run(way, admitted, request).await), false));
+            return Ok((Arc::new(self.run(way, admitted, request).await), false));
         };
         let known = Known { key: admitted.key_id(), call: parts.uri.path().to_owned(), idempotency_key };
         let now = self.gateway.governor().time().now();
         // On a task of its own: when the client has gone meanwhile, its retry is still answered with what was done.
         let done =
-            tokio::spawn(async move { self.answers.once(&known, &body, now, run(way, admitted, request)).await });
+            tokio::spawn(async move { self.answers.once(&known, &body, now, self.run(way, admitted, request)).await });
         done.await.map_err(|_| Refusal::Of(Error::Internal { message: "the request was not finished".to_owned() }))
+    }
+
+    /// Does what is asked. What comes back at once does so here; what may wait for the disk or takes longer does so where
+    /// it holds up no connection.
+    async fn run(&self, way: Way, admitted: Admitted, request: Request) -> Result<Vec<u8>, Error> {
+        let is_quick = request.is_quick() && admitted.answers_at_once();
+        // Those that wait for people wait for one another, so that there are threads for all else.
+        let place = match way.route.call {
+            "escalation/wait" => Arc::clone(&self.waits).acquire_owned().await.ok(),
+            _ => None,
+        };
+        let work = move || {
+            let _place = place;
+            admitted.perform(request).and_then(way.tell)
+        };
+        if is_quick {
+            return work();
+        }
+        let done = tokio::task::spawn_blocking(work).await;
+        done.unwrap_or_else(|_| Err(Error::Internal { message: "the request was not finished".to_owned() }))
     }
 
     async fn body(&self, route: &Route, parts: &Parts, body: Body) -> Result<Bytes, Refusal> {
@@ -152,7 +192,11 @@ impl App {
         if let Some(size) = announced.filter(|size: &usize| *size > limit) {
             return Err(too_large(size));
         }
-        let read = tokio::time::timeout(self.body_timeout, Limited::new(body, limit).collect());
+        let peer = parts.extensions.get::<Peer>();
+        let read = tokio::time::timeout(
+            peer.map_or(BODY_TIMEOUT, |peer| peer.body_timeout),
+            Limited::new(body, limit).collect(),
+        );
         let body = match read.await {
             Err(_) => return Err(Refusal::Slow),
             Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large(limit + 1)),
@@ -164,18 +208,6 @@ impl App {
         }
         Ok(body)
     }
-}
-
-/// Does what is asked. What comes back at once does so here; what may wait for the disk or takes longer does so where
-/// it holds up no connection.
-async fn run(way: Way, admitted: Admitted, request: Request) -> Result<Vec<u8>, Error> {
-    let is_quick = request.is_quick() && admitted.answers_at_once();
-    let work = move || admitted.perform(request).and_then(way.tell);
-    if is_quick {
-        return work();
-    }
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(Error::Internal { message: "the request was not finished".to_owned() }))
 }
 
 async fn path_of(parts: &mut Parts) -> Result<BTreeMap<String, String>, Refusal> {

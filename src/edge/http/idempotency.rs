@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName};
+use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use sha2::{Digest as _, Sha256};
 
@@ -25,19 +26,34 @@ pub(super) struct Given {
     pub(super) answer: Arc<Result<Vec<u8>, Error>>,
 }
 
-/// The last answers under idempotency keys.
-pub(super) struct Answers {
-    cache: Cache<Known, Given>,
+/// The bytes that one takes, roughly.
+#[derive(Clone)]
+struct Bytes;
+
+impl Weighter<Known, Given> for Bytes {
+    fn weight(&self, known: &Known, given: &Given) -> u64 {
+        let body = given.answer.as_ref().as_ref().map_or(0, Vec::len);
+        (body + known.call.len() + known.idempotency_key.len() + BESIDE) as u64
+    }
 }
 
-/// Answers that are kept.
-const MOST: usize = 16_384;
+/// The last answers under idempotency keys.
+pub(super) struct Answers {
+    cache: Cache<Known, Given, Bytes>,
+}
+
+/// Bytes that are kept: of answers to `/enforce`, about 60,000.
+const MOST: u64 = 64 << 20;
+/// Answers that there is room for at once without a larger table.
+const USUAL: usize = 16_384;
+/// What an answer takes beside its text and its name.
+const BESIDE: usize = 256;
 /// How long they are kept, in milliseconds: a day.
 const LASTS: i64 = 24 * 3_600_000;
 
 impl Answers {
     pub(super) fn new() -> Self {
-        Self { cache: Cache::new(MOST) }
+        Self { cache: Cache::with_weighter(USUAL, MOST, Bytes) }
     }
 
     /// The answer that was given, or that `make` gives now; true where it was given before. Who asks the same at the same
@@ -53,7 +69,7 @@ impl Answers {
         let guard = loop {
             match self.cache.get_value_or_guard_async(known).await {
                 Err(guard) => break guard,
-                Ok(given) if now.as_millis() - given.at.as_millis() >= LASTS => drop(self.cache.remove(known)),
+                Ok(given) if is_over(&given, now) => drop(self.cache.remove_if(known, |given| is_over(given, now))),
                 Ok(given) if given.asked == asked => return (given.answer, true),
                 Ok(_) => {
                     let message = "this idempotency key came with another body before".to_owned();
@@ -62,7 +78,8 @@ impl Answers {
             }
         };
         let answer = Arc::new(make.await);
-        if is_final(&answer) {
+        // Who is refused has done nothing: the key may come again, with what is right, or when it can be done.
+        if answer.is_ok() {
             // It fails where the place was taken meanwhile, which nobody can.
             let _ = guard.insert(Given { asked, at: now, answer: Arc::clone(&answer) });
         }
@@ -70,12 +87,8 @@ impl Answers {
     }
 }
 
-/// Whether asking again would answer the same: what the store could not do it may do later.
-fn is_final(answer: &Result<Vec<u8>, Error>) -> bool {
-    match answer {
-        Ok(_) => true,
-        Err(error) => error.http_status() < 500 && error.http_status() != 429,
-    }
+fn is_over(given: &Given, now: Timestamp) -> bool {
+    now.as_millis().saturating_sub(given.at.as_millis()) >= LASTS
 }
 
 /// The key that a request came with.

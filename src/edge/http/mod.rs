@@ -21,17 +21,20 @@
 mod answer;
 mod asked;
 mod authzen;
+mod console;
 mod handle;
 mod idempotency;
+mod openapi;
 mod routes;
 mod server;
+mod stall;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request as HttpRequest;
-use axum::routing::{MethodFilter, MethodRouter, on};
+use axum::routing::{MethodFilter, MethodRouter, get, on};
+use tokio::sync::Semaphore;
 
 pub use server::{Server, ServerError, TlsFault};
 
@@ -43,25 +46,40 @@ use idempotency::Answers;
 use routes::{Method, ROUTES};
 
 /// Everything that is served: the versioned address `/v1` with the contract, and `POST /access/v1/evaluation` of
-/// OpenID AuthZEN.
+/// OpenID AuthZEN, and `GET /openapi.json`, which describes them and needs no key.
 ///
 /// Who mounts it elsewhere than in [`Server`] sees to the limits of connections, and refused keys are counted as those
 /// of one caller, for the router does not know addresses.
 pub fn router(gateway: &Gateway) -> Router {
-    let app = Arc::new(App { gateway: gateway.clone(), answers: Answers::new(), body_timeout: BODY_TIMEOUT });
+    let app = Arc::new(app(gateway));
     let mut router = Router::new();
     for route in ROUTES {
         router = router.route(&format!("/v1{}", route.path), answering(&app, Way::plain(route)));
     }
     router = router.route(authzen::ROUTE.path, answering(&app, authzen::WAY));
+    let described = Arc::clone(&app);
+    router = router.route(openapi::PATH, get(move |request: HttpRequest| async move { described.describe(request) }));
     let (unknown, other) = (Arc::clone(&app), app);
     router
         .fallback(move |request: HttpRequest| async move { unknown.refuse(&Refusal::Path, request) })
         .method_not_allowed_fallback(move |request: HttpRequest| async move { other.refuse(&Refusal::Method, request) })
 }
 
-/// How long a body may take to come.
-const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// The console: a page for people at `/`, over the paths of [`router`], beside which it is to stand:
+/// `router(&gateway).merge(console(&gateway))`.
+///
+/// The page holds no data and is shown to anybody; what it shows of the store it asks for with an administrator's key.
+/// It is of use only where its path is `/` of an origin.
+pub fn console(gateway: &Gateway) -> Router {
+    console::routes(&Arc::new(app(gateway)))
+}
+
+fn app(gateway: &Gateway) -> App {
+    App { gateway: gateway.clone(), answers: Answers::new(), waits: Arc::new(Semaphore::new(WAITS)) }
+}
+
+/// Waits for people at once; a runtime has 512 threads for what blocks, unless it is built otherwise.
+const WAITS: usize = 128;
 
 fn answering(app: &Arc<App>, way: Way) -> MethodRouter {
     let app = Arc::clone(app);

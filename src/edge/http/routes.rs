@@ -58,7 +58,9 @@ pub(super) const ROUTES: &[Route] = &[
     // The log.
     route(Get, "/admin/records", "proof/list"),
     route(Get, "/admin/records/open", "proof/open"),
+    route(Post, "/admin/records/{proofId}/correct", "trust/correct"),
     route(Get, "/admin/verification", "proof/verify"),
+    route(Get, "/admin/trust/verification", "trust/verify"),
     route(Post, "/admin/checkpoints", "checkpoint/create"),
     route(Post, "/admin/checkpoints/proof", "checkpoint/prove"),
     // Agents.
@@ -71,6 +73,8 @@ pub(super) const ROUTES: &[Route] = &[
     route(Post, "/admin/agents/{agentId}/resume", "agent/resume"),
     route(Post, "/admin/agents/{agentId}/retire", "agent/retire"),
     route(Post, "/admin/agents/{agentId}/trust", "trust/adjust"),
+    route(Post, "/admin/trust/correct", "trust/correct"),
+    route(Get, "/admin/trust/verification", "trust/verify"),
     // Stops.
     route(Get, "/admin/stops", "stop/list"),
     route(Post, "/admin/stops", "stop/set"),

@@ -16,6 +16,7 @@ use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -23,6 +24,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tower::ServiceExt;
 
 use super::handle::Peer;
+use super::stall::Stalling;
 
 /// Serves a router over HTTP/1.1, with TLS when it is given a certificate.
 #[derive(Clone)]
@@ -31,6 +33,8 @@ pub struct Server {
     tls: Option<TlsAcceptor>,
     connections: usize,
     header_timeout: Duration,
+    body_timeout: Duration,
+    write_timeout: Duration,
     drain: Duration,
 }
 
@@ -50,10 +54,19 @@ pub struct TlsFault(String);
 
 impl Default for Server {
     fn default() -> Self {
-        Self { tls: None, connections: 10_000, header_timeout: Duration::from_secs(30), drain: Duration::from_secs(30) }
+        Self {
+            tls: None,
+            connections: 10_000,
+            header_timeout: Duration::from_secs(30),
+            body_timeout: BODY_TIMEOUT,
+            write_timeout: Duration::from_secs(30),
+            drain: Duration::from_secs(30),
+        }
     }
 }
 
+/// How long a body may take to come, where nothing else is said.
+pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest head of a request, in bytes.
 const MAX_HEAD_BYTES: usize = 16 << 10;
 /// Most headers of a request.
@@ -64,8 +77,8 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Server {
-    /// A server without TLS: 10,000 connections at once, 30 s for a request's head and between two requests, 30 s
-    /// to finish at the end.
+    /// A server without TLS: 10,000 connections at once, 30 s for a request's head and between two requests, 10 s
+    /// for its body, 30 s without any of an answer being taken, 30 s to finish at the end.
     pub fn new() -> Self {
         Self::default()
     }
@@ -104,6 +117,18 @@ impl Server {
         self
     }
 
+    /// How long a request's body may take to come. Default: 10 s.
+    pub fn body_timeout(mut self, timeout: Duration) -> Self {
+        self.body_timeout = timeout;
+        self
+    }
+
+    /// How long a client may take nothing of an answer before its connection is cut. Default: 30 s.
+    pub fn write_timeout(mut self, timeout: Duration) -> Self {
+        self.write_timeout = timeout;
+        self
+    }
+
     /// How long connections have to finish at the end. Default: 30 s.
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.drain = timeout;
@@ -124,10 +149,13 @@ impl Server {
         let graceful = GracefulShutdown::new();
         let places = Arc::new(Semaphore::new(self.connections));
         let mut shutdown = std::pin::pin!(shutdown);
+        // Dropped at the end, and with it whatever connections there still are.
+        let mut connections = JoinSet::new();
         loop {
             let accepted = tokio::select! {
                 biased;
                 () = &mut shutdown => break,
+                Some(_) = connections.join_next() => continue,
                 accepted = accept(&listener, &places) => accepted,
             };
             let Ok((stream, peer, place)) = accepted else {
@@ -135,7 +163,7 @@ impl Server {
                 continue;
             };
             let (server, router, watcher) = (self.clone(), router.clone(), graceful.watcher());
-            tokio::spawn(async move {
+            connections.spawn(async move {
                 server.connection(stream, peer, router, watcher).await;
                 drop(place);
             });
@@ -164,9 +192,10 @@ impl Server {
         router: Router,
         watcher: Watcher,
     ) {
+        let peer = Peer { address: peer, body_timeout: self.body_timeout };
         let service = service_fn(move |request: hyper::Request<Incoming>| {
             let mut request = request.map(Body::new);
-            request.extensions_mut().insert(Peer(peer));
+            request.extensions_mut().insert(peer);
             let router = router.clone();
             async move { Ok::<_, Infallible>(router.oneshot(request).await.unwrap_or_else(|never| match never {})) }
         });
@@ -175,7 +204,7 @@ impl Server {
             .header_read_timeout(self.header_timeout)
             .max_header_size(MAX_HEAD_BYTES)
             .max_headers(MAX_HEADERS)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(Stalling::new(stream, self.write_timeout)), service);
         // Whatever a client does to its own connection ends that alone.
         let _ = watcher.watch(connection).await;
     }

@@ -1,5 +1,6 @@
 //! What an approval binds to, and who asked, as salted digests.
 
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use unicode_normalization::UnicodeNormalization;
 
@@ -18,8 +19,9 @@ impl Bound<'_> {
     /// SHA-256 over a name for this form, the salt, and each part behind its length in eight little-endian bytes.
     ///
     /// The context is taken as it was handed in, secrets and all, which is why there is a salt. It is not brought into a
-    /// canonical form: that would fold integers beyond 2^53, and two account numbers could have one digest. The
-    /// intent's id and time are left out, for a runtime may build the same intent twice.
+    /// canonical form: that would fold integers beyond 2^53, and two account numbers could have one digest. But 80.0
+    /// is 80, for a client in another language that was given the one sends back the other. The intent's id and time are
+    /// left out, for a runtime may build the same intent twice.
     pub(super) fn digest(&self, salt: Digest) -> Result<Digest, Error> {
         let json = |part: serde_json::Result<Vec<u8>>| {
             part.map_err(|error| Error::Internal { message: format!("an intent does not serialise: {error}") })
@@ -30,7 +32,7 @@ impl Bound<'_> {
             self.intent.risk_level.as_str().as_bytes().to_vec(),
             self.risk.as_str().as_bytes().to_vec(),
             json(serde_json::to_vec(&self.intent.required_capabilities))?,
-            json(serde_json::to_vec(&self.intent.context))?,
+            json(serde_json::to_vec(&members(&self.intent.context)))?,
             self.policy_digest.as_bytes().to_vec(),
             json(serde_json::to_vec(self.offer))?,
             self.expires_at.as_millis().to_le_bytes().to_vec(),
@@ -41,6 +43,24 @@ impl Bound<'_> {
             hash.update(part);
         }
         Ok(Digest::new(hash.finalize().into()))
+    }
+}
+
+fn members(object: &Map<String, Value>) -> Map<String, Value> {
+    object.iter().map(|(name, value)| (name.clone(), plain(value))).collect()
+}
+
+/// A value whose whole numbers are written without a point, as long as all before them are told apart: up to 2^53.
+fn plain(value: &Value) -> Value {
+    match value {
+        Value::Number(number) if number.is_f64() => match number.as_f64() {
+            #[allow(clippy::cast_possible_truncation)] // it is whole, and far from the ends
+            Some(float) if float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0 => Value::from(float as i64),
+            _ => value.clone(),
+        },
+        Value::Array(items) => items.iter().map(plain).collect(),
+        Value::Object(object) => Value::Object(members(object)),
+        _ => value.clone(),
     }
 }
 
@@ -61,7 +81,7 @@ const ASKER: &[u8] = b"rulekeep asker 1";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn digest(change: impl FnOnce(&mut Intent)) -> Digest {
         let mut intent = Intent::new("a", "pay", RiskLevel::High, ["payment:transfer", "payment:read"])
@@ -85,7 +105,7 @@ mod tests {
         assert_eq!(digest(|_| {}), same);
         let others = [
             digest(set("amount", json!(11))),
-            digest(set("amount", json!(10.0))),
+            digest(set("amount", json!(10.5))),
             digest(set("amount", json!("10"))),
             digest(set("account", json!(9_007_199_254_740_992_u64))),
             digest(set("note", json!(null))),
@@ -100,6 +120,16 @@ mod tests {
             assert_ne!(*other, same, "{place}");
             assert!(!others[..place].contains(other), "{place}");
         }
+    }
+
+    #[test]
+    fn a_whole_number_is_the_same_however_it_is_written() {
+        assert_eq!(digest(set("amount", json!(10.0))), digest(|_| {}));
+        let deep = |number: Value| digest(set("deep", json!([{ "a": number }])));
+        assert_eq!(deep(json!(-0.0)), deep(json!(0)));
+        assert_eq!(deep(json!(-7.0)), deep(json!(-7)));
+        // What a double does not tell apart is not taken for the same.
+        assert_ne!(deep(json!(9_007_199_254_740_992.0)), deep(json!(9_007_199_254_740_992_u64)));
     }
 
     #[test]

@@ -1,0 +1,73 @@
+// The chain of proofs: how long it is, whether it holds, and a check of all of it.
+
+import { Lost, Refused, Busy, call, repeat } from "./api.js";
+import { announce, badge, button, code, el, enable, facts, foreign, number, plain, setText } from "./dom.js";
+import { milliseconds } from "./overview.js";
+
+export const title = "Chain";
+
+const EVERY = 5_000;
+// A check reads the whole log.
+const LONGEST = 30 * 60_000;
+
+const found = (checked, took) => {
+  const broken = checked.firstBroken;
+  return [
+    el("p", { class: "whole" }, badge(checked.valid ? "valid" : "broken"), checked.valid ? " Everything holds." : " The chain is broken."),
+    facts([
+      ["Records checked", number(checked.records)],
+      ["Hash of the last", code(checked.headHash)],
+      ["Took", took < 1000 ? milliseconds(took) : `${(took / 1000).toFixed(1)} s`],
+      ["Breaks at entry", broken && number(broken.sequence)],
+      ["Kind", broken && foreign(broken.kind)],
+      ["File", broken && [foreign(broken.file), `, byte ${number(broken.offset)}`]],
+      ["Record", broken?.proofId && code(broken.proofId)],
+      ["Expected", broken && foreign(broken.expected)],
+      ["Found", broken && foreign(broken.found)],
+    ]),
+  ];
+};
+
+export const show = (root, signal) => {
+  const [length, health, today] = [el("span", {}, "–"), el("span", {}, "–"), el("span", {}, "–")];
+  const verify = button("Verify the whole chain", () => check(), "main");
+  const told = el("p", { role: "status" });
+  const result = el("div", {});
+  root.append(
+    el("div", { class: "tiles" }, facts([["Records in the chain", length], ["Health", health], ["Records today (UTC)", today]])),
+    el("h2", {}, "Verification"),
+    el("p", {}, "Each record names the hash of the one before. A verification reads the log from its first entry and computes every hash anew; while it runs, decisions go on."),
+    el("p", {}, verify), told, result,
+  );
+  repeat(EVERY, async () => {
+    const status = await call("/admin/status", { signal });
+    setText(length, number(status.metrics.proofChainLength));
+    setText(today, number(status.metrics.decisionsToday));
+    if (health.textContent !== status.components.proofChain) health.replaceChildren(badge(status.components.proofChain));
+  }, signal);
+
+  let isRunning = false;
+  const check = async () => {
+    if (isRunning) return;
+    isRunning = true;
+    enable(verify, false);
+    setText(told, "Verifying…");
+    result.replaceChildren();
+    const began = performance.now();
+    try {
+      const checked = await call("/admin/verification", { signal, longest: LONGEST });
+      result.replaceChildren(...found(checked, performance.now() - began));
+      setText(told, "");
+      announce(checked.valid ? `The chain holds: ${number(checked.records)} records were checked` : "The chain is broken");
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error instanceof Lost) setText(told, "No answer came: nothing is known of the chain. Verify once more.");
+      else if (error instanceof Busy) setText(told, "The server asks to wait: nothing was verified. Verify again when the line above is gone.");
+      else if (error instanceof Refused) setText(told, plain(error.message));
+      else throw error;
+    } finally {
+      isRunning = false;
+      enable(verify, true);
+    }
+  };
+};

@@ -1,0 +1,158 @@
+// The newest decisions of all agents, live; older ones page by page.
+
+import { Refused, address, call, patiently, part, repeat } from "./api.js";
+import { announce, badge, block, button, code, dialog, el, enable, facts, field, follow, foreign, number, plain, plural, setText, table, time } from "./dom.js";
+
+export const title = "Decisions";
+
+const EVERY = 2_000;
+const PAGE = 25;
+const TELL_EVERY = 15_000;
+const WORDS = ["ALLOW", "DENY", "ESCALATE", "DEGRADE"];
+const COLUMNS = ["Time (UTC)", "Agent", "Decision", "Risk", "Trust", "Why", "Outcome", "More"];
+
+let filter = { entityId: "", decision: "" };
+
+/** Shows the decisions of an agent only. */
+export const prepare = (agentId) => { filter = { entityId: agentId, decision: "" }; };
+export const forget = () => { filter = { entityId: "", decision: "" }; };
+
+const evidenceOf = (record) => {
+  if (record.evidenceErased) return el("p", {}, "The evidence was erased.");
+  if (record.evidence === undefined || record.evidence === null) return el("p", {}, "There is no evidence beside it.");
+  return block(JSON.stringify(record.evidence, null, 2), "Evidence");
+};
+
+/** A record with its evidence, in a dialog. */
+export const details = async (id, signal, { go }) => {
+  const content = el("div", {}, el("p", { role: "status" }, "Asking the server…"));
+  const shown = dialog("Decision", content);
+  const gone = new AbortController();
+  shown.addEventListener("close", () => gone.abort());
+  signal.addEventListener("abort", () => shown.close(), { once: true, signal: gone.signal });
+  try {
+    const record = await patiently(address(`/proof/records/${part(id)}`, { evidence: true }), { signal: AbortSignal.any([signal, gone.signal]) });
+    const toAgent = button("Show this agent", () => go("agent", record.entityId));
+    content.replaceChildren(
+      facts([
+        ["Decision", badge(record.decision)],
+        ["Why", foreign(record.reasoning)],
+        ["Agent", foreign(record.entityId)],
+        ["Risk", badge(record.riskLevel)],
+        ["Trust", `${number(record.trustScore)}, ${plain(record.trustTier)}`],
+        ["Outcome", record.outcome ? badge(record.outcome) : "not reported"],
+        ["Time (UTC)", time(record.timestamp)],
+        ["Record", code(record.id)],
+        ["Intent", code(record.intentId)],
+        ["Answers", record.resolves && code(record.resolves)],
+        ["Repeats", record.retryOf && code(record.retryOf)],
+        ["Hash", code(record.hash)],
+        ["Hash before", code(record.previousHash)],
+      ]),
+      el("p", {}, toAgent), el("h3", {}, "Evidence"), evidenceOf(record),
+    );
+  } catch (error) {
+    if (gone.signal.aborted || signal.aborted) return;
+    if (!(error instanceof Refused)) throw error;
+    content.replaceChildren(el("p", { class: "error", role: "alert" }, foreign(error.message)));
+  }
+};
+
+export const show = (root, signal, frame) => {
+  // The first page is live; `behind` are the cursors of the pages that were gone through.
+  let behind = [];
+  let page = null;
+  let isPaused = false;
+  let isFirstFill = true;
+  let untold = 0;
+  let toldAt = -Infinity;
+
+  const agentInput = el("input", { id: "filter-agent", type: "text", autocomplete: "off", autocapitalize: "off", spellcheck: "false", maxlength: "256" });
+  agentInput.value = filter.entityId;
+  const decisionInput = el("select", { id: "filter-decision" }, el("option", { value: "" }, "All"), WORDS.map((word) => el("option", { value: word }, word)));
+  decisionInput.value = filter.decision;
+  const pauseButton = button("Pause", () => pause(!isPaused), "quiet");
+  pauseButton.setAttribute("aria-pressed", "false");
+  const form = el("form", { class: "bar", onsubmit: (event) => { event.preventDefault(); apply(); } },
+    field("Agent", agentInput), field("Decision", decisionInput), el("button", { type: "submit" }, "Show"),
+    button("Clear", () => { agentInput.value = ""; decisionInput.value = ""; apply(); }, "quiet"), pauseButton);
+  decisionInput.addEventListener("change", () => apply());
+
+  const fault = el("p", { class: "error", role: "alert" });
+  const count = el("p", { class: "hint" }, "Asking the server…");
+  const { made, body, row } = table("Decisions, newest first", COLUMNS);
+  const newer = button("Newest", () => turn([]), "");
+  const previous = button("Newer", () => turn(behind.slice(0, -1)), "");
+  const older = button("Older", () => { if (page?.nextCursor) turn([...behind, page.nextCursor]); }, "");
+  root.append(form, fault, count, made, el("nav", { class: "pages", "aria-label": "Pages of decisions" }, newer, previous, older));
+
+  const make = (record) => {
+    const more = button("Details", () => details(record.id, signal, frame), "small");
+    more.setAttribute("aria-label", `Details of ${plain(record.decision)} for ${plain(record.entityId)} at ${plain(record.timestamp)}`);
+    return row([
+      time(record.timestamp), foreign(record.entityId, 60), badge(record.decision), badge(record.riskLevel),
+      `${number(record.trustScore)}\u00a0${plain(record.trustTier)}`, foreign(record.reasoning, 160),
+      record.outcome ? badge(record.outcome) : "–", more,
+    ]);
+  };
+
+  const tell = (fresh) => {
+    untold += fresh;
+    if (untold === 0 || performance.now() - toldAt < TELL_EVERY) return;
+    announce(plural(untold, "new decision", "new decisions"));
+    untold = 0;
+    toldAt = performance.now();
+  };
+
+  const load = async () => {
+    const [asked, place] = [filter, behind];
+    const isLive = place.length === 0;
+    if (!isFirstFill && (isPaused || !isLive)) return;
+    let found;
+    try {
+      found = await call(address("/admin/records", { ...asked, pageSize: PAGE, cursor: isLive ? "start" : place[place.length - 1] }), { signal });
+    } catch (error) {
+      if (error instanceof Refused && asked === filter) {
+        setText(fault, plain(error.message));
+        setText(count, "");
+      }
+      throw error;
+    }
+    if (asked !== filter || place !== behind) return;
+    setText(fault, "");
+    page = found;
+    const options = { id: (record) => record.id, version: (record) => record.outcome ?? "", make };
+    const fresh = follow(body, found.items, options);
+    if (!isFirstFill) tell(fresh.length);
+    else announce(found.total === 0 ? "No decisions" : `${plural(found.items.length, "decision", "decisions")} shown of ${number(found.total)}`);
+    isFirstFill = false;
+    const first = place.length * PAGE + 1;
+    const range = `${number(first)} to ${number(first + found.items.length - 1)} of ${number(found.total)}`;
+    setText(count, found.items.length === 0 ? "No decisions match." : `${range}${isLive ? isPaused ? ", paused" : ", live" : ", as it was when paging began"}`);
+    for (const back of [newer, previous]) enable(back, !isLive);
+    enable(older, Boolean(found.nextCursor));
+  };
+  const atOnce = repeat(EVERY, load, signal);
+
+  const turn = (cursors) => {
+    behind = cursors;
+    page = null;
+    refill();
+  };
+  const refill = () => {
+    isFirstFill = true;
+    untold = 0;
+    body.replaceChildren();
+    atOnce();
+  };
+  const apply = () => {
+    filter = { entityId: agentInput.value, decision: decisionInput.value };
+    turn([]);
+  };
+  const pause = (paused) => {
+    isPaused = paused;
+    pauseButton.setAttribute("aria-pressed", String(paused));
+    if (page && behind.length === 0) setText(count, count.textContent.replace(/, (live|paused)$/, paused ? ", paused" : ", live"));
+    if (!paused) atOnce();
+  };
+};

@@ -1,0 +1,98 @@
+//! The vocabulary as OpenAPI describes it, where it is more than a struct's fields.
+
+use serde_json::json;
+use utoipa::openapi::schema::{AdditionalProperties, SchemaType, Type};
+use utoipa::openapi::{KnownFormat, ObjectBuilder, RefOr, Schema, SchemaFormat};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::{
+    Action, AgentId, Capability, ClassApprovalId, Constraints, Digest, EscalationId, EventId, IntentId, KeyId, Label,
+    ProofCursor, ProofId, Score, Sequence, StopId, StopScope, Tier, Timestamp, TrustSnapshot, WebhookId,
+};
+
+/// Gives a type the schema that an expression makes.
+macro_rules! described {
+    ($($name:ident => $schema:expr;)+) => {$(
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                $schema.into()
+            }
+        }
+
+        impl ToSchema for $name {}
+    )+};
+}
+
+described! {
+    AgentId => text(
+        r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$",
+        "An agent's identifier, chosen by the caller: 1 to 256 characters, not blank, none a control character.",
+    ).max_length(Some(AgentId::MAX_CHARS)).examples([json!("support-1")]);
+    Label => text(r"^[^\s\x00-\x1f\x7f-\x9f]{1,128}$", "A label or group: 1 to 128 characters without blanks.");
+    Action => text("^[a-z][a-z0-9_]{0,127}$", "A normalised action name.").examples([json!("send_email")]);
+    Capability => text(
+        "^[a-z][a-z0-9_.-]*:[a-z][a-z0-9_.-]*$",
+        "What an action needs to be allowed, as resource:operation.",
+    ).max_length(Some(128)).examples([json!("email:send")]);
+    Digest => text("^sha256:[0-9a-f]{64}$", "A SHA-256 digest.");
+    Timestamp => ObjectBuilder::new().schema_type(Type::String)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+        .description(Some("A time with its offset. Answers have UTC, to the millisecond."));
+    ProofCursor => text("^(start|c1[0-9a-f]{64})$", "`start`, or the `nextCursor` of a page of the same query.");
+    Score => whole("A trust score.").maximum(Some(u64::from(Score::MAX.get())));
+    Sequence => whole("A place in the log, counted from 0.");
+    IntentId => id("int_", "An intent's identifier.");
+    ProofId => id("prf_", "A proof record's identifier.");
+    EventId => id("evt_", "An event's identifier.");
+    EscalationId => id("esc_", "An escalation's identifier.");
+    ClassApprovalId => id("apv_", "The identifier of the approval of a class of actions.");
+    StopId => id("stp_", "A stop's identifier.");
+    WebhookId => id("whk_", "The identifier of a webhook's endpoint.");
+    KeyId => id("key_", "An API key's identifier, which is no secret.");
+    Constraints => free("Limits attached to a grant, for example maxRecords and timeoutMs.");
+    Context => free("Whatever the caller knows; at most 64 KiB of JSON, 32 levels deep. Parsing adds keys.").property(
+        "environment",
+        ObjectBuilder::new().schema_type(SchemaType::from_iter([Type::String, Type::Null]))
+            .description(Some("Where it is done, for example production.")),
+    );
+    StopScope => ObjectBuilder::new()
+        .description(Some("Who is stopped: one of the three."))
+        .property("all", ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([true])))
+        .property("agentId", AgentId::schema())
+        .property("group", Label::schema());
+    TrustSnapshot => ObjectBuilder::new()
+        .description(Some("An agent's trust at one moment."))
+        .property("score", Score::schema()).required("score")
+        .property("tier", Tier::schema()).required("tier")
+        .property(
+            "tierName",
+            ObjectBuilder::new().schema_type(Type::String).enum_values(Some(Tier::ALL.iter().map(|tier| tier.name()))),
+        ).required("tierName");
+}
+
+/// A caller's context.
+pub(crate) struct Context;
+
+fn text(pattern: &str, description: &str) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern)).description(Some(description))
+}
+
+/// The first character holds three bits of 128, the others five.
+fn id(prefix: &str, description: &str) -> ObjectBuilder {
+    text(&format!("^{prefix}[0-7][0-9a-hjkmnp-tv-z]{{25}}$"), description)
+}
+
+fn whole(description: &str) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).description(Some(description))
+}
+
+fn free(description: &str) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(true)))
+        .description(Some(description))
+}
+
+/// The words of a closed set.
+pub(crate) fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).into()
+}

@@ -1,0 +1,573 @@
+"""Goes through the console in headless Chromium as a person would: tests/console.rs starts it and says what there is."""
+
+import json
+import os
+import shutil
+import sys
+import traceback
+import urllib.error
+import urllib.request
+
+from selenium import webdriver
+from selenium.webdriver import ActionChains
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+TOLD = json.load(sys.stdin)
+KEYS = TOLD["keys"]
+SHOTS = os.environ.get("RULEKEEP_CONSOLE_SHOTS")
+# Such a character is never to be on the page as itself.
+UNSEEN = "\u202e\u200b\u3164\ufeff"
+WATCH = """
+window.violations = [];
+document.addEventListener("securitypolicyviolation", (event) => {
+  window.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`);
+});
+"""
+
+
+def browser(dark=False):
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for argument in ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--window-size=1280,900"]:
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+    driver.set_script_timeout(120)
+    driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
+    scheme(driver, dark)
+    return driver
+
+
+def scheme(driver, dark):
+    features = [
+        {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
+        {"name": "prefers-reduced-motion", "value": "reduce"},
+    ]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+def narrow(driver, width, height=800):
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+
+def wide(driver):
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+class Page:
+    def __init__(self, driver):
+        self.driver = driver
+
+    def one(self, css):
+        return self.driver.find_element(By.CSS_SELECTOR, css)
+
+    def all(self, css):
+        return self.driver.find_elements(By.CSS_SELECTOR, css)
+
+    def js(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def until(self, found, what, seconds=30):
+        def look(_):
+            try:
+                return found()
+            except Exception:  # an element that was replaced just now
+                return False
+
+        try:
+            return WebDriverWait(self.driver, seconds, 0.05).until(look)
+        except Exception:
+            shot(self, "failed")
+            body = self.js("return document.body.innerText")
+            raise AssertionError(f"waited in vain for: {what}\nthe page said:\n{body[:3000]}") from None
+
+    def text(self, css):
+        return self.js("return document.querySelector(arguments[0])?.textContent ?? ''", css)
+
+    def press(self, *keys):
+        ActionChains(self.driver).send_keys(*keys).perform()
+
+    def focused(self):
+        return self.driver.switch_to.active_element
+
+    def button(self, text, within="body"):
+        for found in self.all(f"{within} button"):
+            if found.text.strip() == text or found.get_attribute("aria-label") == text:
+                return found
+        raise AssertionError(f"no button {text!r}")
+
+    def tab_to(self, wanted, most=80):
+        """Goes on by the key Tab until the element that has the focus is the one that is wanted."""
+        for _ in range(most):
+            if wanted(self.focused()):
+                return self.focused()
+            self.press(Keys.TAB)
+        raise AssertionError("the keyboard does not reach it")
+
+    def go(self, view):
+        self.one(f"#nav a[href='#{view}']").click()
+        self.until(lambda: self.one("#view").get_attribute("data-view") == view, f"the view {view}")
+
+    def open(self):
+        self.driver.get(TOLD["url"] + "/")
+        self.until(lambda: self.one("#login").is_displayed(), "the page to sign in")
+
+    def sign_in(self, key):
+        self.one("#key").clear()
+        self.one("#key").send_keys(key, Keys.ENTER)
+
+    def enter(self, key=None):
+        self.open()
+        self.sign_in(key or KEYS["admin"])
+        self.until(lambda: self.one("#view").is_displayed(), "the first view")
+
+
+def call(path, key=None, method="GET", body=None):
+    headers = {"Authorization": f"Bearer {key or KEYS['admin']}", "Content-Type": "application/json"}
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(TOLD["url"] + "/v1" + path, data, headers, method=method)
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def decide(agent="a", capability="document:read"):
+    intent = {"agentId": agent, "action": "example_action", "riskLevel": "LOW", "requiredCapabilities": [capability], "context": {}}
+    template = call("/intent", method="POST", body={"agentId": agent, "input": "Read the file notes.txt"})[1]
+    intent = {**template.get("intent", template), **{"action": "example_action", "requiredCapabilities": [capability]}}
+    status, answer = call("/enforce", method="POST", body={"intent": intent})
+    assert status == 200, answer
+    return answer["proofId"]
+
+
+def shot(page, name):
+    if SHOTS:
+        page.driver.save_screenshot(os.path.join(SHOTS, f"{name}.png"))
+
+
+def look_through(page, name):
+    """axe-core finds nothing that is wrong."""
+    violations = page.js("return window.violations")
+    assert violations == [], violations
+    page.js(open(TOLD["axe"]).read())
+    found = page.driver.execute_async_script(
+        "const done = arguments[0]; axe.run(document, {resultTypes: ['violations', 'incomplete']}).then(done, (error) => done({violations: [{id: String(error), nodes: []}]}));"
+    )
+    wrong = [(one["id"], one["impact"], [node["html"][:200] + " " + (node.get("failureSummary") or "")[:300] for node in one["nodes"][:3]]) for one in found["violations"]]
+    # What a page says besides is nothing that axe-core does to it to look.
+    page.js("window.violations = []")
+    assert wrong == [], f"{name}: {json.dumps(wrong, indent=1)}"
+
+
+def fits(page, name):
+    """Nothing reaches out of the window to the side."""
+    over = page.js("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert over <= 0, f"{name}: {over} px too wide"
+
+
+# What is tried.
+
+
+def signing_in_by_keyboard(page):
+    page.open()
+    look_through(page, "signing in")
+    shot(page, "signin")
+    assert page.focused().get_attribute("id") == "key"
+    page.press("no key at all", Keys.ENTER)
+    page.until(lambda: "no API key" in page.text("#login-error"), "that it is no key")
+    # What was typed is selected, so that it is typed over.
+    page.press("rkp_admin_" + "0" * 72, Keys.ENTER)
+    page.until(lambda: "refused" in page.text("#login-error"), "that the key is refused")
+    assert page.focused().get_attribute("id") == "key"
+    page.press(KEYS["agent"], Keys.ENTER)
+    page.until(lambda: "not an administrator" in page.text("#login-error"), "that it is an agent's key")
+    page.press(KEYS["admin"])
+    page.tab_to(lambda at: at.text == "Sign in")
+    page.press(Keys.SPACE)
+    page.until(lambda: page.one("#view").is_displayed(), "the first view")
+    assert page.focused().get_attribute("id") == "view-title"
+    # The key is nowhere where it outlasts the page or is seen.
+    kept = page.js(
+        "return JSON.stringify([location.href, Object.entries(localStorage), Object.entries(sessionStorage), document.cookie,"
+        " document.documentElement.outerHTML, document.getElementById('key').value])"
+    )
+    assert KEYS["admin"] not in kept
+    # Tab goes through the views in their order; Enter opens one.
+    page.tab_to(lambda at: at.text.startswith("Decisions") and at.tag_name == "a", 120)
+    page.press(Keys.ENTER)
+    page.until(lambda: page.text("#view-title") == "Decisions", "the decisions")
+    page.driver.refresh()
+    page.until(lambda: page.one("#login").is_displayed(), "the page to sign in, for the key is forgotten")
+
+
+def the_overview(page):
+    page.enter()
+    page.go("overview")
+    page.until(lambda: page.text(".whole").strip().startswith("healthy"), "the whole's health")
+    rows = [row.text for row in page.all("#view tbody tr")]
+    assert len(rows) == 5 and all("healthy" in row for row in rows), rows
+    metrics = call("/admin/status")[1]["metrics"]
+    for name in ["proofChainLength", "activeAgents", "escalationsToday"]:
+        page.until(lambda: f"{metrics[name]:,}" in page.text("#view .tiles"), name)
+    look_through(page, "overview")
+    shot(page, "overview")
+
+
+def first_row(page):
+    return page.text("#view tbody tr:first-child")
+
+
+def the_decisions(page):
+    page.enter()
+    page.go("decisions")
+    page.until(lambda: len(page.all("#view tbody tr")) == 25, "the newest decisions")
+    total = TOLD["records"]
+    said = page.text("#view .hint")
+    assert "1 to 25 of" in said and int(said.split(" of ")[1].split(",  ")[0].split(", live")[0].replace(",", "")) > total, said
+    look_through(page, "decisions")
+    shot(page, "decisions")
+    # A new one comes by itself, and what has the focus keeps it.
+    kept = page.one("#view tbody tr:nth-child(3) button")
+    page.js("arguments[0].focus()", kept)
+    newest = decide()
+    page.until(lambda: page.one("#view tbody tr:first-child").get_attribute("data-id") == newest, "the new decision")
+    assert page.focused() == kept
+    assert "new decision" in page.text("#announcer") or page.until(lambda: "new decision" in page.text("#announcer"), "the announcement")
+    # What becomes known of one comes too.
+    call("/proof/outcome", method="POST", body={"proofId": newest, "outcome": "SUCCESS"})
+    page.until(lambda: "SUCCESS" in first_row(page), "the outcome")
+    # A pause holds it.
+    page.button("Pause").click()
+    page.until(lambda: "paused" in page.text("#view .hint"), "the pause")
+    another = decide()
+    page.button("Pause").click()
+    page.until(lambda: page.one("#view tbody tr:first-child").get_attribute("data-id") == another, "what came in the pause")
+    # Pages: behind the first, and back, with nothing doubled or left out.
+    seen = page.js("return Array.from(document.querySelectorAll('#view tbody tr'), (row) => row.dataset.id)")
+    page.button("Older").click()
+    page.until(lambda: "26 to 50" in page.text("#view .hint"), "the second page")
+    second = page.js("return Array.from(document.querySelectorAll('#view tbody tr'), (row) => row.dataset.id)")
+    answer = call("/admin/records?pageSize=50")[1]["items"]
+    assert seen[:25] + second == [record["id"] for record in answer]
+    page.button("Older").click()
+    page.until(lambda: "51 to 75" in page.text("#view .hint"), "the third page")
+    page.button("Newer").click()
+    page.until(lambda: "26 to 50" in page.text("#view .hint"), "the second page again")
+    page.button("Newest").click()
+    page.until(lambda: "live" in page.text("#view .hint"), "the first page again")
+    # Filters.
+    Select(page.one("#filter-decision")).select_by_value("DENY")
+    page.until(lambda: len(page.all("#view tbody tr")) == 1 and "DENY" in first_row(page), "what was denied")
+    Select(page.one("#filter-decision")).select_by_value("")
+    page.one("#filter-agent").send_keys("bulk", Keys.ENTER)
+    page.until(lambda: f"1 to 25 of {total:,}" in page.text("#view .hint"), "those of one agent")
+    assert page.js("return performance.getEntriesByType('resource').every((one) => one.transferSize < 200000)")
+    assert page.js("return document.querySelectorAll('#view tbody tr').length") == 25
+    # Details, with the evidence; the focus stays in the dialog, and goes back.
+    opener = page.one("#view tbody tr:nth-child(2) button")
+    page.js("arguments[0].focus()", opener)
+    page.press(Keys.ENTER)
+    page.until(lambda: "document:read" in page.text("dialog pre"), "the evidence")
+    look_through(page, "details")
+    shot(page, "details")
+    for _ in range(12):
+        page.press(Keys.TAB)
+        assert page.js("return document.activeElement.closest('dialog') !== null"), "the focus left the dialog"
+    for _ in range(12):
+        page.press(Keys.SHIFT + Keys.TAB)
+        assert page.js("return document.activeElement.closest('dialog') !== null"), "the focus left the dialog"
+    page.press(Keys.ESCAPE)
+    page.until(lambda: page.all("dialog") == [], "the end of the dialog")
+    assert page.focused() == opener
+    page.one("#filter-agent").clear()
+    page.one("#filter-agent").send_keys("nobody like that", Keys.ENTER)
+    page.until(lambda: "No decisions match" in page.text("#view .hint"), "that there is none")
+
+
+def the_escalations(page):
+    page.enter()
+    page.go("escalations")
+    page.until(lambda: "of 32 that wait" in page.text("#view .hint"), "what waits")
+    page.until(lambda: page.text("#waiting").strip() == "32", "the number beside the view's name")
+    look_through(page, "escalations")
+    shot(page, "escalations")
+    page.button("Older").click()
+    page.until(lambda: "26 to 32" in page.text("#view .hint"), "the second page")
+    page.button("Newer").click()
+    page.until(lambda: "1 to 25" in page.text("#view .hint"), "the first page")
+    of_a = page.until(lambda: next(row for row in page.all("#view tbody tr") if row.find_element(By.CSS_SELECTOR, "td").text.split("\n")[-1] == "a"), "that of the agent a")
+    pending = call("/admin/escalations?state=pending&agentId=a")[1]["items"][0]
+    # All by keyboard.
+    page.js("arguments[0].focus()", of_a.find_element(By.CSS_SELECTOR, "button"))
+    page.press(Keys.ENTER)
+    page.until(lambda: pending["digest"] in page.text("dialog"), "the escalation")
+    assert "ann@example.org" in page.text("dialog pre") and "mail-lead" in page.text("dialog")
+    look_through(page, "an escalation")
+    shot(page, "escalation")
+    page.tab_to(lambda at: at.text == "Approve")
+    page.press(Keys.ENTER)
+    page.until(lambda: "name is missing" in page.text("#review-error"), "that a name is missing")
+    assert page.focused().get_attribute("id") == "reviewer"
+    page.press("somebody else", Keys.TAB, "seen <b>the order</b>")
+    page.tab_to(lambda at: at.text == "Approve")
+    page.press(Keys.ENTER)
+    page.until(lambda: len(page.text("#review-error")) > 5, "that somebody else is not asked")
+    assert call(f"/escalations/{pending['id']}")[1]["state"] == "pending"
+    page.one("#reviewer").clear()
+    page.one("#reviewer").send_keys("mail-lead")
+    page.button("Approve", "dialog").click()
+    page.until(lambda: "stands as approved" in page.text("dialog"), "the approval")
+    page.press(Keys.ESCAPE)
+    page.until(lambda: "of 31 that wait" in page.text("#view .hint"), "one less")
+    resolved = call(f"/escalations/{pending['id']}")[1]
+    vote = resolved["votes"][0]
+    assert (resolved["state"], vote["reviewer"], vote["note"]) == ("approved", "mail-lead", "seen <b>the order</b>"), resolved
+    # One is rejected; the name is still there.
+    row = page.until(lambda: next(row for row in page.all("#view tbody tr") if row.find_element(By.CSS_SELECTOR, "td").text.split("\n")[-1] == "b"), "one of the agent b")
+    rejected = row.get_attribute("data-id")
+    row.find_element(By.CSS_SELECTOR, "button").click()
+    page.until(lambda: page.one("#reviewer").get_attribute("value") == "mail-lead", "the name again")
+    page.button("Reject", "dialog").click()
+    page.until(lambda: "stands as rejected" in page.text("dialog"), "the rejection")
+    page.button("Close", "dialog").click()
+    assert call(f"/escalations/{rejected}")[1]["state"] == "rejected"
+    # One that somebody else answers meanwhile.
+    row = page.until(lambda: next(row for row in page.all("#view tbody tr") if row.get_attribute("data-id") != rejected and row.find_element(By.CSS_SELECTOR, "td").text.split("\n")[-1] == "b"), "another of b")
+    taken = row.get_attribute("data-id")
+    row.find_element(By.CSS_SELECTOR, "button").click()
+    page.until(lambda: page.all("dialog #reviewer"), "the escalation")
+    assert call(f"/admin/escalations/{taken}/reject", method="POST", body={"reviewer": "mail-lead"})[0] == 200
+    page.button("Approve", "dialog").click()
+    page.until(lambda: len(page.text("#review-error")) > 5, "that it was answered")
+    assert call(f"/escalations/{taken}")[1]["state"] == "rejected"
+    page.press(Keys.ESCAPE)
+
+
+def an_agent(page):
+    page.enter()
+    page.go("agent")
+    page.until(lambda: "1 to 25 of 66" in page.text("#view"), "all agents")
+    page.button("Next agents").click()
+    page.until(lambda: "26 to 50 of 66" in page.text("#view"), "more agents")
+    page.one("#agent-id").send_keys("a", Keys.ENTER)
+    page.until(lambda: page.all("svg.curve path.line"), "the curve")
+    history = call("/agents/a/trust?pageSize=100")[1]
+    assert len(page.all(".picture svg")) == 1
+    table = page.text("#view table")
+    assert history["total"] > 10 and f"{history['items'][0]['from']} → {history['items'][0]['to']}" in table
+    label = page.one("svg.curve").get_attribute("aria-label")
+    assert f"{history['total']} changes" in label and "table" in label, label
+    # The curve ends where the score is.
+    path = page.one("svg.curve path.line").get_attribute("d")
+    assert path.count("V") == history["total"] and f"V{12 + (1 - history['items'][0]['to'] / 1000) * 220:.1f}" in path, path
+    agent = call("/agents/a")[1]
+    page.until(lambda: f"{agent['tier']} {agent['tierName']}" in page.text("#view .tiles"), "the tier")
+    look_through(page, "agent")
+    shot(page, "agent")
+    page.one("#agent-id").clear()
+    page.one("#agent-id").send_keys("with/slash?and#hash", Keys.ENTER)
+    page.until(lambda: page.text("#agent-title") == "with/slash?and#hash" and "724" in page.text("#view .tiles"), "a name with signs of addresses")
+    page.one("#agent-id").clear()
+    page.one("#agent-id").send_keys("nobody", Keys.ENTER)
+    page.until(lambda: "nobody" in page.text("#view .error"), "that there is none")
+    page.one("#agent-id").clear()
+    page.one("#agent-id").send_keys("..", Keys.ENTER)
+    page.until(lambda: "cannot stand in an address" in page.text("#view .error"), "that the name cannot be asked for")
+
+
+def the_chain(page):
+    page.enter()
+    page.go("chain")
+    length = call("/admin/status")[1]["metrics"]["proofChainLength"]
+    page.until(lambda: f"{length:,}" in page.text("#view .tiles"), "the length")
+    page.button("Verify the whole chain").click()
+    page.until(lambda: "Everything holds" in page.text("#view"), "the verification", 300)
+    checked = call("/admin/verification")[1]
+    assert checked["headHash"] in page.text("#view") and f"{checked['records']:,}" in page.text("#view")
+    look_through(page, "chain")
+    shot(page, "chain")
+
+
+def hostile_texts(page):
+    page.enter()
+
+    def is_harmless(where):
+        assert page.js("return window.hacked") is None, where
+        assert page.all("main img, dialog img, main script, main b, dialog b") == [], where
+        text = page.js("return document.body.textContent + Array.from(document.querySelectorAll('[aria-label]'), (one) => one.ariaLabel).join()")
+        assert not any(character in text for character in UNSEEN), where
+        assert "<img src=x onerror=\"window.hacked=1\">\\u{202e}live\\u{200b}\\u{3164}\\u{feff}&lt;b&gt;" in text, where
+        fits(page, where)
+
+    page.go("decisions")
+    page.one("#filter-agent").send_keys("x")
+    page.js("arguments[0].value = arguments[1]; arguments[0].form.requestSubmit()", page.one("#filter-agent"), TOLD["hostile"])
+    page.until(lambda: "<img" in first_row(page) and "1 to 2 of 2" in page.text("#view .hint"), "the hostile agent's decisions")
+    is_harmless("decisions")
+    page.one("#view tbody tr:nth-child(2) button").click()
+    page.until(lambda: "<img" in page.text("dialog pre"), "the hostile evidence")
+    is_harmless("details")
+    shot(page, "hostile-details")
+    page.button("Show this agent").click()
+    page.until(lambda: page.one("#view").get_attribute("data-view") == "agent" and "note <img" in page.text("#view table"), "the hostile agent")
+    is_harmless("agent")
+    look_through(page, "hostile agent")
+    shot(page, "hostile-agent")
+    page.go("escalations")
+    page.until(lambda: "<img" in page.text("#view tbody"), "the hostile escalation")
+    is_harmless("escalations")
+    next(row for row in page.all("#view tbody tr") if "<img" in row.text).find_element(By.CSS_SELECTOR, "button").click()
+    page.until(lambda: "<img" in page.text("dialog pre"), "the hostile escalation's words")
+    is_harmless("escalation")
+    shot(page, "hostile-escalation")
+    page.js("document.getElementById('reviewer').value = arguments[0]", TOLD["hostile"])
+    page.button("Reject", "dialog").click()
+    page.until(lambda: len(page.text("#review-error")) > 5, "that it may not answer")
+    is_harmless("a refusal")
+    page.press(Keys.ESCAPE)
+
+
+def narrow_and_large(page):
+    page.enter()
+    for dark in [False, True]:
+        scheme(page.driver, dark)
+        for view in ["overview", "decisions", "escalations", "agent", "chain"]:
+            page.go(view)
+            if view == "agent":
+                page.one("#agent-id").clear()
+                page.one("#agent-id").send_keys("a", Keys.ENTER)
+                page.until(lambda: page.all("svg.curve"), "the curve")
+            if view in ["decisions", "escalations"]:
+                page.until(lambda: len(page.all("#view tbody tr")) == 25, "rows")
+            # 640 wide is 1280 at 200 %.
+            for width in [320, 640, 1280]:
+                narrow(page.driver, width)
+                name = f"{view}-{width}{'-dark' if dark else ''}"
+                page.until(lambda: page.js("return document.documentElement.scrollWidth <= document.documentElement.clientWidth"), f"{name} fits", 10)
+                if width != 640:
+                    look_through(page, name)
+                shot(page, name)
+                if view == "escalations" and width == 320:
+                    page.one("#view tbody button").click()
+                    page.until(lambda: page.all("dialog #reviewer"), "the dialog")
+                    fits(page, name)
+                    look_through(page, f"{name} dialog")
+                    shot(page, f"{name}-dialog")
+                    page.press(Keys.ESCAPE)
+        wide(page.driver)
+    scheme(page.driver, False)
+
+
+def connection(page, is_there):
+    network = {"offline": not is_there, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+    page.driver.execute_cdp_cmd("Network.enable", {})
+    page.driver.execute_cdp_cmd("Network.emulateNetworkConditions", network)
+
+
+def a_lost_connection(page):
+    page.enter()
+    page.go("decisions")
+    page.until(lambda: len(page.all("#view tbody tr")) == 25, "rows")
+    connection(page, False)
+    page.until(lambda: "connection to the server is lost" in page.text("#banner-text"), "that the connection is lost")
+    look_through(page, "lost")
+    shot(page, "lost")
+    assert len(page.all("#view tbody tr")) == 25
+    newest = decide()
+    connection(page, True)
+    page.until(lambda: page.one("#view tbody tr:first-child").get_attribute("data-id") == newest, "that it goes on")
+    page.until(lambda: not page.one("#banner").is_displayed(), "the end of the banner")
+    # An answer to an escalation that is lost on the way is told, and sent again counts once.
+    page.go("escalations")
+    page.until(lambda: page.all("#view tbody tr"), "escalations")
+    row = next(row for row in page.all("#view tbody tr") if row.find_element(By.CSS_SELECTOR, "td").text.split("\n")[-1] == "b")
+    identity = row.get_attribute("data-id")
+    row.find_element(By.CSS_SELECTOR, "button").click()
+    page.until(lambda: page.all("dialog #reviewer"), "the dialog")
+    page.one("#reviewer").send_keys("mail-lead")
+    connection(page, False)
+    page.button("Approve", "dialog").click()
+    page.until(lambda: "send it once more" in page.text("#review-error"), "that no answer came")
+    connection(page, True)
+    page.button("Approve", "dialog").click()
+    page.until(lambda: "stands as approved" in page.text("dialog"), "the approval")
+    assert len(call(f"/escalations/{identity}")[1]["votes"]) == 1
+    page.press(Keys.ESCAPE)
+    # Signing in waits for the connection too.
+    page.button("Sign out").click()
+    page.until(lambda: page.one("#login").is_displayed(), "signed out")
+    connection(page, False)
+    page.sign_in(KEYS["admin"])
+    page.until(lambda: "connection to the server is lost" in page.text("#banner-text"), "that the connection is lost")
+    connection(page, True)
+    page.until(lambda: page.one("#view").is_displayed(), "signed in")
+
+
+def too_many(page):
+    page.enter(KEYS["free"])
+    page.go("decisions")
+    page.until(lambda: len(page.all("#view tbody tr")) == 25, "rows")
+    asked = [call("/admin/status", KEYS["free"])[0] for _ in range(14)]
+    assert 429 in asked, asked
+
+    def press_on():
+        call("/admin/status", KEYS["free"])
+        return "asks to wait" in page.text("#banner-text")
+
+    page.until(press_on, "that the server asks to wait")
+    look_through(page, "busy")
+    shot(page, "busy")
+    newest = decide()
+    page.until(lambda: page.one("#view tbody tr:first-child").get_attribute("data-id") == newest, "that it goes on")
+    page.until(lambda: not page.one("#banner").is_displayed(), "the end of the banner")
+
+
+def a_key_that_ends(page):
+    page.enter(KEYS["revoked"])
+    page.go("decisions")
+    page.until(lambda: len(page.all("#view tbody tr")) == 25, "rows")
+    assert call(f"/admin/keys/{KEYS['revokedId']}", method="DELETE")[0] == 200
+    page.until(lambda: "revoked or has expired" in page.text("#login-error"), "that the key has ended")
+    assert page.text("#view") == "" and page.focused().get_attribute("id") == "key"
+
+
+TRIED = [
+    signing_in_by_keyboard, the_overview, the_decisions, the_escalations, an_agent, the_chain, hostile_texts,
+    narrow_and_large, a_lost_connection, too_many, a_key_that_ends,
+]
+
+
+def main():
+    wanted = os.environ.get("RULEKEEP_CONSOLE_ONLY", "").split()
+    failed = 0
+    for tried in TRIED:
+        if wanted and tried.__name__ not in wanted:
+            continue
+        print(tried.__name__, flush=True)
+        # A browser of its own for each: what one leaves behind does not help the next.
+        driver = browser()
+        try:
+            page = Page(driver)
+            tried(page)
+            violations = page.js("return window.violations")
+            assert violations == [], violations
+            errors = [entry["message"] for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
+            # Refusals that were asked for, and the connection that was cut.
+            strange = [error for error in errors if "Failed to load resource" not in error]
+            assert strange == [], strange
+        except Exception:
+            failed += 1
+            print(traceback.format_exc(limit=-3), flush=True)
+        finally:
+            driver.quit()
+    print(f"{failed} failed" if failed else "all as expected")
+    sys.exit(failed)
+
+
+main()

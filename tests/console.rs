@@ -1,0 +1,143 @@
+//! The console in a browser: headless Chromium, driven by `tests/console.py` with `selenium`, and looked through by
+//! `axe-core`.
+//!
+//! Where there is no Chromium, Python or npm this is said on standard error, and the test is passed over; with
+//! `RULEKEEP_REQUIRE_PEERS` set it fails instead. `RULEKEEP_CONSOLE_RECORDS` says how many records the store has,
+//! `RULEKEEP_CONSOLE_SHOTS` names a folder for pictures.
+#![cfg(feature = "http")]
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
+
+mod common;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rulekeep::gateway::{Gateway, KeyDraft, Plan, Scope};
+use rulekeep::http::{Server, console, router};
+use rulekeep::{Agent, Durability, Governor, Intent, Outcome, RiskLevel, Score, Tier};
+use serde_json::{Value, json};
+
+use common::{intent, reading};
+
+/// What would be run, seen as something else, or not seen at all.
+const HOSTILE: &str = "<img src=x onerror=\"window.hacked=1\">\u{202e}live\u{200b}\u{3164}\u{feff}&lt;b&gt;'\"`${1}";
+
+#[test]
+fn the_console_does_in_a_browser_what_its_page_says() {
+    let (python, axe) = match peers() {
+        Ok(found) => found,
+        Err(why) => return pass_over(&why),
+    };
+    let records = std::env::var("RULEKEEP_CONSOLE_RECORDS").map_or(20_000, |text| text.parse().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let governor = common::builder().durability(Durability::Buffered).open(folder.path()).unwrap();
+    fill(&governor, records);
+    let gateway = Gateway::new(&governor).unwrap();
+    let made = |scope, plan| gateway.keys().create(KeyDraft::new(scope, plan)).unwrap();
+    let (admin, free) = (made(Scope::Admin, Plan::enterprise(60_000, 1_000).unwrap()), made(Scope::Admin, Plan::Free));
+    let (agent, revoked) = (made(Scope::Agent, Plan::Pro), made(Scope::Admin, Plan::Pro));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let app = router(&gateway).merge(console(&gateway));
+    runtime.spawn(async move { Server::new().serve(listener, app, std::future::pending()).await });
+    let told = json!({
+        "url": url,
+        "axe": axe,
+        "records": records,
+        "hostile": HOSTILE,
+        "keys": {
+            "admin": admin.key.expose(),
+            "free": free.key.expose(),
+            "agent": agent.key.expose(),
+            "revoked": revoked.key.expose(),
+            "revokedId": revoked.info.id,
+        },
+    });
+    check(&python, &told);
+    let approved = governor.verify().unwrap();
+    assert!(approved.valid);
+}
+
+/// Agents, escalations, hostile texts, and as many records as are wanted.
+fn fill(governor: &Governor, records: u64) {
+    for agent in ["a", "b", "bulk", HOSTILE, "with/slash?and#hash", "שלום"] {
+        governor.register_agent(Agent::new(agent).at_tier(Tier::T4)).unwrap();
+    }
+    for number in 0..60 {
+        governor.register_agent(Agent::new(format!("fleet-{number:03}")).at_tier(Tier::T2)).unwrap();
+    }
+    for _ in 0..records {
+        // It is in order, and on disk behind the next flush.
+        let _ = governor.enforce_pending(&reading("bulk")).unwrap();
+    }
+    for number in 0..40 {
+        let proof = governor.enforce(&reading("a")).unwrap().proof_id;
+        let outcome = if number % 4 == 3 { Outcome::Failure } else { Outcome::Success };
+        governor.report(&proof, outcome).unwrap();
+    }
+    governor.adjust_trust(HOSTILE, Score::try_from(700).unwrap(), &format!("note {HOSTILE}")).unwrap();
+    let asked = |agent: &str, risk| Intent::new(agent, "send_email", risk, ["email:send"]).unwrap();
+    for number in 0..30 {
+        governor.enforce(&asked("b", RiskLevel::Medium).with_context("number", number)).unwrap();
+    }
+    governor.enforce(&asked("a", RiskLevel::High).with_context("to", "ann@example.org")).unwrap();
+    governor.enforce(&intent(HOSTILE, &["file:delete"]).with_context(HOSTILE, HOSTILE)).unwrap();
+    governor.enforce(&asked(HOSTILE, RiskLevel::High).with_context(HOSTILE, HOSTILE)).unwrap();
+    governor.flush().unwrap();
+}
+
+/// Has the script go through the page; what it found stands on its output.
+fn check(python: &Path, told: &Value) {
+    let mut child = Command::new(python)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/console.py"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(told.to_string().as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.trim_end().ends_with("all as expected"), "{said}");
+}
+
+/// A Python that has selenium, and axe-core's file: made once, kept with what is built. Or why there is none.
+fn peers() -> Result<(PathBuf, PathBuf), String> {
+    for program in ["chromium", "chromedriver", "python3", "npm"] {
+        let found = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
+        if !found {
+            return Err(format!("{program} is not on this machine"));
+        }
+    }
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("console-peers-1");
+    let (python, axe) = (folder.join("bin/python"), folder.join("node_modules/axe-core/axe.min.js"));
+    let has_selenium = || Command::new(&python).args(["-c", "import selenium"]).stderr(Stdio::null()).status();
+    if axe.exists() && has_selenium().is_ok_and(|status| status.success()) {
+        return Ok((python, axe));
+    }
+    let path = folder.to_str().ok_or("the target folder's name is not UTF-8")?;
+    run(Path::new("python3"), &["-m", "venv", "--clear", path])?;
+    run(&python, &["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "selenium==4.51.0"])?;
+    run(
+        Path::new("npm"),
+        &["install", "--silent", "--no-save", "--ignore-scripts", "--prefix", path, "axe-core@4.14.1"],
+    )?;
+    Ok((python, axe))
+}
+
+fn run(program: &Path, arguments: &[&str]) -> Result<(), String> {
+    match Command::new(program).args(arguments).output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(format!("{}: {}", program.display(), String::from_utf8_lossy(&output.stderr).trim())),
+        Err(error) => Err(format!("{}: {error}", program.display())),
+    }
+}
+
+/// Says why the test is passed over, past the test harness, which keeps what a good test prints to itself.
+fn pass_over(why: &str) {
+    assert!(std::env::var_os("RULEKEEP_REQUIRE_PEERS").is_none(), "{why}");
+    let _ = writeln!(std::io::stderr(), "SKIPPED, nothing was looked at: {why}");
+}

@@ -1,0 +1,159 @@
+//! A client that asks again gets what was done, and nothing is done twice.
+
+use std::collections::BTreeSet;
+use std::sync::Barrier;
+use std::thread;
+
+use rulekeep::gateway::{KeyDraft, Plan, Scope};
+use rulekeep::http::Server;
+use rulekeep::{Agent, Durability, Governor, Tier};
+use serde_json::json;
+
+use crate::common::{Hand, policies};
+use crate::live::{Ask, Live, NOON, builder, mailing, reading, wide};
+
+const DAY: i64 = 24 * 3_600_000;
+
+fn enforce<'a>(live: &Live, idempotency_key: &str) -> Ask<'a> {
+    Ask::new("POST", "/v1/enforce").key(&live.agent).json(&reading("a")).header("Idempotency-Key", idempotency_key)
+}
+
+#[test]
+fn the_same_again_is_answered_the_same_and_recorded_once() {
+    let live = Live::new();
+    let first = live.ask(&enforce(&live, "one"));
+    assert_eq!((first.ok()["decision"].as_str(), first.header("idempotent-replayed")), (Some("ALLOW"), None));
+    for _ in 0..3 {
+        let again = live.ask(&enforce(&live, "one"));
+        assert_eq!((again.ok(), again.header("idempotent-replayed")), (first.ok(), Some("true")));
+        assert_ne!(again.header("x-request-id"), first.header("x-request-id"));
+    }
+    assert_eq!(live.records("a"), 1);
+    assert_ne!(live.ask(&enforce(&live, "two")).ok()["proofId"], first.ok()["proofId"]);
+    assert_eq!(live.records("a"), 2);
+}
+
+#[test]
+fn of_many_at_once_one_is_done() {
+    let live = Live::new();
+    let barrier = Barrier::new(32);
+    let answers: Vec<String> = thread::scope(|scope| {
+        let ask = || {
+            let mut client = live.client();
+            barrier.wait();
+            client.ask(&enforce(&live, "at once")).ok()["proofId"].to_string()
+        };
+        let asked: Vec<_> = (0..32).map(|_| scope.spawn(ask)).collect();
+        asked.into_iter().map(|asked| asked.join().unwrap()).collect()
+    });
+    assert_eq!(answers.into_iter().collect::<BTreeSet<_>>().len(), 1);
+    assert_eq!(live.records("a"), 1);
+}
+
+#[test]
+fn one_key_for_two_bodies_is_a_conflict() {
+    let live = Live::new();
+    let first = live.ask(&enforce(&live, "k")).ok();
+    let other = Ask::new("POST", "/v1/enforce").key(&live.agent).json(&mailing("a")).header("Idempotency-Key", "k");
+    assert_eq!(live.ask(&other).refusal(), (409, "CONFLICT".into()));
+    assert_eq!(live.ask(&enforce(&live, "k")).ok(), first);
+    assert_eq!(live.records("a"), 1);
+}
+
+#[test]
+fn another_api_key_or_another_path_is_another() {
+    let live = Live::new();
+    let other = live.key(KeyDraft::new(Scope::Agent, wide())).key;
+    let first = live.ask(&enforce(&live, "k")).ok();
+    let asked = Ask::new("POST", "/v1/enforce").key(other.expose()).json(&reading("a")).header("Idempotency-Key", "k");
+    let second = live.ask(&asked);
+    assert_eq!(second.header("idempotent-replayed"), None);
+    assert_ne!(second.ok()["proofId"], first["proofId"], "somebody got another's answer");
+    let parse = Ask::new("POST", "/v1/intent").key(&live.agent).json(&json!({ "agentId": "a", "input": "read" }));
+    assert!(live.ask(&parse.header("Idempotency-Key", "k")).ok()["intent"].is_object());
+    assert_eq!(live.records("a"), 2);
+}
+
+#[test]
+fn who_was_refused_may_come_again() {
+    let clock = Hand::at(NOON);
+    let live = Live::of(builder(&clock).open_in_memory().unwrap(), Server::new());
+    let asked = |key: &str, agent: &str| {
+        live.ask(&Ask::new("POST", "/v1/enforce").key(key).json(&reading(agent)).header("Idempotency-Key", "k"))
+    };
+    // 404, until there is such an agent.
+    assert_eq!(asked(&live.agent, "c").refusal().0, 404);
+    live.governor.register_agent(Agent::new("c").at_tier(Tier::T4)).unwrap();
+    asked(&live.agent, "c").ok();
+    // 403, and then about an agent that the key is for.
+    let limited = live.key(KeyDraft::new(Scope::Agent, wide()).agent("a")).key;
+    assert_eq!(asked(limited.expose(), "b").refusal().0, 403);
+    asked(limited.expose(), "a").ok();
+    // 429, until there is room.
+    let tight = live.key(KeyDraft::new(Scope::Agent, Plan::enterprise(60, 1).unwrap())).key;
+    live.get("/v1/agents/a", tight.expose()).ok();
+    assert_eq!(asked(tight.expose(), "a").refusal().0, 429);
+    clock.set(NOON + 1000);
+    assert_eq!(asked(tight.expose(), "a").header("idempotent-replayed"), None);
+    // A repetition takes room as well.
+    assert_eq!(asked(tight.expose(), "a").refusal().0, 429);
+    clock.set(NOON + 2000);
+    assert_eq!(asked(tight.expose(), "a").header("idempotent-replayed"), Some("true"));
+    assert_eq!((live.records("a"), live.records("b"), live.records("c")), (2, 0, 1));
+    // 401.
+    assert_eq!(asked("x", "a").refusal().0, 401);
+}
+
+#[test]
+fn what_the_store_could_not_do_is_not_kept() {
+    let live = Live::new();
+    live.governor.close().unwrap();
+    for _ in 0..2 {
+        let answer = live.ask(&enforce(&live, "k"));
+        assert_eq!((answer.refusal().0, answer.header("idempotent-replayed")), (503, None));
+    }
+}
+
+#[test]
+fn a_client_that_hangs_up_and_asks_again_gets_the_one_decision() {
+    let folder = tempfile::tempdir().unwrap();
+    // Every decision waits for the disk, so that clients have gone before they are answered.
+    let governor = Governor::builder().policies(policies()).durability(Durability::Sync).open(folder.path()).unwrap();
+    let live = Live::of(governor, Server::new());
+    for round in 1..=20 {
+        let asked = enforce(&live, &format!("round-{round}"));
+        let mut client = live.client();
+        client.send(asked.bytes()).unwrap();
+        drop(client);
+        let (second, third) = (live.ask(&asked).ok(), live.ask(&asked));
+        assert_eq!((second, Some("true")), (third.ok(), third.header("idempotent-replayed")));
+        assert_eq!(live.records("a"), round);
+    }
+}
+
+#[test]
+fn an_answer_is_kept_for_a_day() {
+    let clock = Hand::at(NOON);
+    let live = Live::of(builder(&clock).open_in_memory().unwrap(), Server::new());
+    let first = live.ask(&enforce(&live, "k")).ok();
+    for _ in 0..1_000 {
+        live.governor.enforce(&crate::common::reading("b")).unwrap();
+    }
+    clock.set(NOON + DAY - 1);
+    assert_eq!(live.ask(&enforce(&live, "k")).ok(), first);
+    clock.set(NOON + DAY);
+    assert_ne!(live.ask(&enforce(&live, "k")).ok()["proofId"], first["proofId"]);
+    assert_eq!(live.records("a"), 2);
+}
+
+#[test]
+fn a_key_that_is_none_is_refused_before_anything_is_done() {
+    let live = Live::new();
+    for wrong in ["", &"x".repeat(256), "ü", "a\tb"] {
+        assert_eq!(live.ask(&enforce(&live, wrong)).refusal(), (400, "INVALID_INPUT".into()), "{wrong:?}");
+    }
+    let twice = enforce(&live, "a").header("Idempotency-Key", "b");
+    assert_eq!(live.ask(&twice).refusal().0, 400);
+    assert_eq!(live.records("a"), 0);
+    live.ask(&enforce(&live, &"x".repeat(255))).ok();
+}
