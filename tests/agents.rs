@@ -107,6 +107,7 @@ fn nobody_is_registered_above_a_ceiling() {
         if most < 1000 {
             let refused = error(governor.register_agent(at(most + 1).with_observability(observability)));
             assert!(matches!(refused, Error::InvalidInput { field: "score", .. }), "{refused}");
+            assert!(refused.to_string().contains(&format!("its observability {observability} brings")), "{refused}");
         }
     }
     // The lower of the two counts, whichever it is.
@@ -114,6 +115,9 @@ fn nobody_is_registered_above_a_ceiling() {
         let agent = Agent::new(format!("both-{own}-{value}")).at_score(score(value)).with_ceiling(score(own));
         governor.register_agent(agent.with_observability(Observability::BlackBox)).is_ok()
     };
+    let boxed = json!({ "agentId": "t", "tier": "T4", "observability": "black-box" });
+    let refused = refusal(&governor, "agent/register", &boxed);
+    assert!(refused["details"]["field"] == "tier", "{refused}");
     assert_eq!([both(500, 500), both(500, 501), both(700, 600), both(700, 601)], [true, false, true, false]);
 }
 

@@ -12,7 +12,7 @@ use common::{Hand, NOON, intent, reading};
 use proptest::prelude::*;
 use rulekeep::{
     Agent, Alert, AlertKind, Decision, Event, EventData, EventFilter, EventType, Governor, GovernorBuilder, Intent,
-    Outcome, PolicySet, ProofId, RiskLevel, Subscription, Tier,
+    Outcome, PolicySet, ProofId, RiskLevel, StopScope, Subscription, Tier,
 };
 use serde_json::json;
 
@@ -135,6 +135,31 @@ fn a_rule_is_told_once_a_cooldown_and_counts_between() {
         (40, vec![one, two, three]),
         "what is older than the time of the rule is counted and not named"
     );
+}
+
+#[test]
+fn what_is_denied_by_a_stop_or_a_suspension_is_no_burst() {
+    let clock = Hand::at(NOON);
+    let governor = in_memory(&clock, RULES);
+    let mut alerts = alerts_of(&governor);
+    for amount in 0..3 {
+        let asks = governor.enforce(&intent("a", &["email:send"]).with_context("amount", amount)).unwrap();
+        assert_eq!(asks.decision, Decision::Escalate);
+    }
+    let stop = governor.stop(StopScope::agent("a").unwrap(), "ann", "").unwrap();
+    assert_eq!(stop.died, 3);
+    governor.suspend("b1", "").unwrap();
+    for _ in 0..5 {
+        deny(&governor, "a");
+        deny(&governor, "b1");
+    }
+    governor.lift_stop(&stop.id, "ann", "").unwrap();
+    governor.resume("b1", "").unwrap();
+    deny(&governor, "a");
+    deny(&governor, "a");
+    assert_eq!(all(&governor, &mut alerts), []);
+    let third = deny(&governor, "a");
+    assert_eq!((next(&mut alerts).proof_id, alerts.poll().unwrap()), (Some(third), None));
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::{ChildProcess, builder, child_folder, code, decide, in_folder, in_memory, say};
-use rulekeep::{Agent, Event, EventFilter, EventId, EventType, Governor, Subscription, Tier};
+use rulekeep::{Agent, Error, Event, EventFilter, EventId, EventType, Governor, Subscription, Tier};
 
 fn cursor(governor: &Governor) -> Subscription {
     governor.cursor("billing", &EventFilter::all()).unwrap()
@@ -79,8 +79,45 @@ fn a_filter_is_the_subscriptions_and_the_place_is_the_cursors() {
     let all = told(&mut first);
     assert_eq!(all.len(), 2);
     first.acknowledge(&all[0].id).unwrap();
+    drop(first);
     assert_eq!(told(&mut cursor(&governor)).len(), 2);
     assert_eq!(told(&mut governor.cursor("billing", &records).unwrap()), all[1..]);
+}
+
+#[test]
+fn a_cursor_has_one_reader_at_a_time() {
+    let governor = in_memory();
+    let first = cursor(&governor);
+    let refused = governor.cursor("billing", &EventFilter::all()).unwrap_err();
+    assert_eq!(refused.code(), "CONFLICT");
+    assert!(refused.to_string().contains("\"billing\" is being read"), "{refused}");
+    governor.cursor("another", &EventFilter::all()).unwrap();
+    drop(first);
+    let mut second = cursor(&governor);
+    decide(&governor, "a");
+    let all = told(&mut second);
+    // Who forgets it lets somebody else begin; what the one before acknowledges is not the new one's.
+    governor.forget_cursor("billing").unwrap();
+    let third = cursor(&governor);
+    assert_eq!(code(second.acknowledge(&all[0].id)), "CONFLICT");
+    drop(second);
+    assert_eq!(code(governor.cursor("billing", &EventFilter::all())), "CONFLICT", "the third reads it still");
+    drop(third);
+    let unknown = EventFilter::all().after("evt_01kf7xqzzz0000000000000000".parse().unwrap());
+    assert_eq!(code(governor.cursor("new", &unknown)), "INVALID_QUERY");
+    governor.cursor("new", &EventFilter::all()).unwrap();
+}
+
+#[test]
+fn a_cursor_is_free_when_its_subscription_has_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let governor = in_folder(folder.path());
+    let mut first = cursor(&governor);
+    governor.close().unwrap();
+    assert_eq!(code(governor.cursor("billing", &EventFilter::all())), "CONFLICT");
+    while first.wait().unwrap().is_some() {}
+    let again = governor.cursor("billing", &EventFilter::all());
+    assert!(!matches!(again, Err(Error::Conflict { .. })), "{again:?}");
 }
 
 #[test]

@@ -176,10 +176,15 @@ fn an_escalation_is_waited_for_and_not_longer_than_was_asked() {
     assert_eq!(result(&governor, "escalation/wait", &json!({ "id": asked }))["state"], "pending");
     assert_eq!(wait(20)["state"], "pending");
     talk(&governor, |session| {
-        session.send("escalation/wait", &json!({ "id": asked, "timeoutMs": 10_000 }));
+        session.send("escalation/wait", &json!({ "id": asked, "timeoutMs": 1_000 }));
         let id = governor.escalations().pending().unwrap()[0].id;
         let resolved = governor.escalations().approve(id, Review::by("ann")).unwrap();
-        let answer = session.next();
+        let mut answer = session.next();
+        if answer["result"]["state"] == "pending" {
+            // A line waits no longer than that, whatever else the machine is at.
+            session.send("escalation/wait", &json!({ "id": asked, "timeoutMs": 1_000 }));
+            answer = session.next();
+        }
         assert_eq!(answer["result"]["state"], json!(EscalationState::Approved), "{answer}");
         assert_eq!(answer["result"]["id"], json!(id));
         assert!(resolved.proof_id.is_some());
@@ -187,6 +192,6 @@ fn an_escalation_is_waited_for_and_not_longer_than_was_asked() {
         governor.escalations().claim(id, &reading("a")).unwrap();
         assert_eq!(governor.escalations().wait_answered(id, Duration::MAX).unwrap().state, EscalationState::Approved);
     });
-    let too_long = json!({ "id": asked, "timeoutMs": 10_001 });
+    let too_long = json!({ "id": asked, "timeoutMs": 1_001 });
     assert_eq!(refusal(&governor, "escalation/wait", &too_long)["code"], "INVALID_INPUT");
 }

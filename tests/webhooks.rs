@@ -21,8 +21,8 @@ use receiver::{OK, Receiver, Reply};
 use rulekeep::signature::SignatureError;
 use rulekeep::webhook::{DeliveryResult, Endpoint, EndpointDraft, EndpointState};
 use rulekeep::{
-    Agent, Durability, Error, Event, EventFilter, EventId, EventType, Governor, GovernorBuilder, Outcome, Subscription,
-    Tier, Timestamp, WebhookId,
+    Agent, Durability, Error, Event, EventFilter, EventId, EventType, Governor, GovernorBuilder, Health, Outcome,
+    Subscription, Tier, Timestamp, WebhookId,
 };
 use serde_json::json;
 
@@ -44,6 +44,14 @@ fn opened(folder: &Path) -> Governor {
 
 fn shown(governor: &Governor, id: WebhookId) -> Endpoint {
     governor.webhooks().list().unwrap().into_iter().find(|endpoint| endpoint.id == id).unwrap()
+}
+
+/// The status says of an endpoint what became of it.
+fn assert_degraded(governor: &Governor, id: WebhookId, why: &str) {
+    let status = governor.status();
+    assert_eq!(status.components.gateway, Health::Degraded);
+    let says = |warning: &String| warning.contains(&id.to_string()) && warning.contains(why);
+    assert!(status.warnings.iter().any(says), "{:?}", status.warnings);
 }
 
 /// Waits until something is so.
@@ -137,6 +145,7 @@ fn an_event_that_is_given_up_is_shown_kept_and_can_be_sent_once_more() {
     let given_up = receiver.take(3).remove(0).event_id();
     until(|| shown(&governor, id).parked == 1);
     assert_eq!(shown(&governor, id).state, EndpointState::Failing);
+    assert_degraded(&governor, id, "failing");
     let page = governor.webhooks().deliveries(id, 1).unwrap();
     let results: Vec<_> = page.items.iter().map(|item| (item.result, item.attempt, item.status)).collect();
     let failed = |attempt| (DeliveryResult::Failed, Some(attempt), Some(503));
@@ -150,9 +159,12 @@ fn an_event_that_is_given_up_is_shown_kept_and_can_be_sent_once_more() {
     let page = governor.webhooks().deliveries(id, 1).unwrap();
     assert_eq!(page.total, 1, "what was given up is kept");
     assert_eq!((page.items[0].result, page.items[0].event_id.to_string()), (DeliveryResult::Parked, given_up.clone()));
-    assert_eq!(governor.webhooks().redeliver(given_up.parse().unwrap()).unwrap(), 1);
+    let parked = governor.webhooks().parked(id, 1).unwrap();
+    assert_eq!((parked.total, parked.items[0].event_id.to_string()), (1, given_up.clone()));
+    assert_eq!(governor.webhooks().redeliver(given_up.parse().unwrap()).unwrap().endpoints, 1);
     assert_eq!(receiver.next().event_id(), given_up);
     until(|| shown(&governor, id).parked == 0);
+    assert_eq!(governor.webhooks().parked(id, 1).unwrap().total, 0);
     let newest = governor.webhooks().deliveries(id, 1).unwrap().items.remove(0);
     assert_eq!((newest.result, newest.attempt), (DeliveryResult::Delivered, None));
     governor.close().unwrap();
@@ -171,7 +183,24 @@ fn a_receiver_that_is_gone_is_left_alone_until_somebody_resumes() {
     }
     let first = receiver.take(2);
     until(|| shown(&governor, id).state == EndpointState::Off);
-    assert_eq!(governor.webhooks().redeliver(first[0].event_id().parse().unwrap()).unwrap(), 0);
+    assert_degraded(&governor, id, "410");
+    let again = first[0].event_id().parse().unwrap();
+    for refused in
+        [governor.webhooks().redeliver(again).unwrap_err(), governor.webhooks().redeliver_to(again, id).unwrap_err()]
+    {
+        assert_eq!(refused.code(), "CONFLICT");
+        assert!(refused.to_string().contains("resume"), "{refused}");
+    }
+    let (beside, other) = (Receiver::taking(), Receiver::taking());
+    let added = governor.webhooks().add(&EndpointDraft::to(&beside.url)).unwrap().id;
+    let of_others = governor.webhooks().add(&EndpointDraft::to(&other.url).of_type(EventType::Recorded)).unwrap().id;
+    let redelivery = governor.webhooks().redeliver(again).unwrap();
+    assert_eq!((redelivery.endpoints, redelivery.not_taken.len(), redelivery.not_taken[0].id), (1, 1, id));
+    governor.webhooks().redeliver_to(again, added).unwrap();
+    assert!(beside.take(2).iter().all(|request| request.event_id() == again.to_string()));
+    assert_eq!(code(governor.webhooks().redeliver_to(again, of_others)), "INVALID_INPUT");
+    assert!(other.rest().is_empty());
+    [added, of_others].map(|id| governor.webhooks().remove(id).unwrap());
     governor.close().unwrap();
     let governor = opened(folder.path());
     let endpoint = shown(&governor, id);
@@ -333,9 +362,12 @@ fn while_secrets_rotate_both_sign_and_afterwards_the_new_one_alone() {
     assert_eq!(verified(&added.secret), (true, true));
     clock.set(NOON + 60_000);
     assert_eq!(verified(&added.secret), (true, false));
+    assert_eq!(shown(&governor, added.id).secrets.len(), 1, "what signs no more is not shown");
+    clock.set(NOON + 59_999);
     let prints = shown(&governor, added.id).secrets;
     assert_eq!(prints.len(), 2);
     assert!(prints[0].until.is_none() && prints[1].until.is_some());
+    clock.set(NOON + 60_000);
     let newer = governor.webhooks().rotate(added.id, Duration::ZERO).unwrap();
     decide(&governor, "a");
     let request = receiver.next();
@@ -548,8 +580,13 @@ fn over_lines_of_json_all_of_it_is_there() {
     assert_eq!(endpoint["schedule"], json!([0.0, 0.001, 0.001]));
     assert!(!list.to_string().contains(secret));
     let again = result(&governor, "webhook/redeliver", &json!({ "eventId": request.event_id() }));
-    assert_eq!(again["endpoints"], 1);
+    assert_eq!(again, json!({ "eventId": request.event_id(), "endpoints": 1 }));
     assert_eq!(receiver.next().event_id(), request.event_id());
+    let alone = json!({ "eventId": request.event_id(), "id": id });
+    assert_eq!(result(&governor, "webhook/redeliver", &alone), again);
+    assert_eq!(receiver.next().event_id(), request.event_id());
+    let parked = json!({ "id": id, "state": "parked" });
+    assert_eq!(result(&governor, "webhook/deliveries", &parked)["total"], 0);
     let rotated = result(&governor, "webhook/rotate", &json!({ "id": id, "overlapSeconds": 0 }));
     decide(&governor, "a");
     assert!(receiver.next().verified(rotated["secret"].as_str().unwrap()).is_ok());
@@ -562,6 +599,8 @@ fn over_lines_of_json_all_of_it_is_there() {
         ("webhook/remove", json!({ "id": id })),
         ("webhook/deliveries", json!({ "id": "whk_" })),
         ("webhook/deliveries", json!({ "id": id, "page": 0 })),
+        ("webhook/deliveries", json!({ "id": id, "state": "sent" })),
+        ("webhook/redeliver", json!({ "eventId": request.event_id(), "id": id })),
         ("webhook/redeliver", json!({ "eventId": "evt_01kf7xqzzz0000000000000000" })),
     ] {
         assert_eq!(refusal(&governor, method, &params)["code"], "INVALID_INPUT", "{method} {params}");

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use super::params::{Faults, Params};
 use super::wire::{merge, to_json};
 use crate::governor::Governor;
-use crate::model::{Agent, AgentChange, AgentInfo, Error, Score};
+use crate::model::{Agent, AgentChange, AgentInfo, Error, Score, Tier};
 
 const FAULTS: Faults = Faults::Input;
 
 /// Registers an agent: `{agentId, score?, tier?, labels?, groups?, attributes?, owner?, ceiling?, observability?}`.
 pub(super) fn register(governor: &Governor, params: &Params) -> Result<Value, Error> {
     let mut agent = Agent::new(params.text("agentId", FAULTS)?);
-    let tier = params.optional_word("tier", FAULTS)?;
+    let tier: Option<Tier> = params.optional_word("tier", FAULTS)?;
     agent = match (score(params, "score")?, tier) {
         (Some(_), Some(_)) => return Err(Error::input("tier", "expected either score or tier, found both")),
         (Some(score), None) => agent.at_score(score),
@@ -37,7 +37,13 @@ pub(super) fn register(governor: &Governor, params: &Params) -> Result<Value, Er
     if let Some(observability) = params.optional_word("observability", FAULTS)? {
         agent = agent.with_observability(observability);
     }
-    Ok(shown(&governor.register_agent(agent)?))
+    let registered = governor.register_agent(agent).map_err(|error| match error {
+        Error::InvalidInput { field: "score", message } if tier.is_some() => {
+            Error::input("tier", format!("{message}, the middle of the tier's range: give a score"))
+        }
+        error => error,
+    });
+    Ok(shown(&registered?))
 }
 
 /// What is known of an agent: `{agentId}`.

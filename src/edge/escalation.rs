@@ -16,8 +16,8 @@ pub(super) const CALLS: &[(&str, Call)] = &[
     ("escalation/list", list),
     ("escalation/get", |governor, params| to_json(&governor.escalations().get(id(params)?)?)),
     ("escalation/wait", wait),
-    ("escalation/approve", |governor, params| answered(governor.escalations().approve(id(params)?, review(params)?))),
-    ("escalation/reject", |governor, params| answered(governor.escalations().reject(id(params)?, review(params)?))),
+    ("escalation/approve", approve),
+    ("escalation/reject", reject),
     ("escalation/claim", claim),
     ("escalation/grant", grant),
     ("escalation/grants", |governor, _| Ok(json!({ "grants": governor.escalations().classes() }))),
@@ -46,9 +46,19 @@ fn list(governor: &Governor, params: &Params) -> Result<Value, Error> {
 fn wait(governor: &Governor, params: &Params) -> Result<Value, Error> {
     let timeout = params.optional_whole("timeoutMs", Faults::Input)?.unwrap_or_default();
     if timeout > LONGEST_WAIT {
-        return Err(Error::input("timeoutMs", format!("expected at most {LONGEST_WAIT}: lines behind it wait too")));
+        return Err(Error::input("timeoutMs", format!("expected at most {LONGEST_WAIT}")));
     }
     to_json(&governor.escalations().wait_answered(id(params)?, Duration::from_millis(timeout))?)
+}
+
+fn approve(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    params.only(&[REVIEW])?;
+    answered(governor.escalations().approve(id(params)?, review(params)?))
+}
+
+fn reject(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    params.only(&[REVIEW])?;
+    answered(governor.escalations().reject(id(params)?, review(params)?))
 }
 
 fn claim(governor: &Governor, params: &Params) -> Result<Value, Error> {
@@ -59,8 +69,11 @@ fn claim(governor: &Governor, params: &Params) -> Result<Value, Error> {
 
 /// Agrees to a class of actions beforehand, or, with `id`, to one that another person approved.
 fn grant(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    // A misspelt term that were dropped would widen what the person agrees to.
+    params.only(&[REVIEW, TERMS])?;
     let review = review(params)?;
     if let Some(id) = params.optional_word::<ClassApprovalId>("id", Faults::Input)? {
+        params.only(&[REVIEW])?;
         let state = governor.escalations().agree_to_class(&id, review)?;
         return Ok(json!({ "id": id, "state": state }));
     }
@@ -74,6 +87,8 @@ fn grant(governor: &Governor, params: &Params) -> Result<Value, Error> {
     Ok(json!({ "id": id, "state": standing.map(|standing| standing.state) }))
 }
 
+/// What an answer has.
+const REVIEW: &[&str] = &["id", "reviewer", "note", "digest"];
 /// What says what a class covers.
 const TERMS: &[&str] =
     &["agentId", "group", "capabilities", "rules", "actions", "targets", "maxRisk", "until", "count", "sum"];
@@ -109,5 +124,17 @@ fn review(params: &Params) -> Result<Review, Error> {
     }
 }
 
-/// The longest, in milliseconds, that a line holds up those behind it.
+/// Refuses to wait for longer than a line may hold up those behind it.
+pub(super) fn checked_line(params: &Params) -> Result<(), Error> {
+    match params.optional_whole("timeoutMs", Faults::Input)? {
+        Some(timeout) if timeout > LONGEST_LINE => {
+            Err(Error::input("timeoutMs", format!("expected at most {LONGEST_LINE}: lines behind it wait as long")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The longest wait, in milliseconds.
 const LONGEST_WAIT: u64 = 10_000;
+/// The longest that a line holds up those behind it.
+const LONGEST_LINE: u64 = 1_000;

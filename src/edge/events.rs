@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::params::{Faults, Params};
 use super::rpc::{Fault, Notification};
-use crate::governor::{EventFilter, Governor, Subscription};
+use crate::governor::{EventFilter, Governor, Reader, Subscription};
 use crate::model::{Error, Event, EventId, EventType, InvalidValue};
 
 /// The subscriptions of one session.
@@ -28,8 +28,8 @@ pub(super) struct Subscriptions {
 
 /// A subscription as its session knows it.
 struct Live {
-    /// The cursor that the store keeps for it.
-    cursor: Option<String>,
+    /// Whoever reads the cursor that the store keeps for it.
+    reader: Option<Reader>,
     shared: Arc<Shared>,
 }
 
@@ -66,15 +66,17 @@ struct EventParams<'a> {
 /// A call on a session's subscriptions.
 pub(super) type Call = fn(&mut Subscriptions, &Governor, &Params) -> Result<Value, Error>;
 
+/// Every call by its name.
+pub(super) const CALLS: &[(&str, Call)] = &[
+    ("event/subscribe", Subscriptions::subscribe),
+    ("event/unsubscribe", Subscriptions::unsubscribe),
+    ("event/acknowledge", Subscriptions::acknowledge),
+    ("event/forget", forget),
+];
+
 /// The call of that name.
 pub(super) fn find(name: &str) -> Option<Call> {
-    match name {
-        "event/subscribe" => Some(Subscriptions::subscribe),
-        "event/unsubscribe" => Some(Subscriptions::unsubscribe),
-        "event/acknowledge" => Some(Subscriptions::acknowledge),
-        "event/forget" => Some(forget),
-        _ => None,
-    }
+    CALLS.iter().find(|(known, _)| *known == name).map(|(_, call)| *call)
 }
 
 impl Subscriptions {
@@ -111,16 +113,20 @@ impl Subscriptions {
         self.last += 1;
         let id = format!("sub_{}", self.last);
         let shared = Arc::<Shared>::default();
-        let live = Live { cursor: cursor.map(str::to_owned), shared: Arc::clone(&shared) };
+        let live = Live { reader: subscription.reader().cloned(), shared: Arc::clone(&shared) };
         self.live.insert(id.clone(), live);
         self.fresh.push(Told { id: id.clone(), subscription, shared });
         Ok(json!({ "subscriptionId": id }))
     }
 
-    fn unsubscribe(&mut self, _: &Governor, params: &Params) -> Result<Value, Error> {
+    fn unsubscribe(&mut self, governor: &Governor, params: &Params) -> Result<Value, Error> {
         let id = params.text("subscriptionId", Faults::Input)?;
         let live = self.live.remove(id).ok_or_else(not_ours)?;
         live.shared.is_cancelled.store(true, Ordering::Release);
+        // Its thread may take a moment to see that.
+        if let Some(reader) = &live.reader {
+            governor.free_cursor(reader);
+        }
         Ok(json!({ "subscriptionId": id }))
     }
 
@@ -129,14 +135,14 @@ impl Subscriptions {
         let id = params.text("subscriptionId", Faults::Input)?;
         let event: EventId = params.word("eventId", Faults::Query)?;
         let live = self.live.get(id).ok_or_else(not_ours)?;
-        let Some(cursor) = &live.cursor else {
+        let Some(reader) = &live.reader else {
             return Err(Error::Conflict { message: format!("{id} has no cursor: subscribe with one") });
         };
         let last = *live.shared.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_none_or(|last| last.place() < event.place()) {
             return Err(Error::query("eventId", format!("{event} was not told by {id}")));
         }
-        governor.acknowledge(cursor, event)?;
+        governor.acknowledge(reader, event)?;
         Ok(json!({ "subscriptionId": id, "eventId": event }))
     }
 

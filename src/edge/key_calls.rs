@@ -2,8 +2,11 @@
 
 /// Whether a call is one on keys.
 pub(super) fn is_known(name: &str) -> bool {
-    matches!(name, "key/create" | "key/list" | "key/revoke")
+    NAMES.contains(&name)
 }
+
+/// The names of all.
+pub(super) const NAMES: &[&str] = &["key/create", "key/list", "key/revoke"];
 
 #[cfg(feature = "gateway")]
 pub(super) use with::call;

@@ -1,4 +1,4 @@
-//! Reading a request's fields. Unknown fields are dropped, `null` counts as absent.
+//! Reading a request's fields. Unknown fields are dropped, unless a call refuses them; `null` counts as absent.
 
 use std::fmt;
 
@@ -76,6 +76,19 @@ impl Params {
             _ => {
                 self.fields.insert(field.to_owned(), Value::from(value));
                 Ok(())
+            }
+        }
+    }
+
+    /// Refuses fields that none of `known` names. For calls in which a misspelt one that is dropped lets something through.
+    pub(super) fn only(&self, known: &[&[&str]]) -> Result<(), Error> {
+        let is_known = |field: &str| known.iter().any(|some| some.contains(&field));
+        match self.fields.keys().find(|field| !is_known(field)) {
+            None => Ok(()),
+            Some(field) => {
+                let message =
+                    format!("unknown field {:?}; expected some of {}", excerpt(field), known.concat().join(", "));
+                Err(Error::input("params", message))
             }
         }
     }

@@ -24,6 +24,7 @@ use std::thread::{self, Scope};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::escalation;
 use super::events::{self, Subscriptions};
 use super::key_calls;
 use super::params::Params;
@@ -160,6 +161,9 @@ impl Session<'_> {
             }
             Some(_) => return Err(Fault::invalid_params()),
         };
+        if request.method == "escalation/wait" {
+            escalation::checked_line(&params)?;
+        }
         Ok(match call {
             Call::Governor(call) => call(self.governor, &params),
             Call::Session(call) => call(&mut self.subscriptions, self.governor, &params),
@@ -187,4 +191,22 @@ impl Call {
 fn one(response: &Response<'_>) -> Option<String> {
     // Answers are made of JSON values and texts; they always serialise.
     serde_json::to_string(response).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_call_has_its_row_in_the_documents() {
+        let of_session = events::CALLS.iter().map(|(name, _)| *name);
+        let all: Vec<_> = wire::names().chain(of_session).chain(key_calls::NAMES.iter().copied()).collect();
+        assert!(all.len() > 60, "{}", all.len());
+        for (file, text) in
+            [("docs/sidecar.md", include_str!("../../docs/sidecar.md")), ("README.md", include_str!("../../README.md"))]
+        {
+            let missing: Vec<_> = all.iter().filter(|name| !text.contains(&format!("`{name}`"))).collect();
+            assert!(missing.is_empty(), "{file} lacks {missing:?}");
+        }
+    }
 }

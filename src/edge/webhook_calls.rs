@@ -42,7 +42,7 @@ mod with {
     use super::{Error, Governor, Params, Value};
     use crate::edge::params::Faults;
     use crate::edge::webhook::EndpointDraft;
-    use crate::edge::wire::{Call, to_json};
+    use crate::edge::wire::{Call, merge, to_json};
     use crate::model::{EventId, EventType, InvalidValue, WebhookId};
 
     /// Every call by its name.
@@ -105,19 +105,30 @@ mod with {
         Ok(json!({ "id": id }))
     }
 
-    /// What was sent last: `{id, page?}`.
+    /// What was sent last, or what was given up: `{id, page?, state?}`.
     fn deliveries(governor: &Governor, params: &Params) -> Result<Value, Error> {
         let page = params.optional_whole("page", FAULTS)?.unwrap_or(1);
         if page == 0 {
             return Err(Error::input("page", "expected a number of 1 or more"));
         }
-        to_json(&governor.webhooks().deliveries(id(params)?, page)?)
+        match params.optional_text("state", FAULTS)? {
+            None => to_json(&governor.webhooks().deliveries(id(params)?, page)?),
+            Some("parked") => to_json(&governor.webhooks().parked(id(params)?, page)?),
+            Some(_) => Err(Error::input("state", "expected parked, or none for the last attempts")),
+        }
     }
 
-    /// Sends an event once more: `{eventId}`.
+    /// Sends an event once more, to one endpoint or all that want it: `{eventId, id?}`.
     fn redeliver(governor: &Governor, params: &Params) -> Result<Value, Error> {
         let event: EventId = params.word("eventId", FAULTS)?;
-        Ok(json!({ "eventId": event, "endpoints": governor.webhooks().redeliver(event)? }))
+        let mut answer = json!({ "eventId": event });
+        if let Some(id) = params.optional_word::<WebhookId>("id", FAULTS)? {
+            governor.webhooks().redeliver_to(event, id)?;
+            merge(&mut answer, json!({ "endpoints": 1 }));
+        } else {
+            merge(&mut answer, to_json(&governor.webhooks().redeliver(event)?)?);
+        }
+        Ok(answer)
     }
 
     fn id(params: &Params) -> Result<WebhookId, Error> {

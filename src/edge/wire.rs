@@ -59,7 +59,7 @@ pub(super) fn find(name: &str) -> Option<Call> {
 }
 
 /// The names of all.
-#[cfg(all(test, feature = "http"))]
+#[cfg(test)]
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     let calls = [CALLS, escalation::CALLS, trust::CALLS, webhook_calls::CALLS].into_iter().flatten();
     calls.map(|(name, _)| *name)

@@ -239,7 +239,8 @@ impl Governor {
     pub(super) fn checked_score(&self, score: Score, profile: &AgentProfile) -> Result<(), Error> {
         match self.ceiling_of(profile) {
             Some(ceiling) if score > ceiling => {
-                Err(Error::input("score", format!("expected at most the agent's ceiling, {ceiling}, found {score}")))
+                let whose = Self::said_of_ceiling(profile, ceiling);
+                Err(Error::input("score", format!("expected at most {ceiling}, {whose}, found {score}")))
             }
             _ => Ok(()),
         }

@@ -20,6 +20,21 @@ pub(super) const KEY_PREFIX: &str = "cursor/";
 pub(super) struct Cursors {
     // Held while one is put in order, so that what is kept is what the journal says.
     kept: Mutex<HashMap<String, Kept>>,
+    /// Who reads each that is read. Held alone.
+    readers: Mutex<Readers>,
+}
+
+#[derive(Default)]
+struct Readers {
+    last: u64,
+    by_name: HashMap<String, u64>,
+}
+
+/// Whoever reads a cursor: one at a time, for what one acknowledges the other would miss.
+#[derive(Debug, Clone)]
+pub(crate) struct Reader {
+    name: String,
+    number: u64,
 }
 
 struct Kept {
@@ -48,6 +63,35 @@ impl Cursors {
             .map_err(|error| Error::storage(format!("the cursor {name:?} cannot be read: {error}")))?;
         self.lock().extend(place.map(|place| (name.to_owned(), Kept::written(place))));
         Ok(())
+    }
+
+    /// Takes a cursor to read it.
+    fn take(&self, name: &str) -> Result<Reader, Error> {
+        let mut readers = self.readers();
+        if readers.by_name.contains_key(name) {
+            let message = format!("the cursor {name:?} is being read: drop that subscription, or take another name");
+            return Err(Error::Conflict { message });
+        }
+        readers.last += 1;
+        let number = readers.last;
+        readers.by_name.insert(name.to_owned(), number);
+        Ok(Reader { name: name.to_owned(), number })
+    }
+
+    /// Lets others read what a reader had, unless somebody does already.
+    fn free(&self, reader: &Reader) {
+        let mut readers = self.readers();
+        if readers.by_name.get(&reader.name) == Some(&reader.number) {
+            readers.by_name.remove(&reader.name);
+        }
+    }
+
+    fn is_of_another(&self, reader: &Reader) -> bool {
+        self.readers().by_name.get(&reader.name).is_some_and(|number| *number != reader.number)
+    }
+
+    fn readers(&self) -> MutexGuard<'_, Readers> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
@@ -95,24 +139,39 @@ impl Governor {
     /// # Errors
     ///
     /// [`Error::InvalidInput`] for a name that is not 1 to 256 printable characters, or `alerts`, which is taken; those of
-    /// [`Governor::subscribe`]; [`Error::Conflict`] where entries behind the last acknowledged one left with an archive;
-    /// for a new name also where nothing can be recorded.
+    /// [`Governor::subscribe`]; [`Error::Conflict`] while another subscription reads the cursor, until that is dropped or
+    /// has ended, and where entries behind the last acknowledged one left with an archive; for a new name also where nothing
+    /// can be recorded.
     pub fn cursor(&self, name: &str, filter: &EventFilter) -> Result<Subscription, Error> {
-        let name = checked_person("name", name)?;
+        let name = checked_person("cursor", name)?;
         if format!("{KEY_PREFIX}{name}") == alerts::PLACE_KEY {
-            return Err(Error::input("name", "expected another name: this one is kept for alert rules"));
+            return Err(Error::input("cursor", "expected another name: this one is kept for alert rules"));
         }
-        let known = self.inner.cursors.lock().get(&name).map(|kept| kept.place);
-        let mut subscription = match known {
+        let reader = self.inner.cursors.take(&name)?;
+        match self.read_on(&name, filter) {
+            Ok(mut subscription) => {
+                subscription.reader = Some(reader);
+                Ok(subscription)
+            }
+            Err(error) => {
+                self.inner.cursors.free(&reader);
+                Err(error)
+            }
+        }
+    }
+
+    /// Events from where a cursor stands; where there is none of the name, it begins.
+    fn read_on(&self, name: &str, filter: &EventFilter) -> Result<Subscription, Error> {
+        let known = self.inner.cursors.lock().get(name).map(|kept| kept.place);
+        let subscription = match known {
             Some(Place { after: Some(after), .. }) => self.subscribe(&filter.clone().after(after))?,
             Some(Place { from: Some(from), .. }) => self.subscribe_from(from, filter)?,
             Some(_) | None => self.subscribe(filter)?,
         };
         if known.is_none() {
             let from = filter.after.is_none().then(|| subscription.next_entry());
-            self.begin(&name, Place { after: filter.after, from })?;
+            self.begin(name, Place { after: filter.after, from })?;
         }
-        subscription.name = Some(name);
         Ok(subscription)
     }
 
@@ -124,19 +183,25 @@ impl Governor {
     pub fn forget_cursor(&self, name: &str) -> Result<(), Error> {
         let mut cursors = self.inner.cursors.lock();
         let Entry::Occupied(kept) = cursors.entry(name.to_owned()) else {
-            return Err(Error::input("name", "no cursor has this name"));
+            return Err(Error::input("cursor", "no cursor has this name"));
         };
         let gone = StateDraft::new(format!("{KEY_PREFIX}{name}"), "null".to_owned());
         let sequence = self.inner.log.set_state(self.inner.clock.now(), gone, "the cursor was forgotten".to_owned())?;
         kept.remove();
         drop(cursors);
+        // Who reads it still has nothing more to acknowledge.
+        self.inner.cursors.readers().by_name.remove(name);
         self.inner.log.settle(sequence)
     }
 
     /// Notes that an event of a cursor was dealt with, whoever was told it.
-    pub(crate) fn acknowledge(&self, name: &str, event: EventId) -> Result<(), Error> {
-        // As it was told apart when it began.
-        self.inner.acknowledge(&checked_person("name", name)?, event)
+    pub(crate) fn acknowledge(&self, reader: &Reader, event: EventId) -> Result<(), Error> {
+        self.inner.acknowledge(reader, event)
+    }
+
+    /// Lets others read a cursor before the subscription to it is dropped, which tells nothing more.
+    pub(crate) fn free_cursor(&self, reader: &Reader) {
+        self.inner.free_cursor(reader);
     }
 
     fn begin(&self, name: &str, place: Place) -> Result<(), Error> {
@@ -167,7 +232,11 @@ impl Governor {
 
 impl Inner {
     /// Notes that an event was dealt with. Backwards it never goes.
-    pub(super) fn acknowledge(&self, name: &str, event: EventId) -> Result<(), Error> {
+    pub(super) fn acknowledge(&self, reader: &Reader, event: EventId) -> Result<(), Error> {
+        let name = &reader.name;
+        if self.cursors.is_of_another(reader) {
+            return Err(Error::Conflict { message: format!("the cursor {name:?} is read by another subscription") });
+        }
         let mut cursors = self.cursors.lock();
         let Some(kept) = cursors.get_mut(name) else {
             return Err(Error::Conflict { message: format!("the cursor {name:?} was forgotten") });
@@ -181,6 +250,12 @@ impl Inner {
             return kept.write(name, self);
         }
         Ok(())
+    }
+
+    /// Writes down what a reader acknowledged, and lets others read.
+    pub(super) fn free_cursor(&self, reader: &Reader) {
+        self.write_cursors(Some(&reader.name));
+        self.cursors.free(reader);
     }
 
     /// Writes down what was acknowledged of a cursor, or of all. Where the log takes nothing in, it comes once more.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use super::cursor::Reader;
 use super::{Governor, Inner, checked_agent_id};
 use crate::model::{AgentId, Error, Event, EventId, EventType, Sequence};
 use crate::policy::AlertOn;
@@ -77,7 +78,7 @@ pub struct Subscription {
     governor: Weak<Inner>,
     feed: Feed,
     /// The cursor that the store keeps for it.
-    pub(super) name: Option<String>,
+    pub(super) reader: Option<Reader>,
     /// The last event that was handed out.
     told: Option<EventId>,
     /// That the log is broken was told.
@@ -116,7 +117,7 @@ impl Governor {
         Ok(Subscription {
             governor: Arc::downgrade(&self.inner),
             feed: self.inner.log.feed(from),
-            name: None,
+            reader: None,
             told: None,
             is_broken: false,
             types: filter.types.clone(),
@@ -141,7 +142,7 @@ impl Subscription {
         Self {
             governor: Arc::downgrade(&governor.inner),
             feed: governor.inner.log.feed(Some(next)),
-            name: None,
+            reader: None,
             told: None,
             is_broken: false,
             types: types.to_vec(),
@@ -209,14 +210,19 @@ impl Subscription {
     /// [`Error::Conflict`] for a subscription without a cursor; [`Error::InvalidQuery`] for an event that comes behind all
     /// that were told; [`Error::StorageUnavailable`], [`Error::ChainBroken`] where it cannot be written down.
     pub fn acknowledge(&self, event: &EventId) -> Result<(), Error> {
-        let Some(name) = &self.name else {
+        let Some(reader) = &self.reader else {
             return Err(Error::Conflict { message: "only events of a named cursor can be acknowledged".to_owned() });
         };
         if self.told.is_none_or(|told| told.place() < event.place()) {
             return Err(Error::query("event", format!("{event} was not told by this subscription")));
         }
         let closed = || Error::storage("it is closed; open it again");
-        self.governor.upgrade().ok_or_else(closed)?.acknowledge(name, *event)
+        self.governor.upgrade().ok_or_else(closed)?.acknowledge(reader, *event)
+    }
+
+    /// Whoever reads its cursor, where it has one.
+    pub(crate) fn reader(&self) -> Option<&Reader> {
+        self.reader.as_ref()
     }
 
     /// The place of the entry that is read next.
@@ -242,24 +248,42 @@ impl Subscription {
                         events.into_iter().filter(|event| agent_id.is_none_or(|agent| Some(agent) == event.agent_id()));
                     self.ready.extend(wanted);
                 }
-                Ok(Fed::Nothing | Fed::Ended) => return Ok(None),
+                Ok(Fed::Nothing) => return Ok(None),
+                Ok(Fed::Ended) => {
+                    self.free();
+                    return Ok(None);
+                }
                 Err(error) => self.broken(error)?,
             }
         }
     }
 
+    /// Lets others read the cursor that it reads, if any.
+    fn free(&self) {
+        if let (Some(reader), Some(governor)) = (&self.reader, self.governor.upgrade()) {
+            governor.free_cursor(reader);
+        }
+    }
+
     /// Makes an alert of it that the log is broken, once; everything else is the error that it is.
     fn broken(&mut self, error: Error) -> Result<(), Error> {
-        if self.is_broken || !matches!(error, Error::ChainBroken { .. }) {
-            return Err(error);
+        let alert = if self.is_broken || !matches!(error, Error::ChainBroken { .. }) {
+            None
+        } else {
+            self.is_broken = true;
+            // It is about no agent.
+            let is_told = is_wanted(&self.types, EventType::Alert) && self.agent_id.is_none();
+            if is_told { self.chain_alert() } else { None }
+        };
+        if let Some(alert) = alert {
+            self.ready.push_back(alert);
+            return Ok(());
         }
-        self.is_broken = true;
-        // It is about no agent.
-        if !is_wanted(&self.types, EventType::Alert) || self.agent_id.is_some() {
-            return Err(error);
+        if self.is_broken {
+            // Nothing behind that is told.
+            self.free();
         }
-        self.ready.push_back(self.chain_alert().ok_or(error)?);
-        Ok(())
+        Err(error)
     }
 
     fn chain_alert(&self) -> Option<Event> {
@@ -296,9 +320,7 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        if let (Some(name), Some(governor)) = (&self.name, self.governor.upgrade()) {
-            governor.write_cursors(Some(name));
-        }
+        self.free();
     }
 }
 

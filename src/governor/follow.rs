@@ -299,9 +299,10 @@ impl<'a> Sight<'a> {
     fn of(seen: &'a Seen, rule: &AlertRule) -> Option<Self> {
         let on = rule.on;
         match &seen.what {
-            Happened::Decision { agent_id, proof_id, decision, risk, answers } => {
+            Happened::Decision { agent_id, proof_id, decision, risk, answers, is_barred } => {
                 let is_it = match on {
-                    AlertOn::Denials => *decision == Decision::Deny,
+                    // Whoever stopped an agent knows that all it asks is denied.
+                    AlertOn::Denials => *decision == Decision::Deny && !is_barred,
                     // The answer to an escalation is the same attempt.
                     AlertOn::Critical => *risk == RiskLevel::Critical && !answers,
                     _ => false,

@@ -94,6 +94,7 @@ use serde_json::{Map, Value};
 pub use builder::GovernorBuilder;
 #[cfg(feature = "checkpoints")]
 pub use checkpoints::verify_signed_archive;
+pub(crate) use cursor::Reader;
 pub use escalations::{ClassStanding, EscalationAnswer, Escalations};
 pub use events::{EventFilter, Subscription};
 pub use kept::InputText;

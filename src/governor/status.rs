@@ -8,7 +8,7 @@ use serde_json::Map;
 use super::Governor;
 use super::background::Background;
 use crate::model::{
-    Components, Decision, Enforcement, Error, Health, IntentId, JournalStatus, Metrics, SystemStatus, Timestamp,
+    Components, Decision, Enforcement, Error, Health, IntentId, JournalStatus, Metrics, Stop, SystemStatus, Timestamp,
 };
 use crate::parse::ParseRequest;
 use crate::proof::{LogState, Probe, ProofQuery};
@@ -35,6 +35,7 @@ impl Governor {
             if self.parser_works() { Health::Healthy } else { Health::Unhealthy },
             self.database(&probe, &log, &mut warnings),
         );
+        self.tell_stops(&mut warnings);
         let (decisions_today, escalations_today) = self.today(&log, now);
         let (average, latency) = inner.latency.over_window(inner.opened.elapsed());
         let active = inner.ledger.active();
@@ -103,6 +104,17 @@ impl Governor {
             (None, _) => {}
         }
         degraded_if(warnings.len() > said)
+    }
+
+    /// Tells the stops in force, the newest first. They degrade nothing: that is how it is meant to be.
+    fn tell_stops(&self, warnings: &mut Vec<String>) {
+        let stops = self.stops();
+        let told = stops.iter().rev().take(MOST_STOPS);
+        warnings.extend(told.map(|Stop { id, scope, by, .. }| format!("{scope} is stopped by {by} ({id})")));
+        let rest = stops.len().saturating_sub(MOST_STOPS);
+        if rest > 0 {
+            warnings.push(format!("{rest} more stops are in force"));
+        }
     }
 
     /// Whether what is kept of some agents can be, whichever they are.
@@ -192,11 +204,13 @@ const fn degraded_if(something: bool) -> Health {
 /// How long the writer may take until it is said that it hangs.
 const PATIENCE: Duration = Duration::from_secs(2);
 const MILLIS_PER_DAY: i64 = 86_400_000;
+/// Stops that are told one by one.
+const MOST_STOPS: usize = 5;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Agent, Intent, RiskLevel, Score, Tier};
+    use crate::model::{Agent, Intent, RiskLevel, Score, StopScope, Tier};
     use crate::policy::PolicySet;
 
     fn governor() -> Governor {
@@ -240,6 +254,22 @@ mod tests {
         let status = governor.status();
         assert_eq!((status.status, status.components.gateway), (Health::Degraded, Health::Degraded));
         assert!(status.warnings[0].contains("the thread that ends them"), "{:?}", status.warnings);
+    }
+
+    #[test]
+    fn stops_in_force_are_told_and_degrade_nothing() {
+        let governor = governor();
+        let ids: Vec<_> = (0..7)
+            .map(|number| governor.stop(StopScope::agent(&format!("a{number}")).unwrap(), "ann", "").unwrap().id)
+            .collect();
+        let status = governor.status();
+        assert_eq!((status.status, status.warnings.len()), (Health::Healthy, 6), "{:?}", status.warnings);
+        assert_eq!(status.warnings[0], format!("agent a6 is stopped by ann ({})", ids[6]));
+        assert_eq!(status.warnings[5], "2 more stops are in force");
+        for id in &ids {
+            governor.lift_stop(id, "ann", "").unwrap();
+        }
+        assert!(governor.status().warnings.is_empty());
     }
 
     #[test]

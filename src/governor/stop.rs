@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::Governor;
 use super::agents::checked_note;
 use crate::model::{
-    AgentId, Error, InvalidValue, Label, ProofPage, ProofRecord, Stop, StopId, StopReport, StopScope, Timestamp,
-    checked_person,
+    AgentId, ENDED_BY_STOP, Error, InvalidValue, Label, ProofPage, ProofRecord, Stop, StopId, StopReport, StopScope,
+    Timestamp, checked_person,
 };
 use crate::parse::conceal_text;
 use crate::proof::{ChangeDraft, FoundStates, ProofQuery, StateDraft};
@@ -105,7 +105,7 @@ impl Governor {
             StopScope::Group(group) => agent.traits().groups.contains(group),
         };
         self.end_classes_of(scope, "it was stopped");
-        self.end_escalations(|id| self.registered(id).is_ok_and(|cell| covers(&cell.read())), "it was stopped")
+        self.end_escalations(|id| self.registered(id).is_ok_and(|cell| covers(&cell.read())), ENDED_BY_STOP)
     }
 
     /// The newest open records of the covered behind so many newer ones, and how many there are in all.

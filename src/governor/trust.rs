@@ -80,7 +80,8 @@ impl Governor {
         let now = self.inner.clock.now();
         let mut agent = cell.write();
         if let Some(ceiling) = self.ceiling_of(agent.profile()).filter(|ceiling| score > *ceiling) {
-            let message = format!("agent {} has the ceiling {ceiling}; raise that first", agent.agent_id);
+            let whose = Self::said_of_ceiling(agent.profile(), ceiling);
+            let message = format!("agent {}: expected at most {ceiling}, {whose}; change that first", agent.agent_id);
             return Err(Error::Conflict { message });
         }
         let next = self.inner.trust_model.adjusted(&agent.trust, score, self.bearing(&agent, now));
@@ -183,6 +184,16 @@ impl Governor {
         match (profile.ceiling, observable) {
             (Some(own), Some(observable)) => Some(own.min(observable)),
             (own, observable) => own.or(observable),
+        }
+    }
+
+    /// Where a ceiling in force comes from.
+    pub(super) fn said_of_ceiling(profile: &AgentProfile, ceiling: Score) -> String {
+        match profile.observability {
+            Some(observability) if profile.ceiling != Some(ceiling) => {
+                format!("the ceiling that its observability {observability} brings")
+            }
+            _ => "the agent's ceiling".to_owned(),
         }
     }
 

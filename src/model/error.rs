@@ -119,7 +119,7 @@ pub enum Error {
         message: String,
     },
     /// The log has no record of that id.
-    #[error("no proof record {proof_id} in this log")]
+    #[error("no {} {proof_id} in this log", kind_of(proof_id))]
     ProofNotFound {
         /// The id that was asked for.
         proof_id: String,
@@ -216,6 +216,11 @@ pub enum Error {
         /// What did not hold.
         message: String,
     },
+}
+
+/// What an id is of: an escalation is looked for by the record that asked.
+fn kind_of(id: &str) -> &'static str {
+    if id.starts_with("esc_") { "escalation" } else { "proof record" }
 }
 
 impl Error {

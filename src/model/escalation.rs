@@ -21,6 +21,9 @@ closed_words! {
     }
 }
 
+/// Why those ended that a stop ended, as the log has it.
+pub(crate) const ENDED_BY_STOP: &str = "it was stopped";
+
 /// What an agent may do only if a person agrees.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]

@@ -71,7 +71,7 @@ pub(crate) use agent::{AgentProfile, checked_person};
 pub(crate) use class_approval::{GRANT_PREFIX, is_grant_counter};
 pub(crate) use cursor::CursorPlace;
 pub(crate) use error::excerpt;
-pub(crate) use escalation::{EscalationRecord, LimitCharge};
+pub(crate) use escalation::{ENDED_BY_STOP, EscalationRecord, LimitCharge};
 pub(crate) use intent::{check_context, json_depth};
 pub(crate) use risk::names_production;
 pub(crate) use time::LONGEST_LIMIT_WINDOW;

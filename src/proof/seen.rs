@@ -2,11 +2,17 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
 use super::entry::{AlertEntry, OutcomeEntry, StateEntry};
+use super::evidence;
 use super::fields::RecordFields;
 use super::record::CanonicalRecord;
 use super::retention::Timed;
-use crate::model::{AgentId, Decision, ProofId, RiskLevel, Sequence, Timestamp, TrustChange};
+use crate::model::{
+    AgentId, AgentState, Decision, ENDED_BY_STOP, ProofId, RiskLevel, Sequence, Timestamp, TrustChange,
+};
 use crate::store::{Frame, Kind};
 
 /// An entry as it is seen.
@@ -26,6 +32,8 @@ pub(crate) enum Happened {
         risk: RiskLevel,
         /// It answers an escalation.
         answers: bool,
+        /// No policy had a part in it, for the agent was stopped, suspended or retired.
+        is_barred: bool,
     },
     /// An agent's trust moved.
     Trust { agent_id: AgentId, change: TrustChange, proof_id: Option<ProofId> },
@@ -37,7 +45,7 @@ impl Seen {
     /// What an entry says; none where that is of no concern to alerts, or it cannot be read.
     pub(crate) fn of(frame: &Frame<'_>) -> Option<Self> {
         let (at, what) = match frame.kind {
-            Kind::Decision => of_decision(frame.body)?,
+            Kind::Decision => of_decision(frame)?,
             Kind::Outcome => {
                 let entry: OutcomeEntry<'_> = serde_json::from_slice(frame.body).ok()?;
                 let change = entry.trust?.change;
@@ -59,7 +67,8 @@ impl Seen {
     }
 }
 
-fn of_decision(body: &[u8]) -> Option<(Timestamp, Happened)> {
+fn of_decision(frame: &Frame<'_>) -> Option<(Timestamp, Happened)> {
+    let body = frame.body;
     let concerns = |decision, risk| decision == Decision::Deny || risk == RiskLevel::Critical;
     // Most are of no concern, which is told without making anything of them.
     if RecordFields::read(body).is_some_and(|fields| !concerns(fields.decision, fields.risk_level)) {
@@ -73,8 +82,33 @@ fn of_decision(body: &[u8]) -> Option<(Timestamp, Happened)> {
             decision: record.decision,
             risk: record.risk_level,
             answers: record.resolves.is_some(),
+            is_barred: record.decision == Decision::Deny && is_barred(frame.evidence),
         };
         (record.timestamp, what)
+    })
+}
+
+/// What evidence says of who was not to act.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Barred {
+    agent_state: AgentState,
+    /// The stop that denied it.
+    stop: Option<IgnoredAny>,
+    /// How a question to people ended.
+    resolution: Option<Ended>,
+}
+
+#[derive(Deserialize)]
+struct Ended {
+    why: Option<String>,
+}
+
+/// Whether evidence says so. Where it was erased, nothing does.
+fn is_barred(evidence: &[u8]) -> bool {
+    evidence::detail::<Barred>(evidence).is_some_and(|Barred { agent_state, stop, resolution }| {
+        let ended_by_stop = resolution.and_then(|ended| ended.why).is_some_and(|why| why == ENDED_BY_STOP);
+        stop.is_some() || agent_state != AgentState::Active || ended_by_stop
     })
 }
 

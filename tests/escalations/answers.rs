@@ -232,6 +232,11 @@ fn people_answer_through_the_sidecar() {
     }
     let refused = common::call(&governor, "escalation/approve", &json!({ "id": id, "reviewer": "mallory" }));
     assert_eq!(refused["error"]["data"]["code"], "FORBIDDEN");
+    for call in ["escalation/approve", "escalation/reject"] {
+        let misspelt = json!({ "id": id, "reviewer": "ann", "Digest": "sha256:.." });
+        let refused = common::refusal(&governor, call, &misspelt);
+        assert_eq!(refused["code"], "INVALID_INPUT");
+    }
     // By the record's id just as well.
     let approved = common::result(
         &governor,

@@ -443,6 +443,10 @@ fn the_sidecar_gives_lists_and_takes_back() {
     assert_eq!(wrong["code"], "FORBIDDEN");
     let wrong = refusal(&governor, "escalation/grant", &with(json!({ "reviewer": "ann", "until": 7 })));
     assert_eq!(wrong["code"], "INVALID_INPUT");
+    for misspelt in ["maxrisk", "Targets", "limit"] {
+        let wrong = refusal(&governor, "escalation/grant", &with(json!({ "reviewer": "ann", misspelt: "LOW" })));
+        assert_eq!(wrong["code"], "INVALID_INPUT");
+    }
     let given = result(&governor, "escalation/grant", &with(json!({ "reviewer": "ann", "note": "for today" })));
     assert_eq!(given["state"], "active");
     assert_eq!(decision(&governor, &pay(3)), Decision::Allow);
@@ -460,6 +464,8 @@ fn the_sidecar_gives_lists_and_takes_back() {
     }));
     let pending = result(&governor, "escalation/grant", &two);
     assert_eq!(pending["state"], "pending");
+    let widened = json!({ "id": pending["id"], "reviewer": "bob", "count": 100 });
+    assert_eq!(refusal(&governor, "escalation/grant", &widened)["code"], "INVALID_INPUT");
     let agreed = result(&governor, "escalation/grant", &json!({ "id": pending["id"], "reviewer": "bob" }));
     assert_eq!(agreed, json!({ "id": pending["id"], "state": "active" }));
 }

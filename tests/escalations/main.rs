@@ -13,7 +13,7 @@ mod refusals;
 mod restart;
 mod waiting;
 
-use common::{Hand, NOON, builder, code};
+use common::{Hand, NOON, builder, code, error};
 use rulekeep::{
     Agent, Decision, Enforcement, EscalationId, Governor, GovernorBuilder, Intent, PolicySet, Review, RiskLevel, Tier,
 };

@@ -15,6 +15,12 @@ fn only_who_is_asked_answers_and_never_who_asks() {
         assert_eq!(code(governor.escalations().approve(id, by(reviewer))), "FORBIDDEN", "{reviewer}");
         assert_eq!(code(governor.escalations().reject(id, by(reviewer))), "FORBIDDEN", "{reviewer}");
     }
+    let said = error(governor.escalations().approve(id, by("mallory"))).to_string();
+    assert!(said.ends_with("one of \"ann\", \"bob\", \"Cleo\" can"), "{said}");
+    let unknown =
+        error(governor.escalations().get(EscalationId::of("prf_01kf7xqzzz0000000000000000".parse().unwrap())));
+    assert_eq!(unknown.code(), "PROOF_NOT_FOUND");
+    assert!(unknown.to_string().starts_with("no escalation esc_"), "{unknown}");
     for reviewer in ["", "  ", "a\nb", &"x".repeat(257)] {
         assert_eq!(code(governor.escalations().approve(id, by(reviewer))), "INVALID_INPUT", "{reviewer:?}");
     }
@@ -89,8 +95,15 @@ fn under_other_policies_nothing_is_approved_or_taken_up() {
     let (approved, _) = ask(&governor, &payment(41));
     governor.escalations().approve(approved, by("ann")).unwrap();
     governor.load_policies(policies(&POLICIES.replace("\"bob\", ", ""))).unwrap();
-    assert_eq!(code(governor.escalations().approve(waits, by("ann"))), "CONFLICT");
-    assert_eq!(code(governor.escalations().claim(approved, &payment(41))), "CONFLICT");
+    for (refused, way_on) in [
+        (error(governor.escalations().approve(waits, by("ann"))), "reject it"),
+        (error(governor.escalations().claim(approved, &payment(41))), "let it expire"),
+    ] {
+        let said = refused.to_string();
+        assert_eq!(refused.code(), "CONFLICT");
+        assert!(said.contains("others than those that it was asked under") && said.contains(way_on), "{said}");
+        assert!(said.contains("load those") && !said.contains("any more"), "{said}");
+    }
     governor.load_policies(policies(POLICIES)).unwrap();
     assert!(governor.escalations().approve(waits, by("ann")).is_ok());
     assert!(governor.escalations().claim(approved, &payment(41)).is_ok());

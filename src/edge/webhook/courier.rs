@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use super::endpoint::{Endpoint, EndpointRecord, EndpointState};
 use super::log::{DeliveryLog, DeliveryPage};
-use super::outbox::{Answer, Note, Outbox, Step, Told};
+use super::outbox::{Answer, Note, Outbox, Refusal, Step, Told};
 use super::secrets::LiveSecret;
 use super::sender::{Parcel, Sender};
 use crate::edge::signature::Secret;
 use crate::governor::Subscription;
 use crate::governor::webhooks::{CURSOR, Weakly};
-use crate::model::{Error, Event, WebhookId};
+use crate::model::{Error, Event, Timestamp, WebhookId};
 use crate::system::{Clock, Entropy};
 use crate::telemetry::Work;
 
@@ -107,12 +107,21 @@ impl Courier {
         (desk.outbox.cursor().clone(), desk.outbox.parked().to_vec())
     }
 
-    /// Why nothing is delivered to it though nobody switched it off, if so.
+    /// Why it is not told everything, if so.
     pub(super) fn trouble(&self) -> Option<String> {
         let desk = self.desk();
+        let (id, cursor) = (desk.record.id, desk.outbox.cursor());
         let ended = || (desk.has_ended && !desk.is_stopped).then_some("its thread has ended");
-        let why = desk.trouble.as_deref().or_else(ended)?;
-        Some(format!("webhook {} is told nothing: {why}", desk.record.id))
+        if let Some(why) = desk.trouble.as_deref().or_else(ended) {
+            return Some(format!("webhook {id} is told nothing: {why}"));
+        }
+        if let Some(why) = &cursor.off {
+            return Some(format!("webhook {id} is off: {why}"));
+        }
+        let parked = desk.outbox.parked().len();
+        cursor
+            .failing
+            .then(|| format!("webhook {id} is failing: {parked} events were given up, and none arrived since"))
     }
 
     pub(super) fn is_broken(&self) -> bool {
@@ -126,26 +135,34 @@ impl Courier {
         resumed
     }
 
-    /// Sends an event once more. False where it is not wanted, the endpoint is not at work, or too many wait.
-    pub(super) fn redeliver(&self, event: &Event, body: &[u8]) -> bool {
+    /// Sends an event once more.
+    pub(super) fn redeliver(&self, event: &Event, body: &[u8]) -> Result<(), Refusal> {
         let mut desk = self.desk();
-        let is_taken = desk.trouble.is_none() && desk.record.wants(event) && {
-            let told = told_of(event, body.to_vec());
-            desk.outbox.redeliver(told)
-        };
+        if !desk.record.wants(event) {
+            return Err(Refusal::Unwanted);
+        }
+        if let Some(why) = &desk.trouble {
+            return Err(Refusal::Broken(why.clone()));
+        }
+        desk.outbox.redeliver(told_of(event, body.to_vec()))?;
         drop(desk);
         self.told.notify_all();
-        is_taken
+        Ok(())
     }
 
     pub(super) fn deliveries(&self, page: u64) -> DeliveryPage {
         self.desk().log.page(page)
     }
 
+    pub(super) fn parked(&self, page: u64) -> DeliveryPage {
+        DeliveryPage::of_parked(self.desk().outbox.parked(), page)
+    }
+
     /// How it stands.
-    pub(super) fn shown(&self) -> Endpoint {
+    pub(super) fn shown(&self, now: Timestamp) -> Endpoint {
         let desk = self.desk();
-        let (record, cursor) = (desk.record.clone(), desk.outbox.cursor());
+        let (mut record, cursor) = (desk.record.clone(), desk.outbox.cursor());
+        record.secrets.retain(|print| print.until.is_none_or(|until| until > now));
         let state = match (&desk.trouble, &cursor.off) {
             (Some(_), _) => EndpointState::Broken,
             (None, Some(_)) => EndpointState::Off,

@@ -104,7 +104,7 @@ pub struct Endpoint {
     /// How long is waited before each attempt.
     #[serde(serialize_with = "seconds")]
     pub schedule: Vec<Duration>,
-    /// The secrets that sign.
+    /// The secrets that sign now.
     pub secrets: Vec<SecretPrint>,
     /// The entry of the log that it is told of next.
     pub next_entry: u64,
@@ -115,6 +115,28 @@ pub struct Endpoint {
     pub next_attempt: Option<Timestamp>,
     /// How many events were given up and not redelivered.
     pub parked: u64,
+}
+
+/// What [`Webhooks::redeliver`](super::Webhooks::redeliver) came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Redelivery {
+    /// How many endpoints it is sent to.
+    pub endpoints: u64,
+    /// Those that want it and that it is not sent to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_taken: Vec<NotTaken>,
+}
+
+/// An endpoint that an event is not sent to though it wants it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct NotTaken {
+    /// The endpoint.
+    pub id: WebhookId,
+    /// Why not, and what to do.
+    pub reason: String,
 }
 
 #[expect(clippy::ptr_arg, reason = "serde hands out the field")]

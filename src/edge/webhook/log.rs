@@ -42,7 +42,7 @@ pub struct Delivery {
     /// What went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How long it took; none where it was before the governor was opened.
+    /// How long it took; none where it was before the governor was opened, and in a list of what is parked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub millis: Option<u64>,
     /// When it is tried again.
@@ -77,18 +77,9 @@ pub(super) struct DeliveryLog {
 impl DeliveryLog {
     /// What is known of before: the events that were given up.
     pub(super) fn of_parked(parked: &[Parked]) -> Self {
-        let known = |parked: &Parked| Delivery {
-            event_id: parked.event,
-            event_type: parked.event_type,
-            at: parked.at,
-            attempt: Some(parked.attempts),
-            result: DeliveryResult::Parked,
-            status: parked.status,
-            error: Some(parked.error.clone()),
-            millis: None,
-            next_attempt: None,
-        };
-        Self { kept: parked.iter().map(known).collect() }
+        // What is more than is kept can be had as parked.
+        let known = parked.get(parked.len().saturating_sub(MOST)..).unwrap_or_default();
+        Self { kept: known.iter().map(Delivery::of_parked).collect() }
     }
 
     /// Takes in an attempt; the oldest leaves where there are too many.
@@ -122,12 +113,40 @@ impl DeliveryLog {
 
     /// A page, counted from 1.
     pub(super) fn page(&self, page: u64) -> DeliveryPage {
-        let total = self.kept.len() as u64;
+        DeliveryPage::of(self.kept.iter().rev().cloned(), page)
+    }
+}
+
+impl Delivery {
+    /// The attempt after which an event was given up.
+    fn of_parked(parked: &Parked) -> Self {
+        Self {
+            event_id: parked.event,
+            event_type: parked.event_type,
+            at: parked.at,
+            attempt: Some(parked.attempts),
+            result: DeliveryResult::Parked,
+            status: parked.status,
+            error: Some(parked.error.clone()),
+            millis: None,
+            next_attempt: None,
+        }
+    }
+}
+
+impl DeliveryPage {
+    /// A page of all that is parked, the newest first, counted from 1.
+    pub(super) fn of_parked(parked: &[Parked], page: u64) -> Self {
+        Self::of(parked.iter().rev().map(Delivery::of_parked), page)
+    }
+
+    fn of(all: impl ExactSizeIterator<Item = Delivery>, page: u64) -> Self {
+        let total = all.len() as u64;
         let before = page.saturating_sub(1).saturating_mul(PAGE as u64);
         let skipped = usize::try_from(before).unwrap_or(usize::MAX);
-        let items: Vec<_> = self.kept.iter().rev().skip(skipped).take(PAGE).cloned().collect();
+        let items: Vec<_> = all.skip(skipped).take(PAGE).collect();
         let has_more = before.saturating_add(items.len() as u64) < total;
-        DeliveryPage { items, total, page, page_size: PAGE as u64, has_more }
+        Self { items, total, page, page_size: PAGE as u64, has_more }
     }
 }
 
@@ -154,5 +173,24 @@ mod tests {
         assert_eq!((last.items.len(), last.has_more), (50, false));
         assert_eq!(last.items[49].event_id.sequence().get(), 1, "the oldest has left");
         assert!(log.page(u64::MAX).items.is_empty());
+    }
+
+    #[test]
+    fn all_that_is_parked_can_be_had_however_much_it_is() {
+        let event = |number| EventId::new(Timestamp::from_millis(0), [0; 3], 0, Sequence::new(number));
+        let given_up = |number| Parked {
+            event: event(number),
+            event_type: EventType::Decision,
+            at: Timestamp::from_millis(0),
+            attempts: 2,
+            status: None,
+            error: "500".to_owned(),
+        };
+        let parked: Vec<_> = (0..1010).map(given_up).collect();
+        let last = DeliveryPage::of_parked(&parked, 21);
+        assert_eq!((last.total, last.items.len(), last.has_more), (1010, 10, false));
+        assert_eq!(last.items[9].event_id, event(0), "the oldest is there still");
+        assert_eq!(DeliveryPage::of_parked(&parked, 1).items[0].event_id, event(1009));
+        assert_eq!(DeliveryLog::of_parked(&parked).page(1).total, 1000);
     }
 }

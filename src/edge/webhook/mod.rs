@@ -41,7 +41,7 @@ mod service;
 
 use std::time::Duration;
 
-pub use endpoint::{AddedEndpoint, Endpoint, EndpointDraft, EndpointState};
+pub use endpoint::{AddedEndpoint, Endpoint, EndpointDraft, EndpointState, NotTaken, Redelivery};
 pub use log::{Delivery, DeliveryPage, DeliveryResult};
 pub use secrets::SecretPrint;
 
@@ -81,7 +81,8 @@ impl Webhooks<'_> {
     ///
     /// [`Error::Internal`] alone.
     pub fn list(&self) -> Result<Vec<Endpoint>, Error> {
-        Ok(self.service()?.all().iter().map(|courier| courier.shown()).collect())
+        let now = self.governor.clock().now();
+        Ok(self.service()?.all().iter().map(|courier| courier.shown(now)).collect())
     }
 
     /// Takes an endpoint away, with its secrets. What was not delivered is not.
@@ -126,7 +127,7 @@ impl Webhooks<'_> {
     }
 
     /// A page of the last attempts to deliver to an endpoint, the newest first; pages are counted from 1. The last 1,000
-    /// are kept in memory, and those events that were given up in the log.
+    /// are kept in memory; what was given up is in [`Webhooks::parked`].
     ///
     /// # Errors
     ///
@@ -135,14 +136,36 @@ impl Webhooks<'_> {
         Ok(self.service()?.courier(id)?.deliveries(page))
     }
 
-    /// Sends an event once more, to each endpoint that wants it and is at work: once, at once, beside the order. Hands
-    /// out how many these are. An event that had been given up and arrives is so no longer.
+    /// A page of the events that were given up and have not arrived since, the newest first, each with its last attempt;
+    /// pages are counted from 1. All of them are there, over restarts too.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for an event that the log does not tell; [`Error::StorageUnavailable`].
-    pub fn redeliver(&self, event: EventId) -> Result<u64, Error> {
+    /// [`Error::InvalidInput`] for an unknown id.
+    pub fn parked(&self, id: WebhookId, page: u64) -> Result<DeliveryPage, Error> {
+        Ok(self.service()?.courier(id)?.parked(page))
+    }
+
+    /// Sends an event once more, to each endpoint that wants it and is at work: once, at once, beside the order. Hands
+    /// out how many these are, and which want it and do not take it. An event that had been given up and arrives is so no
+    /// longer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for an event that the log does not tell; [`Error::Conflict`] where endpoints want it and
+    /// none takes it: they are off or broken, or have 100 waiting already; [`Error::StorageUnavailable`].
+    pub fn redeliver(&self, event: EventId) -> Result<Redelivery, Error> {
         self.service()?.redeliver(self.governor, event)
+    }
+
+    /// Sends an event once more to one endpoint, as [`Webhooks::redeliver`] does to all.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Webhooks::redeliver`]; [`Error::InvalidInput`] also for an unknown endpoint, and for one that is not told
+    /// the like.
+    pub fn redeliver_to(&self, event: EventId, endpoint: WebhookId) -> Result<(), Error> {
+        self.service()?.redeliver_to(self.governor, event, endpoint)
     }
 
     fn service(&self) -> Result<&Service, Error> {

@@ -6,6 +6,7 @@
 //! first deliveries are in order, and one event at a time is in memory.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -105,6 +106,31 @@ pub(super) enum End {
     Dropped,
 }
 
+/// Why an event is not sent once more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The endpoint is not told of the like.
+    Unwanted,
+    /// The endpoint cannot be told.
+    Broken(String),
+    Off,
+    /// Too many wait already.
+    Full,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unwanted => f.write_str("is not told events of this type or agent"),
+            Self::Broken(why) => write!(f, "cannot be told: {why}"),
+            Self::Off => f.write_str("is off: resume it, then redeliver"),
+            Self::Full => {
+                write!(f, "has {MOST_BY_HAND} redeliveries waiting already: redeliver this one once they are sent")
+            }
+        }
+    }
+}
+
 /// What the journal is to keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Note {
@@ -196,13 +222,16 @@ impl Outbox {
         }
     }
 
-    /// Sends an event once more, by itself. False where too many wait already.
-    pub(super) fn redeliver(&mut self, told: Told) -> bool {
-        let has_room = self.by_hand.len() < MOST_BY_HAND && self.cursor.off.is_none();
-        if has_room {
-            self.by_hand.push_back(told);
+    /// Sends an event once more, by itself.
+    pub(super) fn redeliver(&mut self, told: Told) -> Result<(), Refusal> {
+        if self.cursor.off.is_some() {
+            return Err(Refusal::Off);
         }
-        has_room
+        if self.by_hand.len() >= MOST_BY_HAND {
+            return Err(Refusal::Full);
+        }
+        self.by_hand.push_back(told);
+        Ok(())
     }
 
     /// Sends again, what has failed at once. False where it was not off.
@@ -266,6 +295,7 @@ impl Outbox {
         let end = match answer {
             Answer::Delivered(_) => {
                 self.unpark(event);
+                self.recover();
                 End::Delivered
             }
             Answer::Gone => {
@@ -285,7 +315,7 @@ impl Outbox {
         self.cursor.failing = true;
         self.advance(told);
         if self.parked.len() >= MOST_PARKED {
-            self.switch_off("too many events were given up: see to the receiver, redeliver, and resume");
+            self.switch_off("too many events were given up: see to the receiver, resume, and then redeliver");
         }
     }
 
@@ -294,6 +324,14 @@ impl Outbox {
         self.parked.retain(|parked| parked.event != event);
         if self.parked.len() != before {
             (self.unnoted.parked, self.unnoted.at_once) = (true, true);
+        }
+    }
+
+    /// What was redelivered arrived: with nothing parked the receiver is well again, and what waits for it waits no longer.
+    fn recover(&mut self) {
+        if self.cursor.failing && self.parked.is_empty() {
+            (self.cursor.attempts, self.cursor.retry_at, self.cursor.failing) = (0, None, false);
+            self.unnoted.at_once = true;
         }
     }
 

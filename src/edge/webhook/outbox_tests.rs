@@ -83,7 +83,7 @@ fn a_receiver_that_is_gone_switches_off_and_the_event_waits_for_whoever_resumes(
     let note = outbox.note(at(0)).expect("that it is off is noted at once");
     let mut outbox = Outbox::new(Schedule::default(), note.cursor, Vec::new());
     assert_eq!(outbox.step(at(0)), Step::Off);
-    assert!(!outbox.redeliver(told(1)));
+    assert_eq!(outbox.redeliver(told(1)), Err(Refusal::Off));
     assert!(outbox.resume());
     assert!(!outbox.resume());
     outbox.offer(told(1), at(0), 0);
@@ -110,6 +110,8 @@ fn a_thousand_that_were_given_up_switch_off() {
     }
     assert_eq!(outbox.parked().len(), 1000);
     assert_eq!(outbox.step(at(now)), Step::Off);
+    // What is off takes no redelivery.
+    assert!(outbox.cursor().off.as_ref().unwrap().ends_with("resume, and then redeliver"));
 }
 
 #[test]
@@ -118,7 +120,7 @@ fn what_is_asked_for_by_hand_goes_out_once_ahead_of_all_and_unparks() {
     outbox.offer(told(1), at(0), 0);
     fail_until_parked(&mut outbox, &mut now);
     outbox.offer(told(2), at(now), 0);
-    assert!(outbox.redeliver(told(1)) && outbox.redeliver(told(1)));
+    assert!(outbox.redeliver(told(1)).is_ok() && outbox.redeliver(told(1)).is_ok());
     let cursor = outbox.cursor().clone();
     assert!(matches!(outbox.step(at(now)), Step::Send(told) if told.place == (1, 0)));
     let done = outbox.done(&failed(), at(now), 0).unwrap();
@@ -127,9 +129,30 @@ fn what_is_asked_for_by_hand_goes_out_once_ahead_of_all_and_unparks() {
     assert!(matches!(outbox.step(at(now)), Step::Send(told) if told.place == (1, 0)));
     assert_eq!(outbox.done(&OK, at(now), 0).unwrap().end, End::Delivered);
     assert!(outbox.parked().is_empty());
-    assert_eq!(*outbox.cursor(), cursor, "the order of all others is as it was");
-    assert!((0..100).all(|_| outbox.redeliver(told(1))));
-    assert!(!outbox.redeliver(told(1)), "no more than a hundred wait");
+    assert_eq!(*outbox.cursor(), Cursor { failing: false, ..cursor }, "the order of all others is as it was");
+    assert!((0..100).all(|_| outbox.redeliver(told(1)).is_ok()));
+    assert_eq!(outbox.redeliver(told(1)), Err(Refusal::Full), "no more than a hundred wait");
+}
+
+#[test]
+fn failing_ends_when_all_that_was_given_up_arrived_by_hand_and_what_waits_is_sent_at_once() {
+    let (mut outbox, mut now) = (outbox(), 0);
+    for sequence in [1, 2] {
+        outbox.offer(told(sequence), at(now), 0);
+        fail_until_parked(&mut outbox, &mut now);
+    }
+    outbox.offer(told(3), at(now), 0);
+    assert!(matches!(outbox.step(at(now)), Step::Send(_)));
+    assert!(matches!(outbox.done(&failed(), at(now), 0).unwrap().end, End::RetryAt(_)));
+    for (sequence, fails_still) in [(1, true), (2, false)] {
+        assert!(matches!(outbox.step(at(now)), Step::Until(_)));
+        outbox.redeliver(told(sequence)).unwrap();
+        assert!(matches!(outbox.step(at(now)), Step::Send(_)));
+        assert_eq!(outbox.done(&OK, at(now), 0).unwrap().end, End::Delivered);
+        assert_eq!(outbox.cursor().failing, fails_still);
+    }
+    assert!(!outbox.note(at(now)).expect("that is noted at once").cursor.failing);
+    assert!(matches!(outbox.step(at(now)), Step::Send(told) if told.place == (3, 0)));
 }
 
 #[test]

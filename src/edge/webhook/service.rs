@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 
 use super::address::{self, Reach};
 use super::courier::{Courier, PARKED, Tools, body_of, notes};
-use super::endpoint::{AddedEndpoint, EndpointDraft, EndpointRecord, Removed};
-use super::outbox::{Cursor, Note, Outbox, Parked};
+use super::endpoint::{AddedEndpoint, EndpointDraft, EndpointRecord, NotTaken, Redelivery, Removed};
+use super::outbox::{Cursor, Note, Outbox, Parked, Refusal};
 use super::schedule::Schedule;
 use super::secrets::{Kept, SecretPrint, Secrets, address_print, masked};
 use super::sender::{self, Sender};
@@ -238,17 +238,41 @@ impl Service {
         let (mut cursor, parked) = courier.position();
         cursor.off = None;
         self.take_up(governor, record, cursor, parked, secrets)?;
-        match self.courier(id)?.shown().reason {
+        match self.courier(id)?.shown(governor.clock().now()).reason {
             Some(reason) => Err(Error::Conflict { message: format!("endpoint {id} cannot be told: {reason}") }),
             None => Ok(()),
         }
     }
 
-    /// Sends an event once more to the endpoints that want it. Hands out how many.
-    pub(super) fn redeliver(&self, governor: &Governor, id: EventId) -> Result<u64, Error> {
+    /// Sends an event once more to the endpoints that want it.
+    pub(super) fn redeliver(&self, governor: &Governor, id: EventId) -> Result<Redelivery, Error> {
         let event = governor.event(id)?;
         let body = body_of(&event)?;
-        Ok(self.all().iter().filter(|courier| courier.redeliver(&event, &body)).count() as u64)
+        let mut redelivery = Redelivery { endpoints: 0, not_taken: Vec::new() };
+        let couriers = self.couriers().clone();
+        for (id, courier) in couriers {
+            match courier.redeliver(&event, &body) {
+                Ok(()) => redelivery.endpoints += 1,
+                Err(Refusal::Unwanted) => {}
+                Err(why) => redelivery.not_taken.push(NotTaken { id, reason: why.to_string() }),
+            }
+        }
+        match redelivery.not_taken.first() {
+            Some(NotTaken { id, reason }) if redelivery.endpoints == 0 => {
+                Err(Error::Conflict { message: format!("endpoint {id} {reason}") })
+            }
+            _ => Ok(redelivery),
+        }
+    }
+
+    /// Sends an event once more to one endpoint.
+    pub(super) fn redeliver_to(&self, governor: &Governor, event: EventId, id: WebhookId) -> Result<(), Error> {
+        let courier = self.courier(id)?;
+        let event = governor.event(event)?;
+        courier.redeliver(&event, &body_of(&event)?).map_err(|why| match why {
+            Refusal::Unwanted => Error::input("id", format!("endpoint {id} {why}")),
+            _ => Error::Conflict { message: format!("endpoint {id} {why}") },
+        })
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Courier>> {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::super::Governor;
 use super::super::pending::PendingEnforcement;
 use super::digest::Bound;
+use super::grant::under_other_policies;
 use super::queue::Open;
 use super::{Escalation, Escalations, change};
 use crate::model::{
@@ -118,7 +119,7 @@ impl Governor {
             return Err(conflict(format!("{id} expired at {}", record.expires_at)));
         }
         if inner.policies.load().digest() != record.policy_digest {
-            return Err(conflict(format!("{id} was approved under other policies; ask again")));
+            return Err(conflict(under_other_policies(&format!("{id} cannot be taken up"), &record)));
         }
         let bound = Bound {
             intent,

@@ -6,9 +6,21 @@ use serde_json::Value;
 
 use super::super::Governor;
 use super::resolve::AskedFor;
-use crate::model::{AgentState, ApprovalOffer, Constraints, Decision, Error, EscalationRecord, LimitCharge, Timestamp};
+use crate::model::{
+    AgentState, ApprovalOffer, Constraints, Decision, Error, EscalationRecord, EscalationState, LimitCharge, Timestamp,
+};
 use crate::policy::{Charge, Meter, PolicyRequest};
 use crate::trust::AgentRecord;
+
+/// What is said where others were loaded since. What was asked is never granted by rules that nobody was asked under.
+pub(super) fn under_other_policies(what: &str, record: &EscalationRecord) -> String {
+    let end =
+        if record.state == EscalationState::Pending { "reject it, or let it expire," } else { "or let it expire" };
+    format!(
+        "{what}: the policies in force are others than those that it was asked under ({}); load those, {end} and ask again",
+        record.policy_digest
+    )
+}
 
 /// What is granted, by which rules, and what that takes of limits.
 #[derive(Debug)]
@@ -34,7 +46,8 @@ impl Governor {
         };
         let policies = self.inner.policies.load();
         if policies.digest() != record.policy_digest {
-            return Err(changed("the policies in force are others"));
+            let id = record.id();
+            return Err(Error::Conflict { message: under_other_policies(&format!("{id} cannot be approved"), record) });
         }
         if agent.state != AgentState::Active {
             return Err(changed(&format!("the agent is {}", agent.state)));

@@ -179,7 +179,12 @@ fn described(need: &ReviewNeed) -> String {
     match &need.reviewer {
         None => "anybody else".to_owned(),
         Some(name) if need.people.is_empty() => format!("{name:?}"),
-        Some(name) => format!("one of {name:?}"),
+        Some(_) => {
+            let mut people: Vec<String> = need.people.iter().take(MOST_NAMED).map(|one| format!("{one:?}")).collect();
+            let rest = need.people.len().saturating_sub(MOST_NAMED);
+            people.extend((rest > 0).then(|| format!("{rest} others")));
+            if people.len() > 1 { format!("one of {}", people.join(", ")) } else { people.concat() }
+        }
     }
 }
 
@@ -192,5 +197,7 @@ fn is_agreed(record: &EscalationRecord) -> bool {
     record.needs.iter().all(|need| count(need) >= usize::from(need.approvals))
 }
 
+/// People of a list that a message names.
+const MOST_NAMED: usize = 8;
 /// A person's name in characters.
 const LONGEST_NAME: usize = 256;
