@@ -61,7 +61,7 @@ class Client:
                     return response.json()
                 refused = Refused(response.status_code, self.error_of(response))
                 if response.status_code == 429:
-                    wait = int(response.headers["Retry-After"])
+                    wait = float(response.headers.get("Retry-After", "inf"))
                 is_passing = response.status_code == 429 or response.status_code >= 500
                 if not is_passing or attempt == ATTEMPTS or wait > LONGEST_WAIT:
                     raise refused
