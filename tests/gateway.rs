@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 use common::{Hand, call, heavy, wait_until_sealed};
 
 const NOON: i64 = 1_800_014_400_000;
+const DAY: i64 = 24 * 3_600_000;
 const HERE: &str = "10.0.0.7";
 
 fn builder(clock: &Hand) -> GovernorBuilder {
@@ -371,7 +372,6 @@ fn a_key_outlasts_what_leaves_for_an_archive() {
     let clock = Hand::at(NOON);
     let governor = builder(&clock).auto_register().open(folder.path().join("log")).unwrap();
     let made = Gateway::new(&governor).unwrap().keys().create(KeyDraft::new(Scope::Agent, Plan::Pro)).unwrap();
-    const DAY: i64 = 24 * 3_600_000;
     heavy(&governor, 400, 1);
     clock.set(NOON + 40 * DAY);
     heavy(&governor, 380, 2);
