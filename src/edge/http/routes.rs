@@ -73,8 +73,6 @@ pub(super) const ROUTES: &[Route] = &[
     route(Post, "/admin/agents/{agentId}/resume", "agent/resume"),
     route(Post, "/admin/agents/{agentId}/retire", "agent/retire"),
     route(Post, "/admin/agents/{agentId}/trust", "trust/adjust"),
-    route(Post, "/admin/trust/correct", "trust/correct"),
-    route(Get, "/admin/trust/verification", "trust/verify"),
     // Stops.
     route(Get, "/admin/stops", "stop/list"),
     route(Post, "/admin/stops", "stop/set"),
