@@ -70,7 +70,7 @@ fn fill(governor: &Governor, records: u64) {
     }
     for _ in 0..records {
         // It is in order, and on disk behind the next flush.
-        let _ = governor.enforce_pending(&reading("bulk")).unwrap();
+        drop(governor.enforce_pending(&reading("bulk")).unwrap());
     }
     for number in 0..40 {
         let proof = governor.enforce(&reading("a")).unwrap().proof_id;
