@@ -96,7 +96,7 @@ fn contract(live: &mut Live, governor: &Governor) {
     let allowed = governor.enforce(&Intent::new("a", "read_file", RiskLevel::Low, ["file:read"]).unwrap()).unwrap();
     let proof = allowed.proof_id.to_string();
     live.ask("outcome_report", &[], "", json!({ "proofId": proof, "outcome": "SUCCESS", "note": "done" }));
-    live.ask("trust_correct", &[("proofId", &proof)], "", json!({ "note": "it was not" }));
+    live.ask("trust_correct", &[], "", json!({ "proofId": proof, "note": "it was not" }));
     live.ask("proof_get", &[("proofId", &proof)], "", None);
     live.ask("proof_get", &[("proofId", &proof)], "evidence=true", None);
     live.ask("proof_query", &[], "entityId=a&order=oldest&cursor=start&pageSize=2", None);

@@ -65,9 +65,11 @@ pub(super) struct OutcomeBody {
     note: Option<String>,
 }
 
-/// Why a reported SUCCESS was none.
+/// Which reported SUCCESS was none, and why.
 #[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct CorrectionBody {
+    proof_id: ProofId,
     #[schema(max_length = 4096, pattern = r"\S")]
     note: String,
 }
