@@ -25,7 +25,7 @@ const ADMINS: &[(&str, &str)] = &[
     ("POST", "/admin/agents/a/resume"),
     ("POST", "/admin/agents/a/retire"),
     ("POST", "/admin/agents/a/trust"),
-    ("POST", "/admin/records/x/correct"),
+    ("POST", "/admin/trust/correct"),
     ("GET", "/admin/trust/verification"),
     ("GET", "/admin/stops"),
     ("POST", "/admin/stops"),

@@ -62,7 +62,7 @@ fn records() {
     assert_eq!(admin.get("/v1/admin/records/open?entityId=a")["total"], 1);
     assert_eq!(admin.get("/v1/admin/verification")["valid"], true);
     admin.post("/v1/proof/outcome", &json!({ "proofId": id, "outcome": "SUCCESS" }));
-    let corrected = admin.post(&format!("/v1/admin/records/{id}/correct"), &json!({ "note": "it was none" }));
+    let corrected = admin.post("/v1/admin/trust/correct", &json!({ "proofId": id, "note": "it was none" }));
     assert!(corrected["score"].is_number(), "{corrected}");
     // Without a key for them, checkpoints are refused as the sidecar refuses them.
     let refused = admin.0.post("/v1/admin/checkpoints", &admin.0.admin, &json!({})).refusal();

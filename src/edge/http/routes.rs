@@ -58,6 +58,8 @@ pub(super) const ROUTES: &[Route] = &[
     // The log.
     route(Get, "/admin/records", "proof/list"),
     route(Get, "/admin/records/open", "proof/open"),
+    route(Post, "/admin/trust/correct", "trust/correct"),
+    route(Get, "/admin/trust/verification", "trust/verify"),
     route(Get, "/admin/verification", "proof/verify"),
     route(Post, "/admin/checkpoints", "checkpoint/create"),
     route(Post, "/admin/checkpoints/proof", "checkpoint/prove"),
