@@ -200,7 +200,9 @@ fn a_receiver_that_is_gone_is_left_alone_until_somebody_resumes() {
     assert!(beside.take(2).iter().all(|request| request.event_id() == again.to_string()));
     assert_eq!(code(governor.webhooks().redeliver_to(again, of_others)), "INVALID_INPUT");
     assert!(other.rest().is_empty());
-    [added, of_others].map(|id| governor.webhooks().remove(id).unwrap());
+    for id in [added, of_others] {
+        governor.webhooks().remove(id).unwrap();
+    }
     governor.close().unwrap();
     let governor = opened(folder.path());
     let endpoint = shown(&governor, id);

@@ -311,6 +311,16 @@ pub(super) enum WebhookResult {
 pub(super) struct Redelivered {
     event_id: EventId,
     endpoints: u64,
+    /// Those that want it and do not take it.
+    not_taken: Option<Vec<WebhookNotTaken>>,
+}
+
+/// An endpoint that an event is not sent to though it wants it.
+#[derive(ToSchema)]
+pub(super) struct WebhookNotTaken {
+    id: WebhookId,
+    /// Why not, and what to do.
+    reason: String,
 }
 
 /// A decision of `OpenID` `AuthZEN` 1.0: true for ALLOW alone.

@@ -11,7 +11,7 @@ use crate::edge::gateway::{Plan, Scope};
 use crate::model::schema::Context;
 use crate::model::{
     AgentId, Capability, ClassApprovalId, Decision, Digest, EscalationState, EventId, EventType, Intent, IntentId,
-    Label, Observability, Order, Outcome, ProofCursor, ProofId, RiskLevel, Score, Tier, Timestamp,
+    Label, Observability, Order, Outcome, ProofCursor, ProofId, RiskLevel, Score, Tier, Timestamp, WebhookId,
 };
 use crate::policy::{ClassTerms, PolicyFormat};
 
@@ -382,6 +382,8 @@ pub(super) struct AddressBody {
 #[serde(rename_all = "camelCase")]
 pub(super) struct RedeliverBody {
     event_id: EventId,
+    /// The endpoint; all that want it where none is named.
+    id: Option<WebhookId>,
 }
 
 /// An access evaluation of `OpenID` `AuthZEN` 1.0.
@@ -505,12 +507,15 @@ pub(super) struct PageQuery {
     page_size: Option<u64>,
 }
 
-/// Which page, of a size that is given.
+/// Which deliveries.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct PlainPageQuery {
+pub(super) struct DeliveriesQuery {
     #[param(minimum = 1, maximum = 18_446_744_073_709_551_615_u64, default = 1)]
     page: Option<u64>,
+    /// All that was given up and has not arrived; the last attempts where it is not there.
+    #[param(pattern = "^parked$")]
+    state: Option<String>,
 }
 
 /// Which escalations.

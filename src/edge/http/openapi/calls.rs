@@ -11,11 +11,11 @@ use super::answers::{
     WebhookSecret,
 };
 use super::bodies::{
-    AddressBody, AdjustBody, AgentBody, AgentChangeBody, ClaimBody, CorrectionBody, DecisionBody, DocumentBody,
-    EndpointBody, EntityQuery, EscalationsQuery, EvidenceQuery, GrantBody, KeyBody, LiftBody, LinesBody, NoteBody,
-    OptionalEntityQuery, OutcomeBody, OverrideBody, PageQuery, ParseBody, PeriodQuery, PersonBody, PinBody,
-    PlainPageQuery, PoliciesBody, ProveBody, RecordsQuery, RedeliverBody, ReplayBody, ReviewBody, RotateBody,
-    ShadowBody, StopBody, ToolBody, ToolsBody, WaitBody,
+    AddressBody, AdjustBody, AgentBody, AgentChangeBody, ClaimBody, CorrectionBody, DecisionBody, DeliveriesQuery,
+    DocumentBody, EndpointBody, EntityQuery, EscalationsQuery, EvidenceQuery, GrantBody, KeyBody, LiftBody, LinesBody,
+    NoteBody, OptionalEntityQuery, OutcomeBody, OverrideBody, PageQuery, ParseBody, PeriodQuery, PersonBody, PinBody,
+    PoliciesBody, ProveBody, RecordsQuery, RedeliverBody, ReplayBody, ReviewBody, RotateBody, ShadowBody, StopBody,
+    ToolBody, ToolsBody, WaitBody,
 };
 use crate::edge::gateway::{KeyInfo, NewKey};
 use crate::governor::Replay;
@@ -189,9 +189,9 @@ pub(super) const CALLS: &[Described] = &[
     of::<WebhookRef>("webhook/resume", "Sends again to an endpoint that is off or broken")
         .id::<WebhookId>()
         .errors(&[409]),
-    of::<WebhookDeliveryPage>("webhook/deliveries", "Reads what was sent to an endpoint last")
+    of::<WebhookDeliveryPage>("webhook/deliveries", "Reads what was sent to an endpoint last, or what was given up")
         .id::<WebhookId>()
-        .query(&[query::<PlainPageQuery>])
+        .query(&[query::<DeliveriesQuery>])
         .errors(&[409]),
     of::<Redelivered>("webhook/redeliver", "Sends an event once more").body::<RedeliverBody>().errors(&[404, 409]),
 ];

@@ -21,6 +21,9 @@ pub(super) fn tighten(document: &mut Value) {
         if let (Some(more), Value::Object(schema)) = (together(name), &mut *schema) {
             schema.extend(more);
         }
+        if let (Some(keyword), Value::Object(schema)) = (closed(name), &mut *schema) {
+            schema.insert(keyword.to_owned(), Value::Bool(false));
+        }
         if let (true, Value::Object(schema)) = (name == "ClassTerms", &mut *schema) {
             // They stand beside a person's word, which are other fields.
             schema.remove("additionalProperties");
@@ -37,6 +40,15 @@ pub(super) fn tighten(document: &mut Value) {
                 not_null(schema);
             }
         }
+    }
+}
+
+/// Bodies of which an unknown field is refused, and what says so: other keywords do not see the fields of parts.
+fn closed(name: &str) -> Option<&'static str> {
+    match name {
+        "ReviewBody" => Some("additionalProperties"),
+        "ClassForm" | "KnownForm" => Some("unevaluatedProperties"),
+        _ => None,
     }
 }
 
