@@ -131,7 +131,7 @@ impl Escalations<'_> {
     ///
     /// [`Error::ProofNotFound`]; [`Error::StorageUnavailable`], [`Error::ChainBroken`].
     pub fn get(&self, id: EscalationId) -> Result<Escalation, Error> {
-        self.governor.end_what_is_due();
+        self.governor.end_if_due(id);
         self.governor.shown(self.governor.escalation(id)?)
     }
 }

@@ -13,6 +13,15 @@ use crate::model::{AgentId, EscalationId, EscalationRecord, EscalationState, Pro
 pub(in crate::governor) struct Queue {
     // Held to look up or change an entry, also under the intake's lock; nothing else is taken meanwhile.
     maps: Mutex<Maps>,
+    // Held while it is mended, before any escalation's or agent's lock, so that nobody answers what has an answer.
+    unmended: Mutex<Option<Unmended>>,
+}
+
+/// What a crash may have left.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Unmended {
+    /// What the log ended with: a record that answers, and the one that asked.
+    pub(super) last_answer: Option<(ProofId, ProofId)>,
 }
 
 #[derive(Default)]
@@ -173,6 +182,12 @@ impl Queue {
         (maps.pending_in_all >= MOST_PENDING).then(|| format!("{MOST_PENDING} requests wait for a person"))
     }
 
+    /// What a crash may have left, until it is mended.
+    pub(super) fn unmended(&self) -> MutexGuard<'_, Option<Unmended>> {
+        // It is cleared only once all of it is mended.
+        self.unmended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// How many wait for a person.
     pub(in crate::governor) fn pending(&self) -> usize {
         self.lock().pending_in_all
@@ -196,6 +211,11 @@ impl Queue {
         let mut open: Vec<_> = self.lock().open.iter().map(|(id, open)| (*id, Arc::clone(open))).collect();
         open.sort_unstable_by_key(|(id, _)| id.proof_id().sequence());
         open.into_iter().map(|(_, open)| open).collect()
+    }
+
+    /// The one, if it expires at `now` or before.
+    pub(super) fn due_one(&self, id: EscalationId, now: Timestamp) -> Option<Arc<Open>> {
+        self.open(id).filter(|open| open.lock().expires_at <= now)
     }
 
     /// Those that expire at `now` or before.
