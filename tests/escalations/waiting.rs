@@ -3,12 +3,11 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use rulekeep::{Clock, Decision, Timestamp};
+use rulekeep::Decision;
 
 use super::*;
 
@@ -99,38 +98,4 @@ fn a_task_awaits_the_answer() {
         assert_eq!(denied.join().unwrap().decision, Decision::Deny);
     });
     assert_eq!(code(block_on(governor.escalations().answer(id, &payment(40)).unwrap())), "CONFLICT");
-}
-
-/// A clock that counts how often it is read.
-#[derive(Clone)]
-struct Counting(common::Hand, Arc<AtomicUsize>);
-
-impl Clock for Counting {
-    fn now(&self) -> Timestamp {
-        self.1.fetch_add(1, Ordering::SeqCst);
-        self.0.now()
-    }
-
-    fn monotonic(&self) -> Duration {
-        self.0.monotonic()
-    }
-}
-
-#[test]
-fn where_the_log_takes_nothing_in_nobody_tries_to_end_all_that_is_due() {
-    let (hand, read) = (Hand::at(NOON), Arc::new(AtomicUsize::new(0)));
-    let clock = Counting(hand.clone(), Arc::clone(&read));
-    let governor = GovernorBuilder::clock(with_clock(&hand), clock).open_in_memory().unwrap();
-    governor.register_agent(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
-    let asked: Vec<_> = (0..100).map(|amount| ask(&governor, &payment(amount)).0).collect();
-    governor.close().unwrap();
-    hand.set(NOON + 7_200_000);
-    read.store(0, Ordering::SeqCst);
-    let listed = governor.escalations().pending().map(|pending| pending.len());
-    let one = governor.escalations().get(asked[50]).map(|found| found.state);
-    // Each that is tried reads it; the thread that looks for them may have come by once.
-    let reads = read.load(Ordering::SeqCst);
-    assert!(reads < 50, "{reads} times; {listed:?} {one:?}");
-    // By then their time is over, and nobody takes them up.
-    assert!(governor.escalations().approve(asked[50], by("ann")).is_err());
 }
