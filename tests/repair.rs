@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 use common::{NOON, Sample, Still, code, error, files_below, frames, intent, journal, reading};
 use rulekeep::{
-    Agent, AgentState, BrokenKind, Decision, Durability, EscalationState, EventFilter, Governor, GovernorBuilder,
-    Outcome, PolicySet, ProofQuery, RepairOptions, RepairReport, Review, StopScope, Tier, TrustModel, repair,
+    Agent, AgentState, BrokenKind, Decision, Durability, EscalationId, EscalationQuery, EscalationState, EventFilter,
+    Governor, GovernorBuilder, Outcome, PolicySet, ProofQuery, RepairOptions, RepairReport, Review, StopScope, Tier,
+    TrustModel, repair,
 };
 
 const DECISIONS: usize = 24;
@@ -425,4 +426,55 @@ fn what_a_governor_goes_on_with_is_found_again_or_said_to_have_ended() {
         assert!(governor.verify().unwrap().valid, "{round}");
         governor.close().unwrap();
     }
+}
+
+#[test]
+fn places_of_the_old_log_are_not_taken_for_those_of_the_new_one() {
+    let store = tempfile::tempdir().unwrap();
+    let open = |at| GovernorBuilder::clock(common::builder(), Still::at(at));
+    let governor = open(NOON).open(store.path()).unwrap();
+    for agent in ["a", "b"] {
+        governor.register_agent(Agent::new(agent).at_tier(Tier::T4)).unwrap();
+    }
+    for _ in 0..30 {
+        governor.enforce(&reading("a")).unwrap();
+    }
+    let mail = intent("b", &["email:send"]);
+    let waits = governor.enforce(&mail).unwrap().proof_id;
+    let approved = EscalationId::of(governor.enforce(&mail).unwrap().proof_id);
+    let approval = governor.escalations().approve(approved, Review::by("mail-lead")).unwrap().proof_id.unwrap();
+    for _ in 0..3 {
+        governor.enforce(&reading("a")).unwrap();
+    }
+    let damaged = governor.enforce(&reading("a")).unwrap().proof_id;
+    governor.close().unwrap();
+    change(&journal(store.path()), |bytes| {
+        let frame = frames(bytes)[usize::try_from(damaged.sequence().get()).unwrap()].clone();
+        bytes[frame.start + 80] ^= 1;
+    });
+    repaired(store.path());
+
+    let governor = open(NOON + 1000).open(store.path()).unwrap();
+    let carried = || governor.escalations().list(&EscalationQuery::all().agent("b")).unwrap();
+    assert_eq!(carried().total, 2);
+    assert_eq!(governor.escalations().get(approved).unwrap().resolution, None, "no record of this log");
+    let mut asked = None;
+    let again = loop {
+        let id = governor.enforce(&reading("a")).unwrap().proof_id;
+        // The state that opens it stands before the record that asks.
+        if asked.is_none() && id.sequence().get() + 2 == waits.sequence().get() {
+            asked = Some(governor.enforce(&intent("a", &["email:send"])).unwrap().proof_id);
+        }
+        if id.sequence() >= approval.sequence() {
+            break id;
+        }
+    };
+    let asked = asked.unwrap();
+    assert_eq!((asked.sequence(), again.sequence()), (waits.sequence(), approval.sequence()));
+    governor.report(&again, Outcome::Success).unwrap();
+    for (id, state) in [(asked, EscalationState::Pending), (waits, EscalationState::Expired)] {
+        assert_eq!(governor.escalations().get(EscalationId::of(id)).unwrap().state, state);
+    }
+    assert_eq!(carried().items.iter().filter(|item| item.agent_id.as_str() == "b").count(), 2);
+    assert_eq!(governor.escalations().list(&EscalationQuery::all()).unwrap().total, 3);
 }

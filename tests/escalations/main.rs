@@ -5,6 +5,7 @@
 mod common;
 
 mod answers;
+mod behind;
 mod classes;
 mod crashes;
 mod limits;

@@ -27,7 +27,7 @@ impl Escalations<'_> {
     /// one that was approved, when other policies are in force or the agent may not act; [`Error::ProofNotFound`];
     /// [`Error::StorageUnavailable`], [`Error::ChainBroken`]: then nothing is granted, and it may be used up.
     pub fn claim(&self, id: EscalationId, intent: &Intent) -> Result<Enforcement, Error> {
-        self.governor.end_what_is_due();
+        self.governor.end_if_due(id);
         let open = self.governor.open_escalation(id)?;
         let (enforcement, sequence) = self.governor.take_up(&open, intent)?;
         // What is lost in a crash could be taken up again.
@@ -44,7 +44,7 @@ impl Escalations<'_> {
     pub fn wait(&self, id: EscalationId, intent: &Intent, timeout: Duration) -> Result<Option<Enforcement>, Error> {
         let deadline = Instant::now().checked_add(timeout);
         loop {
-            self.governor.end_what_is_due();
+            self.governor.end_if_due(id);
             let Some(open) = self.governor.inner.escalations.open(id) else {
                 return self.governor.refusal_of(id).map(Some);
             };
@@ -66,7 +66,7 @@ impl Escalations<'_> {
     pub fn wait_answered(&self, id: EscalationId, timeout: Duration) -> Result<Escalation, Error> {
         let deadline = Instant::now().checked_add(timeout);
         loop {
-            self.governor.end_what_is_due();
+            self.governor.end_if_due(id);
             let Some(open) = self.governor.inner.escalations.open(id) else { return self.get(id) };
             let left = deadline.map_or(LONGEST_WAIT, |deadline| deadline.saturating_duration_since(Instant::now()));
             if open.wait(left.min(LONGEST_WAIT)) != EscalationState::Pending || left.is_zero() {
@@ -105,7 +105,7 @@ impl Governor {
     /// Notes in the log that what was approved is taken up. The verdict holds once that is durable.
     fn take_up(&self, open: &Open, intent: &Intent) -> Result<(Enforcement, Sequence), Error> {
         let inner = &*self.inner;
-        inner.log.wait_verified()?;
+        self.wait_mended()?;
         let mut record = open.lock();
         let id = record.id();
         let conflict = |message: String| Error::Conflict { message };
@@ -192,7 +192,9 @@ impl Governor {
     }
 }
 
-/// What people will have answered: await it on any runtime. It holds up no thread; dropping it changes nothing.
+/// What people will have answered: await it on any runtime. It holds up no thread while people are awaited, nor until
+/// what is taken up is on disk; the one poll that takes it up may wait until the log has room for it, and behind an opening
+/// until the log is verified. Dropping it changes nothing.
 ///
 /// It is woken when the escalation is answered or expires. The verdict shows once it is on disk, whatever the durability.
 #[must_use = "it does nothing unless it is awaited"]

@@ -164,9 +164,20 @@ impl Escalations<'_> {
         let note = note.map(|note| format!(": {note}")).unwrap_or_default();
         let said =
             |error| stop::said_with(error, &format!("{id} grants nothing any more, which is gone after a restart"));
-        let taken =
-            governor.take_back(|class| (class.record.id == *id).then(|| format!("revoked by {reviewer}{note}")));
-        match taken.map_err(said)? {
+        let is_found = std::cell::Cell::new(false);
+        let taken = governor.take_back(|class| {
+            is_found.set(is_found.get() || class.record.id == *id);
+            (class.record.id == *id).then(|| format!("revoked by {reviewer}{note}"))
+        });
+        let placed = match taken.map_err(said)? {
+            None if is_found.get() => {
+                // It grants nothing already, and is recorded once the log is verified.
+                governor.inner.log.wait_verified().and_then(|()| governor.write_taken_back()).map_err(said)?;
+                governor.inner.classes.lock().get(id).map(|class| class.record.place)
+            }
+            placed => placed,
+        };
+        match placed {
             Some(sequence) => governor.inner.log.settle(sequence).map_err(said),
             None => Err(Error::Conflict { message: format!("no class approval {id} is in force") }),
         }
@@ -214,7 +225,7 @@ impl Escalations<'_> {
             };
             record.place = sequence;
             let state = record.state;
-            known.insert(record.id, Class { record, policies: policies.digest() });
+            known.insert(record.id, Class { record, policies: policies.digest(), is_owed: false });
             inner.classes.note(&known, now);
             break (sequence, state);
         };

@@ -52,6 +52,8 @@ pub(super) struct Class {
     pub(super) record: ClassRecord,
     /// The set in which the rules stand that it answers, as they were when it was given; it covers nothing under another.
     pub(super) policies: Digest,
+    /// Whether it was taken back before the log was verified, which is to be written still.
+    pub(super) is_owed: bool,
 }
 
 /// What the log keeps of an approval.
@@ -81,7 +83,7 @@ impl Classes {
         let record: ClassRecord = serde_json::from_slice(value)
             .map_err(|error| Error::storage(format!("the approval of a class cannot be read: {error}")))?;
         // It covers nothing until it is held against the policies in force.
-        self.lock().insert(record.id, Class { record, policies: Digest::ZERO });
+        self.lock().insert(record.id, Class { record, policies: Digest::ZERO, is_owed: false });
         Ok(())
     }
 
@@ -193,7 +195,7 @@ impl Governor {
         }
         let known = classes.lock();
         let candidates = candidates.iter().filter_map(|id| known.get(id));
-        let found = candidates.into_iter().find_map(|Class { record, policies: bound }| {
+        let found = candidates.into_iter().find_map(|Class { record, policies: bound, .. }| {
             if record.state != ClassState::Active || *bound != policies || !record.answers(request, &verdict) {
                 return None;
             }
@@ -225,7 +227,8 @@ impl Governor {
     }
 
     /// Takes back the approvals that `why` has a reason for. They grant nothing any more, also where that cannot be
-    /// recorded; then the first error comes back. Otherwise the last entry, if there is one.
+    /// recorded; then the first error comes back. Otherwise the last entry, if there is one. What is taken back before
+    /// the log is verified is recorded once it is.
     pub(super) fn take_back(&self, why: impl Fn(&mut Class) -> Option<String>) -> Result<Option<Sequence>, Error> {
         let now = self.inner.clock.now();
         let mut desk = self.inner.limits.desk(now);
@@ -235,18 +238,37 @@ impl Governor {
         for class in known.values_mut().filter(|class| class.record.is_live(now)) {
             let Some(why) = why(class) else { continue };
             class.record.state = ClassState::Revoked;
-            class.record.why = Some(why.clone());
-            // It needs no room: what takes away does not wait for what is granted.
-            match change(&class.record, why).and_then(|change| self.inner.log.stop(now, 0, change)) {
-                Ok(sequence) => {
-                    class.record.place = sequence;
-                    taken = taken.map(|_| Some(sequence));
-                }
+            class.record.why = Some(why);
+            // What was read must not be written down before it is known to be what was written.
+            class.is_owed = !self.inner.log.is_verified();
+            if class.is_owed {
+                continue;
+            }
+            match self.write_revoked(class, now) {
+                Ok(sequence) => taken = taken.map(|_| Some(sequence)),
                 Err(error) => taken = taken.and(Err(error)),
             }
         }
         self.inner.classes.note(&known, now);
         taken
+    }
+
+    fn write_revoked(&self, class: &mut Class, now: Timestamp) -> Result<Sequence, Error> {
+        let why = class.record.why.clone().unwrap_or_default();
+        // It needs no room: what takes away does not wait for what is granted.
+        let sequence = self.inner.log.stop(now, 0, change(&class.record, why)?)?;
+        class.record.place = sequence;
+        class.is_owed = false;
+        Ok(sequence)
+    }
+
+    /// Records what was taken back before the log was verified; the first that cannot be comes back, and is taken back
+    /// again when the store is opened.
+    pub(super) fn write_taken_back(&self) -> Result<(), Error> {
+        let now = self.inner.clock.now();
+        let mut known = self.inner.classes.lock();
+        let mut owed = known.values_mut().filter(|class| class.is_owed);
+        owed.try_for_each(|class| self.write_revoked(class, now).map(drop))
     }
 
     /// Holds the approvals against a set that is put in force: those that answer a rule that it has not, or has

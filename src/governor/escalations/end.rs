@@ -1,11 +1,14 @@
 //! Ending escalations: those that are due, that a stop covers, or that were answered otherwise. Many are put in order
 //! first and waited for together.
 
+use std::sync::Arc;
+
 use super::super::Governor;
 use super::change;
+use super::queue::Open;
 use super::resolve::Answer;
 use crate::model::{
-    AgentId, Error, EscalationId, EscalationRecord, EscalationState, Outcome, ProofId, RiskLevel, Sequence,
+    AgentId, Error, EscalationId, EscalationRecord, EscalationState, Outcome, ProofId, RiskLevel, Sequence, Timestamp,
 };
 
 /// Entries that are in order and not waited for.
@@ -29,21 +32,41 @@ impl Governor {
     /// Ends the escalations whose time is over. Where the log takes nothing in, or is not verified yet, they stay; nobody
     /// can take them up.
     pub(super) fn end_what_is_due(&self) {
-        let now = self.inner.clock.now();
-        let due = self.inner.escalations.due(now);
-        if due.is_empty() || !self.inner.log.is_verified() {
-            return;
+        if self.is_mended() {
+            let now = self.inner.clock.now();
+            self.end_due(&self.inner.escalations.due(now), now);
         }
+    }
+
+    /// Ends one if its time is over, for whoever asks for it: the others do not keep them waiting.
+    pub(super) fn end_if_due(&self, id: EscalationId) {
+        if self.is_mended() {
+            let now = self.inner.clock.now();
+            self.end_due(self.inner.escalations.due_one(id, now).as_slice(), now);
+        }
+    }
+
+    /// Whether what was read is verified and whole; what can be mended without waiting for the verification is.
+    fn is_mended(&self) -> bool {
+        self.inner.log.is_verified() && self.wait_mended().is_ok()
+    }
+
+    fn end_due(&self, due: &[Arc<Open>], now: Timestamp) {
         let mut unsettled = Unsettled::default();
-        for open in &due {
+        let mut looked_at = 0;
+        for open in due {
+            looked_at += 1;
             let mut record = open.lock();
             if record.expires_at <= now {
                 let why = format!("nobody answered until {}", record.expires_at);
-                let _ = self.end(&mut record, why, &mut unsettled);
+                // Each of the others would wait as long for room, and get none either.
+                if let Err(Error::StorageUnavailable { .. }) = self.end(&mut record, why, &mut unsettled) {
+                    break;
+                }
             }
         }
         let _ = self.settle_all(&unsettled);
-        for open in &due {
+        for open in due.iter().take(looked_at) {
             open.tell();
         }
     }
@@ -96,9 +119,15 @@ impl Governor {
     /// Ends all that are open and that `covers` says; how many that were.
     pub(in crate::governor) fn end_escalations(&self, covers: impl Fn(&AgentId) -> bool, why: &str) -> u64 {
         let (mut ended, mut unsettled) = (Vec::new(), Unsettled::default());
-        for open in self.inner.escalations.all_open() {
+        // Before it is mended, which may end them too.
+        let open = self.inner.escalations.all_open();
+        if open.is_empty() || self.wait_mended().is_err() {
+            return 0;
+        }
+        for open in open {
             let mut record = open.lock();
-            if covers(&record.agent_id) && self.end(&mut record, why.to_owned(), &mut unsettled).is_ok() {
+            let is_over = covers(&record.agent_id) && self.end(&mut record, why.to_owned(), &mut unsettled).is_ok();
+            if is_over && record.state == EscalationState::Expired {
                 drop(record);
                 ended.push(open);
             }
@@ -113,6 +142,7 @@ impl Governor {
     /// Refuses a SUCCESS of what was approved and never taken up: nothing was granted by it, so nothing was done. With
     /// another outcome it is given up, and cannot be taken up any more.
     pub(in crate::governor) fn give_up_untaken(&self, approval: ProofId, outcome: Outcome) -> Result<(), Error> {
+        self.wait_mended()?;
         let Some(id) = self.inner.escalations.untaken(approval) else { return Ok(()) };
         if outcome == Outcome::Success {
             let message = format!("{approval} grants nothing before {id} is claimed, which it was not; claim it first");

@@ -131,7 +131,7 @@ impl Escalations<'_> {
     ///
     /// [`Error::ProofNotFound`]; [`Error::StorageUnavailable`], [`Error::ChainBroken`].
     pub fn get(&self, id: EscalationId) -> Result<Escalation, Error> {
-        self.governor.end_what_is_due();
+        self.governor.end_if_due(id);
         self.governor.shown(self.governor.escalation(id)?)
     }
 }
@@ -182,7 +182,14 @@ pub(super) fn ended_by(record: &EscalationRecord, why: &str) -> Result<Option<St
     if !queue::is_open(record) {
         return Ok(None);
     }
-    let ended = EscalationRecord { state: EscalationState::Expired, why: Some(why.to_owned()), ..record.clone() };
+    let ended = EscalationRecord {
+        state: EscalationState::Expired,
+        why: Some(why.to_owned()),
+        // What approved it is no record of the new log, and grants nothing there.
+        resolution: None,
+        grant: None,
+        ..record.clone()
+    };
     state_of(&ended).map(Some)
 }
 

@@ -13,21 +13,38 @@ use crate::model::{AgentId, EscalationId, EscalationRecord, EscalationState, Pro
 pub(in crate::governor) struct Queue {
     // Held to look up or change an entry, also under the intake's lock; nothing else is taken meanwhile.
     maps: Mutex<Maps>,
+    // Held while it is mended, before any escalation's or agent's lock, so that nobody answers what has an answer.
+    unmended: Mutex<Option<Unmended>>,
+}
+
+/// What a crash may have left.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Unmended {
+    /// What the log ended with: a record that answers, and the one that asked.
+    pub(super) last_answer: Option<(ProofId, ProofId)>,
 }
 
 #[derive(Default)]
 struct Maps {
     /// By the place of the record that asks, which is the order in which they were asked.
-    all: BTreeMap<Sequence, Listed>,
+    all: BTreeMap<Asked, Listed>,
     /// The same places by how they stand and by who asked, for pages.
-    by_state: HashMap<EscalationState, BTreeSet<Sequence>>,
-    by_agent: HashMap<AgentId, BTreeSet<Sequence>>,
-    /// What was approved and never taken up, by the place of the record that approves.
-    untaken: BTreeMap<Sequence, EscalationId>,
+    by_state: HashMap<EscalationState, BTreeSet<Asked>>,
+    by_agent: HashMap<AgentId, BTreeSet<Asked>>,
+    /// What was approved and never taken up, by the record that approves.
+    untaken: HashMap<ProofId, EscalationId>,
     open: HashMap<EscalationId, Arc<Open>>,
     by_expiry: BTreeSet<(Timestamp, EscalationId)>,
     pending: HashMap<AgentId, usize>,
     pending_in_all: usize,
+}
+
+/// The place of a record that asks, and what it opened: a repair takes over what was asked in another log, whose places
+/// are not those of this one.
+type Asked = (Sequence, EscalationId);
+
+fn asked(id: EscalationId) -> Asked {
+    (id.proof_id().sequence(), id)
 }
 
 /// What is kept in memory of every escalation.
@@ -165,6 +182,12 @@ impl Queue {
         (maps.pending_in_all >= MOST_PENDING).then(|| format!("{MOST_PENDING} requests wait for a person"))
     }
 
+    /// What a crash may have left, until it is mended.
+    pub(super) fn unmended(&self) -> MutexGuard<'_, Option<Unmended>> {
+        // It is cleared only once all of it is mended.
+        self.unmended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// How many wait for a person.
     pub(in crate::governor) fn pending(&self) -> usize {
         self.lock().pending_in_all
@@ -175,12 +198,12 @@ impl Queue {
     }
 
     pub(super) fn listed(&self, id: EscalationId) -> Option<Listed> {
-        self.lock().all.get(&id.proof_id().sequence()).filter(|listed| listed.id == id).cloned()
+        self.lock().all.get(&asked(id)).cloned()
     }
 
     /// The escalation that a record approves, where that was never taken up.
     pub(super) fn untaken(&self, approval: ProofId) -> Option<EscalationId> {
-        self.lock().untaken.get(&approval.sequence()).copied()
+        self.lock().untaken.get(&approval).copied()
     }
 
     /// All that are open, the oldest first.
@@ -188,6 +211,11 @@ impl Queue {
         let mut open: Vec<_> = self.lock().open.iter().map(|(id, open)| (*id, Arc::clone(open))).collect();
         open.sort_unstable_by_key(|(id, _)| id.proof_id().sequence());
         open.into_iter().map(|(_, open)| open).collect()
+    }
+
+    /// The one, if it expires at `now` or before.
+    pub(super) fn due_one(&self, id: EscalationId, now: Timestamp) -> Option<Arc<Open>> {
+        self.open(id).filter(|open| open.lock().expires_at <= now)
     }
 
     /// Those that expire at `now` or before.
@@ -212,7 +240,7 @@ impl Queue {
             let mut looked_at = 0;
             for listed in places.take(AT_ONCE).filter_map(|place| maps.all.get(place)) {
                 looked_at += 1;
-                before = Some(listed.id.proof_id().sequence());
+                before = Some(asked(listed.id));
                 if agent.is_none() || state.is_none_or(|state| state == listed.state) {
                     if (skip..skip.saturating_add(take)).contains(&seen) {
                         page.push(listed.clone());
@@ -230,19 +258,24 @@ impl Queue {
 
     /// Forgets those that ended and whose last entry is before that place.
     pub(in crate::governor) fn forget_before(&self, first: u64) {
-        let (mut from, end) = (Sequence::new(0), Sequence::new(first));
-        // No entry of an escalation stands before the one that asks by more than the state that opens it.
-        while from < end {
+        let (mut from, end) = (Bound::Unbounded, Sequence::new(first));
+        // All are looked at: what a repair took over has its entry elsewhere than where it was asked.
+        loop {
             let mut maps = self.lock();
-            let some: Vec<Listed> = maps.all.range(from..end).take(AT_ONCE).map(|(_, listed)| listed.clone()).collect();
-            let Some(last) = some.last() else { break };
-            from = Sequence::new(last.id.proof_id().sequence().get() + 1);
-            for listed in some.iter().filter(|listed| listed.place < end) {
+            let (mut last, mut gone) = (None, Vec::new());
+            for (asked, listed) in maps.all.range((from, Bound::Unbounded)).take(AT_ONCE) {
+                last = Some(*asked);
+                if listed.place < end {
+                    gone.push(listed.clone());
+                }
+            }
+            let Some(last) = last else { break };
+            from = Bound::Excluded(last);
+            for listed in &gone {
                 maps.forget(listed);
             }
         }
-        let mut maps = self.lock();
-        maps.untaken = maps.untaken.split_off(&end);
+        self.lock().untaken.retain(|approval, _| approval.sequence() >= end);
     }
 
     fn lock(&self) -> MutexGuard<'_, Maps> {
@@ -253,7 +286,8 @@ impl Queue {
 
 impl Maps {
     fn note(&mut self, record: &EscalationRecord) {
-        let (id, asked) = (record.id(), record.proof_id.sequence());
+        let id = record.id();
+        let asked = asked(id);
         let listed = Listed { id, agent_id: record.agent_id.clone(), state: record.state, place: record.place };
         if let Some(before) = self.all.insert(asked, listed) {
             self.by_state.entry(before.state).or_default().remove(&asked);
@@ -263,8 +297,8 @@ impl Maps {
         self.by_state.entry(record.state).or_default().insert(asked);
         if let Some(approval) = record.resolution.filter(|_| record.grant.is_some()) {
             match record.claimed_at {
-                None => _ = self.untaken.insert(approval.sequence(), id),
-                Some(_) => _ = self.untaken.remove(&approval.sequence()),
+                None => _ = self.untaken.insert(approval, id),
+                Some(_) => _ = self.untaken.remove(&approval),
             }
         }
     }
@@ -273,7 +307,7 @@ impl Maps {
         if self.open.contains_key(&listed.id) {
             return;
         }
-        let asked = listed.id.proof_id().sequence();
+        let asked = asked(listed.id);
         self.all.remove(&asked);
         self.by_state.entry(listed.state).or_default().remove(&asked);
         if let Some(theirs) = self.by_agent.get_mut(&listed.agent_id) {
@@ -290,8 +324,8 @@ impl Maps {
         &self,
         state: Option<EscalationState>,
         agent: Option<&AgentId>,
-        before: Option<Sequence>,
-    ) -> (Option<u64>, Box<dyn Iterator<Item = &Sequence> + '_>) {
+        before: Option<Asked>,
+    ) -> (Option<u64>, Box<dyn Iterator<Item = &Asked> + '_>) {
         let range = (Bound::Unbounded, before.map_or(Bound::Unbounded, Bound::Excluded));
         let found = match (agent, state) {
             (None, None) => {

@@ -7,7 +7,7 @@ use super::super::background::Background;
 use super::super::{Governor, Inner, agents};
 use super::change;
 use super::end::Unsettled;
-use super::queue::Queue;
+use super::queue::{Queue, Unmended};
 use crate::model::{Error, EscalationId, EscalationRecord, EscalationState, Outcome, ProofId};
 use crate::proof::{EvidenceSelection, OutcomeDraft};
 
@@ -27,14 +27,15 @@ impl Queue {
 impl Governor {
     /// Completes what a crash cut in two, once the log can be written to; `last_answer` is what the log ended with when
     /// it was opened.
-    pub(in crate::governor) fn mend_escalations(&self, last_answer: Option<(ProofId, ProofId)>) -> Result<(), Error> {
+    fn mend_escalations(&self, last_answer: Option<(ProofId, ProofId)>) -> Result<(), Error> {
         if let Some((answer, asked)) = last_answer {
             self.complete(answer, asked)?;
         }
         let stops = self.inner.stops.load();
-        let mut unsettled = Unsettled::default();
-        for open in self.inner.escalations.all_open() {
+        let (mut ended, mut unsettled) = (Vec::new(), Unsettled::default());
+        let mended = self.inner.escalations.all_open().into_iter().try_for_each(|open| {
             let mut record = open.lock();
+            let before = record.state;
             match self.inner.log.facts(&record.proof_id) {
                 // Nobody who is stopped asks anything, so what waits was asked before.
                 Ok(_) | Err(Error::ProofElsewhere { .. }) => {
@@ -50,22 +51,46 @@ impl Governor {
                 }
                 Err(error) => return Err(error),
             }
+            if record.state != before {
+                drop(record);
+                ended.push(open);
+            }
+            Ok(())
+        });
+        let settled = self.settle_all(&unsettled);
+        for open in &ended {
+            open.tell();
         }
-        self.settle_all(&unsettled)
+        mended.and(settled)
+    }
+
+    /// Waits until what was read is verified, and mends what a crash left if that is not done yet: until then an
+    /// escalation may have an answer that does not show. The caller holds no escalation and no agent.
+    pub(in crate::governor) fn wait_mended(&self) -> Result<(), Error> {
+        self.inner.log.wait_verified()?;
+        let mut unmended = self.inner.escalations.unmended();
+        if let Some(Unmended { last_answer }) = *unmended {
+            let _ = self.write_taken_back();
+            self.mend_escalations(last_answer)?;
+            *unmended = None;
+        }
+        Ok(())
     }
 
     /// Mends what a crash left, now or once what was read is verified, and watches what is open.
     pub(in crate::governor) fn take_up_escalations(&self) -> Result<(), Error> {
         let last_answer = self.inner.log.last_answer()?;
-        // It only takes back, which is right whatever the verification comes to.
+        // It only takes back, which is right whatever the verification comes to; it is written once that is known.
         self.mend_classes();
         if self.inner.log.is_verified() {
+            let _ = self.write_taken_back();
             self.mend_escalations(last_answer)?;
             if !self.inner.escalations.all_open().is_empty() {
                 self.watch_escalations();
             }
         } else {
-            self.watch_escalations_from(Some(Unmended { last_answer }));
+            *self.inner.escalations.unmended() = Some(Unmended { last_answer });
+            self.watch_escalations();
         }
         Ok(())
     }
@@ -119,29 +144,20 @@ impl Governor {
             *record = next;
             self.inner.escalations.changed(EscalationState::Pending, &record);
             drop(record);
-            self.inner.log.settle(sequence)?;
+            let settled = self.inner.log.settle(sequence);
+            open.tell();
+            settled?;
         }
         Ok(())
     }
 
-    /// Starts the thread that ends what is due, unless it works.
+    /// Starts the thread that ends what is due, unless it works; it mends first what is to be mended.
     pub(in crate::governor) fn watch_escalations(&self) {
-        self.watch_escalations_from(None);
-    }
-
-    /// The same; where something is to be mended first, that is done once what was read is verified.
-    fn watch_escalations_from(&self, mut to_mend: Option<Unmended>) {
         self.inner.escalation_watch.get_or_init(|| {
             let inner: Weak<Inner> = Arc::downgrade(&self.inner);
             let work = move || {
                 let Some(inner) = inner.upgrade() else { return false };
                 let governor = Governor { inner };
-                if let Some(unmended) = &to_mend
-                    && governor.inner.log.is_verified()
-                    && governor.mend_escalations(unmended.last_answer).is_ok()
-                {
-                    to_mend = None;
-                }
                 governor.end_what_is_due();
                 governor.note_pending();
                 !governor.inner.log.is_closed()
@@ -182,12 +198,6 @@ impl Governor {
         }
         Ok(())
     }
-}
-
-/// What a crash may have left.
-struct Unmended {
-    /// What the log ended with: a record that answers, and the one that asked.
-    last_answer: Option<(ProofId, ProofId)>,
 }
 
 /// How often it is looked for escalations that are due.

@@ -31,8 +31,8 @@ impl Escalations<'_> {
 
     fn approve_for(&self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
         let governor = self.governor;
-        governor.end_what_is_due();
-        governor.inner.log.wait_verified()?;
+        governor.wait_mended()?;
+        governor.end_if_due(id);
         let vote = governor.vote(review, true)?;
         let open = governor.open_escalation(id)?;
         let mut record = open.lock();
@@ -75,7 +75,8 @@ impl Escalations<'_> {
 
     fn reject_for(&self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
         let governor = self.governor;
-        governor.end_what_is_due();
+        governor.wait_mended()?;
+        governor.end_if_due(id);
         let vote = governor.vote(review, false)?;
         let open = governor.open_escalation(id)?;
         let record = open.lock();
@@ -106,8 +107,9 @@ impl Governor {
         // Also where it cannot be made durable: it is in order.
         let state = voted.state;
         *record = voted;
-        let settled = self.inner.log.settle_decision(committed.sequence, committed.risk);
+        // Whoever awaits it looks at the record from a thread that must not wait for the disk.
         drop(record);
+        let settled = self.inner.log.settle_decision(committed.sequence, committed.risk);
         open.tell();
         settled.map(|()| Resolved::new(state, Some(committed.proof_id)))
     }
