@@ -4,6 +4,7 @@
 mod common;
 
 use std::path::Path;
+use std::time::Duration;
 
 use common::{Hand, NOON, error, heavy, intent, wait_until_sealed};
 use rulekeep::{
@@ -11,6 +12,8 @@ use rulekeep::{
 };
 
 const DAY: i64 = 86_400_000;
+/// Longer than anything takes that comes at all.
+const FOREVER: Duration = Duration::from_secs(60);
 const RULES: &str = "[[alert]]\nid = \"many\"\non = \"denials\"\ncount = 3\nper = \"10m\"\ncooldown = \"30m\"";
 
 fn opened(folder: &Path, clock: &Hand) -> Governor {
@@ -37,7 +40,7 @@ fn a_named_cursor_goes_on_behind_an_archive_and_one_that_lies_within_it_says_so(
     let (folder, clock) = (tempfile::tempdir().unwrap(), Hand::at(NOON));
     let records = EventFilter::all().of_type(EventType::Recorded);
     let of = |governor: &Governor, name: &str| governor.cursor(name, &records).unwrap();
-    let next = |cursor: &mut Subscription| cursor.wait().unwrap().unwrap();
+    let next = |cursor: &mut Subscription| cursor.wait_for(FOREVER).unwrap().expect("an event is told");
     let governor = opened(folder.path(), &clock);
     let (mut read, lags) = (of(&governor, "read"), of(&governor, "lags"));
     heavy(&governor, 400, 1);
@@ -58,7 +61,7 @@ fn a_named_cursor_goes_on_behind_an_archive_and_one_that_lies_within_it_says_so(
     }
     assert_eq!(read.poll().unwrap(), None);
 
-    let refused = governor.cursor("lags", &records).and_then(|mut cursor| cursor.wait());
+    let refused = governor.cursor("lags", &records).and_then(|mut cursor| cursor.wait_for(FOREVER));
     let refused = error(refused);
     assert!(refused.code() == "CONFLICT" && refused.to_string().contains("old.rka"), "{refused}");
     governor.forget_cursor("lags").unwrap();
@@ -73,10 +76,11 @@ fn alerts_go_on_over_an_archive_and_a_restart_none_lost_and_none_twice() {
     let governor = opened(folder.path(), &clock);
     // The first is told, the rest of the burst is within its cooldown.
     let mut alerts = governor.subscribe(&EventFilter::all().of_type(EventType::Alert)).unwrap();
-    let occurrences = |alerts: &mut Subscription| match alerts.wait().unwrap().unwrap().data {
-        EventData::Alert(alert) => alert.occurrences,
-        other => panic!("{other:?}"),
-    };
+    let occurrences =
+        |alerts: &mut Subscription| match alerts.wait_for(FOREVER).unwrap().expect("an alert is told").data {
+            EventData::Alert(alert) => alert.occurrences,
+            other => panic!("{other:?}"),
+        };
     for _ in 0..4 {
         deny(&governor);
     }

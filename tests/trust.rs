@@ -167,7 +167,18 @@ fn a_success_that_was_none_is_taken_back_once_it_is_known() {
     let verdict = governor.enforce(&reading("a")).unwrap();
     assert_eq!(code(governor.correct_outcome(&verdict.proof_id, "why")), "CONFLICT");
     governor.report(&verdict.proof_id, Outcome::Success).unwrap();
+    let mut changes = governor.subscribe(&EventFilter::all().of_type(EventType::ScoreChanged)).unwrap();
+    governor.flush().unwrap();
+    while changes.poll().unwrap().is_some() {}
     assert!(governor.correct_outcome(&verdict.proof_id, "why").unwrap().score < before);
+    governor.flush().unwrap();
+    let event = json!(changes.poll().unwrap().unwrap());
+    assert_eq!(event["data"]["proofId"], json!(verdict.proof_id), "it says which record it belongs to");
+    assert_eq!(governor.trust_history("a", 1, 1).unwrap().items[0].proof_id, Some(verdict.proof_id));
+    // What an operator writes names none, whatever it looks like.
+    governor.adjust_trust("a", score(900), &format!("{}: as it was", verdict.proof_id)).unwrap();
+    governor.flush().unwrap();
+    assert_eq!(json!(changes.poll().unwrap().unwrap())["data"]["proofId"], json!(null));
     assert_eq!(governor.proof(&verdict.proof_id).unwrap().outcome, Some(Outcome::Success));
 }
 
@@ -276,7 +287,9 @@ fn a_correction_is_made_once_and_the_same_again_changes_nothing() {
 fn of_many_who_correct_one_record_at_once_one_does() {
     let governor = builder().open_in_memory().unwrap();
     governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
-    for is_same in [true, false] {
+    // In few rounds nobody may look while another corrects.
+    for round in 0..200 {
+        let is_same = round % 2 == 0;
         let verdict = governor.enforce(&reading("a")).unwrap();
         governor.report(&verdict.proof_id, Outcome::Success).unwrap();
         let changes = governor.trust_history("a", 1, 1).unwrap().total;

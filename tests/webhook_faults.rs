@@ -8,14 +8,14 @@ mod receiver;
 
 use std::fs;
 use std::path::Path;
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier, Condvar, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use common::{Hand, NOON, code, decide, open_with};
 use receiver::{OK, Receiver, Reply};
 use rulekeep::webhook::{EndpointDraft, EndpointState};
-use rulekeep::{Durability, EventFilter, EventType, Governor, GovernorBuilder, Timestamp};
+use rulekeep::{Clock, Durability, EventFilter, EventType, Governor, GovernorBuilder, Timestamp};
 
 const DAY: i64 = 86_400_000;
 
@@ -133,6 +133,110 @@ fn an_endpoint_whose_removal_cannot_be_recorded_is_there_still_and_goes_on() {
 }
 
 #[test]
+fn an_endpoint_whose_new_address_cannot_be_recorded_goes_on_at_the_old_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let receiver = Receiver::replying(|number, _| if number == 0 { Reply::Never } else { OK });
+    let other = Receiver::taking();
+    let governor = opened(folder.path());
+    let draft = EndpointDraft::to(&receiver.url).of_type(EventType::Decision);
+    let added = governor.webhooks().add(&draft).unwrap();
+    decide(&governor, "a");
+    let hangs = receiver.next().event_id();
+    let secrets = || fs::read(folder.path().join("SECRETS")).unwrap();
+    let before = secrets();
+    governor.freeze("the contract ended").unwrap();
+    assert_eq!(code(governor.webhooks().readdress(added.id, &other.url)), "CONFLICT");
+    assert!(secrets() == before, "beside the journal stands the address that it means");
+    assert_eq!(governor.webhooks().list().unwrap()[0].state, EndpointState::Active);
+    assert_eq!(receiver.next().event_id(), hangs);
+    assert!(other.rest().is_empty());
+}
+
+/// A clock in which the threads that deliver are held up, and counted.
+#[derive(Clone, Default)]
+struct Gate(Arc<(Mutex<Held>, Condvar)>);
+
+#[derive(Default)]
+struct Held {
+    is_shut: bool,
+    waiting: usize,
+    looks: usize,
+}
+
+impl Gate {
+    fn shut(&self, is_shut: bool) {
+        self.0.0.lock().unwrap().is_shut = is_shut;
+        self.0.1.notify_all();
+    }
+
+    fn wait(&self, is_so: impl Fn(&Held) -> bool) {
+        let held = self.0.0.lock().unwrap();
+        let (_held, waited) = self.0.1.wait_timeout_while(held, Duration::from_secs(60), |held| !is_so(held)).unwrap();
+        assert!(!waited.timed_out(), "it never comes to it");
+    }
+}
+
+impl Clock for Gate {
+    fn now(&self) -> Timestamp {
+        if thread::current().name() == Some("rulekeep-webhook") {
+            let mut held = self.0.0.lock().unwrap();
+            held.looks += 1;
+            held.waiting += 1;
+            self.0.1.notify_all();
+            held = self.0.1.wait_while(held, |held| held.is_shut).unwrap();
+            held.waiting -= 1;
+        }
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap())
+    }
+}
+
+#[test]
+fn an_endpoint_gets_another_address_only_once_its_thread_has_ended() {
+    let (folder, gate) = (tempfile::tempdir().unwrap(), Gate::default());
+    let (receiver, other) = (Receiver::taking(), Receiver::taking());
+    let governor = open_with(builder().clock(gate.clone()), folder.path());
+    let draft = EndpointDraft::to(&receiver.url).of_type(EventType::Decision);
+    let id = governor.webhooks().add(&draft).unwrap().id;
+    decide(&governor, "a");
+    receiver.next();
+    gate.shut(true);
+    gate.wait(|held| held.waiting > 0);
+    assert_eq!(code(governor.webhooks().readdress(id, &other.url)), "CONFLICT");
+    let shown = governor.webhooks().list().unwrap().remove(0);
+    assert_eq!((shown.state, shown.reason.unwrap().contains("resume")), (EndpointState::Broken, true));
+    assert!(shown.url.starts_with(receiver.url.trim_end_matches("hook")));
+    gate.shut(false);
+
+    governor.webhooks().readdress(id, &other.url).unwrap();
+    let decided: Vec<_> = (0..5).map(|_| decide(&governor, "a")).collect();
+    for (proof_id, request) in decided.iter().zip(other.take(5)) {
+        assert_eq!(request.event()["data"]["proofId"], proof_id.to_string());
+    }
+    governor.close().unwrap();
+    assert!(receiver.rest().is_empty() && other.rest().is_empty());
+}
+
+#[test]
+fn an_endpoint_that_is_off_tries_again_to_have_that_noted() {
+    let (folder, gate) = (tempfile::tempdir().unwrap(), Gate::default());
+    let receiver = Receiver::replying(|_, _| Reply::Status(410));
+    let governor = open_with(builder().clock(gate.clone()), folder.path());
+    let draft = EndpointDraft::to(&receiver.url).of_type(EventType::Decision);
+    governor.webhooks().add(&draft).unwrap();
+    decide(&governor, "a");
+    governor.flush().unwrap();
+    // Nothing can be noted from here on.
+    governor.freeze("the contract ended").unwrap();
+    receiver.next();
+    while governor.webhooks().list().unwrap()[0].state != EndpointState::Off {
+        thread::yield_now();
+    }
+    let looks = gate.0.0.lock().unwrap().looks;
+    gate.wait(|held| held.looks >= looks + 10);
+}
+
+#[test]
 fn what_follows_the_host_of_an_address_stands_beside_the_journal_and_is_not_shown() {
     let (folder, receiver, other) = (tempfile::tempdir().unwrap(), Receiver::taking(), Receiver::taking());
     let governor = opened(folder.path());
@@ -145,6 +249,10 @@ fn what_follows_the_host_of_an_address_stands_beside_the_journal_and_is_not_show
     decide(&governor, "a");
     let first = receiver.next();
     assert!(first.verified(&added.secret).is_ok(), "it is sent there all the same");
+    // What is cut off amid its delivery is sent again.
+    while governor.webhooks().deliveries(added.id, 1).unwrap().total == 0 {
+        thread::yield_now();
+    }
 
     // To another address with the next event; in its order, by the same secret.
     governor.webhooks().readdress(added.id, &at(&other.url, tokens[2])).unwrap();

@@ -138,7 +138,7 @@ pub struct TrustChanged {
     pub change: TrustChange,
     /// Why: an outcome, or what an operator noted.
     pub cause: String,
-    /// The record whose outcome it was.
+    /// The record whose outcome it was, or was corrected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof_id: Option<ProofId>,
 }

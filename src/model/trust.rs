@@ -202,7 +202,7 @@ pub struct TrustEntry {
     pub change: TrustChange,
     /// Why.
     pub cause: TrustCause,
-    /// The record that it came from: whose outcome was reported, which escalation was rejected.
+    /// The record that it came from: whose outcome was reported or corrected, which escalation was rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof_id: Option<ProofId>,
     /// What somebody noted.

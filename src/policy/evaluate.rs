@@ -342,14 +342,16 @@ impl Engine {
         constraints
     }
 
-    /// What an approval grants: all that was asked for, but what is withheld or denied all the same, under the
-    /// constraints of every rule that grants it without the escalation.
+    /// What an approval grants: all that was asked for, but what is withheld all the same, under the constraints of
+    /// every rule that grants it without the escalation; nothing where something would be denied all the same, as
+    /// without the escalation.
     fn approval(&self, findings: &Findings, approved: Approved, required: &[Capability]) -> Approval {
         let refused = |standing: Standing| matches!(standing, Standing::Withheld | Standing::Denied);
+        let is_denied = approved.findings.has(Standing::Denied);
         let (mut granted, mut denied) = (Vec::new(), Vec::new());
         let standings = findings.standings.iter().zip(&approved.findings.standings);
         for (capability, ((now, _), (then, _))) in required.iter().zip(standings) {
-            let side = if refused(*now) || refused(*then) { &mut denied } else { &mut granted };
+            let side = if is_denied || refused(*now) || refused(*then) { &mut denied } else { &mut granted };
             side.push(capability.clone());
         }
         Approval { granted, denied, constraints: self.constraints(&approved.findings), charges: approved.charges }

@@ -320,22 +320,33 @@ impl Engine {
         if findings.decision() != Decision::Escalate {
             return None;
         }
-        let findings = self.find(request, &given.approved(), memo);
-        let limited = if self.has_limits() { self.limited(&findings).collect() } else { Vec::new() };
-        let charges = limited.into_iter().filter_map(|group| {
-            let rule = self.lead(group)?;
-            let limit = rule.limit.as_ref()?;
-            let (mut charges, is_known) = limit.charges(rule, request);
-            if limit.over.effect() == Effect::Escalate {
+        let mut given = given.approved();
+        let findings = self.find(request, &given, memo);
+        if !self.has_limits() {
+            return Some(Approved { findings, charges: Vec::new() });
+        }
+        let (mut charges, mut is_past) = (Vec::new(), false);
+        for group in self.limited(&findings) {
+            let Some(rule) = self.lead(group) else { continue };
+            let Some(limit) = &rule.limit else { continue };
+            let (mut taken, is_known) = limit.charges(rule, request);
+            let asks = limit.over.effect() == Effect::Escalate;
+            if asks {
                 // A person who agrees, agrees to more than it.
-                for charge in &mut charges {
-                    charge.most = i64::MAX;
-                }
+                taken.iter_mut().for_each(|charge| charge.most = i64::MAX);
             }
-            // Of what names no amount nothing can be counted; the person agreed to it all the same.
-            is_known.then_some(charges)
-        });
-        let charges = charges.flatten().collect();
+            if is_known {
+                charges.append(&mut taken);
+            } else if !asks {
+                // What cannot be counted is past it, and no person's word goes beyond a limit that denies.
+                given.spent.push(group);
+                is_past = true;
+            }
+        }
+        if is_past {
+            let findings = self.find(request, &given, memo);
+            return Some(Approved { findings, charges: Vec::new() });
+        }
         Some(Approved { findings, charges })
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::erase::{Erasure, EvidenceSelection};
-use crate::model::{AgentId, Alert, Breakage, Digest, Outcome, ProofId, Sequence, Timestamp};
+use crate::model::{AgentId, Alert, Breakage, Digest, Outcome, ProofId, Sequence, Timestamp, TrustCause};
 use crate::store::{Kind, Start};
 
 use super::draft::{ArchiveDraft, OutcomeBasis, TrustMove};
@@ -91,6 +91,15 @@ pub(super) struct StateEntry<'a> {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) trust: Option<TrustMove>,
     pub(super) timestamp: Timestamp,
+}
+
+impl StateEntry<'_> {
+    /// The record that it belongs to: a correction begins its cause with the one that it corrects.
+    pub(super) fn proof_id(&self) -> Option<ProofId> {
+        let trust = self.trust.as_ref().filter(|trust| trust.cause == TrustCause::Correction);
+        let (record, _) = trust.and_then(|_| self.cause.split_once(": "))?;
+        record.parse().ok()
+    }
 }
 
 /// Evidence that is taken away for good: that of some records, of an agent, from before a moment, or of an agent

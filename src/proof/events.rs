@@ -74,8 +74,9 @@ fn of_state(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Option<Vec
         return None;
     }
     let entry: StateEntry<'_> = serde_json::from_slice(frame.body).ok()?;
+    let proof_id = entry.proof_id();
     let cause = entry.cause.into_owned();
-    let changed = TrustChanged { agent_id: entry.agent_id?, change: entry.trust?.change, cause, proof_id: None };
+    let changed = TrustChanged { agent_id: entry.agent_id?, change: entry.trust?.change, cause, proof_id };
     Some(of_trust(frame, wanted, entry.timestamp, &changed))
 }
 

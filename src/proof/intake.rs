@@ -275,13 +275,7 @@ impl Intake {
         if let Some(refusal) = &state.closed {
             return Err(refusal.error());
         }
-        let (sequence, at) = state.number(now);
-        self.push(
-            &mut state,
-            Pending { sequence, at, draft: Draft::State(Box::new(change)) },
-            self.durability.awaits_changes(),
-        );
-        Ok(sequence)
+        Ok(self.push_change(&mut state, now, change))
     }
 
     /// How often outcomes have moved from here to the index: read before the

@@ -26,9 +26,10 @@ impl MovedTrust {
             }
             Kind::State => {
                 let entry: StateEntry<'_> = serde_json::from_slice(frame.body).ok()?;
+                let proof_id = entry.proof_id();
                 (entry.agent_id? == *agent).then_some(())?;
                 let note = Some(entry.cause.into_owned());
-                Some(Self { timestamp: entry.timestamp, trust: entry.trust?, proof_id: None, note })
+                Some(Self { timestamp: entry.timestamp, trust: entry.trust?, proof_id, note })
             }
             _ => None,
         }

@@ -418,6 +418,9 @@ fn what_can_still_grant_stays_when_entries_leave_and_what_ended_goes() {
     while governor.journal().unsealed > 0 {
         thread::yield_now();
     }
+    // What they stood in last is known from the log alone then.
+    governor.close().unwrap();
+    governor = open();
     assert_eq!(governor.escalations().classes().len(), 3, "{expired}");
     let before = rulekeep::Timestamp::from_millis(now);
     governor.archive(before, folder.path().join("old.rka")).unwrap().expect("whole segments are that old");

@@ -41,12 +41,22 @@ fn approved_at_once(governor: &Governor, asked: &[EscalationId]) -> usize {
 
 #[test]
 fn however_many_approve_at_once_no_more_is_granted_than_a_limit_has_room_for() {
-    let (governor, hand) = with_limit("count = 3, per = \"1h\"");
-    for round in 1..=30 {
-        let asked: Vec<_> = (0..8).map(|amount| ask(&governor, &payment(amount)).0).collect();
+    let (governor, hand) = with_limit("count = 3, per = \"1h\", by = \"all\"");
+    // Of many agents: what is approved for one waits for it.
+    let payments: Vec<Intent> = (0..8)
+        .map(|number| {
+            let agent = format!("clerk-{number}");
+            governor.register_agent(Agent::new(&*agent).at_tier(Tier::T4)).unwrap();
+            let mut payment = payment(number);
+            payment.agent_id = agent.parse().unwrap();
+            payment
+        })
+        .collect();
+    for round in 1..=60 {
+        let asked: Vec<_> = payments.iter().map(|payment| ask(&governor, payment).0).collect();
         assert_eq!(approved_at_once(&governor, &asked), 3, "round {round}");
-        for (amount, id) in (0..).zip(&asked) {
-            if governor.escalations().claim(*id, &payment(amount)).is_err() {
+        for (payment, id) in payments.iter().zip(&asked) {
+            if governor.escalations().claim(*id, payment).is_err() {
                 governor.report(&governor.escalations().get(*id).unwrap().proof_id, Outcome::Escalated).unwrap();
             }
         }
@@ -104,6 +114,39 @@ fn a_class_approval_goes_beyond_no_limit_either() {
     assert_eq!(decisions.next(), Some(Decision::Allow));
     assert_eq!(decisions.next(), Some(Decision::Allow));
     assert_eq!(decisions.next(), Some(Decision::Escalate), "a person is asked, who cannot go beyond it either");
+}
+
+#[test]
+fn what_a_limit_that_denies_cannot_count_is_granted_by_no_approval() {
+    for (limit, counted) in
+        [("sum = \"amount\", max = 100, per = \"1d\"", true), ("count = 9, per = \"1d\", by = \"group\"", false)]
+    {
+        let (governor, _) = with_limit(limit);
+        let terms = serde_json::from_value(serde_json::json!({
+            "agentId": "clerk", "capabilities": ["payment:transfer", "document:read"], "rules": ["money"],
+            "until": "2027-01-16T00:00:00Z",
+        }));
+        let class = rulekeep::ClassApproval::new(terms.unwrap(), rulekeep::Timestamp::from_millis(NOON)).unwrap();
+        governor.escalations().approve_class(class, by("ann")).unwrap();
+        assert_eq!(governor.enforce(&payment(60)).unwrap().decision == Decision::Allow, counted, "{limit}");
+        // It names no amount; and the clerk is in no group.
+        let bare = Intent::new("clerk", "pay_invoice", RiskLevel::High, ["payment:transfer"]).unwrap();
+        for _ in 0..2 {
+            let (id, verdict) = ask(&governor, &bare);
+            let refused = common::error(governor.escalations().approve(id, by("ann")));
+            assert_eq!(refused.code(), "CONFLICT", "{limit}: {}", verdict.reasoning);
+            assert!(refused.to_string().contains("nothing of it would be granted"), "{refused}");
+        }
+    }
+}
+
+#[test]
+fn a_limit_that_asks_is_gone_beyond_by_what_it_cannot_count_too() {
+    let (governor, _) =
+        with_limit("sum = \"amount\", max = 100, per = \"1d\", over = \"escalate\", reviewer = \"ann\"");
+    let bare = Intent::new("clerk", "pay_invoice", RiskLevel::High, ["payment:transfer"]).unwrap();
+    let (id, _) = ask(&governor, &bare);
+    governor.escalations().approve(id, by("ann")).unwrap();
 }
 
 #[test]

@@ -128,6 +128,11 @@ impl Courier {
         self.desk().trouble.is_some()
     }
 
+    /// Says why it does not go on.
+    pub(super) fn give_up(&self, why: &str) {
+        self.desk().trouble = Some(why.to_owned());
+    }
+
     /// Sends again after it was off. False where it was not.
     pub(super) fn resume(&self) -> bool {
         let resumed = self.desk().outbox.resume();
@@ -226,7 +231,8 @@ impl Courier {
                     let time = Duration::from_millis(left).min(LONGEST_REST);
                     drop(self.told.wait_timeout(desk, time));
                 }
-                Step::Off => drop(self.told.wait(desk)),
+                // The note that says so may have been refused: it is tried again.
+                Step::Off => drop(self.told.wait_timeout(desk, LONGEST_REST)),
                 Step::Idle => {
                     drop(desk);
                     self.take_up(tools)?;

@@ -98,6 +98,11 @@ impl Secrets {
         url.filter(|url| address_print(record.id, url) == record.address)
     }
 
+    /// All that is kept of an endpoint.
+    pub(super) fn kept(&self, id: WebhookId) -> Option<Kept> {
+        self.of.get(&id).cloned()
+    }
+
     /// All secrets of an endpoint that are here.
     pub(super) fn all(&self, id: WebhookId) -> Vec<Secret> {
         self.of.get(&id).map(|kept| kept.secrets.clone()).unwrap_or_default()

@@ -140,12 +140,16 @@ impl Service {
         secrets.ready(governor)?;
         // It must send and note nothing behind this.
         courier.stop();
-        courier.wait_ended(PATIENCE);
+        let has_ended = courier.wait_ended(PATIENCE);
         let (mut cursor, parked) = courier.position();
         let removed = serde_json::to_string(&Removed { removed: true }).unwrap_or_default();
         if let Err(error) = governor.keep_webhook(format!("{ENDPOINT}{id}"), removed, "endpoint removed") {
             // It is there still, and goes on; where it cannot, it says why.
-            let _ = self.take_up(governor, courier.record(), cursor, parked, &secrets);
+            if has_ended {
+                let _ = self.take_up(governor, courier.record(), cursor, parked, &secrets);
+            } else {
+                courier.give_up("it was still ending when its removal could not be recorded: resume it");
+            }
             return Err(error);
         }
         self.couriers().remove(&id);
@@ -198,17 +202,28 @@ impl Service {
         let mut secrets = self.secrets();
         let courier = self.courier(id)?;
         secrets.ready(governor)?;
-        let record = EndpointRecord { url: masked(url), address: address_print(id, url), ..courier.record() };
-        let kept = Kept { url: url.to_owned(), secrets: secrets.all(id) };
-        secrets.keep(governor, id, Some(kept))?;
-        let kept = keep_record(governor, &record, "endpoint moved");
+        let before = courier.record();
         courier.stop();
-        courier.wait_ended(PATIENCE);
+        if !courier.wait_ended(PATIENCE) {
+            // Nobody is put in its place while it may send still, and it does not come back by itself.
+            courier.give_up("it was still ending when it was given another address: resume it");
+            return Err(still_ending(id));
+        }
         let (cursor, parked) = courier.position();
-        // Where it could not be recorded, it says that its address is another.
-        let record = if kept.is_ok() { record } else { courier.record() };
-        self.take_up(governor, record, cursor, parked, &secrets)?;
-        kept
+        let record = EndpointRecord { url: masked(url), address: address_print(id, url), ..before.clone() };
+        let old = secrets.kept(id);
+        let kept = Kept { url: url.to_owned(), secrets: secrets.all(id) };
+        let moved = secrets.keep(governor, id, Some(kept)).and_then(|()| {
+            let recorded = keep_record(governor, &record, "endpoint moved");
+            if recorded.is_err() {
+                // The address that the journal means. Where that fails too, it says that its address is another.
+                let _ = secrets.keep(governor, id, old);
+            }
+            recorded
+        });
+        let record = if moved.is_ok() { record } else { before };
+        let taken = self.take_up(governor, record, cursor, parked, &secrets);
+        moved.and(taken)
     }
 
     /// Sends again to an endpoint that is off or broken.
@@ -233,7 +248,7 @@ impl Service {
         let id = record.id;
         courier.stop();
         if !courier.wait_ended(PATIENCE) {
-            return Err(Error::Conflict { message: format!("endpoint {id} is still ending: try again") });
+            return Err(still_ending(id));
         }
         let (mut cursor, parked) = courier.position();
         cursor.off = None;
@@ -316,6 +331,10 @@ impl Drop for Service {
         // Nobody is waited for: the last owner may be one of the couriers.
         self.all().iter().for_each(|courier| courier.stop());
     }
+}
+
+fn still_ending(id: WebhookId) -> Error {
+    Error::Conflict { message: format!("endpoint {id} is still ending: try again") }
 }
 
 fn keep_record(governor: &Governor, record: &EndpointRecord, cause: &str) -> Result<(), Error> {

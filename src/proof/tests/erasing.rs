@@ -66,6 +66,18 @@ fn assert_erased(log: &ProofLog, disk: &dyn Files, ids: &[ProofId], is_erased: i
 }
 
 #[test]
+fn what_an_outcome_earns_is_forgotten_with_the_evidence_that_says_so() {
+    let (log, _) = open_small(MemoryFiles::new(), Durability::Sync).unwrap();
+    let earning = || DecisionDraft { earns: RiskLevel::High, ..marked("a", 0) };
+    let id = decide(&log, 0, earning()).unwrap();
+    log.flush().unwrap();
+    assert_eq!(log.facts(&id).unwrap().earns, RiskLevel::High);
+    assert_eq!(erase(&log, &agent("a")).unwrap(), 1);
+    // As after a restart, by the journal alone: what is not known is worth the least.
+    assert_eq!(log.facts(&id).unwrap().earns, RiskLevel::Low);
+}
+
+#[test]
 fn what_is_erased_is_gone_and_everything_else_is_there() {
     for selection in 0..4 {
         let disk = MemoryFiles::new();
