@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
 mod common;
-#[allow(dead_code)] // not all of it is of use here
 mod receiver;
 
 use std::fs;
