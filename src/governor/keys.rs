@@ -24,7 +24,11 @@ impl Keys {
     pub(super) fn restored(states: &[(String, Vec<u8>)]) -> Self {
         let ours = states.iter().filter(|(key, _)| key.starts_with(KEY_PREFIX));
         let texts = ours.map(|(key, value)| (key.clone(), String::from_utf8_lossy(value).into_owned()));
-        Self { states: Mutex::new(texts.collect()), ..Self::default() }
+        Self {
+            states: Mutex::new(texts.collect()),
+            #[cfg(feature = "gateway")]
+            desk: std::sync::OnceLock::new(),
+        }
     }
 
     /// Puts every state in order again, and their keys to `keys`.

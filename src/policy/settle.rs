@@ -333,7 +333,9 @@ impl Engine {
             let asks = limit.over.effect() == Effect::Escalate;
             if asks {
                 // A person who agrees, agrees to more than it.
-                taken.iter_mut().for_each(|charge| charge.most = i64::MAX);
+                for charge in &mut taken {
+                    charge.most = i64::MAX;
+                }
             }
             if is_known {
                 charges.append(&mut taken);
