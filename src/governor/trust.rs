@@ -200,9 +200,10 @@ impl Governor {
     /// An agent whose trust goes on to `next`, and the move that its entry is to tell, if it is one.
     /// [`AgentRecord::placed_at`] puts the entry's place in once it is known.
     pub(super) fn moved(agent: &AgentRecord, next: TrustState, how: Moved) -> (AgentRecord, Option<TrustMove>) {
-        // A correction is told where it found nothing to take as well: it is looked for before another is made.
+        // A correction is told where it found nothing to take as well: it is looked for before another is made. So is an
+        // adjustment to where the score was: idleness counts from there.
         let change = match how.cause {
-            TrustCause::Correction => Some(agent.trust.way_to(&next)),
+            TrustCause::Correction | TrustCause::Adjusted => Some(agent.trust.way_to(&next)),
             _ => agent.trust.change_to(&next),
         };
         let mut changed = AgentRecord { trust: next, ..agent.clone() };

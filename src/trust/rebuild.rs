@@ -48,8 +48,10 @@ impl Rebuild {
         let Some(next) = model.next(self.state.as_ref(), fact, facts) else { return };
         let is_change = match (&self.state, fact) {
             (_, TrustFact::Stated { .. }) => false,
-            // A correction is noted whatever it found to take.
-            (_, TrustFact::Registered { .. } | TrustFact::Correction { .. }) | (None, _) => true,
+            // These are noted whatever they found to change.
+            (_, TrustFact::Registered { .. } | TrustFact::Correction { .. } | TrustFact::Adjusted(_)) | (None, _) => {
+                true
+            }
             (Some(state), _) => state.change_to(&next).is_some(),
         };
         self.state = Some(if is_change { next.noted(sequence) } else { next });

@@ -163,10 +163,10 @@ impl<'a> Ask<'a> {
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut text = format!("{} {} HTTP/1.1\r\nHost: localhost\r\n", self.method, self.path);
         for (name, value) in &self.headers {
-            text += &format!("{name}: {value}\r\n");
+            text.extend([name, ": ", value, "\r\n"]);
         }
         if !self.body.is_empty() || self.method == "POST" {
-            text += &format!("Content-Length: {}\r\n", self.body.len());
+            text.extend(["Content-Length: ", &self.body.len().to_string(), "\r\n"]);
         }
         [text.as_bytes(), b"\r\n", &self.body].concat()
     }
