@@ -43,7 +43,7 @@ proptest! {
                 ceiling = new_ceiling.map(Score::saturating);
             }
             let next = step.take(model, &kept, Facts { ceiling, now });
-            let is_change = (next.score, next.tier) != (kept.score, kept.tier) || matches!(step, Step::Correct(..));
+            let is_change = (next.score, next.tier) != (kept.score, kept.tier) || matches!(step, Step::Correct(..) | Step::Adjust(_));
             total += u32::from(is_change);
             kept = if is_change { next.noted(sequence) } else { next };
             rebuild.feed(model, sequence, now, &step.fact(ceiling));
