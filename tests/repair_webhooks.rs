@@ -5,6 +5,7 @@
 mod common;
 mod receiver;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -47,15 +48,23 @@ fn endpoints_are_told_what_the_new_log_tells_unless_they_were_removed_behind_the
         assert_eq!(mode & 0o777, 0o600);
     }
     removed.rest();
+    let mut seen = BTreeSet::new();
     for round in ["repaired", "reopened"] {
         let governor = opened(store.path());
         let endpoints = governor.webhooks().list().unwrap();
         let states: Vec<_> = endpoints.iter().map(|endpoint| (endpoint.id, endpoint.state)).collect();
         assert_eq!(states, [(stays.id, EndpointState::Active)], "{round}, not {}", unbelieved.id);
         let id = decide(&governor, "a");
-        for request in kept.take(2) {
-            assert!(request.verified(&stays.secret).is_ok(), "{round}");
-            assert!(request.event().to_string().contains(&id.to_string()), "{round}: {}", request.event());
+        let mut new = 0;
+        while new < 2 {
+            for request in kept.take(1) {
+                let told = request.verified(&stays.secret).unwrap().to_owned();
+                // What was under way when it closed comes once more.
+                if seen.insert(told) {
+                    assert!(request.event().to_string().contains(&id.to_string()), "{round}: {}", request.event());
+                    new += 1;
+                }
+            }
         }
         governor.close().unwrap();
     }
