@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use super::files::{Files, OpenMode, StoreFile};
+use super::files::{Files, NO_DESCRIPTORS, OpenMode, StoreFile};
 
 /// What happens when the countdown of calls reaches zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +16,10 @@ pub(crate) enum Fault {
     Forever,
     /// That write puts half of its bytes down, and it and every later call fails.
     Torn,
+    /// That one call fails for want of space.
+    Full,
+    /// From that call on there is no descriptor left: nothing can be opened, and what is open goes on.
+    NoDescriptors,
 }
 
 /// Which calls are counted.
@@ -52,8 +56,20 @@ impl Plan {
     /// `Ok` to go on, or the error of the fault.
     fn step(&self) -> io::Result<()> {
         let left = self.left.fetch_sub(1, Ordering::SeqCst);
-        let fails = if self.fault == Fault::Once { left == 0 } else { left <= 0 };
-        if fails { Err(io::Error::other("injected fault")) } else { Ok(()) }
+        match self.fault {
+            Fault::Once if left == 0 => Err(io::Error::other("injected fault")),
+            Fault::Forever | Fault::Torn if left <= 0 => Err(io::Error::other("injected fault")),
+            Fault::Full if left == 0 => Err(io::ErrorKind::StorageFull.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// For a call that has passed and takes a descriptor.
+    fn take_descriptor(&self) -> io::Result<()> {
+        if self.fault == Fault::NoDescriptors && self.left.load(Ordering::SeqCst) < 0 {
+            return Err(io::Error::from_raw_os_error(*NO_DESCRIPTORS.last().unwrap()));
+        }
+        Ok(())
     }
 }
 
@@ -61,6 +77,16 @@ impl<F: Files> FaultyFiles<F> {
     /// Files of which the call after so many counted ones fails.
     pub(crate) fn new(inner: F, fault: Fault, counted: Counted, after: i64) -> Self {
         Self { inner, plan: Arc::new(Plan { fault, counted, left: AtomicI64::new(after) }) }
+    }
+
+    /// Has the call after so many more counted ones be the one that fails.
+    pub(crate) fn strike_after(&self, calls: i64) {
+        self.plan.left.store(calls, Ordering::SeqCst);
+    }
+
+    /// Has no call fail any more.
+    pub(crate) fn relieve(&self) {
+        self.strike_after(i64::MAX);
     }
 
     /// Whether the chosen call was reached.
@@ -107,12 +133,14 @@ impl<F: Files> Files for FaultyFiles<F> {
         } else {
             self.plan.look()?;
         }
+        self.plan.take_descriptor()?;
         let file = self.inner.open(path, mode)?;
         Ok(Arc::new(FaultyFile { inner: file, plan: Arc::clone(&self.plan) }))
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
         self.plan.look()?;
+        self.plan.take_descriptor()?;
         self.inner.list(path)
     }
 
@@ -128,6 +156,7 @@ impl<F: Files> Files for FaultyFiles<F> {
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         self.plan.step()?;
+        self.plan.take_descriptor()?;
         self.inner.sync_dir(path)
     }
 }

@@ -87,6 +87,24 @@ fn read_all(file: &(impl StoreFile + ?Sized)) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
+/// Whether what failed may well succeed later, for all that was wrong was a want of descriptors, memory or space, or an
+/// interruption.
+pub(super) fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, OutOfMemory, QuotaExceeded, StorageFull};
+    matches!(error.kind(), Interrupted | OutOfMemory | QuotaExceeded | StorageFull)
+        || error.raw_os_error().is_some_and(|code| NO_DESCRIPTORS.contains(&code))
+}
+
+/// The system's codes for too many open files, in all or of the process, for which the standard library has no kind.
+// SOURCE: errno.h (ENFILE, EMFILE) of Linux, macOS and the BSDs; winerror.h (ERROR_TOO_MANY_OPEN_FILES).
+pub(super) const NO_DESCRIPTORS: &[i32] = if cfg!(unix) {
+    &[23, 24]
+} else if cfg!(windows) {
+    &[4]
+} else {
+    &[]
+};
+
 /// Puts a file of this content in the place of `name`, by way of `next`, and makes it last.
 pub(super) fn replace(files: &dyn Files, name: &Path, next: &Path, content: &[u8]) -> io::Result<()> {
     replace_made(files, name, next, content, OpenMode::Create)

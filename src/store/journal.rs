@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::archive::Past;
-use super::files::{Files, OpenMode, StoreFile};
+use super::files::{self, Files, OpenMode, StoreFile};
 use super::frame::{self, Frame, FrameDraft, Kind};
 use super::head::{FORMAT, Head, Start};
 use super::merkle::{BLOCK_LEAVES, TreeError};
@@ -54,6 +54,9 @@ pub(crate) struct Journal {
     /// The digests of the batch's bodies: the tree has what is in the file.
     leaves: Vec<Digest>,
     segment_bytes: u64,
+    /// The file of the next segment where it is made and that is not begun: it holds nothing, which at the next start is
+    /// as if it were not there.
+    spare: Option<Arc<dyn StoreFile>>,
     sealer: Sealer,
     /// Nothing can be added to the active segment: it is sealed.
     is_full: bool,
@@ -128,6 +131,7 @@ impl Journal {
             sizes: Vec::new(),
             leaves: Vec::new(),
             segment_bytes: options.segment_bytes,
+            spare: None,
             sealer,
             is_full,
             freezes: false,
@@ -177,7 +181,11 @@ impl Journal {
         }
         let size = self.buffer.len() as u64;
         if (self.end + size > self.segment_bytes && self.active.count() > 0) || self.is_full {
-            self.roll()?;
+            match self.roll() {
+                // The active segment goes on for a while; the next batch tries again.
+                Err(error) if files::is_passing(&error) && self.may_outgrow(size) => {}
+                rolled => rolled?,
+            }
         }
         self.make_room(size)?;
         self.active.file.write_at(&self.buffer, self.end)?;
@@ -227,21 +235,39 @@ impl Journal {
         self.write()?;
         self.trim()?;
         self.note_head()?;
+        if self.spare.take().is_some() {
+            // Where it stays it is set aside at the next start.
+            let _ = self.files.remove(&Segment::path(self.active.header.number + 1));
+        }
         self.sealer.stop();
         Ok(())
     }
 
-    /// Seals the active segment and starts the next.
+    /// Seals the active segment and starts the next. Where that fails for what passes, the active one can be gone on with.
     fn roll(&mut self) -> io::Result<()> {
-        self.trim()?;
-        self.note_head()?;
         let header = SegmentHeader {
             number: self.active.header.number + 1,
             first: Sequence::new(self.written.entries),
             store: self.store,
             link: self.written.link,
         };
-        let next = Arc::new(new_segment(&*self.files, header)?);
+        // First whatever takes a descriptor, and has changed nothing when there is none.
+        let file = match &self.spare {
+            Some(spare) => Arc::clone(spare),
+            None => self.files.open(&Segment::path(header.number), OpenMode::Create)?,
+        };
+        self.spare = Some(Arc::clone(&file));
+        self.files.sync_dir(Path::new(segment::FOLDER))?;
+        self.note_head()?;
+        self.trim()?;
+        if let Err(error) = file.write_at(&header.encode(), 0).and_then(|()| file.sync_data()) {
+            // INVARIANT: no header of a next segment stands anywhere while entries still go into this one. What says
+            // that it may stand is no error that passes.
+            file.set_len(0).and_then(|()| file.sync_data()).map_err(io::Error::other)?;
+            return Err(error);
+        }
+        self.spare = None;
+        let next = Arc::new(Segment::new(header, file, false, Offsets::new()));
         self.reader.push(Arc::clone(&next));
         let full = std::mem::replace(&mut self.active, next);
         if !self.is_full {
@@ -251,6 +277,11 @@ impl Journal {
         self.end = segment::HEADER_BYTES as u64;
         self.allocated = self.end;
         Ok(())
+    }
+
+    /// Whether so many bytes more may go into the active segment though it is full.
+    fn may_outgrow(&self, size: u64) -> bool {
+        !self.is_full && self.end + size <= self.segment_bytes.saturating_mul(MOST_OUTGROWN).min(LARGEST_SEGMENT)
     }
 
     fn trim(&mut self) -> io::Result<()> {
@@ -641,6 +672,10 @@ fn new_segment(files: &dyn Files, header: SegmentHeader) -> io::Result<Segment> 
 /// Size at which a segment is full. Small enough to be read whole, large
 /// enough that ten million records are a few hundred files.
 const SEGMENT_BYTES: u64 = 16 << 20;
+/// How many times that size a segment may come to while no next one can be had: to check a segment it is read whole.
+const MOST_OUTGROWN: u64 = 64;
+/// Offsets in a segment have 32 bits.
+const LARGEST_SEGMENT: u64 = 2 << 30;
 /// Zeros ahead: as much again as there is, between these two.
 const LEAST_AHEAD: u64 = 256 << 10;
 const MOST_AHEAD: u64 = 4 << 20;

@@ -109,6 +109,17 @@ impl ProofLog {
 
     /// The same, without waiting for more to be written than that record: what is put in order only now may be missing.
     pub(crate) fn evidence_so_far(&self, proof_id: &ProofId) -> Result<Evidence, Error> {
+        match self.kept_so_far(proof_id)? {
+            Kept::Evidence(evidence) => Ok(*evidence),
+            Kept::Erased => Err(Error::EvidenceErased { proof_id: proof_id.to_string() }),
+            Kept::Unreadable => Err(Error::ChainBroken {
+                message: format!("the evidence of {proof_id} is not what was kept; verify the log"),
+            }),
+        }
+    }
+
+    /// What stands beside a record, as far as [`ProofLog::evidence_so_far`] waits for it.
+    pub(crate) fn kept_so_far(&self, proof_id: &ProofId) -> Result<Kept, Error> {
         if !self.shared.progress.has_applied(proof_id.sequence().get() + 1) {
             self.catch_up()?;
         }
@@ -116,13 +127,6 @@ impl ProofLog {
         self.stored(proof_id, |frame| {
             let fields = CanonicalRecord::read(frame.body).ok()?;
             (fields.id == *proof_id).then(|| self.shared.erasures.look(&fields, frame.evidence))
-        })
-        .and_then(|kept| match kept {
-            Kept::Evidence(evidence) => Ok(*evidence),
-            Kept::Erased => Err(Error::EvidenceErased { proof_id: proof_id.to_string() }),
-            Kept::Unreadable => Err(Error::ChainBroken {
-                message: format!("the evidence of {proof_id} is not what was kept; verify the log"),
-            }),
         })
     }
 

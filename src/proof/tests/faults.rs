@@ -106,7 +106,7 @@ impl Written {
 const CRASHES: u64 = 1;
 
 fn strike_every_call(start: &Written) {
-    for fault in [Fault::Once, Fault::Forever, Fault::Torn] {
+    for fault in [Fault::Once, Fault::Forever, Fault::Torn, Fault::Full, Fault::NoDescriptors] {
         strike_every_call_with(fault, start);
     }
 }
@@ -181,6 +181,70 @@ fn after_a_failed_write_nothing_more_is_acknowledged() {
     assert!(failed);
     // What had been written is still answered.
     assert!(log.query(&ProofQuery::entity("a")).unwrap().total > 0);
+}
+
+/// Who holds connections open takes the descriptors that the next segment needs, and gives them back.
+#[test]
+fn while_there_are_no_descriptors_all_is_recorded_and_later_in_segments_again() {
+    let segments = |disk: &CrashFiles| disk.list(Path::new("journal")).unwrap().len();
+    for call in 0..60 {
+        let what = format!("no descriptors from call {call} on");
+        let mut written = Written::nothing();
+        let faulty = Arc::new(FaultyFiles::new(written.disk.clone(), Fault::NoDescriptors, Counted::Changes, i64::MAX));
+        let never = JournalOptions { segment_bytes: 2048, sealing: Sealing::Never };
+        let options = LogOptions { durability: Durability::Sync, journal: never, ..LogOptions::default() };
+        let files = Arc::clone(&faulty) as Arc<dyn Files>;
+        let (log, _) = ProofLog::open_files(files, None, None, &options, Timestamp::from_millis(0), STORE).unwrap();
+        faulty.strike_after(call);
+        written.work(&log, 20);
+        let (told, short) = (written.acknowledged.len(), segments(&written.disk));
+        assert!(written.acknowledged.iter().all(|acknowledged| acknowledged.reported), "{what}");
+        assert_eq!(told, 20, "{what}: the log ended");
+        written.assert_all_there(&what);
+        faulty.relieve();
+        written.work(&log, 20);
+        assert_eq!(written.acknowledged.len(), told + 20, "{what}, and there are some again");
+        assert!(segments(&written.disk) >= short + 4, "{what}: one segment went on for ever");
+        written.assert_all_there(&format!("{what}, and there are some again"));
+        log.close().unwrap();
+    }
+}
+
+/// A segment is read whole to be checked.
+#[test]
+fn without_descriptors_a_segment_does_not_grow_for_ever() {
+    let disk = MemoryFiles::new();
+    let faulty = Arc::new(FaultyFiles::new(disk.clone(), Fault::NoDescriptors, Counted::Changes, i64::MAX));
+    let (log, _) = open_small(Arc::clone(&faulty), Durability::Sync).unwrap();
+    faulty.strike_after(0);
+    let ended = (0..1000).any(|at| decide(&log, at, draft("a", Decision::Allow, RiskLevel::Low, 700)).is_err());
+    assert!(ended);
+    assert!(disk.content(Path::new("journal/0000000000.rkj")).len() < 256 << 10);
+}
+
+/// A file of the next segment that was made and not begun.
+#[test]
+fn a_next_segment_that_was_never_begun_does_not_outlive_a_close() {
+    let disk = CrashFiles::new();
+    let faulty = Arc::new(FaultyFiles::new(disk.clone(), Fault::NoDescriptors, Counted::Changes, i64::MAX));
+    let (log, _) = open_small(Arc::clone(&faulty), Durability::Sync).unwrap();
+    let made = Path::new("journal/0000000001.rkj");
+    let mut acknowledged = 0;
+    for call in 0.. {
+        decide(&log, call, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap();
+        acknowledged += 1;
+        if disk.content(made).is_some() {
+            break;
+        }
+        faulty.strike_after(call);
+    }
+    assert_eq!(disk.content(made), Some(Vec::new()));
+    faulty.relieve();
+    log.close().unwrap();
+    assert_eq!(disk.content(made), None);
+    let (log, startup) = open_small(disk, Durability::Sync).unwrap();
+    assert!(startup.recovered.is_none());
+    assert_eq!(log.verify().unwrap().records, acknowledged);
 }
 
 #[test]
