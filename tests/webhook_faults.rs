@@ -152,16 +152,23 @@ fn an_endpoint_whose_new_address_cannot_be_recorded_goes_on_at_the_old_one() {
     assert!(other.rest().is_empty());
 }
 
-/// A clock that counts how often threads that deliver look at it.
+/// A clock in which the threads that deliver are held up, and counted.
 #[derive(Clone, Default)]
 struct Gate(Arc<(Mutex<Held>, Condvar)>);
 
 #[derive(Default)]
 struct Held {
+    is_shut: bool,
+    waiting: usize,
     looks: usize,
 }
 
 impl Gate {
+    fn shut(&self, is_shut: bool) {
+        self.0.0.lock().unwrap().is_shut = is_shut;
+        self.0.1.notify_all();
+    }
+
     fn wait(&self, is_so: impl Fn(&Held) -> bool) {
         let held = self.0.0.lock().unwrap();
         let (_held, waited) = self.0.1.wait_timeout_while(held, Duration::from_secs(60), |held| !is_so(held)).unwrap();
@@ -172,12 +179,47 @@ impl Gate {
 impl Clock for Gate {
     fn now(&self) -> Timestamp {
         if thread::current().name() == Some("rulekeep-webhook") {
-            self.0.0.lock().unwrap().looks += 1;
+            let mut held = self.0.0.lock().unwrap();
+            held.looks += 1;
+            held.waiting += 1;
             self.0.1.notify_all();
+            held = self.0.1.wait_while(held, |held| held.is_shut).unwrap();
+            held.waiting -= 1;
         }
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap())
     }
+}
+
+#[test]
+fn an_endpoint_gets_another_address_only_once_its_thread_has_ended() {
+    let (folder, gate) = (tempfile::tempdir().unwrap(), Gate::default());
+    // Shut before the answer is heard, so that whoever delivered is held up right behind it.
+    let shutting = gate.clone();
+    let receiver = Receiver::replying(move |_, _| {
+        shutting.shut(true);
+        Reply::Status(200)
+    });
+    let other = Receiver::taking();
+    let governor = open_with(builder().clock(gate.clone()), folder.path());
+    let draft = EndpointDraft::to(&receiver.url).of_type(EventType::Decision);
+    let id = governor.webhooks().add(&draft).unwrap().id;
+    decide(&governor, "a");
+    receiver.next();
+    gate.wait(|held| held.waiting > 0);
+    assert_eq!(code(governor.webhooks().readdress(id, &other.url)), "CONFLICT");
+    let shown = governor.webhooks().list().unwrap().remove(0);
+    assert_eq!((shown.state, shown.reason.unwrap().contains("resume")), (EndpointState::Broken, true));
+    assert!(shown.url.starts_with(receiver.url.trim_end_matches("hook")));
+    gate.shut(false);
+
+    governor.webhooks().readdress(id, &other.url).unwrap();
+    let decided: Vec<_> = (0..5).map(|_| decide(&governor, "a")).collect();
+    for (proof_id, request) in decided.iter().zip(other.take(5)) {
+        assert_eq!(request.event()["data"]["proofId"], proof_id.to_string());
+    }
+    governor.close().unwrap();
+    assert!(receiver.rest().is_empty() && other.rest().is_empty());
 }
 
 #[test]

@@ -221,7 +221,7 @@ impl Courier {
             match desk.outbox.step(now) {
                 Step::Send(told) => {
                     let told = told.clone();
-                    if !self.send(desk, tools, &told)? {
+                    if !self.send(desk, tools, &told, now)? {
                         return Ok(());
                     }
                 }
@@ -242,8 +242,9 @@ impl Courier {
     }
 
     /// Sends an event. False where it was cut off.
-    fn send(&self, desk: MutexGuard<'_, Desk>, tools: &mut Tools, told: &Told) -> Result<bool, Error> {
-        let now = tools.clock.now();
+    ///
+    /// Clock and entropy are the user's and may take their time: neither is asked under the guard of the desk.
+    fn send(&self, desk: MutexGuard<'_, Desk>, tools: &mut Tools, told: &Told, now: Timestamp) -> Result<bool, Error> {
         let live = desk.secrets.iter().filter(|live| live.until.is_none_or(|until| until > now));
         let secrets: Vec<Secret> = live.map(|live| live.secret.clone()).collect();
         let id = desk.record.id;
@@ -259,12 +260,13 @@ impl Courier {
             work.around(|| tools.sender.send(&Parcel { event: &event, body: &told.body, secrets: &secrets, now }));
         note_delivery(&work, id, &event, &answer);
         let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let (answered_at, chance) = (tools.clock.now(), chance(&*tools.entropy));
         let mut desk = self.desk();
         // What was cut off has not failed: whoever opens the store next sends it.
         if desk.is_stopped && !matches!(answer, Answer::Delivered(_) | Answer::Gone) {
             return Ok(false);
         }
-        if let Some(done) = desk.outbox.done(&answer, tools.clock.now(), chance(&*tools.entropy)) {
+        if let Some(done) = desk.outbox.done(&answer, answered_at, chance) {
             desk.log.add(&done, &answer, now, millis);
         }
         Ok(true)
@@ -284,8 +286,8 @@ impl Courier {
             }
             return Ok(());
         };
-        let body = body_of(&event)?;
-        self.desk().outbox.offer(told_of(&event, body), now, chance(&*tools.entropy));
+        let (told, chance) = (told_of(&event, body_of(&event)?), chance(&*tools.entropy));
+        self.desk().outbox.offer(told, now, chance);
         Ok(())
     }
 
@@ -304,7 +306,8 @@ impl Courier {
         });
         drop(governor);
         if kept.is_err() {
-            self.desk().outbox.not_noted(note, tools.clock.now());
+            let now = tools.clock.now();
+            self.desk().outbox.not_noted(note, now);
         }
     }
 
