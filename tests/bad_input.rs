@@ -52,6 +52,20 @@ mod requests {
     }
 
     #[test]
+    fn a_name_that_would_be_read_back_as_something_else_is_refused() {
+        let governor = in_memory();
+        let reserved = json!({ "$serde_json::private::RawValue": "[1]" });
+        let deep = json!([{ "y": reserved }]);
+        for value in [reserved, deep] {
+            let refused = error(governor.enforce(&reading("a").with_context("x", value.clone())));
+            assert_eq!(refused.code(), "INVALID_INTENT", "{refused}");
+            let refused = error(governor.register_agent(Agent::new("x").with_attribute("t", value)));
+            assert_eq!(refused.code(), "INVALID_INPUT", "{refused}");
+        }
+        assert_eq!(governor.status().metrics.proof_chain_length, 0);
+    }
+
+    #[test]
     fn an_input_of_64_kib_is_accepted_and_one_byte_more_is_too_large() {
         let governor = in_memory();
         assert!(governor.parse("a", &sentence(MAX_BYTES)).is_ok());

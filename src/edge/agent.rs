@@ -9,8 +9,12 @@ use crate::model::{Agent, AgentChange, AgentInfo, Error, Score, Tier};
 
 const FAULTS: Faults = Faults::Input;
 
+/// What is said of an agent. A misspelt one that is dropped, a ceiling for example, would leave it more than was meant.
+const DESCRIBED: &[&str] = &["labels", "groups", "attributes", "owner", "ceiling", "observability"];
+
 /// Registers an agent: `{agentId, score?, tier?, labels?, groups?, attributes?, owner?, ceiling?, observability?}`.
 pub(super) fn register(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    params.only(&[&["agentId", "score", "tier"], DESCRIBED])?;
     let mut agent = Agent::new(params.text("agentId", FAULTS)?);
     let tier: Option<Tier> = params.optional_word("tier", FAULTS)?;
     agent = match (score(params, "score")?, tier) {
@@ -69,6 +73,7 @@ pub(super) fn list(governor: &Governor, params: &Params) -> Result<Value, Error>
 
 /// Changes what is said of an agent: what [`register`] takes of it, and `clear`, the names of what is said no more.
 pub(super) fn update(governor: &Governor, params: &Params) -> Result<Value, Error> {
+    params.only(&[&["agentId", "clear", "note"], DESCRIBED])?;
     let mut change = AgentChange::new();
     if params.get("labels").is_some() {
         change = change.labels(params.texts("labels")?);

@@ -45,14 +45,12 @@ mod without {
     use super::{Error, Governor, Params, Value};
 
     pub(in crate::edge) fn create(_: &Governor, _: &Params) -> Result<Value, Error> {
-        Err(not_built())
+        Err(NOT_BUILT)
     }
 
     pub(in crate::edge) fn prove(_: &Governor, _: &Params) -> Result<Value, Error> {
-        Err(not_built())
+        Err(NOT_BUILT)
     }
 
-    fn not_built() -> Error {
-        Error::Conflict { message: "this program was built without checkpoints: build it with the feature".to_owned() }
-    }
+    const NOT_BUILT: Error = Error::NotBuilt { feature: "checkpoints" };
 }

@@ -44,11 +44,25 @@ fn list(governor: &Governor, params: &Params) -> Result<Value, Error> {
 
 /// Waits until one is answered or has expired: `{id, timeoutMs?}`.
 fn wait(governor: &Governor, params: &Params) -> Result<Value, Error> {
-    let timeout = params.optional_whole("timeoutMs", Faults::Input)?.unwrap_or_default();
-    if timeout > LONGEST_WAIT {
-        return Err(Error::input("timeoutMs", format!("expected at most {LONGEST_WAIT}")));
+    let Wait { id, timeout } = Wait::of(params)?;
+    to_json(&governor.escalations().wait_answered(id, timeout)?)
+}
+
+/// What is waited for, and how long at the most.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wait {
+    pub(super) id: EscalationId,
+    pub(super) timeout: Duration,
+}
+
+impl Wait {
+    pub(super) fn of(params: &Params) -> Result<Self, Error> {
+        let timeout = params.optional_whole("timeoutMs", Faults::Input)?.unwrap_or_default();
+        if timeout > LONGEST_WAIT {
+            return Err(Error::input("timeoutMs", format!("expected at most {LONGEST_WAIT}")));
+        }
+        Ok(Self { id: id(params)?, timeout: Duration::from_millis(timeout) })
     }
-    to_json(&governor.escalations().wait_answered(id(params)?, Duration::from_millis(timeout))?)
 }
 
 fn approve(governor: &Governor, params: &Params) -> Result<Value, Error> {

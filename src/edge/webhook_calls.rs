@@ -30,7 +30,7 @@ pub(super) const CALLS: &[(&str, super::wire::Call)] = &[
 
 #[cfg(not(feature = "webhooks"))]
 fn without(_: &Governor, _: &Params) -> Result<Value, Error> {
-    Err(Error::Conflict { message: "this program was built without webhooks: build it with the feature".to_owned() })
+    Err(Error::NotBuilt { feature: "webhooks" })
 }
 
 #[cfg(feature = "webhooks")]
@@ -61,6 +61,8 @@ mod with {
 
     /// Adds an endpoint: `{url, events?, agentId?, secret?}`.
     fn add(governor: &Governor, params: &Params) -> Result<Value, Error> {
+        // A misspelt field that is dropped would tell an endpoint more than was meant.
+        params.only(&[&["url", "events", "agentId", "secret"]])?;
         let mut draft = EndpointDraft::to(params.text("url", FAULTS)?);
         for word in params.texts("events")? {
             let event_type: EventType =

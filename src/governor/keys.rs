@@ -9,6 +9,8 @@ use crate::proof::StateDraft;
 
 /// What the keys of their states start with.
 pub(crate) const KEY_PREFIX: &str = "key/";
+/// The state of one that is kept no longer.
+const FORGOTTEN: &str = "null";
 
 /// The API keys of a governor.
 #[derive(Default)]
@@ -22,7 +24,7 @@ pub(crate) struct Keys {
 impl Keys {
     /// As the log has them.
     pub(super) fn restored(states: &[(String, Vec<u8>)]) -> Self {
-        let ours = states.iter().filter(|(key, _)| key.starts_with(KEY_PREFIX));
+        let ours = states.iter().filter(|(key, value)| key.starts_with(KEY_PREFIX) && value != FORGOTTEN.as_bytes());
         let texts = ours.map(|(key, value)| (key.clone(), String::from_utf8_lossy(value).into_owned()));
         Self {
             states: Mutex::new(texts.collect()),
@@ -54,7 +56,7 @@ mod doors {
     use std::any::Any;
     use std::sync::Arc;
 
-    use super::{Error, StateDraft};
+    use super::{Error, FORGOTTEN, StateDraft};
     use crate::governor::Governor;
     use crate::system::Clock;
 
@@ -78,7 +80,8 @@ mod doors {
             self.inner.keys.states().iter().map(|(key, value)| (key.clone(), value.clone())).collect()
         }
 
-        /// Keeps a state of a key, and waits until it is as durable as the log promises.
+        /// Keeps a state of a key, and waits until it is on disk, whatever the log promises for decisions: a key that was
+        /// said to be revoked must not be one again after a crash.
         pub(crate) fn keep_key(&self, key: String, value: String, cause: &str) -> Result<(), Error> {
             self.inner.log.wait_verified()?;
             let mut states = self.inner.keys.states();
@@ -86,7 +89,16 @@ mod doors {
             let sequence = self.inner.log.set_state(self.inner.clock.now(), draft, cause.to_owned())?;
             states.insert(key, value);
             drop(states);
-            self.inner.log.settle(sequence)
+            self.inner.log.settle_in_any_case(sequence)
+        }
+
+        /// Keeps a key no longer.
+        pub(crate) fn forget_key(&self, key: &str) -> Result<(), Error> {
+            let mut states = self.inner.keys.states();
+            let gone = StateDraft::new(key.to_owned(), FORGOTTEN.to_owned());
+            self.inner.log.set_state(self.inner.clock.now(), gone, "an API key was forgotten".to_owned())?;
+            states.remove(key);
+            Ok(())
         }
 
         /// Where the time comes from.

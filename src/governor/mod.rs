@@ -75,6 +75,8 @@ mod replay;
 mod retention;
 mod risk;
 mod shadow;
+#[cfg(feature = "http")]
+mod standing;
 mod status;
 mod stop;
 mod streaks;
@@ -104,6 +106,10 @@ pub use repair::{RepairOptions, repair};
 pub use replay::{Replay, ReplayChange, ReplayRange};
 pub use retention::verify_archive;
 pub use shadow::{ShadowDifference, ShadowReport};
+#[cfg(feature = "http")]
+pub(crate) use standing::Standing;
+#[cfg(feature = "gateway")]
+pub(crate) use stop::said_with;
 
 use crate::model::{
     AgentId, Error, IntentId, InvalidValue, Opening, Order, ParseExplanation, ParseResult, Period, ProofId, ProofPage,

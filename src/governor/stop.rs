@@ -146,6 +146,8 @@ pub(super) struct Stops {
     turn: Mutex<()>,
     // Held to lift; taken before `turn`.
     lifting: Mutex<()>,
+    #[cfg(feature = "http")]
+    halts: super::standing::Halts,
 }
 
 impl Stops {
@@ -161,12 +163,20 @@ impl Stops {
         self.table.load()
     }
 
+    /// When agents were kept from acting.
+    #[cfg(feature = "http")]
+    pub(super) const fn halts(&self) -> &super::standing::Halts {
+        &self.halts
+    }
+
     /// Denies everything to an agent, without recording that, until [`Stops::release`].
     pub(super) fn hold(&self, agent: &AgentId) {
         let _turn = self.turn();
         self.change(|table| {
             table.held.insert(agent.clone());
         });
+        #[cfg(feature = "http")]
+        self.halts.note(&StopScope::Agent(agent.clone()));
     }
 
     pub(super) fn release(&self, agent: &AgentId) {
@@ -180,10 +190,13 @@ impl Stops {
 
     /// Puts a stop in force. Hands out the epoch from which on it is known.
     fn set(&self, stop: Stop) -> u64 {
+        let stop = Arc::new(stop);
         self.change(|table| {
-            table.stops.push(Arc::new(stop));
+            table.stops.push(Arc::clone(&stop));
             table.epoch += 1;
         });
+        #[cfg(feature = "http")]
+        self.halts.note(&stop.scope);
         self.load().epoch
     }
 
@@ -353,7 +366,7 @@ fn cause(what: &str, by: &str, note: &str) -> String {
 }
 
 /// The error with what stands all the same.
-pub(super) fn said_with(error: Error, standing: &str) -> Error {
+pub(crate) fn said_with(error: Error, standing: &str) -> Error {
     match error {
         Error::ChainBroken { message } => Error::ChainBroken { message: format!("{standing}: {message}") },
         Error::Conflict { message } => Error::Conflict { message: format!("{standing}: {message}") },

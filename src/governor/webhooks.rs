@@ -238,7 +238,7 @@ mod doors {
 
         /// The event of that id.
         pub(crate) fn event(&self, id: EventId) -> Result<Event, Error> {
-            let unknown = || Error::input("eventId", format!("this log tells no event {id}"));
+            let unknown = || Error::not_found("event", id);
             let mut feed = self.inner.log.feed(Some(id.sequence()));
             if feed.behind() == 0 {
                 return Err(unknown());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::reserved::{RESERVED, has_reserved};
 use super::{AgentId, Error, InvalidValue, Observability, Score, Tier, TrustSnapshot, closed_words};
 
 closed_words! {
@@ -320,6 +321,9 @@ fn checked(words: &[String], what: &'static str) -> Result<Vec<Label>, Error> {
 }
 
 fn checked_attributes(attributes: Map<String, Value>) -> Result<Map<String, Value>, Error> {
+    if has_reserved(&attributes) {
+        return Err(Error::input("attributes", RESERVED));
+    }
     let size = serde_json::to_string(&attributes).map_or(usize::MAX, |text| text.len());
     if size > MAX_ATTRIBUTE_BYTES {
         let expected = format!("expected at most {MAX_ATTRIBUTE_BYTES} bytes of JSON, found {size}");

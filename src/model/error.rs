@@ -132,6 +132,14 @@ pub enum Error {
         /// Where to look for it.
         place: String,
     },
+    /// There is nothing of that id: no endpoint of a webhook, no API key, no event.
+    #[error("there is no {what} {id}")]
+    NotFound {
+        /// What was asked for.
+        what: &'static str,
+        /// The id that was asked for.
+        id: String,
+    },
     /// What stood beside a record was erased for good; the record stands.
     #[error("the evidence of {proof_id} was erased")]
     EvidenceErased {
@@ -210,6 +218,12 @@ pub enum Error {
         /// Why, and what to do.
         message: String,
     },
+    /// The call needs a feature that this program was built without.
+    #[error("this program was built without {feature}: build it with the feature `{feature}` of rulekeep")]
+    NotBuilt {
+        /// The feature's name in `Cargo.toml`.
+        feature: &'static str,
+    },
     /// A fault of this library.
     #[error("internal error: {message}")]
     Internal {
@@ -233,6 +247,7 @@ impl Error {
             Self::Policy { .. } => "POLICY_ERROR",
             Self::InvalidQuery { .. } => "INVALID_QUERY",
             Self::ProofNotFound { .. } | Self::ProofElsewhere { .. } | Self::EvidenceErased { .. } => "PROOF_NOT_FOUND",
+            Self::NotFound { .. } => "NOT_FOUND",
             Self::Conflict { .. } => "CONFLICT",
             Self::PayloadTooLarge { .. } => "PAYLOAD_TOO_LARGE",
             Self::Unauthorized { .. } => "UNAUTHORIZED",
@@ -240,6 +255,7 @@ impl Error {
             Self::Forbidden { .. } => "FORBIDDEN",
             Self::ChainBroken { .. } | Self::Contradicted { .. } => "CHAIN_BROKEN",
             Self::StorageUnavailable { .. } => "STORAGE_UNAVAILABLE",
+            Self::NotBuilt { .. } => "NOT_IMPLEMENTED",
             Self::Internal { .. } => "INTERNAL",
         }
     }
@@ -257,12 +273,14 @@ impl Error {
             Self::AgentNotFound { .. }
             | Self::ProofNotFound { .. }
             | Self::ProofElsewhere { .. }
-            | Self::EvidenceErased { .. } => 404,
+            | Self::EvidenceErased { .. }
+            | Self::NotFound { .. } => 404,
             Self::Conflict { .. } => 409,
             Self::PayloadTooLarge { .. } => 413,
             Self::Policy { .. } => 422,
             Self::RateLimited { .. } => 429,
             Self::Internal { .. } => 500,
+            Self::NotBuilt { .. } => 501,
             Self::ChainBroken { .. } | Self::Contradicted { .. } | Self::StorageUnavailable { .. } => 503,
         }
     }
@@ -276,10 +294,12 @@ impl Error {
             Self::InvalidQuery { parameter, .. } => Some(json!({ "parameter": parameter })),
             Self::Contradicted { kind, .. } => Some(json!({ "kind": kind })),
             Self::ProofNotFound { proof_id } => Some(json!({ "proofId": proof_id })),
+            Self::NotFound { id, .. } => Some(json!({ "id": id })),
             Self::ProofElsewhere { proof_id, place } => Some(json!({ "proofId": proof_id, "place": place })),
             Self::EvidenceErased { proof_id } => Some(json!({ "proofId": proof_id, "erased": true })),
             Self::RateLimited { .. } => Some(json!({ "retryAfter": self.retry_after() })),
             Self::PayloadTooLarge { size, limit, .. } => Some(json!({ "size": size, "limit": limit })),
+            Self::NotBuilt { feature } => Some(json!({ "feature": feature })),
             Self::ExportBroken { line, expected, found } => {
                 Some(json!({ "line": line, "expected": expected, "found": found }))
             }
@@ -295,6 +315,11 @@ impl Error {
             }
             _ => None,
         }
+    }
+
+    #[cfg(any(feature = "gateway", feature = "webhooks"))]
+    pub(crate) fn not_found(what: &'static str, id: impl std::fmt::Display) -> Self {
+        Self::NotFound { what, id: id.to_string() }
     }
 
     pub(crate) fn input(field: &'static str, message: impl Into<String>) -> Self {

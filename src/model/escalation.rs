@@ -36,9 +36,12 @@ pub struct Escalation {
     pub proof_id: ProofId,
     /// Who asks.
     pub agent_id: AgentId,
-    /// What is asked for, as it is kept in the evidence: secrets are masked. None once that was erased or archived.
+    /// What is asked for, as it is kept in the evidence: secrets are masked. None where that cannot be read.
     #[cfg_attr(feature = "http", schema(required, value_type = Option<Object>))]
     pub intent: Option<Value>,
+    /// Why there is no intent: it was erased or archived, or is damaged. Such a one can be rejected and not be approved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<String>,
     /// Whom it goes to; of several the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<String>,
@@ -291,12 +294,18 @@ impl EscalationRecord {
         EscalationId::of(self.proof_id)
     }
 
-    pub(crate) fn shown(self, intent: Option<Value>) -> Escalation {
+    /// With what was asked for, or why that cannot be read.
+    pub(crate) fn shown(self, intent: Result<Value, String>) -> Escalation {
+        let (intent, unreadable) = match intent {
+            Ok(intent) => (Some(intent), None),
+            Err(why) => (None, Some(why)),
+        };
         Escalation {
             id: self.id(),
             proof_id: self.proof_id,
             agent_id: self.agent_id,
             intent,
+            unreadable,
             reviewer: self.needs.iter().find_map(|need| need.reviewer.clone()),
             reason: self.reason,
             state: self.state,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::json::{push_members, push_text, push_texts};
+use super::reserved::{RESERVED, has_reserved};
 use super::{Action, AgentId, Capability, Error, IntentId, InvalidValue, RiskLevel, Timestamp};
 
 /// Longest input text, in bytes.
@@ -218,6 +219,9 @@ pub(crate) fn check_context(context: &Map<String, Value>) -> Result<(), Error> {
 fn check_context_beside(context: &Map<String, Value>, ours: &[&str]) -> Result<(), Error> {
     if map_depth(context, MAX_CONTEXT_DEPTH) > MAX_CONTEXT_DEPTH {
         return Err(Error::input("context", format!("nested more than {MAX_CONTEXT_DEPTH} levels deep")));
+    }
+    if has_reserved(context) {
+        return Err(Error::input("context", RESERVED));
     }
     check_environment(context)?;
     // Writing the context out to measure it takes long beside a whole decision: only one that may be too large is.

@@ -21,6 +21,7 @@ mod intent;
 pub(crate) mod json;
 mod parse_explanation;
 mod record;
+mod reserved;
 mod retention;
 mod risk;
 #[cfg(feature = "http")]
@@ -73,6 +74,7 @@ pub(crate) use cursor::CursorPlace;
 pub(crate) use error::excerpt;
 pub(crate) use escalation::{ENDED_BY_STOP, EscalationRecord, LimitCharge};
 pub(crate) use intent::{check_context, json_depth};
+pub(crate) use reserved::{RESERVED, is_reserved};
 pub(crate) use risk::names_production;
 pub(crate) use time::LONGEST_LIMIT_WINDOW;
 pub(crate) use verification::OnProgress;

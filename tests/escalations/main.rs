@@ -12,6 +12,7 @@ mod limits;
 mod many;
 mod refusals;
 mod restart;
+mod unreadable;
 mod waiting;
 
 use common::{Hand, NOON, builder, code, error};

@@ -89,7 +89,7 @@ impl Webhooks<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for an unknown id; [`Error::StorageUnavailable`], as with [`Webhooks::add`].
+    /// [`Error::NotFound`] for an unknown id; [`Error::StorageUnavailable`], as with [`Webhooks::add`].
     pub fn remove(&self, id: WebhookId) -> Result<(), Error> {
         self.service()?.remove(self.governor, id)
     }
@@ -99,7 +99,7 @@ impl Webhooks<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for an unknown id; [`Error::Conflict`] where eight secrets sign or the address is lost;
+    /// [`Error::NotFound`] for an unknown id; [`Error::Conflict`] where eight secrets sign or the address is lost;
     /// [`Error::StorageUnavailable`], as with [`Webhooks::add`].
     pub fn rotate(&self, id: WebhookId, overlap: Duration) -> Result<String, Error> {
         self.service()?.rotate(self.governor, id, overlap)
@@ -110,7 +110,7 @@ impl Webhooks<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for an unknown id, and for an address as with [`Webhooks::add`];
+    /// [`Error::NotFound`] for an unknown id; for an address what [`Webhooks::add`] has;
     /// [`Error::StorageUnavailable`], as there.
     pub fn readdress(&self, id: WebhookId, url: &str) -> Result<(), Error> {
         self.service()?.readdress(self.governor, id, url)
@@ -120,7 +120,7 @@ impl Webhooks<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for an unknown id; [`Error::Conflict`] for one that is at work, and for one that is broken
+    /// [`Error::NotFound`] for an unknown id; [`Error::Conflict`] for one that is at work, and for one that is broken
     /// still.
     pub fn resume(&self, id: WebhookId) -> Result<(), Error> {
         self.service()?.resume(self.governor, id)
@@ -131,7 +131,7 @@ impl Webhooks<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for an unknown id.
+    /// [`Error::NotFound`] for an unknown id.
     pub fn deliveries(&self, id: WebhookId, page: u64) -> Result<DeliveryPage, Error> {
         Ok(self.service()?.courier(id)?.deliveries(page))
     }
@@ -141,7 +141,7 @@ impl Webhooks<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for an unknown id.
+    /// [`Error::NotFound`] for an unknown id.
     pub fn parked(&self, id: WebhookId, page: u64) -> Result<DeliveryPage, Error> {
         Ok(self.service()?.courier(id)?.parked(page))
     }
@@ -152,7 +152,7 @@ impl Webhooks<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for an event that the log does not tell; [`Error::Conflict`] where endpoints want it and
+    /// [`Error::NotFound`] for an event that the log does not tell; [`Error::Conflict`] where endpoints want it and
     /// none takes it: they are off or broken, or have 100 waiting already; [`Error::StorageUnavailable`].
     pub fn redeliver(&self, event: EventId) -> Result<Redelivery, Error> {
         self.service()?.redeliver(self.governor, event)
@@ -162,8 +162,8 @@ impl Webhooks<'_> {
     ///
     /// # Errors
     ///
-    /// Those of [`Webhooks::redeliver`]; [`Error::InvalidInput`] also for an unknown endpoint, and for one that is not told
-    /// the like.
+    /// Those of [`Webhooks::redeliver`]; [`Error::NotFound`] also for an unknown endpoint; [`Error::InvalidInput`] for one
+    /// that is not told the like.
     pub fn redeliver_to(&self, event: EventId, endpoint: WebhookId) -> Result<(), Error> {
         self.service()?.redeliver_to(self.governor, event, endpoint)
     }

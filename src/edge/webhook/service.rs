@@ -296,7 +296,7 @@ impl Service {
 
     pub(super) fn courier(&self, id: WebhookId) -> Result<Arc<Courier>, Error> {
         let found = self.couriers().get(&id).cloned();
-        found.ok_or_else(|| Error::input("id", format!("there is no endpoint {id}")))
+        found.ok_or_else(|| Error::not_found("endpoint", id))
     }
 
     fn secrets(&self) -> MutexGuard<'_, Secrets> {

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use super::super::Governor;
@@ -11,6 +11,7 @@ use super::super::pending::PendingEnforcement;
 use super::digest::Bound;
 use super::grant::under_other_policies;
 use super::queue::Open;
+use super::seen::{AskedEvidence, unseen};
 use super::{Escalation, Escalations, change};
 use crate::model::{
     AgentState, Decision, Enforcement, Error, EscalationId, EscalationRecord, EscalationState, Intent, Sequence,
@@ -24,7 +25,8 @@ impl Escalations<'_> {
     /// # Errors
     ///
     /// [`Error::Conflict`] while it is pending, when it was rejected, expired or taken up, when the intent is not the
-    /// one that was approved, when other policies are in force or the agent may not act; [`Error::ProofNotFound`];
+    /// one that was approved or its evidence cannot be read any more, when other policies are in force or the agent may not
+    /// act; [`Error::ProofNotFound`];
     /// [`Error::StorageUnavailable`], [`Error::ChainBroken`]: then nothing is granted, and it may be used up.
     pub fn claim(&self, id: EscalationId, intent: &Intent) -> Result<Enforcement, Error> {
         self.governor.end_if_due(id);
@@ -82,7 +84,18 @@ impl Escalations<'_> {
     /// [`Error::ProofNotFound`].
     pub fn answer(&self, id: EscalationId, intent: &Intent) -> Result<EscalationAnswer, Error> {
         self.governor.escalation(id)?;
-        Ok(EscalationAnswer { governor: self.governor.clone(), id, intent: intent.clone(), taken: None, place: None })
+        Ok(EscalationAnswer { ending: self.ending(id), intent: intent.clone(), taken: None })
+    }
+
+    /// Comes when it is not pending any more, at once for one that there is not. It holds up no thread.
+    #[cfg(feature = "http")]
+    pub(crate) fn answered(&self, id: EscalationId) -> impl Future<Output = ()> + Send + use<> {
+        let mut ending = self.ending(id);
+        std::future::poll_fn(move |context| ending.poll(context).map(drop))
+    }
+
+    fn ending(&self, id: EscalationId) -> Ending {
+        Ending { governor: self.governor.clone(), id, place: None }
     }
 }
 
@@ -130,6 +143,9 @@ impl Governor {
         };
         if bound.digest(record.salt)? != record.digest {
             return Err(conflict(format!("{id} was approved for another intent than this one; ask for this one")));
+        }
+        if let AskedEvidence::Lost(why) = self.asked_evidence(&record)? {
+            return Err(unseen(&record, "taken up", &why));
         }
         let (Some(resolution), Some(grant)) = (record.resolution, record.grant.clone()) else {
             return Err(Error::Internal { message: format!("{id} is approved without a record") });
@@ -199,19 +215,17 @@ impl Governor {
 /// It is woken when the escalation is answered or expires. The verdict shows once it is on disk, whatever the durability.
 #[must_use = "it does nothing unless it is awaited"]
 pub struct EscalationAnswer {
-    governor: Governor,
-    id: EscalationId,
+    ending: Ending,
     intent: Intent,
     /// What was taken up, until that is durable.
     taken: Option<PendingEnforcement>,
-    /// Where its waker is kept.
-    place: Option<u64>,
 }
 
 impl EscalationAnswer {
     fn take_up(&self, open: &Arc<Open>) -> Result<PendingEnforcement, Error> {
-        let (enforcement, sequence) = self.governor.take_up(open, &self.intent)?;
-        Ok(PendingEnforcement::new(enforcement, self.governor.inner.log.ticket_in_any_case(sequence)))
+        let governor = &self.ending.governor;
+        let (enforcement, sequence) = governor.take_up(open, &self.intent)?;
+        Ok(PendingEnforcement::new(enforcement, governor.inner.log.ticket_in_any_case(sequence)))
     }
 }
 
@@ -220,17 +234,14 @@ impl Future for EscalationAnswer {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if self.taken.is_none() {
-            let Some(open) = self.governor.inner.escalations.open(self.id) else {
-                return Poll::Ready(self.governor.refusal_of(self.id));
+            let Some(open) = ready!(self.ending.poll(context)) else {
+                return Poll::Ready(self.ending.governor.refusal_of(self.ending.id));
             };
-            if open.wake(&mut self.place, context.waker()) {
-                return Poll::Pending;
-            }
             match self.take_up(&open) {
                 Ok(taken) => self.taken = Some(taken),
                 // It ended between the two looks.
-                Err(_) if self.governor.inner.escalations.open(self.id).is_none() => {
-                    return Poll::Ready(self.governor.refusal_of(self.id));
+                Err(_) if self.ending.governor.inner.escalations.open(self.ending.id).is_none() => {
+                    return Poll::Ready(self.ending.governor.refusal_of(self.ending.id));
                 }
                 Err(error) => return Poll::Ready(Err(error)),
             }
@@ -242,7 +253,28 @@ impl Future for EscalationAnswer {
     }
 }
 
-impl Drop for EscalationAnswer {
+/// Who awaits that one is not pending any more.
+struct Ending {
+    governor: Governor,
+    id: EscalationId,
+    /// Where its waker is kept.
+    place: Option<u64>,
+}
+
+impl Ending {
+    /// What was approved and not taken up; none where nothing can become of it any more.
+    fn poll(&mut self, context: &Context<'_>) -> Poll<Option<Arc<Open>>> {
+        let open = self.governor.inner.escalations.open(self.id);
+        if let Some(open) = &open
+            && open.wake(&mut self.place, context.waker())
+        {
+            return Poll::Pending;
+        }
+        Poll::Ready(open)
+    }
+}
+
+impl Drop for Ending {
     fn drop(&mut self) {
         let open = self.governor.inner.escalations.open(self.id);
         if let (Some(place), Some(open)) = (self.place, open) {
@@ -253,7 +285,7 @@ impl Drop for EscalationAnswer {
 
 impl std::fmt::Debug for EscalationAnswer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EscalationAnswer").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("EscalationAnswer").field("id", &self.ending.id).finish_non_exhaustive()
     }
 }
 
@@ -268,13 +300,17 @@ mod tests {
     use crate::model::{Agent, RiskLevel, Tier};
     use crate::policy::PolicySet;
 
-    #[test]
-    fn answers_that_are_dropped_or_polled_again_leave_no_wakers_behind() {
+    fn asking() -> (Governor, Intent) {
         let asks = "name = \"p\"\n[[rule]]\nid = \"all\"\neffect = \"escalate\"\nmatch.capabilities = [\"*:*\"]\n\
                     reviewer = \"ann\"";
         let governor = Governor::builder().policies(PolicySet::from_toml(asks).unwrap()).open_in_memory().unwrap();
         governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
-        let intent = Intent::new("a", "send_email", RiskLevel::Low, ["email:send"]).unwrap();
+        (governor, Intent::new("a", "send_email", RiskLevel::Low, ["email:send"]).unwrap())
+    }
+
+    #[test]
+    fn answers_that_are_dropped_or_polled_again_leave_no_wakers_behind() {
+        let (governor, intent) = asking();
         let id = EscalationId::of(governor.enforce(&intent).unwrap().proof_id);
         let open = governor.inner.escalations.open(id).unwrap();
         let answer = || Box::pin(governor.escalations().answer(id, &intent).unwrap());
@@ -288,5 +324,22 @@ mod tests {
         assert_eq!(open.awaited_by(), 1, "the one that is awaited");
         drop(held);
         assert_eq!(open.awaited_by(), 0);
+    }
+    #[cfg(feature = "http")]
+    #[test]
+    fn whoever_waits_is_told_and_who_goes_leaves_no_waker_behind() {
+        let (governor, intent) = asking();
+        let id = EscalationId::of(governor.enforce(&intent).unwrap().proof_id);
+        let open = governor.inner.escalations.open(id).unwrap();
+        let mut context = Context::from_waker(Waker::noop());
+        let mut waiting = Box::pin(governor.escalations().answered(id));
+        let mut gone = Box::pin(governor.escalations().answered(id));
+        assert!(waiting.as_mut().poll(&mut context).is_pending());
+        assert!(gone.as_mut().poll(&mut context).is_pending());
+        drop(gone);
+        assert_eq!(open.awaited_by(), 1);
+        governor.escalations().reject(id, crate::model::Review::by("ann")).unwrap();
+        assert!(waiting.as_mut().poll(&mut context).is_ready());
+        assert!(Box::pin(governor.escalations().answered(id)).as_mut().poll(&mut context).is_ready());
     }
 }

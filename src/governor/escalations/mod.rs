@@ -15,6 +15,7 @@
 //! | `claim.rs` | taking up what was approved, waiting for it |
 //! | `class.rs` | what people agree to beforehand |
 //! | `classes.rs` | what that covers, and what ends it |
+//! | `seen.rs` | what the evidence still tells of what was asked |
 //! | `restore.rs` | opening a store, watching what is due |
 
 mod ask;
@@ -28,6 +29,7 @@ mod queue;
 mod resolve;
 mod restore;
 mod review;
+mod seen;
 
 pub use claim::EscalationAnswer;
 pub use class::ClassStanding;
@@ -38,6 +40,7 @@ pub(super) use restore::KEY_PREFIX;
 use std::sync::Arc;
 
 use self::queue::{Listed, Open};
+use self::seen::AskedEvidence;
 use super::{Governor, checked_agent_id};
 use crate::model::{
     Error, Escalation, EscalationId, EscalationPage, EscalationQuery, EscalationRecord, EscalationState,
@@ -167,13 +170,12 @@ impl Governor {
 
     /// The escalation with what is kept of its intent.
     fn shown(&self, record: EscalationRecord) -> Result<Escalation, Error> {
-        let intent = match self.inner.log.evidence(&record.proof_id) {
-            Ok(evidence) => Some(evidence.intent),
-            // A crash can leave one that was never asked.
-            Err(Error::EvidenceErased { .. } | Error::ProofElsewhere { .. } | Error::ProofNotFound { .. }) => None,
-            Err(error) => return Err(error),
-        };
-        Ok(record.shown(intent))
+        self.inner.log.catch_up()?;
+        // One that cannot be read keeps nobody from the others.
+        Ok(match self.asked_evidence(&record)? {
+            AskedEvidence::Whole(evidence) => record.shown(Ok(evidence.intent)),
+            AskedEvidence::Elsewhere(why) | AskedEvidence::Lost(why) => record.shown(Err(why)),
+        })
     }
 }
 

@@ -9,6 +9,7 @@ use super::super::agents;
 use super::super::decide::{Recording, Stored};
 use super::super::trust::Moved;
 use super::grant::Grant;
+use super::seen::{AskedEvidence, unseen};
 use super::state_of;
 use crate::model::{
     AgentState, Decision, Error, EscalationRecord, EscalationState, Intent, Outcome, ProofId, RiskLevel, Timestamp,
@@ -71,11 +72,11 @@ impl Governor {
         let inner = &*self.inner;
         inner.log.wait_verified()?;
         let cell = self.registered(&record.agent_id)?;
-        let asked = match self.asked_for(record) {
-            Err(Error::EvidenceErased { .. } | Error::ProofElsewhere { .. }) if !matches!(answer, Answer::Approved) => {
-                untold(record)?
-            }
-            asked => asked?,
+        let asked = match (self.asked_for(record)?, answer) {
+            (Ok(asked), _) => asked,
+            (Err(why), Answer::Approved) => return Err(unseen(record, "approved", &why)),
+            // Nothing is granted by these, so nothing has to be seen.
+            (Err(_), Answer::Rejected | Answer::Ended { .. }) => untold(record)?,
         };
         let now = inner.clock.now();
         let mut agent = cell.write();
@@ -171,16 +172,24 @@ impl Governor {
         })
     }
 
-    /// The intent as it is kept with the record that asked, and as it goes into the evidence of the one that answers.
-    pub(super) fn asked_for(&self, record: &EscalationRecord) -> Result<AskedFor, Error> {
-        let evidence = self.inner.log.evidence_so_far(&record.proof_id)?;
+    /// The intent as it is kept with the record that asked, and as it goes into the evidence of the one that answers; or
+    /// why it cannot be had.
+    pub(super) fn asked_for(&self, record: &EscalationRecord) -> Result<Result<AskedFor, String>, Error> {
+        let evidence = match self.asked_evidence(record)? {
+            AskedEvidence::Whole(evidence) => *evidence,
+            AskedEvidence::Elsewhere(why) | AskedEvidence::Lost(why) => return Ok(Err(why)),
+        };
         let masked = evidence.detail.get("masked").and_then(Value::as_u64).unwrap_or(0);
-        let intent = Intent::from_json(&evidence.intent)?;
-        Ok(AskedFor { intent, stored: Stored { intent: evidence.intent, masked }, detail: evidence.detail })
+        Ok(match Intent::from_json(&evidence.intent) {
+            Ok(intent) => {
+                Ok(AskedFor { intent, stored: Stored { intent: evidence.intent, masked }, detail: evidence.detail })
+            }
+            Err(error) => Err(format!("what is kept of it is no intent: {error}")),
+        })
     }
 }
 
-/// What is left to say of what was erased: who asked for what.
+/// What is left to say of what cannot be read: who asked for what.
 fn untold(record: &EscalationRecord) -> Result<AskedFor, Error> {
     let offer = &record.on_approval;
     let capabilities: Vec<&str> =

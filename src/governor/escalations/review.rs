@@ -6,6 +6,7 @@ use super::super::{Governor, agents};
 use super::digest::{asker, folded};
 use super::queue::Open;
 use super::resolve::Answer;
+use super::seen::unseen;
 use super::{Escalations, change};
 use crate::model::{
     Error, EscalationId, EscalationRecord, EscalationState, Resolved, Review, ReviewNeed, Timestamp, Vote,
@@ -116,7 +117,8 @@ impl Governor {
 
     /// Whether an approval would grant anything by what holds now.
     fn can_be_granted(&self, record: &EscalationRecord, now: Timestamp) -> Result<(), Error> {
-        let (cell, asked) = (self.registered(&record.agent_id)?, self.asked_for(record)?);
+        let cell = self.registered(&record.agent_id)?;
+        let asked = self.asked_for(record)?.map_err(|why| unseen(record, "approved", &why))?;
         let agent = cell.read();
         self.still_granted(record, &asked, &agent, now, &mut self.inner.limits.window(now)).map(drop)
     }

@@ -1,0 +1,79 @@
+//! What a verdict rests on, so that one that was given before is not given again when that has gone.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::Governor;
+use crate::model::{AgentId, Digest, ProofId, StopScope};
+
+/// What a verdict rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// Halts that there had been.
+    halts: u64,
+    policies: Digest,
+}
+
+impl Governor {
+    /// What a decision rests on that is made from now on.
+    pub(crate) fn standing(&self) -> Standing {
+        Standing { halts: self.inner.stops.halts().count(), policies: self.inner.policies.load().digest() }
+    }
+
+    /// What came since `then`, so that what these records grant is no leave to act any more: other policies, a stop,
+    /// or a suspension of one of the agents.
+    pub(crate) fn overtaken(&self, then: &Standing, granted: &[ProofId]) -> Option<&'static str> {
+        if self.inner.policies.load().digest() != then.policies {
+            return Some("other policies were loaded");
+        }
+        let halts = self.inner.stops.halts();
+        if halts.count() == then.halts {
+            return None;
+        }
+        let is_halted = |id| self.inner.log.facts(id).map_or(true, |facts| halts.is_since(then.halts, &facts.entity));
+        granted.iter().any(is_halted).then_some("a stop or a suspension came")
+    }
+}
+
+/// When agents were kept from acting: stops, suspensions and retirements since the governor was opened, also those that
+/// have ended.
+#[derive(Debug, Default)]
+pub(super) struct Halts {
+    // Held to note or look up one; nothing else is taken meanwhile.
+    table: Mutex<HaltTable>,
+}
+
+#[derive(Debug, Default)]
+struct HaltTable {
+    count: u64,
+    /// The last one of everybody. One of a group counts as such, for who was in it then is not kept.
+    of_all: u64,
+    of_agents: HashMap<AgentId, u64>,
+}
+
+impl Halts {
+    /// To be noted once it bites, and before whoever asked for it hears so.
+    pub(super) fn note(&self, scope: &StopScope) {
+        let mut table = self.table();
+        table.count += 1;
+        let count = table.count;
+        match scope {
+            StopScope::Agent(agent) => _ = table.of_agents.insert(agent.clone(), count),
+            StopScope::All | StopScope::Group(_) => table.of_all = count,
+        }
+    }
+
+    fn count(&self) -> u64 {
+        self.table().count
+    }
+
+    /// Whether one came behind the first `count` that was the agent's too.
+    fn is_since(&self, count: u64, agent: &AgentId) -> bool {
+        let table = self.table();
+        table.of_all > count || table.of_agents.get(agent).is_some_and(|last| *last > count)
+    }
+
+    fn table(&self) -> MutexGuard<'_, HaltTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
