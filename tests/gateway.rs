@@ -15,7 +15,7 @@ use rulekeep::{
 };
 use serde_json::{Map, Value, json};
 
-use common::{Hand, call, heavy, wait_until_sealed};
+use common::{Hand, call, copy_folder, heavy, wait_until_sealed};
 
 const NOON: i64 = 1_800_014_400_000;
 const DAY: i64 = 24 * 3_600_000;
@@ -113,6 +113,43 @@ fn a_key_ends_when_it_expires_and_when_it_is_revoked() {
     assert_eq!(code(ask(&gateway, &revoked.key, reading("a"))), "UNAUTHORIZED");
     let states: Vec<KeyState> = gateway.keys().list().iter().map(|key| key.state).collect();
     assert!(states.contains(&KeyState::Expired) && states.contains(&KeyState::Revoked), "{states:?}");
+}
+
+#[test]
+fn a_key_that_ends_behind_the_door_does_nothing_more() {
+    let clock = Hand::at(NOON);
+    let (governor, gateway) = opened(&clock);
+    let draft = || KeyDraft::new(Scope::Admin, Plan::Pro);
+    let revoked = gateway.keys().create(draft()).unwrap();
+    let expiring = gateway.keys().create(draft().expires_at(Timestamp::from_millis(NOON + 1000))).unwrap();
+    let admit = |key: &ApiKey| gateway.admit(Some(key.expose()), HERE).unwrap();
+    let making = || named("key/create", json!({ "scope": "admin", "plan": "pro" }));
+    let admitted = [admit(&revoked.key), admit(&revoked.key), admit(&expiring.key)];
+    gateway.keys().revoke(revoked.info.id).unwrap();
+    clock.set(NOON + 1000);
+    for (admitted, request) in admitted.into_iter().zip([making(), reading("a"), reading("a")]) {
+        assert_eq!(code(admitted.perform(request)), "UNAUTHORIZED");
+    }
+    assert_eq!(gateway.keys().list().len(), 2, "a revoked key made another");
+    assert_eq!(governor.status().metrics.decisions_today, 0);
+}
+
+#[test]
+fn a_revocation_that_was_answered_outlasts_a_crash_whatever_the_durability() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), Hand::at(NOON));
+    let governor = builder(&clock).auto_register().open(folder.path()).unwrap();
+    let gateway = Gateway::new(&governor).unwrap();
+    for _ in 0..10 {
+        let made = gateway.keys().create(KeyDraft::new(Scope::Agent, Plan::Pro)).unwrap();
+        gateway.keys().revoke(made.info.id).unwrap();
+        // What a crash at this moment leaves.
+        let left = tempfile::tempdir().unwrap();
+        copy_folder(folder.path(), left.path());
+        let reopened = builder(&clock).auto_register().open(left.path()).unwrap();
+        let gateway = Gateway::new(&reopened).unwrap();
+        assert_eq!(code(ask(&gateway, &made.key, reading("a"))), "UNAUTHORIZED");
+        assert!(gateway.keys().list().iter().any(|key| key.id == made.info.id), "not even the key is there");
+    }
 }
 
 #[test]
@@ -333,6 +370,9 @@ fn a_key_made_over_lines_is_one_for_every_gateway_of_the_governor() {
         json!({ "scope": "agent", "plan": "pro", "agents": ["a\nb"] }),
         json!({ "scope": "agent", "plan": "pro", "expiresAt": "2020-01-01T00:00:00Z" }),
         json!({ "scope": "agent", "plan": "pro", "expiresAt": "tomorrow" }),
+        json!({ "scope": "agent", "plan": "pro", "agents": [] }),
+        json!({ "scope": "agent", "plan": "pro", "agentIds": ["a"] }),
+        json!({ "scope": "agent", "plan": "pro", "expires_at": "2100-01-01T00:00:00Z" }),
     ] {
         let answer = call(&governor, "key/create", &wrong);
         assert_eq!(answer["error"]["data"]["code"], "INVALID_INPUT", "{wrong}: {answer}");
@@ -364,6 +404,20 @@ fn keys_that_are_refused_again_and_again_raise_an_alert() {
     let EventData::Alert(alert) = events.poll().unwrap().unwrap().data else { panic!("no alert") };
     assert!(alert.message.contains(&made.info.id.to_string()), "{alert:?}");
     assert!(!alert.message.contains(&made.key.expose()[10..]), "{alert:?}");
+}
+
+#[test]
+fn one_who_guesses_raises_an_alert_beyond_what_is_let_through_in_a_minute() {
+    let (governor, gateway) = opened(&Hand::at(NOON));
+    let rule = "name = \"n\"\n[[alert]]\nid = \"keys\"\non = \"key\"\ncount = 100\nper = \"1m\"\nseverity = \"HIGH\"";
+    governor.load_policies(PolicySet::from_toml(rule).unwrap()).unwrap();
+    let mut events = governor.subscribe(&EventFilter::all()).unwrap();
+    for _ in 0..100 {
+        gateway.handle(Some("guess"), "10.6.6.6", reading("a")).unwrap_err();
+    }
+    governor.flush().unwrap();
+    let EventData::Alert(alert) = events.poll().unwrap().unwrap().data else { panic!("no alert") };
+    assert!(alert.message.contains("10.6.6.6"), "{alert:?}");
 }
 
 #[test]

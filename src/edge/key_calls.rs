@@ -25,7 +25,7 @@ mod without {
     use crate::model::Error;
 
     pub(in crate::edge) fn of_session(_: &Governor, _: &str, _: &Params) -> Result<Value, Error> {
-        Err(Error::Conflict { message: "this program was built without keys: build it with `gateway`".to_owned() })
+        Err(Error::NotBuilt { feature: "gateway" })
     }
 }
 
@@ -60,6 +60,8 @@ mod with {
 
     /// `{scope, plan, agents?, expiresAt?, name?}`.
     fn draft(params: &Params) -> Result<KeyDraft, Error> {
+        // A misspelt field that is dropped would make a key for more, or for longer, than was meant.
+        params.only(&[&["scope", "plan", "agents", "expiresAt", "name"]])?;
         let scope: Scope = params.word("scope", FAULTS)?;
         let mut plan = params.get("plan").cloned().ok_or_else(|| Error::input("plan", "is missing"))?;
         in_whole_numbers(&mut plan);
@@ -72,6 +74,10 @@ mod with {
         if let Some(at) = params.optional_word::<Timestamp>("expiresAt", FAULTS)? {
             draft = draft.expires_at(at);
         }
-        Ok(params.texts("agents")?.into_iter().fold(draft, KeyDraft::agent))
+        let agents = params.texts("agents")?;
+        if agents.is_empty() && params.get("agents").is_some() {
+            return Err(Error::input("agents", "expected one at the least; without the field it is a key for all"));
+        }
+        Ok(agents.into_iter().fold(draft, KeyDraft::agent))
     }
 }

@@ -1,14 +1,9 @@
 //! Reading a request's fields. Unknown fields are dropped, unless a call refuses them; `null` counts as absent.
 
-use std::fmt;
-
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::strict::Strict;
-use crate::model::{Error, InvalidValue, excerpt, json_depth};
+use super::strict::{self, Fault};
+use crate::model::{Error, InvalidValue, excerpt};
 
 /// The named parameters of a call.
 #[derive(Debug, Default)]
@@ -37,27 +32,20 @@ impl Faults {
 const MAX_DEPTH: usize = 66;
 
 impl Params {
-    /// Reads an object, looking at the depth of each field before a tree is built.
-    pub(super) fn read(raw: &RawValue) -> Result<Self, Error> {
-        let unreadable = |error: serde_json::Error| Error::input("params", error.to_string());
-        let Pairs(raw) = serde_json::from_str(raw.get()).map_err(unreadable)?;
-        let mut fields = Map::new();
-        for (name, value) in raw {
-            // Two readers could each take another one.
-            if fields.contains_key(&name) {
-                return Err(Error::input("params", format!("the field {:?} stands twice", excerpt(&name))));
-            }
-            if json_depth(value.get()) > MAX_DEPTH {
+    /// Reads an object.
+    pub(super) fn read(text: &str) -> Result<Self, Error> {
+        let fields = strict::object(text, MAX_DEPTH).map_err(|fault| match fault {
+            Fault::Unreadable(error) if error.is_data() => Error::input("params", error.to_string()),
+            Fault::Unreadable(error) => Error::input("params", format!("expected JSON: {error}")),
+            Fault::TooDeep(field) => {
                 let message = format!("nested more than {MAX_DEPTH} levels deep");
-                return Err(match name.as_str() {
+                match field.as_str() {
                     "intent" => Error::intent("context", message),
                     "context" => Error::input("context", message),
-                    _ => Error::input("params", format!("{name:.40}: {message}")),
-                });
+                    _ => Error::input("params", format!("{field:.40}: {message}")),
+                }
             }
-            let Strict(value) = serde_json::from_str(value.get()).map_err(unreadable)?;
-            fields.insert(name, value);
-        }
+        })?;
         Ok(Self { fields })
     }
 
@@ -91,6 +79,12 @@ impl Params {
                 Err(Error::input("params", message))
             }
         }
+    }
+
+    /// As if the field had not been given.
+    #[cfg(feature = "http")]
+    pub(super) fn leave_out(&mut self, field: &str) {
+        self.fields.remove(field);
     }
 
     pub(super) fn get(&self, field: &str) -> Option<&Value> {
@@ -182,39 +176,12 @@ pub(super) fn in_whole_numbers(value: &mut Value) {
 /// Up to here every whole number is one of 64 bits with a point.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The fields of an object as they stand, none of their values read yet.
-struct Pairs<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Pairs<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(PairsVisitor)
-    }
-}
-
-struct PairsVisitor;
-
-impl<'de> Visitor<'de> for PairsVisitor {
-    type Value = Pairs<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut pairs = Vec::new();
-        while let Some(pair) = map.next_entry()? {
-            pairs.push(pair);
-        }
-        Ok(Pairs(pairs))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Params, Error> {
-        Params::read(serde_json::from_str(text).unwrap())
+        Params::read(text)
     }
 
     #[test]
@@ -242,7 +209,7 @@ mod tests {
             assert_eq!(whole(text), Some(number), "{text}");
         }
         assert_eq!(whole(r#"{"n":18446744073709551615}"#), Some(u64::MAX));
-        for text in [r#"{"n":0.5}"#, r#"{"n":-1}"#, r#"{"n":-1.0}"#, r#"{"n":1e300}"#, r#"{"n":"1"}"#] {
+        for text in [r#"{"n":0.5}"#, r#"{"n":-1}"#, r#"{"n":-1.0}"#, r#"{"n":1e18}"#, r#"{"n":"1"}"#] {
             assert_eq!(whole(text), None, "{text}");
         }
         let mut value = serde_json::json!({ "plan": { "perMinute": 60.0, "burst": [1.5, 2.0] } });

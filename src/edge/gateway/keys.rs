@@ -10,7 +10,7 @@ use subtle::ConstantTimeEq;
 
 use super::key::{ApiKey, KeyDraft, KeyInfo, KeyRecord, NewKey, Scope};
 use super::limit::{PlanLimit, Time};
-use crate::governor::{Governor, keys::KEY_PREFIX};
+use crate::governor::{Governor, keys::KEY_PREFIX, said_with};
 use crate::model::{AgentId, Digest, Error, InvalidValue, KeyId, Timestamp};
 
 /// A key, and what is counted of it.
@@ -126,6 +126,13 @@ impl Table {
         self.by_digest.entry(start_of(&entry.record.digest)).or_default().push(Arc::clone(&entry));
         self.by_id.insert(entry.id(), entry);
     }
+
+    fn remove(&mut self, entry: &Entry) {
+        self.by_id.remove(&entry.id());
+        if let Some(found) = self.by_digest.get_mut(&start_of(&entry.record.digest)) {
+            found.retain(|other| other.id() != entry.id());
+        }
+    }
 }
 
 /// All keys of a store.
@@ -134,6 +141,7 @@ pub(super) struct Keys {
     table: ArcSwap<Table>,
     // Held to make and revoke, so that the table goes the same way as the journal.
     turn: Mutex<()>,
+    most: usize,
 }
 
 impl Keys {
@@ -145,7 +153,7 @@ impl Keys {
             })?;
             table.add(Entry::new(record, &time));
         }
-        Ok(Self { time, table: ArcSwap::from_pointee(table), turn: Mutex::default() })
+        Ok(Self { time, table: ArcSwap::from_pointee(table), turn: Mutex::default(), most: MOST_KEYS })
     }
 
     /// The key whose text this is, also one that is no longer accepted.
@@ -162,6 +170,7 @@ impl Keys {
 
     pub(super) fn create(&self, governor: &Governor, draft: KeyDraft) -> Result<NewKey, Error> {
         let turn = self.turn();
+        self.make_room(governor)?;
         self.create_in_turn(governor, draft, &turn)
     }
 
@@ -176,10 +185,22 @@ impl Keys {
         self.create_in_turn(governor, draft, &turn).map(Some)
     }
 
-    fn create_in_turn(&self, governor: &Governor, draft: KeyDraft, _: &MutexGuard<'_, ()>) -> Result<NewKey, Error> {
-        if self.table.load().by_id.len() >= MOST_KEYS {
-            return Err(Error::Conflict { message: format!("this store has {MOST_KEYS} keys already") });
+    /// Where the table is full, the oldest key that is accepted no longer is forgotten.
+    fn make_room(&self, governor: &Governor) -> Result<(), Error> {
+        let (table, now) = (self.table.load(), governor.time().now());
+        if table.by_id.len() < self.most {
+            return Ok(());
         }
+        let over = table.by_id.values().find(|entry| entry.refusal(now).is_some()).ok_or_else(|| {
+            let message = format!("this store has {} keys that are accepted, the most there can be", self.most);
+            Error::Conflict { message }
+        })?;
+        governor.forget_key(&key_of(over.id()))?;
+        self.change(|table| table.remove(over));
+        Ok(())
+    }
+
+    fn create_in_turn(&self, governor: &Governor, draft: KeyDraft, _: &MutexGuard<'_, ()>) -> Result<NewKey, Error> {
         let now = governor.time().now();
         let key = ApiKey::new(draft.scope, [governor.random_bits(), governor.random_bits()]);
         let id = KeyId::new(now, governor.random_bits());
@@ -195,13 +216,15 @@ impl Keys {
         let _turn = self.turn();
         let now = governor.time().now();
         let entry = self.table.load().by_id.get(&id).map(Arc::clone);
-        let entry = entry.ok_or_else(|| Error::input("id", format!("no API key is {id}")))?;
+        let entry = entry.ok_or_else(|| Error::not_found("API key", id))?;
         if entry.revoked_at.load().is_none() {
             entry.revoked_at.store(Some(Arc::new(now)));
         }
         // What could not be recorded when it was tried before is recorded now.
         if !entry.is_recorded.load(Ordering::Acquire) {
-            keep(governor, &entry.current(), "an API key was revoked")?;
+            keep(governor, &entry.current(), "an API key was revoked").map_err(|error| {
+                said_with(error, &format!("the key {id} is refused, but that is not recorded and gone after a restart"))
+            })?;
             entry.is_recorded.store(true, Ordering::Release);
         }
         Ok(entry.info(now))
@@ -218,7 +241,7 @@ impl Keys {
     }
 }
 
-/// Keys that one store has, at the most; those that were revoked count.
+/// Keys that one store has, at the most, but for one that lets an administrator in again.
 const MOST_KEYS: usize = 10_000;
 
 fn start_of(digest: &Digest) -> [u8; 8] {
@@ -254,5 +277,38 @@ fn checked(draft: KeyDraft, id: KeyId, digest: Digest, now: Timestamp) -> Result
 fn keep(governor: &Governor, record: &KeyRecord, cause: &str) -> Result<(), Error> {
     let value = serde_json::to_string(record)
         .map_err(|error| Error::Internal { message: format!("a key does not serialise: {error}") })?;
-    governor.keep_key(format!("{KEY_PREFIX}{}", record.id), value, cause)
+    governor.keep_key(key_of(record.id), value, cause)
+}
+
+fn key_of(id: KeyId) -> String {
+    format!("{KEY_PREFIX}{id}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::key::Plan;
+    use super::*;
+
+    fn draft(scope: Scope) -> KeyDraft {
+        KeyDraft::new(scope, Plan::Pro)
+    }
+
+    #[test]
+    fn a_full_table_forgets_what_is_accepted_no_longer_and_always_lets_an_administrator_in() {
+        let governor = Governor::builder().open_in_memory().unwrap();
+        let restored = || Keys::restored(&governor, Time(Arc::clone(governor.time()))).unwrap();
+        let keys = Keys { most: 2, ..restored() };
+        let [old, other] = [Scope::Agent, Scope::Agent].map(|scope| keys.create(&governor, draft(scope)).unwrap());
+        let full = keys.create(&governor, draft(Scope::Agent)).unwrap_err();
+        assert_eq!(full.code(), "CONFLICT");
+        assert!(keys.ensure_admin(&governor, draft(Scope::Admin)).unwrap().is_some(), "nobody can get in");
+        for gone in [&old, &other] {
+            keys.revoke(&governor, gone.info.id).unwrap();
+        }
+        let made = keys.create(&governor, draft(Scope::Agent)).unwrap();
+        // They may be of one millisecond, and then either is the oldest.
+        let stayed = [&old, &other].into_iter().filter(|gone| keys.find(&gone.key).is_some()).count();
+        assert!(stayed == 1 && keys.find(&made.key).is_some(), "{stayed}");
+        assert_eq!(restored().list(governor.time().now()), keys.list(governor.time().now()), "a restart knows others");
+    }
 }

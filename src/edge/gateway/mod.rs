@@ -24,6 +24,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(feature = "http")]
+mod answers;
 mod key;
 mod keys;
 mod limit;
@@ -38,8 +40,14 @@ pub use limit::Allowance;
 pub use request::{Request, Response};
 
 use crate::governor::Governor;
+#[cfg(feature = "http")]
+use crate::model::EscalationId;
 use crate::model::{Error, KeyId};
 
+#[cfg(feature = "http")]
+pub(in crate::edge) use crate::edge::escalation::Wait;
+#[cfg(feature = "http")]
+pub(in crate::edge) use answers::{Given, Made, Once};
 #[cfg(feature = "http")]
 pub(in crate::edge) use scope::is_for_agents;
 
@@ -53,10 +61,12 @@ pub struct Gateway {
     desk: Arc<Desk>,
 }
 
-/// What is kept of keys. It does not keep the governor open.
+/// What is kept of keys and by them. It does not keep the governor open.
 struct Desk {
     keys: keys::Keys,
     refusals: Refusals,
+    #[cfg(feature = "http")]
+    answers: answers::Answers,
 }
 
 impl Gateway {
@@ -68,8 +78,12 @@ impl Gateway {
     pub fn new(governor: &Governor) -> Result<Self, Error> {
         let desk = governor.key_desk(|| {
             let time = Time(Arc::clone(governor.time()));
-            let desk: Arc<dyn Any + Send + Sync> =
-                Arc::new(Desk { keys: keys::Keys::restored(governor, time.clone())?, refusals: Refusals::new(&time) });
+            let desk: Arc<dyn Any + Send + Sync> = Arc::new(Desk {
+                keys: keys::Keys::restored(governor, time.clone())?,
+                refusals: Refusals::new(&time),
+                #[cfg(feature = "http")]
+                answers: answers::Answers::new(),
+            });
             Ok(desk)
         })?;
         let desk = desk
@@ -88,6 +102,20 @@ impl Gateway {
         Keys { gateway: self }
     }
 
+    /// The answer that was given under an idempotency key, or that `make` gives now.
+    ///
+    /// # Errors
+    ///
+    /// Those of `make`; [`Error::Conflict`] where what was given is not given again.
+    #[cfg(feature = "http")]
+    pub(in crate::edge) async fn once(
+        &self,
+        once: &Once<'_>,
+        make: impl Future<Output = Result<Made, Error>>,
+    ) -> Result<Given, Error> {
+        self.desk.answers.once(&self.governor, once, make).await
+    }
+
     /// Lets a request in by its key, and takes room for it from the key's plan. `caller` is where it came from, an
     /// address for example: callers whose keys are refused again and again have to wait.
     ///
@@ -104,8 +132,8 @@ impl Gateway {
     pub(in crate::edge) fn admit_or_say(&self, bearer: Option<&str>, caller: &str) -> Result<Admitted, Refused> {
         let now = self.governor.time().now();
         let refused = |name: &str, message: String| {
-            self.desk.refusals.note(caller)?;
             self.governor.note_refused_key(name);
+            self.desk.refusals.note(caller)?;
             Err(Error::Unauthorized { message }.into())
         };
         let Some(text) = bearer else {
@@ -195,16 +223,58 @@ impl Admitted {
     ///
     /// # Errors
     ///
-    /// [`Error::Forbidden`] where it does not; else those of the governor.
+    /// [`Error::Forbidden`] where it does not; [`Error::Unauthorized`] where it was revoked or expired since it was
+    /// admitted; else those of the governor.
     pub fn perform(self, request: Request) -> Result<Response, Error> {
+        self.perform_one(request)
+    }
+
+    /// A body may take its time to come, and a wait for people a while: what was accepted before may not be so now.
+    fn perform_one(&self, request: Request) -> Result<Response, Error> {
+        if let Some(message) = self.entry.refusal(self.gateway.governor().time().now()) {
+            return Err(Error::Unauthorized { message });
+        }
         scope::permit(self.gateway.governor(), &self.entry, &request)?;
         request.perform(&self.gateway)
+    }
+
+    /// Does one thing after the other, each as if it had been asked alone: what the key does not permit is refused, and from
+    /// the second on each takes room of its own from the plan. Ends behind the first that `is_last` holds of.
+    #[cfg(feature = "http")]
+    pub(in crate::edge) fn perform_each(
+        self,
+        requests: Vec<Result<Request, Error>>,
+        is_last: impl Fn(&Result<Response, Error>) -> bool,
+    ) -> Vec<Result<Response, Error>> {
+        let mut done = Vec::with_capacity(requests.len());
+        for (place, request) in requests.into_iter().enumerate() {
+            let room = if place == 0 { Ok(()) } else { self.entry.limit().take().map(drop).map_err(|(full, _)| full) };
+            let answer = room.and(request).and_then(|request| self.perform_one(request));
+            let is_last = is_last(&answer);
+            done.push(answer);
+            if is_last {
+                break;
+            }
+        }
+        done
     }
 
     /// Makes sure that the call is one that the key may make at all, before what it is about is read.
     #[cfg(feature = "http")]
     pub(in crate::edge) fn may_call(&self, name: &str) -> Result<(), Error> {
         scope::permit_name(&self.entry, name)
+    }
+
+    /// Makes sure that the key is for the agent of that escalation.
+    #[cfg(feature = "http")]
+    pub(in crate::edge) fn may_see(&self, id: EscalationId) -> Result<(), Error> {
+        scope::permit_escalation(self.gateway.governor(), &self.entry, id)
+    }
+
+    /// Comes when that escalation is not pending any more.
+    #[cfg(feature = "http")]
+    pub(in crate::edge) fn answered(&self, id: EscalationId) -> impl Future<Output = ()> + Send + use<> {
+        self.gateway.governor().escalations().answered(id)
     }
 
     /// Makes sure that the key is one for everything.
@@ -234,8 +304,8 @@ impl Keys<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for a draft that does not hold; [`Error::Conflict`] past 10,000 keys, the revoked
-    /// included, and for a log that is frozen; [`Error::StorageUnavailable`]; [`Error::ChainBroken`].
+    /// [`Error::InvalidInput`] for a draft that does not hold; [`Error::Conflict`] past 10,000 keys that are
+    /// accepted, and for a log that is frozen; [`Error::StorageUnavailable`]; [`Error::ChainBroken`].
     pub fn create(&self, draft: KeyDraft) -> Result<NewKey, Error> {
         self.desk().create(&self.gateway.governor, draft)
     }
@@ -259,7 +329,7 @@ impl Keys<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for an unknown id. When it cannot be recorded, [`Error::StorageUnavailable`] or
+    /// [`Error::NotFound`] for an unknown id. When it cannot be recorded, [`Error::StorageUnavailable`] or
     /// [`Error::ChainBroken`]: then it is refused until the store is opened again.
     pub fn revoke(&self, id: KeyId) -> Result<KeyInfo, Error> {
         self.desk().revoke(&self.gateway.governor, id)

@@ -4,8 +4,12 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::Gateway;
+#[cfg(feature = "http")]
+use crate::edge::escalation::Wait;
 use crate::edge::params::Params;
 use crate::edge::{key_calls, wire};
+#[cfg(feature = "http")]
+use crate::model::{Decision, ProofId};
 use crate::model::{
     Enforcement, Error, InputEnforcement, Intent, ParseResult, Period, ProofPage, ProofStats, SystemStatus,
 };
@@ -99,6 +103,26 @@ impl Request {
         matches!(self.0, Asked::Parse { .. } | Asked::EnforceIntent(_) | Asked::EnforceInput { .. })
     }
 
+    /// Whether there is a secret in the answer.
+    #[cfg(feature = "http")]
+    pub(in crate::edge) fn tells_secret(&self) -> bool {
+        const SECRET: [&str; 3] = ["key/create", "webhook/add", "webhook/rotate"];
+        matches!(&self.0, Asked::Call { name, .. } if SECRET.contains(&name.as_str()))
+    }
+
+    /// What it waits for, where it does; it looks only, from here on.
+    #[cfg(feature = "http")]
+    pub(in crate::edge) fn take_wait(&mut self) -> Result<Option<Wait>, Error> {
+        match &mut self.0 {
+            Asked::Call { name, params } if name == "escalation/wait" => {
+                let wait = Wait::of(params)?;
+                params.leave_out("timeoutMs");
+                Ok(Some(wait))
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// Does what is asked; whoever calls has made sure that it may be.
     pub(super) fn perform(self, gateway: &Gateway) -> Result<Response, Error> {
         let governor = gateway.governor();
@@ -139,6 +163,24 @@ pub enum Response {
     Status(Box<SystemStatus>),
     /// To [`Request::call`].
     Json(Value),
+}
+
+#[cfg(feature = "http")]
+impl Response {
+    /// The record by which somebody may act now.
+    pub(in crate::edge) fn granted(&self) -> Option<ProofId> {
+        let (decision, proof_id) = match self {
+            Self::Enforced(enforcement) => (enforcement.decision, enforcement.proof_id),
+            Self::EnforcedInput(enforced) => (enforced.enforcement.decision, enforced.enforcement.proof_id),
+            // What was approved and is taken up.
+            Self::Json(value) if value.get("grantedCapabilities").is_some() => {
+                let word = |name| value.get(name).and_then(Value::as_str);
+                (word("decision")?.parse().ok()?, word("proofId")?.parse().ok()?)
+            }
+            _ => return None,
+        };
+        matches!(decision, Decision::Allow | Decision::Degrade).then_some(proof_id)
+    }
 }
 
 impl Serialize for Response {

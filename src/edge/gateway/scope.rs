@@ -76,9 +76,17 @@ fn permit_call(governor: &Governor, key: &Entry, name: &str, params: &Params) ->
                 Ok(record) => EscalationId::of(record),
                 Err(_) => params.word("id", Faults::Input)?,
             };
-            permit_agent(key, governor.escalations().get(id)?.agent_id.as_str())
+            permit_escalation(governor, key, id)
         }
     }
+}
+
+/// Whether the key permits what is about the agent of that escalation.
+pub(super) fn permit_escalation(governor: &Governor, key: &Entry, id: EscalationId) -> Result<(), Error> {
+    if !key.is_limited_to_agents() {
+        return Ok(());
+    }
+    permit_agent(key, governor.escalations().get(id)?.agent_id.as_str())
 }
 
 pub(super) fn admin(key: &Entry) -> Result<(), Error> {
