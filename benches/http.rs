@@ -13,6 +13,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::StatusCode;
+use axum::routing::post;
 use criterion::{Criterion, criterion_group, criterion_main};
 use gcra::middleware::StateInformationMiddleware;
 use gcra::{Quota, RateLimiter};
@@ -33,6 +37,8 @@ struct Served {
     gateway: Gateway,
     key: String,
     address: SocketAddr,
+    /// The same server with an answer of the same length, for which nothing is done.
+    idle: SocketAddr,
     // In this order: the runtime ends before the folder goes.
     _runtime: Runtime,
     _folder: TempDir,
@@ -48,16 +54,18 @@ impl Served {
         let plan = Plan::enterprise(60_000_000, 1_000_000).expect("within what can be agreed on");
         let key = gateway.keys().create(KeyDraft::new(Scope::Agent, plan).agent(AGENT)).expect("a key");
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a port");
-        let address = listener.local_addr().expect("its address");
-        runtime.spawn(Server::new().serve(listener, router(&gateway), std::future::pending()));
-        Self { governor, gateway, key: key.key.expose().to_owned(), address, _runtime: runtime, _folder: folder }
+        let serve = |router| {
+            let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a port");
+            let address = listener.local_addr().expect("its address");
+            runtime.spawn(Server::new().serve(listener, router, std::future::pending()));
+            address
+        };
+        let (address, idle) = (serve(router(&gateway)), serve(nothing()));
+        Self { governor, gateway, key: key.key.expose().to_owned(), address, idle, _runtime: runtime, _folder: folder }
     }
 
     fn connect(&self) -> Connection {
-        let stream = TcpStream::connect(self.address).expect("a connection");
-        stream.set_nodelay(true).expect("no delay");
-        Connection { stream, buffer: vec![0; 64 << 10] }
+        Connection::to(self.address)
     }
 
     /// A request of `/enforce`, ready to be sent.
@@ -72,6 +80,13 @@ impl Served {
     }
 }
 
+/// What any server of this kind costs: it reads the body, and answers as many bytes as a verdict has.
+fn nothing() -> Router {
+    const VERDICT: [u8; 400] = [b' '; 400];
+    Router::new()
+        .route("/v1/enforce", post(|body: Bytes| async move { (StatusCode::OK, black_box((VERDICT, body)).0) }))
+}
+
 /// A client that does as little as it can.
 struct Connection {
     stream: TcpStream,
@@ -79,6 +94,12 @@ struct Connection {
 }
 
 impl Connection {
+    fn to(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).expect("a connection");
+        stream.set_nodelay(true).expect("no delay");
+        Self { stream, buffer: vec![0; 64 << 10] }
+    }
+
     fn ask(&mut self, request: &[u8]) {
         self.stream.write_all(request).expect("the request goes out");
         let mut filled = 0;
@@ -132,7 +153,12 @@ fn in_turns(served: &Served) {
         let (request, mut connection) = (served.request(&body), served.connect());
         Box::new(move || connection.ask(&request)) as Call<'_>
     };
-    let mut calls: [(&str, Call<'_>); 5] = [
+    let nothing = {
+        let (request, mut connection) = (served.request(&json!({ "intent": intent })), Connection::to(served.idle));
+        Box::new(move || connection.ask(&request)) as Call<'_>
+    };
+    let mut calls: [(&str, Call<'_>); 6] = [
+        ("nothing, http", nothing),
         ("intent, in process", Box::new(|| drop(served.governor.enforce(intent).expect("a verdict")))),
         ("input, in process", Box::new(|| drop(served.governor.enforce_input(AGENT, SENTENCE).expect("a verdict")))),
         (
@@ -145,7 +171,7 @@ fn in_turns(served: &Served) {
         ("intent, http", over_http(json!({ "intent": intent }))),
         ("input, http", over_http(json!({ "agentId": AGENT, "input": SENTENCE }))),
     ];
-    let mut nanos: [Vec<u128>; 5] = Default::default();
+    let mut nanos: [Vec<u128>; 6] = Default::default();
     for _ in 0..rounds() {
         for ((_, call), nanos) in calls.iter_mut().zip(&mut nanos) {
             let started = Instant::now();
@@ -157,9 +183,9 @@ fn in_turns(served: &Served) {
         nanos.sort_unstable();
         println!("in turns, {name}: {}", tails(nanos));
     }
-    let [intent, input, _, intent_http, input_http] = nanos.map(|nanos| micros(&nanos, 0.5));
+    let [nothing, intent, input, _, intent_http, input_http] = nanos.map(|nanos| micros(&nanos, 0.5));
     println!(
-        "http adds to the median: {:.1} us by intent, {:.1} us by input",
+        "http adds to the median: {:.1} us by intent, {:.1} us by input, of which {nothing:.1} us are the round trip",
         intent_http - intent,
         input_http - input
     );

@@ -4,15 +4,17 @@
 //! ```text
 //! cargo run --release --features http --example serve -- --listen 127.0.0.1:8080 [--store DIR]
 //!     [--policies FILE] [--durability sync|buffered|sync-from:RISK] [--auto-register]
-//!     [--tls-certificate FILE --tls-key FILE]
+//!     [--tls-certificate FILE --tls-key FILE] [--trusted-proxy ADDRESS ..]
 //!     [--checkpoint-name NAME --checkpoint-seed FILE]
 //!     [--webhook-retry-seconds N,N,.. ] [--allow-private-webhooks]
 //! ```
 //!
 //! One line of JSON says when it is ready, `{"url": "http://.../v1", "adminKey": "..."}`: the key only when the store
-//! had none for administrators. It is not shown again. On SIGINT and SIGTERM it finishes what it is answering, and closes the store.
+//! had none for administrators. It is not shown again. On SIGINT and SIGTERM it finishes what it is answering, and closes the store; on a
+//! second one it ends at once, which loses nothing that was acknowledged either.
 
 use std::fs;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -26,7 +28,9 @@ use support::{STORE_USAGE, StoreOptions, describe};
 mod support;
 
 fn main() -> ExitCode {
-    let usage = format!("usage: serve [--listen ADDRESS:PORT] [--tls-certificate FILE --tls-key FILE] {STORE_USAGE}");
+    let usage = format!(
+        "usage: serve [--listen ADDRESS:PORT] [--tls-certificate FILE --tls-key FILE] [--trusted-proxy ADDRESS ..] {STORE_USAGE}"
+    );
     if std::env::args().skip(1).any(|argument| argument == "--help" || argument == "-h") {
         println!("{usage}");
         return ExitCode::SUCCESS;
@@ -52,6 +56,7 @@ struct Options {
     listen: Option<String>,
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
+    proxies: Vec<IpAddr>,
     store: StoreOptions,
 }
 
@@ -66,6 +71,10 @@ impl Options {
             match option.as_str() {
                 "--listen" => options.listen = Some(value()?),
                 "--tls-certificate" => options.certificate = Some(value()?.into()),
+                "--trusted-proxy" => {
+                    let proxy = value()?.parse().map_err(|error| format!("--trusted-proxy: {error}"))?;
+                    options.proxies.push(proxy);
+                }
                 "--tls-key" => options.key = Some(value()?.into()),
                 other => return Err(format!("unknown option {other:?}")),
             }
@@ -74,11 +83,12 @@ impl Options {
     }
 
     fn server(&self) -> Result<Server, String> {
+        let server = Server::new().trusted_proxies(self.proxies.iter().copied());
         match (&self.certificate, &self.key) {
-            (None, None) => Ok(Server::new()),
+            (None, None) => Ok(server),
             (Some(certificate), Some(key)) => {
                 let read = |file: &PathBuf| fs::read(file).map_err(|error| format!("{}: {error}", file.display()));
-                Server::new().tls(&read(certificate)?, &read(key)?).map_err(|error| error.to_string())
+                server.tls(&read(certificate)?, &read(key)?).map_err(|error| error.to_string())
             }
             _ => Err("--tls-certificate and --tls-key go together".to_owned()),
         }
@@ -118,26 +128,64 @@ fn run(options: Options) -> Result<(), String> {
     served
 }
 
-/// Comes when the process is asked to end.
-#[cfg(unix)]
+/// Comes when the process is asked to end. Asked again it ends, whatever it is at: also while the store is closed.
 fn ended() -> Result<impl Future<Output = ()>, String> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let listen = |kind| signal(kind).map_err(|error| format!("no signals: {error}"));
-    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("no runtime for signals: {error}"))?;
+    let mut signals = {
+        // Listened for from here on, so that none is missed once the address is told.
+        let _within = runtime.enter();
+        Signals::new()?
+    };
+    std::thread::spawn(move || {
+        runtime.block_on(signals.next());
+        let _ = tell.send(());
+        runtime.block_on(signals.next());
+        std::process::exit(ENDED_AT_ONCE);
+    });
+    Ok(async {
+        let _ = told.await;
     })
 }
 
-/// Comes when the process is asked to end.
+/// The exit status of who was asked twice.
+const ENDED_AT_ONCE: i32 = 130;
+
+#[cfg(unix)]
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> Result<Self, String> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let listen = |kind| signal(kind).map_err(|error| format!("no signals: {error}"));
+        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
 #[cfg(not(unix))]
-fn ended() -> Result<impl Future<Output = ()>, String> {
-    Ok(async {
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> Result<Self, String> {
+        Ok(Self)
+    }
+
+    async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
-    })
+    }
 }

@@ -26,6 +26,20 @@ document.addEventListener("securitypolicyviolation", (event) => {
   window.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`);
 });
 """
+# Answers in place of the server's, by how their path starts: `[status, body]`.
+STAND_INS = """
+window.standIns = {};
+const ask = window.fetch;
+window.fetch = async (path, options) => {
+  const found = Object.entries(window.standIns).find(([start]) => path.startsWith(start));
+  return found ? new Response(JSON.stringify(found[1][1]), {status: found[1][0]}) : ask(path, options);
+};
+"""
+# A browser of before `context.source`.
+NO_DIGITS = """
+const parse = JSON.parse;
+JSON.parse = (text, reviver) => parse(text, reviver && function (name, value) { return reviver.call(this, name, value); });
+"""
 
 
 def browser(dark=False):
@@ -142,6 +156,18 @@ def decide(agent="a", capability="document:read"):
     status, answer = call("/enforce", method="POST", body={"intent": intent})
     assert status == 200, answer
     return answer["proofId"]
+
+
+def before_each_page(page, script):
+    page.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+
+
+def stand_in(page, start, status=None, body=None):
+    """Answers so from now on, or as the server does."""
+    if status is None:
+        page.js("delete window.standIns[arguments[0]]", start)
+    else:
+        page.js("window.standIns[arguments[0]] = [arguments[1], arguments[2]]", start, status, body)
 
 
 def shot(page, name):
@@ -538,9 +564,105 @@ def a_key_that_ends(page):
     assert page.text("#view") == "" and page.focused().get_attribute("id") == "key"
 
 
+def numbers_beyond_doubles(page):
+    account = 2**53 + 1
+    intent = {
+        "agentId": "b", "parsedAction": "send_email", "riskLevel": "MEDIUM", "requiredCapabilities": ["email:send"],
+        "context": {"account": account, "deep": [{"owed": -account}], "rate": 80.0, "count": 7},
+    }
+    status, asked = call("/enforce", method="POST", body={"intent": intent})
+    assert (status, asked["decision"]) == (200, "ESCALATE"), asked
+    identity = asked["proofId"].replace("prf_", "esc_")
+
+    def review():
+        page.enter()
+        page.go("escalations")
+        page.until(lambda: page.one(f"#view tr[data-id='{identity}'] button").click() is None, "the escalation")
+        page.until(lambda: '"account"' in page.text("dialog pre"), "what is asked for")
+        return page.text("dialog pre")
+
+    shown = review()
+    for exactly in [f'"account": {account},', f'"owed": -{account}\n', '"rate": 80.0', '"count": 7']:
+        assert exactly in shown, shown
+    page.press(Keys.ESCAPE)
+    page.go("decisions")
+    page.until(lambda: page.one(f"#view tr[data-id='{asked['proofId']}'] button").click() is None, "the decision")
+    page.until(lambda: f'"account": {account},' in page.text("dialog pre"), "its evidence with the number")
+    page.press(Keys.ESCAPE)
+    # A browser that does not hand the digits out says so beside the number, and beside no other.
+    before_each_page(page, NO_DIGITS)
+    shown = review()
+    assert f'"account": {account - 1} (about: this browser does not tell its exact digits)' in shown, shown
+    assert shown.count("(about") == 2 and '"count": 7' in shown, shown
+    assert call(f"/admin/escalations/{identity}/reject", method="POST", body={"reviewer": "mail-lead"})[0] == 200
+
+
+def refusals_of_the_server(page):
+    refusal = {"success": False, "error": {"code": "CHAIN_BROKEN", "message": "entry 7 cannot be read"}}
+    told = "entry 7 cannot be read (CHAIN_BROKEN)"
+    shown = {
+        "decisions": lambda: len(page.all("#view tbody tr")) == 25,
+        "escalations": lambda: len(page.all("#view tbody tr")) > 0,
+        "agent": lambda: page.all("svg.curve path.line") and "1 to 25 of 66" in page.text("#view"),
+        "chain": lambda: page.text("#view .tiles").strip() and "–" not in page.text("#view .tiles"),
+        "overview": lambda: page.text(".whole").strip().startswith("healthy"),
+    }
+    before_each_page(page, STAND_INS)
+    page.enter()
+    for view, is_there in shown.items():
+        stand_in(page, "/v1/", 503, refusal)
+        page.go(view)
+        if view == "agent":
+            page.one("#agent-id").send_keys("a", Keys.ENTER)
+        lines = "return Array.from(document.querySelectorAll('#view .error'), (line) => line.textContent).filter((text) => text !== '')"
+        page.until(lambda: page.js(lines) == [told] * (2 if view == "agent" else 1), f"what is wrong, in {view}")
+        assert "Asking" not in page.text("#view"), view
+        look_through(page, f"a refusal in {view}")
+        shot(page, f"refusal-{view}")
+        stand_in(page, "/v1/")
+        page.until(is_there, f"that {view} goes on")
+        page.until(lambda: page.js(lines) == [], f"that nothing is wrong any more, in {view}")
+    # What was there stays, beside what is wrong now.
+    page.go("escalations")
+    page.until(shown["escalations"], "escalations")
+    stand_in(page, "/v1/admin/escalations", 503, refusal)
+    page.until(lambda: told in page.text("#view .error"), "what is wrong now")
+    assert shown["escalations"]() and "that wait" in page.text("#view .hint")
+    page.go("decisions")
+    stand_in(page, "/v1/proof/records/", 503, refusal)
+    page.until(lambda: page.one("#view tbody button").click() is None, "details")
+    page.until(lambda: told in page.text("dialog .error"), "what is wrong with the details")
+    stand_in(page, "/v1/proof/records/")
+    page.until(lambda: page.all("dialog pre"), "the details")
+    page.press(Keys.ESCAPE)
+
+
+def one_that_cannot_be_read(page):
+    found = call("/admin/escalations?state=pending&agentId=b&pageSize=2")[1]
+    bad, other = found["items"]
+    bad.update(intent=None, unreadable="its evidence <b>was erased</b>")
+    before_each_page(page, STAND_INS)
+    page.enter()
+    stand_in(page, "/v1/admin/escalations?", 200, found)
+    stand_in(page, f"/v1/escalations/{bad['id']}", 200, bad)
+    page.go("escalations")
+    page.until(lambda: len(page.all("#view tbody tr")) == 2, "both")
+    assert "cannot be read" in page.text(f"#view tr[data-id='{bad['id']}']") and "send_email" in page.text(f"#view tr[data-id='{other['id']}']")
+    page.one(f"#view tr[data-id='{bad['id']}'] button").click()
+    page.until(lambda: "rejected and not approved: its evidence <b>was erased</b>." in page.text("dialog"), "why it cannot be read")
+    assert [found.text for found in page.all("dialog form button")] == ["Reject"]
+    look_through(page, "one that cannot be read")
+    shot(page, "unreadable")
+    page.one("#reviewer").send_keys("mail-lead")
+    page.button("Reject", "dialog").click()
+    page.until(lambda: "stands as rejected" in page.text("dialog"), "the rejection")
+    page.press(Keys.ESCAPE)
+
+
 TRIED = [
     signing_in_by_keyboard, the_overview, the_decisions, the_escalations, an_agent, the_chain, hostile_texts,
-    narrow_and_large, a_lost_connection, too_many, a_key_that_ends,
+    narrow_and_large, a_lost_connection, too_many, a_key_that_ends, numbers_beyond_doubles, refusals_of_the_server,
+    one_that_cannot_be_read,
 ]
 
 

@@ -8,10 +8,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
 mod common;
+mod peers;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use rulekeep::gateway::{Gateway, KeyDraft, Plan, Scope};
 use rulekeep::http::{Server, console, router};
@@ -25,9 +25,9 @@ const HOSTILE: &str = "<img src=x onerror=\"window.hacked=1\">\u{202e}live\u{200
 
 #[test]
 fn the_console_does_in_a_browser_what_its_page_says() {
-    let (python, axe) = match peers() {
+    let (python, axe) = match selenium_and_axe() {
         Ok(found) => found,
-        Err(why) => return pass_over(&why),
+        Err(why) => return peers::pass_over(&why),
     };
     let records = std::env::var("RULEKEEP_CONSOLE_RECORDS").map_or(20_000, |text| text.parse().unwrap());
     let folder = tempfile::tempdir().unwrap();
@@ -90,54 +90,23 @@ fn fill(governor: &Governor, records: u64) {
 
 /// Has the script go through the page; what it found stands on its output.
 fn check(python: &Path, told: &Value) {
-    let mut child = Command::new(python)
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/console.py"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(told.to_string().as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    let mut script = Command::new(python);
+    script.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/console.py"));
+    let said = peers::succeeded(&mut script, told.to_string().as_bytes(), peers::LATER);
     assert!(said.trim_end().ends_with("all as expected"), "{said}");
 }
 
-/// A Python that has selenium, and axe-core's file: made once, kept with what is built. Or why there is none.
-fn peers() -> Result<(PathBuf, PathBuf), String> {
+/// A Python that has selenium, and axe-core's file: fetched once, kept with what is built. Or why there is none.
+fn selenium_and_axe() -> Result<(PathBuf, PathBuf), String> {
     for program in ["chromium", "chromedriver", "python3", "npm"] {
-        let found = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
-        if !found {
-            return Err(format!("{program} is not on this machine"));
-        }
+        peers::found(program)?;
     }
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("console-peers-1");
-    let (python, axe) = (folder.join("bin/python"), folder.join("node_modules/axe-core/axe.min.js"));
-    let has_selenium = || Command::new(&python).args(["-c", "import selenium"]).stderr(Stdio::null()).status();
-    if axe.exists() && has_selenium().is_ok_and(|status| status.success()) {
-        return Ok((python, axe));
+    let python = peers::python("selenium==4.51.0")?;
+    let folder = peers::kept("axe-core==4.14.1");
+    let axe = folder.join("node_modules/axe-core/axe.min.js");
+    if !axe.exists() {
+        let install = ["install", "--silent", "--no-save", "--ignore-scripts", "axe-core@4.14.1", "--prefix"];
+        peers::done(Command::new("npm").args(install).arg(&folder), peers::LATER)?;
     }
-    let path = folder.to_str().ok_or("the target folder's name is not UTF-8")?;
-    run(Path::new("python3"), &["-m", "venv", "--clear", path])?;
-    run(&python, &["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "selenium==4.51.0"])?;
-    run(
-        Path::new("npm"),
-        &["install", "--silent", "--no-save", "--ignore-scripts", "--prefix", path, "axe-core@4.14.1"],
-    )?;
     Ok((python, axe))
-}
-
-fn run(program: &Path, arguments: &[&str]) -> Result<(), String> {
-    match Command::new(program).args(arguments).output() {
-        Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(format!("{}: {}", program.display(), String::from_utf8_lossy(&output.stderr).trim())),
-        Err(error) => Err(format!("{}: {error}", program.display())),
-    }
-}
-
-/// Says why the test is passed over, past the test harness, which keeps what a good test prints to itself.
-fn pass_over(why: &str) {
-    assert!(std::env::var_os("RULEKEEP_REQUIRE_PEERS").is_none(), "{why}");
-    let _ = writeln!(std::io::stderr(), "SKIPPED, nothing was looked at: {why}");
 }

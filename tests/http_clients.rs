@@ -2,21 +2,26 @@
 //! curl as they stand there, and the clients of `examples/clients` in Python
 //! and in Node, also through a line that loses an answer.
 //!
+//! And what `serve` does where the process may open few files, and when it is asked to end twice.
+//!
 //! What is not there on a machine is said on standard error, and the test is
 //! passed over; with `RULEKEEP_REQUIRE_PEERS` set it fails instead.
 #![cfg(all(feature = "http", unix))]
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
 mod flaky_line;
+mod peers;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::process::Command;
+use std::time::Duration;
 
 use flaky_line::{FlakyLine, Passed};
+use peers::serve::Serve;
+use peers::{SOON, is_there};
 use serde_json::Value;
-use tempfile::TempDir;
 
 #[test]
 fn the_commands_in_the_readme_do_what_it_says() {
@@ -31,7 +36,7 @@ fn the_commands_in_the_readme_do_what_it_says() {
     let serve = Serve::start();
     let mut bash = Command::new("bash");
     bash.args(["-euo", "pipefail", "-c", commands]).env("URL", &serve.url).env("ADMIN", &serve.admin);
-    let said = succeeded(bash.output().unwrap());
+    let said = peers::succeeded(&mut bash, &[], SOON);
     let answers: Vec<Value> = serde_json::Deserializer::from_str(&said).into_iter().collect::<Result<_, _>>().unwrap();
     let [registered, verdict, recorded, page, status] = answers.as_slice() else { panic!("{said}") };
     assert_eq!(registered["tier"], "T3");
@@ -46,7 +51,7 @@ fn the_commands_in_the_readme_do_what_it_says() {
 fn the_python_client_loses_and_doubles_nothing_on_a_line_that_does() {
     match python() {
         Ok(python) => check(Command::new(python).arg(client("python_client.py"))),
-        Err(why) => pass_over(&why),
+        Err(why) => peers::pass_over(&why),
     }
 }
 
@@ -67,12 +72,20 @@ fn a_client_that_is_refused_says_so_at_once_and_fails() {
     for (program, script) in [(python.as_path(), "python_client.py"), (Path::new("node"), "node_client.mjs")] {
         let line = FlakyLine::to(&serve.address(), &[]);
         // By arguments, this time.
-        let output = Command::new(program).arg(client(script)).args([&line.url, "rkp_admin_wrong"]).output().unwrap();
+        let mut command = Command::new(program);
+        command.arg(client(script)).args([&line.url, "rkp_admin_wrong"]);
+        let output = peers::ended(&mut command, &[], SOON);
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains("401 UNAUTHORIZED"), "{said}");
         assert_eq!(line.passed().len(), 1, "{script} tried again");
     }
+}
+
+#[test]
+fn a_program_that_does_not_end_is_cut_off() {
+    let refused = peers::run(Command::new("sh").args(["-c", "sleep 3600 & wait"]), &[], Duration::ZERO).unwrap_err();
+    assert!(refused.starts_with("sh did not end"), "{refused}");
 }
 
 /// Runs a client where the first verdict is lost on its way, then the server is busy, then the client is too fast.
@@ -89,7 +102,7 @@ fn check(command: &mut Command) {
     ];
     let line = FlakyLine::to(&serve.address(), &[("POST /v1/enforce", &faults)]);
     command.env("RULEKEEP_URL", &line.url).env("RULEKEEP_ADMIN_KEY", &serve.admin);
-    let said = succeeded(command.output().unwrap());
+    let said = peers::succeeded(command, &[], SOON);
 
     // What the client checks itself: the answers, and that there are three records.
     let again: Vec<&str> = said.lines().filter(|line| line.contains("; again in ")).collect();
@@ -112,127 +125,93 @@ fn check(command: &mut Command) {
     serve.end();
 }
 
-/// `examples/serve.rs` in a process of its own, on a port and a store of its own.
-struct Serve {
-    child: Child,
-    url: String,
-    admin: String,
-    _store: TempDir,
+/// Connections that ask nothing need no key, and the journal's next segment needs a descriptor.
+#[cfg(target_os = "linux")]
+#[test]
+fn idle_connections_do_not_take_the_descriptors_that_the_store_needs() {
+    let serve = Serve::with_descriptors(128);
+    let mut client = BufReader::new(TcpStream::connect(serve.address()).unwrap());
+    let mut post = |path: &str, key: &str, body: &Value| {
+        let body = body.to_string();
+        let head = format!(
+            "POST /v1{path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        client.get_mut().write_all((head + &body).as_bytes()).unwrap();
+        answer(&mut client)
+    };
+    let wide = serde_json::json!({ "scope": "agent", "plan": { "perMinute": 60_000_000, "burst": 1_000_000 } });
+    let made: Value = serde_json::from_slice(&post("/admin/keys", &serve.admin, &wide).1).unwrap();
+    let key = made["key"].as_str().unwrap();
+    let note = "n ".repeat(30_000);
+    let body = serde_json::json!({ "intent": {
+        "agentId": "a", "parsedAction": "read_document", "riskLevel": "LOW", "requiredCapabilities": ["document:read"],
+        "context": { "note": note },
+    } });
+    let mut ask = || post("/enforce", key, &body).0;
+    assert_eq!(ask(), 200);
+    let idle: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(serve.address()).unwrap()).collect();
+    let journal = serve.store.path().join("journal");
+    let files = || std::fs::read_dir(&journal).unwrap().count();
+    let mut asked = 0;
+    while files() < 2 {
+        assert_eq!(ask(), 200, "after {asked} more");
+        asked += 1;
+        assert!(asked < 2_000, "no second segment was begun");
+    }
+    let open = std::fs::read_dir(format!("/proc/{}/fd", serve.child.id())).unwrap().count();
+    assert!(open <= 128 - 20, "{open} files are open");
+    drop(idle);
+    serve.end();
 }
 
-impl Serve {
-    fn start() -> Self {
-        let store = tempfile::tempdir().unwrap();
-        let mut child = Command::new(executable())
-            .args(["--listen", "127.0.0.1:0", "--durability", "buffered", "--store"])
-            .arg(store.path())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let ready: Value = serde_json::from_str(&line).expect("serve says that it is ready");
-        let text = |name: &str| ready[name].as_str().expect(name).to_owned();
-        Self { url: text("url"), admin: text("adminKey"), child, _store: store }
+#[test]
+fn asked_twice_to_end_it_does_so_at_once() {
+    let mut serve = Serve::start();
+    let mut client = BufReader::new(TcpStream::connect(serve.address()).unwrap());
+    // What it is at takes longer than anybody has patience for.
+    let head = format!(
+        "POST /v1/enforce HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n",
+        serve.admin
+    );
+    client.get_mut().write_all(head.as_bytes()).unwrap();
+    assert_eq!(answer(&mut client).0, 100, "it is asked for the body");
+    serve.terminate();
+    while TcpStream::connect(serve.address()).is_ok() {
+        std::thread::yield_now();
     }
-
-    fn address(&self) -> String {
-        self.url.trim_start_matches("http://").trim_end_matches("/v1").to_owned()
-    }
-
-    /// Asks it to end, which it does well.
-    fn end(mut self) {
-        let kill = format!("kill -TERM {}", self.child.id());
-        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-        assert!(self.child.wait().unwrap().success());
-    }
+    serve.terminate();
+    assert_eq!(serve.child.wait().unwrap().code(), Some(130));
 }
 
-impl Drop for Serve {
-    fn drop(&mut self) {
-        // It may have ended; then there is nothing to kill.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// `serve`, built with the features of this test, so that little is compiled twice.
-fn executable() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let features = [
-            ("http", true),
-            ("checkpoints", cfg!(feature = "checkpoints")),
-            ("metrics", cfg!(feature = "metrics")),
-            ("sql", cfg!(feature = "sql")),
-            ("tracing", cfg!(feature = "tracing")),
-            ("webhooks", cfg!(feature = "webhooks")),
-        ];
-        let features: Vec<&str> = features.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect();
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo
-            .args(["build", "--locked", "--quiet", "--message-format=json", "--example", "serve"])
-            .args(["--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")])
-            .args(["--features", &features.join(",")])
-            .arg("--target-dir")
-            .arg(Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap());
-        if !cfg!(debug_assertions) {
-            cargo.arg("--release");
+/// The status and the body of the next answer.
+fn answer(client: &mut BufReader<TcpStream>) -> (u16, Vec<u8>) {
+    let mut line = String::new();
+    client.read_line(&mut line).unwrap();
+    let status = line.split(' ').nth(1).expect("a line of status").parse().unwrap();
+    let mut length = 0;
+    loop {
+        line.clear();
+        client.read_line(&mut line).unwrap();
+        match line.trim_end().split_once(':') {
+            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
+                length = value.trim().parse().unwrap();
+            }
+            Some(_) => {}
+            None => break,
         }
-        let said = succeeded(cargo.output().unwrap());
-        let messages = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let mut built = messages.filter(|message| message["target"]["name"] == "serve");
-        let built = built.find_map(|message| message["executable"].as_str().map(PathBuf::from));
-        built.expect("cargo says where it put serve")
-    })
+    }
+    let mut body = vec![0; length];
+    client.read_exact(&mut body).unwrap();
+    (status, body)
 }
 
 fn client(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "examples", "clients", name].iter().collect()
 }
 
-/// What a program said that must end well.
-fn succeeded(output: Output) -> String {
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
-    said
-}
-
-/// A Python that has `requests`: the machine's, or one made once and kept with what is built. Or why there is none.
+/// A Python that has `requests`: the machine's, or one made for it. Or why there is none.
 fn python() -> Result<PathBuf, String> {
-    static FOUND: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let find = || {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-requests");
-        let (machines, own) = (PathBuf::from("python3"), folder.join("bin/python"));
-        let run = |program: &Path, arguments: &[&str]| match Command::new(program).args(arguments).output() {
-            Ok(output) if output.status.success() => Ok(()),
-            Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
-            Err(error) => Err(format!("{}: {error}", program.display())),
-        };
-        if let Some(python) =
-            [&machines, &own].into_iter().find(|python| run(python, &["-c", "import requests"]).is_ok())
-        {
-            return Ok(python.clone());
-        }
-        run(&machines, &["-m", "venv", "--clear", &folder.to_string_lossy()])?;
-        run(&own, &["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "requests"])?;
-        Ok(own)
-    };
-    FOUND.get_or_init(find).clone()
-}
-
-/// Whether a program is there; says so where it is not.
-fn is_there(program: &str) -> bool {
-    let found = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
-    if !found {
-        pass_over(&format!("{program} is not on this machine"));
-    }
-    found
-}
-
-/// Says why a test is passed over, past the test harness, which keeps what a good test prints to itself.
-fn pass_over(why: &str) {
-    assert!(std::env::var_os("RULEKEEP_REQUIRE_PEERS").is_none(), "{why}");
-    let _ = writeln!(std::io::stderr(), "SKIPPED, nothing was tried: {why}");
+    let machines = PathBuf::from("python3");
+    if peers::imports(&machines, "requests") { Ok(machines) } else { peers::python("requests==2.34.2") }
 }

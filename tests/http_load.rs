@@ -180,16 +180,16 @@ fn garbage(live: &Live, counted: &Counted) {
     let shapes = [
         "GET / HTTP/9.9\r\n\r\n".to_owned(),
         "\0\u{1}\u{2}\r\n\r\n".to_owned(),
-        format!("GET /v1/agents/a HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(40_000)),
+        format!("GET /v1/agents/a HTTP/1.1\r\nHost: x\r\nX: {}\r\n\r\n", "x".repeat(40_000)),
         format!(
-            "POST /v1/enforce HTTP/1.1\r\n{bearer}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{deep}",
+            "POST /v1/enforce HTTP/1.1\r\nHost: x\r\n{bearer}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{deep}",
             deep.len()
         ),
         format!(
-            "POST /v1/enforce HTTP/1.1\r\n{bearer}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
+            "POST /v1/enforce HTTP/1.1\r\nHost: x\r\n{bearer}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
         ),
         format!(
-            "POST /v1/enforce HTTP/1.1\r\n{bearer}\r\nContent-Type: application/json\r\nContent-Length: 900000\r\n\r\n{{"
+            "POST /v1/enforce HTTP/1.1\r\nHost: x\r\n{bearer}\r\nContent-Type: application/json\r\nContent-Length: 900000\r\n\r\n{{"
         ),
     ];
     while counted.goes_on() {
@@ -203,7 +203,7 @@ fn slow_heads(live: &Live, counted: &Counted) {
     while counted.goes_on() {
         let mut held: Vec<Client<TcpStream>> = (0..100).map(|_| live.client()).collect();
         for client in &mut held {
-            let _ = client.send("GET /v1/agents/a HTTP/1.1\r\nX-Slow: ");
+            let _ = client.send("GET /v1/agents/a HTTP/1.1\r\nHost: x\r\nX-Slow: ");
         }
         for mut client in held {
             let _ = client.answer();
@@ -214,7 +214,7 @@ fn slow_heads(live: &Live, counted: &Counted) {
 
 fn slow_bodies(live: &Live, counted: &Counted) {
     let head = format!(
-        "POST /v1/enforce HTTP/1.1\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{{",
+        "POST /v1/enforce HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{{",
         live.agent
     );
     while counted.goes_on() {

@@ -8,10 +8,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
 mod common;
+mod peers;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use rulekeep::gateway::{Gateway, KeyDraft, Plan, Scope};
@@ -38,11 +39,11 @@ impl Clock for Hasty {
 
 #[test]
 fn schemathesis_finds_nothing() {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(VERSION.replace("==", "-"));
-    let program = match environment(&folder) {
-        Ok(program) => program,
-        Err(why) => return pass_over(&why),
+    let python = match peers::python(VERSION) {
+        Ok(python) => python,
+        Err(why) => return peers::pass_over(&why),
     };
+    let folder = peers::kept(VERSION);
     let governor = common::builder().clock(Hasty).auto_register().open_in_memory().unwrap();
     fill(&governor);
     let gateway = Gateway::new(&governor).unwrap();
@@ -55,16 +56,20 @@ fn schemathesis_finds_nothing() {
     let router = router(&gateway);
     let served = runtime.spawn(Server::new().serve(listener, router, async move { drop(ended.await) }));
     let examples = std::env::var("RULEKEEP_EXAMPLES").unwrap_or_else(|_| "15".to_owned());
-    let output = Command::new(program)
+    let mut program = Command::new(python.with_file_name("schemathesis"));
+    program
         .arg("--config-file")
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/openapi/schemathesis.toml"))
         .args(["run", &format!("http://{address}/openapi.json"), "--no-color", "--continue-on-failure"])
         .args(["--max-examples", &examples, "--seed", "1"])
         .args(["--header", &format!("Authorization: Bearer {}", key.key.expose())])
+        .env("SCHEMATHESIS_HOOKS", "hooks")
+        .env("PYTHONPATH", Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/openapi"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("HYPOTHESIS_STORAGE_DIRECTORY", folder.join("hypothesis"))
-        .current_dir(&folder)
-        .output()
-        .unwrap();
+        .current_dir(&folder);
+    let deadline = peers::LATER * examples.parse::<u32>().unwrap().div_ceil(15);
+    let output = peers::ended(&mut program, &[], deadline);
     end.send(()).unwrap();
     runtime.block_on(served).unwrap().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
@@ -81,34 +86,4 @@ fn fill(governor: &Governor) {
         common::decide(governor, "support-1");
         governor.enforce(&common::intent("support-1", &["email:send"])).unwrap();
     }
-}
-
-/// Says why a test is passed over, past the test harness, which keeps what a good test prints to itself.
-fn pass_over(why: &str) {
-    assert!(std::env::var_os("RULEKEEP_REQUIRE_PEERS").is_none(), "{why}");
-    let _ = writeln!(std::io::stderr(), "SKIPPED, nothing was asked: {why}");
-}
-
-/// The program: installed once, kept with what is built. Or why there is none.
-fn environment(folder: &Path) -> Result<PathBuf, String> {
-    let scripts = folder.join(if cfg!(windows) { "Scripts" } else { "bin" });
-    let (python, program) = (scripts.join("python"), scripts.join("schemathesis"));
-    let is_there = |program: &Path| {
-        let asked = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        asked.is_ok_and(|status| status.success())
-    };
-    if is_there(&program) {
-        return Ok(program);
-    }
-    let run = |program: &Path, arguments: &[&str]| match Command::new(program).args(arguments).output() {
-        Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
-        Err(error) => Err(error.to_string()),
-    };
-    let path = folder.to_str().ok_or("the target folder's name is not UTF-8")?;
-    run(Path::new("python3"), &["-m", "venv", "--clear", path])
-        .map_err(|why| format!("python3 makes no venv: {why}"))?;
-    run(&python, &["-m", "pip", "install", "--quiet", "--disable-pip-version-check", VERSION])
-        .map_err(|why| format!("pip cannot install {VERSION}: {why}"))?;
-    if is_there(&program) { Ok(program) } else { Err(format!("{VERSION} was installed and does not run")) }
 }

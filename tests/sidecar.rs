@@ -772,10 +772,29 @@ mod broken_lines {
 /// In every build: where the feature is there, the key is not.
 #[test]
 fn checkpoints_are_refused_by_a_governor_that_signs_none() {
+    let refused = if cfg!(feature = "checkpoints") {
+        json!({ "code": "CONFLICT", "httpStatus": 409 })
+    } else {
+        json!({ "code": "NOT_IMPLEMENTED", "httpStatus": 501, "details": { "feature": "checkpoints" } })
+    };
     let governor = common::in_memory();
     let id = common::decide(&governor, "a");
     for (method, params) in [("checkpoint/create", json!({})), ("checkpoint/prove", json!({ "proofId": id }))] {
-        let refusal = common::refusal(&governor, method, &params);
-        assert_eq!((&refusal["code"], &refusal["httpStatus"]), (&json!("CONFLICT"), &json!(409)), "{method}");
+        assert_eq!(common::refusal(&governor, method, &params), refused, "{method}");
+    }
+}
+
+#[test]
+fn a_call_whose_feature_is_not_built_names_it() {
+    let governor = common::in_memory();
+    for (feature, is_built, method) in [
+        ("checkpoints", cfg!(feature = "checkpoints"), "checkpoint/create"),
+        ("gateway", cfg!(feature = "gateway"), "key/list"),
+        ("webhooks", cfg!(feature = "webhooks"), "webhook/list"),
+    ] {
+        if !is_built {
+            let refused = json!({ "code": "NOT_IMPLEMENTED", "httpStatus": 501, "details": { "feature": feature } });
+            assert_eq!(common::refusal(&governor, method, &json!({})), refused, "{method}");
+        }
     }
 }

@@ -7,15 +7,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
 mod common;
+mod peers;
 mod receiver;
 
 use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use common::decide;
+use peers::is_there;
 use receiver::{Receiver, Request};
 use rulekeep::webhook::EndpointDraft;
 use rulekeep::{Agent, EventType, Tier};
@@ -91,11 +91,7 @@ impl Cases {
 
     /// Has a program read the cases and say what it found to be otherwise: nothing.
     fn check(&self, program: &mut Command) {
-        let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(&serde_json::to_vec(&self.0).unwrap()).unwrap();
-        let output = child.wait_with_output().unwrap();
-        let said = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success(), "{said}");
+        let said = peers::succeeded(program, &serde_json::to_vec(&self.0).unwrap(), peers::SOON);
         assert_eq!(said.trim(), format!("{} as expected", self.0.len()));
     }
 }
@@ -121,21 +117,6 @@ fn of_readme(language: &str) -> String {
     let section = readme.split("\n## Webhooks\n").nth(1).unwrap().split("\n## ").next().unwrap();
     let code = section.split(&format!("\n```{language}\n")).nth(1).expect("the README has code in that language");
     code.split("\n```").next().unwrap().to_owned()
-}
-
-/// Whether a program is there; says so where it is not.
-fn is_there(program: &str) -> bool {
-    let found = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
-    if !found {
-        pass_over(&format!("{program} is not on this machine"));
-    }
-    found
-}
-
-/// Says why a test is passed over, past the test harness, which keeps what a good test prints to itself.
-fn pass_over(why: &str) {
-    assert!(std::env::var_os("RULEKEEP_REQUIRE_PEERS").is_none(), "{why}");
-    let _ = writeln!(std::io::stderr(), "SKIPPED, nothing was verified: {why}");
 }
 
 const PYTHON_CASES: &str = r#"
@@ -191,10 +172,9 @@ fn the_library_of_standard_webhooks_verifies_what_is_delivered() {
     if !is_there("python3") {
         return;
     }
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("standardwebhooks-1.1.0");
-    let python = match environment(&folder) {
+    let python = match peers::python("standardwebhooks==1.1.0") {
         Ok(python) => python,
-        Err(why) => return pass_over(&why),
+        Err(why) => return peers::pass_over(&why),
     };
     let program = String::from(
         "import datetime, standardwebhooks.webhooks as library, time\n\
@@ -206,31 +186,4 @@ fn the_library_of_standard_webhooks_verifies_what_is_delivered() {
         \x20   return library.Webhook(secret).verify(body, headers)[\"id\"]\n",
     );
     Cases::new().check(Command::new(python).args(["-c", &(program + PYTHON_CASES)]));
-}
-
-/// A Python that has the library: made once, kept with what is built. Or why there is none.
-fn environment(folder: &Path) -> Result<PathBuf, String> {
-    let python = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
-    let has_library = |python: &Path| {
-        let import = Command::new(python).args(["-c", "import standardwebhooks"]).stderr(Stdio::null()).status();
-        import.is_ok_and(|status| status.success())
-    };
-    if has_library(&python) {
-        return Ok(python);
-    }
-    let run = |program: &Path, arguments: &[&str]| match Command::new(program).args(arguments).output() {
-        Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
-        Err(error) => Err(error.to_string()),
-    };
-    let path = folder.to_str().ok_or("the target folder's name is not UTF-8")?;
-    run(Path::new("python3"), &["-m", "venv", "--clear", path])
-        .map_err(|why| format!("python3 makes no venv: {why}"))?;
-    run(&python, &["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "standardwebhooks==1.1.0"])
-        .map_err(|why| format!("pip cannot install standardwebhooks: {why}"))?;
-    if has_library(&python) {
-        Ok(python)
-    } else {
-        Err("standardwebhooks was installed and cannot be imported".to_owned())
-    }
 }

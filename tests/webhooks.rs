@@ -409,7 +409,7 @@ fn one_that_was_removed_is_told_nothing_more_also_after_a_restart() {
     let id = governor.webhooks().add(&EndpointDraft::to(&gone.url)).unwrap().id;
     governor.webhooks().add(&EndpointDraft::to(&stays.url)).unwrap();
     governor.webhooks().remove(id).unwrap();
-    assert_eq!(code(governor.webhooks().remove(id)), "INVALID_INPUT");
+    assert_eq!(code(governor.webhooks().remove(id)), "NOT_FOUND");
     decide(&governor, "a");
     stays.take(2);
     governor.close().unwrap();
@@ -595,15 +595,21 @@ fn over_lines_of_json_all_of_it_is_there() {
     assert_eq!(refusal(&governor, "webhook/resume", &json!({ "id": id }))["code"], "CONFLICT");
     assert_eq!(result(&governor, "webhook/remove", &json!({ "id": id }))["id"], *id);
     for (method, params) in [
+        ("webhook/remove", json!({ "id": id })),
+        ("webhook/deliveries", json!({ "id": id })),
+        ("webhook/redeliver", json!({ "eventId": request.event_id(), "id": id })),
+        ("webhook/redeliver", json!({ "eventId": "evt_01kf7xqzzz0000000000000000" })),
+    ] {
+        let data = refusal(&governor, method, &params);
+        assert_eq!((&data["code"], &data["httpStatus"]), (&json!("NOT_FOUND"), &json!(404)), "{method} {params}");
+    }
+    for (method, params) in [
         ("webhook/add", json!({})),
         ("webhook/add", json!({ "url": "https://a.example/", "events": ["nothing.such"] })),
         ("webhook/add", json!({ "url": "https://a.example/", "secret": "short" })),
-        ("webhook/remove", json!({ "id": id })),
         ("webhook/deliveries", json!({ "id": "whk_" })),
         ("webhook/deliveries", json!({ "id": id, "page": 0 })),
         ("webhook/deliveries", json!({ "id": id, "state": "sent" })),
-        ("webhook/redeliver", json!({ "eventId": request.event_id(), "id": id })),
-        ("webhook/redeliver", json!({ "eventId": "evt_01kf7xqzzz0000000000000000" })),
     ] {
         assert_eq!(refusal(&governor, method, &params)["code"], "INVALID_INPUT", "{method} {params}");
     }

@@ -157,7 +157,7 @@ impl Session<'_> {
                 if size > MAX_REQUEST_BYTES && !is_operators {
                     return Err(Error::PayloadTooLarge { what: "params", size, limit: MAX_REQUEST_BYTES }.into());
                 }
-                Params::read(raw)?
+                Params::read(raw.get())?
             }
             Some(_) => return Err(Fault::invalid_params()),
         };

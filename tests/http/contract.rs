@@ -1,5 +1,6 @@
 //! The contract's five endpoints, with their methods, parameters, defaults, statuses and bodies.
 
+use rulekeep::PolicySet;
 use serde_json::{Value, json};
 
 use crate::live::{Ask, Live, NOON, mailing, reading};
@@ -136,6 +137,46 @@ fn enforce_has_the_errors_of_its_table() {
     assert_eq!(code(&json!({ "agentId": "nobody", "input": "read" })), (404, "AGENT_NOT_FOUND".into()));
     assert_eq!(live.post("/v1/enforce", "x", &reading("a")).refusal(), (401, "UNAUTHORIZED".into()));
     assert_eq!(live.records("a"), 0, "something was decided");
+}
+
+#[test]
+fn what_would_be_kept_as_something_else_is_refused() {
+    let live = Live::new();
+    let reserved = json!({ "$serde_json::private::RawValue": "}{" });
+    for context in [json!({ "x": reserved }), json!({ "x": [{ "y": reserved }] }), reserved] {
+        let mut body = reading("a");
+        body["intent"]["context"] = context.clone();
+        assert_eq!(live.post("/v1/enforce", &live.agent, &body).refusal(), (400, "INVALID_INTENT".into()));
+        let input = json!({ "agentId": "a", "input": "Read the file notes.txt", "context": context });
+        assert_eq!(live.post("/v1/intent", &live.agent, &input).refusal(), (400, "INVALID_INPUT".into()));
+        let attributes = json!({ "agentId": "x", "attributes": { "t": context } });
+        assert_eq!(live.post("/v1/admin/agents", &live.admin, &attributes).refusal().0, 400);
+    }
+    let text = reading("a").to_string().replacen(
+        r#"{"agentId""#,
+        r#"{"context":{"account":12345678901234567890123},"agentId""#,
+        1,
+    );
+    assert!(text.contains("12345678901234567890123"), "{text}");
+    let rounded = Ask::new("POST", "/v1/enforce").key(&live.agent).raw("application/json", text);
+    assert_eq!(live.ask(&rounded).refusal(), (400, "INVALID_INTENT".into()));
+    assert_eq!(live.records("a"), 0);
+}
+
+#[test]
+fn a_condition_that_fails_is_a_policy_error_and_nothing_was_decided() {
+    let live = Live::new();
+    let small_amounts = "name = \"m\"\n[[rule]]\nid = \"send\"\neffect = \"allow\"\n\
+                         match.capabilities = [\"email:send\"]\nwhen = \"context.amount < 50\"\n";
+    live.governor.load_policies(PolicySet::from_toml(small_amounts).unwrap()).unwrap();
+    let ask = |context: Value| {
+        let mut body = mailing("a");
+        body["intent"]["context"] = context;
+        live.post("/v1/enforce", &live.agent, &body)
+    };
+    assert_eq!(ask(json!({})).refusal(), (422, "POLICY_ERROR".into()));
+    assert_eq!(live.records("a"), 0);
+    assert_eq!(ask(json!({ "amount": 20 })).ok()["decision"], "ALLOW");
 }
 
 #[test]

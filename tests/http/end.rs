@@ -3,13 +3,12 @@
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use rulekeep::Agent;
 use rulekeep::gateway::{Gateway, KeyDraft, Scope};
 use rulekeep::http::{Server, ServerError, router};
-use rulekeep::{Agent, Review};
-use serde_json::json;
 
 use crate::common::{Hand, policies};
-use crate::live::{Ask, Client, Live, NOON, builder, mailing, wide};
+use crate::live::{Ask, Client, Live, NOON, builder, reading, wide};
 
 /// Waits until that is so.
 fn until(mut is_so: impl FnMut() -> bool) {
@@ -28,27 +27,42 @@ fn is_used(gateway: &Gateway, id: rulekeep::KeyId) -> bool {
 #[test]
 fn what_is_being_answered_is_and_nothing_new_is() {
     let mut live = Live::new();
-    let escalated = live.post("/v1/enforce", &live.agent, &mailing("a")).ok()["proofId"].as_str().unwrap().to_owned();
     let made = live.key(KeyDraft::new(Scope::Agent, wide()));
     let mut idle = live.client();
     idle.ask(&Ask::new("GET", "/v1/agents/a").key(&live.agent)).ok();
     let mut client = live.client();
-    let path = format!("/v1/escalations/{escalated}/wait");
-    client.send(Ask::new("POST", &path).key(made.key.expose()).json(&json!({ "timeoutMs": 10_000 })).bytes()).unwrap();
+    let asked = Ask::new("POST", "/v1/enforce").key(made.key.expose()).json(&reading("a")).bytes();
+    let (first, rest) = asked.split_at(asked.len() - 1);
+    client.send(first).unwrap();
     until(|| is_used(&live.gateway, made.info.id));
     live.end();
     until(|| TcpStream::connect(live.address).is_err());
     assert!(idle.is_closed(), "a connection that asks nothing holds up the end");
-    live.governor
-        .escalations()
-        .approve(
-            escalated.parse::<rulekeep::ProofId>().map(rulekeep::EscalationId::of).unwrap(),
-            Review::by("mail-lead"),
-        )
-        .unwrap();
-    let answer = client.answer().unwrap();
-    assert_eq!(answer.ok()["state"], "approved");
+    client.send(rest).unwrap();
+    assert_eq!(client.answer().unwrap().ok()["decision"], "ALLOW");
     assert!(client.is_closed());
+    live.ended().unwrap();
+}
+
+#[test]
+fn what_was_asked_in_part_does_not_hold_up_the_end() {
+    let hour = Duration::from_secs(3_600);
+    let mut live = Live::with(Server::new().header_timeout(hour).drain_timeout(Duration::from_secs(5)));
+    let mut held: Vec<_> = (0..20).map(|_| live.client()).collect();
+    for client in &mut held[..10] {
+        client.send("GET /v1/agents/a HTTP/1.1\r\nX-Slow: ").unwrap();
+    }
+    let asked = Ask::new("GET", "/v1/agents/a").key(&live.agent);
+    for client in &mut held[10..] {
+        client.ask(&asked).ok();
+        client.send("GET /v1/agents/a HTTP/1.1\r\nX-Slow: ").unwrap();
+    }
+    // Who came before has been let in when this one is answered.
+    live.ask(&asked).ok();
+    live.end();
+    for client in &mut held {
+        assert!(client.is_closed());
+    }
     live.ended().unwrap();
 }
 
@@ -71,7 +85,7 @@ fn what_does_not_end_in_time_is_cut_and_said() {
     let mut client = Client::to(address);
     client
         .send(format!(
-            "POST /v1/enforce HTTP/1.1\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{{",
+            "POST /v1/enforce HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{{",
             made.key.expose()
         ))
         .unwrap();

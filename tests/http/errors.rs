@@ -1,8 +1,9 @@
 //! What every answer carries, and what is answered to what is no request of ours.
 
+use rulekeep::http::Server;
 use serde_json::json;
 
-use crate::live::{Ask, Live, reading};
+use crate::live::{Ask, Live, NOON, builder, reading};
 
 #[test]
 fn every_answer_has_a_request_id_and_a_given_one_comes_back() {
@@ -20,6 +21,19 @@ fn every_answer_has_a_request_id_and_a_given_one_comes_back() {
         assert!(id.starts_with("req_"), "{wrong:?} came back as {id:?}");
     }
     assert_eq!(id_of(asked().header("X-Request-Id", &"x".repeat(128))).len(), 128);
+}
+
+#[test]
+fn the_health_is_told_in_a_word_without_a_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let live = Live::of(builder(&crate::common::Hand::at(NOON)).open(folder.path()).unwrap(), Server::new());
+    let asked = Ask::new("GET", "/healthz");
+    let answer = live.ask(&asked);
+    assert_eq!((answer.status, answer.json()), (200, json!({ "status": "healthy" })));
+    live.governor.close().unwrap();
+    let answer = live.ask(&asked);
+    assert_eq!((answer.status, answer.json()), (503, json!({ "status": "unhealthy" })));
+    assert_eq!(live.ask(&Ask::new("POST", "/healthz")).refusal().0, 405);
 }
 
 #[test]
@@ -236,4 +250,33 @@ fn what_is_nested_too_deep_is_refused_however_deep() {
     );
     let asked = Ask::new("POST", "/v1/enforce").key(&live.agent).raw("application/json", intent);
     assert_eq!(live.ask(&asked).refusal(), (400, "INVALID_INTENT".into()));
+}
+
+/// A client that sends all of its body before it reads anything, as most do.
+#[test]
+fn a_refusal_reaches_who_is_still_sending_its_body() {
+    let live = Live::new();
+    let body = vec![b' '; 5 << 20];
+    for (path, key, refusal) in [
+        ("/v1/enforce", live.agent.as_str(), (413, "PAYLOAD_TOO_LARGE")),
+        ("/v1/enforce", "wrong", (401, "UNAUTHORIZED")),
+        ("/v1/admin/policies/validate", &live.agent, (403, "FORBIDDEN")),
+        ("/v1/nothing", &live.agent, (404, "NOT_FOUND")),
+        ("/v1/agents/a", &live.agent, (405, "METHOD_NOT_ALLOWED")),
+    ] {
+        let asked = Ask::new("POST", path).key(key).raw("application/json", body.clone());
+        for attempt in 0..5 {
+            let mut client = live.client();
+            client.send(asked.bytes()).unwrap_or_else(|error| panic!("{path}, {attempt}: {error}"));
+            let answer = client.answer().unwrap_or_else(|error| panic!("{path}, {attempt}: {error}"));
+            assert_eq!(answer.refusal(), (refusal.0, refusal.1.to_owned()));
+        }
+    }
+    let chunked = format!(
+        "POST /v1/enforce HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nTransfer-Encoding: chunked\r\n\r\n500000\r\n",
+        live.agent
+    );
+    let mut client = live.client();
+    client.send([chunked.as_bytes(), &body, b"\r\n0\r\n\r\n"].concat()).unwrap();
+    assert_eq!(client.answer().unwrap().status, 413);
 }

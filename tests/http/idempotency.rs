@@ -6,7 +6,7 @@ use std::thread;
 
 use rulekeep::gateway::{KeyDraft, Plan, Scope};
 use rulekeep::http::Server;
-use rulekeep::{Agent, Durability, Governor, Tier};
+use rulekeep::{Agent, Durability, EscalationId, Governor, PolicySet, ProofId, Review, StopScope, Tier};
 use serde_json::json;
 
 use crate::common::{Hand, policies};
@@ -156,4 +156,118 @@ fn a_key_that_is_none_is_refused_before_anything_is_done() {
     assert_eq!(live.ask(&twice).refusal().0, 400);
     assert_eq!(live.records("a"), 0);
     live.ask(&enforce(&live, &"x".repeat(255))).ok();
+}
+
+#[test]
+fn two_routers_of_one_governor_decide_once() {
+    let live = Live::new();
+    let other = Live::of(live.governor.clone(), Server::new());
+    let first = live.ask(&enforce(&live, "k")).ok();
+    let second = other.ask(&enforce(&live, "k"));
+    assert_eq!((second.ok(), second.header("idempotent-replayed")), (first, Some("true")));
+    assert_eq!(live.records("a"), 1);
+}
+
+#[test]
+fn a_secret_is_shown_once_and_what_has_it_made_once() {
+    let live = Live::new();
+    let before = live.gateway.keys().list().len();
+    let asked = Ask::new("POST", "/v1/admin/keys").key(&live.admin).json(&json!({ "scope": "agent", "plan": "free" }));
+    let asked = asked.header("Idempotency-Key", "k");
+    let made = live.ask(&asked).ok();
+    let again = live.ask(&asked);
+    assert_eq!(again.refusal(), (409, "CONFLICT".into()));
+    assert!(!String::from_utf8_lossy(&again.body).contains(made["key"].as_str().unwrap()));
+    live.ask(&Ask::new("DELETE", &format!("/v1/admin/keys/{}", made["id"].as_str().unwrap())).key(&live.admin)).ok();
+    assert_eq!(live.ask(&asked).refusal(), (409, "CONFLICT".into()));
+    assert_eq!(live.gateway.keys().list().len(), before + 1);
+}
+
+/// What lets an agent act, asked for once.
+fn granted<'a>(live: &Live, agent: &str) -> (Ask<'a>, serde_json::Value) {
+    let asked = Ask::new("POST", "/v1/enforce").key(&live.agent).json(&reading(agent));
+    let asked = asked.header("Idempotency-Key", agent);
+    let answer = live.ask(&asked).ok();
+    (asked, answer)
+}
+
+/// Makes sure that it is not given again, and that it says by which record it was given.
+fn is_over(live: &Live, asked: &Ask<'_>, proof_id: &serde_json::Value) {
+    let again = live.ask(asked);
+    assert_eq!(again.refusal(), (409, "CONFLICT".into()));
+    let message = again.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains(proof_id.as_str().unwrap()), "{message}");
+}
+
+#[test]
+fn what_was_granted_before_a_suspension_is_not_given_again() {
+    let live = Live::new();
+    let (of_a, first) = granted(&live, "a");
+    let (of_b, second) = granted(&live, "b");
+    live.governor.suspend("a", "a look at it").unwrap();
+    is_over(&live, &of_a, &first["proofId"]);
+    assert_eq!(live.ask(&of_b).ok(), second, "another's");
+    live.governor.resume("a", "it is well").unwrap();
+    is_over(&live, &of_a, &first["proofId"]);
+    assert_eq!(live.records("a"), 1);
+}
+
+#[test]
+fn what_was_granted_before_a_stop_is_not_given_again() {
+    for scope in [StopScope::All, StopScope::agent("a").unwrap(), StopScope::group("some").unwrap()] {
+        let live = Live::new();
+        let (of_a, first) = granted(&live, "a");
+        let mailed =
+            Ask::new("POST", "/v1/enforce").key(&live.agent).json(&mailing("a")).header("Idempotency-Key", "m");
+        let escalated = live.ask(&mailed).ok();
+        let stop = live.governor.stop(scope, "ann", "").unwrap();
+        is_over(&live, &of_a, &first["proofId"]);
+        live.governor.lift_stop(&stop.id, "ann", "").unwrap();
+        is_over(&live, &of_a, &first["proofId"]);
+        assert_eq!(live.ask(&mailed).ok(), escalated, "it lets nobody act");
+    }
+}
+
+#[test]
+fn what_was_granted_under_other_policies_is_not_given_again() {
+    let live = Live::new();
+    let (of_a, first) = granted(&live, "a");
+    let evaluations = json!({ "evaluations": [
+        { "subject": { "type": "agent", "id": "a" }, "action": { "name": "read" }, "resource": { "type": "document", "id": "1" } },
+        { "subject": { "type": "agent", "id": "a" }, "action": { "name": "send" }, "resource": { "type": "email", "id": "1" } },
+    ] });
+    let several = Ask::new("POST", "/access/v1/evaluations").key(&live.agent).json(&evaluations);
+    let several = several.header("Idempotency-Key", "several");
+    let evaluated = live.ask(&several).ok();
+    assert_eq!(live.ask(&several).ok(), evaluated);
+    let mailed = Ask::new("POST", "/v1/enforce").key(&live.agent).json(&mailing("a")).header("Idempotency-Key", "m");
+    let asked = live.ask(&mailed).ok()["proofId"].as_str().unwrap().to_owned();
+    let id = EscalationId::of(asked.parse::<ProofId>().unwrap());
+    live.governor.escalations().approve(id, Review::by("mail-lead")).unwrap();
+    let claim = format!("/v1/escalations/{id}/claim");
+    let claim = Ask::new("POST", &claim).key(&live.agent).json(&mailing("a")).header("Idempotency-Key", "claim");
+    let claimed = live.ask(&claim).ok();
+    assert_eq!(live.ask(&claim).ok(), claimed);
+
+    let other = crate::common::POLICIES.replace("maxRecords = 100", "maxRecords = 1");
+    live.governor.load_policies(PolicySet::from_toml(&other).unwrap()).unwrap();
+    is_over(&live, &of_a, &first["proofId"]);
+    is_over(&live, &several, &evaluated["evaluations"][0]["context"]["proofId"]);
+    is_over(&live, &claim, &claimed["proofId"]);
+}
+
+#[cfg(feature = "webhooks")]
+#[test]
+fn a_webhooks_secret_is_shown_once() {
+    let live = Live::new();
+    let once = |path: &str, body: serde_json::Value| {
+        let asked = Ask::new("POST", path).key(&live.admin).json(&body).header("Idempotency-Key", "k");
+        let made = live.ask(&asked).ok();
+        assert!(made["secret"].is_string());
+        assert_eq!(live.ask(&asked).refusal(), (409, "CONFLICT".into()), "{path}");
+        made["id"].as_str().unwrap().to_owned()
+    };
+    let id = once("/v1/admin/webhooks", json!({ "url": "https://hooks.example/x" }));
+    once(&format!("/v1/admin/webhooks/{id}/rotate"), json!({}));
+    assert_eq!(live.get("/v1/admin/webhooks", &live.admin).ok()["endpoints"].as_array().unwrap().len(), 1);
 }

@@ -147,7 +147,7 @@ fn an_agents_key_is_forbidden_every_path_for_administrators_whatever_it_sends() 
         // It is told so before a body is read: this one never comes.
         let mut client = live.client();
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: 5000000\r\n\r\n",
+            "{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: 5000000\r\n\r\n",
             live.agent
         );
         client.send(head).unwrap();

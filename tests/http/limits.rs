@@ -11,6 +11,22 @@ use crate::common::Hand;
 use crate::live::{Ask, Live, NOON, builder, reading};
 
 #[test]
+fn behind_a_trusted_proxy_one_who_guesses_holds_up_nobody_else() {
+    let here: std::net::IpAddr = "127.0.0.1".parse().unwrap();
+    for (proxies, status) in [(vec![], 429), (vec![here], 200)] {
+        let live = Live::with(Server::new().trusted_proxies(proxies));
+        let ask = |key: &str, client: &str| {
+            live.ask(&Ask::new("GET", "/v1/agents/a").key(key).header("X-Forwarded-For", client)).status
+        };
+        for _ in 0..21 {
+            assert!(matches!(ask("wrong", "203.0.113.9, 192.0.2.1"), 401 | 429));
+        }
+        assert_eq!(ask(&live.agent, "203.0.113.9, 192.0.2.1"), 429, "who guessed waits, whatever it says of others");
+        assert_eq!(ask(&live.agent, "192.0.2.2"), status);
+    }
+}
+
+#[test]
 fn at_once_a_plan_lets_in_exactly_its_burst() {
     let live = Live::new();
     let key = live.key(KeyDraft::new(Scope::Agent, Plan::enterprise(600, 137).unwrap())).key;

@@ -173,3 +173,55 @@ fn what_is_no_request_ends_its_connection_alone() {
         live.ask(&asked).ok();
     }
 }
+
+#[test]
+fn a_request_is_for_one_host() {
+    let live = brief();
+    let asked = |version: &str, hosts: &str, path: &str| {
+        let head = format!("GET {path} HTTP/{version}\r\n{hosts}Authorization: Bearer {}\r\n\r\n", live.agent);
+        let mut client = live.client();
+        client.send(head).unwrap();
+        client.answer().unwrap().refusal()
+    };
+    let refused = (400, "INVALID_INPUT".to_owned());
+    for path in ["/v1/agents/a", "/openapi.json", "http://x/v1/agents/a", "/nothing"] {
+        assert_eq!(asked("1.1", "", path), refused, "{path}");
+        assert_eq!(asked("1.1", "Host: x\r\nHost: x\r\n", path), refused, "{path}");
+        assert_eq!(asked("1.0", "Host: x\r\nHost: y\r\n", path), refused, "{path}");
+    }
+    assert_eq!(asked("1.1", "Host: x\r\n", "/v1/agents/a").0, 200);
+    assert_eq!(asked("1.1", "Host:\r\n", "/v1/agents/a").0, 200);
+    assert_eq!(asked("1.0", "", "/v1/agents/a").0, 200);
+}
+
+#[test]
+fn a_body_is_coded_in_chunks_or_not_at_all() {
+    let live = brief();
+    let body = reading("a").to_string();
+    let chunked = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+    for coding in ["gzip, chunked", "identity, chunked", "chunked\r\nTransfer-Encoding: chunked", "gzip"] {
+        let head = head(&live, &format!("Transfer-Encoding: {coding}"));
+        assert_eq!(statuses(&live, format!("{head}{chunked}")), (vec![400], true), "{coding}");
+    }
+    let asked = |coding: &str| {
+        let asked = Ask::new("POST", "/v1/enforce").key(&live.agent).header("Content-Encoding", coding);
+        live.ask(&asked.json(&reading("a")))
+    };
+    let answer = asked("gzip");
+    assert_eq!(answer.refusal(), (415, "UNSUPPORTED_MEDIA_TYPE".into()));
+    assert_eq!(answer.header("accept-encoding"), Some("identity"));
+    assert_eq!(live.records("a"), 0);
+    asked("identity").ok();
+    let head = head(&live, "Transfer-Encoding: Chunked");
+    assert_eq!(statuses(&live, format!("{head}{chunked}")).0, [200]);
+}
+
+#[test]
+fn a_query_is_utf8() {
+    let live = brief();
+    for wrong in ["entityId=%ff", "entityId=a%C3", "entityId=a&x=%ed%a0%80"] {
+        let answer = live.get(&format!("/v1/proof/query?{wrong}"), &live.agent);
+        assert_eq!((wrong, answer.refusal()), (wrong, (400, "INVALID_QUERY".into())));
+    }
+    live.get("/v1/proof/query?entityId=%C3%BC", &live.agent).ok();
+}

@@ -11,7 +11,7 @@ const SHORT: Duration = Duration::from_millis(200);
 
 fn head(live: &Live) -> String {
     format!(
-        "POST /v1/enforce HTTP/1.1\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n",
+        "POST /v1/enforce HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n",
         live.agent
     )
 }
@@ -22,7 +22,7 @@ fn a_head_that_does_not_come_ends_its_connection_and_holds_up_nobody() {
     let asked = Ask::new("GET", "/v1/agents/a").key(&live.agent);
     let mut held: Vec<_> = (0..50).map(|_| live.client()).collect();
     for client in &mut held {
-        client.send("GET /v1/agents/a HTTP/1.1\r\nX-Slow:").unwrap();
+        client.send("GET /v1/agents/a HTTP/1.1\r\nHost: x\r\nX-Slow:").unwrap();
     }
     live.ask(&asked).ok();
     for client in &mut held {
@@ -37,7 +37,7 @@ fn a_head_that_does_not_come_ends_its_connection_and_holds_up_nobody() {
 fn a_head_that_comes_byte_by_byte_has_no_more_time() {
     let live = Live::with(Server::new().header_timeout(SHORT));
     let mut client = live.client();
-    client.send("GET /v1/agents/a HTTP/1.1\r\nX-Slow: ").unwrap();
+    client.send("GET /v1/agents/a HTTP/1.1\r\nHost: x\r\nX-Slow: ").unwrap();
     // Each byte is one more; what ends this is the server.
     let closed = (0..100_000).any(|_| {
         std::thread::sleep(Duration::from_millis(5));

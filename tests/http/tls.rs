@@ -3,6 +3,7 @@
 use std::io::{BufReader, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rulekeep::http::Server;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
@@ -29,7 +30,7 @@ fn client(
     let config = Arc::new(config.with_root_certificates(roots).with_no_client_auth());
     let name = ServerName::try_from("localhost").unwrap();
     let connection = ClientConnection::new(config, name).unwrap();
-    let stream = TcpStream::connect(live.address).unwrap();
+    let stream = live.client().stream.into_inner();
     Client { stream: BufReader::new(StreamOwned::new(connection, stream)) }
 }
 
@@ -55,6 +56,50 @@ fn requests_are_answered_over_tls() {
     let asked = Ask::new("GET", "/v1/agents/a").key(&live.agent).bytes();
     assert!(wary.stream.get_mut().write_all(&asked).is_err());
     client(&live, &trusted, &TLS13).ask(&Ask::new("GET", "/v1/agents/a").key(&live.agent)).ok();
+}
+
+/// The head of a record that begins a handshake, and the first byte of it.
+const HALF_A_HELLO: [u8; 6] = [0x16, 3, 1, 0x02, 0, 1];
+
+/// Each waits for the place of the one before it, and the last is asked first: by the usual limit that takes too long.
+#[test]
+fn first_steps_of_tls_that_stall_are_cut_when_their_time_is_over() {
+    let (certificate, key, _) = certificate();
+    let server = Server::new().tls(certificate.as_bytes(), key.as_bytes()).unwrap().max_connections(1);
+    let live = Live::with(server.handshake_timeout(Duration::ZERO));
+    let mut stalling: Vec<_> = (0..6).map(|_| live.client()).collect();
+    for client in &mut stalling[3..] {
+        client.send(HALF_A_HELLO).unwrap();
+    }
+    for client in stalling.iter_mut().rev() {
+        assert!(client.is_closed());
+    }
+}
+
+#[test]
+fn who_stalled_in_the_first_steps_of_tls_holds_no_place() {
+    let (certificate, key, trusted) = certificate();
+    let server = Server::new().tls(certificate.as_bytes(), key.as_bytes()).unwrap().max_connections(2);
+    let live = Live::with(server.handshake_timeout(Duration::from_secs(1)));
+    let (mut silent, mut half) = (live.client(), live.client());
+    half.send(HALF_A_HELLO).unwrap();
+    let asked = Ask::new("GET", "/v1/agents/a").key(&live.agent);
+    let (mut first, mut second) = (client(&live, &trusted, &TLS13), client(&live, &trusted, &TLS12));
+    first.ask(&asked).ok();
+    second.ask(&asked).ok();
+    assert!(silent.is_closed() && half.is_closed());
+}
+
+#[test]
+fn first_steps_that_are_not_finished_do_not_hold_up_the_end() {
+    let (certificate, key, trusted) = certificate();
+    let server = Server::new().tls(certificate.as_bytes(), key.as_bytes()).unwrap();
+    let live = Live::with(server.drain_timeout(Duration::from_secs(3)));
+    let held: Vec<_> = (0..10).map(|_| live.client()).collect();
+    // Who came before has been let in when this one is answered.
+    client(&live, &trusted, &TLS13).ask(&Ask::new("GET", "/v1/agents/a").key(&live.agent)).ok();
+    live.ended().unwrap();
+    drop(held);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderMap, Request, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
@@ -55,7 +55,8 @@ impl Live {
         live
     }
 
-    pub(crate) fn send(&self, request: Request<Body>) -> (StatusCode, HeaderMap, Vec<u8>) {
+    pub(crate) fn send(&self, mut request: Request<Body>) -> (StatusCode, HeaderMap, Vec<u8>) {
+        request.headers_mut().insert(header::HOST, HeaderValue::from_static("localhost"));
         self.runtime.block_on(async {
             let response = self.router.clone().oneshot(request).await.unwrap();
             let (parts, body) = response.into_parts();
@@ -163,7 +164,7 @@ impl Live {
     pub(crate) fn operations(&self) -> BTreeSet<String> {
         let items = self.document["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap());
         let ids = items.map(|(_, operation)| operation["operationId"].as_str().unwrap().to_owned());
-        ids.filter(|id| id != "openapi").collect()
+        ids.filter(|id| !["openapi", "health"].contains(&id.as_str())).collect()
     }
 
     /// What a value breaks of a schema of the document.

@@ -6,7 +6,7 @@ use rulekeep::{Governor, GovernorBuilder, Intent, RiskLevel};
 use serde_json::{Value, json};
 
 use crate::common;
-use crate::live::Live;
+use crate::live::{Asked, Live};
 
 #[cfg(feature = "checkpoints")]
 fn builder() -> GovernorBuilder {
@@ -47,12 +47,18 @@ fn every_path_answers_as_it_is_described() {
     webhooks(&mut live);
     let answered: BTreeSet<String> =
         live.seen.iter().filter(|(_, status)| *status == 200).map(|(id, _)| id.clone()).collect();
-    let mut left: Vec<String> = live.operations().difference(&answered).cloned().collect();
-    left.retain(|id| {
-        !(cfg!(not(feature = "checkpoints")) && id.starts_with("checkpoint_")
-            || cfg!(not(feature = "webhooks")) && id.starts_with("webhook_"))
+    let left: Vec<String> = live.operations().difference(&answered).cloned().collect();
+    let (lacking, left): (Vec<_>, Vec<_>) = left.into_iter().partition(|id| {
+        cfg!(not(feature = "checkpoints")) && id.starts_with("checkpoint_")
+            || cfg!(not(feature = "webhooks")) && id.starts_with("webhook_")
     });
     assert!(left.is_empty(), "not asked for: {left:?}");
+    let admin = live.admin.clone();
+    for operation in &lacking {
+        let path = [("id", "x")];
+        let asked = Asked { operation, path: &path, query: "", body: None, key: Some(&admin), headers: &[] };
+        assert_eq!(live.check(&asked).0, 501, "{operation}");
+    }
 }
 
 fn agents(live: &mut Live) {
@@ -111,11 +117,21 @@ fn contract(live: &mut Live, governor: &Governor) {
     live.ask("proof_verify", &[], "", None);
     live.ask("trust_verify", &[], "", None);
     live.ask("admin_status", &[], "", None);
+    live.ask("health", &[], "", None);
     let evaluation = json!({
         "subject": { "type": "agent", "id": "a", "properties": { "team": "desk" } }, "action": { "name": "can_read" },
         "resource": { "type": "file", "id": "notes.txt" }, "context": { "riskLevel": "MEDIUM", "time": "now" },
     });
-    live.ask("access_evaluation", &[], "", evaluation);
+    live.ask("access_evaluation", &[], "", evaluation.clone());
+    live.ask("access_evaluations", &[], "", evaluation.clone());
+    let mut several = evaluation;
+    several["evaluations"] = json!([
+        {},
+        { "resource": { "type": "email", "id": "1" }, "context": null },
+        { "subject": { "type": "agent", "id": "nobody" } },
+    ]);
+    several["options"] = json!({ "evaluations_semantic": "execute_all" });
+    live.ask("access_evaluations", &[], "", several);
 }
 
 fn people(live: &mut Live, governor: &Governor) {
@@ -235,7 +251,7 @@ fn webhooks(live: &mut Live) {
         ("webhook_resume", &path[..], None),
         ("webhook_redeliver", &[], Some(json!({ "eventId": "evt_01kx0000000000000000000000" }))),
     ] {
-        let asked = crate::live::Asked { operation, path, query: "", body, key: Some(&admin), headers: &[] };
+        let asked = Asked { operation, path, query: "", body, key: Some(&admin), headers: &[] };
         let (status, answer) = live.check(&asked);
         assert!((400..500).contains(&status), "{answer}");
         live.seen.insert((operation.to_owned(), 200));

@@ -1,5 +1,7 @@
 //! Answers and errors as HTTP carries them.
 
+use std::fmt::{Arguments, Write as _};
+
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
@@ -19,6 +21,8 @@ pub(super) enum Refusal {
     Method,
     /// The body is announced as something else than JSON.
     MediaType,
+    /// The body is announced as compressed, or coded otherwise.
+    Coding,
     /// The body did not come in time.
     Slow,
 }
@@ -35,7 +39,7 @@ impl Refusal {
             Self::Of(error) => error.code(),
             Self::Path => "NOT_FOUND",
             Self::Method => "METHOD_NOT_ALLOWED",
-            Self::MediaType => "UNSUPPORTED_MEDIA_TYPE",
+            Self::MediaType | Self::Coding => "UNSUPPORTED_MEDIA_TYPE",
             Self::Slow => "REQUEST_TIMEOUT",
         }
     }
@@ -45,7 +49,7 @@ impl Refusal {
             Self::Of(error) => StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
             Self::Path => StatusCode::NOT_FOUND,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::MediaType | Self::Coding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
         }
     }
@@ -56,6 +60,7 @@ impl Refusal {
             Self::Path => "there is nothing at this path".to_owned(),
             Self::Method => "this path has other methods: see the header Allow".to_owned(),
             Self::MediaType => "expected a body of Content-Type: application/json, in UTF-8".to_owned(),
+            Self::Coding => "expected a body without Content-Encoding".to_owned(),
             Self::Slow => "the body did not come in time".to_owned(),
         }
     }
@@ -71,21 +76,23 @@ impl Refusal {
 /// What every answer to one request carries.
 #[derive(Debug, Clone)]
 pub(super) struct Frame {
-    pub(super) request_id: String,
+    request_id: HeaderValue,
     /// The client asks for problem documents (RFC 9457).
     pub(super) wants_problem: bool,
 }
 
 impl Frame {
-    pub(super) fn of(headers: &HeaderMap, fresh_id: impl FnOnce() -> String) -> Self {
-        let given = headers.get(&REQUEST_ID).and_then(|value| value.to_str().ok());
-        let given = given.filter(|id| (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()));
+    pub(super) fn of(headers: &HeaderMap, fresh_id: impl FnOnce() -> u128) -> Self {
+        let is_fit =
+            |id: &&HeaderValue| (1..=128).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic);
+        let given = headers.get(&REQUEST_ID).filter(is_fit).cloned();
         let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let wants_problem = accepts.flat_map(|value| value.split(',')).any(|accepted| {
             let mut parts = accepted.split(';').map(str::trim);
             parts.next().is_some_and(|essence| essence.eq_ignore_ascii_case(PROBLEM)) && !parts.any(is_weight_of_none)
         });
-        Self { request_id: given.map_or_else(fresh_id, str::to_owned), wants_problem }
+        let request_id = given.unwrap_or_else(|| written(format_args!("req_{:032x}", fresh_id())));
+        Self { request_id, wants_problem }
     }
 
     pub(super) fn answer(&self, body: impl Into<Body>) -> Response {
@@ -94,6 +101,7 @@ impl Frame {
 
     pub(super) fn refusal(&self, refusal: &Refusal) -> Response {
         let (code, message) = (refusal.code(), refusal.message());
+        let request_id = self.request_id.to_str().unwrap_or_default();
         let (content_type, mut body) = if self.wants_problem {
             let title = code.to_ascii_lowercase().replace('_', " ");
             let problem = json!({
@@ -102,11 +110,11 @@ impl Frame {
                 "status": refusal.status().as_u16(),
                 "detail": message,
                 "code": code,
-                "requestId": self.request_id,
+                "requestId": request_id,
             });
             (PROBLEM, problem)
         } else {
-            let error = json!({ "code": code, "message": message, "requestId": self.request_id });
+            let error = json!({ "code": code, "message": message, "requestId": request_id });
             ("application/json", json!({ "error": error }))
         };
         if let Some(details) = refusal.details() {
@@ -126,6 +134,9 @@ impl Frame {
                     headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
                 }
             }
+            Refusal::Coding => {
+                headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+            }
             // What is left of the body is not read, so that nothing can follow it.
             Refusal::Slow => {
                 headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -142,9 +153,7 @@ impl Frame {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        if let Ok(id) = HeaderValue::from_str(&self.request_id) {
-            headers.insert(REQUEST_ID, id);
-        }
+        headers.insert(REQUEST_ID, self.request_id.clone());
         response
     }
 }
@@ -159,14 +168,20 @@ fn is_weight_of_none(parameter: &str) -> bool {
 pub(super) fn put_allowance(headers: &mut HeaderMap, allowance: &Allowance) {
     let name = allowance.plan.name();
     let (rate, burst) = (allowance.plan.per_minute(), allowance.plan.burst());
-    let policy = format!("\"{name}\";q={rate};w=60, \"burst\";q={burst}");
-    let left = format!("\"burst\";r={};t={}", allowance.remaining, allowance.reset_seconds);
-    for (field, value) in [("ratelimit-policy", policy), ("ratelimit", left)] {
-        if let Ok(value) = HeaderValue::from_str(&value) {
-            headers.insert(HeaderName::from_static(field), value);
-        }
-    }
+    headers.insert(POLICY, written(format_args!("\"{name}\";q={rate};w=60, \"burst\";q={burst}")));
+    let (remaining, reset) = (allowance.remaining, allowance.reset_seconds);
+    headers.insert(LIMIT, written(format_args!("\"burst\";r={remaining};t={reset}")));
 }
 
+/// A field in visible ASCII, which all that is written here is.
+fn written(text: Arguments<'_>) -> HeaderValue {
+    let mut field = String::with_capacity(64);
+    // Writing to a text does not fail.
+    let _ = field.write_fmt(text);
+    HeaderValue::try_from(field).unwrap_or(HeaderValue::from_static(""))
+}
+
+const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+const LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const PROBLEM: &str = "application/problem+json";

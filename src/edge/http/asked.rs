@@ -1,16 +1,30 @@
 //! What is asked, out of the parts of a request of HTTP: path, query, headers, body.
 
-use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
-
-use axum::http::{HeaderMap, header};
-use serde_json::value::RawValue;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Version, header};
 use serde_json::{Map, Value};
 
 use super::answer::Refusal;
+use super::handle::Asked;
 use super::routes::{Method, Route};
 use crate::edge::params::Params;
 use crate::model::{Error, excerpt};
+
+/// Makes sure that a head says in one way whom it is for and where its body ends.
+// SOURCE: RFC 9112, 3.2 (no host, or several) and 6.1 (codings; chunks are taken apart by now).
+pub(super) fn check_head(parts: &Parts) -> Result<(), Error> {
+    let mut hosts = parts.headers.get_all(header::HOST).iter();
+    let is_named = hosts.next().is_some() || parts.version != Version::HTTP_11;
+    if !is_named || hosts.next().is_some() {
+        return Err(Error::input("Host", "expected the header once"));
+    }
+    let mut codings = parts.headers.get_all(header::TRANSFER_ENCODING).iter();
+    let is_chunked = codings.next().is_none_or(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"));
+    if !is_chunked || codings.next().is_some() {
+        return Err(Error::input("Transfer-Encoding", "expected chunked alone, or none"));
+    }
+    Ok(())
+}
 
 /// The bearer token, where there is exactly one.
 pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -21,20 +35,12 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     is_one.then(|| token.trim_matches(' '))
 }
 
-/// Whom refused keys are counted by: an address, of IPv6 the network of one customer (64 bits).
-pub(super) fn caller(address: Option<IpAddr>) -> String {
-    match address {
-        None => "unknown".to_owned(),
-        Some(IpAddr::V4(address)) => address.to_string(),
-        Some(IpAddr::V6(address)) => match address.to_ipv4_mapped() {
-            Some(address) => address.to_string(),
-            None => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).to_string(),
-        },
-    }
-}
-
-/// Makes sure that a body is announced as JSON.
+/// Makes sure that a body is announced as JSON, as it is.
 pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    let mut codings = headers.get_all(header::CONTENT_ENCODING).iter();
+    if codings.any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Err(Refusal::Coding);
+    }
     let mut values = headers.get_all(header::CONTENT_TYPE).iter();
     let value = values.next().and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = value.split(';').next().unwrap_or_default().trim();
@@ -49,12 +55,7 @@ pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 /// The named parameters of a call.
-pub(super) fn params(
-    route: &Route,
-    path: BTreeMap<String, String>,
-    query: Option<&str>,
-    body: &[u8],
-) -> Result<Params, Error> {
+pub(super) fn params(Asked { route, path, query, body }: Asked<'_>) -> Result<Params, Error> {
     let mut params = match route.method {
         Method::Get | Method::Delete => read_query(query.unwrap_or_default())?,
         Method::Post | Method::Put | Method::Patch => read_body(route, body)?,
@@ -75,11 +76,7 @@ fn read_body(route: &Route, body: &[u8]) -> Result<Params, Error> {
         return Ok(Params::default());
     }
     let text = std::str::from_utf8(body).map_err(|_| faulty("expected UTF-8".to_owned()))?;
-    let raw: &RawValue = serde_json::from_str(text).map_err(|error| faulty(format!("expected JSON: {error}")))?;
-    if !raw.get().starts_with('{') {
-        return Err(faulty("expected an object".to_owned()));
-    }
-    Params::read(raw).map_err(|error| match error {
+    Params::read(text).map_err(|error| match error {
         Error::InvalidInput { field: "params", message } => faulty(message),
         other => other,
     })
@@ -90,6 +87,9 @@ const NUMBERS: &[&str] = &["page", "pageSize"];
 const FLAGS: &[&str] = &["evidence", "open"];
 
 fn read_query(query: &str) -> Result<Params, Error> {
+    if !is_utf8_within(query) {
+        return Err(Error::query("query", "expected UTF-8 in what is percent-encoded"));
+    }
     let mut fields = Map::new();
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         let parameter = known(&name);
@@ -109,6 +109,19 @@ fn read_query(query: &str) -> Result<Params, Error> {
     Ok(Params::of(fields))
 }
 
+/// Whether what is percent-encoded is UTF-8. What parts a query is ASCII, so that all of it is where each part is.
+fn is_utf8_within(query: &str) -> bool {
+    let mut decoded = Vec::with_capacity(query.len());
+    let mut rest = query.as_bytes();
+    while let [first, behind @ ..] = rest {
+        let coded = if *first == b'%' { behind.first_chunk::<2>() } else { None };
+        let byte = coded.and_then(|digits| hex::decode(digits).ok()?.pop());
+        decoded.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { behind.get(2..).unwrap_or_default() } else { behind };
+    }
+    std::str::from_utf8(&decoded).is_ok()
+}
+
 /// The name for the error's field, which is one of ours.
 fn known(name: &str) -> &'static str {
     NUMBERS.iter().chain(FLAGS).find(|known| **known == name).copied().unwrap_or("query")
@@ -116,6 +129,8 @@ fn known(name: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use axum::http::HeaderValue;
     use proptest::prelude::*;
 
@@ -141,14 +156,6 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_is_an_address_or_a_network() {
-        let of = |text: &str| caller(Some(text.parse().unwrap()));
-        assert_eq!(of("10.0.0.7"), "10.0.0.7");
-        assert_eq!(of("::ffff:10.0.0.7"), "10.0.0.7");
-        assert_eq!(of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
-    }
-
-    #[test]
     fn only_json_in_utf8_is_read() {
         let is_read = |value: &str| check_content_type(&header(&header::CONTENT_TYPE, &[value])).is_ok();
         assert!(is_read("application/json") && is_read("Application/JSON; charset=UTF-8"));
@@ -159,12 +166,37 @@ mod tests {
     }
 
     #[test]
+    fn what_is_coded_is_not_read() {
+        let coded = |codings: &[&str]| {
+            let mut headers = header(&header::CONTENT_ENCODING, codings);
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            matches!(check_content_type(&headers), Err(Refusal::Coding))
+        };
+        assert!(!coded(&[]) && !coded(&["identity"]) && !coded(&["Identity"]));
+        assert!(coded(&["gzip"]) && coded(&["identity, gzip"]) && coded(&["identity", "br"]) && coded(&[""]));
+    }
+
+    #[test]
     fn a_query_is_read_with_its_types() {
         let params = read_query("entityId=a%20b&page=2&evidence=true&from=2026-01-01T00%3A00%3A00Z").unwrap();
         assert_eq!(params.get("entityId").unwrap(), "a b");
         assert_eq!(params.get("page").unwrap(), 2);
         assert_eq!(params.get("evidence").unwrap(), true);
-        for wrong in ["page=-1", "page=1.5", "page=%2B2", "page=", "evidence=1", "entityId=a&entityId=b"] {
+        assert_eq!(
+            read_query("entityId=%C3%BC%E2%82%AC%zz%4&from=%EF%BF%BD").unwrap().get("entityId").unwrap(),
+            "\u{fc}\u{20ac}%zz%4"
+        );
+        for wrong in [
+            "entityId=%ff",
+            "entityId=a%C3&from=%A9",
+            "%80=a",
+            "page=-1",
+            "page=1.5",
+            "page=%2B2",
+            "page=",
+            "evidence=1",
+            "entityId=a&entityId=b",
+        ] {
             assert_eq!(read_query(wrong).unwrap_err().code(), "INVALID_QUERY", "{wrong}");
         }
     }
@@ -188,8 +220,8 @@ mod tests {
         ) {
             let route = &ROUTES[place];
             let path = BTreeMap::from([("agentId".to_owned(), value)]);
-            let asked = params(route, path.clone(), query.as_deref(), &body);
-            match asked.and_then(|params| crate::edge::gateway::Request::read(route.call, params)) {
+            let asked = Asked { route, path, query: query.as_deref(), body: &body };
+            match params(asked).and_then(|params| crate::edge::gateway::Request::read(route.call, params)) {
                 Ok(_) => {}
                 Err(error) => prop_assert!((400..500).contains(&error.http_status()), "{:?}", error),
             }

@@ -5,18 +5,24 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::handle::{Asked, Way, to_bytes};
+use super::handle::{Asked, Job, Way, to_bytes};
 use super::routes::{Method, Route, Size};
-use crate::edge::gateway::{Request, Response};
+use crate::edge::gateway::{Made, Request, Response};
 use crate::edge::params::{Faults, Params};
 use crate::model::{Capability, Decision, Error, Intent, RiskLevel};
 
-pub(super) const ROUTE: Route =
-    Route { method: Method::Post, path: "/access/v1/evaluation", call: "enforce", size: Size::Request };
-pub(super) const WAY: Way = Way { route: &ROUTE, read, tell };
+pub(super) const ONE: Route = route("/access/v1/evaluation");
+pub(super) const MANY: Route = route("/access/v1/evaluations");
+pub(super) const WAYS: [Way; 2] = [Way { route: &ONE, read: read_one }, Way { route: &MANY, read: read_many }];
+
+const fn route(path: &'static str) -> Route {
+    Route { method: Method::Post, path, call: "enforce", size: Size::Request }
+}
 
 #[derive(Deserialize)]
 struct Subject {
+    #[serde(rename = "type")]
+    _type: String,
     id: String,
     #[serde(default)]
     properties: Map<String, Value>,
@@ -37,11 +43,69 @@ struct Resource {
     properties: Map<String, Value>,
 }
 
-fn read(asked: &Asked<'_>) -> Result<Request, Error> {
-    let params = super::asked::params(asked.route, asked.path.clone(), asked.query, asked.body)?;
-    let subject: Subject = part(&params, "subject")?;
-    let action: Action = part(&params, "action")?;
-    let resource: Resource = part(&params, "resource")?;
+fn read_one(asked: Asked<'_>) -> Result<Job, Error> {
+    Ok(Job::new(request_of(&super::asked::params(asked)?)?, |response| to_bytes(&told(&response)?)))
+}
+
+/// Most evaluations of one request.
+const MOST: usize = 100;
+
+/// The parts of an evaluation.
+const PARTS: [&str; 4] = ["subject", "action", "resource", "context"];
+
+/// Several in one request. What one of them does not say stands beside them; where there are none, it is a single one.
+fn read_many(asked: Asked<'_>) -> Result<Job, Error> {
+    let params = super::asked::params(asked)?;
+    let evaluations = match params.get("evaluations") {
+        None => &[][..],
+        Some(Value::Array(evaluations)) if evaluations.len() <= MOST => evaluations,
+        Some(_) => return Err(Error::input("evaluations", format!("expected an array of {MOST} at the most"))),
+    };
+    if evaluations.is_empty() {
+        return Ok(Job::new(request_of(&params)?, |response| to_bytes(&told(&response)?)));
+    }
+    let until = last_of(&params)?;
+    let requests = evaluations.iter().map(|evaluation| request_of(&completed(evaluation, &params)?)).collect();
+    Ok(Job::long(move |admitted| {
+        let answers = admitted.perform_each(requests, |answer| until.is_some_and(|last| is_yes(answer) == last));
+        let told: Result<Vec<Value>, Error> = answers
+            .iter()
+            .map(|answer| match answer {
+                Ok(response) => told(response),
+                Err(error) => Ok(refused(error)),
+            })
+            .collect();
+        let granted = answers.iter().flatten().filter_map(Response::granted).collect();
+        Ok(Made { answer: to_bytes(&json!({ "evaluations": told? }))?, granted, is_secret: false })
+    }))
+}
+
+/// The answer behind which nothing more is evaluated, if there is one.
+fn last_of(params: &Params) -> Result<Option<bool>, Error> {
+    match params.object("options")?.get("evaluations_semantic").map(Value::as_str) {
+        None | Some(Some("execute_all")) => Ok(None),
+        Some(Some("deny_on_first_deny")) => Ok(Some(false)),
+        Some(Some("permit_on_first_permit")) => Ok(Some(true)),
+        Some(_) => {
+            let expected = "evaluations_semantic: expected execute_all, deny_on_first_deny or permit_on_first_permit";
+            Err(Error::input("options", expected))
+        }
+    }
+}
+
+/// An evaluation with what it does not say itself.
+fn completed(evaluation: &Value, beside: &Params) -> Result<Params, Error> {
+    let Value::Object(fields) = evaluation else {
+        return Err(Error::input("evaluations", "expected objects"));
+    };
+    let part = |name: &str| Some((name.to_owned(), fields.get(name).or_else(|| beside.get(name))?.clone()));
+    Ok(Params::of(PARTS.into_iter().filter_map(part).collect()))
+}
+
+fn request_of(params: &Params) -> Result<Request, Error> {
+    let subject: Subject = part(params, "subject")?;
+    let action: Action = part(params, "action")?;
+    let resource: Resource = part(params, "resource")?;
     let mut context = params.object("context")?;
     let risk = match context.remove("riskLevel") {
         None => RiskLevel::Low, // the floor that the rubric sets for the capability still counts
@@ -53,21 +117,35 @@ fn read(asked: &Asked<'_>) -> Result<Request, Error> {
         capability.parse().map_err(|error: crate::model::InvalidValue| Error::input("action", error.to_string()))?;
     let name = format!("{}_{}", word(&action.name), word(&resource.r#type));
     let mut intent = Intent::new(&subject.id, &name, risk, [capability.as_str()])?;
-    // The caller's own context wins; `target` is what the rest of the house calls the resource's id.
-    context.entry("target").or_insert(Value::from(resource.id));
+    // `target` is what the rest of the house calls the resource's id.
+    put(&mut context, "target", Value::from(resource.id))?;
     for (name, properties) in [
         ("subjectProperties", subject.properties),
         ("actionProperties", action.properties),
         ("resourceProperties", resource.properties),
     ] {
         if !properties.is_empty() {
-            context.entry(name).or_insert(Value::from(properties));
+            put(&mut context, name, Value::from(properties))?;
         }
     }
     for (name, value) in context {
         intent = intent.with_context(name, value);
     }
     Ok(Request::enforce(intent))
+}
+
+/// Puts what the protocol has a field for where policies look for it. A context that says something else there would hide
+/// what is asked for.
+fn put(context: &mut Map<String, Value>, name: &'static str, value: Value) -> Result<(), Error> {
+    match context.get(name) {
+        Some(other) if *other != value => {
+            Err(Error::input("context", format!("{name}: says another thing than the evaluation's own field")))
+        }
+        _ => {
+            context.insert(name.to_owned(), value);
+            Ok(())
+        }
+    }
 }
 
 fn part<T: for<'de> Deserialize<'de>>(params: &Params, field: &'static str) -> Result<T, Error> {
@@ -96,11 +174,15 @@ fn word(name: &str) -> String {
 }
 
 /// A yes is an ALLOW alone: the protocol has no word for a part, or for a person's answer that is to come.
-fn tell(response: Response) -> Result<Vec<u8>, Error> {
+fn is_yes(answer: &Result<Response, Error>) -> bool {
+    matches!(answer, Ok(Response::Enforced(enforced)) if enforced.decision == Decision::Allow)
+}
+
+fn told(response: &Response) -> Result<Value, Error> {
     let Response::Enforced(enforced) = response else {
         return Err(Error::Internal { message: "an evaluation was answered as something else".to_owned() });
     };
-    to_bytes(&json!({
+    Ok(json!({
         "decision": enforced.decision == Decision::Allow,
         "context": {
             "decision": enforced.decision,
@@ -111,6 +193,12 @@ fn tell(response: Response) -> Result<Vec<u8>, Error> {
             "constraints": enforced.constraints,
         },
     }))
+}
+
+/// One among several that was not decided; the others are.
+fn refused(error: &Error) -> Value {
+    let error = json!({ "status": error.http_status(), "code": error.code(), "message": error.to_string() });
+    json!({ "decision": false, "context": { "error": error } })
 }
 
 #[cfg(test)]

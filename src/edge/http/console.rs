@@ -34,6 +34,7 @@ const PARTS: &[Part] = &[
     script("/console.js", include_str!("console/console.js")),
     script("/console/api.js", include_str!("console/api.js")),
     script("/console/dom.js", include_str!("console/dom.js")),
+    script("/console/exact.js", include_str!("console/exact.js")),
     script("/console/overview.js", include_str!("console/overview.js")),
     script("/console/decisions.js", include_str!("console/decisions.js")),
     script("/console/escalations.js", include_str!("console/escalations.js")),

@@ -1,7 +1,6 @@
 //! The way of one request: its key, its parts, the call, the answer.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,37 +8,65 @@ use axum::RequestPartsExt;
 use axum::body::{Body, Bytes};
 use axum::extract::{RawPathParams, Request as HttpRequest};
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, header};
-use axum::response::Response;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response as HttpResponse;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use tokio::sync::Semaphore;
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::answer::{self, Frame, Refusal};
 use super::asked;
-use super::idempotency::{self, Answers, Known};
+use super::caller::Caller;
+use super::idempotency;
 use super::openapi;
 use super::routes::{Method, Route, Size};
 use super::server::BODY_TIMEOUT;
-use crate::edge::gateway::{Admitted, Gateway, Refused, Request};
+use crate::edge::gateway::{Admitted, Gateway, Given, Made, Once, Refused, Request, Response, Wait};
 use crate::edge::sidecar::{MAX_LINE_BYTES, MAX_REQUEST_BYTES};
-use crate::model::Error;
+use crate::model::{Error, Health};
 
-/// Where a request came from, and how long its body may take to come.
+/// How long a request's body may take to come.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Peer {
-    pub(super) address: SocketAddr,
-    pub(super) body_timeout: Duration,
-}
+pub(super) struct BodyTimeout(pub(super) Duration);
+
+/// Closed when the server ends, so that nobody who waits for people holds it up.
+#[derive(Debug, Clone)]
+pub(super) struct Ending(pub(super) watch::Receiver<()>);
 
 /// What all requests share.
 pub(super) struct App {
     pub(super) gateway: Gateway,
-    pub(super) answers: Answers,
-    pub(super) waits: Arc<Semaphore>,
 }
 
 /// What a request asks for, read from its parts.
-type Read = fn(&Asked<'_>) -> Result<Request, Error>;
+type Read = fn(Asked<'_>) -> Result<Job, Error>;
+
+/// What is to be done for a request that was let in, and how it is told.
+pub(super) struct Job {
+    /// It takes microseconds, but for the wait for the disk.
+    is_quick: bool,
+    /// Whom it waits for before, holding up no thread.
+    wait: Option<Wait>,
+    work: Box<dyn FnOnce(Admitted) -> Result<Made, Error> + Send>,
+}
+
+impl Job {
+    pub(super) fn new(request: Request, tell: fn(Response) -> Result<Vec<u8>, Error>) -> Self {
+        let (is_quick, is_secret) = (request.is_quick(), request.tells_secret());
+        let work = move |admitted: Admitted| {
+            let response = admitted.perform(request)?;
+            let granted = response.granted().into_iter().collect();
+            Ok(Made { answer: tell(response)?, granted, is_secret })
+        };
+        Self { is_quick, wait: None, work: Box::new(work) }
+    }
+
+    /// One that may take a while.
+    pub(super) fn long(work: impl FnOnce(Admitted) -> Result<Made, Error> + Send + 'static) -> Self {
+        Self { is_quick: false, wait: None, work: Box::new(work) }
+    }
+}
 
 /// The parts of a request.
 pub(super) struct Asked<'a> {
@@ -49,39 +76,46 @@ pub(super) struct Asked<'a> {
     pub(super) body: &'a [u8],
 }
 
-/// How what was done is told.
-type Tell = fn(crate::edge::gateway::Response) -> Result<Vec<u8>, Error>;
-
-/// A path's call, read and told in its way.
+/// A path's call, read in its way.
 #[derive(Clone, Copy)]
 pub(super) struct Way {
     pub(super) route: &'static Route,
     pub(super) read: Read,
-    pub(super) tell: Tell,
 }
 
 impl Way {
     /// The protocol's own.
     pub(super) const fn plain(route: &'static Route) -> Self {
-        Self { route, read: plain, tell: |response| to_bytes(&response) }
+        Self { route, read: plain }
     }
 }
 
-fn plain(asked: &Asked<'_>) -> Result<Request, Error> {
-    let params = asked::params(asked.route, asked.path.clone(), asked.query, asked.body)?;
-    Request::read(asked.route.call, params)
+fn plain(asked: Asked<'_>) -> Result<Job, Error> {
+    let call = asked.route.call;
+    let mut request = Request::read(call, asked::params(asked)?)?;
+    let wait = request.take_wait()?;
+    Ok(Job { wait, ..Job::new(request, |response| to_bytes(&response)) })
 }
 
 pub(super) fn to_bytes(answer: &impl serde::Serialize) -> Result<Vec<u8>, Error> {
-    serde_json::to_vec(answer)
-        .map_err(|error| Error::Internal { message: format!("an answer does not serialise: {error}") })
+    let mut bytes = Vec::with_capacity(USUAL_ANSWER);
+    match serde_json::to_writer(&mut bytes, answer) {
+        Ok(()) => Ok(bytes),
+        Err(error) => Err(Error::Internal { message: format!("an answer does not serialise: {error}") }),
+    }
 }
+
+/// Bytes that most verdicts fit in.
+const USUAL_ANSWER: usize = 1024;
 
 impl App {
     /// Answers a request.
-    pub(super) async fn answer(self: Arc<Self>, way: Way, request: HttpRequest) -> Response {
+    pub(super) async fn answer(self: Arc<Self>, way: Way, request: HttpRequest) -> HttpResponse {
         let (parts, body) = request.into_parts();
         let frame = self.frame(&parts);
+        if let Err(error) = asked::check_head(&parts) {
+            return frame.refusal(&error.into());
+        }
         let admitted = match self.admit(&parts) {
             Ok(admitted) => admitted,
             Err(Refused { error, allowance }) => {
@@ -95,14 +129,10 @@ impl App {
         let allowance = admitted.allowance();
         let mut response = match self.perform(way, admitted, parts, body).await {
             Err(refusal) => frame.refusal(&refusal),
-            Ok((answer, is_replayed)) => {
-                let mut response = match &*answer {
-                    Ok(body) => frame.answer(body.clone()),
-                    Err(error) => frame.refusal(&error.clone().into()),
-                };
-                if is_replayed {
-                    response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
-                }
+            Ok(Given::Now(answer)) => frame.answer(answer),
+            Ok(Given::Again(answer)) => {
+                let mut response = frame.answer(answer);
+                response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
                 response
             }
         };
@@ -111,24 +141,41 @@ impl App {
     }
 
     /// Refuses what no path is for.
-    pub(super) fn refuse(&self, refusal: &Refusal, request: HttpRequest) -> Response {
+    pub(super) fn refuse(&self, refusal: &Refusal, request: HttpRequest) -> HttpResponse {
         let (parts, _) = request.into_parts();
-        self.frame(&parts).refusal(refusal)
+        match asked::check_head(&parts) {
+            Err(error) => self.frame(&parts).refusal(&error.into()),
+            Ok(()) => self.frame(&parts).refusal(refusal),
+        }
     }
 
     /// Answers with the document that describes everything.
-    pub(super) fn describe(&self, request: HttpRequest) -> Response {
+    pub(super) fn describe(&self, request: HttpRequest) -> HttpResponse {
         let (parts, _) = request.into_parts();
-        self.frame(&parts).answer(openapi::document())
+        match asked::check_head(&parts) {
+            Err(error) => self.frame(&parts).refusal(&error.into()),
+            Ok(()) => self.frame(&parts).answer(openapi::document()),
+        }
+    }
+
+    /// Answers with the service's health in a word: 503 where it governs nothing.
+    pub(super) fn health(&self, request: HttpRequest) -> HttpResponse {
+        let (parts, _) = request.into_parts();
+        let status = self.gateway.governor().status().status;
+        let mut response = self.frame(&parts).answer(json!({ "status": status }).to_string());
+        if status == Health::Unhealthy {
+            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        }
+        response
     }
 
     fn frame(&self, parts: &Parts) -> Frame {
-        Frame::of(&parts.headers, || format!("req_{:032x}", self.gateway.governor().random_bits()))
+        Frame::of(&parts.headers, || self.gateway.governor().random_bits())
     }
 
     fn admit(&self, parts: &Parts) -> Result<Admitted, Refused> {
-        let peer = parts.extensions.get::<Peer>().map(|peer| peer.address.ip());
-        self.gateway.admit_or_say(asked::bearer(&parts.headers), &asked::caller(peer))
+        let caller = parts.extensions.get::<Caller>().map_or_else(|| "unknown".to_owned(), |caller| caller.name());
+        self.gateway.admit_or_say(asked::bearer(&parts.headers), &caller)
     }
 
     async fn perform(
@@ -137,7 +184,7 @@ impl App {
         admitted: Admitted,
         mut parts: Parts,
         body: Body,
-    ) -> Result<(Arc<Result<Vec<u8>, Error>>, bool), Refusal> {
+    ) -> Result<Given, Refusal> {
         // Before the body, so that nobody has large ones read who may not do what they are for.
         admitted.may_call(way.route.call)?;
         let path = path_of(&mut parts).await?;
@@ -147,36 +194,32 @@ impl App {
         };
         let body = self.body(way.route, &parts, body).await?;
         let asked = Asked { route: way.route, path, query: parts.uri.query(), body: &body };
-        let request = (way.read)(&asked)?;
+        let mut job = (way.read)(asked)?;
+        if let Some(wait) = job.wait.take() {
+            // Who waits changes nothing: asked again, it is looked at again.
+            let admitted = waited(admitted, wait, parts.extensions.get().cloned()).await?;
+            return Ok(Given::Now(self.run(admitted, job).await?.answer));
+        }
         let Some(idempotency_key) = idempotency_key else {
-            return Ok((Arc::new(self.run(way, admitted, request).await), false));
+            return Ok(Given::Now(self.run(admitted, job).await?.answer));
         };
-        let known = Known { key: admitted.key_id(), call: parts.uri.path().to_owned(), idempotency_key };
-        let now = self.gateway.governor().time().now();
         // On a task of its own: when the client has gone meanwhile, its retry is still answered with what was done.
-        let done =
-            tokio::spawn(async move { self.answers.once(&known, &body, now, self.run(way, admitted, request)).await });
-        done.await.map_err(|_| Refusal::Of(Error::Internal { message: "the request was not finished".to_owned() }))
+        let done = tokio::spawn(async move {
+            let (key, call) = (admitted.key_id(), parts.uri.path());
+            let once = Once { key, call, idempotency_key: &idempotency_key, body: &body };
+            self.gateway.once(&once, self.run(admitted, job)).await
+        });
+        let done = done.await.map_err(|_| Error::Internal { message: "the request was not finished".to_owned() });
+        Ok(done??)
     }
 
     /// Does what is asked. What comes back at once does so here; what may wait for the disk or takes longer does so where
     /// it holds up no connection.
-    async fn run(&self, way: Way, admitted: Admitted, request: Request) -> Result<Vec<u8>, Error> {
-        let is_quick = request.is_quick() && admitted.answers_at_once();
-        // Those that wait for people wait for one another, so that there are threads for all else.
-        let place = match way.route.call {
-            "escalation/wait" => Arc::clone(&self.waits).acquire_owned().await.ok(),
-            _ => None,
-        };
-        let work = move || {
-            let _place = place;
-            admitted.perform(request).and_then(way.tell)
-        };
-        if is_quick {
-            return work();
+    async fn run(&self, admitted: Admitted, job: Job) -> Result<Made, Error> {
+        if job.is_quick && admitted.answers_at_once() {
+            return (job.work)(admitted);
         }
-        let done = tokio::task::spawn_blocking(work).await;
-        done.unwrap_or_else(|_| Err(Error::Internal { message: "the request was not finished".to_owned() }))
+        aside(move || (job.work)(admitted)).await?
     }
 
     async fn body(&self, route: &Route, parts: &Parts, body: Body) -> Result<Bytes, Refusal> {
@@ -192,9 +235,9 @@ impl App {
         if let Some(size) = announced.filter(|size: &usize| *size > limit) {
             return Err(too_large(size));
         }
-        let peer = parts.extensions.get::<Peer>();
+        let timeout = parts.extensions.get::<BodyTimeout>();
         let read = tokio::time::timeout(
-            peer.map_or(BODY_TIMEOUT, |peer| peer.body_timeout),
+            timeout.map_or(BODY_TIMEOUT, |timeout| timeout.0),
             Limited::new(body, limit).collect(),
         );
         let body = match read.await {
@@ -208,6 +251,40 @@ impl App {
         }
         Ok(body)
     }
+}
+
+/// Waits for people, for so long at the most, or until the server ends.
+async fn waited(admitted: Admitted, wait: Wait, ending: Option<Ending>) -> Result<Admitted, Error> {
+    let until = Instant::now() + wait.timeout;
+    if wait.timeout.is_zero() {
+        return Ok(admitted);
+    }
+    let (admitted, answered) = aside(move || {
+        // Before, so that nobody learns when another's is answered.
+        admitted.may_see(wait.id)?;
+        let answered = admitted.answered(wait.id);
+        Ok::<_, Error>((admitted, answered))
+    })
+    .await??;
+    let ended = async {
+        match ending {
+            // An error says that it ends.
+            Some(Ending(mut ending)) => _ = ending.changed().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = answered => {}
+        () = ended => {}
+        () = tokio::time::sleep_until(until) => {}
+    }
+    Ok(admitted)
+}
+
+/// Does what may wait for the disk or takes long where it holds up no connection.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| Error::Internal { message: "the request was not finished".to_owned() })
 }
 
 async fn path_of(parts: &mut Parts) -> Result<BTreeMap<String, String>, Refusal> {

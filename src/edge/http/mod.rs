@@ -21,7 +21,10 @@
 mod answer;
 mod asked;
 mod authzen;
+mod caller;
+mod connection;
 mod console;
+mod descriptors;
 mod handle;
 mod idempotency;
 mod openapi;
@@ -34,31 +37,34 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::Request as HttpRequest;
 use axum::routing::{MethodFilter, MethodRouter, get, on};
-use tokio::sync::Semaphore;
 
+pub use caller::Caller;
 pub use server::{Server, ServerError, TlsFault};
 
 use crate::edge::gateway::Gateway;
 
 use answer::Refusal;
 use handle::{App, Way};
-use idempotency::Answers;
 use routes::{Method, ROUTES};
 
-/// Everything that is served: the versioned address `/v1` with the contract, and `POST /access/v1/evaluation` of
-/// OpenID AuthZEN, and `GET /openapi.json`, which describes them and needs no key.
+/// Everything that is served: the versioned address `/v1` with the contract, `POST /access/v1/evaluation` and
+/// `POST /access/v1/evaluations` of OpenID AuthZEN, `GET /openapi.json`, which describes them, and `GET /healthz`; the last two need no key.
 ///
-/// Who mounts it elsewhere than in [`Server`] sees to the limits of connections, and refused keys are counted as those
-/// of one caller, for the router does not know addresses.
+/// Who mounts it elsewhere than in [`Server`] sees to the limits of connections, and puts a [`Caller`] into
+/// each request's extensions: without, refused keys are counted as those of one caller, for the router knows no addresses.
 pub fn router(gateway: &Gateway) -> Router {
     let app = Arc::new(app(gateway));
     let mut router = Router::new();
     for route in ROUTES {
         router = router.route(&format!("/v1{}", route.path), answering(&app, Way::plain(route)));
     }
-    router = router.route(authzen::ROUTE.path, answering(&app, authzen::WAY));
+    for way in authzen::WAYS {
+        router = router.route(way.route.path, answering(&app, way));
+    }
     let described = Arc::clone(&app);
     router = router.route(openapi::PATH, get(move |request: HttpRequest| async move { described.describe(request) }));
+    let asked = Arc::clone(&app);
+    router = router.route(HEALTH, get(move |request: HttpRequest| async move { asked.health(request) }));
     let (unknown, other) = (Arc::clone(&app), app);
     router
         .fallback(move |request: HttpRequest| async move { unknown.refuse(&Refusal::Path, request) })
@@ -75,11 +81,11 @@ pub fn console(gateway: &Gateway) -> Router {
 }
 
 fn app(gateway: &Gateway) -> App {
-    App { gateway: gateway.clone(), answers: Answers::new(), waits: Arc::new(Semaphore::new(WAITS)) }
+    App { gateway: gateway.clone() }
 }
 
-/// Waits for people at once; a runtime has 512 threads for what blocks, unless it is built otherwise.
-const WAITS: usize = 128;
+/// Where whoever watches the service asks whether it works; nobody needs a key for that one word.
+const HEALTH: &str = "/healthz";
 
 fn answering(app: &Arc<App>, way: Way) -> MethodRouter {
     let app = Arc::clone(app);

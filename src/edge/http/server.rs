@@ -2,20 +2,19 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::Body;
+use axum::{Extension, Router};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -23,7 +22,10 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tower::ServiceExt;
 
-use super::handle::Peer;
+use super::caller::Caller;
+use super::connection::{self, Course};
+use super::descriptors;
+use super::handle::{BodyTimeout, Ending};
 use super::stall::Stalling;
 
 /// Serves a router over HTTP/1.1, with TLS when it is given a certificate.
@@ -31,7 +33,9 @@ use super::stall::Stalling;
 #[must_use]
 pub struct Server {
     tls: Option<TlsAcceptor>,
+    proxies: Arc<[IpAddr]>,
     connections: usize,
+    handshake_timeout: Duration,
     header_timeout: Duration,
     body_timeout: Duration,
     write_timeout: Duration,
@@ -56,7 +60,9 @@ impl Default for Server {
     fn default() -> Self {
         Self {
             tls: None,
+            proxies: Arc::default(),
             connections: 10_000,
+            handshake_timeout: Duration::from_secs(10),
             header_timeout: Duration::from_secs(30),
             body_timeout: BODY_TIMEOUT,
             write_timeout: Duration::from_secs(30),
@@ -71,14 +77,13 @@ pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HEAD_BYTES: usize = 16 << 10;
 /// Most headers of a request.
 const MAX_HEADERS: usize = 64;
-/// How long a client has for the first steps of TLS.
-const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long is waited when no connection can be accepted, for want of descriptors for example.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Server {
-    /// A server without TLS: 10,000 connections at once, 30 s for a request's head and between two requests, 10 s
-    /// for its body, 30 s without any of an answer being taken, 30 s to finish at the end.
+    /// A server without TLS: 10,000 connections at once, 10 s for the first steps of TLS where there is one, 30 s for a
+    /// request's head and between two requests, 10 s for its body, 30 s without any of an answer being taken, 30 s to
+    /// finish at the end.
     pub fn new() -> Self {
         Self::default()
     }
@@ -105,9 +110,23 @@ impl Server {
         Ok(self)
     }
 
-    /// How many connections are served at once; more wait to be accepted. Default: 10,000.
+    /// Proxies that say truly whom they speak for: of their requests the last address in `X-Forwarded-For` that is none of
+    /// them is the caller whose refused keys are counted. Default: none.
+    pub fn trusted_proxies(mut self, proxies: impl IntoIterator<Item = IpAddr>) -> Self {
+        self.proxies = proxies.into_iter().map(|proxy| proxy.to_canonical()).collect();
+        self
+    }
+
+    /// How many connections are served at once; more wait to be accepted. Default: 10,000. On Linux there are no more
+    /// than the process's limit of open files, when serving begins, has room for beside a quarter of it.
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.connections = connections.clamp(1, Semaphore::MAX_PERMITS);
+        self
+    }
+
+    /// How long the first steps of TLS may take; who has not done them by then is cut off. Default: 10 s.
+    pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
+        self.handshake_timeout = timeout;
         self
     }
 
@@ -135,7 +154,8 @@ impl Server {
         self
     }
 
-    /// Serves until `shutdown` comes, and then until the requests that are being answered are.
+    /// Serves until `shutdown` comes, and then until the requests that are being answered are. Connections that have
+    /// asked nothing whole by then are dropped.
     ///
     /// # Errors
     ///
@@ -146,8 +166,10 @@ impl Server {
         router: Router,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), ServerError> {
-        let graceful = GracefulShutdown::new();
-        let places = Arc::new(Semaphore::new(self.connections));
+        let most = descriptors::room().map_or(self.connections, |room| room.min(self.connections));
+        let places = Arc::new(Semaphore::new(most));
+        let (end, ended) = watch::channel(());
+        let router = router.layer(Extension(Ending(ended.clone())));
         let mut shutdown = std::pin::pin!(shutdown);
         // Dropped at the end, and with it whatever connections there still are.
         let mut connections = JoinSet::new();
@@ -162,26 +184,27 @@ impl Server {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             };
-            let (server, router, watcher) = (self.clone(), router.clone(), graceful.watcher());
+            let (server, router, ended) = (self.clone(), router.clone(), ended.clone());
             connections.spawn(async move {
-                server.connection(stream, peer, router, watcher).await;
+                server.connection(stream, peer, router, ended).await;
                 drop(place);
             });
         }
-        drop(listener);
-        tokio::time::timeout(self.drain, graceful.shutdown()).await.map_err(|_| ServerError::NotDrained(self.drain))
+        drop((listener, end));
+        let finished = async { while connections.join_next().await.is_some() {} };
+        tokio::time::timeout(self.drain, finished).await.map_err(|_| ServerError::NotDrained(self.drain))
     }
 
-    async fn connection(&self, stream: TcpStream, peer: SocketAddr, router: Router, watcher: Watcher) {
+    async fn connection(&self, stream: TcpStream, peer: SocketAddr, router: Router, mut ended: Ended) {
         // An answer is written in one go; without, its last packet could wait.
         let _ = stream.set_nodelay(true);
-        match &self.tls {
-            None => self.requests(stream, peer, router, watcher).await,
-            Some(tls) => {
-                if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
-                    self.requests(stream, peer, router, watcher).await;
-                }
-            }
+        let Some(tls) = &self.tls else { return self.requests(stream, peer, router, ended).await };
+        let accepted = tokio::select! {
+            accepted = tokio::time::timeout(self.handshake_timeout, tls.accept(stream)) => accepted,
+            _ = ended.changed() => return,
+        };
+        if let Ok(Ok(stream)) = accepted {
+            self.requests(stream, peer, router, ended).await;
         }
     }
 
@@ -190,25 +213,52 @@ impl Server {
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         peer: SocketAddr,
         router: Router,
-        watcher: Watcher,
+        mut ended: Ended,
     ) {
-        let peer = Peer { address: peer, body_timeout: self.body_timeout };
-        let service = service_fn(move |request: hyper::Request<Incoming>| {
-            let mut request = request.map(Body::new);
-            request.extensions_mut().insert(peer);
-            let router = router.clone();
-            async move { Ok::<_, Infallible>(router.oneshot(request).await.unwrap_or_else(|never| match never {})) }
+        let body_timeout = BodyTimeout(self.body_timeout);
+        let course = Course::default();
+        let stream = course.over(Stalling::new(stream, self.write_timeout));
+        let service = service_fn(|request: hyper::Request<Incoming>| {
+            let mut request = course.begin(request);
+            let caller = Caller::behind(peer.ip(), &self.proxies, request.headers());
+            request.extensions_mut().insert(caller);
+            request.extensions_mut().insert(body_timeout);
+            let (router, course) = (router.clone(), &course);
+            async move {
+                let answer = router.oneshot(request).await.unwrap_or_else(|never| match never {});
+                Ok::<_, Infallible>(course.answer(answer))
+            }
         });
-        let connection = http1::Builder::new()
+        let mut connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.header_timeout)
             .max_header_size(MAX_HEAD_BYTES)
             .max_headers(MAX_HEADERS)
-            .serve_connection(TokioIo::new(Stalling::new(stream, self.write_timeout)), service);
-        // Whatever a client does to its own connection ends that alone.
-        let _ = watcher.watch(connection).await;
+            .serve_connection(TokioIo::new(stream), service);
+        let done = tokio::select! {
+            biased;
+            done = &mut connection => Some(done),
+            _ = ended.changed() => None,
+        };
+        let done = if let Some(done) = done {
+            done
+        } else {
+            Pin::new(&mut connection).graceful_shutdown();
+            // All that has come was read just before; what of a head has not may never come.
+            if !course.is_answering() {
+                return;
+            }
+            (&mut connection).await
+        };
+        // Whatever else a client does to its own connection ends that alone.
+        if done.map_or_else(|error| error.is_parse(), |()| course.is_body_left()) {
+            connection::linger(connection.into_parts().io.into_inner()).await;
+        }
     }
 }
+
+/// Its other side is dropped when the server ends.
+type Ended = watch::Receiver<()>;
 
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

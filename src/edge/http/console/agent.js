@@ -1,7 +1,7 @@
 // One agent: its trust now, the curve that led there, what was decided for it. And the list to pick it from.
 
 import { Refused, address, call, part, patiently, repeat } from "./api.js";
-import { announce, badge, button, code, el, enable, facts, field, foreign, number, plain, setText, svg, table, time } from "./dom.js";
+import { announce, badge, button, code, el, enable, facts, faultLine, field, foreign, number, plain, setText, svg, table, time } from "./dom.js";
 
 export const title = "Agent";
 
@@ -62,7 +62,11 @@ const panel = (root, agentId, signal, { go }) => {
   let history = null;
   let seen = "";
   const heading = el("h2", { id: "agent-title", tabindex: "-1" }, foreign(agentId, 80));
-  const fault = el("p", { class: "error", role: "alert" });
+  const { line, told } = faultLine(() => {
+    if (seen !== "") return;
+    setText(count, "");
+    pages.hidden = true;
+  });
   const facts = el("div", { class: "tiles" });
   const counts = el("div", {});
   const picture = el("div", { class: "picture" });
@@ -72,7 +76,7 @@ const panel = (root, agentId, signal, { go }) => {
   const older = button("Older changes", () => { if (history?.hasMore) turn(pageNumber + 1); });
   const pages = el("nav", { class: "pages", "aria-label": "Pages of changes" }, newer, older);
   const toDecisions = button("Its decisions", () => go("decisions", agentId));
-  root.replaceChildren(heading, fault, facts, el("p", {}, toDecisions), el("h3", {}, "Trust over time"), count, picture, pages, made, counts);
+  root.replaceChildren(heading, line, facts, el("p", {}, toDecisions), el("h3", {}, "Trust over time"), count, picture, pages, made, counts);
 
   const label = (items) => {
     const [last, first] = [items[0], items[items.length - 1]];
@@ -95,29 +99,18 @@ const panel = (root, agentId, signal, { go }) => {
 
   const load = async () => {
     const asked = pageNumber;
-    let agent, found, stats;
-    try {
-      const path = `/agents/${part(agentId)}`;
-      [agent, found, stats] = await Promise.all([
-        call(path, { signal }),
-        call(address(`${path}/trust`, { page: asked, pageSize: CHANGES }), { signal }),
-        call(address("/proof/stats", { entityId: agentId }), { signal }),
-      ]);
-    } catch (error) {
-      if (error instanceof Refused) {
-        setText(fault, plain(error.message));
-        setText(count, "");
-        pages.hidden = true;
-      }
-      throw error;
-    }
+    const path = `/agents/${part(agentId)}`;
+    const [agent, found, stats] = await Promise.all([
+      call(path, { signal }),
+      call(address(`${path}/trust`, { page: asked, pageSize: CHANGES }), { signal }),
+      call(address("/proof/stats", { entityId: agentId }), { signal }),
+    ]);
     if (asked !== pageNumber) return;
     const sees = JSON.stringify([agent, found, stats]);
     if (sees === seen) return;
     const isFirst = seen === "";
     seen = sees;
     history = found;
-    setText(fault, "");
     facts.replaceChildren(nowFacts(agent, stats));
     counts.replaceChildren(breakdown(stats));
     body.replaceChildren(...found.items.map(make));
@@ -129,7 +122,7 @@ const panel = (root, agentId, signal, { go }) => {
     draw();
     announce(isFirst ? `Score ${agent.score}, tier ${agent.tier}` : `The agent's score is ${agent.score} now`);
   };
-  const atOnce = repeat(EVERY, load, signal);
+  const atOnce = repeat(EVERY, load, signal, told);
   const turn = (to) => {
     pageNumber = to;
     seen = "";
@@ -142,28 +135,33 @@ const panel = (root, agentId, signal, { go }) => {
 const listing = (root, signal, pick) => {
   let pageNumber = 1;
   let page = null;
-  const count = el("p", { class: "hint" });
+  const count = el("p", { class: "hint" }, "Asking the server…");
+  const { line, told } = faultLine(() => { if (page === null) setText(count, ""); });
   const { made, body, row } = table("All agents, by id", ["Agent", "Score", "Tier", "State", "More"]);
   const previous = button("Previous agents", () => { if (pageNumber > 1) load(pageNumber - 1); });
   const next = button("Next agents", () => { if (page?.hasMore) load(pageNumber + 1); });
-  root.append(el("h2", {}, "All agents"), count, made, el("nav", { class: "pages", "aria-label": "Pages of agents" }, previous, next));
+  root.append(el("h2", {}, "All agents"), line, count, made, el("nav", { class: "pages", "aria-label": "Pages of agents" }, previous, next));
   const make = (agent) => {
     const more = button("Show", () => pick(agent.agentId), "small");
     more.setAttribute("aria-label", `Show ${plain(agent.agentId)}`);
     return row([foreign(agent.agentId, 80), number(agent.score), `${plain(agent.tier)} ${plain(agent.tierName)}`, foreign(agent.state, 40), more]);
   };
+  let turning = null;
   const load = async (asked) => {
     pageNumber = asked;
+    // The page before may be asked for still.
+    turning?.abort();
+    turning = new AbortController();
+    const turned = AbortSignal.any([signal, turning.signal]);
     try {
-      const found = await patiently(address("/admin/agents", { page: asked, pageSize: AGENTS }), { signal });
-      if (asked !== pageNumber) return;
-      page = found;
+      page = await patiently(address("/admin/agents", { page: asked, pageSize: AGENTS }), { signal: turned, told });
     } catch (error) {
-      if (signal.aborted) return;
+      if (turned.aborted) return;
       if (!(error instanceof Refused)) throw error;
-      setText(count, plain(error.message));
+      told(error);
       return;
     }
+    told();
     body.replaceChildren(...page.items.map(make));
     const from = (asked - 1) * AGENTS + 1;
     setText(count, page.total === 0 ? "There are no agents." : `${number(from)} to ${number(from + page.items.length - 1)} of ${number(page.total)}`);

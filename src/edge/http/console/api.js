@@ -1,5 +1,7 @@
 // Calls of the API: the key, and what to do while there is no answer.
 
+import { exact } from "./exact.js";
+
 /** What the server refused. */
 export class Refused extends Error {
   constructor(status, code, message) {
@@ -54,8 +56,8 @@ export const address = (path, query = {}) => {
 
 const LONGEST = 20_000;
 
-/** One call. Throws `Refused`, `Lost` or `Busy`, or the abort of `signal`. */
-export const call = async (path, { method = "GET", body, signal, longest = LONGEST, idempotencyKey } = {}) => {
+/** One call. Throws `Refused`, `Lost` or `Busy`, or the abort of `signal`. `isExact` keeps numbers as they were written. */
+export const call = async (path, { method = "GET", body, signal, longest = LONGEST, idempotencyKey, isExact = false } = {}) => {
   if (now() < waitsUntil) throw new Busy(waitsFor, waitsUntil);
   const headers = { Accept: "application/json", Authorization: `Bearer ${key}` };
   if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -68,7 +70,8 @@ export const call = async (path, { method = "GET", body, signal, longest = LONGE
       method, headers, body: body === undefined ? undefined : JSON.stringify(body),
       signal: AbortSignal.any(signals), cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer",
     });
-    answer = await response.json();
+    const text = await response.text();
+    answer = isExact ? exact(text) : JSON.parse(text);
   } catch (error) {
     if (signal?.aborted) throw error;
     // An answer that is no JSON is some other server's, in place of ours.
@@ -101,15 +104,21 @@ export const sleep = (milliseconds, signal) => new Promise((resolve, reject) => 
   else signal?.addEventListener("abort", end, { once: true });
 });
 
-/** A call that is tried until it is answered: for what may be asked twice. */
-export const patiently = async (path, options = {}) => {
+/**
+ * A call that is tried until it is answered: for what may be asked twice. With `told`, also while the server answers that it
+ * cannot now; that is handed to it each time.
+ */
+export const patiently = async (path, { told, ...options } = {}) => {
   for (let tries = 0; ; tries += 1) {
     try {
       return await call(path, options);
     } catch (error) {
       if (error instanceof Busy) await sleep(error.until - now() + 50, options.signal);
       else if (error instanceof Lost) await sleep(pause(tries), options.signal);
-      else throw error;
+      else if (told && error instanceof Refused && error.status >= 500) {
+        told(error);
+        await sleep(pause(tries), options.signal);
+      } else throw error;
     }
   }
 };
@@ -119,9 +128,10 @@ export const pause = (tries) => Math.min(15_000, 1000 * 2 ** Math.min(tries, 4))
 
 /**
  * Does the work again and again while the page is seen, `every` so many milliseconds, until `signal` is aborted. Where there is no
- * answer it waits as it should and goes on. What comes back does it at once.
+ * answer it waits as it should and goes on. `told` is handed each refusal, and nothing once there is none any more. What comes
+ * back does it at once.
  */
-export const repeat = (every, work, signal) => {
+export const repeat = (every, work, signal, told = () => {}) => {
   let wake = () => {};
   let again = false;
   const nap = (milliseconds) => new Promise((resolve) => {
@@ -135,13 +145,17 @@ export const repeat = (every, work, signal) => {
       let next = every;
       again = false;
       try {
-        if (!document.hidden) await work();
+        if (!document.hidden) {
+          await work();
+          if (!signal.aborted) told();
+        }
         failures = 0;
       } catch (error) {
         if (signal.aborted) return;
         if (error instanceof Busy) next = error.until - now() + 50;
         else if (error instanceof Lost || error instanceof Refused) next = Math.max(every, pause(failures));
         else throw error;
+        if (error instanceof Refused) told(error);
         failures += 1;
       }
       if (signal.aborted) return;

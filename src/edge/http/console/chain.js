@@ -1,7 +1,7 @@
 // The chain of proofs: how long it is, whether it holds, and a check of all of it.
 
 import { Lost, Refused, Busy, call, repeat } from "./api.js";
-import { announce, badge, button, code, el, enable, facts, foreign, number, plain, setText } from "./dom.js";
+import { announce, badge, button, code, el, enable, facts, faultLine, foreign, number, refusal, setText } from "./dom.js";
 import { milliseconds } from "./overview.js";
 
 export const title = "Chain";
@@ -31,9 +31,11 @@ const found = (checked, took) => {
 export const show = (root, signal) => {
   const [length, health, today] = [el("span", {}, "–"), el("span", {}, "–"), el("span", {}, "–")];
   const verify = button("Verify the whole chain", () => check(), "main");
+  const { line, told: toldStatus } = faultLine();
   const told = el("p", { role: "status" });
   const result = el("div", {});
   root.append(
+    line,
     el("div", { class: "tiles" }, facts([["Records in the chain", length], ["Health", health], ["Records today (UTC)", today]])),
     el("h2", {}, "Verification"),
     el("p", {}, "Each record names the hash of the one before. A verification reads the log from its first entry and computes every hash anew; while it runs, decisions go on."),
@@ -44,7 +46,7 @@ export const show = (root, signal) => {
     setText(length, number(status.metrics.proofChainLength));
     setText(today, number(status.metrics.decisionsToday));
     if (health.textContent !== status.components.proofChain) health.replaceChildren(badge(status.components.proofChain));
-  }, signal);
+  }, signal, toldStatus);
 
   let isRunning = false;
   const check = async () => {
@@ -63,7 +65,7 @@ export const show = (root, signal) => {
       if (signal.aborted) return;
       if (error instanceof Lost) setText(told, "No answer came: nothing is known of the chain. Verify once more.");
       else if (error instanceof Busy) setText(told, "The server asks to wait: nothing was verified. Verify again when the line above is gone.");
-      else if (error instanceof Refused) setText(told, plain(error.message));
+      else if (error instanceof Refused) setText(told, refusal(error));
       else throw error;
     } finally {
       isRunning = false;

@@ -1,7 +1,7 @@
 // The frame: signing in and out, the views, and what is said while there is no answer.
 
 import { Refused, address, call, hasKey, now, patiently, repeat, setKey, watch } from "./console/api.js";
-import { announce, el, number, plain, setText } from "./console/dom.js";
+import { announce, el, number, plain, refusal as refusalText, setText } from "./console/dom.js";
 import * as agent from "./console/agent.js";
 import * as chain from "./console/chain.js";
 import * as decisions from "./console/decisions.js";
@@ -96,7 +96,7 @@ const leave = (why) => {
 const refusal = (error) => {
   if (error.status === 401) return "This key is refused: it is unknown, revoked or has expired.";
   if (error.status === 403) return "This key is not an administrator’s.";
-  return `The server answered: ${plain(error.message)}`;
+  return `The server answered: ${refusalText(error)}`;
 };
 
 find("login-form").addEventListener("submit", async (event) => {

@@ -1,7 +1,8 @@
 // The newest decisions of all agents, live; older ones page by page.
 
 import { Refused, address, call, patiently, part, repeat } from "./api.js";
-import { announce, badge, block, button, code, dialog, el, enable, facts, field, follow, foreign, number, plain, plural, setText, table, time } from "./dom.js";
+import { announce, badge, block, button, code, dialog, el, enable, facts, faultLine, field, follow, foreign, number, plain, plural, refusal, setText, table, time } from "./dom.js";
+import { written } from "./exact.js";
 
 export const title = "Decisions";
 
@@ -20,7 +21,7 @@ export const forget = () => { filter = { entityId: "", decision: "" }; };
 const evidenceOf = (record) => {
   if (record.evidenceErased) return el("p", {}, "The evidence was erased.");
   if (record.evidence === undefined || record.evidence === null) return el("p", {}, "There is no evidence beside it.");
-  return block(JSON.stringify(record.evidence, null, 2), "Evidence");
+  return block(written(record.evidence), "Evidence");
 };
 
 /** A record with its evidence, in a dialog. */
@@ -30,8 +31,10 @@ export const details = async (id, signal, { go }) => {
   const gone = new AbortController();
   shown.addEventListener("close", () => gone.abort());
   signal.addEventListener("abort", () => shown.close(), { once: true, signal: gone.signal });
+  const told = (error) => content.replaceChildren(el("p", { class: "error", role: "alert" }, refusal(error)));
   try {
-    const record = await patiently(address(`/proof/records/${part(id)}`, { evidence: true }), { signal: AbortSignal.any([signal, gone.signal]) });
+    const options = { signal: AbortSignal.any([signal, gone.signal]), isExact: true, told };
+    const record = await patiently(address(`/proof/records/${part(id)}`, { evidence: true }), options);
     const toAgent = button("Show this agent", () => go("agent", record.entityId));
     content.replaceChildren(
       facts([
@@ -54,7 +57,7 @@ export const details = async (id, signal, { go }) => {
   } catch (error) {
     if (gone.signal.aborted || signal.aborted) return;
     if (!(error instanceof Refused)) throw error;
-    content.replaceChildren(el("p", { class: "error", role: "alert" }, foreign(error.message)));
+    told(error);
   }
 };
 
@@ -78,13 +81,13 @@ export const show = (root, signal, frame) => {
     button("Clear", () => { agentInput.value = ""; decisionInput.value = ""; apply(); }, "quiet"), pauseButton);
   decisionInput.addEventListener("change", () => apply());
 
-  const fault = el("p", { class: "error", role: "alert" });
   const count = el("p", { class: "hint" }, "Asking the server…");
+  const { line, told } = faultLine(() => { if (isFirstFill) setText(count, ""); });
   const { made, body, row } = table("Decisions, newest first", COLUMNS);
   const newer = button("Newest", () => turn([]), "");
   const previous = button("Newer", () => turn(behind.slice(0, -1)), "");
   const older = button("Older", () => { if (page?.nextCursor) turn([...behind, page.nextCursor]); }, "");
-  root.append(form, fault, count, made, el("nav", { class: "pages", "aria-label": "Pages of decisions" }, newer, previous, older));
+  root.append(form, line, count, made, el("nav", { class: "pages", "aria-label": "Pages of decisions" }, newer, previous, older));
 
   const make = (record) => {
     const more = button("Details", () => details(record.id, signal, frame), "small");
@@ -108,18 +111,9 @@ export const show = (root, signal, frame) => {
     const [asked, place] = [filter, behind];
     const isLive = place.length === 0;
     if (!isFirstFill && (isPaused || !isLive)) return;
-    let found;
-    try {
-      found = await call(address("/admin/records", { ...asked, pageSize: PAGE, cursor: isLive ? "start" : place[place.length - 1] }), { signal });
-    } catch (error) {
-      if (error instanceof Refused && asked === filter) {
-        setText(fault, plain(error.message));
-        setText(count, "");
-      }
-      throw error;
-    }
+    const cursor = isLive ? "start" : place[place.length - 1];
+    const found = await call(address("/admin/records", { ...asked, pageSize: PAGE, cursor }), { signal });
     if (asked !== filter || place !== behind) return;
-    setText(fault, "");
     page = found;
     const options = { id: (record) => record.id, version: (record) => record.outcome ?? "", make };
     const fresh = follow(body, found.items, options);
@@ -132,7 +126,7 @@ export const show = (root, signal, frame) => {
     for (const back of [newer, previous]) enable(back, !isLive);
     enable(older, Boolean(found.nextCursor));
   };
-  const atOnce = repeat(EVERY, load, signal);
+  const atOnce = repeat(EVERY, load, signal, told);
 
   const turn = (cursors) => {
     behind = cursors;

@@ -164,6 +164,19 @@ export const announce = (text) => {
   });
 };
 
+/** What the server refused, and the code that its documents explain. */
+export const refusal = (error) => plain(error.code ? `${error.message} (${error.code})` : error.message);
+
+/** A line for what the server refuses, empty while it refuses nothing: its element, and what `repeat` tells. */
+export const faultLine = (also = () => {}) => {
+  const line = el("p", { class: "error", role: "alert" });
+  const told = (error) => {
+    setText(line, error ? refusal(error) : "");
+    if (error) also();
+  };
+  return { line, told };
+};
+
 export const setText = (element, text) => {
   if (element.textContent !== text) element.textContent = text;
 };

@@ -1,7 +1,8 @@
 // What waits for a person, and the person's answer.
 
 import { Busy, Lost, Refused, address, call, part, patiently, repeat } from "./api.js";
-import { announce, badge, block, button, code, dialog, el, enable, facts, field, follow, foreign, number, plain, plural, setText, table, time } from "./dom.js";
+import { announce, badge, block, button, code, dialog, el, enable, facts, faultLine, field, follow, foreign, number, plain, plural, refusal, setText, table, time } from "./dom.js";
+import { written } from "./exact.js";
 
 export const title = "Escalations";
 
@@ -42,6 +43,10 @@ const outcome = (answered, isApproved) => {
   return isApproved ? `Approved. It stands as ${answered.state} now.` : `Rejected. It stands as ${answered.state} now.`;
 };
 
+// Nobody approves what they cannot see.
+const unreadable = (escalation) =>
+  el("p", { class: "error" }, "It cannot be read, so it can be rejected and not approved: ", foreign(escalation.unreadable), ".");
+
 /** Shows one and takes the answer to it; only what was on the screen is approved, by its digest. */
 const review = (escalation, signal, changed) => {
   const nameInput = el("input", { id: "reviewer", type: "text", required: true, maxlength: "256", autocomplete: "off", spellcheck: "false" });
@@ -53,9 +58,9 @@ const review = (escalation, signal, changed) => {
   const reject = button("Reject", () => answer("reject"), "danger");
   const form = el("form", { onsubmit: (event) => event.preventDefault() },
     field("Your name, as reviewer", nameInput, "It stands in the chain beside the answer."),
-    field("Note (may be left empty)", noteInput), fault, el("div", { class: "bar" }, approve, reject));
-  const constraints = block(JSON.stringify(escalation.onApproval.constraints, null, 2), "Constraints of the approval");
-  const intent = escalation.intent ? block(JSON.stringify(escalation.intent, null, 2), "What is asked for") : el("p", {}, "It was erased or archived.");
+    field("Note (may be left empty)", noteInput), fault, el("div", { class: "bar" }, escalation.intent ? approve : null, reject));
+  const constraints = block(written(escalation.onApproval.constraints), "Constraints of the approval");
+  const intent = escalation.intent ? block(written(escalation.intent), "What is asked for") : unreadable(escalation);
   const shown = dialog("Escalation", shownFacts(escalation), el("h3", {}, "What is asked for"), intent,
     el("h3", {}, "Constraints of the approval"), constraints, el("h3", {}, "Your answer"), form, told);
   const gone = new AbortController();
@@ -105,7 +110,7 @@ const review = (escalation, signal, changed) => {
     }
   };
   const refused = (error) => {
-    setText(fault, plain(error.message));
+    setText(fault, refusal(error));
     if (error.status === 409 || error.status === 404) changed();
   };
 };
@@ -123,29 +128,32 @@ export const show = (root, signal) => {
   let totalBefore = null;
   const fault = el("p", { class: "error", role: "alert" });
   const count = el("p", { class: "hint" }, "Asking the server…");
+  const { line, told } = faultLine(() => { if (page === null) setText(count, ""); });
   const { made, body, row } = table("Escalations that wait for a person, newest first", ["Asked (UTC)", "Agent", "Risk", "Action", "Why", "Expires (UTC)", "Answer"]);
   made.hidden = true;
   const previous = button("Newer", () => { if (pageNumber > 1) turn(pageNumber - 1); });
   const older = button("Older", () => { if (page?.hasMore) turn(pageNumber + 1); });
   const pages = el("nav", { class: "pages", "aria-label": "Pages of escalations" }, previous, older);
-  root.append(fault, count, made, pages);
+  root.append(line, fault, count, made, pages);
 
   const openReview = async (id) => {
+    setText(fault, "");
     try {
-      const escalation = await patiently(`/escalations/${part(id)}`, { signal });
+      const escalation = await patiently(`/escalations/${part(id)}`, { signal, isExact: true });
       if (escalation.state === "pending") review(escalation, signal, () => atOnce());
       else announce(`It stands as ${escalation.state} by now.`);
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof Refused)) throw error;
-      setText(fault, plain(error.message));
+      setText(fault, refusal(error));
     }
   };
+  const action = (escalation) => (escalation.intent ? foreign(escalation.intent.parsedAction, 60) : "cannot be read");
   const make = (escalation) => {
     const open = button("Review", () => openReview(escalation.id), "small");
     open.setAttribute("aria-label", `Review what ${plain(escalation.agentId)} asked at ${plain(escalation.createdAt)}`);
     return row([
-      time(escalation.createdAt), foreign(escalation.agentId, 60), badge(escalation.riskLevel), foreign(escalation.intent?.parsedAction ?? "–", 60),
+      time(escalation.createdAt), foreign(escalation.agentId, 60), badge(escalation.riskLevel), action(escalation),
       foreign(escalation.reason, 160), time(escalation.expiresAt), open,
     ]);
   };
@@ -156,7 +164,7 @@ export const show = (root, signal) => {
     // The last of a page was answered.
     if (found.items.length === 0 && asked > 1) { turn(asked - 1); return; }
     page = found;
-    follow(body, found.items, { id: (item) => item.id, version: (item) => String(item.votes.length), make });
+    follow(body, found.items, { id: (item) => item.id, version: (item) => `${item.votes.length} ${item.unreadable ?? ""}`, make });
     made.hidden = body.children.length === 0;
     const from = (asked - 1) * PAGE + 1;
     setText(count, found.total === 0 ? "Nothing waits for a person." : `${number(from)} to ${number(from + found.items.length - 1)} of ${number(found.total)} that wait`);
@@ -167,7 +175,7 @@ export const show = (root, signal) => {
     enable(previous, asked > 1);
     enable(older, found.hasMore);
   };
-  const atOnce = repeat(EVERY, load, signal);
+  const atOnce = repeat(EVERY, load, signal, told);
   const turn = (to) => {
     pageNumber = to;
     atOnce();

@@ -1,7 +1,7 @@
 // How the governor stands: each component, what it did today, how long it took.
 
 import { call, repeat } from "./api.js";
-import { announce, badge, el, facts, foreign, number, setText, table, time } from "./dom.js";
+import { announce, badge, el, facts, faultLine, foreign, number, setText, table, time } from "./dom.js";
 
 export const title = "Overview";
 
@@ -47,6 +47,7 @@ const shownAs = (names, places) => facts(Object.entries(names).map(([name, label
 
 export const show = (root, signal) => {
   const whole = el("p", { class: "whole" }, "Asking the server…");
+  const { line, told } = faultLine(() => { if (before === null) setText(whole, ""); });
   const warnings = el("ul", { class: "warnings", hidden: true, "aria-label": "Warnings" });
   const [metrics, latencies] = [values(METRICS), values(LATENCIES)];
   const { made, body, row } = table("Components", ["Component", "Health", "What is tried"]);
@@ -58,7 +59,7 @@ export const show = (root, signal) => {
   const latencyTitle = el("h2", {}, "Time of a decision");
   const footer = el("p", { class: "hint" });
   root.append(
-    whole, warnings,
+    line, whole, warnings,
     el("h2", {}, "In numbers"), el("div", { class: "tiles" }, shownAs(METRICS, metrics)),
     latencyTitle, el("div", { class: "tiles" }, shownAs(LATENCIES, latencies)),
     made, footer,
@@ -89,5 +90,5 @@ export const show = (root, signal) => {
     setText(latencyTitle, `Time of a decision, ${number(latency.count)} in the last ${Math.round(latency.windowSeconds / 60)} minutes`);
     footer.replaceChildren("Rulekeep ", foreign(status.version, 40), `, up for ${span(status.uptime)}, as of `, time(status.timestamp), " UTC");
   };
-  repeat(EVERY, async () => update(await call("/admin/status", { signal })), signal);
+  repeat(EVERY, async () => update(await call("/admin/status", { signal })), signal, told);
 };

@@ -8,7 +8,7 @@ use crate::edge::gateway::KeyInfo;
 use crate::governor::{ClassStanding, Explanation, Preview, ShadowReport};
 use crate::model::{
     ActEvidence, AgentId, AgentInfo, AgentState, Alternative, Capability, ClassApprovalId, ClassState, Constraints,
-    Decision, Digest, Enforcement, EscalationState, EventId, EventType, Intent, ParseResult, Problem, ProofId,
+    Decision, Digest, Enforcement, EscalationState, EventId, EventType, Health, Intent, ParseResult, Problem, ProofId,
     ProofRecord, Stop, StopId, Timestamp, ToolClassification, TrustSnapshot, WebhookId,
 };
 use crate::policy::Source;
@@ -330,6 +330,43 @@ pub(super) struct Evaluated {
     context: EvaluatedContext,
 }
 
+/// Decisions in the order of what was asked; a single one where that was.
+#[derive(ToSchema)]
+pub(super) struct EvaluatedAll {
+    evaluations: Option<Vec<EvaluatedEach>>,
+    decision: Option<bool>,
+    context: Option<EvaluatedContext>,
+}
+
+/// One of several decisions.
+#[derive(ToSchema)]
+pub(super) struct EvaluatedEach {
+    decision: bool,
+    context: EvaluatedEachContext,
+}
+
+/// What was decided, and why; or why nothing was.
+#[derive(ToSchema)]
+#[serde(untagged)]
+pub(super) enum EvaluatedEachContext {
+    Decided(EvaluatedContext),
+    Refused(EvaluatedFault),
+}
+
+/// Why one of several was not decided; it is not recorded.
+#[derive(ToSchema)]
+pub(super) struct EvaluatedFault {
+    error: EvaluatedError,
+}
+
+/// An error as it would be answered alone.
+#[derive(ToSchema)]
+pub(super) struct EvaluatedError {
+    status: u16,
+    code: String,
+    message: String,
+}
+
 /// What was decided, and why.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -340,6 +377,12 @@ pub(super) struct EvaluatedContext {
     granted_capabilities: Vec<Capability>,
     denied_capabilities: Vec<Capability>,
     constraints: Constraints,
+}
+
+/// How well the service works.
+#[derive(ToSchema)]
+pub(super) struct HealthWord {
+    status: Health,
 }
 
 /// An error.

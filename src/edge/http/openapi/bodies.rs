@@ -107,6 +107,13 @@ pub(super) struct AgentBody {
     agent_id: AgentId,
     score: Option<Score>,
     tier: Option<Tier>,
+    #[serde(flatten)]
+    description: AgentDescriptionForm,
+}
+
+/// What is said of an agent.
+#[derive(ToSchema)]
+pub(super) struct AgentDescriptionForm {
     #[schema(max_items = 64)]
     labels: Option<Vec<Label>>,
     #[schema(max_items = 64)]
@@ -124,17 +131,8 @@ pub(super) struct AgentBody {
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AgentChangeBody {
-    #[schema(max_items = 64)]
-    labels: Option<Vec<Label>>,
-    #[schema(max_items = 64)]
-    groups: Option<Vec<Label>>,
-    /// At most 4 KiB of JSON.
-    #[schema(value_type = Option<Object>)]
-    attributes: Option<Map<String, Value>>,
-    #[schema(schema_with = person)]
-    owner: Option<String>,
-    ceiling: Option<Score>,
-    observability: Option<Observability>,
+    #[serde(flatten)]
+    description: AgentDescriptionForm,
     /// What is said no more.
     clear: Option<Vec<Clear>>,
     #[schema(max_length = 4096)]
@@ -247,7 +245,7 @@ pub(super) struct KeyBody {
     scope: Scope,
     plan: Plan,
     /// The agents that it is limited to; only for the scope `agent`.
-    #[schema(max_items = 1000)]
+    #[schema(min_items = 1, max_items = 1000)]
     agents: Option<Vec<AgentId>>,
     /// From when on it is refused; in the future.
     expires_at: Option<Timestamp>,
@@ -395,10 +393,49 @@ pub(super) struct EvaluationBody {
     context: Option<EvaluationContext>,
 }
 
+/// Several access evaluations of `OpenID` `AuthZEN` 1.0: what one of them does not say stands beside them. Where there are
+/// none, it is a single one.
+#[derive(ToSchema)]
+pub(super) struct EvaluationsBody {
+    subject: Option<EvaluationSubject>,
+    action: Option<EvaluationAction>,
+    resource: Option<EvaluationResource>,
+    context: Option<EvaluationContext>,
+    #[schema(max_items = 100)]
+    evaluations: Option<Vec<EvaluationPart>>,
+    options: Option<EvaluationOptions>,
+}
+
+/// One of several.
+#[derive(ToSchema)]
+pub(super) struct EvaluationPart {
+    subject: Option<EvaluationSubject>,
+    action: Option<EvaluationAction>,
+    resource: Option<EvaluationResource>,
+    context: Option<EvaluationContext>,
+}
+
+/// Whether all are evaluated, or up to the first of an answer.
+#[derive(ToSchema)]
+pub(super) struct EvaluationOptions {
+    #[serde(default)]
+    #[schema(nullable = false)]
+    evaluations_semantic: EvaluationSemantic,
+}
+
+/// What ends them.
+#[derive(ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum EvaluationSemantic {
+    ExecuteAll,
+    DenyOnFirstDeny,
+    PermitOnFirstPermit,
+}
+
 /// Who wants it: `id` is the agent.
 #[derive(ToSchema)]
 pub(super) struct EvaluationSubject {
-    r#type: Option<Value>,
+    r#type: String,
     id: AgentId,
     #[serde(default)]
     #[schema(value_type = Object)]

@@ -154,7 +154,7 @@ pub(super) const CALLS: &[Described] = &[
         .errors(&[404, 409]),
     of::<KeyList>("key/list", "Lists the keys"),
     of::<NewKey>("key/create", "Makes a key, whose text is in this answer alone").body::<KeyBody>().errors(&[409]),
-    of::<KeyInfo>("key/revoke", "Revokes a key").id::<KeyId>(),
+    of::<KeyInfo>("key/revoke", "Revokes a key").id::<KeyId>().errors(&[404]),
     of::<PoliciesShown>("policy/get", "Reads the policy set in force"),
     of::<PoliciesLoaded>("policy/load", "Puts another policy set into force")
         .body::<PoliciesBody>()
@@ -177,22 +177,22 @@ pub(super) const CALLS: &[Described] = &[
     of::<WebhookSecret>("webhook/add", "Adds an endpoint, whose secret is in this answer alone")
         .body::<EndpointBody>()
         .errors(&[409]),
-    of::<WebhookRef>("webhook/remove", "Removes an endpoint").id::<WebhookId>().errors(&[409]),
+    of::<WebhookRef>("webhook/remove", "Removes an endpoint").id::<WebhookId>().errors(&[404, 409]),
     of::<WebhookSecret>("webhook/rotate", "Gives an endpoint a new secret")
         .id::<WebhookId>()
         .body::<RotateBody>()
-        .errors(&[409]),
+        .errors(&[404, 409]),
     of::<WebhookRef>("webhook/readdress", "Gives an endpoint another address")
         .id::<WebhookId>()
         .body::<AddressBody>()
-        .errors(&[409]),
+        .errors(&[404, 409]),
     of::<WebhookRef>("webhook/resume", "Sends again to an endpoint that is off or broken")
         .id::<WebhookId>()
-        .errors(&[409]),
+        .errors(&[404, 409]),
     of::<WebhookDeliveryPage>("webhook/deliveries", "Reads what was sent to an endpoint last, or what was given up")
         .id::<WebhookId>()
         .query(&[query::<DeliveriesQuery>])
-        .errors(&[409]),
+        .errors(&[404, 409]),
     of::<Redelivered>("webhook/redeliver", "Sends an event once more").body::<RedeliverBody>().errors(&[404, 409]),
 ];
 

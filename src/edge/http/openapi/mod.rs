@@ -27,8 +27,8 @@ use utoipa::openapi::{
 };
 use utoipa::{PartialSchema, ToSchema};
 
-use self::answers::{ErrorBody, Evaluated, ProblemDetails};
-use self::bodies::EvaluationBody;
+use self::answers::{ErrorBody, Evaluated, EvaluatedAll, HealthWord, ProblemDetails};
+use self::bodies::{EvaluationBody, EvaluationsBody};
 use self::calls::{CALLS, Described, Shape};
 use super::authzen;
 use super::routes::{Method, ROUTES, Route};
@@ -65,9 +65,11 @@ fn made() -> utoipa::openapi::OpenApi {
         let path = format!("/v1{}", route.path);
         paths = paths.path(path, PathItem::new(method(route.method), operation(route, described)));
     }
-    components = with_shapes(components, &EVALUATION);
-    let evaluation = operation(&authzen::ROUTE, &EVALUATION);
-    paths = paths.path(authzen::ROUTE.path, PathItem::new(HttpMethod::Post, evaluation));
+    for (route, described) in [(&authzen::ONE, &EVALUATION), (&authzen::MANY, &EVALUATIONS)] {
+        components = with_shapes(components, described);
+        paths = paths.path(route.path, PathItem::new(HttpMethod::Post, operation(route, described)));
+    }
+    paths = paths.path(super::HEALTH, PathItem::new(HttpMethod::Get, health()));
     paths = paths.path(PATH, PathItem::new(HttpMethod::Get, itself()));
     let info = InfoBuilder::new()
         .title("Rulekeep")
@@ -114,6 +116,16 @@ const EVALUATION: Described = Described {
     summary: "Decides as OpenID AuthZEN 1.0 asks, and records the decision",
     answer: Shape::of::<Evaluated>(),
     body: Some(Shape::of::<EvaluationBody>()),
+    id: None,
+    query: &[],
+    errors: &[404, 422],
+};
+
+const EVALUATIONS: Described = Described {
+    call: "access/evaluations",
+    summary: "Decides on several in one request, each as if it had been asked alone",
+    answer: Shape::of::<EvaluatedAll>(),
+    body: Some(Shape::of::<EvaluationsBody>()),
     id: None,
     query: &[],
     errors: &[404, 422],
@@ -167,6 +179,10 @@ fn operation(route: &Route, described: &Described) -> OperationBuilder {
     if route.method == Method::Post {
         statuses.push(409);
     }
+    // The document is the same in every build.
+    if matches!(tag_of(described.call), "checkpoint" | "webhook") {
+        statuses.push(501);
+    }
     statuses.extend(described.errors);
     statuses.sort_unstable();
     statuses.dedup();
@@ -188,6 +204,18 @@ fn itself() -> OperationBuilder {
         .response("200", answer.header_ref("X-Request-Id", header_ref("X-Request-Id")).build())
 }
 
+fn health() -> OperationBuilder {
+    let answered = |what: &str| answered(what, Shape::of::<HealthWord>());
+    OperationBuilder::new()
+        .operation_id(Some("health"))
+        .summary(Some("The service's health, in a word"))
+        .description(Some("Needs no key."))
+        .tag("contract")
+        .securities(Some([SecurityRequirement::default()]))
+        .response("200", answered("It governs").build())
+        .response("503", answered("It governs nothing").build())
+}
+
 const JSON: &str = "application/json";
 /// Headers of answers.
 const HEADERS: &[(&str, &str)] = &[
@@ -198,7 +226,7 @@ const HEADERS: &[(&str, &str)] = &[
     ("WWW-Authenticate", "`Bearer`"),
 ];
 /// Statuses of errors.
-const STATUSES: &[u16] = &[400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503];
+const STATUSES: &[u16] = &[400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 501, 503];
 
 fn refusal_name(status: u16) -> String {
     format!("Error{status}")
@@ -243,12 +271,15 @@ const fn codes(status: u16) -> &'static str {
         403 => "FORBIDDEN: the key does not permit it",
         404 => "AGENT_NOT_FOUND, PROOF_NOT_FOUND or NOT_FOUND: there is nothing of that name",
         408 => "REQUEST_TIMEOUT: the body did not come in time",
-        409 => "CONFLICT: it contradicts what stands, or the idempotency key came with another body before",
+        409 => {
+            "CONFLICT: it contradicts what stands, or what was answered under the idempotency key is not answered again"
+        }
         413 => "PAYLOAD_TOO_LARGE: the input, the context or the body is",
         415 => "UNSUPPORTED_MEDIA_TYPE: the body is not announced as JSON in UTF-8",
         422 => "POLICY_ERROR: the policy set does not load, or its evaluation failed",
         429 => "RATE_LIMITED: more requests than the key's plan has room for",
         500 => "INTERNAL: a fault of the service",
+        501 => "NOT_IMPLEMENTED: this service was built without what it needs",
         _ => "STORAGE_UNAVAILABLE or CHAIN_BROKEN: the log cannot be written",
     }
 }
@@ -357,6 +388,7 @@ fn vocabulary() -> ComponentsBuilder {
     }
     [
         named::<AgentId>(),
+        named::<HealthWord>(),
         named::<Label>(),
         named::<Tier>(),
         named::<ProofId>(),

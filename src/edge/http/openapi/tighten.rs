@@ -46,8 +46,8 @@ pub(super) fn tighten(document: &mut Value) {
 /// Bodies of which an unknown field is refused, and what says so: other keywords do not see the fields of parts.
 fn closed(name: &str) -> Option<&'static str> {
     match name {
-        "ReviewBody" => Some("additionalProperties"),
-        "ClassForm" | "KnownForm" => Some("unevaluatedProperties"),
+        "ReviewBody" | "KeyBody" | "EndpointBody" => Some("additionalProperties"),
+        "ClassForm" | "KnownForm" | "AgentBody" | "AgentChangeBody" => Some("unevaluatedProperties"),
         _ => None,
     }
 }
@@ -83,6 +83,8 @@ fn together(name: &str) -> Option<Map<String, Value>> {
     let text_alone = json!({ "not": given(&["layers"]) });
     let more = match name {
         "AgentBody" => json!({ "not": given(&["score", "tier"]) }),
+        "IntentForm" => json!({ "not": given(&["input"]) }),
+        "InputForm" => json!({ "not": given(&["intent"]) }),
         "StopBody" | "StopScope" => json!({ "oneOf": [
             given(&["agentId"]),
             given(&["group"]),

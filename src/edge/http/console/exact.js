@@ -1,0 +1,34 @@
+// Numbers as they were written: a double takes 9007199254740993 for its neighbour, and a person would approve another account.
+
+/** A number that JavaScript writes otherwise than it came. */
+class Written {
+  constructor(text) {
+    this.text = text;
+  }
+}
+
+// Where the browser does not hand the digits out, who reads them is to know.
+const UNSURE = " (about: this browser does not tell its exact digits)";
+
+const keep = (_, value, context) => {
+  if (typeof value !== "number") return value;
+  const source = context?.source;
+  if (source === undefined) return Math.abs(value) > Number.MAX_SAFE_INTEGER ? new Written(`${value}${UNSURE}`) : value;
+  return String(value) === source ? value : new Written(source);
+};
+
+/** A text of JSON as values, for `written`. */
+export const exact = (text) => JSON.parse(text, keep);
+
+/** Values as JSON of several lines, each number with the digits that came. */
+export const written = (value, indent = "") => {
+  if (value instanceof Written) return value.text;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const deeper = `${indent}  `;
+  const isList = Array.isArray(value);
+  const items = isList
+    ? value.map((item) => written(item, deeper))
+    : Object.entries(value).map(([name, item]) => `${JSON.stringify(name)}: ${written(item, deeper)}`);
+  const [open, close] = isList ? "[]" : "{}";
+  return items.length === 0 ? open + close : `${open}\n${deeper}${items.join(`,\n${deeper}`)}\n${indent}${close}`;
+};
