@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! cargo run --release --features http --example serve -- --listen 127.0.0.1:8080 [--store DIR]
-//!     [--policies FILE] [--durability sync|buffered|sync-from:RISK] [--auto-register]
+//!     [--policies FILE] [--durability sync|buffered|sync-from:RISK] [--input-text whole|digest|no]
+//!     [--auto-register]
 //!     [--tls-certificate FILE --tls-key FILE] [--trusted-proxy ADDRESS ..]
 //!     [--checkpoint-name NAME --checkpoint-seed FILE]
 //!     [--webhook-retry-seconds N,N,.. ] [--allow-private-webhooks]

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! cargo run --release --example sidecar -- [--store DIR] [--policies FILE]
-//!     [--durability sync|buffered|sync-from:RISK] [--auto-register]
+//!     [--durability sync|buffered|sync-from:RISK] [--input-text whole|digest|no]
+//!     [--auto-register]
 //!     [--checkpoint-name NAME --checkpoint-seed FILE]
 //!     [--webhook-retry-seconds N,N,.. ] [--allow-private-webhooks]
 //! ```

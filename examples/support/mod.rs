@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rulekeep::{Durability, Error, Governor, GovernorBuilder, PolicySet};
+use rulekeep::{Durability, Error, Governor, GovernorBuilder, InputText, PolicySet};
 use tempfile::TempDir;
 
 /// What a store is opened with.
@@ -11,6 +11,7 @@ pub(crate) struct StoreOptions {
     store: Option<PathBuf>,
     policies: Option<PathBuf>,
     durability: Option<Durability>,
+    input_text: InputText,
     auto_register: bool,
     checkpoint_name: Option<String>,
     checkpoint_seed: Option<PathBuf>,
@@ -25,7 +26,7 @@ pub(crate) struct Opened {
 }
 
 /// The options, as a usage line says them.
-pub(crate) const STORE_USAGE: &str = "[--store DIR] [--policies FILE] [--durability sync|buffered|sync-from:RISK] [--auto-register] \
+pub(crate) const STORE_USAGE: &str = "[--store DIR] [--policies FILE] [--durability sync|buffered|sync-from:RISK] [--input-text whole|digest|no] [--auto-register] \
                                       [--checkpoint-name NAME --checkpoint-seed FILE] [--webhook-retry-seconds N,N,..] [--allow-private-webhooks]";
 
 impl StoreOptions {
@@ -37,6 +38,9 @@ impl StoreOptions {
             "--policies" => self.policies = Some(value()?.into()),
             "--durability" => {
                 self.durability = Some(value()?.parse().map_err(|error| format!("--durability: {error}"))?);
+            }
+            "--input-text" => {
+                self.input_text = value()?.parse().map_err(|error| format!("--input-text: {error}"))?;
             }
             "--checkpoint-name" => self.checkpoint_name = Some(value()?),
             "--checkpoint-seed" => self.checkpoint_seed = Some(value()?.into()),
@@ -57,7 +61,8 @@ impl StoreOptions {
             eprintln!("temporary store in {}", made.path().display());
             (made.path().to_owned(), Some(made))
         };
-        let mut builder = Governor::builder().durability(self.durability.unwrap_or(Durability::Sync));
+        let mut builder =
+            Governor::builder().durability(self.durability.unwrap_or(Durability::Sync)).input_text(self.input_text);
         if let Some(policies) = self.policies {
             builder = builder.policies(PolicySet::from_file(policies).map_err(describe)?);
         }

@@ -91,7 +91,6 @@ impl Governor {
         Work::enforce().done_by(|work| {
             let parsed = self.parsed(agent_id, input, context)?;
             work.note_intent(&parsed.result.intent);
-            self.inner.inputs.remember(parsed.result.intent.id, input);
             let enforcement = self.decide(&parsed.result.intent, Said::of(&parsed))?;
             self.note_verdict(work, started, &enforcement);
             Ok(InputEnforcement { enforcement, parse: parsed.result })

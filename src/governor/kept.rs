@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use super::Governor;
 use super::decide::Stored;
-use crate::model::{Error, Intent, IntentId, ProofId, Timestamp};
+use crate::model::{Digest, Error, Intent, IntentId, InvalidValue, ProofId, Timestamp};
 use crate::parse::{Concealer, conceal_text, has_secrets};
 use crate::proof::KeptInput;
 
@@ -26,6 +27,19 @@ pub enum InputText {
     No,
 }
 
+impl std::str::FromStr for InputText {
+    type Err = InvalidValue;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        match word {
+            "whole" => Ok(Self::Whole),
+            "digest" => Ok(Self::Digest),
+            "no" => Ok(Self::No),
+            _ => Err(InvalidValue::new("way to keep the text", word, "whole, digest or no")),
+        }
+    }
+}
+
 /// Texts that were parsed, until the intents made of them are decided on.
 #[derive(Debug, Default)]
 pub(super) struct Inputs {
@@ -39,6 +53,8 @@ struct Recent {
     /// By the intent; ids are in the order of their time.
     texts: BTreeMap<IntentId, Arc<str>>,
     bytes: usize,
+    /// SHA-256 of each text as it was handed in, whether it is kept or not: an approval is for one text.
+    digests: BTreeMap<IntentId, Digest>,
 }
 
 impl Inputs {
@@ -46,20 +62,27 @@ impl Inputs {
         Self { how, recent: Mutex::default() }
     }
 
-    /// Remembers the text of an intent for when it is decided on.
-    pub(super) fn remember(&self, id: Option<IntentId>, text: &str) {
-        let Some(id) = id.filter(|_| self.how != InputText::No) else { return };
+    /// Remembers the text of an intent for when it is decided on, and for when what was approved of it is taken up.
+    pub(super) fn remember(&self, id: IntentId, text: &str) {
+        let digest = Digest::new(Sha256::digest(text).into());
         // Nothing is in memory in clear for longer than it takes to decide.
-        let text: Arc<str> = conceal_text(text).map_or_else(|| text.into(), Into::into);
+        let kept = match self.how {
+            InputText::No => None,
+            InputText::Whole | InputText::Digest => Some(conceal_text(text).map_or_else(|| text.into(), Into::into)),
+        };
         let mut recent = self.lock();
-        recent.bytes += text.len();
-        if let Some(before) = recent.texts.insert(id, text) {
-            recent.bytes -= before.len();
+        recent.digests.insert(id, digest);
+        if recent.digests.len() > MOST_DIGESTS {
+            recent.digests.pop_first();
         }
-        while recent.texts.len() > MOST_TEXTS || recent.bytes > MOST_BYTES {
-            let Some((_, oldest)) = recent.texts.pop_first() else { break };
-            recent.bytes -= oldest.len();
+        if let Some(text) = kept {
+            recent.keep(id, text);
         }
+    }
+
+    /// SHA-256 of the text that an intent was parsed from, where that was not long ago.
+    pub(super) fn digest_of(&self, intent: &Intent) -> Option<Digest> {
+        self.lock().digests.get(&intent.id?).copied()
     }
 
     fn of(&self, intent: &Intent) -> Option<Arc<str>> {
@@ -71,6 +94,19 @@ impl Inputs {
 
     fn lock(&self) -> MutexGuard<'_, Recent> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Recent {
+    fn keep(&mut self, id: IntentId, text: Arc<str>) {
+        self.bytes += text.len();
+        if let Some(before) = self.texts.insert(id, text) {
+            self.bytes -= before.len();
+        }
+        while self.texts.len() > MOST_TEXTS || self.bytes > MOST_BYTES {
+            let Some((_, oldest)) = self.texts.pop_first() else { break };
+            self.bytes -= oldest.len();
+        }
     }
 }
 
@@ -158,3 +194,5 @@ impl Governor {
 /// What is remembered of texts at the most.
 const MOST_TEXTS: usize = 4096;
 const MOST_BYTES: usize = 4 << 20;
+/// How many texts are told apart at the most; some 100 bytes each.
+const MOST_DIGESTS: usize = 16_384;

@@ -230,9 +230,7 @@ impl Governor {
     ///
     /// Those of [`Governor::parse`]; also for a context past 64 KiB or 32 levels.
     pub fn parse_with(&self, agent_id: &str, input: &str, context: &Map<String, Value>) -> Result<ParseResult, Error> {
-        let result = self.parsed(agent_id, input, context)?.result;
-        self.inner.inputs.remember(result.intent.id, input);
-        Ok(result)
+        Ok(self.parsed(agent_id, input, context)?.result)
     }
 
     /// Like [`Governor::parse_with`], and says why: which words or arguments gave
@@ -251,7 +249,9 @@ impl Governor {
         let at = self.inner.clock.now();
         let id = IntentId::new(at, self.inner.entropy.bits());
         let request = ParseRequest { agent_id: &agent_id, input, context, id, at };
-        self.inner.parser.explain(&request, &self.inner.tools.load())
+        let explained = self.inner.parser.explain(&request, &self.inner.tools.load())?;
+        self.inner.inputs.remember(id, input);
+        Ok(explained)
     }
 
     /// Parses by the catalogue in force.
@@ -263,6 +263,7 @@ impl Governor {
             let request = ParseRequest { agent_id: &agent_id, input, context, id, at };
             let parsed = self.inner.parser.parse(&request, &self.inner.tools.load())?;
             work.note_parsed(&parsed.result);
+            self.inner.inputs.remember(id, input);
             Ok(parsed)
         })
     }

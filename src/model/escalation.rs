@@ -39,6 +39,9 @@ pub struct Escalation {
     /// What is asked for, as it is kept in the evidence: secrets are masked. None where that cannot be read.
     #[cfg_attr(feature = "http", schema(required, value_type = Option<Object>))]
     pub intent: Option<Value>,
+    /// The text that was asked, with secrets masked, where the evidence keeps it whole: see `InputText::Whole`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
     /// Why there is no intent: it was erased or archived, or is damaged. Such a one can be rejected and not be approved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
@@ -252,6 +255,9 @@ pub(crate) struct EscalationRecord {
     pub(crate) salt: Digest,
     pub(crate) digest: Digest,
     pub(crate) policy_digest: Digest,
+    /// Salted digest of the text that the intent was parsed from, where that was known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) text: Option<Digest>,
     /// Salted digests of the names of whoever asked, who cannot agree.
     pub(crate) askers: Vec<Digest>,
     pub(crate) on_approval: ApprovalOffer,
@@ -294,17 +300,18 @@ impl EscalationRecord {
         EscalationId::of(self.proof_id)
     }
 
-    /// With what was asked for, or why that cannot be read.
-    pub(crate) fn shown(self, intent: Result<Value, String>) -> Escalation {
-        let (intent, unreadable) = match intent {
-            Ok(intent) => (Some(intent), None),
-            Err(why) => (None, Some(why)),
+    /// With what was asked for and the text of it, or why that cannot be read.
+    pub(crate) fn shown(self, asked: Result<(Value, Option<String>), String>) -> Escalation {
+        let (intent, input, unreadable) = match asked {
+            Ok((intent, input)) => (Some(intent), input, None),
+            Err(why) => (None, None, Some(why)),
         };
         Escalation {
             id: self.id(),
             proof_id: self.proof_id,
             agent_id: self.agent_id,
             intent,
+            input,
             unreadable,
             reviewer: self.needs.iter().find_map(|need| need.reviewer.clone()),
             reason: self.reason,

@@ -44,6 +44,16 @@ pub enum InputEvidence {
     Sha256(Digest),
 }
 
+impl InputEvidence {
+    /// The text, where it is kept whole.
+    pub(crate) fn into_text(self) -> Option<String> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Sha256(_) => None,
+        }
+    }
+}
+
 /// What is to be kept of the text that was asked.
 #[derive(Debug)]
 pub(crate) enum KeptInput {

@@ -12,6 +12,7 @@ mod limits;
 mod many;
 mod refusals;
 mod restart;
+mod texts;
 mod unreadable;
 mod waiting;
 

@@ -59,6 +59,7 @@ impl Governor {
             offer: offer.unwrap_or_default(),
             charges: charges.iter().map(kept).collect(),
             policy_digest: recording.policy_digest,
+            text: self.inner.inputs.digest_of(recording.request.intent),
         }
     }
 
@@ -87,6 +88,8 @@ struct Question {
     offer: ApprovalOffer,
     charges: Vec<LimitCharge>,
     policy_digest: Digest,
+    /// SHA-256 of the text that the intent was parsed from.
+    text: Option<Digest>,
 }
 
 impl Question {
@@ -96,7 +99,7 @@ impl Question {
         request: &PolicyRequest<'_>,
         verdict: &PolicyVerdict,
     ) -> Result<EscalationRecord, Error> {
-        let Self { intent_id, reason, salt, offer, charges, policy_digest } = self;
+        let Self { intent_id, reason, salt, offer, charges, policy_digest, text } = self;
         let intent = request.intent;
         // By the clock, as it is held against the clock.
         let expires_at = after(request.now, verdict.expires);
@@ -116,6 +119,7 @@ impl Question {
             salt,
             digest: bound.digest(salt)?,
             policy_digest,
+            text: text.map(|text| digest::asked_text(salt, text)),
             askers: askers.map(|name| digest::asker(salt, name)).collect(),
             on_approval: offer,
             charges,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::super::Governor;
 use super::super::pending::PendingEnforcement;
-use super::digest::Bound;
+use super::digest::{self, Bound};
 use super::grant::under_other_policies;
 use super::queue::Open;
 use super::seen::{AskedEvidence, unseen};
@@ -144,6 +144,12 @@ impl Governor {
         if bound.digest(record.salt)? != record.digest {
             return Err(conflict(format!("{id} was approved for another intent than this one; ask for this one")));
         }
+        if !self.is_of_asked_text(intent, &record) {
+            return Err(conflict(format!(
+                "{id} was approved for a text that this intent was not parsed from, as far as is known; parse the text that \
+                 was asked, and hand in what comes of it"
+            )));
+        }
         if let AskedEvidence::Lost(why) = self.asked_evidence(&record)? {
             return Err(unseen(&record, "taken up", &why));
         }
@@ -181,6 +187,13 @@ impl Governor {
             trust_snapshot: TrustSnapshot::new(answer.trust_score, answer.trust_tier),
         };
         Ok((enforcement, sequence))
+    }
+
+    /// Whether what is handed in comes of the text that was asked: two texts can be parsed to the same intent.
+    fn is_of_asked_text(&self, intent: &Intent, record: &EscalationRecord) -> bool {
+        let Some(asked) = record.text else { return true };
+        let is_that = |text| digest::asked_text(record.salt, text) == asked;
+        intent.id == Some(record.intent_id) || self.inner.inputs.digest_of(intent).is_some_and(is_that)
     }
 
     /// The DENY that ended an escalation.

@@ -64,6 +64,12 @@ fn plain(value: &Value) -> Value {
     }
 }
 
+/// The text that was asked, by its SHA-256.
+pub(super) fn asked_text(salt: Digest, text: Digest) -> Digest {
+    let hash = Sha256::new().chain_update(TEXT).chain_update(salt.as_bytes()).chain_update(text.as_bytes());
+    Digest::new(hash.finalize().into())
+}
+
 /// A name that differs from another by more than case or the way it is written in Unicode.
 pub(super) fn asker(salt: Digest, name: &str) -> Digest {
     let hash = Sha256::new().chain_update(ASKER).chain_update(salt.as_bytes()).chain_update(folded(name));
@@ -76,6 +82,7 @@ pub(super) fn folded(name: &str) -> String {
 }
 
 const FORM: &[u8] = b"rulekeep approval 1";
+const TEXT: &[u8] = b"rulekeep asked text 1";
 const ASKER: &[u8] = b"rulekeep asker 1";
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ use super::{Governor, checked_agent_id};
 use crate::model::{
     Error, Escalation, EscalationId, EscalationPage, EscalationQuery, EscalationRecord, EscalationState,
 };
-use crate::proof::{ChangeDraft, StateDraft};
+use crate::proof::{ChangeDraft, InputEvidence, StateDraft};
 
 /// The escalations of a governor.
 ///
@@ -173,7 +173,10 @@ impl Governor {
         self.inner.log.catch_up()?;
         // One that cannot be read keeps nobody from the others.
         Ok(match self.asked_evidence(&record)? {
-            AskedEvidence::Whole(evidence) => record.shown(Ok(evidence.intent)),
+            AskedEvidence::Whole(evidence) => {
+                let text = evidence.input.and_then(InputEvidence::into_text);
+                record.shown(Ok((evidence.intent, text)))
+            }
             AskedEvidence::Elsewhere(why) | AskedEvidence::Lost(why) => record.shown(Err(why)),
         })
     }

@@ -61,7 +61,8 @@ const review = (escalation, signal, changed) => {
     field("Note (may be left empty)", noteInput), fault, el("div", { class: "bar" }, escalation.intent ? approve : null, reject));
   const constraints = block(written(escalation.onApproval.constraints), "Constraints of the approval");
   const intent = escalation.intent ? block(written(escalation.intent), "What is asked for") : unreadable(escalation);
-  const shown = dialog("Escalation", shownFacts(escalation), el("h3", {}, "What is asked for"), intent,
+  const words = escalation.input ? [el("h3", {}, "In the words that were asked"), block(escalation.input, "In the words that were asked")] : [];
+  const shown = dialog("Escalation", shownFacts(escalation), ...words, el("h3", {}, "What is asked for"), intent,
     el("h3", {}, "Constraints of the approval"), constraints, el("h3", {}, "Your answer"), form, told);
   const gone = new AbortController();
   shown.addEventListener("close", () => gone.abort());

@@ -1,0 +1,115 @@
+//! Two texts can be parsed to the same intent; an approval is for one of them.
+
+use std::collections::BTreeSet;
+
+use rulekeep::InputText;
+use serde_json::Map;
+
+use super::*;
+
+const ASKED: &str = "Pay 40 EUR for invoice 8812";
+const OTHER: &str = "Pay 40 EUR for invoice 8813";
+
+/// An escalation of the text, approved; with what was parsed of it.
+fn approved(governor: &Governor, text: &str) -> (EscalationId, Intent) {
+    let asked = governor.enforce_input("clerk", text).unwrap();
+    assert_eq!(asked.enforcement.decision, Decision::Escalate, "{}", asked.enforcement.reasoning);
+    let id = EscalationId::of(asked.enforcement.proof_id);
+    governor.escalations().approve(id, by("ann")).unwrap();
+    (id, asked.parse.intent)
+}
+
+fn parsed(governor: &Governor, text: &str) -> Intent {
+    governor.parse("clerk", text).unwrap().intent
+}
+
+/// All of an intent that policies see.
+fn seen(intent: &Intent) -> Intent {
+    let mut intent = intent.clone();
+    (intent.id, intent.timestamp) = (None, None);
+    intent
+}
+
+#[test]
+fn an_approval_is_for_the_text_that_was_asked() {
+    for kept in [InputText::No, InputText::Digest, InputText::Whole] {
+        let hand = Hand::at(NOON);
+        let governor = with_clock(&hand).input_text(kept).open_in_memory().unwrap();
+        governor.register_agent(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
+        let (id, intent) = approved(&governor, ASKED);
+        let other = parsed(&governor, OTHER);
+        assert_eq!(seen(&intent), seen(&other), "the test is of texts that are parsed to the same");
+
+        let said = error(governor.escalations().claim(id, &other)).to_string();
+        assert!(said.contains("text that this intent was not parsed from"), "{said}");
+        // Where from is not known.
+        assert_eq!(code(governor.escalations().claim(id, &seen(&intent))), "CONFLICT");
+        assert!(governor.escalations().claim(id, &parsed(&governor, ASKED)).is_ok(), "the same text, parsed again");
+
+        let (id, intent) = approved(&governor, ASKED);
+        assert!(governor.escalations().claim(id, &intent).is_ok(), "what was parsed then");
+        // Whichever call parsed it.
+        let parses: [fn(&Governor, &str) -> Intent; 3] = [
+            |governor, text| governor.preview_input_with("clerk", text, &Map::new()).unwrap().1.intent,
+            |governor, text| governor.explain_input_with("clerk", text, &Map::new()).unwrap().1.intent,
+            |governor, text| governor.explain_parse("clerk", text, &Map::new()).unwrap().parse.intent,
+        ];
+        for parse in parses {
+            let (id, _) = ask(&governor, &parse(&governor, ASKED));
+            governor.escalations().approve(id, by("ann")).unwrap();
+            assert_eq!(code(governor.escalations().claim(id, &parse(&governor, OTHER))), "CONFLICT");
+            assert!(governor.escalations().claim(id, &parse(&governor, ASKED)).is_ok());
+        }
+        // Parsed first and enforced then is held alike.
+        let (id, _) = ask(&governor, &parsed(&governor, OTHER));
+        governor.escalations().approve(id, by("ann")).unwrap();
+        assert_eq!(code(governor.escalations().claim(id, &parsed(&governor, ASKED))), "CONFLICT");
+        assert!(governor.escalations().claim(id, &parsed(&governor, OTHER)).is_ok());
+    }
+}
+
+#[test]
+fn texts_are_told_apart_after_a_restart_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let hand = Hand::at(NOON);
+    let open = || with_clock(&hand).open(folder.path()).unwrap();
+    let governor = open();
+    governor.register_agent(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
+    let (by_intent, intent) = approved(&governor, ASKED);
+    let (by_text, _) = approved(&governor, ASKED);
+    governor.close().unwrap();
+
+    let governor = open();
+    for id in [by_intent, by_text] {
+        assert_eq!(code(governor.escalations().claim(id, &parsed(&governor, OTHER))), "CONFLICT");
+    }
+    assert!(governor.escalations().claim(by_intent, &intent).is_ok());
+    assert!(governor.escalations().claim(by_text, &parsed(&governor, ASKED)).is_ok());
+}
+
+#[test]
+fn secrets_that_are_masked_tell_texts_apart_all_the_same() {
+    let hand = Hand::at(NOON);
+    let governor = with_clock(&hand).input_text(InputText::Whole).open_in_memory().unwrap();
+    governor.register_agent(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
+    let [asked, other] = ["4111111111111111", "5555555555554444"].map(|card| format!("Pay 40 EUR from card {card}"));
+    let (id, _) = approved(&governor, &asked);
+    let shown = governor.escalations().get(id).unwrap().input.unwrap();
+    assert!(!shown.contains("4111111111111111") && shown.contains("Pay 40 EUR"), "{shown}");
+    assert_eq!(code(governor.escalations().claim(id, &parsed(&governor, &other))), "CONFLICT");
+    assert!(governor.escalations().claim(id, &parsed(&governor, &asked)).is_ok());
+}
+
+#[test]
+fn a_reviewer_sees_the_text_where_it_is_kept_whole() {
+    let mut shown = BTreeSet::new();
+    for kept in [InputText::No, InputText::Digest, InputText::Whole] {
+        let governor = with_clock(&Hand::at(NOON)).input_text(kept).open_in_memory().unwrap();
+        governor.register_agent(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
+        let (id, _) = approved(&governor, ASKED);
+        let escalation = governor.escalations().get(id).unwrap();
+        assert_eq!(escalation.input.as_deref(), (kept == InputText::Whole).then_some(ASKED));
+        shown.insert(serde_json::to_value(&escalation).unwrap().get("input").is_some());
+    }
+    assert_eq!(shown.len(), 2, "it is left out where there is none");
+}
