@@ -26,6 +26,24 @@ fn nothing_allowed() -> PolicySet {
 mod restart {
     use super::*;
 
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_made_for_a_store_is_its_owners_alone_and_one_that_is_there_keeps_its_mode() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let mode = |folder: &Path| fs::metadata(folder).unwrap().permissions().mode() & 0o777;
+        let parent = tempfile::tempdir().unwrap();
+        let made = parent.path().join("for").join("agents");
+        drop(common::in_folder(&made));
+        assert_eq!((mode(&made), mode(made.parent().unwrap())), (0o700, 0o700));
+
+        let shared = parent.path().join("shared");
+        fs::create_dir(&shared).unwrap();
+        fs::set_permissions(&shared, fs::Permissions::from_mode(0o750)).unwrap();
+        drop(common::in_folder(&shared));
+        assert_eq!(mode(&shared), 0o750);
+    }
+
     #[test]
     fn everything_is_the_same_with_the_view_and_without() {
         let sample = Sample::new(60);

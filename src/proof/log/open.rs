@@ -459,7 +459,12 @@ pub(super) fn make_folder(folder: &Path) -> Result<(), OpenLogError> {
     let error = |error| OpenLogError::Io("make the folder", error);
     let is_new = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
     let made: Vec<&Path> = folder.ancestors().take_while(is_new).collect();
-    std::fs::create_dir_all(folder).map_err(error)?;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    // What agents were asked for is nobody's to read unless somebody says so; a folder that is there is left as it is.
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(error)?;
     // A folder whose name is not on disk goes with all that is in it when the power fails.
     for parent in made.iter().filter_map(|made| made.parent()) {
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
