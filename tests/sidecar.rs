@@ -287,6 +287,20 @@ mod methods {
     }
 
     #[test]
+    fn a_loaded_policy_says_what_it_leaves_behind() {
+        let governor = in_memory();
+        let asks = |id: &str| {
+            let rule =
+                format!("id = \"{id}\"\neffect = \"escalate\"\nmatch.capabilities = [\"*:*\"]\nreviewer = \"ann\"");
+            json!({ "text": format!("name = \"p\"\n[[rule]]\n{rule}\n"), "format": "toml" })
+        };
+        assert!(result(&governor, "policy/load", &asks("first")).get("leftBehind").is_none());
+        assert_eq!(result(&governor, "enforce", &json!({ "intent": reading("a") }))["decision"], "ESCALATE");
+        assert_eq!(result(&governor, "policy/load", &asks("second"))["leftBehind"], 1);
+        assert!(result(&governor, "policy/load", &asks("first")).get("leftBehind").is_none());
+    }
+
+    #[test]
     fn a_policy_that_does_not_load_leaves_the_old_one_in_force() {
         let governor = in_memory();
         let before = governor.policies().digest();

@@ -22,6 +22,10 @@ pub(super) fn load(governor: &Governor, params: &Params) -> Result<Value, Error>
         merge(&mut answer, json!({ "warnings": set.warnings() }));
     }
     governor.load_policies(set)?;
+    match governor.escalations().left_behind() {
+        0 => {}
+        count => merge(&mut answer, json!({ "leftBehind": count })),
+    }
     Ok(answer)
 }
 

@@ -94,7 +94,12 @@ fn under_other_policies_nothing_is_approved_or_taken_up() {
     let (waits, _) = ask(&governor, &payment(40));
     let (approved, _) = ask(&governor, &payment(41));
     governor.escalations().approve(approved, by("ann")).unwrap();
+    let (taken_up, _) = ask(&governor, &payment(42));
+    governor.escalations().approve(taken_up, by("ann")).unwrap();
+    governor.escalations().claim(taken_up, &payment(42)).unwrap();
+    assert_eq!(governor.escalations().left_behind(), 0);
     governor.load_policies(policies(&POLICIES.replace("\"bob\", ", ""))).unwrap();
+    assert_eq!(governor.escalations().left_behind(), 2);
     for (refused, way_on) in [
         (error(governor.escalations().approve(waits, by("ann"))), "reject it"),
         (error(governor.escalations().claim(approved, &payment(41))), "let it expire"),
@@ -105,6 +110,7 @@ fn under_other_policies_nothing_is_approved_or_taken_up() {
         assert!(said.contains("load those") && !said.contains("any more"), "{said}");
     }
     governor.load_policies(policies(POLICIES)).unwrap();
+    assert_eq!(governor.escalations().left_behind(), 0);
     assert!(governor.escalations().approve(waits, by("ann")).is_ok());
     assert!(governor.escalations().claim(approved, &payment(41)).is_ok());
 }

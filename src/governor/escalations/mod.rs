@@ -102,6 +102,15 @@ impl Escalations<'_> {
             .collect()
     }
 
+    /// How many of those that wait, or are approved and not taken up, were asked under other policies than those in force:
+    /// what [`Governor::load_policies`] left behind. None of them can be approved or taken up while that is so.
+    pub fn left_behind(&self) -> u64 {
+        self.governor.end_what_is_due();
+        let in_force = self.governor.inner.policies.load().digest();
+        let open = self.governor.inner.escalations.all_open();
+        open.iter().filter(|open| open.lock().policy_digest != in_force).map(|_| 1).sum()
+    }
+
     /// A page of escalations, newest first.
     ///
     /// # Errors

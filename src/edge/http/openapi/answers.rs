@@ -174,10 +174,13 @@ pub(super) struct PoliciesShown {
 
 /// The set that was loaded.
 #[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct PoliciesLoaded {
     digest: Digest,
     rules: u64,
     warnings: Option<Vec<Problem>>,
+    /// How many escalations can be neither approved nor taken up, as they were asked under other policies.
+    left_behind: Option<u64>,
 }
 
 /// What is wrong with a document.
