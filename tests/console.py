@@ -450,7 +450,8 @@ def hostile_texts(page):
     page.until(lambda: "<img" in page.text("#view tbody"), "the hostile escalation")
     is_harmless("escalations")
     next(row for row in page.all("#view tbody tr") if "<img" in row.text).find_element(By.CSS_SELECTOR, "button").click()
-    page.until(lambda: "<img" in page.text("dialog pre"), "the hostile escalation's words")
+    page.until(lambda: page.text("dialog pre").startswith("Send an email to ann@example.org: <img"), "the hostile text that was asked")
+    assert "<img" in page.all("dialog pre")[1].text and "send_email" in page.all("dialog pre")[1].text, "what was parsed of it"
     is_harmless("escalation")
     shot(page, "hostile-escalation")
     page.js("document.getElementById('reviewer').value = arguments[0]", TOLD["hostile"])

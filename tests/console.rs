@@ -15,7 +15,7 @@ use std::process::Command;
 
 use rulekeep::gateway::{Gateway, KeyDraft, Plan, Scope};
 use rulekeep::http::{Server, console, router};
-use rulekeep::{Agent, Durability, Governor, Intent, Outcome, RiskLevel, Score, Tier};
+use rulekeep::{Agent, Decision, Durability, Governor, InputText, Intent, Outcome, RiskLevel, Score, Tier};
 use serde_json::{Value, json};
 
 use common::{intent, reading};
@@ -31,7 +31,8 @@ fn the_console_does_in_a_browser_what_its_page_says() {
     };
     let records = std::env::var("RULEKEEP_CONSOLE_RECORDS").map_or(20_000, |text| text.parse().unwrap());
     let folder = tempfile::tempdir().unwrap();
-    let governor = common::builder().durability(Durability::Buffered).open(folder.path()).unwrap();
+    let governor =
+        common::builder().durability(Durability::Buffered).input_text(InputText::Whole).open(folder.path()).unwrap();
     fill(&governor, records);
     let gateway = Gateway::new(&governor).unwrap();
     let made = |scope, plan| gateway.keys().create(KeyDraft::new(scope, plan)).unwrap();
@@ -84,7 +85,10 @@ fn fill(governor: &Governor, records: u64) {
     }
     governor.enforce(&asked("a", RiskLevel::High).with_context("to", "ann@example.org")).unwrap();
     governor.enforce(&intent(HOSTILE, &["file:delete"]).with_context(HOSTILE, HOSTILE)).unwrap();
-    governor.enforce(&asked(HOSTILE, RiskLevel::High).with_context(HOSTILE, HOSTILE)).unwrap();
+    let context = [(HOSTILE.to_owned(), HOSTILE.into())].into_iter().collect();
+    let text = format!("Send an email to ann@example.org: {HOSTILE}");
+    let hostile = governor.enforce_input_with(HOSTILE, &text, &context).unwrap();
+    assert_eq!(hostile.enforcement.decision, Decision::Escalate, "{}", hostile.enforcement.reasoning);
     governor.flush().unwrap();
 }
 
