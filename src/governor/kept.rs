@@ -2,10 +2,11 @@
 //! what is masked of it.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use super::Governor;
@@ -44,6 +45,7 @@ impl std::str::FromStr for InputText {
 #[derive(Debug, Default)]
 pub(super) struct Inputs {
     how: InputText,
+    marks: Marks,
     // Held to add, look up or drop a text.
     recent: Mutex<Recent>,
 }
@@ -53,27 +55,36 @@ struct Recent {
     /// By the intent; ids are in the order of their time.
     texts: BTreeMap<IntentId, Arc<str>>,
     bytes: usize,
-    /// SHA-256 of each text as it was handed in, whether it is kept or not: an approval is for one text.
-    digests: BTreeMap<IntentId, Digest>,
+    /// What is known of each text, whether it is kept or not.
+    parsed: BTreeMap<IntentId, ParsedText>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct ParsedText {
+    /// SHA-256 of the text as it was handed in: an approval is for one text.
+    digest: Digest,
+    /// Of the intent that came of it. Ids are the caller's word: one that is put on another intent gives it no text.
+    mark: u64,
 }
 
 impl Inputs {
     pub(super) fn kept_as(how: InputText) -> Self {
-        Self { how, recent: Mutex::default() }
+        Self { how, marks: Marks::default(), recent: Mutex::default() }
     }
 
     /// Remembers the text of an intent for when it is decided on, and for when what was approved of it is taken up.
-    pub(super) fn remember(&self, id: IntentId, text: &str) {
-        let digest = Digest::new(Sha256::digest(text).into());
+    pub(super) fn remember(&self, intent: &Intent, text: &str) {
+        let Some(id) = intent.id else { return };
+        let parsed = ParsedText { digest: Digest::new(Sha256::digest(text).into()), mark: self.marks.of(intent) };
         // Nothing is in memory in clear for longer than it takes to decide.
         let kept = match self.how {
             InputText::No => None,
             InputText::Whole | InputText::Digest => Some(conceal_text(text).map_or_else(|| text.into(), Into::into)),
         };
         let mut recent = self.lock();
-        recent.digests.insert(id, digest);
-        if recent.digests.len() > MOST_DIGESTS {
-            recent.digests.pop_first();
+        recent.parsed.insert(id, parsed);
+        if recent.parsed.len() > MOST_PARSED {
+            recent.parsed.pop_first();
         }
         if let Some(text) = kept {
             recent.keep(id, text);
@@ -82,13 +93,15 @@ impl Inputs {
 
     /// SHA-256 of the text that an intent was parsed from, where that was not long ago.
     pub(super) fn digest_of(&self, intent: &Intent) -> Option<Digest> {
-        self.lock().digests.get(&intent.id?).copied()
+        let parsed = self.lock().parsed.get(&intent.id?).copied()?;
+        (parsed.mark == self.marks.of(intent)).then_some(parsed.digest)
     }
 
     fn of(&self, intent: &Intent) -> Option<Arc<str>> {
         if self.how == InputText::No {
             return None;
         }
+        self.digest_of(intent)?;
         self.lock().texts.get(&intent.id?).cloned()
     }
 
@@ -107,6 +120,46 @@ impl Recent {
             let Some((_, oldest)) = self.texts.pop_first() else { break };
             self.bytes -= oldest.len();
         }
+    }
+}
+
+/// Tells whether an intent is the one that came of a parse, whatever was written and read of it since. Keyed at random, for
+/// those who could look for two with one mark do not see any.
+#[derive(Debug, Default)]
+struct Marks(RandomState);
+
+impl Marks {
+    fn of(&self, intent: &Intent) -> u64 {
+        let mut hasher = self.0.build_hasher();
+        intent.agent_id.as_str().hash(&mut hasher);
+        intent.parsed_action.as_str().hash(&mut hasher);
+        intent.risk_level.hash(&mut hasher);
+        for capability in &intent.required_capabilities {
+            capability.as_str().hash(&mut hasher);
+        }
+        hasher.write_u64(self.of_members(&intent.context));
+        hasher.finish()
+    }
+
+    /// In whatever order they stand.
+    fn of_members(&self, members: &Map<String, Value>) -> u64 {
+        let of_member = |(name, value): (&String, &Value)| self.0.hash_one((name, self.of_value(value)));
+        members.iter().map(of_member).fold(0, u64::wrapping_add)
+    }
+
+    fn of_value(&self, value: &Value) -> u64 {
+        let mut hasher = self.0.build_hasher();
+        std::mem::discriminant(value).hash(&mut hasher);
+        match value {
+            Value::Null => {}
+            Value::Bool(value) => value.hash(&mut hasher),
+            // 80.0 is 80, for a client in another language sends back the other.
+            Value::Number(_) => super::escalations::plain(value).hash(&mut hasher),
+            Value::String(text) => text.hash(&mut hasher),
+            Value::Array(items) => items.iter().for_each(|item| hasher.write_u64(self.of_value(item))),
+            Value::Object(members) => hasher.write_u64(self.of_members(members)),
+        }
+        hasher.finish()
     }
 }
 
@@ -195,4 +248,4 @@ impl Governor {
 const MOST_TEXTS: usize = 4096;
 const MOST_BYTES: usize = 4 << 20;
 /// How many texts are told apart at the most; some 100 bytes each.
-const MOST_DIGESTS: usize = 16_384;
+const MOST_PARSED: usize = 16_384;

@@ -250,7 +250,7 @@ impl Governor {
         let id = IntentId::new(at, self.inner.entropy.bits());
         let request = ParseRequest { agent_id: &agent_id, input, context, id, at };
         let explained = self.inner.parser.explain(&request, &self.inner.tools.load())?;
-        self.inner.inputs.remember(id, input);
+        self.inner.inputs.remember(&explained.parse.intent, input);
         Ok(explained)
     }
 
@@ -263,7 +263,7 @@ impl Governor {
             let request = ParseRequest { agent_id: &agent_id, input, context, id, at };
             let parsed = self.inner.parser.parse(&request, &self.inner.tools.load())?;
             work.note_parsed(&parsed.result);
-            self.inner.inputs.remember(id, input);
+            self.inner.inputs.remember(&parsed.result.intent, input);
             Ok(parsed)
         })
     }

@@ -68,6 +68,31 @@ fn an_approval_is_for_the_text_that_was_asked() {
     }
 }
 
+/// The id of a parse is no secret, and whoever enforces says it.
+#[test]
+fn an_id_that_is_put_on_another_intent_gives_it_no_text() {
+    let governor = with_clock(&Hand::at(NOON)).input_text(InputText::Whole).open_in_memory().unwrap();
+    for agent in ["clerk", "other"] {
+        governor.register_agent(Agent::new(agent).at_tier(Tier::T4)).unwrap();
+    }
+    let harmless = parsed(&governor, "Summarize the meeting notes");
+    let mut forged = payment(5_000);
+    forged.id = harmless.id;
+    let (id, verdict) = ask(&governor, &forged);
+    assert_eq!(governor.escalations().get(id).unwrap().input, None, "the reviewer is shown what was not asked");
+    assert_eq!(governor.evidence(&verdict.proof_id).unwrap().input, None);
+
+    let paid = parsed(&governor, ASKED);
+    let mut of_another = paid.clone();
+    of_another.agent_id = "other".parse().unwrap();
+    let verdict = governor.enforce(&of_another).unwrap();
+    assert_eq!(governor.evidence(&verdict.proof_id).unwrap().input, None, "another agent's text");
+    // What went through JSON in another language is the same.
+    let back = serde_json::to_string(&paid).unwrap().replace("40.0", "40");
+    let (id, _) = ask(&governor, &serde_json::from_str(&back).unwrap());
+    assert_eq!(governor.escalations().get(id).unwrap().input.as_deref(), Some(ASKED));
+}
+
 #[test]
 fn texts_are_told_apart_after_a_restart_too() {
     let folder = tempfile::tempdir().unwrap();

@@ -51,7 +51,7 @@ fn members(object: &Map<String, Value>) -> Map<String, Value> {
 }
 
 /// A value whose whole numbers are written without a point, as long as all before them are told apart: up to 2^53.
-fn plain(value: &Value) -> Value {
+pub(in crate::governor) fn plain(value: &Value) -> Value {
     match value {
         Value::Number(number) if number.is_f64() => match number.as_f64() {
             #[allow(clippy::cast_possible_truncation)] // it is whole, and far from the ends

@@ -34,6 +34,7 @@ mod seen;
 pub use claim::EscalationAnswer;
 pub use class::ClassStanding;
 pub(super) use classes::Classes;
+pub(super) use digest::plain;
 pub(super) use queue::Queue;
 pub(super) use restore::KEY_PREFIX;
 
