@@ -109,7 +109,7 @@ mod doors {
         /// Whether a decision comes back before it is on disk, whatever its risk.
         #[cfg(feature = "http")]
         pub(crate) fn answers_at_once(&self) -> bool {
-            !self.inner.log.awaits_disk()
+            self.inner.log.takes_at_once()
         }
 
         /// 128 random bits.

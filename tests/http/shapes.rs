@@ -184,7 +184,7 @@ fn a_request_is_for_one_host() {
         client.answer().unwrap().refusal()
     };
     let refused = (400, "INVALID_INPUT".to_owned());
-    for path in ["/v1/agents/a", "/openapi.json", "http://x/v1/agents/a", "/nothing"] {
+    for path in ["/v1/agents/a", "/openapi.json", "/healthz", "/", "http://x/v1/agents/a", "/nothing"] {
         assert_eq!(asked("1.1", "", path), refused, "{path}");
         assert_eq!(asked("1.1", "Host: x\r\nHost: x\r\n", path), refused, "{path}");
         assert_eq!(asked("1.0", "Host: x\r\nHost: y\r\n", path), refused, "{path}");

@@ -56,9 +56,10 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 
 pub(super) fn routes(app: &Arc<App>) -> Router {
     PARTS.iter().fold(Router::new(), |router, part| {
-        let app = Arc::clone(app);
-        let refuse = move |request: HttpRequest| async move { app.refuse(&Refusal::Method, request) };
-        router.route(part.path, get(move || async move { shown(part) }).fallback(refuse))
+        let (app, refusing) = (Arc::clone(app), Arc::clone(app));
+        let show = move |request: HttpRequest| async move { app.show(|| shown(part), request) };
+        let refuse = move |request: HttpRequest| async move { refusing.refuse(&Refusal::Method, request) };
+        router.route(part.path, get(show).fallback(refuse))
     })
 }
 

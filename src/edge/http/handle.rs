@@ -12,7 +12,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response as HttpResponse;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::json;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
 use super::answer::{self, Frame, Refusal};
@@ -37,6 +37,9 @@ pub(super) struct Ending(pub(super) watch::Receiver<()>);
 /// What all requests share.
 pub(super) struct App {
     pub(super) gateway: Gateway,
+    /// When it was begun to look at the health, the last time, and how it was. Held while one looks; the others wait for
+    /// that, and take no thread.
+    health: Mutex<Option<(Instant, Health)>>,
 }
 
 /// What a request asks for, read from its parts.
@@ -109,6 +112,10 @@ pub(super) fn to_bytes(answer: &impl serde::Serialize) -> Result<Vec<u8>, Error>
 const USUAL_ANSWER: usize = 1024;
 
 impl App {
+    pub(super) fn new(gateway: Gateway) -> Self {
+        Self { gateway, health: Mutex::default() }
+    }
+
     /// Answers a request.
     pub(super) async fn answer(self: Arc<Self>, way: Way, request: HttpRequest) -> HttpResponse {
         let (parts, body) = request.into_parts();
@@ -159,14 +166,44 @@ impl App {
     }
 
     /// Answers with the service's health in a word: 503 where it governs nothing.
-    pub(super) fn health(&self, request: HttpRequest) -> HttpResponse {
+    pub(super) async fn health(self: Arc<Self>, request: HttpRequest) -> HttpResponse {
         let (parts, _) = request.into_parts();
-        let status = self.gateway.governor().status().status;
+        if let Err(error) = asked::check_head(&parts) {
+            return self.frame(&parts).refusal(&error.into());
+        }
+        let status = match self.health_now().await {
+            Ok(status) => status,
+            Err(error) => return self.frame(&parts).refusal(&error.into()),
+        };
         let mut response = self.frame(&parts).answer(json!({ "status": status }).to_string());
         if status == Health::Unhealthy {
             *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
         }
         response
+    }
+
+    /// The health as it is. To look at it may take waits for the disk, and whoever asks has no key: one looks at a time, for all
+    /// who asked before it began.
+    async fn health_now(&self) -> Result<Health, Error> {
+        let asked = Instant::now();
+        let mut last = self.health.lock().await;
+        if let Some((_, status)) = last.filter(|(begun, _)| *begun >= asked) {
+            return Ok(status);
+        }
+        let begun = Instant::now();
+        let governor = self.gateway.governor().clone();
+        let status = aside(move || governor.status().status).await?;
+        *last = Some((begun, status));
+        Ok(status)
+    }
+
+    /// Answers with a page's part, which is the same for all.
+    pub(super) fn show(&self, part: impl FnOnce() -> HttpResponse, request: HttpRequest) -> HttpResponse {
+        let (parts, _) = request.into_parts();
+        match asked::check_head(&parts) {
+            Err(error) => self.frame(&parts).refusal(&error.into()),
+            Ok(()) => part(),
+        }
     }
 
     fn frame(&self, parts: &Parts) -> Frame {
@@ -206,7 +243,8 @@ impl App {
         // On a task of its own: when the client has gone meanwhile, its retry is still answered with what was done.
         let done = tokio::spawn(async move {
             let (key, call) = (admitted.key_id(), parts.uri.path());
-            let once = Once { key, call, idempotency_key: &idempotency_key, body: &body };
+            let is_accepted = &admitted.look_again();
+            let once = Once { key, call, idempotency_key: &idempotency_key, body: &body, is_accepted };
             self.gateway.once(&once, self.run(admitted, job)).await
         });
         let done = done.await.map_err(|_| Error::Internal { message: "the request was not finished".to_owned() });
@@ -293,3 +331,29 @@ async fn path_of(parts: &mut Parts) -> Result<BTreeMap<String, String>, Refusal>
 }
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::governor::Governor;
+
+    #[tokio::test]
+    async fn who_asks_for_the_health_takes_no_thread_and_one_looks_for_all() {
+        let governor = Governor::builder().open_in_memory().unwrap();
+        let app = Arc::new(App::new(Gateway::new(&governor).unwrap()));
+        let asks = || HttpRequest::get("/healthz").header(header::HOST, "x").body(Body::empty()).unwrap();
+        // Somebody looks, and the disk hangs.
+        let looking = app.health.lock().await;
+        let asked: Vec<_> = (0..1_000).map(|_| tokio::spawn(Arc::clone(&app).health(asks()))).collect();
+        tokio::task::yield_now().await;
+        assert!(asked.iter().all(|one| !one.is_finished()));
+        assert_eq!(app.describe(asks()).status(), StatusCode::OK, "others are answered, on the only thread");
+        drop(looking);
+        let mut begun = std::collections::BTreeSet::new();
+        for one in asked {
+            assert_eq!(one.await.unwrap().status(), StatusCode::OK);
+            begun.extend(app.health.lock().await.map(|(begun, _)| begun));
+        }
+        assert!(begun.len() <= 2, "{} looked", begun.len());
+    }
+}

@@ -64,7 +64,7 @@ pub fn router(gateway: &Gateway) -> Router {
     let described = Arc::clone(&app);
     router = router.route(openapi::PATH, get(move |request: HttpRequest| async move { described.describe(request) }));
     let asked = Arc::clone(&app);
-    router = router.route(HEALTH, get(move |request: HttpRequest| async move { asked.health(request) }));
+    router = router.route(HEALTH, get(move |request: HttpRequest| async move { asked.health(request).await }));
     let (unknown, other) = (Arc::clone(&app), app);
     router
         .fallback(move |request: HttpRequest| async move { unknown.refuse(&Refusal::Path, request) })
@@ -81,7 +81,7 @@ pub fn console(gateway: &Gateway) -> Router {
 }
 
 fn app(gateway: &Gateway) -> App {
-    App { gateway: gateway.clone() }
+    App::new(gateway.clone())
 }
 
 /// Where whoever watches the service asks whether it works; nobody needs a key for that one word.

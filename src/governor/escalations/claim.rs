@@ -351,6 +351,10 @@ mod tests {
         assert!(gone.as_mut().poll(&mut context).is_pending());
         drop(gone);
         assert_eq!(open.awaited_by(), 1);
+        // Whoever takes it up may hold it over a wait for the disk.
+        let held = open.lock();
+        assert!(waiting.as_mut().poll(&mut context).is_pending());
+        drop(held);
         governor.escalations().reject(id, crate::model::Review::by("ann")).unwrap();
         assert!(waiting.as_mut().poll(&mut context).is_ready());
         assert!(Box::pin(governor.escalations().answered(id)).as_mut().poll(&mut context).is_ready());

@@ -69,13 +69,16 @@ pub(super) struct Open {
 /// Who awaits it, each once.
 #[derive(Default)]
 struct Waiting {
+    /// It is not pending any more. Beside the record, for that is held over waits for the disk.
+    has_ended: bool,
     last: u64,
     wakers: BTreeMap<u64, Waker>,
 }
 
 impl Open {
     fn new(record: EscalationRecord) -> Arc<Self> {
-        Arc::new(Self { standing: Mutex::new(record), waiting: Mutex::default(), ended: Condvar::new() })
+        let waiting = Waiting { has_ended: record.state != EscalationState::Pending, ..Waiting::default() };
+        Arc::new(Self { standing: Mutex::new(record), waiting: Mutex::new(waiting), ended: Condvar::new() })
     }
 
     /// Holds it still.
@@ -84,10 +87,14 @@ impl Open {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells who waits that it may have ended.
+    /// Tells who waits that it has ended, if so.
     pub(super) fn tell(&self) {
+        let has_ended = self.lock().state != EscalationState::Pending;
         self.ended.notify_all();
-        let wakers = std::mem::take(&mut self.waiting().wakers);
+        let mut waiting = self.waiting();
+        waiting.has_ended = has_ended;
+        let wakers = std::mem::take(&mut waiting.wakers);
+        drop(waiting);
         wakers.into_values().for_each(Waker::wake);
     }
 
@@ -100,9 +107,9 @@ impl Open {
         standing.state
     }
 
-    /// Has `waker` woken when it ends, in place of the one that was given for `place` before; false where it has.
+    /// Has `waker` woken when it ends, in place of the one that was given for `place` before; false where it has. It
+    /// waits for nothing.
     pub(super) fn wake(&self, place: &mut Option<u64>, waker: &Waker) -> bool {
-        // The state is looked at behind it, so that no end falls between.
         let waker = waker.clone();
         let mut waiting = self.waiting();
         let place = *place.get_or_insert_with(|| {
@@ -110,9 +117,10 @@ impl Open {
             waiting.last
         });
         let before = waiting.wakers.insert(place, waker);
+        let has_ended = waiting.has_ended;
         drop(waiting);
         drop(before);
-        self.lock().state == EscalationState::Pending
+        !has_ended
     }
 
     /// Nobody awaits it there any more.

@@ -191,6 +191,13 @@ impl Intake {
         }
     }
 
+    /// Whether there is so much room that hardly anybody has to wait for it.
+    #[cfg(feature = "http")]
+    pub(super) fn has_ample_room(&self) -> bool {
+        let state = self.lock();
+        !self.is_half_full(&state)
+    }
+
     /// Whether a write failed.
     pub(super) fn has_failed(&self) -> bool {
         matches!(self.lock().closed, Some(Refusal::Failed(_)))

@@ -254,10 +254,10 @@ impl ProofLog {
         if self.durability.awaits_changes() { self.wait_durable(sequence) } else { Ok(()) }
     }
 
-    /// Whether some decisions are waited for.
+    /// Whether a decision is put in order without a wait: for the disk, or for room in a queue that the disk does not empty.
     #[cfg(feature = "http")]
-    pub(crate) fn awaits_disk(&self) -> bool {
-        self.durability.awaits(RiskLevel::Critical)
+    pub(crate) fn takes_at_once(&self) -> bool {
+        !self.durability.awaits(RiskLevel::Critical) && self.shared.intake.has_ample_room()
     }
 
     /// Waits until an entry is on disk, whatever the log promises.
