@@ -18,6 +18,7 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use rulekeep::gateway::Gateway;
 use rulekeep::http::{Server, console, router};
@@ -44,7 +45,7 @@ fn main() -> ExitCode {
         }
     };
     match run(options) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(message) => {
             eprintln!("serve: {message}");
             ExitCode::FAILURE
@@ -96,7 +97,7 @@ impl Options {
     }
 }
 
-fn run(options: Options) -> Result<(), String> {
+fn run(options: Options) -> Result<ExitCode, String> {
     let server = options.server()?;
     let scheme = if options.certificate.is_some() { "https" } else { "http" };
     let listen = options.listen.unwrap_or_else(|| "127.0.0.1:8080".to_owned());
@@ -124,9 +125,17 @@ fn run(options: Options) -> Result<(), String> {
             .await
             .map_err(|error| error.to_string())
     });
-    drop(runtime);
+    // Said at once: what follows may hang where the disk does.
+    let code = match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("serve: {message}");
+            ExitCode::FAILURE
+        }
+    };
+    runtime.shutdown_timeout(LAST_WAIT);
     governor.close().map_err(describe)?;
-    served
+    Ok(code)
 }
 
 /// Comes when the process is asked to end. Asked again it ends, whatever it is at: also while the store is closed.
@@ -149,6 +158,9 @@ fn ended() -> Result<impl Future<Output = ()>, String> {
         let _ = told.await;
     })
 }
+
+/// How long calls that hang are waited for once the server has cut them.
+const LAST_WAIT: Duration = Duration::from_secs(5);
 
 /// The exit status of who was asked twice.
 const ENDED_AT_ONCE: i32 = 130;

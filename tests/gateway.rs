@@ -371,11 +371,22 @@ fn a_key_made_over_lines_is_one_for_every_gateway_of_the_governor() {
         json!({ "scope": "agent", "plan": "pro", "expiresAt": "2020-01-01T00:00:00Z" }),
         json!({ "scope": "agent", "plan": "pro", "expiresAt": "tomorrow" }),
         json!({ "scope": "agent", "plan": "pro", "agents": [] }),
+        json!({ "scope": "agent", "plan": "pro", "agents": null }),
+        json!({ "scope": "agent", "plan": "pro", "expiresAt": null }),
         json!({ "scope": "agent", "plan": "pro", "agentIds": ["a"] }),
         json!({ "scope": "agent", "plan": "pro", "expires_at": "2100-01-01T00:00:00Z" }),
     ] {
         let answer = call(&governor, "key/create", &wrong);
         assert_eq!(answer["error"]["data"]["code"], "INVALID_INPUT", "{wrong}: {answer}");
+    }
+}
+
+#[test]
+fn plans_are_read_as_the_contract_writes_them() {
+    let (governor, _) = opened(&Hand::at(NOON));
+    for (written, plan) in [("Free", "free"), ("free", "free"), ("Pro", "pro"), ("pro", "pro")] {
+        let made = call(&governor, "key/create", &json!({ "scope": "agent", "plan": written }));
+        assert_eq!(made["result"]["plan"], plan, "{made}");
     }
 }
 

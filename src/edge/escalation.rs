@@ -66,12 +66,12 @@ impl Wait {
 }
 
 fn approve(governor: &Governor, params: &Params) -> Result<Value, Error> {
-    params.only(&[REVIEW])?;
+    params.only_given(&[REVIEW])?;
     answered(governor.escalations().approve(id(params)?, review(params)?))
 }
 
 fn reject(governor: &Governor, params: &Params) -> Result<Value, Error> {
-    params.only(&[REVIEW])?;
+    params.only_given(&[REVIEW])?;
     answered(governor.escalations().reject(id(params)?, review(params)?))
 }
 

@@ -61,7 +61,7 @@ mod with {
     /// `{scope, plan, agents?, expiresAt?, name?}`.
     fn draft(params: &Params) -> Result<KeyDraft, Error> {
         // A misspelt field that is dropped would make a key for more, or for longer, than was meant.
-        params.only(&[&["scope", "plan", "agents", "expiresAt", "name"]])?;
+        params.only_given(&[&["scope", "plan", "agents", "expiresAt", "name"]])?;
         let scope: Scope = params.word("scope", FAULTS)?;
         let mut plan = params.get("plan").cloned().ok_or_else(|| Error::input("plan", "is missing"))?;
         in_whole_numbers(&mut plan);

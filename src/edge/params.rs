@@ -81,6 +81,18 @@ impl Params {
         }
     }
 
+    /// [`Params::only`], and no `null`: for calls in which a field that has got no value lets as much through as a misspelt one.
+    pub(super) fn only_given(&self, known: &[&[&str]]) -> Result<(), Error> {
+        self.only(known)?;
+        match self.fields.iter().find(|(_, value)| value.is_null()) {
+            None => Ok(()),
+            Some((field, _)) => {
+                let message = format!("{:?} is null; expected a value, or leave the field out", excerpt(field));
+                Err(Error::input("params", message))
+            }
+        }
+    }
+
     /// As if the field had not been given.
     #[cfg(feature = "http")]
     pub(super) fn leave_out(&mut self, field: &str) {

@@ -62,7 +62,7 @@ mod with {
     /// Adds an endpoint: `{url, events?, agentId?, secret?}`.
     fn add(governor: &Governor, params: &Params) -> Result<Value, Error> {
         // A misspelt field that is dropped would tell an endpoint more than was meant.
-        params.only(&[&["url", "events", "agentId", "secret"]])?;
+        params.only_given(&[&["url", "events", "agentId", "secret"]])?;
         let mut draft = EndpointDraft::to(params.text("url", FAULTS)?);
         for word in params.texts("events")? {
             let event_type: EventType =

@@ -165,6 +165,8 @@ impl Governor {
         let changed = changed.placed_at(sequence);
         *agent = changed;
         let info = self.info(&agent, at);
+        #[cfg(feature = "http")]
+        self.inner.stops.halts().note(&StopScope::Agent(agent.agent_id.clone()));
         drop(agent);
         self.inner.log.settle(sequence)?;
         Ok(info)

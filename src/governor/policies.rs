@@ -96,6 +96,8 @@ impl Governor {
         let turn = self.inner.policy_turn.lock().unwrap_or_else(PoisonError::into_inner);
         let sequence = self.order_policies(&set, "loaded by an operator")?;
         self.inner.policies.store(Arc::new(set));
+        #[cfg(feature = "http")]
+        self.inner.stops.halts().note_change();
         self.bind_classes(&self.inner.policies.load());
         drop(turn);
         self.inner.log.settle(sequence)?;

@@ -12,31 +12,39 @@ pub(crate) struct Standing {
     /// Halts that there had been.
     halts: u64,
     policies: Digest,
+    /// Changes that there had been in what agents may do: policies that were loaded, approvals of classes that were taken
+    /// back.
+    changes: u64,
 }
 
 impl Governor {
     /// What a decision rests on that is made from now on.
     pub(crate) fn standing(&self) -> Standing {
-        Standing { halts: self.inner.stops.halts().count(), policies: self.inner.policies.load().digest() }
+        let halts = self.inner.stops.halts();
+        Standing { halts: halts.count(), policies: self.inner.policies.load().digest(), changes: halts.changes() }
     }
 
-    /// What came since `then`, so that what these records grant is no leave to act any more: other policies, a stop,
-    /// or a suspension of one of the agents.
+    /// What came since `then`, so that what these records grant is no leave to act any more: policies, the end of an
+    /// approval of a class; of one of the agents a stop, a suspension, another score set by an operator, or another
+    /// profile.
     pub(crate) fn overtaken(&self, then: &Standing, granted: &[ProofId]) -> Option<&'static str> {
         if self.inner.policies.load().digest() != then.policies {
             return Some("other policies were loaded");
         }
         let halts = self.inner.stops.halts();
+        if halts.changes() != then.changes {
+            return Some("policies were loaded, or the approval of a class was taken back,");
+        }
         if halts.count() == then.halts {
             return None;
         }
         let is_halted = |id| self.inner.log.facts(id).map_or(true, |facts| halts.is_since(then.halts, &facts.entity));
-        granted.iter().any(is_halted).then_some("a stop or a suspension came")
+        granted.iter().any(is_halted).then_some("a stop, a suspension or another change of the agent came")
     }
 }
 
-/// When agents were kept from acting: stops, suspensions and retirements since the governor was opened, also those that
-/// have ended.
+/// When agents were kept from acting, or may have been: stops, suspensions, retirements, scores that were set and profiles that
+/// were changed since the governor was opened, also those that have ended.
 #[derive(Debug, Default)]
 pub(super) struct Halts {
     // Held to note or look up one; nothing else is taken meanwhile.
@@ -45,6 +53,7 @@ pub(super) struct Halts {
 
 #[derive(Debug, Default)]
 struct HaltTable {
+    changes: u64,
     count: u64,
     /// The last one of everybody. One of a group counts as such, for who was in it then is not kept.
     of_all: u64,
@@ -63,8 +72,17 @@ impl Halts {
         }
     }
 
+    /// To be noted once other policies are in force or an approval of a class is not any more, likewise.
+    pub(super) fn note_change(&self) {
+        self.table().changes += 1;
+    }
+
     fn count(&self) -> u64 {
         self.table().count
+    }
+
+    fn changes(&self) -> u64 {
+        self.table().changes
     }
 
     /// Whether one came behind the first `count` that was the agent's too.

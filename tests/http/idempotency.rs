@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Barrier;
 use std::thread;
 
-use rulekeep::gateway::{KeyDraft, Plan, Scope};
+use rulekeep::gateway::{KeyDraft, NewKey, Plan, Scope};
 use rulekeep::http::Server;
-use rulekeep::{Agent, Durability, EscalationId, Governor, PolicySet, ProofId, Review, StopScope, Tier};
+use rulekeep::{
+    Agent, AgentChange, Durability, EscalationId, Governor, PolicySet, ProofId, Review, Score, StopScope, Tier,
+    Timestamp,
+};
 use serde_json::json;
 
 use crate::common::{Hand, policies};
@@ -197,6 +200,71 @@ fn is_over(live: &Live, asked: &Ask<'_>, proof_id: &serde_json::Value) {
     assert_eq!(again.refusal(), (409, "CONFLICT".into()));
     let message = again.json()["error"]["message"].as_str().unwrap().to_owned();
     assert!(message.contains(proof_id.as_str().unwrap()), "{message}");
+}
+
+#[test]
+fn a_key_that_ends_while_a_body_comes_is_given_nothing_again() {
+    let clock = Hand::at(NOON);
+    let live = Live::of(builder(&clock).open_in_memory().unwrap(), Server::new());
+    let expires = Timestamp::from_millis(NOON + 1_000);
+    let expiring = live.key(KeyDraft::new(Scope::Agent, wide()).expires_at(expires));
+    let revoked = live.key(KeyDraft::new(Scope::Agent, wide()));
+    let ends: [(&NewKey, &dyn Fn()); 2] = [
+        (&revoked, &|| drop(live.gateway.keys().revoke(revoked.info.id).unwrap())),
+        (&expiring, &|| clock.set(NOON + 1_000)),
+    ];
+    for (key, end) in ends {
+        let asked = Ask::new("POST", "/v1/enforce").key(key.key.expose()).json(&reading("a"));
+        let asked = asked.header("Idempotency-Key", "k");
+        assert_eq!(live.ask(&asked).ok()["decision"], "ALLOW");
+        let bytes = asked.bytes();
+        let (most, last) = bytes.split_at(bytes.len() - 1);
+        let mut client = live.client();
+        client.send(most).unwrap();
+        // Let in by now: another of the same connection's kind was answered behind it.
+        assert_eq!(live.ask(&asked).header("idempotent-replayed"), Some("true"));
+        end();
+        client.send(last).unwrap();
+        assert_eq!(client.answer().unwrap().refusal(), (401, "UNAUTHORIZED".into()));
+    }
+}
+
+#[test]
+fn what_was_granted_is_not_given_again_once_what_it_rests_on_was_changed() {
+    let other = crate::common::POLICIES.replace("maxRecords = 100", "maxRecords = 1");
+    let changes: [&dyn Fn(&Governor); 3] = [
+        &|governor| {
+            let group = AgentChange::new().groups(["held"]);
+            drop(governor.update_agent("a", group, "into a group").unwrap());
+        },
+        &|governor| drop(governor.adjust_trust("a", Score::try_from(10).unwrap(), "compromised").unwrap()),
+        &|governor| {
+            for policies in [&other, crate::common::POLICIES] {
+                governor.load_policies(PolicySet::from_toml(policies).unwrap()).unwrap();
+            }
+        },
+    ];
+    for change in changes {
+        let live = Live::new();
+        let (of_a, first) = granted(&live, "a");
+        assert_eq!(live.ask(&of_a).ok(), first);
+        change(&live.governor);
+        is_over(&live, &of_a, &first["proofId"]);
+    }
+
+    let live = Live::new();
+    let terms = json!({
+        "agentId": "a", "capabilities": ["email:send"], "rules": ["mail-needs-a-person"], "until": "2027-01-16T08:00:00Z",
+        "reviewer": "mail-lead",
+    });
+    let class = live.post("/v1/admin/grants", &live.admin, &terms).ok();
+    let mailed = Ask::new("POST", "/v1/enforce").key(&live.agent).json(&mailing("a")).header("Idempotency-Key", "m");
+    let first = live.ask(&mailed).ok();
+    assert_eq!(first["decision"], "ALLOW");
+    assert_eq!(live.ask(&mailed).ok(), first);
+    let revoke = format!("/v1/admin/grants/{}/revoke", class["id"].as_str().unwrap());
+    live.post(&revoke, &live.admin, &json!({ "reviewer": "mail-lead" })).ok();
+    is_over(&live, &mailed, &first["proofId"]);
 }
 
 #[test]

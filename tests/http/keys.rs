@@ -240,3 +240,21 @@ fn a_key_that_is_revoked_over_http_is_refused_from_the_answer_on() {
     live.ask(&Ask::new("DELETE", &path).key(&live.admin)).ok();
     assert_eq!(client.ask(&asked).refusal(), (401, "UNAUTHORIZED".into()), "on a connection that was open before");
 }
+
+/// A script whose variable came out empty agrees to more than was meant.
+#[test]
+fn a_field_without_a_value_is_refused_where_it_would_let_more_through() {
+    let live = Live::new();
+    let asked = live.post("/v1/enforce", &live.agent, &mailing("a")).ok()["proofId"].as_str().unwrap().to_owned();
+    let unseen = json!({ "reviewer": "mail-lead", "digest": null });
+    for (path, body) in [
+        (format!("/v1/admin/escalations/{asked}/approve"), &unseen),
+        (format!("/v1/admin/escalations/{asked}/reject"), &unseen),
+        ("/v1/admin/keys".to_owned(), &json!({ "scope": "agent", "plan": "pro", "agents": null })),
+        ("/v1/admin/keys".to_owned(), &json!({ "scope": "agent", "plan": "pro", "expiresAt": null })),
+    ] {
+        assert_eq!(live.post(&path, &live.admin, body).refusal(), (400, "INVALID_INPUT".into()), "{path} {body}");
+    }
+    let state = live.get(&format!("/v1/escalations/{asked}"), &live.agent).ok()["state"].clone();
+    assert_eq!(state, "pending");
+}

@@ -18,6 +18,8 @@ pub(in crate::edge) struct Once<'a> {
     pub(in crate::edge) call: &'a str,
     pub(in crate::edge) idempotency_key: &'a str,
     pub(in crate::edge) body: &'a [u8],
+    /// Whether the API key is accepted still: a body may take its time to come, and so may whoever makes the answer.
+    pub(in crate::edge) is_accepted: &'a (dyn Fn() -> Result<(), Error> + Send + Sync),
 }
 
 /// An answer that was made.
@@ -69,7 +71,7 @@ impl Answers {
     ///
     /// # Errors
     ///
-    /// Those of `make`, and nothing is kept then: who is refused has done nothing, and the key may come again, with what is
+    /// Those of `make` and of the key that is not accepted any more, and nothing is kept then: who is refused has done nothing, and the key may come again, with what is
     /// right, or when it can be done. [`Error::Conflict`] where the key came with another body, where there was a secret in
     /// the answer, and where what it granted holds no more.
     pub(super) async fn once(
@@ -81,7 +83,10 @@ impl Answers {
         let (name, asked) = (Name::of(once), Sha256::digest(once.body).into());
         let _making = loop {
             match self.look(governor.time().monotonic(), &name) {
-                Found::Kept(kept) => return kept.again(governor, &asked).map(Given::Again),
+                Found::Kept(kept) => {
+                    (once.is_accepted)()?;
+                    return kept.again(governor, &asked).map(Given::Again);
+                }
                 // An error says that whoever made it has ended, one way or the other.
                 Found::Making(mut made) => _ = made.changed().await,
                 Found::Nothing(making) => break making,
@@ -306,7 +311,7 @@ mod tests {
     }
 
     fn once(key: KeyId, idempotency_key: &str) -> Once<'_> {
-        Once { key, call: "/v1/enforce", idempotency_key, body: b"{}" }
+        Once { key, call: "/v1/enforce", idempotency_key, body: b"{}", is_accepted: &|| Ok(()) }
     }
 
     /// An answer of so many bytes.

@@ -21,7 +21,7 @@ closed_words! {
 
 /// How many requests a key may make: a sustained rate, and how many at once.
 ///
-/// Written `free`, `pro`, or `{"perMinute": 6000, "burst": 500}`.
+/// Written `free`, `pro`, in small letters or capitals, or `{"perMinute": 6000, "burst": 500}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "PlanText", into = "PlanText")]
 pub enum Plan {
@@ -127,8 +127,9 @@ impl TryFrom<PlanText> for Plan {
 
     fn try_from(text: PlanText) -> Result<Self, String> {
         match text {
-            PlanText::Named(name) if name == "free" => Ok(Self::Free),
-            PlanText::Named(name) if name == "pro" => Ok(Self::Pro),
+            // The contract writes them with capitals.
+            PlanText::Named(name) if name.eq_ignore_ascii_case("free") => Ok(Self::Free),
+            PlanText::Named(name) if name.eq_ignore_ascii_case("pro") => Ok(Self::Pro),
             PlanText::Named(_) => Err("expected free, pro, or {perMinute, burst}".to_owned()),
             PlanText::Agreed { per_minute, burst } => {
                 Self::enterprise(per_minute, burst).map_err(|error| error.to_string())

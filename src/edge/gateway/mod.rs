@@ -174,6 +174,13 @@ impl std::fmt::Debug for Gateway {
     }
 }
 
+fn accepted(gateway: &Gateway, entry: &Entry) -> Result<(), Error> {
+    match entry.refusal(gateway.governor().time().now()) {
+        Some(message) => Err(Error::Unauthorized { message }),
+        None => Ok(()),
+    }
+}
+
 /// Why a request was not let in.
 pub(in crate::edge) struct Refused {
     pub(in crate::edge) error: Error,
@@ -231,11 +238,16 @@ impl Admitted {
 
     /// A body may take its time to come, and a wait for people a while: what was accepted before may not be so now.
     fn perform_one(&self, request: Request) -> Result<Response, Error> {
-        if let Some(message) = self.entry.refusal(self.gateway.governor().time().now()) {
-            return Err(Error::Unauthorized { message });
-        }
+        accepted(&self.gateway, &self.entry)?;
         scope::permit(self.gateway.governor(), &self.entry, &request)?;
         request.perform(&self.gateway)
+    }
+
+    /// Whether the key is accepted still, to be asked behind this.
+    #[cfg(feature = "http")]
+    pub(in crate::edge) fn look_again(&self) -> impl Fn() -> Result<(), Error> + Send + Sync + use<> {
+        let (gateway, entry) = (self.gateway.clone(), Arc::clone(&self.entry));
+        move || accepted(&gateway, &entry)
     }
 
     /// Does one thing after the other, each as if it had been asked alone: what the key does not permit is refused, and from
