@@ -78,10 +78,17 @@ impl Index {
     }
 
     /// The records of a run that match and may be of an intent, in order: the
-    /// entity and the intent itself are for the caller to look at.
-    pub(crate) fn mentions(&self, run: u32, intent: IntentId, filter: &Filter) -> Result<Selection, ViewError> {
+    /// intent itself is for the caller to look at. Of one entity it finds those alone: the ids of intents are the callers'
+    /// words, and what others do with one costs nobody else.
+    pub(crate) fn mentions(
+        &self,
+        run: u32,
+        intent: IntentId,
+        entity: Option<&AgentId>,
+        filter: &Filter,
+    ) -> Result<Selection, ViewError> {
         let mut selection = Selection::default();
-        let Some(list) = self.listed(None) else { return Ok(selection) };
+        let Some(list) = self.listed(entity) else { return Ok(selection) };
         for sequence in self.intents.find(self.blocks.as_deref(), run, intent)? {
             let Some(posting) = list.find(sequence)? else { continue };
             let meant = !filter.is_before(sequence, posting.time) && filter.is_not_behind(sequence, posting.time);

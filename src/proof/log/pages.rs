@@ -106,7 +106,8 @@ impl ProofLog {
         }
         let mut found = Selection::default();
         for run in runs {
-            let mut mentions = self.with_index(|index| index.mentions(run, intent, filter))?.records;
+            let mut mentions =
+                self.with_index(|index| index.mentions(run, intent, query.entity.as_ref(), filter))?.records;
             if paging.order == Order::NewestFirst {
                 mentions.reverse();
             }
