@@ -102,6 +102,12 @@ match = { capabilities = ["*:*"], context = [{ key = "recipient", matches = "riv
 id = "guests-are-kept-out"
 effect = "deny"
 match = { capabilities = ["*:*"], context = [{ key = "subjectType", matches = "^guest$" }] }
+
+[[rule]]
+id = "what-is-held-stays"
+effect = "deny"
+match = { capabilities = ["*:*"] }
+when = "has(context.resourceProperties) && has(context.resourceProperties.held) && context.resourceProperties.held == true"
 "#;
 
 fn watchful() -> Live {
@@ -192,10 +198,21 @@ fn an_attribute_counts_in_properties_as_it_does_in_the_context() {
         }
     }
     let mut body = asked("document", "read");
-    body["resource"]["properties"] = json!({ "amount": null, "owner": "ann" });
+    body["resource"]["properties"] = json!({ "amount": null });
     body["context"] = json!({ "amount": 5 });
+    assert_eq!(kept(&live, &body)["amount"], 5);
+}
+
+#[test]
+fn another_property_stays_below_its_resource_where_conditions_find_it() {
+    let live = watchful();
+    let mut body = asked("document", "read");
+    body["resource"]["properties"] = json!({ "held": false });
     let context = kept(&live, &body);
-    assert_eq!((&context["amount"], context.get("owner")), (&json!(5), None));
+    assert_eq!((context.get("held"), &context["resourceProperties"]["held"]), (None, &json!(false)));
+    assert_eq!(decision(&live, &body), "ALLOW");
+    body["resource"]["properties"] = json!({ "held": true });
+    assert_eq!(decision(&live, &body), "DENY");
 }
 
 #[test]
