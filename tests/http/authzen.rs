@@ -1,9 +1,12 @@
 //! OpenID AuthZEN 1.0.
 
 use rulekeep::gateway::{KeyDraft, Plan, Scope};
+use rulekeep::http::Server;
+use rulekeep::{Durability, Governor, PolicySet};
 use serde_json::{Value, json};
 
-use crate::live::{Live, wide};
+use crate::common::Hand;
+use crate::live::{Live, NOON, wide};
 
 const PATH: &str = "/access/v1/evaluation";
 
@@ -43,16 +46,224 @@ fn an_evaluation_is_a_decision_and_only_allow_is_a_yes() {
 #[test]
 fn a_context_does_not_hide_what_is_asked_for() {
     let live = Live::new();
-    for (field, other) in [("target", json!("43")), ("resourceProperties", json!({ "owner": "eve" }))] {
+    for (field, other, place) in [
+        ("target", json!("43"), "resource.id"),
+        ("subjectType", json!("user"), "subject.type"),
+        ("resourceProperties", json!({ "owner": "eve" }), "resource.properties"),
+    ] {
         let mut body = asked("document", "read");
         body["resource"]["properties"] = json!({ "owner": "ann" });
         body["context"] = json!({ field: other });
-        assert_eq!(live.post(PATH, &live.agent, &body).refusal(), (400, "INVALID_INPUT".into()), "{field}");
-        let own = if field == "target" { json!("42") } else { json!({ "owner": "ann" }) };
+        let expected = format!("context: {field}: {place} says another thing than context");
+        assert_eq!(refusal(&live, &body), (400, expected));
+        let own = match field {
+            "target" => json!("42"),
+            "subjectType" => json!("agent"),
+            _ => json!({ "owner": "ann" }),
+        };
         body["context"] = json!({ field: own });
         assert_eq!(live.post(PATH, &live.agent, &body).ok()["decision"], true, "{field}");
     }
-    assert_eq!(live.records("a"), 2);
+    assert_eq!(live.records("a"), 3);
+}
+
+/// Everything is fine that neither its risk nor its context is against.
+const WATCHFUL: &str = r#"
+name = "watchful"
+
+[[rule]]
+id = "small-things-are-fine"
+effect = "allow"
+match = { capabilities = ["*:*"], risk = { max = "MEDIUM" } }
+
+[[rule]]
+id = "large-things-need-a-person"
+effect = "escalate"
+reviewer = "ann"
+match = { capabilities = ["*:*"], risk = { min = "HIGH" } }
+
+[[rule]]
+id = "restricted-things-need-a-person"
+effect = "escalate"
+reviewer = "ann"
+match = { capabilities = ["*:*"], classification = ["RESTRICTED"] }
+
+[[rule]]
+id = "nothing-secret-is-touched"
+effect = "deny"
+match = { capabilities = ["*:*"], context = [{ key = "target", matches = "^secret/" }] }
+
+[[rule]]
+id = "nobody-writes-to-rivals"
+effect = "deny"
+match = { capabilities = ["*:*"], context = [{ key = "recipient", matches = "rival" }] }
+
+[[rule]]
+id = "guests-are-kept-out"
+effect = "deny"
+match = { capabilities = ["*:*"], context = [{ key = "subjectType", matches = "^guest$" }] }
+
+[[rule]]
+id = "what-is-held-stays"
+effect = "deny"
+match = { capabilities = ["*:*"] }
+when = "has(context.resourceProperties) && has(context.resourceProperties.held) && context.resourceProperties.held == true"
+"#;
+
+fn watchful() -> Live {
+    let policies = PolicySet::from_toml(WATCHFUL).unwrap();
+    let clock = Hand::at(NOON);
+    let builder = Governor::builder().policies(policies).clock(clock).durability(Durability::Buffered);
+    Live::of(builder.open_in_memory().unwrap(), Server::new())
+}
+
+fn refusal(live: &Live, body: &Value) -> (u16, String) {
+    let answer = live.post(PATH, &live.agent, body);
+    let message = answer.json()["error"]["message"].as_str().unwrap_or_default().to_owned();
+    (answer.status, message)
+}
+
+fn decision(live: &Live, body: &Value) -> String {
+    live.post(PATH, &live.agent, body).ok()["context"]["decision"].as_str().unwrap().to_owned()
+}
+
+/// What is kept of the context of the decision.
+fn kept(live: &Live, body: &Value) -> Value {
+    let answer = live.post(PATH, &live.agent, body).ok();
+    let id = answer["context"]["proofId"].as_str().unwrap();
+    let record = live.get(&format!("/v1/proof/records/{id}?evidence=true"), &live.agent).ok();
+    record["evidence"]["intent"]["context"].clone()
+}
+
+#[test]
+fn the_risk_that_a_context_claims_counts() {
+    let live = watchful();
+    let mut body = asked("document", "read");
+    assert_eq!(decision(&live, &body), "ALLOW");
+    for (claimed, expected) in [("LOW", "ALLOW"), ("MEDIUM", "ALLOW"), ("HIGH", "ESCALATE"), ("CRITICAL", "ESCALATE")] {
+        body["context"] = json!({ "riskLevel": claimed });
+        assert_eq!(decision(&live, &body), expected, "{claimed}");
+    }
+}
+
+#[test]
+fn policies_find_the_id_of_a_resource_as_the_target() {
+    let live = watchful();
+    let mut body = asked("document", "read");
+    assert_eq!(kept(&live, &body)["target"], "42");
+    body["resource"]["id"] = json!("secret/42");
+    assert_eq!(decision(&live, &body), "DENY");
+}
+
+#[test]
+fn policies_find_the_type_of_a_subject() {
+    let live = watchful();
+    let mut body = asked("document", "read");
+    assert_eq!(kept(&live, &body)["subjectType"], "agent");
+    body["subject"]["type"] = json!("guest");
+    assert_eq!(decision(&live, &body), "DENY");
+}
+
+#[test]
+fn an_attribute_counts_in_properties_as_it_does_in_the_context() {
+    let live = watchful();
+    for (resource, action, attributes, without, with) in [
+        ("email", "send", json!({ "dataClassification": "RESTRICTED" }), "ALLOW", "ESCALATE"),
+        ("email", "send", json!({ "recipient": "eve@rival.example" }), "ALLOW", "DENY"),
+        ("order", "transfer", json!({ "amount": 50_000 }), "ALLOW", "ESCALATE"),
+        ("order", "transfer", json!({ "amount": 50, "currency": "EUR" }), "ALLOW", "ALLOW"),
+        ("config", "write", json!({ "environment": "production" }), "ALLOW", "ESCALATE"),
+        ("customer", "read", json!({ "recordCount": 5000 }), "ALLOW", "ESCALATE"),
+        ("document", "read", json!({ "riskLevel": "CRITICAL" }), "ALLOW", "ESCALATE"),
+        ("document", "read", json!({ "target": "42", "requestedBy": "ann" }), "ALLOW", "ALLOW"),
+    ] {
+        let bare = asked(resource, action);
+        assert_eq!(decision(&live, &bare), without, "{resource}:{action}");
+        let mut said = bare.clone();
+        said["context"] = attributes.clone();
+        assert_eq!(decision(&live, &said), with, "{attributes} in the context");
+        let top = kept(&live, &said);
+        for (part, place) in [("resource", "resourceProperties"), ("action", "actionProperties")] {
+            let mut body = bare.clone();
+            body[part]["properties"] = attributes.clone();
+            assert_eq!(decision(&live, &body), with, "{attributes} in {part}.properties");
+            let mut expected = top.clone();
+            expected[place] = attributes.clone();
+            assert_eq!(kept(&live, &body), expected, "{attributes} in {part}.properties");
+            // `null` says nothing, in either place.
+            for name in attributes.as_object().unwrap().keys() {
+                body["context"][name] = Value::Null;
+            }
+            assert_eq!(decision(&live, &body), with, "{attributes} in {part}.properties, null in the context");
+        }
+    }
+    let mut body = asked("document", "read");
+    body["resource"]["properties"] = json!({ "amount": null });
+    body["context"] = json!({ "amount": 5 });
+    assert_eq!(kept(&live, &body)["amount"], 5);
+}
+
+#[test]
+fn another_property_stays_below_its_resource_where_conditions_find_it() {
+    let live = watchful();
+    let mut body = asked("document", "read");
+    body["resource"]["properties"] = json!({ "held": false });
+    let context = kept(&live, &body);
+    assert_eq!((context.get("held"), &context["resourceProperties"]["held"]), (None, &json!(false)));
+    assert_eq!(decision(&live, &body), "ALLOW");
+    body["resource"]["properties"] = json!({ "held": true });
+    assert_eq!(decision(&live, &body), "DENY");
+}
+
+#[test]
+fn an_attribute_that_two_places_tell_differently_is_refused() {
+    let live = watchful();
+    for (name, one, other) in [
+        ("amount", json!(50_000), json!(5)),
+        ("currency", json!("EUR"), json!("USD")),
+        ("dataClassification", json!("RESTRICTED"), json!("PUBLIC")),
+        ("environment", json!("production"), json!("test")),
+        ("recipient", json!("eve"), json!("ann")),
+        ("recordCount", json!(5000), json!(5)),
+        ("requestedBy", json!("eve"), json!("ann")),
+        ("riskLevel", json!("CRITICAL"), json!("LOW")),
+    ] {
+        for (part, place) in [("resource", "resource.properties"), ("action", "action.properties")] {
+            let mut body = asked("document", "read");
+            body[part]["properties"] = json!({ name: one });
+            body["context"] = json!({ name: other });
+            let expected = format!("context: {name}: {place} says another thing than context");
+            assert_eq!(refusal(&live, &body), (400, expected));
+        }
+        let mut body = asked("document", "read");
+        body["resource"]["properties"] = json!({ name: one });
+        body["action"]["properties"] = json!({ name: other });
+        let expected = format!("context: {name}: action.properties says another thing than resource.properties");
+        assert_eq!(refusal(&live, &body), (400, expected));
+    }
+    let mut body = asked("document", "read");
+    body["action"]["properties"] = json!({ "target": "43" });
+    let expected = "context: target: action.properties says another thing than resource.id".to_owned();
+    assert_eq!(refusal(&live, &body), (400, expected));
+    body["action"]["properties"] = json!({ "riskLevel": "none" });
+    let expected = "context: riskLevel: expected LOW, MEDIUM, HIGH or CRITICAL in action.properties".to_owned();
+    assert_eq!(refusal(&live, &body), (400, expected));
+    assert_eq!(live.records("a"), 0);
+}
+
+#[test]
+fn an_array_is_no_part_of_an_evaluation() {
+    let live = Live::new();
+    for (part, array) in [
+        ("subject", json!(["agent", "a", {}])),
+        ("action", json!(["read", {}])),
+        ("resource", json!(["document", "42", {}])),
+    ] {
+        let mut body = asked("document", "read");
+        body[part] = array;
+        assert_eq!(refusal(&live, &body), (400, format!("{part}: expected an object")));
+    }
+    assert_eq!(live.records("a"), 0);
 }
 
 #[test]

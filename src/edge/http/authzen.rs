@@ -1,6 +1,7 @@
 //! OpenID AuthZEN 1.0: an access evaluation is a decision, recorded like any other.
 //!
-//! `subject.id` is the agent, `resource.type` and `action.name` are the capability, and what else comes is context.
+//! `subject.id` is the agent, `resource.type` and `action.name` are the capability, and what else comes is context: what the
+//! rubric and policies know by name at its top, wherever the protocol has it put.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -21,8 +22,7 @@ const fn route(path: &'static str) -> Route {
 
 #[derive(Deserialize)]
 struct Subject {
-    #[serde(rename = "type")]
-    _type: String,
+    r#type: String,
     id: String,
     #[serde(default)]
     properties: Map<String, Value>,
@@ -106,50 +106,106 @@ fn request_of(params: &Params) -> Result<Request, Error> {
     let subject: Subject = part(params, "subject")?;
     let action: Action = part(params, "action")?;
     let resource: Resource = part(params, "resource")?;
-    let mut context = params.object("context")?;
-    let risk = match context.remove("riskLevel") {
-        None => RiskLevel::Low, // the floor that the rubric sets for the capability still counts
-        Some(risk) => serde_json::from_value(risk)
-            .map_err(|_| Error::input("context", "riskLevel: expected LOW, MEDIUM, HIGH or CRITICAL"))?,
-    };
+    let mut context = Gathered::of(params.object("context")?);
+    // `target` is what the rest of the house calls the resource's id.
+    context.put("target", "resource.id", Value::from(resource.id))?;
+    context.put("subjectType", "subject.type", Value::from(subject.r#type))?;
+    context.lift("resource.properties", &resource.properties)?;
+    context.lift("action.properties", &action.properties)?;
+    for (name, place, properties) in [
+        ("subjectProperties", "subject.properties", subject.properties),
+        ("actionProperties", "action.properties", action.properties),
+        ("resourceProperties", "resource.properties", resource.properties),
+    ] {
+        if !properties.is_empty() {
+            context.put(name, place, Value::from(properties))?;
+        }
+    }
+    let risk = context.take_risk()?;
     let capability = format!("{}:{}", word(&resource.r#type), word(&action.name));
     let capability: Capability =
         capability.parse().map_err(|error: crate::model::InvalidValue| Error::input("action", error.to_string()))?;
     let name = format!("{}_{}", word(&action.name), word(&resource.r#type));
     let mut intent = Intent::new(&subject.id, &name, risk, [capability.as_str()])?;
-    // `target` is what the rest of the house calls the resource's id.
-    put(&mut context, "target", Value::from(resource.id))?;
-    for (name, properties) in [
-        ("subjectProperties", subject.properties),
-        ("actionProperties", action.properties),
-        ("resourceProperties", resource.properties),
-    ] {
-        if !properties.is_empty() {
-            put(&mut context, name, Value::from(properties))?;
-        }
-    }
-    for (name, value) in context {
+    for (name, value) in context.fields {
         intent = intent.with_context(name, value);
     }
     Ok(Request::enforce(intent))
 }
 
-/// Puts what the protocol has a field for where policies look for it. A context that says something else there would hide
-/// what is asked for.
-fn put(context: &mut Map<String, Value>, name: &'static str, value: Value) -> Result<(), Error> {
-    match context.get(name) {
-        Some(other) if *other != value => {
-            Err(Error::input("context", format!("{name}: says another thing than the evaluation's own field")))
+/// The attributes that the rubric, policies and escalations know by these names: lifted out of properties, where none of
+/// them looks. Not all that stands there is, for an attribute of a resource could then pass for one of the request.
+const LIFTED: [&str; 9] = [
+    "amount",
+    "currency",
+    "dataClassification",
+    "environment",
+    "recipient",
+    "recordCount",
+    "requestedBy",
+    "riskLevel",
+    "target",
+];
+
+/// The context of the decision, with where its parts come from.
+struct Gathered {
+    fields: Map<String, Value>,
+    /// Of what is not the caller's own context.
+    places: Vec<(&'static str, &'static str)>,
+}
+
+impl Gathered {
+    const fn of(fields: Map<String, Value>) -> Self {
+        Self { fields, places: Vec::new() }
+    }
+
+    /// Puts what the protocol has a field for where policies look for it. What says something else there would hide what
+    /// is asked for; `null` says nothing.
+    fn put(&mut self, name: &'static str, place: &'static str, value: Value) -> Result<(), Error> {
+        match self.fields.get(name).filter(|other| !other.is_null()) {
+            Some(other) if *other == value => Ok(()),
+            Some(_) => {
+                let earlier = self.place(name);
+                Err(Error::input("context", format!("{name}: {place} says another thing than {earlier}")))
+            }
+            None => {
+                self.fields.insert(name.to_owned(), value);
+                self.places.push((name, place));
+                Ok(())
+            }
         }
-        _ => {
-            context.insert(name.to_owned(), value);
-            Ok(())
+    }
+
+    fn lift(&mut self, place: &'static str, properties: &Map<String, Value>) -> Result<(), Error> {
+        for name in LIFTED {
+            if let Some(value) = properties.get(name).filter(|value| !value.is_null()) {
+                self.put(name, place, value.clone())?;
+            }
         }
+        Ok(())
+    }
+
+    fn take_risk(&mut self) -> Result<RiskLevel, Error> {
+        match self.fields.remove("riskLevel") {
+            None => Ok(RiskLevel::Low), // the floor that the rubric sets for the capability still counts
+            Some(risk) => serde_json::from_value(risk).map_err(|_| {
+                let place = self.place("riskLevel");
+                Error::input("context", format!("riskLevel: expected LOW, MEDIUM, HIGH or CRITICAL in {place}"))
+            }),
+        }
+    }
+
+    fn place(&self, name: &str) -> &'static str {
+        self.places.iter().find(|(known, _)| *known == name).map_or("context", |(_, place)| place)
     }
 }
 
 fn part<T: for<'de> Deserialize<'de>>(params: &Params, field: &'static str) -> Result<T, Error> {
     let value = params.get(field).ok_or_else(|| Faults::Input.error(field, "is missing"))?;
+    // An array would be read as the fields in their order.
+    if !value.is_object() {
+        return Err(Error::input(field, "expected an object"));
+    }
     T::deserialize(value).map_err(|error| Error::input(field, error.to_string()))
 }
 
@@ -203,7 +259,22 @@ fn refused(error: &Error) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::word;
+    use super::{LIFTED, word};
+
+    /// Who reads one more key of a context there has to name it here.
+    #[test]
+    fn what_the_rubric_reads_of_a_context_is_lifted() {
+        let rubric = include_str!("../../governor/risk.rs");
+        let read: Vec<&str> = rubric
+            .split("context.get(")
+            .skip(1)
+            .map(|rest| rest.strip_prefix('"').and_then(|rest| rest.split('"').next()).unwrap())
+            .collect();
+        assert!(!read.is_empty());
+        for key in read {
+            assert!(LIFTED.contains(&key), "{key}");
+        }
+    }
 
     #[test]
     fn names_come_in_one_form() {
