@@ -275,6 +275,28 @@ fn a_plan_is_held_to_the_millisecond() {
 }
 
 #[test]
+fn each_plan_has_exactly_its_burst_and_its_rate() {
+    for (plan, per_minute, burst) in [(Plan::Free, 60, 10), (Plan::Pro, 600, 100)] {
+        let clock = Hand::at(NOON);
+        let (_, gateway) = opened(&clock);
+        let key = gateway.keys().create(KeyDraft::new(Scope::Agent, plan)).unwrap().key;
+        // How many are let in at this moment.
+        let let_in = || (0..1_000).take_while(|_| gateway.admit(Some(key.expose()), HERE).is_ok()).count();
+        assert_eq!(let_in(), burst, "{plan:?}");
+        let each = 60_000 / per_minute;
+        for request in 1..=per_minute {
+            clock.set(NOON + request * each - 1);
+            assert_eq!(let_in(), 0, "{plan:?}, {request}");
+            clock.set(NOON + request * each);
+            assert_eq!(let_in(), 1, "{plan:?}, {request}");
+        }
+        // Rest saves up no more than the burst.
+        clock.set(NOON + DAY);
+        assert_eq!(let_in(), burst, "{plan:?}");
+    }
+}
+
+#[test]
 fn at_one_moment_a_plan_lets_in_exactly_its_burst() {
     let (_, gateway) = opened(&Hand::at(NOON));
     let plan = Plan::enterprise(600, 137).unwrap();
@@ -312,6 +334,34 @@ fn guessing_is_slow_and_harms_nobody_who_has_a_key_in_use() {
     assert_eq!(guess("10.0.0.9"), "UNAUTHORIZED");
     clock.set(NOON + 3000);
     assert_eq!(code(ask(&gateway, &new, reading("a"))), "");
+}
+
+#[test]
+fn whatever_is_refused_counts_as_a_guess_does() {
+    let clock = Hand::at(NOON);
+    let (_, gateway) = opened(&clock);
+    let draft = || KeyDraft::new(Scope::Agent, Plan::Pro);
+    let revoked = gateway.keys().create(draft()).unwrap();
+    let expired = gateway.keys().create(draft().expires_at(Timestamp::from_millis(NOON + 1))).unwrap();
+    let new = gateway.keys().create(draft()).unwrap().key;
+    let ask = |bearer: Option<&str>, caller: &str| code(gateway.handle(bearer, caller, reading("a")));
+    let all = [("none", None), ("revoked", Some(revoked.key.expose())), ("expired", Some(expired.key.expose()))];
+    for (name, bearer) in all {
+        // One caller to whom it was of use once.
+        assert_eq!(ask(bearer, &format!("{name} used")), if bearer.is_some() { "" } else { "UNAUTHORIZED" });
+    }
+    gateway.keys().revoke(revoked.info.id).unwrap();
+    // Time for what was refused so far to be forgotten.
+    clock.set(NOON + 60_000);
+    for (name, bearer) in all {
+        for caller in [format!("{name} used"), format!("{name} new")] {
+            let refused: Vec<&str> = (0..21).map(|_| ask(bearer, &caller)).collect();
+            assert_eq!(refused, [["UNAUTHORIZED"; 20].as_slice(), &["RATE_LIMITED"]].concat(), "{caller}");
+            assert_eq!(ask(Some("rkp_agent_guess"), &caller), "RATE_LIMITED", "{caller}");
+            assert_eq!(ask(Some(new.expose()), &caller), "RATE_LIMITED", "{caller}");
+        }
+    }
+    assert_eq!(ask(None, "another"), "UNAUTHORIZED");
 }
 
 #[test]
@@ -398,6 +448,37 @@ fn an_administrators_first_key_is_made_once() {
     assert!(gateway.keys().ensure_admin("first").unwrap().is_none());
     gateway.keys().revoke(first.info.id).unwrap();
     assert!(gateway.keys().ensure_admin("second").unwrap().is_some(), "nobody could get in");
+}
+
+#[test]
+fn an_administrator_whose_only_key_is_accepted_no_longer_gets_another() {
+    for is_revoked in [false, true] {
+        let (folder, clock) = (tempfile::tempdir().unwrap(), Hand::at(NOON));
+        let ended = {
+            let governor = builder(&clock).open(folder.path()).unwrap();
+            let gateway = Gateway::new(&governor).unwrap();
+            let draft = KeyDraft::new(Scope::Admin, Plan::Pro);
+            let draft = if is_revoked { draft } else { draft.expires_at(Timestamp::from_millis(NOON + 1000)) };
+            let only = gateway.keys().create(draft).unwrap();
+            // One that is no administrator's lets none in.
+            gateway.keys().create(KeyDraft::new(Scope::Agent, Plan::Pro)).unwrap();
+            clock.set(NOON + 999);
+            assert!(gateway.keys().ensure_admin("second").unwrap().is_none(), "the first is accepted");
+            if is_revoked {
+                gateway.keys().revoke(only.info.id).unwrap();
+            }
+            governor.close().unwrap();
+            only
+        };
+        clock.set(NOON + 1000);
+        let governor = builder(&clock).open(folder.path()).unwrap();
+        let gateway = Gateway::new(&governor).unwrap();
+        assert_eq!(code(ask(&gateway, &ended.key, Request::status())), "UNAUTHORIZED");
+        let second = gateway.keys().ensure_admin("second").unwrap();
+        let second = second.unwrap_or_else(|| panic!("nobody can get in; revoked: {is_revoked}"));
+        assert_eq!(code(ask(&gateway, &second.key, Request::status())), "");
+        assert!(gateway.keys().ensure_admin("third").unwrap().is_none(), "a third");
+    }
 }
 
 #[test]

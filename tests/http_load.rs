@@ -23,9 +23,15 @@ use common::policies;
 use live::{Ask, Client, Live, mailing, reading};
 
 /// What each record may leave in memory: the view's indexes over the log, which stay as long as it is open.
-const BYTES_A_RECORD: u64 = 2_048;
-/// What else may come: caches that fill up, and what the allocator keeps.
-const BESIDE: u64 = 96 << 20;
+// SOURCE: five runs, 2026-11-22, two busy cores, unoptimised: 76 to 489 of each of the first 10,000, less of later ones.
+const BYTES_A_RECORD: u64 = 512;
+/// What an answer that leaves no record may, and a connection that has ended: nothing, but memory comes by the page.
+// SOURCE: the same runs: 1 to 27 an answer, 3 to 7 a connection.
+const BYTES_AN_ANSWER: u64 = 256;
+const BYTES_A_CONNECTION: u64 = 1_024;
+/// What else may come when all ask at once: threads, caches that fill up, and what the allocator keeps.
+// SOURCE: the same runs: 13 to 16 MiB in all, with 13,000 records.
+const BESIDE: u64 = 24 << 20;
 /// After that a client is slow.
 const SLOW: Duration = Duration::from_secs(5);
 /// Clients that ask rightly, each on one connection.
@@ -55,6 +61,7 @@ fn under_load_every_decision_has_its_record_and_nothing_grows() {
     // Keys that were used from here go on when others that come from here are refused.
     live.get("/v1/agents/a", &live.agent).ok();
     live.get("/v1/admin/status", &live.admin).ok();
+    leaves_little(&live, &counted);
     // What a first second brings (threads, caches, the first pages of the index) is no growth.
     run(&live, &counted, Duration::from_secs(1));
     let (memory, before) = (resident(), live.governor.status().metrics.proof_chain_length);
@@ -67,17 +74,20 @@ fn under_load_every_decision_has_its_record_and_nothing_grows() {
     assert!(decided > warm && counted.wrong.load(Ordering::SeqCst) > 0, "nothing was done");
     assert_eq!(recorded, decided, "answers and records differ");
     let grown = live.governor.status().metrics.proof_chain_length - before;
-    let bound = memory + BESIDE + grown * BYTES_A_RECORD;
     println!(
-        "{seconds} s: {} answers, {decided} decisions, {recorded} records, {} hostile connections; \
-         resident {} MiB before, {} MiB after, bound {} MiB",
+        "{seconds} s: {} answers, {decided} decisions, {recorded} records, {} hostile connections",
         counted.answered.load(Ordering::SeqCst),
         counted.wrong.load(Ordering::SeqCst),
-        memory >> 20,
-        after >> 20,
-        bound >> 20,
     );
-    assert!(after < bound, "{} MiB grew to {} MiB, past {} MiB", memory >> 20, after >> 20, bound >> 20);
+    match memory.zip(after) {
+        None => println!("memory was not looked at: what all of it took is not known"),
+        Some((memory, after)) => {
+            let bound = memory + BESIDE + grown * BYTES_A_RECORD;
+            let [memory, after, bound] = [memory, after, bound].map(|bytes| bytes >> 20);
+            println!("resident {memory} MiB before, {after} MiB after, bound {bound} MiB");
+            assert!(after < bound, "{memory} MiB grew to {after} MiB, past {bound} MiB");
+        }
+    }
 
     // Whatever was done to it, it still answers, ends, and its log is whole.
     let page = live.get("/v1/proof/query?entityId=a&pageSize=200", &live.agent).ok();
@@ -89,6 +99,40 @@ fn under_load_every_decision_has_its_record_and_nothing_grows() {
     let page = governor.query(&ProofQuery::entity("b").page_size(1)).unwrap();
     assert_eq!(page.total + governor.query(&ProofQuery::entity("a").page_size(1)).unwrap().total, decided);
     governor.close().unwrap();
+}
+
+/// One client alone, one kind of request after the other and so many of each: what each leaves is seen, which among all the
+/// others it is not.
+fn leaves_little(live: &Live, counted: &Counted) {
+    let keyed = |method, path| Ask::new(method, path).key(&live.agent);
+    let (looked, faulty) = (keyed("GET", "/v1/agents/a"), keyed("POST", "/v1/enforce").json(&json!({})));
+    let decided = keyed("POST", "/v1/enforce").json(&reading("a"));
+    let mut client = live.client();
+    leaves("an answer", 10_000, BYTES_AN_ANSWER, |number| {
+        let (asked, status) = if number.is_multiple_of(2) { (&looked, 200) } else { (&faulty, 400) };
+        assert_eq!(client.ask(asked).status, status);
+    });
+    leaves("a connection", 4_000, BYTES_A_CONNECTION, |_| assert_eq!(live.ask(&looked).status, 200));
+    // The first one was idle meanwhile, which the server may have ended. Twice, for the first thousands take more than later ones.
+    let mut client = live.client();
+    leaves("a decision", 10_000, 2 * BYTES_A_RECORD, |_| {
+        assert_eq!(client.ask(&decided).status, 200);
+        counted.decided.fetch_add(1, Ordering::SeqCst);
+    });
+}
+
+/// Makes sure that each leaves no more than that.
+fn leaves(what: &str, many: u64, most: u64, mut ask: impl FnMut(u64)) {
+    // What the first bring is no growth.
+    (0..many / 4).for_each(&mut ask);
+    let before = resident();
+    (0..many).for_each(&mut ask);
+    let Some((before, after)) = before.zip(resident()) else {
+        return println!("memory was not looked at: what {what} leaves is not known");
+    };
+    let grown = after.saturating_sub(before);
+    println!("{many} times {what}: {} KiB more, {} bytes each", grown >> 10, grown / many);
+    assert!(grown < many * most, "{what} leaves {} bytes", grown / many);
 }
 
 /// Everybody at once, for that long.
@@ -249,9 +293,10 @@ fn guesses(live: &Live, counted: &Counted) {
     }
 }
 
-/// Bytes of memory that this process has.
-fn resident() -> u64 {
-    let Ok(status) = fs::read_to_string("/proc/self/status") else { return 0 };
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+/// Bytes of memory that this process has, but for what it has of files, its own program among them. None where the system
+/// does not say it so.
+fn resident() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+    Some(line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10)
 }

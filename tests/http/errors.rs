@@ -187,6 +187,52 @@ fn what_is_too_large_is_refused_before_it_is_read() {
 }
 
 #[test]
+fn a_document_is_read_up_to_8_mib() {
+    const LIMIT: usize = 8 << 20;
+    let live = Live::new();
+    let mut document = json!({ "format": "toml", "text": crate::common::POLICIES }).to_string().into_bytes();
+    document.resize(LIMIT, b' ');
+    let asked =
+        |body: Vec<u8>| Ask::new("PUT", "/v1/admin/policies").key(&live.admin).raw("application/json", body).bytes();
+    let mut client = live.client();
+    client.send(asked(document.clone())).unwrap();
+    client.answer().unwrap().ok();
+    let head = |method: &str, path: &str, length: &str| {
+        format!(
+            "{method} /v1{path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n{length}\r\n\r\n",
+            live.admin
+        )
+    };
+    // In chunks, the last of one byte.
+    let mut client = live.client();
+    client.send(head("PUT", "/admin/policies", "Transfer-Encoding: chunked")).unwrap();
+    client.send(format!("{LIMIT:x}\r\n")).unwrap();
+    client.send(&document).unwrap();
+    client.send("\r\n1\r\n \r\n0\r\n\r\n").unwrap();
+    assert_eq!(client.answer().unwrap().refusal(), (413, "PAYLOAD_TOO_LARGE".into()));
+    for (method, path) in [
+        ("PUT", "/admin/policies"),
+        ("POST", "/admin/policies/validate"),
+        ("POST", "/admin/policies/replay"),
+        ("POST", "/admin/policies/shadow"),
+        ("POST", "/admin/agents/import"),
+        ("POST", "/admin/catalogue"),
+    ] {
+        // More than other bodies may have: it is read, and faulty.
+        let mut client = live.client();
+        client.send(head(method, path, "Content-Length: 400000")).unwrap();
+        client.send("[".repeat(400_000)).unwrap();
+        assert_eq!(client.answer().unwrap().refusal().0, 400, "{method} {path}");
+        // Announced: no byte of it has to be sent.
+        let mut client = live.client();
+        client.send(head(method, path, &format!("Content-Length: {}", LIMIT + 1))).unwrap();
+        let answer = client.answer().unwrap();
+        assert_eq!(answer.refusal(), (413, "PAYLOAD_TOO_LARGE".into()), "{method} {path}");
+        assert_eq!(answer.json()["error"]["details"]["limit"], LIMIT);
+    }
+}
+
+#[test]
 fn json_is_read_in_one_way_or_not_at_all() {
     let live = Live::new();
     let code = |path: &str, body: &str| {

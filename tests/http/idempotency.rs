@@ -188,8 +188,12 @@ fn a_secret_is_shown_once_and_what_has_it_made_once() {
 
 /// What lets an agent act, asked for once.
 fn granted<'a>(live: &Live, agent: &str) -> (Ask<'a>, serde_json::Value) {
-    let asked = Ask::new("POST", "/v1/enforce").key(&live.agent).json(&reading(agent));
-    let asked = asked.header("Idempotency-Key", agent);
+    asked_once(live, agent, &reading(agent))
+}
+
+fn asked_once<'a>(live: &Live, idempotency_key: &str, body: &serde_json::Value) -> (Ask<'a>, serde_json::Value) {
+    let asked = Ask::new("POST", "/v1/enforce").key(&live.agent).json(body);
+    let asked = asked.header("Idempotency-Key", idempotency_key);
     let answer = live.ask(&asked).ok();
     (asked, answer)
 }
@@ -294,6 +298,35 @@ fn what_was_granted_before_a_stop_is_not_given_again() {
         is_over(&live, &of_a, &first["proofId"]);
         assert_eq!(live.ask(&mailed).ok(), escalated, "it lets nobody act");
     }
+}
+
+#[test]
+fn what_was_granted_before_a_retirement_is_not_given_again() {
+    let live = Live::new();
+    let (of_a, first) = granted(&live, "a");
+    let (of_b, second) = granted(&live, "b");
+    assert_eq!(live.ask(&of_a).ok(), first);
+    live.governor.retire("a", "its work is done").unwrap();
+    is_over(&live, &of_a, &first["proofId"]);
+    assert_eq!(live.ask(&of_b).ok(), second, "another's");
+    assert_eq!(live.records("a"), 1);
+}
+
+#[test]
+fn what_was_granted_in_part_before_a_stop_is_not_given_again() {
+    let live = Live::new();
+    let changing = json!({ "intent": {
+        "agentId": "a", "parsedAction": "change_rows", "riskLevel": "LOW",
+        "requiredCapabilities": ["database:read", "database:write"],
+    } });
+    let (asked, first) = asked_once(&live, "in part", &changing);
+    assert_eq!(first["decision"], "DEGRADE");
+    assert_eq!(live.ask(&asked).ok(), first);
+    let stop = live.governor.stop(StopScope::agent("a").unwrap(), "ann", "").unwrap();
+    is_over(&live, &asked, &first["proofId"]);
+    live.governor.lift_stop(&stop.id, "ann", "").unwrap();
+    is_over(&live, &asked, &first["proofId"]);
+    assert_eq!(live.records("a"), 1);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use axum::Router;
 use rulekeep::gateway::{Gateway, KeyDraft, NewKey, Plan, Scope};
 use rulekeep::http::{Server, ServerError, router};
 use rulekeep::{Agent, Durability, Governor, GovernorBuilder, Tier};
@@ -51,6 +52,11 @@ impl Live {
     }
 
     pub(crate) fn of(governor: Governor, server: Server) -> Self {
+        Self::mounted(governor, server, router)
+    }
+
+    /// With whatever is served of it.
+    pub(crate) fn mounted(governor: Governor, server: Server, mount: fn(&Gateway) -> Router) -> Self {
         for agent in ["a", "b"] {
             if governor.agent(agent).is_err() {
                 governor.register_agent(Agent::new(agent).at_tier(Tier::T4)).unwrap();
@@ -61,7 +67,7 @@ impl Live {
         let (admin, agent) = (key(Scope::Admin), key(Scope::Agent));
         let (end, ended) = oneshot::channel::<()>();
         let (tell, told) = std::sync::mpsc::channel();
-        let router = router(&gateway);
+        let router = mount(&gateway);
         let served = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
             runtime.block_on(async {

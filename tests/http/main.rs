@@ -7,6 +7,7 @@ mod common;
 mod live;
 
 mod authzen;
+mod console;
 mod contract;
 mod end;
 mod errors;

@@ -102,3 +102,21 @@ fn a_wait_for_what_there_is_not_or_for_anothers_is_refused_at_once() {
     assert_eq!(wait(&allowed, &live.agent, 10_000), (404, "PROOF_NOT_FOUND".into()));
     assert_eq!(wait(&id.to_string(), &live.agent, 10_001), (400, "INVALID_INPUT".into()));
 }
+
+#[test]
+fn who_may_not_see_it_is_refused_while_others_wait_for_it() {
+    let live = Live::new();
+    let id = escalated(&live);
+    let others = live.key(KeyDraft::new(Scope::Agent, wide()).agent("b")).key;
+    let waiting = waiting(&live, id, 1);
+    // Each for as long as the one above: were they to wait, that one would have ended before, with nobody's answer.
+    for _ in 0..2 {
+        let refused =
+            live.post(&format!("/v1/escalations/{id}/wait"), others.expose(), &json!({ "timeoutMs": 10_000 }));
+        assert_eq!(refused.refusal(), (403, "FORBIDDEN".into()));
+    }
+    approve(&live, id);
+    for mut client in waiting {
+        assert_eq!(client.answer().unwrap().ok()["state"], "approved", "whoever was refused had waited");
+    }
+}
