@@ -28,7 +28,7 @@ pub(super) fn tighten(document: &mut Value) {
             // They stand beside a person's word, which are other fields.
             schema.remove("additionalProperties");
         }
-        if !is_of_requests(name) {
+        if !is_of_requests(name) || has_no_null(name) {
             without_null(schema);
         }
     }
@@ -50,6 +50,11 @@ fn closed(name: &str) -> Option<&'static str> {
         "ClassForm" | "KnownForm" | "AgentBody" | "AgentChangeBody" => Some("unevaluatedProperties"),
         _ => None,
     }
+}
+
+/// Bodies of requests in which `null` is refused.
+fn has_no_null(name: &str) -> bool {
+    matches!(name, "ReviewBody" | "KeyBody" | "EndpointBody")
 }
 
 /// Of each description the first paragraph, in one line and without links.
