@@ -72,8 +72,8 @@ impl Answers {
     /// # Errors
     ///
     /// Those of `make` and of an API key that is not accepted any more, and nothing is kept then: who is refused has done
-    /// nothing, and the key may come again, with what is right, or when it can be done. [`Error::Conflict`] where the key came with another body, where there was a secret in
-    /// the answer, and where what it granted holds no more.
+    /// nothing, and the key may come again, with what is right, or when it can be done. [`Error::Conflict`] where the key came
+    /// with another body, where there was a secret in the answer, and where what it granted holds no more.
     pub(super) async fn once(
         &self,
         governor: &Governor,
