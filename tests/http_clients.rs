@@ -48,6 +48,31 @@ fn the_commands_in_the_readme_do_what_it_says() {
 }
 
 #[test]
+fn the_way_from_a_question_to_its_claim_is_as_the_page_says() {
+    if !["bash", "curl", "jq"].into_iter().all(is_there) {
+        return;
+    }
+    let page = include_str!("../docs/http.md");
+    let section = page.split("\n## A question, a person, an answer\n").nth(1).unwrap();
+    let commands = section.split("\n```sh\n").nth(1).unwrap().split("\n```").next().unwrap();
+    let before = r#"
+        as="Authorization: Bearer $ADMIN"
+        curl -sS -H "$as" "$URL/admin/agents" --json '{"agentId": "support-7", "tier": "T4"}' >/dev/null
+        key=$(curl -sS -H "$as" "$URL/admin/keys" --json '{"scope": "agent", "plan": "pro"}' | jq -r .key)
+    "#;
+
+    let serve = Serve::start();
+    let mut bash = Command::new("bash");
+    bash.args(["-euo", "pipefail", "-c", &format!("{before}\n{commands}")]);
+    let said = peers::succeeded(bash.env("URL", &serve.url).env("ADMIN", &serve.admin), &[], SOON);
+    let mut answers = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
+    assert_eq!(answers.next().unwrap().unwrap()["rules"], 1, "{said}");
+    let states = &said[answers.byte_offset()..];
+    assert_eq!(states.split_whitespace().collect::<Vec<_>>(), ["pending", "approved", "ALLOW"], "{said}");
+    serve.end();
+}
+
+#[test]
 fn the_python_client_loses_and_doubles_nothing_on_a_line_that_does() {
     match python() {
         Ok(python) => check(Command::new(python).arg(client("python_client.py"))),
