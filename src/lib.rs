@@ -43,7 +43,7 @@
 //! Your own policies are a [`PolicySet`] from TOML or JSON, put in force by
 //! [`GovernorBuilder::policies`] or, while running, by [`Governor::load_policies`];
 //! [`Governor::explain`] says, rule by rule, what they would decide.
-//! [`sidecar::serve`] speaks the same contract over lines of JSON.
+//! The crate `rulekeep-server` speaks the same contract over lines of JSON and over HTTP.
 //!
 //! # The house
 //!
@@ -54,24 +54,18 @@
 
 #[cfg(feature = "checkpoints")]
 pub mod checkpoint;
-mod edge;
 mod governor;
 mod model;
 mod parse;
 mod policy;
 mod proof;
+pub mod signature;
 mod store;
 mod system;
 mod telemetry;
 mod trust;
 
-#[cfg(feature = "gateway")]
-pub use edge::gateway;
-#[cfg(feature = "http")]
-pub use edge::http;
-#[cfg(feature = "webhooks")]
-pub use edge::webhook;
-pub use edge::{sidecar, signature};
+pub use governor::extension;
 #[cfg(feature = "checkpoints")]
 pub use governor::verify_signed_archive;
 pub use governor::{
@@ -84,7 +78,7 @@ pub use parse::{Lexicon, Parser};
 pub use policy::{
     AlertOn, AlertRule, Approval, CaseDifference, CaseReader, CaseReport, CaseResult, ClassApproval, ClassSum,
     ClassTerms, ClassUse, ClauseCoverage, ConditionFailure, Coverage, Effect, LimitUse, MutantReport, Need,
-    PolicyCases, PolicyFormat, PolicyRequest, PolicySet, PolicyVerdict, RuleCoverage, RuleTrace, Survivor,
+    PolicyCases, PolicyFormat, PolicyRequest, PolicySet, PolicySource, PolicyVerdict, RuleCoverage, RuleTrace, Survivor,
 };
 pub use proof::{
     Durability, Evidence, EvidenceSelection, ExportPoint, ExportRange, ExportReport, InputEvidence, ProofQuery,

@@ -34,8 +34,6 @@ macro_rules! span {
             "rulekeep.outcome" = tracing::field::Empty,
             "rulekeep.escalation.id" = tracing::field::Empty,
             "rulekeep.escalation.state" = tracing::field::Empty,
-            "rulekeep.event.id" = tracing::field::Empty,
-            "rulekeep.webhook.id" = tracing::field::Empty,
         )
     };
 }
@@ -77,14 +75,6 @@ impl Work {
         }
     }
 
-    #[cfg(feature = "webhooks")]
-    pub(crate) fn deliver() -> Self {
-        Self {
-            #[cfg(feature = "tracing")]
-            span: span!("rulekeep.deliver", "deliver"),
-        }
-    }
-
     /// Notes something of it.
     pub(crate) fn note(&self, field: &'static str, value: &dyn std::fmt::Display) -> &Self {
         #[cfg(feature = "tracing")]
@@ -117,14 +107,6 @@ impl Work {
                 "a person is asked"
             );
         }
-    }
-
-    /// Does the work.
-    #[cfg(feature = "webhooks")]
-    pub(crate) fn around<T>(&self, work: impl FnOnce() -> T) -> T {
-        #[cfg(feature = "tracing")]
-        let _entered = self.span.enter();
-        work()
     }
 
     /// Does the work, and notes where it fails.

@@ -53,8 +53,8 @@ impl Governor {
         self.inner.ledger.all().iter().map(|cell| self.info(&cell.read(), now)).collect()
     }
 
-    /// Some of the registered agents, sorted by id: at most `count` behind the first `skip`; and how many there are.
-    pub(crate) fn agents_from(&self, skip: usize, count: usize) -> (usize, Vec<AgentInfo>) {
+    /// The number of registered agents, and at most `count` of them, sorted by id, after the first `skip`.
+    pub fn agents_from(&self, skip: usize, count: usize) -> (usize, Vec<AgentInfo>) {
         let now = self.inner.clock.now();
         let all = self.inner.ledger.all();
         let some = all.iter().skip(skip).take(count).map(|cell| self.info(&cell.read(), now));
@@ -165,7 +165,6 @@ impl Governor {
         let changed = changed.placed_at(sequence);
         *agent = changed;
         let info = self.info(&agent, at);
-        #[cfg(feature = "http")]
         self.inner.stops.halts().note(&StopScope::Agent(agent.agent_id.clone()));
         drop(agent);
         self.inner.log.settle(sequence)?;

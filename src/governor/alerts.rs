@@ -49,10 +49,6 @@ impl Governor {
     }
 
     /// Counts that a key was refused, by the name that whoever sent it went by.
-    #[cfg_attr(
-        not(any(test, feature = "gateway")),
-        expect(dead_code, reason = "whoever takes keys at the edge calls it")
-    )]
     pub(crate) fn note_refused_key(&self, name: &str) {
         let message = format!("the key {name:?} was refused");
         let alert = Alert::new(AlertKind::Key, RiskLevel::Medium, None, message);

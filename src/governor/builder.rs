@@ -53,8 +53,6 @@ pub struct GovernorBuilder {
     entropy: Arc<dyn Entropy>,
     #[cfg(feature = "checkpoints")]
     pub(super) checkpoints: super::checkpoints::Checkpoints,
-    #[cfg(feature = "webhooks")]
-    pub(super) webhooks: super::webhooks::Settings,
 }
 
 impl GovernorBuilder {
@@ -74,8 +72,6 @@ impl GovernorBuilder {
             entropy: Arc::new(SystemEntropy),
             #[cfg(feature = "checkpoints")]
             checkpoints: super::checkpoints::Checkpoints::default(),
-            #[cfg(feature = "webhooks")]
-            webhooks: super::webhooks::Settings::default(),
         }
     }
 
@@ -208,8 +204,7 @@ impl GovernorBuilder {
         let ledger = Ledger::new();
         let (escalations, classes) = (escalations::Queue::default(), escalations::Classes::default());
         let (cursors, following) = (super::cursor::Cursors::default(), super::follow::Following::default());
-        let webhooks = super::webhooks::Webhooks::restored(&startup.states);
-        let keys = super::keys::Keys::restored(&startup.states);
+        let extensions = super::extension::Extensions::restored(&startup.states);
         let (mut recorded, mut recorded_model, mut stops) = (None, None, Vec::new());
         for (key, value) in &startup.states {
             if key == super::trust::MODEL_KEY {
@@ -263,8 +258,7 @@ impl GovernorBuilder {
                 opening: Opening::new(startup.created, startup.recovered),
                 opened: Instant::now(),
                 latency: Latency::default(),
-                webhooks,
-                keys,
+                extensions,
             }),
         };
         #[cfg(feature = "checkpoints")]
@@ -280,8 +274,6 @@ impl GovernorBuilder {
             }
             governor.follow_alerts()?;
         }
-        #[cfg(feature = "webhooks")]
-        governor.start_webhooks(self.webhooks)?;
         Ok(governor)
     }
 }

@@ -3,9 +3,8 @@
 use serde_json::{Value, json};
 
 use super::escalations;
-use super::keys::KEY_PREFIX;
 use super::trust::MODEL_KEY;
-use super::webhooks::{CURSOR, ENDPOINT};
+use super::extension::{API_KEY, ENDPOINT, ENDPOINT_PLACE};
 use super::{alerts, cursor};
 use crate::model::{Error, EscalationRecord};
 use crate::proof::{Carried, FoundStates, StateDraft};
@@ -59,7 +58,7 @@ pub(super) fn endpoints(found: &FoundStates, carried: &mut Carried) {
             carried.notes.push(format!("the endpoint {id} cannot be believed and was not taken over: add it again"));
             continue;
         }
-        let place = format!("{CURSOR}{id}");
+        let place = format!("{ENDPOINT_PLACE}{id}");
         let places = found.good.get(&place).into_iter().chain(found.behind.get(&place).into_iter().flatten());
         let off = places.map(|place| field(place, "off")).rfind(Value::is_string);
         let mut begins = json!({ "next": 0, "ordinal": 0 });
@@ -81,9 +80,9 @@ pub(super) fn endpoints(found: &FoundStates, carried: &mut Carried) {
 
 /// Takes over the API keys that the log has which holds; revoked where that stands on either side of the break.
 pub(super) fn keys(found: &FoundStates, carried: &mut Carried) {
-    let known = found.good.iter().filter(|(key, _)| key.starts_with(KEY_PREFIX));
+    let known = found.good.iter().filter(|(key, _)| key.starts_with(API_KEY));
     let mut disbelieved =
-        found.behind.keys().filter(|key| key.starts_with(KEY_PREFIX) && !found.good.contains_key(*key)).count();
+        found.behind.keys().filter(|key| key.starts_with(API_KEY) && !found.good.contains_key(*key)).count();
     for (key, value) in known {
         let is_revoked = |value: &&Vec<u8>| field(value, "revokedAt").is_string();
         let value = found.behind.get(key).into_iter().flatten().find(is_revoked).unwrap_or(value);

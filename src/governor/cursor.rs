@@ -32,7 +32,7 @@ struct Readers {
 
 /// Whoever reads a cursor: one at a time, for what one acknowledges the other would miss.
 #[derive(Debug, Clone)]
-pub(crate) struct Reader {
+pub struct Reader {
     name: String,
     number: u64,
 }
@@ -192,16 +192,6 @@ impl Governor {
         // Who reads it still has nothing more to acknowledge.
         self.inner.cursors.readers().by_name.remove(name);
         self.inner.log.settle(sequence)
-    }
-
-    /// Notes that an event of a cursor was dealt with, whoever was told it.
-    pub(crate) fn acknowledge(&self, reader: &Reader, event: EventId) -> Result<(), Error> {
-        self.inner.acknowledge(reader, event)
-    }
-
-    /// Lets others read a cursor before the subscription to it is dropped, which tells nothing more.
-    pub(crate) fn free_cursor(&self, reader: &Reader) {
-        self.inner.free_cursor(reader);
     }
 
     fn begin(&self, name: &str, place: Place) -> Result<(), Error> {

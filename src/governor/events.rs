@@ -130,7 +130,6 @@ impl Governor {
     }
 }
 
-#[cfg(feature = "webhooks")]
 impl Subscription {
     /// The events of the entries from `next` on. Only types are looked at of the filter, and the agent.
     pub(super) fn from_entry(
@@ -155,7 +154,7 @@ impl Subscription {
     }
 
     /// The first entry whose events were not handed out, or not all of them.
-    pub(crate) fn place(&self) -> u64 {
+    pub fn place(&self) -> u64 {
         self.ready.front().map_or_else(|| self.feed.place(), |event| event.id.sequence().get())
     }
 }
@@ -220,8 +219,8 @@ impl Subscription {
         self.governor.upgrade().ok_or_else(closed)?.acknowledge(reader, *event)
     }
 
-    /// Whoever reads its cursor, where it has one.
-    pub(crate) fn reader(&self) -> Option<&Reader> {
+    /// The reader of its cursor, when it has one.
+    pub fn reader(&self) -> Option<&Reader> {
         self.reader.as_ref()
     }
 

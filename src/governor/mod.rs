@@ -24,7 +24,6 @@
 //! | `agents.rs` | registering, reading, changing, suspending agents |
 //! | `agent_file.rs` | agents as lines of text |
 //! | `kept.rs` | what is kept of what was asked, how long, and what is masked |
-//! | `keys.rs` | what the log keeps of API keys, and the doors for whoever checks them |
 //! | `latency.rs` | how long enforcements took |
 //! | `limits.rs` | the counters of the policies' limits |
 //! | `pending.rs` | decisions that are waited for later |
@@ -42,7 +41,7 @@
 //! | `trust_check.rs` | trust made anew from the log |
 //! | `watch.rs` | how often what alert rules look for happened |
 //! | `verification.rs` | verifying the log |
-//! | `webhooks.rs` | what the log keeps of endpoints, and the doors for those that tell them |
+//! | `extension.rs` | access points for crates that stand on a governor |
 
 mod agent_file;
 mod agents;
@@ -61,9 +60,9 @@ mod erasure;
 mod escalations;
 mod events;
 mod export;
+pub mod extension;
 mod follow;
 mod kept;
-pub(crate) mod keys;
 mod latency;
 mod limits;
 mod outcome;
@@ -75,7 +74,6 @@ mod replay;
 mod retention;
 mod risk;
 mod shadow;
-#[cfg(feature = "http")]
 mod standing;
 mod status;
 mod stop;
@@ -84,7 +82,6 @@ mod trust;
 mod trust_check;
 mod verification;
 mod watch;
-pub(crate) mod webhooks;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -96,7 +93,6 @@ use serde_json::{Map, Value};
 pub use builder::GovernorBuilder;
 #[cfg(feature = "checkpoints")]
 pub use checkpoints::verify_signed_archive;
-pub(crate) use cursor::Reader;
 pub use escalations::{ClassStanding, EscalationAnswer, Escalations};
 pub use events::{EventFilter, Subscription};
 pub use kept::InputText;
@@ -106,10 +102,6 @@ pub use repair::{RepairOptions, repair};
 pub use replay::{Replay, ReplayChange, ReplayRange};
 pub use retention::verify_archive;
 pub use shadow::{ShadowDifference, ShadowReport};
-#[cfg(feature = "http")]
-pub(crate) use standing::Standing;
-#[cfg(feature = "gateway")]
-pub(crate) use stop::said_with;
 
 use crate::model::{
     AgentId, Error, IntentId, InvalidValue, Opening, Order, ParseExplanation, ParseResult, Period, ProofId, ProofPage,
@@ -187,8 +179,7 @@ struct Inner {
     opening: Opening,
     opened: Instant,
     latency: Latency,
-    webhooks: webhooks::Webhooks,
-    keys: keys::Keys,
+    extensions: extension::Extensions,
 }
 
 impl Governor {
@@ -353,7 +344,7 @@ impl Governor {
     ///
     /// [`Error::StorageUnavailable`] when something could not be written.
     pub fn close(&self) -> Result<(), Error> {
-        self.inner.webhooks.stop();
+        self.inner.extensions.stop();
         #[cfg(feature = "checkpoints")]
         let last_checkpoint = self.stop_checkpoints();
         self.inner.write_cursors(None);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Governor;
 use crate::model::{Digest, Error, Sequence};
-use crate::policy::{PolicyFormat, PolicySet, Source};
+use crate::policy::{PolicyFormat, PolicySet, PolicySource};
 use crate::proof::StateDraft;
 
 /// The set in force, as the journal keeps it.
@@ -21,7 +21,7 @@ pub(super) struct PolicyState {
     text: String,
     /// What is laid over it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    later: Vec<Source>,
+    later: Vec<PolicySource>,
     /// It is the recommended set: a later version of the library brings its own.
     recommended: bool,
 }
@@ -53,7 +53,7 @@ impl PolicyState {
         let Some((base, later)) = set.documents().split_first() else {
             return Err(Error::Internal { message: "a policy set without a document".to_owned() });
         };
-        let Source { name, format, text } = base.clone();
+        let PolicySource { name, format, text } = base.clone();
         Ok(Self {
             name,
             digest: set.digest(),
@@ -72,8 +72,8 @@ impl PolicyState {
         Ok(StateDraft::new(Self::KEY.to_owned(), value))
     }
 
-    fn documents(&self) -> Vec<Source> {
-        let base = Source { name: self.name.clone(), format: self.format, text: self.text.clone() };
+    fn documents(&self) -> Vec<PolicySource> {
+        let base = PolicySource { name: self.name.clone(), format: self.format, text: self.text.clone() };
         std::iter::once(base).chain(self.later.iter().cloned()).collect()
     }
 }
@@ -96,7 +96,6 @@ impl Governor {
         let turn = self.inner.policy_turn.lock().unwrap_or_else(PoisonError::into_inner);
         let sequence = self.order_policies(&set, "loaded by an operator")?;
         self.inner.policies.store(Arc::new(set));
-        #[cfg(feature = "http")]
         self.inner.stops.halts().note_change();
         self.bind_classes(&self.inner.policies.load());
         drop(turn);

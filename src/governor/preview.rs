@@ -16,7 +16,7 @@ use crate::trust::AgentRecord;
 
 /// What would be decided on an intent now.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Preview {
@@ -39,7 +39,7 @@ pub struct Preview {
     /// How the limits stand that the deciding rules have. In JSON their amounts are the plain numbers that the
     /// policy document writes.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "in_plain_numbers")]
-    #[cfg_attr(feature = "http", schema(value_type = Vec<PlainLimitUse>))]
+    #[cfg_attr(feature = "schema", schema(value_type = Vec<PlainLimitUse>))]
     pub limits: Vec<LimitUse>,
     /// The risk that counts.
     pub risk_level: RiskLevel,
@@ -51,7 +51,7 @@ pub struct Preview {
 
 /// Why nothing can be decided on an intent: [`Governor::enforce`] would fail with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct PreviewError {
     /// The code of the error: `POLICY_ERROR`.
@@ -62,7 +62,7 @@ pub struct PreviewError {
 
 /// What would be decided on an intent, and why, rule by rule.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Explanation {
@@ -241,7 +241,7 @@ impl Governor {
 
 /// How a limit stands, its amounts as the policy document writes them.
 #[derive(Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PlainLimitUse<'a> {
     /// The rule whose limit it is.

@@ -56,7 +56,7 @@ impl ReplayRange {
 
 /// What a policy set would have decided otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Replay {
@@ -73,7 +73,7 @@ pub struct Replay {
     /// like `changes`.
     pub hanging_changes: Vec<ReplayChange>,
     /// For each rule that decided a change, before or now, the first eight of each, how many.
-    #[cfg_attr(feature = "http", schema(value_type = std::collections::BTreeMap<String, u64>))]
+    #[cfg_attr(feature = "schema", schema(value_type = std::collections::BTreeMap<String, u64>))]
     pub by_rule: BTreeMap<Arc<str>, u64>,
     /// Decisions that cannot be replayed, for their evidence is of another form.
     pub not_replayable: u64,
@@ -95,7 +95,7 @@ pub struct Replay {
 
 /// One decision that comes out otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReplayChange {
@@ -106,10 +106,10 @@ pub struct ReplayChange {
     /// What would be decided.
     pub now: Decision,
     /// The rules of the candidate set that decide.
-    #[cfg_attr(feature = "http", schema(value_type = Vec<String>))]
+    #[cfg_attr(feature = "schema", schema(value_type = Vec<String>))]
     pub rules: Arc<[Arc<str>]>,
     /// The rules that decided then.
-    #[cfg_attr(feature = "http", schema(value_type = Vec<String>))]
+    #[cfg_attr(feature = "schema", schema(value_type = Vec<String>))]
     pub was_rules: Vec<Arc<str>>,
     /// What differs: `decision`, `granted`, `constraints`.
     pub differs: Vec<&'static str>,

@@ -78,7 +78,7 @@ impl Governor {
         let (folder, name) = placed(file.as_ref())?;
         let now = self.inner.clock.now();
         let counted = Timestamp::from_millis(now.as_millis().saturating_sub(LONGEST_LIMIT_WINDOW));
-        let count = self.inner.log.archivable_up_to(before.min(counted), self.inner.webhooks.wanted_from())?;
+        let count = self.inner.log.archivable_up_to(before.min(counted), self.inner.extensions.wanted_from())?;
         if count == 0 {
             return Ok(None);
         }
@@ -164,8 +164,7 @@ impl Governor {
         keys.insert(PolicyState::KEY.to_owned());
         self.restate_stops(at, CAUSE)?;
         keys.insert(self.restate_trust_model(at, CAUSE)?);
-        self.inner.webhooks.restate(|state| self.inner.log.set_state(at, state, CAUSE.to_owned()), &mut keys)?;
-        self.inner.keys.restate(|state| self.inner.log.set_state(at, state, CAUSE.to_owned()), &mut keys)?;
+        self.inner.extensions.restate(|state| self.inner.log.set_state(at, state, CAUSE.to_owned()), &mut keys)?;
         self.restate_cursors(CAUSE, &mut keys)?;
         self.restate_alerts(CAUSE)?;
         Ok(keys)

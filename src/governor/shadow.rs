@@ -24,7 +24,7 @@ pub(super) struct Shadow {
 
 /// What a set in the shadow has come to so far.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ShadowReport {
@@ -47,7 +47,7 @@ impl ShadowReport {
 
 /// A decision that the set in the shadow would have made otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ShadowDifference {
@@ -60,7 +60,7 @@ pub struct ShadowDifference {
     /// What the set in the shadow decides.
     pub shadow: Decision,
     /// By which of its rules.
-    #[cfg_attr(feature = "http", schema(value_type = Vec<String>))]
+    #[cfg_attr(feature = "schema", schema(value_type = Vec<String>))]
     pub rules: Arc<[Arc<str>]>,
     /// What differs: `decision`, `granted`, `constraints`.
     pub differs: Vec<&'static str>,

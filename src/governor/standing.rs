@@ -6,9 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::Governor;
 use crate::model::{AgentId, Digest, ProofId, StopScope};
 
-/// What a verdict rests on.
+/// The state of affairs that a verdict rests on: kill switches, policies, pre-approvals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub struct Standing {
     /// Halts that there had been.
     halts: u64,
     policies: Digest,

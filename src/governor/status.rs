@@ -87,7 +87,7 @@ impl Governor {
         if let Some(why) = self.inner.following.trouble() {
             warnings.push(format!("alerts on denials, attempts and falls of trust are not looked for: {why}"));
         }
-        warnings.extend(self.inner.webhooks.troubles());
+        warnings.extend(self.inner.extensions.problems());
         let refusing = log.refusing.clone().or_else(|| probe.as_ref().err().map(ToString::to_string));
         match (refusing, probe) {
             (Some(refusing), _) => {

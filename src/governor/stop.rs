@@ -146,7 +146,6 @@ pub(super) struct Stops {
     turn: Mutex<()>,
     // Held to lift; taken before `turn`.
     lifting: Mutex<()>,
-    #[cfg(feature = "http")]
     halts: super::standing::Halts,
 }
 
@@ -164,7 +163,6 @@ impl Stops {
     }
 
     /// When agents were kept from acting.
-    #[cfg(feature = "http")]
     pub(super) const fn halts(&self) -> &super::standing::Halts {
         &self.halts
     }
@@ -175,7 +173,6 @@ impl Stops {
         self.change(|table| {
             table.held.insert(agent.clone());
         });
-        #[cfg(feature = "http")]
         self.halts.note(&StopScope::Agent(agent.clone()));
     }
 
@@ -195,7 +192,6 @@ impl Stops {
             table.stops.push(Arc::clone(&stop));
             table.epoch += 1;
         });
-        #[cfg(feature = "http")]
         self.halts.note(&stop.scope);
         self.load().epoch
     }
@@ -366,7 +362,7 @@ fn cause(what: &str, by: &str, note: &str) -> String {
 }
 
 /// The error with what stands all the same.
-pub(crate) fn said_with(error: Error, standing: &str) -> Error {
+pub fn said_with(error: Error, standing: &str) -> Error {
     match error {
         Error::ChainBroken { message } => Error::ChainBroken { message: format!("{standing}: {message}") },
         Error::Conflict { message } => Error::Conflict { message: format!("{standing}: {message}") },

@@ -87,7 +87,6 @@ impl Governor {
         let next = self.inner.trust_model.adjusted(&agent.trust, score, self.bearing(&agent, now));
         let sequence = self.order_move(&mut agent, next, Moved::by(TrustCause::Adjusted, now), note, now)?;
         let info = self.info(&agent, now);
-        #[cfg(feature = "http")]
         self.inner.stops.halts().note(&crate::model::StopScope::Agent(agent.agent_id.clone()));
         drop(agent);
         self.inner.log.settle(sequence)?;

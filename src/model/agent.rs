@@ -349,7 +349,7 @@ const MAX_ATTRIBUTE_BYTES: usize = 4096;
 
 /// What is known of a registered agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AgentInfo {
@@ -367,7 +367,7 @@ pub struct AgentInfo {
     pub groups: Vec<Label>,
     /// Its attributes.
     #[serde(skip_serializing_if = "Map::is_empty")]
-    #[cfg_attr(feature = "http", schema(value_type = Object))]
+    #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub attributes: Map<String, Value>,
     /// Whose it is.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -391,7 +391,7 @@ impl AgentInfo {
 
 /// What an import of agents did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct AgentImport {
     /// Agents that were not there.

@@ -6,7 +6,7 @@ use super::{Capability, Constraints, Decision, ParseResult, ProofId, TrustSnapsh
 
 /// The verdict on an intent, with the proof record that was written for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Enforcement {

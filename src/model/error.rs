@@ -18,7 +18,8 @@ pub struct InvalidValue {
 }
 
 impl InvalidValue {
-    pub(crate) fn new(what: &'static str, value: &str, expected: &'static str) -> Self {
+    /// A value that is not what was expected.
+    pub fn new(what: &'static str, value: &str, expected: &'static str) -> Self {
         Self { what, value: excerpt(value), expected }
     }
 
@@ -29,7 +30,7 @@ impl InvalidValue {
 }
 
 /// The start of a text, short enough for an error message.
-pub(crate) fn excerpt(text: &str) -> String {
+pub fn excerpt(text: &str) -> String {
     const LONGEST: usize = 60;
     if text.chars().count() <= LONGEST {
         return text.to_owned();
@@ -51,7 +52,7 @@ closed_words! {
 
 /// A problem in a policy document, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Problem {
@@ -317,20 +318,23 @@ impl Error {
         }
     }
 
-    #[cfg(any(feature = "gateway", feature = "webhooks"))]
-    pub(crate) fn not_found(what: &'static str, id: impl std::fmt::Display) -> Self {
+    /// [`Error::NotFound`] for an id.
+    pub fn not_found(what: &'static str, id: impl std::fmt::Display) -> Self {
         Self::NotFound { what, id: id.to_string() }
     }
 
-    pub(crate) fn input(field: &'static str, message: impl Into<String>) -> Self {
+    /// [`Error::InvalidInput`] that names a field.
+    pub fn input(field: &'static str, message: impl Into<String>) -> Self {
         Self::InvalidInput { field, message: message.into() }
     }
 
-    pub(crate) fn intent(field: &'static str, message: impl Into<String>) -> Self {
+    /// [`Error::InvalidIntent`] that names a field.
+    pub fn intent(field: &'static str, message: impl Into<String>) -> Self {
         Self::InvalidIntent { field, message: message.into() }
     }
 
-    pub(crate) fn query(parameter: &'static str, message: impl Into<String>) -> Self {
+    /// [`Error::InvalidQuery`] that names a parameter.
+    pub fn query(parameter: &'static str, message: impl Into<String>) -> Self {
         Self::InvalidQuery { parameter, message: message.into() }
     }
 
@@ -343,11 +347,13 @@ impl Error {
     }
 
     /// For a text that is no proof id, and so names no record.
-    pub(crate) fn unknown_proof(text: &str) -> Self {
+    /// [`Error::ProofNotFound`] for a text that is no proof id.
+    pub fn unknown_proof(text: &str) -> Self {
         Self::ProofNotFound { proof_id: excerpt(text) }
     }
 
-    pub(crate) fn storage(message: impl Into<String>) -> Self {
+    /// [`Error::StorageUnavailable`] with its cause.
+    pub fn storage(message: impl Into<String>) -> Self {
         Self::StorageUnavailable { message: message.into() }
     }
 }

@@ -26,7 +26,7 @@ pub(crate) const ENDED_BY_STOP: &str = "it was stopped";
 
 /// What an agent may do only if a person agrees.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Escalation {
@@ -37,7 +37,7 @@ pub struct Escalation {
     /// Who asks.
     pub agent_id: AgentId,
     /// What is asked for, as it is kept in the evidence: secrets are masked. None where that cannot be read.
-    #[cfg_attr(feature = "http", schema(required, value_type = Option<Object>))]
+    #[cfg_attr(feature = "schema", schema(required, value_type = Option<Object>))]
     pub intent: Option<Value>,
     /// The text that was asked, with secrets masked, where the evidence keeps it whole: see `InputText::Whole`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,7 +82,7 @@ pub struct Escalation {
 
 /// Somebody who has to agree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReviewNeed {
@@ -98,7 +98,7 @@ pub struct ReviewNeed {
 
 /// What one person said.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Vote {
@@ -115,7 +115,7 @@ pub struct Vote {
 
 /// What an approval grants.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ApprovalOffer {
@@ -223,7 +223,7 @@ impl EscalationQuery {
 
 /// A page of escalations.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct EscalationPage {

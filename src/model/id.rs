@@ -196,18 +196,14 @@ macro_rules! random_id {
     ($($name:ident)*) => {$(
         impl $name {
             /// An id of the given moment with 80 random bits (the low bits of `random`).
-            pub(crate) fn new(at: Timestamp, random: u128) -> Self {
+            pub fn new(at: Timestamp, random: u128) -> Self {
                 Self(Ulid::from_parts(ulid_millis(at), random))
             }
         }
     )*};
 }
 
-random_id! { ClassApprovalId StopId }
-#[cfg(feature = "webhooks")]
-random_id! { WebhookId }
-#[cfg(feature = "gateway")]
-random_id! { KeyId }
+random_id! { ClassApprovalId StopId WebhookId KeyId }
 
 impl EscalationId {
     /// The escalation that a record is.
@@ -235,8 +231,8 @@ impl EventId {
         sequence_of(self.0)
     }
 
-    /// Where it stands among all events of a log: its entry, and its ordinal there.
-    pub(crate) fn place(self) -> (Sequence, u8) {
+    /// Its position among all events of a log: its entry, and its ordinal there.
+    pub fn place(self) -> (Sequence, u8) {
         let [.., ordinal, _, _, _] = *self.0.random().to_be_bytes().first_chunk::<10>().unwrap_or(&[0; 10]);
         (self.sequence(), ordinal)
     }

@@ -27,7 +27,7 @@ pub const MAX_CONTEXT_DEPTH: usize = 32;
 /// # Ok::<(), rulekeep::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Intent {
@@ -41,11 +41,11 @@ pub struct Intent {
     /// The risk, as parsed or as the caller claims it.
     pub risk_level: RiskLevel,
     /// What the action needs, the primary capability first.
-    #[cfg_attr(feature = "http", schema(min_items = 1, max_items = 64))]
+    #[cfg_attr(feature = "schema", schema(min_items = 1, max_items = 64))]
     pub required_capabilities: Vec<Capability>,
     /// The caller's context, with the keys that parsing added.
     #[serde(default)]
-    #[cfg_attr(feature = "http", schema(value_type = super::schema::Context))]
+    #[cfg_attr(feature = "schema", schema(value_type = super::schema::Context))]
     pub context: Map<String, Value>,
     /// When it was parsed, or first enforced.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -165,7 +165,7 @@ impl Intent {
 
 /// Another reading of the same input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Alternative {
@@ -184,7 +184,7 @@ impl Alternative {
 
 /// What parsing gives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct ParseResult {
     /// The most likely reading.
@@ -283,7 +283,7 @@ fn most_text_size(text: &str) -> usize {
 
 /// How deep a JSON text nests, by its brackets alone: no tree is built, so a
 /// hostile text costs no stack.
-pub(crate) fn json_depth(text: &str) -> usize {
+pub fn json_depth(text: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0_usize);
     let (mut in_string, mut escaped) = (false, false);
     for byte in text.bytes() {

@@ -24,7 +24,7 @@ mod record;
 mod reserved;
 mod retention;
 mod risk;
-#[cfg(feature = "http")]
+#[cfg(feature = "schema")]
 pub(crate) mod schema;
 mod status;
 mod stop;
@@ -43,7 +43,7 @@ pub use constraints::Constraints;
 pub use cursor::{Order, ProofCursor};
 pub use decision::{Decision, Outcome};
 pub use enforcement::{Enforcement, InputEnforcement};
-pub use error::{Error, InvalidValue, Problem, Severity};
+pub use error::{Error, excerpt, InvalidValue, Problem, Severity};
 pub use escalation::{
     ApprovalOffer, Escalation, EscalationPage, EscalationQuery, EscalationState, Resolved, Review, ReviewNeed, Vote,
 };
@@ -51,7 +51,7 @@ pub use event::{
     Alert, AlertKind, DecisionDetail, DecisionRendered, Event, EventData, EventType, TrustChange, TrustChanged,
 };
 pub use id::{AgentId, ClassApprovalId, EscalationId, EventId, IntentId, KeyId, ProofId, Sequence, StopId, WebhookId};
-pub use intent::{Alternative, Intent, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult};
+pub use intent::{Alternative, Intent, json_depth, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult};
 pub use parse_explanation::{ActEvidence, FactorEvidence, ParseExplanation};
 pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, ProofStats, Verification};
 pub use retention::{ArchiveReport, RepairReport};
@@ -71,11 +71,11 @@ pub use verification::{
 pub(crate) use agent::{AgentProfile, checked_person};
 pub(crate) use class_approval::{GRANT_PREFIX, is_grant_counter};
 pub(crate) use cursor::CursorPlace;
-pub(crate) use error::excerpt;
 pub(crate) use escalation::{ENDED_BY_STOP, EscalationRecord, LimitCharge};
-pub(crate) use intent::{check_context, json_depth};
-pub(crate) use reserved::{RESERVED, is_reserved};
+pub(crate) use intent::check_context;
+pub use reserved::{RESERVED, is_reserved};
 pub(crate) use risk::names_production;
 pub(crate) use time::LONGEST_LIMIT_WINDOW;
 pub(crate) use verification::OnProgress;
-pub(crate) use word::{closed_words, written_as_text};
+pub use word::closed_words;
+pub(crate) use word::written_as_text;

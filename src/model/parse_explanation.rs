@@ -17,7 +17,7 @@ pub struct ParseExplanation {
 
 /// What in the request gave one act: its capability and what it risks by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ActEvidence {
@@ -41,7 +41,7 @@ pub struct ActEvidence {
 
 /// What in the request showed a risk factor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct FactorEvidence {
     /// The factor as `riskFactors` names it.

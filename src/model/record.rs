@@ -103,7 +103,7 @@ impl<'de> Deserialize<'de> for Digest {
 /// `hash` is SHA-256 over the record's canonical JSON (RFC 8785) without `hash`
 /// and `outcome`; the outcome arrives later and is joined when a record is read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ProofRecord {
@@ -144,7 +144,7 @@ pub struct ProofRecord {
 
 /// One page of a query.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ProofPage {
@@ -174,14 +174,14 @@ impl ProofPage {
 ///
 /// Made from ranges: `..`, `from..`, `..=to`, `from..=to` of chrono's UTC times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Period {
     /// The first moment.
-    #[cfg_attr(feature = "http", schema(required))]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub from: Option<Timestamp>,
     /// The last moment.
-    #[cfg_attr(feature = "http", schema(required))]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub to: Option<Timestamp>,
 }
 
@@ -219,7 +219,7 @@ impl From<RangeInclusive<DateTime<Utc>>> for Period {
 
 /// Aggregates over an entity's records.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ProofStats {
@@ -270,7 +270,7 @@ impl ProofStats {
 
 /// What a verification of the whole log found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Verification {
@@ -309,7 +309,7 @@ super::closed_words! {
 
 /// Where a log breaks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Breakage {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 const PREFIX: &str = "$serde_json::private::";
 
 /// Whether a name is one of them.
-pub(crate) fn is_reserved(name: &str) -> bool {
+pub fn is_reserved(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
@@ -25,4 +25,4 @@ fn is_inside(value: &Value) -> bool {
 }
 
 /// How it is told.
-pub(crate) const RESERVED: &str = "a name that begins with \"$serde_json::private::\" cannot be kept; give it another";
+pub const RESERVED: &str = "a name that begins with \"$serde_json::private::\" cannot be kept; give it another";

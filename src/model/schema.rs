@@ -71,7 +71,7 @@ described! {
 }
 
 /// A caller's context.
-pub(crate) struct Context;
+pub struct Context;
 
 fn text(pattern: &str, description: &str) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern)).description(Some(description))
@@ -93,6 +93,6 @@ fn free(description: &str) -> ObjectBuilder {
 }
 
 /// The words of a closed set.
-pub(crate) fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> RefOr<Schema> {
+pub fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> RefOr<Schema> {
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).into()
 }

@@ -91,7 +91,7 @@ impl<'de> Deserialize<'de> for StopScope {
 
 /// A stop in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Stop {
     /// Its id, by which it is lifted.
@@ -114,7 +114,7 @@ impl Stop {
 
 /// What a stop found when it was set.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct StopReport {

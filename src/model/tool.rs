@@ -6,7 +6,7 @@ use super::{Action, Capability, Digest, RiskLevel};
 
 /// What a tool is taken for.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolClassification {
@@ -42,7 +42,7 @@ pub struct ToolClassification {
 
 /// A part of a tool's definition, and what it gave.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolEvidence {
@@ -66,7 +66,7 @@ const LONGEST_FOUND: usize = 120;
 
 /// What a load of tools did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CatalogueReport {

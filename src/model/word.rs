@@ -3,6 +3,8 @@
 
 /// Defines an enum whose variants are written as fixed words: its `ALL` list,
 /// `as_str`, `Display`, `FromStr` with an error that lists the words, and serde.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! closed_words {
     (
         $(#[$meta:meta])*
@@ -37,12 +39,12 @@ macro_rules! closed_words {
         }
 
         impl std::str::FromStr for $name {
-            type Err = $crate::model::InvalidValue;
+            type Err = $crate::InvalidValue;
 
             fn from_str(word: &str) -> Result<Self, Self::Err> {
                 match word {
                     $( $word => Ok(Self::$variant), )+
-                    _ => Err($crate::model::InvalidValue::new(
+                    _ => Err($crate::InvalidValue::new(
                         $what,
                         word,
                         concat!("one of", $( " ", $word ),+),
@@ -51,15 +53,7 @@ macro_rules! closed_words {
             }
         }
 
-        #[cfg(feature = "http")]
-        impl utoipa::PartialSchema for $name {
-            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
-                $crate::model::schema::words([ $( $word ),+ ])
-            }
-        }
-
-        #[cfg(feature = "http")]
-        impl utoipa::ToSchema for $name {}
+        $crate::words_schema! { $name $( $word )+ }
 
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -74,6 +68,30 @@ macro_rules! closed_words {
             }
         }
     };
+}
+
+/// The schema of an enum of fixed words; nothing without the feature `schema`.
+#[cfg(feature = "schema")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! words_schema {
+    ($name:ident $( $word:literal )+) => {
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                $crate::extension::words([ $( $word ),+ ])
+            }
+        }
+
+        impl utoipa::ToSchema for $name {}
+    };
+}
+
+/// The schema of an enum of fixed words; nothing without the feature `schema`.
+#[cfg(not(feature = "schema"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! words_schema {
+    ($name:ident $( $word:literal )+) => {};
 }
 
 /// Writes a newtype over text, with `as_str` and `FromStr`, as that text: in
@@ -102,5 +120,5 @@ macro_rules! written_as_text {
     };
 }
 
-pub(crate) use closed_words;
+pub use closed_words;
 pub(crate) use written_as_text;

@@ -13,7 +13,7 @@ use crate::model::{Action, AgentId, Capability, Error, LONGEST_LIMIT_WINDOW, Lab
 
 /// What a person agrees to beforehand, as it is written: to be made a [`ClassApproval`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClassTerms {
     /// The agent that may; either this or `group`.
@@ -23,20 +23,20 @@ pub struct ClassTerms {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Label>,
     /// What they may use: 1 to 100 of `resource:operation`, of which one half may be `*`.
-    #[cfg_attr(feature = "http", schema(min_items = 1, max_items = 100))]
+    #[cfg_attr(feature = "schema", schema(min_items = 1, max_items = 100))]
     pub capabilities: Vec<String>,
     /// Which rules that ask a person it answers, by their ids: 1 to 100. What another rule asks about as well is not
     /// covered.
-    #[cfg_attr(feature = "http", schema(min_items = 1, max_items = 100))]
+    #[cfg_attr(feature = "schema", schema(min_items = 1, max_items = 100))]
     pub rules: Vec<String>,
     /// By which actions, up to 100; by any where none is named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "http", schema(max_items = 100))]
+    #[cfg_attr(feature = "schema", schema(max_items = 100))]
     pub actions: Vec<Action>,
     /// On which values of `context.target`, up to 100: exact, or what one begins with and `*`. Where none is named, only
     /// on requests without a target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "http", schema(max_items = 100))]
+    #[cfg_attr(feature = "schema", schema(max_items = 100))]
     pub targets: Vec<String>,
     /// At which effective risk at most; HIGH where a document does not say, so that what is critical is looked at.
     #[serde(default = "usual_risk")]
@@ -45,7 +45,7 @@ pub struct ClassTerms {
     pub until: Timestamp,
     /// How often, 1 to 10,000; 10,000 where a document does not say.
     #[serde(default = "most_uses")]
-    #[cfg_attr(feature = "http", schema(minimum = 1, maximum = 10000))]
+    #[cfg_attr(feature = "schema", schema(minimum = 1, maximum = 10000))]
     pub count: u32,
     /// For how much in all; a request that names no amount is not covered then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,13 +54,13 @@ pub struct ClassTerms {
 
 /// A sum over all uses of a class approval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ClassSum {
     /// The key of the context whose numbers are added up.
     pub key: String,
     /// What they may add up to: above 0, at most 9e12.
-    #[cfg_attr(feature = "http", schema(exclusive_minimum = 0, maximum = 9e12))]
+    #[cfg_attr(feature = "schema", schema(exclusive_minimum = 0, maximum = 9e12))]
     pub most: f64,
 }
 

@@ -14,7 +14,7 @@ use crate::model::{Capability, Constraints, RiskLevel, Tier, excerpt};
 
 /// One rule of a policy set, held against a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RuleTrace {

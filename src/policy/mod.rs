@@ -58,8 +58,8 @@ pub use explain::RuleTrace;
 pub use limit::LimitUse;
 pub use request::PolicyRequest;
 pub use rule::Effect;
-pub use set::{PolicyFormat, PolicySet};
+pub use set::{PolicyFormat, PolicySet, PolicySource};
 pub use verdict::{Approval, ConditionFailure, Need, PolicyVerdict};
 
 pub(crate) use limit::{Charge, Meter, Used};
-pub(crate) use set::Source;
+

@@ -74,7 +74,7 @@ struct Inner {
     digest: Digest,
     content: Digest,
     /// The documents that the set was loaded from, the base first.
-    sources: Vec<Source>,
+    sources: Vec<PolicySource>,
     warnings: Vec<Problem>,
     grants_something: bool,
     /// Whether some rule looks at the environment.
@@ -85,12 +85,14 @@ struct Inner {
 
 /// A document that a set was loaded from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
-pub(crate) struct Source {
-    /// What stands for the document in messages.
-    pub(crate) name: String,
-    pub(crate) format: PolicyFormat,
-    pub(crate) text: String,
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct PolicySource {
+    /// The name that stands for it in messages.
+    pub name: String,
+    /// Its format.
+    pub format: PolicyFormat,
+    /// Its text.
+    pub text: String,
 }
 
 impl PolicySet {
@@ -131,7 +133,7 @@ impl PolicySet {
     ///
     /// [`Error::Policy`] with every problem found.
     pub fn parse(text: &str, format: PolicyFormat, name: &str) -> Result<Self, Error> {
-        Self::of(vec![Source { name: name.to_owned(), format, text: text.to_owned() }])
+        Self::of(vec![PolicySource { name: name.to_owned(), format, text: text.to_owned() }])
     }
 
     /// Lays later sets over earlier ones: a base, a team's, an agent's.
@@ -159,7 +161,7 @@ impl PolicySet {
     }
 
     /// Loads a set from its documents, the base first.
-    pub(crate) fn of(sources: Vec<Source>) -> Result<Self, Error> {
+    pub(crate) fn of(sources: Vec<PolicySource>) -> Result<Self, Error> {
         let mut layers = Layers::default();
         let mut content = Sha256::new();
         for source in &sources {
@@ -306,7 +308,8 @@ impl PolicySet {
         self.0.sources.iter().map(|source| (source.text.as_str(), source.format))
     }
 
-    pub(crate) fn documents(&self) -> &[Source] {
+    /// The documents that the set was loaded from, the base first.
+    pub fn documents(&self) -> &[PolicySource] {
         &self.0.sources
     }
 

@@ -14,16 +14,16 @@ use crate::model::Digest;
 
 /// The evidence of one decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Evidence {
     /// The intent as it was evaluated.
-    #[cfg_attr(feature = "http", schema(value_type = Object))]
+    #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub intent: Value,
     /// Granted and denied capabilities, constraints, the policy set's digest,
     /// the rules that decided, the trust snapshot, the agent's labels, groups and attributes,
     /// the time, and how the limits stood.
-    #[cfg_attr(feature = "http", schema(value_type = Object))]
+    #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub detail: Value,
     /// The text that was asked, where it is kept.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -34,7 +34,7 @@ pub struct Evidence {
 
 /// What is kept of the text that was asked, its secrets masked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum InputEvidence {

@@ -62,8 +62,7 @@ impl ProofQuery {
     }
 
     /// The entity whose records are asked for.
-    #[cfg(feature = "gateway")]
-    pub(crate) fn entity_id(&self) -> Option<&str> {
+    pub fn entity_id(&self) -> Option<&str> {
         self.entity_id.as_deref()
     }
 

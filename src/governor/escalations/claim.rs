@@ -87,9 +87,8 @@ impl Escalations<'_> {
         Ok(EscalationAnswer { ending: self.ending(id), intent: intent.clone(), taken: None })
     }
 
-    /// Comes when it is not pending any more, at once for one that there is not. It holds up no thread.
-    #[cfg(feature = "http")]
-    pub(crate) fn answered(&self, id: EscalationId) -> impl Future<Output = ()> + Send + use<> {
+    /// Completes when the escalation is no longer pending, at once for an unknown id. It blocks no thread.
+    pub fn answered(&self, id: EscalationId) -> impl Future<Output = ()> + Send + use<> {
         let mut ending = self.ending(id);
         std::future::poll_fn(move |context| ending.poll(context).map(drop))
     }
@@ -338,7 +337,6 @@ mod tests {
         drop(held);
         assert_eq!(open.awaited_by(), 0);
     }
-    #[cfg(feature = "http")]
     #[test]
     fn whoever_waits_is_told_and_who_goes_leaves_no_waker_behind() {
         let (governor, intent) = asking();

@@ -18,14 +18,14 @@ use crate::trust::AgentRecord;
 
 /// The approval of a class of actions, and what is left of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ClassStanding {
     /// Its id, by which it is revoked; the evidence of each decision that rests on it names it as `grant`.
     pub id: ClassApprovalId,
     /// What is agreed to.
-    #[cfg_attr(feature = "http", schema(value_type = ClassTerms))]
+    #[cfg_attr(feature = "schema", schema(value_type = ClassTerms))]
     pub class: ClassApproval,
     /// Who gave it.
     pub reviewer: String,

@@ -250,7 +250,6 @@ impl Governor {
             }
         }
         self.inner.classes.note(&known, now);
-        #[cfg(feature = "http")]
         self.inner.stops.halts().note_change();
         taken
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::model::Error;
 use crate::policy::document::Report;
-use crate::policy::set::{PolicyFormat, PolicySet, Source};
+use crate::policy::set::{PolicyFormat, PolicySet, PolicySource};
 use crate::policy::tree::Node;
 use crate::policy::value;
 
@@ -172,8 +172,8 @@ fn listed(mut examples: Value) -> Vec<Map<String, Value>> {
     items.filter_map(|item| if let Value::Object(fields) = item { Some(fields) } else { None }).collect()
 }
 
-fn json_source(name: &str, fields: Map<String, Value>) -> Source {
-    Source { name: name.to_owned(), format: PolicyFormat::Json, text: Value::Object(fields).to_string() }
+fn json_source(name: &str, fields: Map<String, Value>) -> PolicySource {
+    PolicySource { name: name.to_owned(), format: PolicyFormat::Json, text: Value::Object(fields).to_string() }
 }
 
 const MATCH_CLAUSES: &[&str] =

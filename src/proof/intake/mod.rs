@@ -192,7 +192,6 @@ impl Intake {
     }
 
     /// Whether there is so much room that hardly anybody has to wait for it.
-    #[cfg(feature = "http")]
     pub(super) fn has_ample_room(&self) -> bool {
         let state = self.lock();
         !self.is_half_full(&state)

@@ -7,7 +7,6 @@ mod import;
 mod open;
 mod pages;
 mod retention;
-#[cfg(feature = "webhooks")]
 mod secrets;
 #[cfg(feature = "checkpoints")]
 mod tree;
@@ -255,7 +254,6 @@ impl ProofLog {
     }
 
     /// Whether a decision is put in order without a wait: for the disk, or for room in a queue that the disk does not empty.
-    #[cfg(feature = "http")]
     pub(crate) fn takes_at_once(&self) -> bool {
         !self.durability.awaits(RiskLevel::Critical) && self.shared.intake.has_ample_room()
     }

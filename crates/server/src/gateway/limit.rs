@@ -1,0 +1,147 @@
+//! Limits of rates, by the generic cell rate algorithm of the `governor` crate: for each key by its plan, and for
+//! callers whose keys are refused.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use gcra::clock::{Clock as LimiterClock, Reference};
+use gcra::middleware::{NoOpMiddleware, StateInformationMiddleware};
+use gcra::nanos::Nanos;
+use gcra::state::keyed::HashMapStateStore;
+use gcra::state::{InMemoryState, NotKeyed};
+use gcra::{Quota, RateLimiter};
+use serde::Serialize;
+
+use super::key::Plan;
+use rulekeep::Error;
+use rulekeep::Clock;
+
+/// The governor's time, as the limiter takes it.
+#[derive(Clone)]
+pub(super) struct Time(pub(super) Arc<dyn Clock>);
+
+impl LimiterClock for Time {
+    type Instant = Nanos;
+
+    fn now(&self) -> Nanos {
+        Nanos::from(self.0.monotonic())
+    }
+}
+
+/// What a key may still do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Allowance {
+    /// Its plan.
+    pub plan: Plan,
+    /// Requests that it could make now, at once.
+    pub remaining: u32,
+    /// Seconds until all of the burst is there again, rounded up.
+    pub reset_seconds: u64,
+}
+
+/// Counts the requests of one key.
+pub(super) struct PlanLimit {
+    plan: Plan,
+    limiter: RateLimiter<NotKeyed, InMemoryState, Time, StateInformationMiddleware>,
+}
+
+impl PlanLimit {
+    pub(super) fn new(plan: Plan, time: &Time) -> Self {
+        let quota = Quota::per_minute(plan.per_minute()).allow_burst(plan.burst());
+        let limiter = RateLimiter::direct_with_clock(quota, time.clone()).with_middleware();
+        Self { plan, limiter }
+    }
+
+    /// Takes room for one request; where there is none, also what is said of the plan then.
+    pub(super) fn take(&self) -> Result<Allowance, (Error, Allowance)> {
+        let each = Duration::from_secs(60) / self.plan.per_minute().get();
+        match self.limiter.check() {
+            Ok(state) => {
+                let remaining = state.remaining_burst_capacity();
+                let used = self.plan.burst().get().saturating_sub(remaining);
+                let reset_seconds = rounded_up(each.saturating_mul(used));
+                Ok(Allowance { plan: self.plan, remaining, reset_seconds })
+            }
+            Err(full) => {
+                let retry_after = full.wait_time_from(self.limiter.clock().now());
+                let message = format!(
+                    "too many requests by this key: its plan has {} a minute and {} at once",
+                    self.plan.per_minute(),
+                    self.plan.burst()
+                );
+                let others = self.plan.burst().get().saturating_sub(1);
+                let reset_seconds = rounded_up(retry_after.saturating_add(each.saturating_mul(others)));
+                let allowance = Allowance { plan: self.plan, remaining: 0, reset_seconds };
+                Err((Error::RateLimited { message, retry_after }, allowance))
+            }
+        }
+    }
+}
+
+/// Slows down whoever sends keys that are refused.
+pub(super) struct Refusals {
+    time: Time,
+    limiter: RateLimiter<Box<str>, HashMapStateStore<Box<str>>, Time, NoOpMiddleware<Nanos>>,
+    /// Who has to wait, and until when.
+    blocked: Mutex<HashMap<Box<str>, Nanos>>,
+}
+
+/// Refused keys that a caller may send at once, and then each minute.
+const REFUSED: NonZeroU32 = NonZeroU32::MIN.saturating_add(19);
+/// Callers that are told apart, at the most; beyond, those share one limit that come anew.
+const CALLERS: usize = 65_536;
+/// The name that they share.
+const OTHERS: &str = "";
+
+impl Refusals {
+    pub(super) fn new(time: &Time) -> Self {
+        let quota = Quota::per_minute(REFUSED);
+        let limiter = RateLimiter::hashmap_with_clock(quota, time.clone());
+        Self { time: time.clone(), limiter, blocked: Mutex::default() }
+    }
+
+    /// Counts a refused key; an error when it was one too many.
+    pub(super) fn note(&self, caller: &str) -> Result<(), Error> {
+        let caller = self.counted_as(caller);
+        match self.limiter.check_key(&caller) {
+            Ok(()) => Ok(()),
+            Err(full) => {
+                let now = self.time.now();
+                let mut blocked = self.blocked.lock().unwrap_or_else(PoisonError::into_inner);
+                blocked.retain(|_, until| *until > now);
+                blocked.insert(caller, full.earliest_possible());
+                Err(too_many(full.wait_time_from(now)))
+            }
+        }
+    }
+
+    /// An error while the caller has to wait for having sent too many.
+    pub(super) fn look(&self, caller: &str) -> Result<(), Error> {
+        let now = self.time.now();
+        let blocked = self.blocked.lock().unwrap_or_else(PoisonError::into_inner);
+        match blocked.get(caller).or_else(|| blocked.get(OTHERS)) {
+            Some(until) if *until > now => Err(too_many(until.duration_since(now).into())),
+            _ => Ok(()),
+        }
+    }
+
+    fn counted_as(&self, caller: &str) -> Box<str> {
+        if self.limiter.len() < CALLERS {
+            return caller.into();
+        }
+        self.limiter.retain_recent();
+        if self.limiter.len() < CALLERS { caller.into() } else { OTHERS.into() }
+    }
+}
+
+fn too_many(retry_after: Duration) -> Error {
+    Error::RateLimited { message: "too many keys were refused that came from here".to_owned(), retry_after }
+}
+
+fn rounded_up(duration: Duration) -> u64 {
+    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
+}

@@ -1,0 +1,231 @@
+//! What is asked, out of the parts of a request of HTTP: path, query, headers, body.
+
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Version, header};
+use serde_json::{Map, Value};
+
+use super::answer::Refusal;
+use super::handle::Asked;
+use super::routes::{Method, Route};
+use crate::params::Params;
+use rulekeep::extension::{excerpt};
+use rulekeep::{Error};
+
+/// Makes sure that a head says in one way whom it is for and where its body ends.
+// SOURCE: RFC 9112, 3.2 (no host, or several) and 6.1 (codings; chunks are taken apart by now).
+pub(super) fn check_head(parts: &Parts) -> Result<(), Error> {
+    let mut hosts = parts.headers.get_all(header::HOST).iter();
+    let is_named = hosts.next().is_some() || parts.version != Version::HTTP_11;
+    if !is_named || hosts.next().is_some() {
+        return Err(Error::input("Host", "expected the header once"));
+    }
+    let mut codings = parts.headers.get_all(header::TRANSFER_ENCODING).iter();
+    let is_chunked = codings.next().is_none_or(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"));
+    if !is_chunked || codings.next().is_some() {
+        return Err(Error::input("Transfer-Encoding", "expected chunked alone, or none"));
+    }
+    Ok(())
+}
+
+/// The bearer token, where there is exactly one.
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let value = values.next()?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    let is_one = values.next().is_none() && scheme.eq_ignore_ascii_case("bearer");
+    is_one.then(|| token.trim_matches(' '))
+}
+
+/// Makes sure that a body is announced as JSON, as it is.
+pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    let mut codings = headers.get_all(header::CONTENT_ENCODING).iter();
+    if codings.any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Err(Refusal::Coding);
+    }
+    let mut values = headers.get_all(header::CONTENT_TYPE).iter();
+    let value = values.next().and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = value.split(';').next().unwrap_or_default().trim();
+    let is_utf8 = value.split(';').skip(1).all(|parameter| {
+        let (name, set) = parameter.split_once('=').unwrap_or((parameter, ""));
+        !name.trim().eq_ignore_ascii_case("charset") || set.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
+    });
+    if values.next().is_none() && essence.eq_ignore_ascii_case("application/json") && is_utf8 {
+        return Ok(());
+    }
+    Err(Refusal::MediaType)
+}
+
+/// The named parameters of a call.
+pub(super) fn params(Asked { route, path, query, body }: Asked<'_>) -> Result<Params, Error> {
+    let mut params = match route.method {
+        Method::Get | Method::Delete => read_query(query.unwrap_or_default())?,
+        Method::Post | Method::Put | Method::Patch => read_body(route, body)?,
+    };
+    for (name, value) in path {
+        params.fix(&name, value)?;
+    }
+    Ok(params)
+}
+
+/// A body that is no object is faulty as the call's own field is.
+fn read_body(route: &Route, body: &[u8]) -> Result<Params, Error> {
+    let faulty = |message: String| match route.call {
+        "enforce" => Error::intent("body", message),
+        _ => Error::input("body", message),
+    };
+    if body.is_empty() && route.call != "enforce" && route.call != "intent" {
+        return Ok(Params::default());
+    }
+    let text = std::str::from_utf8(body).map_err(|_| faulty("expected UTF-8".to_owned()))?;
+    Params::read(text).map_err(|error| match error {
+        Error::InvalidInput { field: "params", message } => faulty(message),
+        other => other,
+    })
+}
+
+/// Parameters that are whole numbers, and those that are true or false; all others are texts.
+const NUMBERS: &[&str] = &["page", "pageSize"];
+const FLAGS: &[&str] = &["evidence", "open"];
+
+fn read_query(query: &str) -> Result<Params, Error> {
+    if !is_utf8_within(query) {
+        return Err(Error::query("query", "expected UTF-8 in what is percent-encoded"));
+    }
+    let mut fields = Map::new();
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        let parameter = known(&name);
+        if fields.contains_key(&*name) {
+            return Err(Error::query(parameter, format!("{:?} stands twice", excerpt(&name))));
+        }
+        let value = if NUMBERS.contains(&&*name) {
+            let number = value.parse::<u64>().ok().filter(|_| value.bytes().all(|byte| byte.is_ascii_digit()));
+            Value::from(number.ok_or_else(|| Error::query(parameter, "expected a whole number of 0 or more"))?)
+        } else if FLAGS.contains(&&*name) {
+            Value::from(value.parse::<bool>().map_err(|_| Error::query(parameter, "expected true or false"))?)
+        } else {
+            Value::from(value.into_owned())
+        };
+        fields.insert(name.into_owned(), value);
+    }
+    Ok(Params::of(fields))
+}
+
+/// Whether what is percent-encoded is UTF-8. What parts a query is ASCII, so that all of it is where each part is.
+fn is_utf8_within(query: &str) -> bool {
+    let mut decoded = Vec::with_capacity(query.len());
+    let mut rest = query.as_bytes();
+    while let [first, behind @ ..] = rest {
+        let coded = if *first == b'%' { behind.first_chunk::<2>() } else { None };
+        let byte = coded.and_then(|digits| hex::decode(digits).ok()?.pop());
+        decoded.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { behind.get(2..).unwrap_or_default() } else { behind };
+    }
+    std::str::from_utf8(&decoded).is_ok()
+}
+
+/// The name for the error's field, which is one of ours.
+fn known(name: &str) -> &'static str {
+    NUMBERS.iter().chain(FLAGS).find(|known| **known == name).copied().unwrap_or("query")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use axum::http::HeaderValue;
+    use proptest::prelude::*;
+
+    use super::super::routes::ROUTES;
+    use super::*;
+
+    fn header(name: &header::HeaderName, values: &[&str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(name, HeaderValue::from_str(value).unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn one_bearer_token_is_read_and_two_are_none() {
+        let read = |values: &[&str]| bearer(&header(&header::AUTHORIZATION, values)).map(str::to_owned);
+        assert_eq!(read(&["Bearer abc"]).as_deref(), Some("abc"));
+        assert_eq!(read(&["bEARER  abc"]).as_deref(), Some("abc"));
+        for none in [&["Basic abc"][..], &["abc"], &["Bearerabc"], &["Bearer a", "Bearer b"], &[]] {
+            assert_eq!(read(none), None, "{none:?}");
+        }
+    }
+
+    #[test]
+    fn only_json_in_utf8_is_read() {
+        let is_read = |value: &str| check_content_type(&header(&header::CONTENT_TYPE, &[value])).is_ok();
+        assert!(is_read("application/json") && is_read("Application/JSON; charset=UTF-8"));
+        for other in ["text/plain", "application/json; charset=latin1", "application/x-www-form-urlencoded", ""] {
+            assert!(!is_read(other), "{other}");
+        }
+        assert!(check_content_type(&HeaderMap::new()).is_err());
+    }
+
+    #[test]
+    fn what_is_coded_is_not_read() {
+        let coded = |codings: &[&str]| {
+            let mut headers = header(&header::CONTENT_ENCODING, codings);
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            matches!(check_content_type(&headers), Err(Refusal::Coding))
+        };
+        assert!(!coded(&[]) && !coded(&["identity"]) && !coded(&["Identity"]));
+        assert!(coded(&["gzip"]) && coded(&["identity, gzip"]) && coded(&["identity", "br"]) && coded(&[""]));
+    }
+
+    #[test]
+    fn a_query_is_read_with_its_types() {
+        let params = read_query("entityId=a%20b&page=2&evidence=true&from=2026-01-01T00%3A00%3A00Z").unwrap();
+        assert_eq!(params.get("entityId").unwrap(), "a b");
+        assert_eq!(params.get("page").unwrap(), 2);
+        assert_eq!(params.get("evidence").unwrap(), true);
+        assert_eq!(
+            read_query("entityId=%C3%BC%E2%82%AC%zz%4&from=%EF%BF%BD").unwrap().get("entityId").unwrap(),
+            "\u{fc}\u{20ac}%zz%4"
+        );
+        for wrong in [
+            "entityId=%ff",
+            "entityId=a%C3&from=%A9",
+            "%80=a",
+            "page=-1",
+            "page=1.5",
+            "page=%2B2",
+            "page=",
+            "evidence=1",
+            "entityId=a&entityId=b",
+        ] {
+            assert_eq!(read_query(wrong).unwrap_err().code(), "INVALID_QUERY", "{wrong}");
+        }
+    }
+
+    /// Texts in the shape of what is read, and what is not.
+    fn any_body() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            proptest::collection::vec(any::<u8>(), 0..64),
+            r#"\{("(agentId|input|intent|context|page|id)":("[^"]{0,8}"|-?[0-9]{1,22}|null|\{"a":1\}|\[{0,80}),?){0,4}\}?"#
+                .prop_map(String::into_bytes),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_is_read_or_a_fault_of_the_client(
+            place in 0..ROUTES.len(),
+            query in proptest::option::of("((page|pageSize|entityId|from|evidence|open|%[0-9a-f]{0,2}|[ -~]{0,4})=?([ -~]{0,12}|[0-9]{1,22})&?){0,5}"),
+            value in "\\PC{0,12}",
+            body in any_body(),
+        ) {
+            let route = &ROUTES[place];
+            let path = BTreeMap::from([("agentId".to_owned(), value)]);
+            let asked = Asked { route, path, query: query.as_deref(), body: &body };
+            match params(asked).and_then(|params| crate::gateway::Request::read(route.call, params)) {
+                Ok(_) => {}
+                Err(error) => prop_assert!((400..500).contains(&error.http_status()), "{:?}", error),
+            }
+        }
+    }
+}

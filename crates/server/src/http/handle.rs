@@ -1,0 +1,360 @@
+//! The way of one request: its key, its parts, the call, the answer.
+
+use rulekeep::extension::Extension;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::RequestPartsExt;
+use axum::body::{Body, Bytes};
+use axum::extract::{RawPathParams, Request as HttpRequest};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response as HttpResponse;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde_json::json;
+use tokio::sync::{Mutex, watch};
+use tokio::time::Instant;
+
+use super::answer::{self, Frame, Refusal};
+use super::asked;
+use super::caller::Caller;
+use super::idempotency;
+use super::openapi;
+use super::routes::{Method, Route, Size};
+use super::server::BODY_TIMEOUT;
+use crate::gateway::{Admitted, Gateway, Given, Made, Once, Refused, Request, Response, Wait};
+use crate::sidecar::{MAX_LINE_BYTES, MAX_REQUEST_BYTES};
+use rulekeep::{Error, Health};
+
+/// How long a request's body may take to come.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BodyTimeout(pub(super) Duration);
+
+/// Closed when the server ends, so that nobody who waits for people holds it up.
+#[derive(Debug, Clone)]
+pub(super) struct Ending(pub(super) watch::Receiver<()>);
+
+/// What all requests share.
+pub(super) struct App {
+    pub(super) gateway: Gateway,
+    /// When it was begun to look at the health, the last time, and how it was. Held while one looks; the others wait for
+    /// that, and take no thread.
+    health: Mutex<Option<(Instant, Health)>>,
+}
+
+/// What a request asks for, read from its parts.
+type Read = fn(Asked<'_>) -> Result<Job, Error>;
+
+/// What is to be done for a request that was let in, and how it is told.
+pub(super) struct Job {
+    /// It takes microseconds, but for the wait for the disk.
+    is_quick: bool,
+    /// Whom it waits for before, holding up no thread.
+    wait: Option<Wait>,
+    work: Box<dyn FnOnce(Admitted) -> Result<Made, Error> + Send>,
+}
+
+impl Job {
+    pub(super) fn new(request: Request, tell: fn(Response) -> Result<Vec<u8>, Error>) -> Self {
+        let (is_quick, is_secret) = (request.is_quick(), request.tells_secret());
+        let work = move |admitted: Admitted| {
+            let response = admitted.perform(request)?;
+            let granted = response.granted().into_iter().collect();
+            Ok(Made { answer: tell(response)?, granted, is_secret })
+        };
+        Self { is_quick, wait: None, work: Box::new(work) }
+    }
+
+    /// One that may take a while.
+    pub(super) fn long(work: impl FnOnce(Admitted) -> Result<Made, Error> + Send + 'static) -> Self {
+        Self { is_quick: false, wait: None, work: Box::new(work) }
+    }
+}
+
+/// The parts of a request.
+pub(super) struct Asked<'a> {
+    pub(super) route: &'a Route,
+    pub(super) path: BTreeMap<String, String>,
+    pub(super) query: Option<&'a str>,
+    pub(super) body: &'a [u8],
+}
+
+/// A path's call, read in its way.
+#[derive(Clone, Copy)]
+pub(super) struct Way {
+    pub(super) route: &'static Route,
+    pub(super) read: Read,
+}
+
+impl Way {
+    /// The protocol's own.
+    pub(super) const fn plain(route: &'static Route) -> Self {
+        Self { route, read: plain }
+    }
+}
+
+fn plain(asked: Asked<'_>) -> Result<Job, Error> {
+    let call = asked.route.call;
+    let mut request = Request::read(call, asked::params(asked)?)?;
+    let wait = request.take_wait()?;
+    Ok(Job { wait, ..Job::new(request, |response| to_bytes(&response)) })
+}
+
+pub(super) fn to_bytes(answer: &impl serde::Serialize) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::with_capacity(USUAL_ANSWER);
+    match serde_json::to_writer(&mut bytes, answer) {
+        Ok(()) => Ok(bytes),
+        Err(error) => Err(Error::Internal { message: format!("an answer does not serialise: {error}") }),
+    }
+}
+
+/// Bytes that most verdicts fit in.
+const USUAL_ANSWER: usize = 1024;
+
+impl App {
+    pub(super) fn new(gateway: Gateway) -> Self {
+        Self { gateway, health: Mutex::default() }
+    }
+
+    /// Answers a request.
+    pub(super) async fn answer(self: Arc<Self>, way: Way, request: HttpRequest) -> HttpResponse {
+        let (parts, body) = request.into_parts();
+        let frame = self.frame(&parts);
+        if let Err(error) = asked::check_head(&parts) {
+            return frame.refusal(&error.into());
+        }
+        let admitted = match self.admit(&parts) {
+            Ok(admitted) => admitted,
+            Err(Refused { error, allowance }) => {
+                let mut response = frame.refusal(&error.into());
+                if let Some(allowance) = allowance {
+                    answer::put_allowance(response.headers_mut(), &allowance);
+                }
+                return response;
+            }
+        };
+        let allowance = admitted.allowance();
+        let mut response = match self.perform(way, admitted, parts, body).await {
+            Err(refusal) => frame.refusal(&refusal),
+            Ok(Given::Now(answer)) => frame.answer(answer),
+            Ok(Given::Again(answer)) => {
+                let mut response = frame.answer(answer);
+                response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+                response
+            }
+        };
+        answer::put_allowance(response.headers_mut(), &allowance);
+        response
+    }
+
+    /// Refuses what no path is for.
+    pub(super) fn refuse(&self, refusal: &Refusal, request: HttpRequest) -> HttpResponse {
+        let (parts, _) = request.into_parts();
+        match asked::check_head(&parts) {
+            Err(error) => self.frame(&parts).refusal(&error.into()),
+            Ok(()) => self.frame(&parts).refusal(refusal),
+        }
+    }
+
+    /// Answers with the document that describes everything.
+    pub(super) fn describe(&self, request: HttpRequest) -> HttpResponse {
+        let (parts, _) = request.into_parts();
+        match asked::check_head(&parts) {
+            Err(error) => self.frame(&parts).refusal(&error.into()),
+            Ok(()) => self.frame(&parts).answer(openapi::document()),
+        }
+    }
+
+    /// Answers with the service's health in a word: 503 where it governs nothing.
+    pub(super) async fn health(self: Arc<Self>, request: HttpRequest) -> HttpResponse {
+        let (parts, _) = request.into_parts();
+        if let Err(error) = asked::check_head(&parts) {
+            return self.frame(&parts).refusal(&error.into());
+        }
+        let status = match self.health_now().await {
+            Ok(status) => status,
+            Err(error) => return self.frame(&parts).refusal(&error.into()),
+        };
+        let mut response = self.frame(&parts).answer(json!({ "status": status }).to_string());
+        if status == Health::Unhealthy {
+            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        }
+        response
+    }
+
+    /// The health as it is. To look at it may take waits for the disk, and whoever asks has no key: one looks at a time, for all
+    /// who asked before it began.
+    async fn health_now(&self) -> Result<Health, Error> {
+        let asked = Instant::now();
+        let mut last = self.health.lock().await;
+        if let Some((_, status)) = last.filter(|(begun, _)| *begun >= asked) {
+            return Ok(status);
+        }
+        let begun = Instant::now();
+        let governor = self.gateway.governor().clone();
+        let status = aside(move || governor.status().status).await?;
+        *last = Some((begun, status));
+        Ok(status)
+    }
+
+    /// Answers with a page's part, which is the same for all.
+    pub(super) fn show(&self, part: impl FnOnce() -> HttpResponse, request: HttpRequest) -> HttpResponse {
+        let (parts, _) = request.into_parts();
+        match asked::check_head(&parts) {
+            Err(error) => self.frame(&parts).refusal(&error.into()),
+            Ok(()) => part(),
+        }
+    }
+
+    fn frame(&self, parts: &Parts) -> Frame {
+        Frame::of(&parts.headers, || Extension::of(self.gateway.governor()).entropy().bits())
+    }
+
+    fn admit(&self, parts: &Parts) -> Result<Admitted, Refused> {
+        let caller = parts.extensions.get::<Caller>().map_or_else(|| "unknown".to_owned(), |caller| caller.name());
+        self.gateway.admit_or_say(asked::bearer(&parts.headers), &caller)
+    }
+
+    async fn perform(
+        self: Arc<Self>,
+        way: Way,
+        admitted: Admitted,
+        mut parts: Parts,
+        body: Body,
+    ) -> Result<Given, Refusal> {
+        // Before the body, so that nobody has large ones read who may not do what they are for.
+        admitted.may_call(way.route.call)?;
+        let path = path_of(&mut parts).await?;
+        let idempotency_key = match way.route.method {
+            Method::Post => idempotency::key_of(&parts.headers)?,
+            _ => None,
+        };
+        let body = self.body(way.route, &parts, body).await?;
+        let asked = Asked { route: way.route, path, query: parts.uri.query(), body: &body };
+        let mut job = (way.read)(asked)?;
+        if let Some(wait) = job.wait.take() {
+            // Who waits changes nothing: asked again, it is looked at again.
+            let admitted = waited(admitted, wait, parts.extensions.get().cloned()).await?;
+            return Ok(Given::Now(self.run(admitted, job).await?.answer));
+        }
+        let Some(idempotency_key) = idempotency_key else {
+            return Ok(Given::Now(self.run(admitted, job).await?.answer));
+        };
+        // On a task of its own: when the client has gone meanwhile, its retry is still answered with what was done.
+        let done = tokio::spawn(async move {
+            let (key, call) = (admitted.key_id(), parts.uri.path());
+            let is_accepted = &admitted.look_again();
+            let once = Once { key, call, idempotency_key: &idempotency_key, body: &body, is_accepted };
+            self.gateway.once(&once, self.run(admitted, job)).await
+        });
+        let done = done.await.map_err(|_| Error::Internal { message: "the request was not finished".to_owned() });
+        Ok(done??)
+    }
+
+    /// Does what is asked. What comes back at once does so here; what may wait for the disk or takes longer does so where
+    /// it holds up no connection.
+    async fn run(&self, admitted: Admitted, job: Job) -> Result<Made, Error> {
+        if job.is_quick && admitted.answers_at_once() {
+            return (job.work)(admitted);
+        }
+        aside(move || (job.work)(admitted)).await?
+    }
+
+    async fn body(&self, route: &Route, parts: &Parts, body: Body) -> Result<Bytes, Refusal> {
+        if matches!(route.method, Method::Get | Method::Delete) {
+            return Ok(Bytes::new());
+        }
+        let limit = match route.size {
+            Size::Request => MAX_REQUEST_BYTES,
+            Size::Document => MAX_LINE_BYTES,
+        };
+        let too_large = |size| Refusal::Of(Error::PayloadTooLarge { what: "body", size, limit });
+        let announced = parts.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+        if let Some(size) = announced.filter(|size: &usize| *size > limit) {
+            return Err(too_large(size));
+        }
+        let timeout = parts.extensions.get::<BodyTimeout>();
+        let read = tokio::time::timeout(
+            timeout.map_or(BODY_TIMEOUT, |timeout| timeout.0),
+            Limited::new(body, limit).collect(),
+        );
+        let body = match read.await {
+            Err(_) => return Err(Refusal::Slow),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large(limit + 1)),
+            Ok(Err(_)) => return Err(Error::input("body", "was cut off").into()),
+            Ok(Ok(collected)) => collected.to_bytes(),
+        };
+        if !body.is_empty() {
+            asked::check_content_type(&parts.headers)?;
+        }
+        Ok(body)
+    }
+}
+
+/// Waits for people, for so long at the most, or until the server ends.
+async fn waited(admitted: Admitted, wait: Wait, ending: Option<Ending>) -> Result<Admitted, Error> {
+    let until = Instant::now() + wait.timeout;
+    if wait.timeout.is_zero() {
+        return Ok(admitted);
+    }
+    let (admitted, answered) = aside(move || {
+        // Before, so that nobody learns when another's is answered.
+        admitted.may_see(wait.id)?;
+        let answered = admitted.answered(wait.id);
+        Ok::<_, Error>((admitted, answered))
+    })
+    .await??;
+    let ended = async {
+        match ending {
+            // An error says that it ends.
+            Some(Ending(mut ending)) => _ = ending.changed().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = answered => {}
+        () = ended => {}
+        () = tokio::time::sleep_until(until) => {}
+    }
+    Ok(admitted)
+}
+
+/// Does what may wait for the disk or takes long where it holds up no connection.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| Error::Internal { message: "the request was not finished".to_owned() })
+}
+
+async fn path_of(parts: &mut Parts) -> Result<BTreeMap<String, String>, Refusal> {
+    let params = parts.extract::<RawPathParams>().await.map_err(|_| Refusal::Path)?;
+    Ok(params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+}
+
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rulekeep::Governor;
+
+    #[tokio::test]
+    async fn who_asks_for_the_health_takes_no_thread_and_one_looks_for_all() {
+        let governor = Governor::builder().open_in_memory().unwrap();
+        let app = Arc::new(App::new(Gateway::new(&governor).unwrap()));
+        let asks = || HttpRequest::get("/healthz").header(header::HOST, "x").body(Body::empty()).unwrap();
+        // Somebody looks, and the disk hangs.
+        let looking = app.health.lock().await;
+        let asked: Vec<_> = (0..1_000).map(|_| tokio::spawn(Arc::clone(&app).health(asks()))).collect();
+        tokio::task::yield_now().await;
+        assert!(asked.iter().all(|one| !one.is_finished()));
+        assert_eq!(app.describe(asks()).status(), StatusCode::OK, "others are answered, on the only thread");
+        drop(looking);
+        let mut begun = std::collections::BTreeSet::new();
+        for one in asked {
+            assert_eq!(one.await.unwrap().status(), StatusCode::OK);
+            begun.extend(app.health.lock().await.map(|(begun, _)| begun));
+        }
+        assert!(begun.len() <= 2, "{} looked", begun.len());
+    }
+}

@@ -1,0 +1,216 @@
+//! The sidecar's protocol: a governor behind lines of JSON-RPC 2.0, so that a
+//! runtime in any language can embed it without a network.
+//!
+//! One message a line, UTF-8; answers come in the order of the requests;
+//! batches are accepted. No line, however broken, ends it. Failures of the
+//! contract carry `data: {code, httpStatus, details?}`.
+//!
+//! ```
+//! use rulekeep::{Agent, Governor};
+//! use rulekeep_server::{gateway::Gateway, sidecar};
+//!
+//! let governor = Governor::builder().open_in_memory()?;
+//! governor.register_agent(Agent::new("a"))?;
+//! let line = r#"{"jsonrpc":"2.0","id":1,"method":"agent/get","params":{"agentId":"a"}}"#;
+//! let mut answers = Vec::new();
+//! sidecar::serve(&Gateway::new(&governor)?, line.as_bytes(), &mut answers)?;
+//! assert!(String::from_utf8(answers)?.contains(r#""tierName":"Observed""#));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::io::{self, BufRead, Read, Write};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, Scope};
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::escalation;
+use super::events::{self, Subscriptions};
+use super::gateway::Gateway;
+use super::{key_calls, webhook_calls};
+use super::params::Params;
+use super::rpc::{Fault, Request, Response};
+use super::wire;
+use rulekeep::Error;
+
+/// Longest line in bytes; a longer one is answered with `PAYLOAD_TOO_LARGE` and
+/// passed over without being kept.
+pub const MAX_LINE_BYTES: usize = 8 << 20;
+/// Largest `params` in bytes of the calls that take requests of agents.
+pub const MAX_REQUEST_BYTES: usize = 256 << 10;
+
+/// Answers every line of `input` on `output`, until the input ends.
+///
+/// # Errors
+///
+/// Those of reading the input and writing the output.
+pub fn serve(gateway: &Gateway, mut input: impl BufRead, output: impl Write + Send) -> io::Result<()> {
+    // Held to write whole lines: answers, and events between them.
+    let output = Mutex::new(output);
+    let mut session = Session { gateway, subscriptions: Subscriptions::new() };
+    thread::scope(|scope| {
+        let served = session.serve(&mut input, &output, scope);
+        // What was decided is told before the end.
+        let flushed = gateway.governor().flush();
+        session.subscriptions.end();
+        served.map(|()| drop(flushed))
+    })
+}
+
+/// What lasts from line to line.
+struct Session<'a> {
+    gateway: &'a Gateway,
+    subscriptions: Subscriptions,
+}
+
+/// Reads one line without its end; at most [`MAX_LINE_BYTES`] are kept of it.
+/// Returns its whole length, `None` at the end of the input.
+fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<usize>> {
+    line.clear();
+    let most = MAX_LINE_BYTES as u64 + 1;
+    let mut length = input.by_ref().take(most).read_until(b'\n', line)?;
+    if length == 0 {
+        return Ok(None);
+    }
+    if line.last() == Some(&b'\n') {
+        line.pop();
+        return Ok(Some(line.len()));
+    }
+    // Either the last line of the input, or a line that is too long: the rest of it goes by.
+    while length > MAX_LINE_BYTES {
+        let rest = input.fill_buf()?;
+        let end = rest.iter().position(|byte| *byte == b'\n');
+        let passed = end.map_or(rest.len(), |end| end + 1);
+        input.consume(passed);
+        length += end.unwrap_or(passed);
+        if end.is_some() || passed == 0 {
+            break;
+        }
+    }
+    Ok(Some(length))
+}
+
+impl Session<'_> {
+    fn serve<'scope, W: Write + Send>(
+        &mut self,
+        input: &mut impl BufRead,
+        output: &'scope Mutex<W>,
+        scope: &'scope Scope<'scope, '_>,
+    ) -> io::Result<()> {
+        let mut line = Vec::new();
+        while let Some(length) = read_line(input, &mut line)? {
+            let answer = if length > MAX_LINE_BYTES {
+                let error = Error::PayloadTooLarge { what: "line", size: length, limit: MAX_LINE_BYTES };
+                one(&Response::new(None, Err(error.into())))
+            } else {
+                self.answer_line(&line)
+            };
+            if let Some(mut answer) = answer {
+                answer.push('\n');
+                let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+                output.write_all(answer.as_bytes())?;
+                output.flush()?;
+            }
+            self.subscriptions.start(scope, output);
+        }
+        Ok(())
+    }
+
+    /// The answer to a line; `None` when only notifications stood in it.
+    fn answer_line(&mut self, line: &[u8]) -> Option<String> {
+        let refuse = |fault| one(&Response::new(None, Err(fault)));
+        let Ok(text) = std::str::from_utf8(line) else { return refuse(Fault::parse("expected UTF-8")) };
+        let Ok(message) = serde_json::from_str::<&RawValue>(text) else {
+            return refuse(Fault::parse("expected one message of JSON a line"));
+        };
+        if !message.get().starts_with('[') {
+            return self.answer_request(message.get()).as_ref().and_then(one);
+        }
+        let requests: Vec<&RawValue> = serde_json::from_str(message.get()).unwrap_or_default();
+        if requests.is_empty() {
+            return refuse(Fault::invalid_request("expected a batch of at least one request"));
+        }
+        let answers: Vec<String> =
+            requests.iter().filter_map(|request| one(&self.answer_request(request.get())?)).collect();
+        (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")))
+    }
+
+    /// The answer to a request; `None` to a notification.
+    fn answer_request<'a>(&mut self, text: &'a str) -> Option<Response<'a>> {
+        match Request::read(text) {
+            Err((id, fault)) => Some(Response::new(id, Err(fault))),
+            Ok(request) => {
+                let outcome = self.call(&request);
+                request.id.map(|id| Response::new(Some(id), outcome))
+            }
+        }
+    }
+
+    fn call(&mut self, request: &Request<'_>) -> Result<Value, Fault> {
+        let call = Call::find(&request.method).ok_or_else(|| Fault::unknown_method(&request.method))?;
+        let params = match request.params {
+            None => Params::default(),
+            Some(raw) if raw.get().starts_with('{') => {
+                let size = raw.get().len();
+                let is_operators =
+                    ["policy/", "catalogue/", "agent/import"].iter().any(|subject| request.method.starts_with(subject));
+                if size > MAX_REQUEST_BYTES && !is_operators {
+                    return Err(Error::PayloadTooLarge { what: "params", size, limit: MAX_REQUEST_BYTES }.into());
+                }
+                Params::read(raw.get())?
+            }
+            Some(_) => return Err(Fault::invalid_params()),
+        };
+        if request.method == "escalation/wait" {
+            escalation::checked_line(&params)?;
+        }
+        Ok(match call {
+            Call::Governor(call) => call(self.gateway.governor(), &params),
+            Call::Session(call) => call(&mut self.subscriptions, self.gateway.governor(), &params),
+            Call::Key => key_calls::call(self.gateway, &request.method, &params),
+            Call::Webhook(call) => call(self.gateway.webhooks(), &params),
+        }?)
+    }
+}
+
+/// A call, and whom it is made on.
+enum Call {
+    Governor(wire::Call),
+    Session(events::Call),
+    Key,
+    Webhook(webhook_calls::Call),
+}
+
+impl Call {
+    fn find(name: &str) -> Option<Self> {
+        let of_governor = wire::find(name).map(Self::Governor);
+        of_governor
+            .or_else(|| events::find(name).map(Self::Session))
+            .or_else(|| webhook_calls::find(name).map(Self::Webhook))
+            .or_else(|| key_calls::is_known(name).then_some(Self::Key))
+    }
+}
+
+fn one(response: &Response<'_>) -> Option<String> {
+    // Answers are made of JSON values and texts; they always serialise.
+    serde_json::to_string(response).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_call_has_its_row_in_the_documents() {
+        let of_session = events::CALLS.iter().map(|(name, _)| *name);
+        let all: Vec<_> = wire::names().chain(webhook_calls::CALLS.iter().map(|(name, _)| *name)).chain(of_session).chain(key_calls::NAMES.iter().copied()).collect();
+        assert!(all.len() > 60, "{}", all.len());
+        for (file, text) in
+            [("docs/sidecar.md", include_str!("../../../docs/sidecar.md")), ("README.md", include_str!("../../../README.md"))]
+        {
+            let missing: Vec<_> = all.iter().filter(|name| !text.contains(&format!("`{name}`"))).collect();
+            assert!(missing.is_empty(), "{file} lacks {missing:?}");
+        }
+    }
+}

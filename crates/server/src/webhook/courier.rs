@@ -1,0 +1,381 @@
+//! The thread of an endpoint: takes events from the journal, sends them as the
+//! outbox says, and has the journal note how far it came.
+
+use rulekeep::extension::Extension;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::endpoint::{Endpoint, EndpointRecord, EndpointState};
+use super::log::{DeliveryLog, DeliveryPage};
+use super::outbox::{Answer, Note, Outbox, Refusal, Step, Told};
+use super::secrets::LiveSecret;
+use super::sender::{Parcel, Sender};
+use rulekeep::signature::Secret;
+use rulekeep::Subscription;
+use rulekeep::extension::{ENDPOINT_PLACE as CURSOR, Wait, WeakGovernor};
+use rulekeep::{Error, Event, Timestamp, WebhookId};
+use rulekeep::{Clock, Entropy};
+use crate::telemetry::Delivery;
+
+/// An endpoint at work.
+pub(super) struct Courier {
+    /// Held to look and to decide, never while something is sent, read or written.
+    desk: Mutex<Desk>,
+    told: Condvar,
+    interrupt: Box<dyn Fn() + Send + Sync>,
+}
+
+struct Desk {
+    record: EndpointRecord,
+    outbox: Outbox,
+    log: DeliveryLog,
+    secrets: Vec<LiveSecret>,
+    /// It is to end.
+    is_stopped: bool,
+    /// Its thread has ended.
+    has_ended: bool,
+    /// Why it cannot go on.
+    trouble: Option<String>,
+}
+
+/// What the thread works with.
+pub(super) struct Tools {
+    pub(super) governor: WeakGovernor,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) entropy: Arc<dyn Entropy>,
+    pub(super) sender: Sender,
+    pub(super) source: Subscription,
+}
+
+impl Courier {
+    /// An endpoint that is not at work yet; `trouble` says why it will not be.
+    pub(super) fn new(
+        record: EndpointRecord,
+        outbox: Outbox,
+        secrets: Vec<LiveSecret>,
+        sender: &Sender,
+        trouble: Option<String>,
+    ) -> Self {
+        let log = DeliveryLog::of_parked(outbox.parked());
+        let desk = Desk { record, outbox, log, secrets, is_stopped: false, has_ended: true, trouble };
+        Self { desk: Mutex::new(desk), told: Condvar::new(), interrupt: Box::new(sender.interrupt()) }
+    }
+
+    /// Puts it to work. Where it cannot be, it says why.
+    pub(super) fn start(self: &Arc<Self>, tools: Tools) -> Result<(), Error> {
+        self.desk().has_ended = false;
+        let courier = Arc::clone(self);
+        let started = thread::Builder::new().name("rulekeep-webhook".to_owned()).spawn(move || {
+            let _end = Ending(&courier);
+            courier.work(tools);
+        });
+        started.map(drop).map_err(|error| {
+            let why = format!("cannot start a thread: {error}");
+            let mut desk = self.desk();
+            (desk.has_ended, desk.trouble) = (true, Some(why.clone()));
+            Error::storage(why)
+        })
+    }
+
+    /// Tells it to end, and cuts off what it is sending.
+    pub(super) fn stop(&self) {
+        self.desk().is_stopped = true;
+        self.told.notify_all();
+        (self.interrupt)();
+    }
+
+    /// Waits until it has ended, for so long at the most; says whether it has.
+    pub(super) fn wait_ended(&self, time: Duration) -> bool {
+        let waited = self.told.wait_timeout_while(self.desk(), time, |desk| !desk.has_ended);
+        waited.unwrap_or_else(PoisonError::into_inner).0.has_ended
+    }
+
+    /// What it is told, as the journal keeps it.
+    pub(super) fn record(&self) -> EndpointRecord {
+        self.desk().record.clone()
+    }
+
+    /// Takes over another record and its secrets.
+    pub(super) fn change(&self, record: EndpointRecord, secrets: Vec<LiveSecret>) {
+        let mut desk = self.desk();
+        (desk.record, desk.secrets) = (record, secrets);
+    }
+
+    /// The entry to go on with, and the outbox's state as the journal is to have it.
+    pub(super) fn position(&self) -> (super::outbox::Cursor, Vec<super::outbox::Parked>) {
+        let desk = self.desk();
+        (desk.outbox.cursor().clone(), desk.outbox.parked().to_vec())
+    }
+
+    /// Why it is not told everything, if so.
+    pub(super) fn trouble(&self) -> Option<String> {
+        let desk = self.desk();
+        let (id, cursor) = (desk.record.id, desk.outbox.cursor());
+        let ended = || (desk.has_ended && !desk.is_stopped).then_some("its thread has ended");
+        if let Some(why) = desk.trouble.as_deref().or_else(ended) {
+            return Some(format!("webhook {id} is told nothing: {why}"));
+        }
+        if let Some(why) = &cursor.off {
+            return Some(format!("webhook {id} is off: {why}"));
+        }
+        let parked = desk.outbox.parked().len();
+        cursor
+            .failing
+            .then(|| format!("webhook {id} is failing: {parked} events were given up, and none arrived since"))
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.desk().trouble.is_some()
+    }
+
+    /// Says why it does not go on.
+    pub(super) fn give_up(&self, why: &str) {
+        self.desk().trouble = Some(why.to_owned());
+    }
+
+    /// Sends again after it was off. False where it was not.
+    pub(super) fn resume(&self) -> bool {
+        let resumed = self.desk().outbox.resume();
+        self.told.notify_all();
+        resumed
+    }
+
+    /// Sends an event once more.
+    pub(super) fn redeliver(&self, event: &Event, body: &[u8]) -> Result<(), Refusal> {
+        let mut desk = self.desk();
+        if !desk.record.wants(event) {
+            return Err(Refusal::Unwanted);
+        }
+        if let Some(why) = &desk.trouble {
+            return Err(Refusal::Broken(why.clone()));
+        }
+        desk.outbox.redeliver(told_of(event, body.to_vec()))?;
+        drop(desk);
+        self.told.notify_all();
+        Ok(())
+    }
+
+    pub(super) fn deliveries(&self, page: u64) -> DeliveryPage {
+        self.desk().log.page(page)
+    }
+
+    pub(super) fn parked(&self, page: u64) -> DeliveryPage {
+        DeliveryPage::of_parked(self.desk().outbox.parked(), page)
+    }
+
+    /// How it stands.
+    pub(super) fn shown(&self, now: Timestamp) -> Endpoint {
+        let desk = self.desk();
+        let (mut record, cursor) = (desk.record.clone(), desk.outbox.cursor());
+        record.secrets.retain(|print| print.until.is_none_or(|until| until > now));
+        let state = match (&desk.trouble, &cursor.off) {
+            (Some(_), _) => EndpointState::Broken,
+            (None, Some(_)) => EndpointState::Off,
+            (None, None) if cursor.failing => EndpointState::Failing,
+            (None, None) => EndpointState::Active,
+        };
+        Endpoint {
+            id: record.id,
+            url: record.url,
+            events: record.events,
+            agent_id: record.agent_id,
+            state,
+            reason: desk.trouble.clone().or_else(|| cursor.off.clone()),
+            created: record.created,
+            schedule: record.schedule.steps().iter().map(|step| Duration::from_millis(*step)).collect(),
+            secrets: record.secrets,
+            next_entry: cursor.next,
+            attempts: cursor.attempts,
+            next_attempt: cursor.retry_at,
+            parked: desk.outbox.parked().len() as u64,
+        }
+    }
+
+    fn work(&self, mut tools: Tools) {
+        let verified = match tools.governor.upgrade() {
+            Some(governor) => Extension::of(&governor).wait_until_verified(),
+            None => return,
+        };
+        if let Err(error) = verified.and_then(|()| self.deliver(&mut tools)) {
+            self.desk().trouble = Some(error.to_string());
+        }
+        let last = self.desk().outbox.last_note();
+        if let Some(note) = last {
+            self.keep(&tools, &note);
+        }
+    }
+
+    /// Delivers until it is told to stop.
+    fn deliver(&self, tools: &mut Tools) -> Result<(), Error> {
+        loop {
+            let now = tools.clock.now();
+            let mut desk = self.desk();
+            if desk.is_stopped {
+                return Ok(());
+            }
+            if let Some(note) = desk.outbox.note(now) {
+                drop(desk);
+                self.keep(tools, &note);
+                continue;
+            }
+            match desk.outbox.step(now) {
+                Step::Send(told) => {
+                    let told = told.clone();
+                    if !self.send(desk, tools, &told, now)? {
+                        return Ok(());
+                    }
+                }
+                Step::Until(at) => {
+                    let left = u64::try_from(at.as_millis() - now.as_millis()).unwrap_or(0);
+                    // Notes that are due are seen to meanwhile.
+                    let time = Duration::from_millis(left).min(LONGEST_REST);
+                    drop(self.told.wait_timeout(desk, time));
+                }
+                // The note that says so may have been refused: it is tried again.
+                Step::Off => drop(self.told.wait_timeout(desk, LONGEST_REST)),
+                Step::Idle => {
+                    drop(desk);
+                    self.take_up(tools)?;
+                }
+            }
+        }
+    }
+
+    /// Sends an event. False where it was cut off.
+    ///
+    /// Clock and entropy are the user's and may take their time: neither is asked under the guard of the desk.
+    fn send(&self, desk: MutexGuard<'_, Desk>, tools: &mut Tools, told: &Told, now: Timestamp) -> Result<bool, Error> {
+        let live = desk.secrets.iter().filter(|live| live.until.is_none_or(|until| until > now));
+        let secrets: Vec<Secret> = live.map(|live| live.secret.clone()).collect();
+        let id = desk.record.id;
+        drop(desk);
+        if secrets.is_empty() {
+            // Nothing goes unsigned.
+            return Err(Error::Conflict { message: "no secret of it is in force: rotate it".to_owned() });
+        }
+        let (secrets, event): (Vec<&Secret>, _) = (secrets.iter().collect(), told.event.to_string());
+        let began = Instant::now();
+        let work = Delivery::start();
+        let answer =
+            work.around(|| tools.sender.send(&Parcel { event: &event, body: &told.body, secrets: &secrets, now }));
+        note_delivery(&work, id, &event, &answer);
+        let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let (answered_at, chance) = (tools.clock.now(), chance(&*tools.entropy));
+        let mut desk = self.desk();
+        // What was cut off has not failed: whoever opens the store next sends it.
+        if desk.is_stopped && !matches!(answer, Answer::Delivered(_) | Answer::Gone) {
+            return Ok(false);
+        }
+        if let Some(done) = desk.outbox.done(&answer, answered_at, chance) {
+            desk.log.add(&done, &answer, now, millis);
+        }
+        Ok(true)
+    }
+
+    /// Takes the next event from the journal, waiting for it for a while.
+    fn take_up(&self, tools: &mut Tools) -> Result<(), Error> {
+        let began = Instant::now();
+        let event = tools.source.wait_for(LOOK_UP)?;
+        let now = tools.clock.now();
+        let Some(event) = event else {
+            let mut desk = self.desk();
+            desk.outbox.passed(tools.source.place());
+            // A log that is closed does not wait.
+            if began.elapsed() < LOOK_UP / 2 && !desk.is_stopped {
+                drop(self.told.wait_timeout(desk, LOOK_UP));
+            }
+            return Ok(());
+        };
+        let (told, chance) = (told_of(&event, body_of(&event)?), chance(&*tools.entropy));
+        self.desk().outbox.offer(told, now, chance);
+        Ok(())
+    }
+
+    /// Has the journal keep where the endpoint stands.
+    fn keep(&self, tools: &Tools, note: &Note) {
+        let Some(governor) = tools.governor.upgrade() else {
+            // Nobody is left to be told for, and nobody who would say so.
+            self.desk().is_stopped = true;
+            return;
+        };
+        let id = self.desk().record.id;
+        let kept = notes(note).and_then(|states| {
+            states.into_iter().try_for_each(|(part, value)| {
+                Extension::of(&governor).keep(format!("{CURSOR}{id}{part}"), value, "told", Wait::Enqueued)
+            })
+        });
+        drop(governor);
+        if kept.is_err() {
+            let now = tools.clock.now();
+            self.desk().outbox.not_noted(note, now);
+        }
+    }
+
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        // Each change of it is whole.
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn note_delivery(work: &Delivery, id: WebhookId, event: &str, answer: &Answer) {
+    work.note("rulekeep.webhook.id", &id).note("rulekeep.event.id", &event);
+    let (status, failure) = match answer {
+        Answer::Delivered(status) => (Some(*status), None),
+        Answer::Gone => (Some(410), Some("GONE")),
+        Answer::Failed { status, .. } => (*status, Some("NOT_DELIVERED")),
+    };
+    if let Some(status) = status {
+        work.note("http.response.status_code", &status);
+    }
+    if let Some(failure) = failure {
+        work.note("error.type", &failure);
+    }
+}
+
+/// Says that the thread has ended, however it did.
+struct Ending<'a>(&'a Courier);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        let mut desk = self.0.desk();
+        desk.has_ended = true;
+        if thread::panicking() {
+            desk.trouble = Some("it failed within; resume it".to_owned());
+        }
+        drop(desk);
+        self.0.told.notify_all();
+    }
+}
+
+/// The states of a note: what follows their keys, and their values. What is parked stands first, so that no crash in
+/// between loses an event.
+pub(super) fn notes(note: &Note) -> Result<Vec<(&'static str, String)>, Error> {
+    let unwritable = |error| Error::Internal { message: format!("a place does not serialise: {error}") };
+    let parked = note.parked.as_ref().map(serde_json::to_string).transpose().map_err(unwritable)?;
+    let cursor = serde_json::to_string(&note.cursor).map_err(unwritable)?;
+    Ok(parked.map(|parked| (PARKED, parked)).into_iter().chain([("", cursor)]).collect())
+}
+
+/// What follows the key of a place where it is of the events that were given up.
+pub(super) const PARKED: &str = "/parked";
+
+pub(super) fn body_of(event: &Event) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(event)
+        .map_err(|error| Error::Internal { message: format!("an event does not serialise: {error}") })
+}
+
+fn told_of(event: &Event, body: Vec<u8>) -> Told {
+    let place = (event.id.sequence().get(), event.event_type as u8);
+    Told { event: event.id, event_type: event.event_type, place, body }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "any of the bits are as random")]
+fn chance(entropy: &dyn Entropy) -> u16 {
+    entropy.bits() as u16
+}
+
+/// How often it looks whether it should end while there is nothing to tell.
+const LOOK_UP: Duration = Duration::from_millis(50);
+/// How often it looks at the clock while it waits for its time.
+const LONGEST_REST: Duration = Duration::from_millis(250);

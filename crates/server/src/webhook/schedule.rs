@@ -1,0 +1,166 @@
+//! When a delivery is tried again: the steps as data, jitter, and what a
+//! receiver asks for.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use rulekeep::Timestamp;
+
+/// How long is waited before each attempt: the first for the first one, each
+/// other after the attempt before it failed. At least one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<u64>", into = "Vec<u64>")]
+pub(super) struct Schedule(Vec<u64>);
+
+impl Schedule {
+    pub(super) fn new(steps: &[Duration]) -> Result<Self, &'static str> {
+        let millis = |step: &Duration| u64::try_from(step.as_millis()).unwrap_or(u64::MAX);
+        steps.iter().map(millis).collect::<Vec<_>>().try_into()
+    }
+
+    /// The steps in milliseconds.
+    pub(super) fn steps(&self) -> &[u64] {
+        &self.0
+    }
+
+    /// When an event is tried first that is there at `now`.
+    pub(super) fn first(&self, now: Timestamp, chance: u16) -> Timestamp {
+        later(now, jittered(self.0.first().copied().unwrap_or(0), chance))
+    }
+
+    /// When it is tried again that has failed `attempts` times, the last time at `now`; `None` where it was the last.
+    pub(super) fn after(
+        &self,
+        attempts: u32,
+        now: Timestamp,
+        asked: Option<Duration>,
+        chance: u16,
+    ) -> Option<Timestamp> {
+        let step = usize::try_from(attempts).ok().and_then(|attempts| self.0.get(attempts))?;
+        Some(Self::wait(*step, now, asked, chance))
+    }
+
+    /// When an event is tried again by an endpoint that has failed for long.
+    pub(super) fn after_long(&self, now: Timestamp, asked: Option<Duration>, chance: u16) -> Timestamp {
+        Self::wait(self.0.last().copied().unwrap_or(0), now, asked, chance)
+    }
+
+    fn wait(step: u64, now: Timestamp, asked: Option<Duration>, chance: u16) -> Timestamp {
+        let asked = asked.map_or(0, |asked| u64::try_from(asked.as_millis()).unwrap_or(u64::MAX)).min(DAY);
+        later(now, jittered(step, chance).max(asked))
+    }
+}
+
+impl Default for Schedule {
+    /// 75.6 hours in ten attempts.
+    fn default() -> Self {
+        Self([0, 5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400].map(|seconds| seconds * 1000).to_vec())
+    }
+}
+
+impl TryFrom<Vec<u64>> for Schedule {
+    type Error = &'static str;
+
+    fn try_from(steps: Vec<u64>) -> Result<Self, Self::Error> {
+        if steps.is_empty() || steps.len() > MOST_STEPS || steps.iter().any(|step| *step > LONGEST_STEP) {
+            return Err("expected 1 to 32 steps of at most 7 days");
+        }
+        Ok(Self(steps))
+    }
+}
+
+impl From<Schedule> for Vec<u64> {
+    fn from(schedule: Schedule) -> Self {
+        schedule.0
+    }
+}
+
+/// A tenth less to a tenth more, by chance, so that those that failed together do not come back together.
+fn jittered(step: u64, chance: u16) -> u64 {
+    let tenth = step / 10;
+    step - tenth + tenth * 2 * u64::from(chance) / u64::from(u16::MAX)
+}
+
+fn later(now: Timestamp, millis: u64) -> Timestamp {
+    Timestamp::from_millis(now.as_millis().saturating_add(i64::try_from(millis).unwrap_or(i64::MAX)))
+}
+
+/// Reads `Retry-After`: seconds, or a date.
+pub(super) fn retry_after(text: &str, now: Timestamp) -> Option<Duration> {
+    let text = text.trim();
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // More digits than a number holds are a long time all the same.
+        return Some(Duration::from_secs(text.parse().unwrap_or(DAY)));
+    }
+    let date = chrono::DateTime::parse_from_rfc2822(text).ok()?.timestamp_millis();
+    Some(Duration::from_millis(u64::try_from(date.saturating_sub(now.as_millis())).unwrap_or(0)))
+}
+
+/// The longest that a receiver can ask for, in milliseconds.
+pub(super) const DAY: u64 = 24 * 3600 * 1000;
+/// The longest step, in milliseconds.
+pub(super) const LONGEST_STEP: u64 = 7 * DAY;
+const MOST_STEPS: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOON: i64 = 1_800_000_000_000;
+
+    fn now() -> Timestamp {
+        Timestamp::from_millis(NOON)
+    }
+
+    #[test]
+    fn the_ten_attempts_are_as_the_documents_say() {
+        let schedule = Schedule::default();
+        let mut at = schedule.first(now(), u16::MAX / 2);
+        assert_eq!(at, now());
+        let mut waits = Vec::new();
+        for attempts in 1.. {
+            let Some(next) = schedule.after(attempts, at, None, u16::MAX) else { break };
+            let early = schedule.after(attempts, at, None, 0).unwrap();
+            waits.push(((early.as_millis() - at.as_millis()) / 900, (next.as_millis() - at.as_millis()) / 1100));
+            at = next;
+        }
+        let seconds = [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
+        assert_eq!(waits, seconds.map(|seconds| (seconds, seconds)));
+    }
+
+    #[test]
+    fn what_the_receiver_asks_for_counts_where_it_is_longer_and_up_to_a_day() {
+        let schedule = Schedule::default();
+        let wait = |asked| schedule.after(1, now(), Some(asked), 0).unwrap().as_millis() - NOON;
+        assert_eq!(wait(Duration::from_secs(120)), 120_000);
+        assert_eq!(wait(Duration::from_secs(1)), 4_500);
+        assert_eq!(wait(Duration::MAX), 86_400_000);
+    }
+
+    #[test]
+    fn retry_after_is_read_in_seconds_or_as_a_date() {
+        // 2027-01-15T08:00:00Z
+        assert_eq!(retry_after("120", now()), Some(Duration::from_secs(120)));
+        assert_eq!(retry_after(" 0 ", now()), Some(Duration::ZERO));
+        assert_eq!(retry_after("Fri, 15 Jan 2027 08:01:40 GMT", now()), Some(Duration::from_secs(100)));
+        assert_eq!(retry_after("Fri, 15 Jan 2027 07:00:00 GMT", now()), Some(Duration::ZERO));
+        assert!(
+            retry_after("99999999999999999999999", now()).is_some_and(|asked| asked.as_millis() >= u128::from(DAY))
+        );
+        for other in ["", "-5", "soon", "1.5", "\u{661}"] {
+            assert_eq!(retry_after(other, now()), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_schedule_has_steps_and_reads_back() {
+        assert!(Schedule::new(&[]).is_err());
+        assert!(Schedule::new(&[Duration::from_secs(8 * 86_400)]).is_err());
+        assert!(Schedule::new(&[Duration::ZERO; 33]).is_err());
+        let schedule = Schedule::new(&[Duration::ZERO, Duration::from_millis(100)]).unwrap();
+        let text = serde_json::to_string(&schedule).unwrap();
+        assert_eq!(text, "[0,100]");
+        assert_eq!(serde_json::from_str::<Schedule>(&text).unwrap(), schedule);
+    }
+}

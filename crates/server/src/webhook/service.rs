@@ -1,0 +1,361 @@
+//! All endpoints of a governor: taken up when it is opened, changed, stopped.
+
+use rulekeep::extension::Extension;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+
+use super::address::{self, Reach};
+use super::courier::{Courier, PARKED, Tools, body_of, notes};
+use super::endpoint::{AddedEndpoint, EndpointDraft, EndpointRecord, NotTaken, Redelivery, Removed};
+use super::outbox::{Cursor, Note, Outbox, Parked, Refusal};
+use super::schedule::Schedule;
+use super::secrets::{Kept, SecretPrint, Secrets, address_print, masked};
+use super::sender::{self, Sender};
+use rulekeep::signature::Secret;
+use super::Settings;
+use rulekeep::Governor;
+use rulekeep::extension::{ENDPOINT, ENDPOINT_PLACE as CURSOR, Follower, Wait};
+use rulekeep::{Error, EventId, InvalidValue, Sequence, Timestamp, WebhookId};
+
+/// The endpoints of a governor.
+pub(super) struct Service {
+    reach: Reach,
+    schedule: Schedule,
+    /// Held by whoever changes endpoints; taken before `couriers`.
+    secrets: Mutex<Secrets>,
+    couriers: Mutex<BTreeMap<WebhookId, Arc<Courier>>>,
+}
+
+impl Service {
+    /// Takes up the endpoints that the journal has.
+    pub(super) fn start(governor: &Governor, settings: Settings) -> Result<Self, Error> {
+        let schedule = match settings.schedule {
+            Some(steps) => Schedule::new(&steps).map_err(|expected| Error::input("webhookSchedule", expected))?,
+            None => Schedule::default(),
+        };
+        let reach = if settings.allow_private { Reach::Private } else { Reach::Public };
+        let states: BTreeMap<String, String> = Extension::of(governor).states(&[ENDPOINT, CURSOR]).into_iter().collect();
+        let mut secrets = Secrets::default();
+        if !states.is_empty() {
+            // Without them decisions go on all the same; the endpoints are broken and say why.
+            let _ = secrets.ready(governor);
+        }
+        let service = Self { reach, schedule, secrets: Mutex::new(secrets), couriers: Mutex::default() };
+        for (key, value) in &states {
+            let Some(id) = key.strip_prefix(ENDPOINT) else { continue };
+            if serde_json::from_str::<Removed>(value).is_ok_and(|state| state.removed) {
+                continue;
+            }
+            let record: EndpointRecord = restored(value)?;
+            let cursor = states.get(&format!("{CURSOR}{id}")).map(|value| restored::<Cursor>(value));
+            let parked = states.get(&format!("{CURSOR}{id}{PARKED}")).map(|value| restored::<Vec<Parked>>(value));
+            let cursor =
+                cursor.ok_or_else(|| Error::storage(format!("endpoint {id} has no place in the journal")))??;
+            let parked = parked.transpose()?.unwrap_or_default();
+            service.take_up(governor, record, cursor, parked, &service.secrets())?;
+        }
+        Ok(service)
+    }
+
+    /// Puts an endpoint to work.
+    fn take_up(
+        &self,
+        governor: &Governor,
+        record: EndpointRecord,
+        cursor: Cursor,
+        parked: Vec<Parked>,
+        secrets: &Secrets,
+    ) -> Result<(), Error> {
+        let id = record.id;
+        let live = secrets.live(id, &record.secrets);
+        let has_secret = live.iter().any(|live| live.until.is_none());
+        let url = secrets.url(&record).map(str::to_owned);
+        let trouble = match &url {
+            None => Some(secrets.homeless().to_owned()),
+            Some(url) => {
+                let refused = address::checked_url(url, self.reach).err();
+                refused.or_else(|| (!has_secret).then(|| secrets.missing().to_owned()))
+            }
+        };
+        let sender = Sender::new(url.as_deref().unwrap_or_default(), self.reach, sender::LONGEST);
+        let source = Extension::of(governor).events_from(Sequence::new(cursor.next), &record.events, record.agent_id.as_ref());
+        let is_broken = trouble.is_some();
+        let outbox = Outbox::new(record.schedule.clone(), cursor, parked);
+        let courier = Arc::new(Courier::new(record, outbox, live, &sender, trouble));
+        let mut started = Ok(());
+        if !is_broken {
+            let tools = Tools {
+                governor: Extension::of(governor).weakly(),
+                clock: Arc::clone(Extension::of(governor).clock()),
+                entropy: Arc::clone(Extension::of(governor).entropy()),
+                sender,
+                source,
+            };
+            started = courier.start(tools);
+        }
+        self.couriers().insert(id, courier);
+        started
+    }
+
+    pub(super) fn add(&self, governor: &Governor, draft: &EndpointDraft) -> Result<AddedEndpoint, Error> {
+        address::checked_url(&draft.url, self.reach).map_err(|why| Error::input("url", why))?;
+        let agent_id = draft.agent_id.as_deref().map(str::parse).transpose();
+        let agent_id = agent_id.map_err(|error: InvalidValue| Error::input("agentId", error.to_string()))?;
+        let secret = match &draft.secret {
+            Some(text) => Secret::from_text(text).map_err(|error| Error::input("secret", error.to_string()))?,
+            None => Secret::generate(&**Extension::of(governor).entropy()),
+        };
+        let mut secrets = self.secrets();
+        if self.couriers().len() >= MOST_ENDPOINTS {
+            let message = format!("there are {MOST_ENDPOINTS} endpoints already; remove one with webhook/remove");
+            return Err(Error::Conflict { message });
+        }
+        let now = Extension::of(governor).clock().now();
+        let id = WebhookId::new(now, Extension::of(governor).entropy().bits());
+        let record = EndpointRecord {
+            id,
+            url: masked(&draft.url),
+            address: address_print(id, &draft.url),
+            events: draft.events.clone(),
+            agent_id,
+            schedule: self.schedule.clone(),
+            secrets: vec![SecretPrint { print: secret.print(), until: None }],
+            created: now,
+        };
+        let text = secret.reveal();
+        // The secret first, the endpoint last: nothing that the journal names is ever missing.
+        secrets.keep(governor, id, Some(Kept { url: draft.url.clone(), secrets: vec![secret] }))?;
+        let next = Extension::of(governor).next_entry().get();
+        let cursor = Cursor { next, ordinal: 0, attempts: 0, retry_at: None, failing: false, off: None };
+        keep_place(governor, id, &Note { cursor: cursor.clone(), parked: None }, "endpoint added")?;
+        keep_record(governor, &record, "endpoint added")?;
+        self.take_up(governor, record, cursor, Vec::new(), &secrets)?;
+        Ok(AddedEndpoint { id, secret: text })
+    }
+
+    pub(super) fn remove(&self, governor: &Governor, id: WebhookId) -> Result<(), Error> {
+        let mut secrets = self.secrets();
+        let courier = self.courier(id)?;
+        secrets.ready(governor)?;
+        // It must send and note nothing behind this.
+        courier.stop();
+        let has_ended = courier.wait_ended(PATIENCE);
+        let (mut cursor, parked) = courier.position();
+        let removed = serde_json::to_string(&Removed { removed: true }).unwrap_or_default();
+        if let Err(error) = Extension::of(governor).keep(format!("{ENDPOINT}{id}"), removed, "endpoint removed", Wait::Committed) {
+            // It is there still, and goes on; where it cannot, it says why.
+            if has_ended {
+                let _ = self.take_up(governor, courier.record(), cursor, parked, &secrets);
+            } else {
+                courier.give_up("it was still ending when its removal could not be recorded: resume it");
+            }
+            return Err(error);
+        }
+        self.couriers().remove(&id);
+        // From here on it is gone. Its secrets go, whether or not its place is cleared: that is nobody's.
+        cursor.off = Some("removed".to_owned());
+        let cleared = keep_place(governor, id, &Note { cursor, parked: Some(Vec::new()) }, "endpoint removed");
+        secrets.keep(governor, id, None).and(cleared)
+    }
+
+    /// Signs with a new secret; those that sign now go on doing so for `overlap`.
+    pub(super) fn rotate(&self, governor: &Governor, id: WebhookId, overlap: Duration) -> Result<String, Error> {
+        let mut secrets = self.secrets();
+        let courier = self.courier(id)?;
+        secrets.ready(governor)?;
+        let now = Extension::of(governor).clock().now();
+        let millis = i64::try_from(overlap.as_millis()).unwrap_or(i64::MAX);
+        let end = Timestamp::from_millis(now.as_millis().saturating_add(millis));
+        let mut record = courier.record();
+        let Some(url) = secrets.url(&record).map(str::to_owned) else {
+            return Err(Error::Conflict { message: format!("endpoint {id} cannot be told: {}", secrets.homeless()) });
+        };
+        let old = secrets.live(id, &record.secrets);
+        record.secrets.retain_mut(|print| {
+            let until = print.until.map_or(end, |until| until.min(end));
+            print.until = Some(until);
+            until > now && old.iter().any(|live| live.secret.print() == print.print)
+        });
+        if record.secrets.len() >= MOST_SECRETS {
+            let message = format!("{MOST_SECRETS} secrets sign already; wait, or rotate with a shorter overlap");
+            return Err(Error::Conflict { message });
+        }
+        let new = Secret::generate(&**Extension::of(governor).entropy());
+        let text = new.reveal();
+        record.secrets.insert(0, SecretPrint { print: new.print(), until: None });
+        let still = |secret: &Secret| record.secrets.iter().any(|print| print.print == secret.print());
+        let kept = old.into_iter().map(|live| live.secret).filter(still);
+        secrets.keep(governor, id, Some(Kept { url, secrets: [new].into_iter().chain(kept).collect() }))?;
+        keep_record(governor, &record, "secret rotated")?;
+        let live = secrets.live(id, &record.secrets);
+        courier.change(record, live);
+        if courier.is_broken() {
+            self.again(governor, &courier, &secrets)?;
+        }
+        Ok(text)
+    }
+
+    /// Gives an endpoint another address, or the one that was lost.
+    pub(super) fn readdress(&self, governor: &Governor, id: WebhookId, url: &str) -> Result<(), Error> {
+        address::checked_url(url, self.reach).map_err(|why| Error::input("url", why))?;
+        let mut secrets = self.secrets();
+        let courier = self.courier(id)?;
+        secrets.ready(governor)?;
+        let before = courier.record();
+        courier.stop();
+        if !courier.wait_ended(PATIENCE) {
+            // Nobody is put in its place while it may send still, and it does not come back by itself.
+            courier.give_up("it was still ending when it was given another address: resume it");
+            return Err(still_ending(id));
+        }
+        let (cursor, parked) = courier.position();
+        let record = EndpointRecord { url: masked(url), address: address_print(id, url), ..before.clone() };
+        let old = secrets.kept(id);
+        let kept = Kept { url: url.to_owned(), secrets: secrets.all(id) };
+        let moved = secrets.keep(governor, id, Some(kept)).and_then(|()| {
+            let recorded = keep_record(governor, &record, "endpoint moved");
+            if recorded.is_err() {
+                // The address that the journal means. Where that fails too, it says that its address is another.
+                let _ = secrets.keep(governor, id, old);
+            }
+            recorded
+        });
+        let record = if moved.is_ok() { record } else { before };
+        let taken = self.take_up(governor, record, cursor, parked, &secrets);
+        moved.and(taken)
+    }
+
+    /// Sends again to an endpoint that is off or broken.
+    pub(super) fn resume(&self, governor: &Governor, id: WebhookId) -> Result<(), Error> {
+        // Held to the end: of two who resume, one finds it at work.
+        let mut secrets = self.secrets();
+        let courier = self.courier(id)?;
+        if courier.is_broken() {
+            // Where that fails the endpoint says so.
+            let _ = secrets.ready(governor);
+            return self.again(governor, &courier, &secrets);
+        }
+        if courier.resume() {
+            return Ok(());
+        }
+        Err(Error::Conflict { message: format!("endpoint {id} is at work: there is nothing to resume") })
+    }
+
+    /// Takes an endpoint up anew.
+    fn again(&self, governor: &Governor, courier: &Courier, secrets: &Secrets) -> Result<(), Error> {
+        let record = courier.record();
+        let id = record.id;
+        courier.stop();
+        if !courier.wait_ended(PATIENCE) {
+            return Err(still_ending(id));
+        }
+        let (mut cursor, parked) = courier.position();
+        cursor.off = None;
+        self.take_up(governor, record, cursor, parked, secrets)?;
+        match self.courier(id)?.shown(Extension::of(governor).clock().now()).reason {
+            Some(reason) => Err(Error::Conflict { message: format!("endpoint {id} cannot be told: {reason}") }),
+            None => Ok(()),
+        }
+    }
+
+    /// Sends an event once more to the endpoints that want it.
+    pub(super) fn redeliver(&self, governor: &Governor, id: EventId) -> Result<Redelivery, Error> {
+        let event = Extension::of(governor).event(id)?;
+        let body = body_of(&event)?;
+        let mut redelivery = Redelivery { endpoints: 0, not_taken: Vec::new() };
+        let couriers = self.couriers().clone();
+        for (id, courier) in couriers {
+            match courier.redeliver(&event, &body) {
+                Ok(()) => redelivery.endpoints += 1,
+                Err(Refusal::Unwanted) => {}
+                Err(why) => redelivery.not_taken.push(NotTaken { id, reason: why.to_string() }),
+            }
+        }
+        match redelivery.not_taken.first() {
+            Some(NotTaken { id, reason }) if redelivery.endpoints == 0 => {
+                Err(Error::Conflict { message: format!("endpoint {id} {reason}") })
+            }
+            _ => Ok(redelivery),
+        }
+    }
+
+    /// Sends an event once more to one endpoint.
+    pub(super) fn redeliver_to(&self, governor: &Governor, event: EventId, id: WebhookId) -> Result<(), Error> {
+        let courier = self.courier(id)?;
+        let event = Extension::of(governor).event(event)?;
+        courier.redeliver(&event, &body_of(&event)?).map_err(|why| match why {
+            Refusal::Unwanted => Error::input("id", format!("endpoint {id} {why}")),
+            _ => Error::Conflict { message: format!("endpoint {id} {why}") },
+        })
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<Courier>> {
+        self.couriers().values().cloned().collect()
+    }
+
+    pub(super) fn courier(&self, id: WebhookId) -> Result<Arc<Courier>, Error> {
+        let found = self.couriers().get(&id).cloned();
+        found.ok_or_else(|| Error::not_found("endpoint", id))
+    }
+
+    fn secrets(&self) -> MutexGuard<'_, Secrets> {
+        // What failed halfway left what was there before.
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn couriers(&self) -> MutexGuard<'_, BTreeMap<WebhookId, Arc<Courier>>> {
+        self.couriers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Follower for Service {
+    fn stop(&self) {
+        let couriers = self.all();
+        for courier in &couriers {
+            courier.stop();
+        }
+        let deadline = Instant::now() + PATIENCE;
+        for courier in couriers {
+            courier.wait_ended(deadline.saturating_duration_since(Instant::now()));
+        }
+    }
+
+    fn problems(&self) -> Vec<String> {
+        self.all().iter().filter_map(|courier| courier.trouble()).collect()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // Nobody is waited for: the last owner may be one of the couriers.
+        self.all().iter().for_each(|courier| courier.stop());
+    }
+}
+
+fn still_ending(id: WebhookId) -> Error {
+    Error::Conflict { message: format!("endpoint {id} is still ending: try again") }
+}
+
+fn keep_record(governor: &Governor, record: &EndpointRecord, cause: &str) -> Result<(), Error> {
+    let value = serde_json::to_string(record)
+        .map_err(|error| Error::Internal { message: format!("an endpoint does not serialise: {error}") })?;
+    Extension::of(governor).keep(format!("{ENDPOINT}{}", record.id), value, cause, Wait::Committed)
+}
+
+fn keep_place(governor: &Governor, id: WebhookId, note: &Note, cause: &str) -> Result<(), Error> {
+    let states = notes(note)?;
+    states.into_iter().try_for_each(|(part, value)| Extension::of(governor).keep(format!("{CURSOR}{id}{part}"), value, cause, Wait::Committed))
+}
+
+fn restored<T: DeserializeOwned>(value: &str) -> Result<T, Error> {
+    serde_json::from_str(value).map_err(|error| Error::storage(format!("an endpoint's state cannot be read: {error}")))
+}
+
+/// Each has a thread.
+const MOST_ENDPOINTS: usize = 32;
+const MOST_SECRETS: usize = 8;
+/// How long is waited for a thread to end.
+const PATIENCE: Duration = Duration::from_secs(2);

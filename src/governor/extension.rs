@@ -1,0 +1,394 @@
+//! Access points for crates that stand on a governor: a server that checks API keys, a service that delivers events.
+//!
+//! The library knows none of them. They keep their states in the log under prefixes of their own, and run beside the
+//! governor as a [`Follower`]. Programs that only govern agents need nothing of this module.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
+
+use serde::Deserialize;
+
+use super::{Governor, Inner, Subscription};
+pub use super::cursor::Reader;
+pub use super::standing::Standing;
+pub use super::stop::said_with;
+#[cfg(feature = "schema")]
+pub use crate::model::schema::{Context, words};
+pub use crate::model::{RESERVED, closed_words, excerpt, is_reserved, json_depth};
+use crate::model::{AgentId, Error, Event, EventId, EventType, ProofId, Sequence};
+use crate::proof::{Details, Fed, StateDraft, events_of_entry};
+use crate::system::{Clock, Entropy};
+
+/// Prefix of the keys under which states of API keys are kept.
+pub const API_KEY: &str = "key/";
+/// Prefix of the keys under which endpoints of webhooks are kept.
+pub const ENDPOINT: &str = "webhook/";
+/// Prefix of the keys under which the places of these endpoints in the log are kept.
+pub const ENDPOINT_PLACE: &str = "webhook-cursor/";
+
+/// The state of what is kept no longer.
+const FORGOTTEN: &str = "null";
+
+/// A service that runs as long as the governor is open.
+pub trait Follower: Send + Sync {
+    /// Ends it; called once, when the governor is closed.
+    fn stop(&self) {}
+
+    /// Its faults, one sentence each, for the governor's status.
+    fn problems(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// How long a call that keeps a state waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Until the state has its place in the log.
+    Enqueued,
+    /// Until it is as durable as the log promises for decisions.
+    Committed,
+    /// Until it is on disk, whatever the log promises for decisions.
+    OnDisk,
+}
+
+/// A governor, as crates that stand on it see it.
+#[derive(Clone, Copy)]
+pub struct Extension<'a> {
+    governor: &'a Governor,
+}
+
+/// A governor that is not kept open by whoever holds this.
+#[derive(Clone)]
+pub struct WeakGovernor(Weak<Inner>);
+
+impl WeakGovernor {
+    /// The governor, unless its last owner dropped it.
+    pub fn upgrade(&self) -> Option<Governor> {
+        self.0.upgrade().map(|inner| Governor { inner })
+    }
+}
+
+impl<'a> Extension<'a> {
+    /// The access points of a governor.
+    pub const fn of(governor: &'a Governor) -> Self {
+        Self { governor }
+    }
+
+    /// Runs a follower until the governor is closed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] when one of that name runs already.
+    pub fn attach(&self, name: &'static str, follower: Arc<dyn Follower>) -> Result<(), Error> {
+        let mut followers = self.inner().extensions.followers();
+        if followers.contains_key(name) {
+            return Err(Error::Conflict { message: format!("this governor has its {name} already: clone that one") });
+        }
+        followers.insert(name, follower);
+        Ok(())
+    }
+
+    /// The same governor, without keeping it open.
+    pub fn weakly(&self) -> WeakGovernor {
+        WeakGovernor(Arc::downgrade(&self.governor.inner))
+    }
+
+    /// The governor's source of time.
+    pub fn clock(&self) -> &'a Arc<dyn Clock> {
+        &self.inner().clock
+    }
+
+    /// The governor's source of random bits.
+    pub fn entropy(&self) -> &'a Arc<dyn Entropy> {
+        &self.inner().entropy
+    }
+
+    /// The states whose keys start with one of the prefixes, by these keys.
+    pub fn states(&self, prefixes: &[&str]) -> Vec<(String, String)> {
+        let states = self.inner().extensions.states();
+        let ours = states.iter().filter(|(key, _)| prefixes.iter().any(|prefix| key.starts_with(prefix)));
+        ours.map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
+    /// Keeps a state in the log; `cause` says why it changed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StorageUnavailable`] when it cannot be written; [`Error::ChainBroken`]; [`Error::Internal`] for a key
+    /// with none of this module's prefixes.
+    pub fn keep(&self, key: String, value: String, cause: &str, wait: Wait) -> Result<(), Error> {
+        if wait != Wait::Enqueued {
+            self.wait_until_verified()?;
+        }
+        let sequence = self.put(key, Some(value), cause)?;
+        match wait {
+            Wait::Enqueued => Ok(()),
+            Wait::Committed => self.inner().log.settle(sequence),
+            Wait::OnDisk => self.inner().log.settle_in_any_case(sequence),
+        }
+    }
+
+    /// Keeps a state no longer.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Extension::keep`].
+    pub fn forget(&self, key: &str, cause: &str) -> Result<(), Error> {
+        self.put(key.to_owned(), None, cause).map(drop)
+    }
+
+    fn put(&self, key: String, value: Option<String>, cause: &str) -> Result<Sequence, Error> {
+        if !is_extensions(&key) {
+            return Err(Error::Internal { message: format!("{key:?} is no key of an extension's state") });
+        }
+        let mut states = self.inner().extensions.states();
+        let draft = StateDraft::new(key.clone(), value.clone().unwrap_or_else(|| FORGOTTEN.to_owned()));
+        let sequence = self.inner().log.set_state(self.inner().clock.now(), draft, cause.to_owned())?;
+        match value {
+            Some(value) => states.insert(key, value),
+            None => states.remove(&key),
+        };
+        Ok(sequence)
+    }
+
+    /// The secrets that were kept last, in a file beside the journal.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StorageUnavailable`] when they cannot be read.
+    pub fn secrets(&self) -> Result<Option<Vec<u8>>, Error> {
+        self.inner().log.kept_secrets()
+    }
+
+    /// Keeps secrets in a file beside the journal, in place of those before.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StorageUnavailable`] when they cannot be written.
+    pub fn keep_secrets(&self, content: &[u8]) -> Result<(), Error> {
+        self.inner().log.keep_secrets(content)
+    }
+
+    /// Waits until the log is verified; its content is told to nobody outside before.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ChainBroken`].
+    pub fn wait_until_verified(&self) -> Result<(), Error> {
+        self.inner().log.wait_verified()
+    }
+
+    /// The place in the log of the next entry.
+    pub fn next_entry(&self) -> Sequence {
+        Sequence::new(self.inner().log.feed(None).place())
+    }
+
+    /// The events of the entries from `next` on, of the given types (all when there are none) and of one agent, if given.
+    pub fn events_from(&self, next: Sequence, types: &[EventType], agent_id: Option<&AgentId>) -> Subscription {
+        Subscription::from_entry(self.governor, next, types, agent_id)
+    }
+
+    /// The event of that id.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFound`]; [`Error::StorageUnavailable`] when the log cannot be read.
+    pub fn event(&self, id: EventId) -> Result<Event, Error> {
+        let unknown = || Error::not_found("event", id);
+        let mut feed = self.inner().log.feed(Some(id.sequence()));
+        if feed.behind() == 0 {
+            return Err(unknown());
+        }
+        let mut details = Details::default();
+        match feed.next(Some(Instant::now()), |frame| events_of_entry(frame, &|_| true, &mut details))? {
+            Fed::Entry(events) => events.into_iter().find(|event| event.id == id).ok_or_else(unknown),
+            Fed::Nothing | Fed::Ended => Err(unknown()),
+        }
+    }
+
+    /// Acknowledges an event of a cursor that another thread reads.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Subscription::acknowledge`].
+    pub fn acknowledge(&self, reader: &Reader, event: EventId) -> Result<(), Error> {
+        self.inner().acknowledge(reader, event)
+    }
+
+    /// Releases a cursor before the subscription to it is dropped, which tells nothing more.
+    pub fn free_cursor(&self, reader: &Reader) {
+        self.inner().free_cursor(reader);
+    }
+
+    /// The state of affairs that a decision made from now on rests on.
+    pub fn standing(&self) -> Standing {
+        self.governor.standing()
+    }
+
+    /// The change since `then` that took away what these records granted, if there was one: other policies, a revoked
+    /// pre-approval; for one of their agents a kill switch, a suspension, another score or another profile.
+    pub fn change_since(&self, then: &Standing, granted: &[ProofId]) -> Option<&'static str> {
+        self.governor.overtaken(then, granted)
+    }
+
+    /// Raises the alert that an API key was refused; `name` says where it came from.
+    pub fn note_refused_key(&self, name: &str) {
+        self.governor.note_refused_key(name);
+    }
+
+    /// Whether decisions of every risk are answered before they are on disk.
+    pub fn answers_at_once(&self) -> bool {
+        self.inner().log.takes_at_once()
+    }
+
+    fn inner(&self) -> &'a Inner {
+        &self.governor.inner
+    }
+}
+
+/// States of extensions and the followers that run.
+#[derive(Default)]
+pub(super) struct Extensions {
+    /// The last state of each key. Held while one is enqueued, so that what is kept is what the journal says.
+    states: Mutex<BTreeMap<String, String>>,
+    followers: Mutex<BTreeMap<&'static str, Arc<dyn Follower>>>,
+}
+
+/// The part of an endpoint's state that the library reads.
+#[derive(Deserialize)]
+struct EndpointState {
+    #[serde(default)]
+    removed: bool,
+}
+
+/// The part of an endpoint's place in the log that the library reads.
+#[derive(Deserialize)]
+struct Place {
+    next: u64,
+    off: Option<serde::de::IgnoredAny>,
+}
+
+impl Extensions {
+    /// The states as the log has them.
+    pub(super) fn restored(states: &[(String, Vec<u8>)]) -> Self {
+        let ours = states.iter().filter(|(key, value)| is_extensions(key) && value != FORGOTTEN.as_bytes());
+        let texts = ours.map(|(key, value)| (key.clone(), String::from_utf8_lossy(value).into_owned()));
+        Self { states: Mutex::new(texts.collect()), followers: Mutex::default() }
+    }
+
+    /// The first entry that an endpoint has still to be told of; archives end before it.
+    pub(super) fn wanted_from(&self) -> u64 {
+        let states = self.states();
+        let places = states.iter().filter(|(key, _)| key.starts_with(ENDPOINT_PLACE) && is_live(key, &states));
+        let wanted = places.filter_map(|(_, value)| serde_json::from_str::<Place>(value).ok());
+        wanted.filter(|place| place.off.is_none()).map(|place| place.next).min().unwrap_or(u64::MAX)
+    }
+
+    /// Enqueues every live state once more, and adds the keys of all to `keys`: older entries of these may be archived.
+    pub(super) fn restate(
+        &self,
+        mut enqueue: impl FnMut(StateDraft) -> Result<Sequence, Error>,
+        keys: &mut BTreeSet<String>,
+    ) -> Result<(), Error> {
+        let states = self.states();
+        for (key, value) in &*states {
+            if is_live(key, &states) {
+                enqueue(StateDraft::new(key.clone(), value.clone()))?;
+            }
+            keys.insert(key.clone());
+        }
+        Ok(())
+    }
+
+    /// Stops the followers.
+    pub(super) fn stop(&self) {
+        let followers: Vec<_> = self.followers().values().cloned().collect();
+        followers.iter().for_each(|follower| follower.stop());
+    }
+
+    /// The faults of the followers.
+    pub(super) fn problems(&self) -> Vec<String> {
+        let followers: Vec<_> = self.followers().values().cloned().collect();
+        followers.iter().flat_map(|follower| follower.problems()).collect()
+    }
+
+    fn states(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn followers(&self) -> MutexGuard<'_, BTreeMap<&'static str, Arc<dyn Follower>>> {
+        self.followers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_extensions(key: &str) -> bool {
+    [API_KEY, ENDPOINT, ENDPOINT_PLACE].iter().any(|prefix| key.starts_with(prefix))
+}
+
+/// Whether a state is of something that exists. A crash between the place of an endpoint and the endpoint itself leaves a
+/// place without one.
+fn is_live(key: &str, states: &BTreeMap<String, String>) -> bool {
+    let Some(rest) = key.strip_prefix(ENDPOINT_PLACE).or_else(|| key.strip_prefix(ENDPOINT)) else { return true };
+    let id = rest.split('/').next().unwrap_or(rest);
+    let endpoint = states.get(&format!("{ENDPOINT}{id}"));
+    // One that cannot be read is not taken for removed.
+    endpoint.is_some_and(|value| !serde_json::from_str::<EndpointState>(value).is_ok_and(|state| state.removed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn restored(states: &[(&str, &str)]) -> Extensions {
+        let states = states.iter().map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec()));
+        Extensions::restored(&states.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn what_an_endpoint_has_still_to_be_told_is_wanted_and_what_one_is_not_told_is_not() {
+        let extensions = restored(&[
+            ("agent/a", "{}"),
+            ("webhook/whk_1", r#"{"url":"https://a.example"}"#),
+            ("webhook/whk_2", r#"{"url":"https://b.example"}"#),
+            ("webhook/whk_3", r#"{"url":"https://c.example"}"#),
+            ("webhook-cursor/whk_1", r#"{"next":40,"ordinal":0}"#),
+            ("webhook-cursor/whk_2", r#"{"next":30,"ordinal":2}"#),
+            ("webhook-cursor/whk_3", r#"{"next":10,"ordinal":0,"off":"410"}"#),
+            ("webhook-cursor/whk_3/parked", "[]"),
+        ]);
+        assert_eq!(extensions.wanted_from(), 30);
+        assert_eq!(restored(&[]).wanted_from(), u64::MAX);
+        let (mut keys, mut ordered) = (BTreeSet::new(), 0);
+        let enqueue = |_| {
+            ordered += 1;
+            Ok(Sequence::FIRST)
+        };
+        extensions.restate(enqueue, &mut keys).unwrap();
+        assert_eq!((keys.len(), ordered), (7, 7), "the agent's is not theirs");
+    }
+
+    #[test]
+    fn a_place_that_a_crash_left_without_its_endpoint_is_nobodys() {
+        let extensions = restored(&[
+            // It was being added,
+            ("webhook-cursor/whk_1", r#"{"next":10,"ordinal":0}"#),
+            // removed,
+            ("webhook/whk_2", r#"{"removed":true}"#),
+            ("webhook-cursor/whk_2", r#"{"next":20,"ordinal":0}"#),
+            ("webhook-cursor/whk_2/parked", "[]"),
+            // or is there.
+            ("webhook/whk_3", r#"{"url":"https://a.example"}"#),
+            ("webhook-cursor/whk_3", r#"{"next":30,"ordinal":0}"#),
+        ]);
+        assert_eq!(extensions.wanted_from(), 30);
+        let (mut keys, mut ordered) = (BTreeSet::new(), Vec::new());
+        let enqueue = |state: StateDraft| {
+            ordered.push(state.key);
+            Ok(Sequence::FIRST)
+        };
+        extensions.restate(enqueue, &mut keys).unwrap();
+        assert_eq!(ordered, ["webhook-cursor/whk_3", "webhook/whk_3"]);
+        assert_eq!(keys.len(), 6, "all of them may leave");
+    }
+}
