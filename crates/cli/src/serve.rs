@@ -1,15 +1,6 @@
 //! A governor behind HTTP: the contract's five endpoints and what else a user needs, under `/v1`, and a console for
 //! people at `/`.
 //!
-//! ```text
-//! cargo run --release --features http --example serve -- --listen 127.0.0.1:8080 [--store DIR]
-//!     [--policies FILE] [--durability sync|buffered|sync-from:RISK] [--input-text whole|digest|no]
-//!     [--auto-register]
-//!     [--tls-certificate FILE --tls-key FILE] [--trusted-proxy ADDRESS ..]
-//!     [--checkpoint-name NAME --checkpoint-seed FILE]
-//!     [--webhook-retry-seconds N,N,.. ] [--allow-private-webhooks]
-//! ```
-//!
 //! One line of JSON says when it is ready, `{"url": "http://.../v1", "adminKey": "..."}`: the key only when the store
 //! had none for administrators. It is not shown again. On SIGINT and SIGTERM it finishes what it is answering, and closes the store; on a
 //! second one it ends at once, which loses nothing that was acknowledged either.
@@ -20,90 +11,52 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use rulekeep::gateway::Gateway;
-use rulekeep::http::{Server, console, router};
+use rulekeep_server::http::{Server, console, router};
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use support::{STORE_USAGE, StoreOptions, describe};
+use crate::store::{StoreOptions, describe};
 
-mod support;
-
-fn main() -> ExitCode {
-    let usage = format!(
-        "usage: serve [--listen ADDRESS:PORT] [--tls-certificate FILE --tls-key FILE] [--trusted-proxy ADDRESS ..] {STORE_USAGE}"
-    );
-    if std::env::args().skip(1).any(|argument| argument == "--help" || argument == "-h") {
-        println!("{usage}");
-        return ExitCode::SUCCESS;
-    }
-    let options = match Options::read(std::env::args().skip(1)) {
-        Ok(options) => options,
-        Err(message) => {
-            eprintln!("serve: {message}\n{usage}");
-            return ExitCode::from(2);
-        }
-    };
-    match run(options) {
-        Ok(code) => code,
-        Err(message) => {
-            eprintln!("serve: {message}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-#[derive(Default)]
-struct Options {
-    listen: Option<String>,
-    certificate: Option<PathBuf>,
-    key: Option<PathBuf>,
-    proxies: Vec<IpAddr>,
+/// What a governor is served with, and where.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The address and port to listen on.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    listen: String,
+    /// The certificate chain for TLS, in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_certificate: Option<PathBuf>,
+    /// The key of the certificate, in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
+    /// A proxy whose X-Forwarded-For is believed; may be given several times.
+    #[arg(long = "trusted-proxy", value_name = "ADDRESS")]
+    trusted_proxies: Vec<IpAddr>,
+    #[command(flatten)]
     store: StoreOptions,
 }
 
 impl Options {
-    fn read(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut options = Self::default();
-        while let Some(option) = arguments.next() {
-            if options.store.take(&option, &mut arguments)? {
-                continue;
-            }
-            let mut value = || arguments.next().ok_or_else(|| format!("{option} needs a value"));
-            match option.as_str() {
-                "--listen" => options.listen = Some(value()?),
-                "--tls-certificate" => options.certificate = Some(value()?.into()),
-                "--trusted-proxy" => {
-                    let proxy = value()?.parse().map_err(|error| format!("--trusted-proxy: {error}"))?;
-                    options.proxies.push(proxy);
-                }
-                "--tls-key" => options.key = Some(value()?.into()),
-                other => return Err(format!("unknown option {other:?}")),
-            }
-        }
-        Ok(options)
-    }
-
     fn server(&self) -> Result<Server, String> {
-        let server = Server::new().trusted_proxies(self.proxies.iter().copied());
-        match (&self.certificate, &self.key) {
+        let server = Server::new().trusted_proxies(self.trusted_proxies.iter().copied());
+        match (&self.tls_certificate, &self.tls_key) {
             (None, None) => Ok(server),
             (Some(certificate), Some(key)) => {
                 let read = |file: &PathBuf| fs::read(file).map_err(|error| format!("{}: {error}", file.display()));
                 server.tls(&read(certificate)?, &read(key)?).map_err(|error| error.to_string())
             }
+            // clap lets neither stand alone.
             _ => Err("--tls-certificate and --tls-key go together".to_owned()),
         }
     }
 }
 
-fn run(options: Options) -> Result<ExitCode, String> {
+pub(crate) fn run(options: Options) -> Result<ExitCode, String> {
     let server = options.server()?;
-    let scheme = if options.certificate.is_some() { "https" } else { "http" };
-    let listen = options.listen.unwrap_or_else(|| "127.0.0.1:8080".to_owned());
+    let scheme = if options.tls_certificate.is_some() { "https" } else { "http" };
+    let listen = options.listen;
     let opened = options.store.open()?;
-    let governor = &opened.governor;
-    let gateway = Gateway::new(governor).map_err(describe)?;
+    let gateway = &opened.gateway;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -121,7 +74,7 @@ fn run(options: Options) -> Result<ExitCode, String> {
         }
         println!("{ready}");
         server
-            .serve(listener, router(&gateway).merge(console(&gateway)), ended)
+            .serve(listener, router(gateway).merge(console(gateway)), ended)
             .await
             .map_err(|error| error.to_string())
     });
@@ -134,7 +87,7 @@ fn run(options: Options) -> Result<ExitCode, String> {
         }
     };
     runtime.shutdown_timeout(LAST_WAIT);
-    governor.close().map_err(describe)?;
+    gateway.governor().close().map_err(describe)?;
     Ok(code)
 }
 

@@ -1,66 +1,27 @@
-//! A governor behind standard input and output: JSON-RPC 2.0, one message a
-//! line, so that a runtime in any language can embed it with no network.
-//!
-//! ```text
-//! cargo run --release --example sidecar -- [--store DIR] [--policies FILE]
-//!     [--durability sync|buffered|sync-from:RISK] [--input-text whole|digest|no]
-//!     [--auto-register]
-//!     [--checkpoint-name NAME --checkpoint-seed FILE]
-//!     [--webhook-retry-seconds N,N,.. ] [--allow-private-webhooks]
-//! ```
-//!
-//! Those of checkpoints need the feature `checkpoints`; the file holds the key's 32 secret
-//! bytes in hex. The public key is said on standard error. Those of webhooks need the
-//! feature `webhooks`: how long is waited before each attempt, instead of the documented
-//! times, and that loopback and private addresses may be endpoints.
+//! A governor behind standard input and output: JSON-RPC 2.0, one message a line, so that a runtime in any language can
+//! embed it with no network.
 
 use std::io::{self, BufReader};
 use std::process::ExitCode;
 
-use rulekeep::sidecar;
+use rulekeep_server::sidecar;
 
-use support::{Opened, STORE_USAGE, StoreOptions, describe};
+use crate::store::{StoreOptions, describe};
 
-mod support;
-
-fn main() -> ExitCode {
-    if std::env::args().skip(1).any(|argument| argument == "--help" || argument == "-h") {
-        println!("usage: sidecar {STORE_USAGE}");
-        return ExitCode::SUCCESS;
-    }
-    let options = match read(std::env::args().skip(1)) {
-        Ok(options) => options,
-        Err(message) => {
-            eprintln!("sidecar: {message}\nusage: sidecar {STORE_USAGE}");
-            return ExitCode::from(2);
-        }
-    };
-    match run(options) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("sidecar: {message}");
-            ExitCode::FAILURE
-        }
-    }
+/// What a governor is served with.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    store: StoreOptions,
 }
 
-fn read(mut arguments: impl Iterator<Item = String>) -> Result<StoreOptions, String> {
-    let mut options = StoreOptions::default();
-    while let Some(option) = arguments.next() {
-        if !options.take(&option, &mut arguments)? {
-            return Err(format!("unknown option {option:?}"));
-        }
-    }
-    Ok(options)
-}
-
-fn run(options: StoreOptions) -> Result<(), String> {
-    let Opened { governor, .. } = &options.open()?;
-    let served = sidecar::serve(governor, BufReader::new(io::stdin().lock()), io::stdout());
-    governor.close().map_err(describe)?;
+pub(crate) fn run(options: Options) -> Result<ExitCode, String> {
+    let opened = options.store.open()?;
+    let served = sidecar::serve(&opened.gateway, BufReader::new(io::stdin().lock()), io::stdout());
+    opened.gateway.governor().close().map_err(describe)?;
     match served {
-        // Whoever asked has gone; that is an end like any other.
+        // The reader of the answers has gone; that is an end like any other.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.to_string()),
-        _ => Ok(()),
+        _ => Ok(ExitCode::SUCCESS),
     }
 }

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use rulekeep::{Decision, Durability, Governor, OpenVerification, ProofQuery, Timestamp, VerificationState};
 
-use crate::Options;
-use crate::load::{self, BUSY};
-use crate::machine::{self, BareFile};
-use crate::table::{Table, Target};
+use super::Options;
+use super::load::{self, BUSY};
+use super::machine::{self, BareFile};
+use super::table::{Table, Target};
 
 type Done = Result<(), Box<dyn Error>>;
 

@@ -1,9 +1,5 @@
 //! Measures what takes long: a log of many records, written, reopened, asked and verified.
 //!
-//! ```text
-//! cargo run --release --example soak -- [--records N] [--sync-decisions N] [--store DIR] [--json]
-//! ```
-//!
 //! The store is made in a new folder below DIR (default: the system's temporary one) and removed afterwards. A record takes some
 //! 1.4 KB there until its segment is sealed, some 0.5 KB then. Progress goes to standard error.
 
@@ -17,57 +13,32 @@ use std::process::ExitCode;
 
 use table::Table;
 
-/// What is asked for.
+/// What is measured.
+#[derive(clap::Args)]
 pub(crate) struct Options {
+    /// The number of records in the log.
+    #[arg(long, default_value = "200000", value_parser = at_least::<1_000>)]
     records: u64,
+    /// The number of decisions in Sync.
+    #[arg(long, default_value = "2000", value_parser = at_least::<100>)]
     sync_decisions: u64,
+    /// The folder in which the store is made; the system's temporary one without.
+    #[arg(long, value_name = "DIR", default_value_os_t = std::env::temp_dir())]
     store: PathBuf,
+    /// Prints one line of JSON a measure.
+    #[arg(long)]
     json: bool,
 }
 
-fn main() -> ExitCode {
-    let options = match Options::read(std::env::args().skip(1)) {
-        Ok(options) => options,
-        Err(message) => {
-            eprintln!("soak: {message}\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
+pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let mut table = Table::default();
-    match measures::all(&options, &mut table) {
-        Ok(()) => {
-            print!("{}", if options.json { table.json() } else { table.text() });
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("soak: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    measures::all(options, &mut table).map_err(|error| error.to_string())?;
+    print!("{}", if options.json { table.json() } else { table.text() });
+    Ok(ExitCode::SUCCESS)
 }
 
-impl Options {
-    fn read(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut options = Self { records: 200_000, sync_decisions: 2_000, store: std::env::temp_dir(), json: false };
-        while let Some(option) = arguments.next() {
-            let mut value = || arguments.next().ok_or_else(|| format!("{option} needs a value"));
-            match option.as_str() {
-                "--records" => options.records = number(&value()?)?,
-                "--sync-decisions" => options.sync_decisions = number(&value()?)?,
-                "--store" => options.store = value()?.into(),
-                "--json" => options.json = true,
-                other => return Err(format!("unknown option {other:?}")),
-            }
-        }
-        if options.records < 1_000 || options.sync_decisions < 100 {
-            return Err("at least 1000 records and 100 decisions in Sync, or the figures say nothing".to_owned());
-        }
-        Ok(options)
-    }
+/// A whole number, with `_` between digits where that reads better; below `LEAST` the figures say nothing.
+fn at_least<const LEAST: u64>(text: &str) -> Result<u64, String> {
+    let number: u64 = text.replace('_', "").parse().map_err(|_| "expected a whole number".to_owned())?;
+    if number < LEAST { Err(format!("expected at least {LEAST}")) } else { Ok(number) }
 }
-
-fn number(text: &str) -> Result<u64, String> {
-    text.replace('_', "").parse().map_err(|_| format!("expected a whole number, not {text:?}"))
-}
-
-const USAGE: &str = "usage: soak [--records N] [--sync-decisions N] [--store DIR] [--json]";

@@ -1,0 +1,25 @@
+//! A new log in place of a broken one, which is kept as it is. `docs/proof-log.md` says what is taken over.
+
+use std::path::PathBuf;
+
+use rulekeep::{RepairOptions, repair};
+
+use super::Failure;
+
+/// What is repaired.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The folder of the store.
+    store: PathBuf,
+    /// Suspends every agent.
+    #[arg(long)]
+    suspend_all: bool,
+}
+
+/// Repairs, and prints the report as JSON.
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    let settings = RepairOptions::default();
+    let settings = if options.suspend_all { settings.suspend_all() } else { settings };
+    println!("{}", serde_json::to_string_pretty(&repair(&options.store, &settings)?)?);
+    Ok(())
+}

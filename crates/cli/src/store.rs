@@ -1,0 +1,112 @@
+//! The options by which the programs that serve others open a store.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rulekeep::checkpoint::CheckpointKey;
+use rulekeep::{Durability, Error, Governor, InputText, PolicySet};
+use rulekeep_server::gateway::Gateway;
+use rulekeep_server::webhook::Settings;
+use tempfile::TempDir;
+
+/// What a store is opened with.
+#[derive(clap::Args)]
+pub(crate) struct StoreOptions {
+    /// The folder of the store, made where there is none; a temporary one without.
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// The policies, in TOML or JSON; the recommended ones, or those last in force, without.
+    #[arg(long, value_name = "FILE")]
+    policies: Option<PathBuf>,
+    /// When a decision is answered: sync, buffered, or sync-from:RISK.
+    #[arg(long, default_value = "sync")]
+    durability: Durability,
+    /// How much of the request text evidence keeps: whole, digest or no.
+    #[arg(long, value_name = "HOW")]
+    input_text: Option<InputText>,
+    /// Registers unknown agents when they first ask.
+    #[arg(long)]
+    auto_register: bool,
+    /// The name of the key that signs checkpoints.
+    #[arg(long, value_name = "NAME", requires = "checkpoint_seed")]
+    checkpoint_name: Option<String>,
+    /// The file with the 32 secret bytes of that key, in hex.
+    #[arg(long, value_name = "FILE", requires = "checkpoint_name")]
+    checkpoint_seed: Option<PathBuf>,
+    /// The waits before each attempt to deliver an event, instead of the documented ones.
+    #[arg(long, value_name = "N,N,..", value_parser = seconds)]
+    webhook_retry_seconds: Option<Steps>,
+    /// Lets webhooks be at loopback and private addresses.
+    #[arg(long)]
+    allow_private_webhooks: bool,
+}
+
+/// The waits before attempts to deliver an event.
+type Steps = std::sync::Arc<[Duration]>;
+
+/// A store that is open; a temporary one goes with it.
+pub(crate) struct Opened {
+    pub(crate) gateway: Gateway,
+    _temporary: Option<TempDir>,
+}
+
+impl StoreOptions {
+    /// Opens the store, a temporary one where none was named. What there is to know of it is said on standard error.
+    pub(crate) fn open(self) -> Result<Opened, String> {
+        let (store, temporary) = if let Some(store) = self.store {
+            (store, None)
+        } else {
+            let made = tempfile::tempdir().map_err(|error| format!("cannot make a temporary store: {error}"))?;
+            eprintln!("temporary store in {}", made.path().display());
+            (made.path().to_owned(), Some(made))
+        };
+        let mut builder =
+            Governor::builder().durability(self.durability).input_text(self.input_text.unwrap_or_default());
+        if let Some(policies) = self.policies {
+            builder = builder.policies(PolicySet::from_file(policies).map_err(describe)?);
+        }
+        if self.auto_register {
+            builder = builder.auto_register();
+        }
+        if let (Some(name), Some(seed)) = (self.checkpoint_name, self.checkpoint_seed) {
+            builder = builder.checkpoints(checkpoint_key(&name, &seed)?);
+        }
+        let governor = builder.open(store).map_err(describe)?;
+        for warning in governor.policies().warnings() {
+            eprintln!("policies, line {}: {}", warning.line, warning.message);
+        }
+        if let Some(recovered) = &governor.opening().recovered {
+            eprintln!("a write had been cut short; {} bytes are kept in {}", recovered.bytes, recovered.copy);
+        }
+        let verification = governor.verify().map_err(describe)?;
+        if let Some(broken) = verification.first_broken {
+            eprintln!("the log is broken and read-only: {broken}");
+        }
+        let settings = Settings {
+            schedule: self.webhook_retry_seconds.map(|steps| steps.to_vec()),
+            allow_private: self.allow_private_webhooks,
+        };
+        let gateway = Gateway::with_webhooks(&governor, settings).map_err(describe)?;
+        Ok(Opened { gateway, _temporary: temporary })
+    }
+}
+
+fn checkpoint_key(name: &str, seed: &Path) -> Result<CheckpointKey, String> {
+    let text = std::fs::read_to_string(seed).map_err(|error| format!("{}: {error}", seed.display()))?;
+    let mut bytes = [0; 32];
+    hex::decode_to_slice(text.trim(), &mut bytes)
+        .map_err(|_| format!("{}: expected 32 bytes in hex", seed.display()))?;
+    let key = CheckpointKey::from_seed(name, &bytes).map_err(|error| error.to_string())?;
+    eprintln!("checkpoints are signed by {}", key.verifier());
+    Ok(key)
+}
+
+fn seconds(text: &str) -> Result<Steps, String> {
+    let step = |step: &str| Duration::try_from_secs_f64(step.trim().parse().ok()?).ok();
+    text.split(',').map(step).collect::<Option<_>>().ok_or_else(|| "expected seconds, as 0,5,300".to_owned())
+}
+
+#[allow(clippy::needless_pass_by_value)] // it is handed to `map_err`
+pub(crate) fn describe(error: Error) -> String {
+    format!("{}: {error}", error.code())
+}
