@@ -206,7 +206,7 @@ impl GovernorBuilder {
             None => Parser::new()?,
         };
         let ledger = Ledger::new();
-        let (escalations, classes) = (escalations::Queue::default(), escalations::Classes::default());
+        let (escalations, pre_approvals) = (escalations::Queue::default(), escalations::PreApprovals::default());
         let (cursors, following) = (super::cursor::Cursors::default(), super::follow::Following::default());
         let webhooks = super::webhooks::Webhooks::restored(&startup.states);
         let keys = super::keys::Keys::restored(&startup.states);
@@ -221,7 +221,7 @@ impl GovernorBuilder {
             } else if key.starts_with(escalations::KEY_PREFIX) {
                 escalations.restore(value)?;
             } else if key.starts_with(GRANT_PREFIX) {
-                classes.restore(value)?;
+                pre_approvals.restore(value)?;
             } else if key == super::alerts::PLACE_KEY {
                 following.restore(value)?;
             } else if key.starts_with(super::cursor::KEY_PREFIX) {
@@ -244,7 +244,7 @@ impl GovernorBuilder {
                 limits: super::limits::Counters::restored(startup.used),
                 stops: stop::Stops::restored(stops),
                 escalations,
-                classes,
+                pre_approvals,
                 escalation_watch: OnceLock::new(),
                 denials: super::streaks::Streaks::default(),
                 inputs: Inputs::kept_as(self.input_text),

@@ -97,7 +97,7 @@ pub use builder::GovernorBuilder;
 #[cfg(feature = "checkpoints")]
 pub use checkpoints::verify_signed_archive;
 pub(crate) use cursor::Reader;
-pub use escalations::{ClassStanding, EscalationAnswer, Escalations};
+pub use escalations::{EscalationAnswer, Escalations, PreApprovalStanding};
 pub use events::{EventFilter, Subscription};
 pub use kept::InputText;
 pub use pending::PendingEnforcement;
@@ -168,7 +168,7 @@ struct Inner {
     denials: streaks::Streaks,
     escalations: escalations::Queue,
     /// What people agreed to beforehand.
-    classes: escalations::Classes,
+    pre_approvals: escalations::PreApprovals,
     /// Ends escalations that are due; started with the first.
     escalation_watch: OnceLock<Option<background::Background>>,
     inputs: kept::Inputs,

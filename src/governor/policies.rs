@@ -98,7 +98,7 @@ impl Governor {
         self.inner.policies.store(Arc::new(set));
         #[cfg(feature = "http")]
         self.inner.stops.halts().note_change();
-        self.bind_classes(&self.inner.policies.load());
+        self.bind_pre_approvals(&self.inner.policies.load());
         drop(turn);
         self.inner.log.settle(sequence)?;
         self.follow_alerts()

@@ -5,11 +5,11 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::edge::gateway::KeyInfo;
-use crate::governor::{ClassStanding, Explanation, Preview, ShadowReport};
+use crate::governor::{Explanation, PreApprovalStanding, Preview, ShadowReport};
 use crate::model::{
-    ActEvidence, AgentId, AgentInfo, AgentState, Alternative, Capability, ClassApprovalId, ClassState, Constraints,
-    Decision, Digest, Enforcement, EscalationState, EventId, EventType, Health, Intent, ParseResult, Problem, ProofId,
-    ProofRecord, Stop, StopId, Timestamp, ToolClassification, TrustSnapshot, WebhookId,
+    ActEvidence, AgentId, AgentInfo, AgentState, Alternative, Capability, Constraints, Decision, Digest, Enforcement,
+    EscalationState, EventId, EventType, Health, Intent, ParseResult, PreApprovalId, PreApprovalState, Problem,
+    ProofId, ProofRecord, Stop, StopId, Timestamp, ToolClassification, TrustSnapshot, WebhookId,
 };
 use crate::policy::Source;
 use crate::proof::Evidence;
@@ -111,24 +111,24 @@ pub(super) struct Answered {
     proof_id: Option<ProofId>,
 }
 
-/// Every class of actions that is agreed to.
+/// Every pre-approval.
 #[derive(ToSchema)]
 pub(super) struct Grants {
-    grants: Vec<ClassStanding>,
+    grants: Vec<PreApprovalStanding>,
 }
 
-/// How a class of actions stands.
+/// A pre-approval and its state.
 #[derive(ToSchema)]
 pub(super) struct Granted {
-    id: ClassApprovalId,
+    id: PreApprovalId,
     #[schema(required)]
-    state: Option<ClassState>,
+    state: Option<PreApprovalState>,
 }
 
 /// Which one it was.
 #[derive(ToSchema)]
 pub(super) struct GrantId {
-    id: ClassApprovalId,
+    id: PreApprovalId,
 }
 
 /// Which one it was.
