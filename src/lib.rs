@@ -69,16 +69,16 @@ pub use governor::extension;
 #[cfg(feature = "checkpoints")]
 pub use governor::verify_signed_archive;
 pub use governor::{
-    ClassStanding, EscalationAnswer, Escalations, EventFilter, Explanation, Governor, GovernorBuilder, InputText,
-    PendingEnforcement, Preview, PreviewError, RepairOptions, Replay, ReplayChange, ReplayRange, ShadowDifference,
+    EscalationAnswer, Escalations, EventFilter, Explanation, Governor, GovernorBuilder, InputText, PendingEnforcement,
+    PreApprovalStanding, Preview, PreviewError, RepairOptions, Replay, ReplayChange, ReplayRange, ShadowDifference,
     ShadowReport, Subscription, repair, verify_archive,
 };
 pub use model::*;
 pub use parse::{Lexicon, Parser};
 pub use policy::{
-    AlertOn, AlertRule, Approval, CaseDifference, CaseReader, CaseReport, CaseResult, ClassApproval, ClassSum,
-    ClassTerms, ClassUse, ClauseCoverage, ConditionFailure, Coverage, Effect, LimitUse, MutantReport, Need,
-    PolicyCases, PolicyFormat, PolicyRequest, PolicySet, PolicySource, PolicyVerdict, RuleCoverage, RuleTrace, Survivor,
+    AlertOn, AlertRule, Approval, CaseDifference, CaseReader, CaseReport, CaseResult, ClauseCoverage, ConditionFailure,
+    Coverage, Effect, LimitUse, MutantReport, Need, PolicyCases, PolicyFormat, PolicyRequest, PolicySet, PolicySource,
+    PolicyVerdict, PreApproval, PreApprovalSum, PreApprovalTerms, PreApprovalUse, RuleCoverage, RuleTrace, Survivor,
 };
 pub use proof::{
     Durability, Evidence, EvidenceSelection, ExportPoint, ExportRange, ExportReport, InputEvidence, ProofQuery,

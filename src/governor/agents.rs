@@ -183,7 +183,7 @@ impl Governor {
         let changed = self.inner.log.wait_verified().and_then(|()| {
             if halts {
                 // Before it is recorded: a crash in between leaves nothing that it should have ended.
-                self.end_classes_of(&StopScope::Agent(agent_id.clone()), &format!("it was {state}"));
+                self.end_pre_approvals_of(&StopScope::Agent(agent_id.clone()), &format!("it was {state}"));
             }
             self.change_state_of(&cell, state, note)
         });
@@ -299,8 +299,8 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::model::{ClassState, Decision, Intent, Order, Review, RiskLevel};
-    use crate::policy::{ClassApproval, PolicySet};
+    use crate::model::{Decision, Intent, Order, PreApprovalState, Review, RiskLevel};
+    use crate::policy::{PolicySet, PreApproval};
     use crate::proof::{Durability, ProofQuery};
 
     const POLICIES: &str = r#"
@@ -328,8 +328,8 @@ mod tests {
             "group": "desk", "capabilities": ["payment:transfer"], "rules": ["money"],
             "until": Timestamp::from_millis(governor.inner.clock.now().as_millis() + 3_600_000),
         }));
-        let class = ClassApproval::new(terms.unwrap(), governor.inner.clock.now()).unwrap();
-        governor.escalations().approve_class(class, Review::by("ann")).unwrap();
+        let approval = PreApproval::new(terms.unwrap(), governor.inner.clock.now()).unwrap();
+        governor.escalations().pre_approve(approval, Review::by("ann")).unwrap();
         let reading = |agent: &str, notes: usize| {
             let intent = Intent::new(agent, "read", RiskLevel::Low, ["document:read"]).unwrap();
             intent.with_context("notes", "x".repeat(notes))
@@ -351,7 +351,7 @@ mod tests {
             }
             let suspended = governor.suspend("a", "enough").unwrap();
             assert_eq!(suspended.state, AgentState::Suspended);
-            assert_eq!(governor.escalations().classes()[0].state, ClassState::Revoked);
+            assert_eq!(governor.escalations().pre_approvals()[0].state, PreApprovalState::Revoked);
         });
         assert!(governor.enforce_pending(&reading("filler", 1)).is_err(), "the queue is full all the same");
         drop(held_up);

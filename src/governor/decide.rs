@@ -10,8 +10,8 @@ use super::pending::PendingEnforcement;
 use super::stop::{Bar, StopTable};
 use super::{Governor, risk};
 use crate::model::{
-    AgentState, Alert, AlertKind, ClassApprovalId, Decision, Digest, Enforcement, Error, InputEnforcement, Intent,
-    IntentId, InvalidValue, ProofId, RiskLevel, Timestamp,
+    AgentState, Alert, AlertKind, Decision, Digest, Enforcement, Error, InputEnforcement, Intent, IntentId,
+    InvalidValue, PreApprovalId, ProofId, RiskLevel, Timestamp,
 };
 use crate::parse::Parsed;
 use crate::policy::{Meter, PolicyRequest, PolicySet, PolicyVerdict};
@@ -321,8 +321,8 @@ pub(super) struct Recording<'a> {
     pub(super) stored: Option<&'a Stored>,
     /// How a person's answer came about, where the decision is one.
     pub(super) resolution: Option<Value>,
-    /// The approval of a class of actions that the decision rests on.
-    pub(super) grant: Option<ClassApprovalId>,
+    /// The pre-approval that the decision rests on.
+    pub(super) grant: Option<PreApprovalId>,
     /// What kept the agent from acting, where that denied it.
     pub(super) bar: Option<Bar<'a>>,
 }

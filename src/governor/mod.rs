@@ -93,7 +93,7 @@ use serde_json::{Map, Value};
 pub use builder::GovernorBuilder;
 #[cfg(feature = "checkpoints")]
 pub use checkpoints::verify_signed_archive;
-pub use escalations::{ClassStanding, EscalationAnswer, Escalations};
+pub use escalations::{EscalationAnswer, Escalations, PreApprovalStanding};
 pub use events::{EventFilter, Subscription};
 pub use kept::InputText;
 pub use pending::PendingEnforcement;
@@ -160,7 +160,7 @@ struct Inner {
     denials: streaks::Streaks,
     escalations: escalations::Queue,
     /// What people agreed to beforehand.
-    classes: escalations::Classes,
+    pre_approvals: escalations::PreApprovals,
     /// Ends escalations that are due; started with the first.
     escalation_watch: OnceLock<Option<background::Background>>,
     inputs: kept::Inputs,

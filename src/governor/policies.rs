@@ -97,7 +97,7 @@ impl Governor {
         let sequence = self.order_policies(&set, "loaded by an operator")?;
         self.inner.policies.store(Arc::new(set));
         self.inner.stops.halts().note_change();
-        self.bind_classes(&self.inner.policies.load());
+        self.bind_pre_approvals(&self.inner.policies.load());
         drop(turn);
         self.inner.log.settle(sequence)?;
         self.follow_alerts()

@@ -94,7 +94,7 @@ impl Governor {
         let sign = |entries, root| self.signed(entries, root);
         let report = self.inner.log.archive(now, count, &may_leave, &to, &name, &sign)?;
         self.inner.escalations.forget_before(report.entries);
-        self.inner.classes.forget_before(report.entries, now);
+        self.inner.pre_approvals.forget_before(report.entries, now);
         Ok(Some(report))
     }
 

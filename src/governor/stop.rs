@@ -104,7 +104,7 @@ impl Governor {
             StopScope::Agent(id) => agent.agent_id == *id,
             StopScope::Group(group) => agent.traits().groups.contains(group),
         };
-        self.end_classes_of(scope, "it was stopped");
+        self.end_pre_approvals_of(scope, "it was stopped");
         self.end_escalations(|id| self.registered(id).is_ok_and(|cell| covers(&cell.read())), ENDED_BY_STOP)
     }
 

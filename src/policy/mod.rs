@@ -11,13 +11,12 @@
 //! `check` (what only the whole set shows, by `cover`), `canonical` (the digest). On the way
 //! of a decision: `rule`, `pattern`, `index` and `numbers` (which rules to look at), `evaluate`,
 //! `reasoning`, and `explain` (`naming`: what documents are called). `set` is the door to both.
-//! `class` says what a person can agree to beforehand. `cases` holds tests against a set.
+//! `preapproval` holds pre-approvals. `cases` holds tests against a set.
 
 mod alert;
 mod canonical;
 mod cases;
 mod check;
-mod class;
 mod clauses;
 mod condition;
 mod conditions;
@@ -35,6 +34,7 @@ mod nearest;
 mod numbers;
 mod pattern;
 mod place;
+mod preapproval;
 mod reasoning;
 mod request;
 mod reviewers;
@@ -53,13 +53,12 @@ pub use cases::{
     CaseDifference, CaseReader, CaseReport, CaseResult, ClauseCoverage, Coverage, MutantReport, PolicyCases,
     RuleCoverage, Survivor,
 };
-pub use class::{ClassApproval, ClassSum, ClassTerms, ClassUse};
 pub use explain::RuleTrace;
 pub use limit::LimitUse;
+pub use preapproval::{PreApproval, PreApprovalSum, PreApprovalTerms, PreApprovalUse};
 pub use request::PolicyRequest;
 pub use rule::Effect;
 pub use set::{PolicyFormat, PolicySet, PolicySource};
 pub use verdict::{Approval, ConditionFailure, Need, PolicyVerdict};
 
 pub(crate) use limit::{Charge, Meter, Used};
-

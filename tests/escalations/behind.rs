@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use rulekeep::{
-    ClassApproval, ClassState, Durability, EscalationState, OpenVerification, Outcome, ProofQuery, StopScope,
+    Durability, EscalationState, OpenVerification, Outcome, PreApproval, PreApprovalState, ProofQuery, StopScope,
     VerificationState,
 };
 use serde_json::json;
@@ -136,8 +136,8 @@ fn who_awaits_an_answer_that_a_crash_left_is_woken() {
     assert_eq!(granted.decision, Decision::Allow);
 }
 
-/// How many states of class approvals a journal has.
-fn class_states(folder: &Path) -> usize {
+/// How many states of pre-approvals a journal has.
+fn pre_approval_states(folder: &Path) -> usize {
     let bytes = fs::read(last_journal(folder)).unwrap();
     let count =
         |frame: &std::ops::Range<usize>| String::from_utf8_lossy(&bytes[frame.clone()]).contains("\"key\":\"grant/");
@@ -145,18 +145,18 @@ fn class_states(folder: &Path) -> usize {
 }
 
 #[test]
-fn a_class_approval_is_taken_back_at_once_and_that_is_written_once_the_log_is_verified() {
+fn a_pre_approval_is_taken_back_at_once_and_that_is_written_once_the_log_is_verified() {
     let hand = Hand::at(NOON);
     let give = |governor: &Governor| {
         let terms = json!({
             "agentId": "clerk", "capabilities": ["payment:transfer"], "rules": ["money"], "until": "2027-01-16T00:00:00Z",
         });
-        let class: ClassApproval = serde_json::from_value(terms).unwrap();
-        governor.escalations().approve_class(class, by("ann")).unwrap()
+        let approval: PreApproval = serde_json::from_value(terms).unwrap();
+        governor.escalations().pre_approve(approval, by("ann")).unwrap()
     };
     let stop = |governor: &Governor, _: &_| _ = governor.stop(StopScope::agent("clerk").unwrap(), "ann", "").unwrap();
     let (left, _) = left_without_last(&hand, give, stop);
-    assert_eq!(class_states(left.path()), 1);
+    assert_eq!(pre_approval_states(left.path()), 1);
     for is_damaged in [false, true] {
         let copy = tempfile::tempdir().unwrap();
         common::copy_folder(left.path(), copy.path());
@@ -170,11 +170,11 @@ fn a_class_approval_is_taken_back_at_once_and_that_is_written_once_the_log_is_ve
             fs::write(&journal, bytes).unwrap();
         }
         let governor = opened(&hand, copy.path());
-        let state = governor.escalations().classes()[0].state;
-        assert!(is_damaged || state == ClassState::Revoked, "{state}");
+        let state = governor.escalations().pre_approvals()[0].state;
+        assert!(is_damaged || state == PreApprovalState::Revoked, "{state}");
         assert_eq!(is_verified(&governor), !is_damaged);
         let _ = governor.escalations().pending();
         let _ = governor.close();
-        assert_eq!(class_states(copy.path()), if is_damaged { 1 } else { 2 }, "damaged: {is_damaged}");
+        assert_eq!(pre_approval_states(copy.path()), if is_damaged { 1 } else { 2 }, "damaged: {is_damaged}");
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use rulekeep::{
-    AgentState, ClassApproval, ClassState, Durability, EscalationQuery, EscalationState, Outcome, StopScope,
+    AgentState, Durability, EscalationQuery, EscalationState, Outcome, PreApproval, PreApprovalState, StopScope,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -62,27 +62,27 @@ fn agents() -> [Agent; 2] {
 }
 
 #[test]
-fn no_class_approval_of_a_group_outlives_the_suspension_of_a_member() {
+fn no_pre_approval_of_a_group_outlives_the_suspension_of_a_member() {
     let hand = Hand::at(NOON);
     let builder = || with_clock(&hand).durability(Durability::Sync);
     let journal = Journal::of(&builder, agents(), |governor| {
         let terms = json!({
             "group": "desk", "capabilities": ["payment:transfer"], "rules": ["money"], "until": "2027-01-16T00:00:00Z",
         });
-        let class: ClassApproval = serde_json::from_value(terms).unwrap();
-        governor.escalations().approve_class(class, by("ann")).unwrap();
+        let approval: PreApproval = serde_json::from_value(terms).unwrap();
+        governor.escalations().pre_approve(approval, by("ann")).unwrap();
         governor.suspend("temp", "").unwrap();
     });
     let mut seen = Vec::new();
     for lost in 0..=2 {
         let left = journal.without_last(lost);
         let governor = opened(&builder, left.path());
-        let state = governor.escalations().classes()[0].state;
+        let state = governor.escalations().pre_approvals()[0].state;
         let is_suspended = governor.agent("temp").unwrap().state == AgentState::Suspended;
-        assert!(!is_suspended || state == ClassState::Revoked, "{lost} lost: {state}");
+        assert!(!is_suspended || state == PreApprovalState::Revoked, "{lost} lost: {state}");
         seen.push((is_suspended, state));
     }
-    assert_eq!((seen[0], seen[2]), ((true, ClassState::Revoked), (false, ClassState::Active)));
+    assert_eq!((seen[0], seen[2]), ((true, PreApprovalState::Revoked), (false, PreApprovalState::Active)));
 }
 
 #[test]

@@ -103,13 +103,13 @@ fn a_limit_that_asks_is_what_a_person_goes_beyond() {
 }
 
 #[test]
-fn a_class_approval_goes_beyond_no_limit_either() {
+fn a_pre_approval_goes_beyond_no_limit_either() {
     let (governor, _) = with_limit("count = 2, per = \"1d\"");
     let terms = serde_json::from_value(serde_json::json!({
         "agentId": "clerk", "capabilities": ["payment:transfer"], "rules": ["money"], "until": "2027-01-16T00:00:00Z",
     }));
-    let class = rulekeep::ClassApproval::new(terms.unwrap(), rulekeep::Timestamp::from_millis(NOON)).unwrap();
-    governor.escalations().approve_class(class, by("ann")).unwrap();
+    let approval = rulekeep::PreApproval::new(terms.unwrap(), rulekeep::Timestamp::from_millis(NOON)).unwrap();
+    governor.escalations().pre_approve(approval, by("ann")).unwrap();
     let mut decisions = (0..3).map(|amount| governor.enforce(&payment(amount)).unwrap().decision);
     assert_eq!(decisions.next(), Some(Decision::Allow));
     assert_eq!(decisions.next(), Some(Decision::Allow));
@@ -126,8 +126,8 @@ fn what_a_limit_that_denies_cannot_count_is_granted_by_no_approval() {
             "agentId": "clerk", "capabilities": ["payment:transfer", "document:read"], "rules": ["money"],
             "until": "2027-01-16T00:00:00Z",
         }));
-        let class = rulekeep::ClassApproval::new(terms.unwrap(), rulekeep::Timestamp::from_millis(NOON)).unwrap();
-        governor.escalations().approve_class(class, by("ann")).unwrap();
+        let approval = rulekeep::PreApproval::new(terms.unwrap(), rulekeep::Timestamp::from_millis(NOON)).unwrap();
+        governor.escalations().pre_approve(approval, by("ann")).unwrap();
         assert_eq!(governor.enforce(&payment(60)).unwrap().decision == Decision::Allow, counted, "{limit}");
         // It names no amount; and the clerk is in no group.
         let bare = Intent::new("clerk", "pay_invoice", RiskLevel::High, ["payment:transfer"]).unwrap();

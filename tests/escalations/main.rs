@@ -6,10 +6,10 @@ mod common;
 
 mod answers;
 mod behind;
-mod classes;
 mod crashes;
 mod limits;
 mod many;
+mod preapprovals;
 mod refusals;
 mod restart;
 mod texts;

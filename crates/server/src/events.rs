@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 use super::params::{Faults, Params};
 use super::rpc::{Fault, Notification};
-use rulekeep::extension::{Reader};
-use rulekeep::{EventFilter, Governor, Subscription};
+use rulekeep::extension::Reader;
 use rulekeep::{Error, Event, EventId, EventType, InvalidValue};
+use rulekeep::{EventFilter, Governor, Subscription};
 
 /// The subscriptions of one session.
 pub(super) struct Subscriptions {

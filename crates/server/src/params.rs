@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::strict::{self, Fault};
-use rulekeep::extension::{excerpt};
+use rulekeep::extension::excerpt;
 use rulekeep::{Error, InvalidValue};
 
 /// The named parameters of a call.

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::params::{Faults, Params};
 use super::wire::{merge, to_json};
-use rulekeep::{Governor, ReplayRange};
 use rulekeep::{AgentId, Error, Severity, Timestamp};
+use rulekeep::{Governor, ReplayRange};
 use rulekeep::{PolicyFormat, PolicySet};
 
 pub(super) fn validate(_: &Governor, params: &Params) -> Result<Value, Error> {

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use super::params::{Faults, Params};
 use super::{agent, catalogue, checkpoint, escalation, policy, stop, trust};
 use rulekeep::Governor;
-use rulekeep::{Error, Intent, Outcome, Period, ProofId, Timestamp};
 use rulekeep::ProofQuery;
+use rulekeep::{Error, Intent, Outcome, Period, ProofId, Timestamp};
 
 /// A call of the contract.
 pub(super) type Call = fn(&Governor, &Params) -> Result<Value, Error>;

@@ -13,18 +13,18 @@
 //! | `resolve.rs` | the record that answers |
 //! | `end.rs` | ending what is due, stopped or answered otherwise |
 //! | `claim.rs` | taking up what was approved, waiting for it |
-//! | `class.rs` | what people agree to beforehand |
-//! | `classes.rs` | what that covers, and what ends it |
+//! | `preapprovals.rs` | pre-approvals: giving, listing and revoking them |
+//! | `preapproval_table.rs` | the requests that a pre-approval covers, and the changes that end it |
 //! | `seen.rs` | what the evidence still tells of what was asked |
 //! | `restore.rs` | opening a store, watching what is due |
 
 mod ask;
 mod claim;
-mod class;
-mod classes;
 mod digest;
 mod end;
 mod grant;
+mod preapproval_table;
+mod preapprovals;
 mod queue;
 mod resolve;
 mod restore;
@@ -32,9 +32,9 @@ mod review;
 mod seen;
 
 pub use claim::EscalationAnswer;
-pub use class::ClassStanding;
-pub(super) use classes::Classes;
 pub(super) use digest::plain;
+pub(super) use preapproval_table::PreApprovals;
+pub use preapprovals::PreApprovalStanding;
 pub(super) use queue::Queue;
 pub(super) use restore::KEY_PREFIX;
 

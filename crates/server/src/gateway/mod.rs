@@ -31,16 +31,16 @@ mod limit;
 mod request;
 mod scope;
 
-use rulekeep::extension::{Extension, Follower};
 use crate::webhook::{self, Webhooks};
+use rulekeep::extension::{Extension, Follower};
 use std::sync::Arc;
 
 pub use key::{ApiKey, KeyDraft, KeyInfo, KeyState, NewKey, Plan, Scope};
 pub use limit::Allowance;
 pub use request::{Request, Response};
 
-use rulekeep::Governor;
 use rulekeep::EscalationId;
+use rulekeep::Governor;
 use rulekeep::{Error, KeyId};
 
 pub(crate) use crate::escalation::Wait;

@@ -7,9 +7,11 @@ use super::Gateway;
 use crate::escalation::Wait;
 use crate::params::Params;
 use crate::{key_calls, webhook_calls, wire};
-use rulekeep::{Decision, ProofId};
-use rulekeep::{Enforcement, Error, InputEnforcement, Intent, ParseResult, Period, ProofPage, ProofStats, SystemStatus};
 use rulekeep::ProofQuery;
+use rulekeep::{Decision, ProofId};
+use rulekeep::{
+    Enforcement, Error, InputEnforcement, Intent, ParseResult, Period, ProofPage, ProofStats, SystemStatus,
+};
 
 /// A request: one of the contract's five, or a call of the sidecar's protocol by its name.
 #[derive(Debug)]

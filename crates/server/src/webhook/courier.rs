@@ -11,12 +11,12 @@ use super::log::{DeliveryLog, DeliveryPage};
 use super::outbox::{Answer, Note, Outbox, Refusal, Step, Told};
 use super::secrets::LiveSecret;
 use super::sender::{Parcel, Sender};
-use rulekeep::signature::Secret;
+use crate::telemetry::Delivery;
 use rulekeep::Subscription;
 use rulekeep::extension::{ENDPOINT_PLACE as CURSOR, Wait, WeakGovernor};
-use rulekeep::{Error, Event, Timestamp, WebhookId};
+use rulekeep::signature::Secret;
 use rulekeep::{Clock, Entropy};
-use crate::telemetry::Delivery;
+use rulekeep::{Error, Event, Timestamp, WebhookId};
 
 /// An endpoint at work.
 pub(super) struct Courier {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::schedule::Schedule;
 use super::secrets::{SecretPrint, masked};
-use rulekeep::extension::{closed_words};
+use rulekeep::extension::closed_words;
 use rulekeep::{AgentId, EventType, Timestamp, WebhookId};
 
 /// An endpoint that is to be added.

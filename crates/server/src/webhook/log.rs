@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde::Serialize;
 
 use super::outbox::{Answer, Done, End, Parked};
-use rulekeep::extension::{closed_words};
+use rulekeep::extension::closed_words;
 use rulekeep::{EventId, EventType, Timestamp};
 
 closed_words! {

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::endpoint::EndpointRecord;
-use rulekeep::signature::Secret;
 use rulekeep::Governor;
+use rulekeep::signature::Secret;
 use rulekeep::{Error, Timestamp, WebhookId};
 
 /// What the journal says of a secret.

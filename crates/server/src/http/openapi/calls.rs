@@ -19,7 +19,11 @@ use super::bodies::{
 };
 use crate::gateway::{KeyInfo, NewKey};
 use rulekeep::Replay;
-use rulekeep::{AgentImport, AgentInfo, CatalogueReport, ClassApprovalId, Enforcement, Escalation, EscalationId, EscalationPage, KeyId, ProofPage, ProofRecord, ProofStats, StopId, StopReport, SystemStatus, ToolClassification, TrustCheck, TrustPage, TrustSnapshot, Verification, WebhookId};
+use rulekeep::{
+    AgentImport, AgentInfo, CatalogueReport, Enforcement, Escalation, EscalationId, EscalationPage, KeyId,
+    PreApprovalId, ProofPage, ProofRecord, ProofStats, StopId, StopReport, SystemStatus, ToolClassification,
+    TrustCheck, TrustPage, TrustSnapshot, Verification, WebhookId,
+};
 
 /// A type, as what describes it.
 #[derive(Clone, Copy)]
@@ -140,12 +144,12 @@ pub(super) const CALLS: &[Described] = &[
         .id::<EscalationId>()
         .body::<ReviewBody>()
         .errors(&[403, 404, 409, 422]),
-    of::<Grants>("escalation/grants", "Lists the classes of actions that are agreed to"),
-    of::<Granted>("escalation/grant", "Agrees to a class of actions beforehand")
+    of::<Grants>("escalation/grants", "Lists the pre-approvals"),
+    of::<Granted>("escalation/grant", "Gives a pre-approval, or agrees to a pending one")
         .body::<GrantBody>()
         .errors(&[404, 409, 422]),
     of::<GrantId>("escalation/revoke", "Takes back what was agreed to")
-        .id::<ClassApprovalId>()
+        .id::<PreApprovalId>()
         .body::<PersonBody>()
         .errors(&[404, 409]),
     of::<KeyList>("key/list", "Lists the keys"),

@@ -33,7 +33,10 @@ use self::calls::{CALLS, Described, Shape};
 use super::authzen;
 use super::routes::{Method, ROUTES, Route};
 use crate::gateway::is_for_agents;
-use rulekeep::{AgentId, Decision, EscalationState, IntentId, Label, Order, Outcome, ProofCursor, ProofId, RiskLevel, Tier, Timestamp};
+use rulekeep::{
+    AgentId, Decision, EscalationState, IntentId, Label, Order, Outcome, ProofCursor, ProofId, RiskLevel, Tier,
+    Timestamp,
+};
 
 /// Where it is served; nobody needs a key for it.
 pub(super) const PATH: &str = "/openapi.json";

@@ -6,8 +6,8 @@ use std::{fs, thread};
 
 use common::{refusal, result};
 use rulekeep::{
-    ClassApproval, ClassApprovalId, ClassStanding, ClassState, Durability, OpenVerification, Outcome, ReplayRange,
-    StopScope,
+    Durability, OpenVerification, Outcome, PreApproval, PreApprovalId, PreApprovalStanding, PreApprovalState,
+    ReplayRange, StopScope,
 };
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn at(millis: i64) -> String {
     rulekeep::Timestamp::from_millis(millis).to_string()
 }
 
-/// A class of the clerk's payments, with some of its terms changed or, with null, left out.
+/// A pre-approval of the clerk's payments, with some of its terms changed or, with null, left out.
 fn terms(changes: &Value) -> Value {
     let mut terms = json!({
         "agentId": "clerk", "capabilities": ["payment:transfer"], "rules": ["money"], "targets": ["INV-*"],
@@ -32,12 +32,12 @@ fn terms(changes: &Value) -> Value {
     terms
 }
 
-fn class(changes: &Value) -> ClassApproval {
+fn pre_approval(changes: &Value) -> PreApproval {
     serde_json::from_value(terms(changes)).unwrap()
 }
 
-fn given(governor: &Governor, changes: &Value) -> ClassApprovalId {
-    governor.escalations().approve_class(class(changes), by("ann").note("agreed for the week")).unwrap()
+fn given(governor: &Governor, changes: &Value) -> PreApprovalId {
+    governor.escalations().pre_approve(pre_approval(changes), by("ann").note("agreed for the week")).unwrap()
 }
 
 fn pay(amount: u64) -> Intent {
@@ -48,10 +48,10 @@ fn decision(governor: &Governor, intent: &Intent) -> Decision {
     governor.enforce(intent).unwrap().decision
 }
 
-fn only(governor: &Governor) -> ClassStanding {
-    let mut classes = governor.escalations().classes();
-    assert_eq!(classes.len(), 1);
-    classes.remove(0)
+fn only(governor: &Governor) -> PreApprovalStanding {
+    let mut given = governor.escalations().pre_approvals();
+    assert_eq!(given.len(), 1);
+    given.remove(0)
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn what_is_covered_is_granted_and_each_use_is_written_against_it() {
         assert_eq!(governor.evidence(&verdict.proof_id).unwrap().detail["grant"], json!(id));
         let standing = only(&governor);
         assert_eq!((standing.id, standing.used_count, standing.used_sum), (id, uses, Some(amount)));
-        assert_eq!((standing.reviewer.as_str(), standing.state), ("ann", ClassState::Active));
+        assert_eq!((standing.reviewer.as_str(), standing.state), ("ann", PreApprovalState::Active));
     }
     assert_eq!(governor.escalations().pending().unwrap(), []);
     assert!(governor.verify().unwrap().valid);
@@ -149,7 +149,7 @@ fn a_failure_gives_nothing_back_and_neither_does_a_restart() {
     assert_eq!(decision(&governor, &pay(1)), Decision::Escalate, "past the sum by half");
     assert_eq!(decision(&governor, &pay(0)), Decision::Allow);
     assert_eq!(decision(&governor, &pay(0)), Decision::Escalate, "past the count");
-    assert_eq!(only(&governor).state, ClassState::Spent);
+    assert_eq!(only(&governor).state, PreApprovalState::Spent);
 }
 
 #[test]
@@ -199,7 +199,8 @@ fn of_an_agents_and_its_groups_approvals_the_oldest_with_room_is_used() {
     };
     let expected = [first.to_string(), second.to_string(), third.to_string(), String::new()];
     assert_eq!((0..4).map(used).collect::<Vec<_>>(), expected);
-    let states: Vec<_> = governor.escalations().classes().iter().map(|class| (class.id, class.used_count)).collect();
+    let states: Vec<_> =
+        governor.escalations().pre_approvals().iter().map(|given| (given.id, given.used_count)).collect();
     assert_eq!(states, [(ended, 0), (theirs, 0), (first, 1), (second, 1), (third, 1)]);
 }
 
@@ -211,25 +212,28 @@ fn it_ends_with_its_time_and_when_it_is_taken_back() {
     assert_eq!(decision(&governor, &pay(1)), Decision::Allow);
     hand.set(NOON + DAY);
     assert_eq!(decision(&governor, &pay(1)), Decision::Escalate);
-    assert_eq!(only(&governor).state, ClassState::Expired);
+    assert_eq!(only(&governor).state, PreApprovalState::Expired);
     assert_eq!(code(governor.escalations().revoke(&only(&governor).id, by("ann"))), "CONFLICT");
 
     let id = given(&governor, &json!({ "until": at(NOON + 2 * DAY) }));
     assert_eq!(decision(&governor, &pay(1)), Decision::Allow);
     governor.escalations().revoke(&id, by("Dora").note("no more")).unwrap();
     assert_eq!(decision(&governor, &pay(1)), Decision::Escalate);
-    let standing = governor.escalations().classes().into_iter().find(|class| class.id == id).unwrap();
-    assert_eq!((standing.state, standing.why.as_deref()), (ClassState::Revoked, Some("revoked by Dora: no more")));
+    let standing = governor.escalations().pre_approvals().into_iter().find(|given| given.id == id).unwrap();
+    assert_eq!(
+        (standing.state, standing.why.as_deref()),
+        (PreApprovalState::Revoked, Some("revoked by Dora: no more"))
+    );
     assert_eq!(code(governor.escalations().revoke(&id, by("ann"))), "CONFLICT");
 }
 
 #[test]
 fn an_approval_lasts_31_days_at_the_most_by_the_governors_clock() {
     let (governor, hand) = governor();
-    let long = class(&json!({ "until": at(NOON + 31 * DAY + 1) }));
-    assert_eq!(code(governor.escalations().approve_class(long.clone(), by("ann"))), "INVALID_INPUT");
+    let long = pre_approval(&json!({ "until": at(NOON + 31 * DAY + 1) }));
+    assert_eq!(code(governor.escalations().pre_approve(long.clone(), by("ann"))), "INVALID_INPUT");
     hand.set(NOON + 1);
-    assert!(governor.escalations().approve_class(long, by("ann")).is_ok());
+    assert!(governor.escalations().pre_approve(long, by("ann")).is_ok());
 }
 
 #[test]
@@ -270,7 +274,7 @@ fn stopping_or_suspending_ends_it_for_good() {
     let of_group = json!({ "agentId": null, "group": "desk" });
     let stop = |scope: StopScope| {
         let id = governor.stop(scope, "ann", "").unwrap().id;
-        assert_eq!(code(governor.escalations().approve_class(class(&json!({})), by("ann"))), "CONFLICT");
+        assert_eq!(code(governor.escalations().pre_approve(pre_approval(&json!({})), by("ann"))), "CONFLICT");
         governor.lift_stop(&id, "ann", "").unwrap();
     };
     let suspend = |agent: &str| {
@@ -292,22 +296,22 @@ fn stopping_or_suspending_ends_it_for_good() {
             way();
             let expected = if is_concerned { Decision::Escalate } else { Decision::Allow };
             assert_eq!(decision(&governor, &pay(1)), expected, "{what}: {changes}");
-            for class in governor.escalations().classes() {
-                let _ = governor.escalations().revoke(&class.id, by("ann"));
+            for given in governor.escalations().pre_approvals() {
+                let _ = governor.escalations().revoke(&given.id, by("ann"));
             }
         }
     }
-    let before = governor.escalations().classes();
+    let before = governor.escalations().pre_approvals();
     governor.close().unwrap();
     let governor = with_clock(&hand).open(folder.path()).unwrap();
-    assert_eq!(governor.escalations().classes(), before);
+    assert_eq!(governor.escalations().pre_approvals(), before);
 }
 
 #[test]
 fn only_who_all_its_rules_ask_gives_one_and_never_the_agent() {
     let (governor, _) = governor();
     let approve =
-        |changes: Value, reviewer: &str| code(governor.escalations().approve_class(class(&changes), by(reviewer)));
+        |changes: Value, reviewer: &str| code(governor.escalations().pre_approve(pre_approval(&changes), by(reviewer)));
     let two = "[reviewers]\nfinance = [\"ann\", \"clerk\"]\nlaw = [\"bob\"]\n[[rule]]\nid = \"law\"\neffect = \"escalate\"\n\
                match.capabilities = [\"permission:write\"]\nreviewer = \"law\"\n";
     governor
@@ -327,7 +331,7 @@ fn only_who_all_its_rules_ask_gives_one_and_never_the_agent() {
     ] {
         assert_eq!(approve(changes.clone(), reviewer), expected, "{changes} {reviewer}");
     }
-    assert_eq!(governor.escalations().classes(), []);
+    assert_eq!(governor.escalations().pre_approvals(), []);
 }
 
 #[test]
@@ -340,15 +344,18 @@ fn where_two_have_to_agree_one_grants_nothing() {
         "capabilities": ["permission:write"], "rules": ["rights"], "targets": null, "sum": null, "maxRisk": "CRITICAL"
     });
     let id = given(&governor, &changes);
-    assert_eq!((decision(&governor, &rights()), only(&governor).state), (Decision::Escalate, ClassState::Pending));
+    assert_eq!(
+        (decision(&governor, &rights()), only(&governor).state),
+        (Decision::Escalate, PreApprovalState::Pending)
+    );
     governor.close().unwrap();
 
     let governor = with_clock(&hand).open(folder.path()).unwrap();
-    let agree = |reviewer: &str| governor.escalations().agree_to_class(&id, by(reviewer));
+    let agree = |reviewer: &str| governor.escalations().agree_to_pre_approval(&id, by(reviewer));
     assert_eq!(decision(&governor, &rights()), Decision::Escalate);
     assert_eq!((code(agree("ANN")), code(agree("mallory"))), ("CONFLICT", "FORBIDDEN"));
     assert_eq!(decision(&governor, &rights()), Decision::Escalate);
-    assert_eq!(agree("bob").unwrap(), ClassState::Active);
+    assert_eq!(agree("bob").unwrap(), PreApprovalState::Active);
     let verdict = governor.enforce(&rights()).unwrap();
     assert_eq!(verdict.decision, Decision::Allow);
     assert!(verdict.reasoning.contains("ann and bob"), "{}", verdict.reasoning);
@@ -421,7 +428,7 @@ fn what_can_still_grant_stays_when_entries_leave_and_what_ended_goes() {
     // What they stood in last is known from the log alone then.
     governor.close().unwrap();
     governor = open();
-    assert_eq!(governor.escalations().classes().len(), 3, "{expired}");
+    assert_eq!(governor.escalations().pre_approvals().len(), 3, "{expired}");
     let before = rulekeep::Timestamp::from_millis(now);
     governor.archive(before, folder.path().join("old.rka")).unwrap().expect("whole segments are that old");
     for uses in [2, 3] {
@@ -454,7 +461,7 @@ fn the_sidecar_gives_lists_and_takes_back() {
     assert_eq!(given["state"], "active");
     assert_eq!(decision(&governor, &pay(3)), Decision::Allow);
     let listed = &result(&governor, "escalation/grants", &json!({}))["grants"][0];
-    assert_eq!(listed["class"], json!(class(&json!({}))));
+    assert_eq!(listed["class"], json!(pre_approval(&json!({}))));
     let told = [&listed["id"], &listed["reviewer"], &listed["note"], &listed["usedCount"], &listed["usedSum"]];
     assert_eq!(json!(told), json!([given["id"], "ann", "for today", 1, 3.0]));
     let revoke = json!({ "id": given["id"], "reviewer": "ann" });

@@ -1,4 +1,4 @@
-//! The approvals of classes of actions: what they cover, and what ends them.
+//! The approvals given beforehand: what they cover, and what ends them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -11,20 +11,20 @@ use super::super::Governor;
 use super::super::limits::Desk;
 use super::digest::folded;
 use crate::model::{
-    AgentId, AgentState, AgentTraits, ClassApprovalId, ClassState, Constraints, Decision, Digest, Error, GRANT_PREFIX,
-    LONGEST_LIMIT_WINDOW, Label, Sequence, StopScope, Timestamp, Vote,
+    AgentId, AgentState, AgentTraits, Constraints, Decision, Digest, Error, GRANT_PREFIX, LONGEST_LIMIT_WINDOW, Label,
+    PreApprovalId, PreApprovalState, Sequence, StopScope, Timestamp, Vote,
 };
-use crate::policy::{Charge, ClassApproval, ClassTerms, ClassUse, PolicyRequest, PolicySet, PolicyVerdict};
+use crate::policy::{Charge, PolicyRequest, PolicySet, PolicyVerdict, PreApproval, PreApprovalTerms, PreApprovalUse};
 use crate::proof::{ChangeDraft, StateDraft};
 
-/// All approvals of classes.
+/// All approvals given beforehand.
 #[derive(Default)]
-pub(in crate::governor) struct Classes {
+pub(in crate::governor) struct PreApprovals {
     /// The last moment at which one may cover something, exclusive; all that a decision pays where none is given.
     until: AtomicI64,
     // Changed by whoever holds the desk of the limits, so that none changes while a decision rests on it. Taken behind
     // that and before the log's locks.
-    known: Mutex<BTreeMap<ClassApprovalId, Class>>,
+    known: Mutex<BTreeMap<PreApprovalId, Held>>,
     /// Those that may cover something; changed with them.
     live: ArcSwap<Live>,
 }
@@ -32,13 +32,13 @@ pub(in crate::governor) struct Classes {
 /// The approvals that may cover something, by whom they are for, the oldest first.
 #[derive(Default)]
 struct Live {
-    agents: HashMap<AgentId, Vec<ClassApprovalId>>,
-    groups: HashMap<Label, Vec<ClassApprovalId>>,
+    agents: HashMap<AgentId, Vec<PreApprovalId>>,
+    groups: HashMap<Label, Vec<PreApprovalId>>,
 }
 
 impl Live {
     /// Those for an agent and for its groups.
-    fn of(&self, agent: &AgentId, traits: &AgentTraits) -> Vec<ClassApprovalId> {
+    fn of(&self, agent: &AgentId, traits: &AgentTraits) -> Vec<PreApprovalId> {
         let groups = traits.groups.iter().filter_map(|group| self.groups.get(group));
         let mut found: Vec<_> = self.agents.get(agent).into_iter().chain(groups).flatten().copied().collect();
         found.sort_unstable();
@@ -48,8 +48,8 @@ impl Live {
 
 /// One approval.
 #[derive(Debug, Clone)]
-pub(super) struct Class {
-    pub(super) record: ClassRecord,
+pub(super) struct Held {
+    pub(super) record: PreApprovalRecord,
     /// The set in which the rules stand that it answers, as they were when it was given; it covers nothing under another.
     pub(super) policies: Digest,
     /// Whether it was taken back before the log was verified, which is to be written still.
@@ -59,9 +59,10 @@ pub(super) struct Class {
 /// What the log keeps of an approval.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ClassRecord {
-    pub(super) id: ClassApprovalId,
-    pub(super) class: ClassApproval,
+pub(super) struct PreApprovalRecord {
+    pub(super) id: PreApprovalId,
+    #[serde(rename = "class")]
+    pub(super) approval: PreApproval,
     /// The rules that it answers, and what they said when it was given.
     pub(super) rules: BTreeMap<String, Digest>,
     /// How many people have to agree.
@@ -69,7 +70,7 @@ pub(super) struct ClassRecord {
     pub(super) votes: Vec<Vote>,
     pub(super) created_at: Timestamp,
     /// Pending, active or revoked: the rest shows by the time and the counters.
-    pub(super) state: ClassState,
+    pub(super) state: PreApprovalState,
     /// Why it was revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) why: Option<String>,
@@ -77,29 +78,29 @@ pub(super) struct ClassRecord {
     pub(super) place: Sequence,
 }
 
-impl Classes {
+impl PreApprovals {
     /// Takes one in as the log has it.
     pub(in crate::governor) fn restore(&self, value: &[u8]) -> Result<(), Error> {
-        let record: ClassRecord = serde_json::from_slice(value)
-            .map_err(|error| Error::storage(format!("the approval of a class cannot be read: {error}")))?;
+        let record: PreApprovalRecord = serde_json::from_slice(value)
+            .map_err(|error| Error::storage(format!("the pre-approval cannot be read: {error}")))?;
         // It covers nothing until it is held against the policies in force.
-        self.lock().insert(record.id, Class { record, policies: Digest::ZERO, is_owed: false });
+        self.lock().insert(record.id, Held { record, policies: Digest::ZERO, is_owed: false });
         Ok(())
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, BTreeMap<ClassApprovalId, Class>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, BTreeMap<PreApprovalId, Held>> {
         // Nothing that can panic happens between two changes that belong together.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes what there is to look for, and how long.
-    pub(super) fn note(&self, known: &BTreeMap<ClassApprovalId, Class>, now: Timestamp) {
+    pub(super) fn note(&self, known: &BTreeMap<PreApprovalId, Held>, now: Timestamp) {
         let (mut live, mut until) = (Live::default(), i64::MIN);
-        for Class { record, .. } in known.values() {
-            if record.state != ClassState::Active || !record.is_live(now) {
+        for Held { record, .. } in known.values() {
+            if record.state != PreApprovalState::Active || !record.is_live(now) {
                 continue;
             }
-            let terms = record.class.terms();
+            let terms = record.approval.terms();
             until = until.max(terms.until.as_millis());
             let theirs = match (&terms.agent_id, &terms.group) {
                 (Some(agent), _) => live.agents.entry(agent.clone()).or_default(),
@@ -115,19 +116,19 @@ impl Classes {
     /// Forgets those that ended and whose last entry is before that place.
     pub(in crate::governor) fn forget_before(&self, first: u64, now: Timestamp) {
         let mut known = self.lock();
-        known.retain(|_, class| class.record.place.get() >= first || class.record.is_live(now));
+        known.retain(|_, held| held.record.place.get() >= first || held.record.is_live(now));
         self.note(&known, now);
     }
 }
 
-impl ClassRecord {
+impl PreApprovalRecord {
     /// Whether anything can still come of it.
     pub(super) fn is_live(&self, now: Timestamp) -> bool {
-        self.state != ClassState::Revoked && now < self.class.terms().until
+        self.state != PreApprovalState::Revoked && now < self.approval.terms().until
     }
 
     /// What a use takes: one of the count, and an amount of the sum where there is one.
-    pub(super) fn charges(&self, used: ClassUse) -> Vec<Charge> {
+    pub(super) fn charges(&self, used: PreApprovalUse) -> Vec<Charge> {
         let charge = |what: &str, amount, most| Charge {
             counter: format!("{GRANT_PREFIX}{}/{what}", self.id).into(),
             amount,
@@ -135,8 +136,8 @@ impl ClassRecord {
             // No approval lasts longer, so that no use leaves before it ends.
             window: LONGEST_LIMIT_WINDOW,
         };
-        let count = charge("count", ONE, i64::from(self.class.terms().count) * ONE);
-        let sum = self.class.most().map(|most| charge("sum", used.amount, most));
+        let count = charge("count", ONE, i64::from(self.approval.terms().count) * ONE);
+        let sum = self.approval.most().map(|most| charge("sum", used.amount, most));
         std::iter::once(count).chain(sum).collect()
     }
 
@@ -159,10 +160,10 @@ impl ClassRecord {
 }
 
 /// A state of an approval, and why it is so.
-pub(super) fn change(record: &ClassRecord, cause: String) -> Result<ChangeDraft, Error> {
-    let standing = ClassRecord { place: StateDraft::OWN_PLACE, ..record.clone() };
+pub(super) fn change(record: &PreApprovalRecord, cause: String) -> Result<ChangeDraft, Error> {
+    let standing = PreApprovalRecord { place: StateDraft::OWN_PLACE, ..record.clone() };
     let value = serde_json::to_string(&standing)
-        .map_err(|error| Error::Internal { message: format!("the approval of a class does not serialise: {error}") })?;
+        .map_err(|error| Error::Internal { message: format!("the pre-approval does not serialise: {error}") })?;
     let state = StateDraft::new(format!("{GRANT_PREFIX}{}", record.id), value).with_own_place();
     Ok(ChangeDraft { state, cause, trust: None })
 }
@@ -176,9 +177,9 @@ impl Governor {
         mut verdict: PolicyVerdict,
         policies: Digest,
         desk: &mut Desk<'_>,
-    ) -> (PolicyVerdict, Option<ClassApprovalId>) {
-        let classes = &self.inner.classes;
-        if request.now.as_millis() >= classes.until.load(Ordering::Acquire) {
+    ) -> (PolicyVerdict, Option<PreApprovalId>) {
+        let table = &self.inner.pre_approvals;
+        if request.now.as_millis() >= table.until.load(Ordering::Acquire) {
             return (verdict, None);
         }
         let Some(offer) = verdict.on_approval.as_ref().filter(|offer| !offer.granted.is_empty()) else {
@@ -189,22 +190,22 @@ impl Governor {
         if !offer.charges.iter().all(|charge| charge.fits(desk)) {
             return (verdict, None);
         }
-        let candidates = classes.live.load().of(&request.intent.agent_id, request.traits);
+        let candidates = table.live.load().of(&request.intent.agent_id, request.traits);
         if candidates.is_empty() {
             return (verdict, None);
         }
-        let known = classes.lock();
+        let known = table.lock();
         let candidates = candidates.iter().filter_map(|id| known.get(id));
-        let found = candidates.into_iter().find_map(|Class { record, policies: bound, .. }| {
-            if record.state != ClassState::Active || *bound != policies || !record.answers(request, &verdict) {
+        let found = candidates.into_iter().find_map(|Held { record, policies: bound, .. }| {
+            if record.state != PreApprovalState::Active || *bound != policies || !record.answers(request, &verdict) {
                 return None;
             }
-            let charges = record.charges(record.class.covers(request, &offer.granted)?);
+            let charges = record.charges(record.approval.covers(request, &offer.granted)?);
             charges.iter().all(|charge| charge.fits(desk)).then_some((record, charges))
         });
         let Some((record, charges)) = found else { return (verdict, None) };
         let Some(mut offer) = verdict.on_approval.take() else { return (verdict, None) };
-        let until = record.class.terms().until;
+        let until = record.approval.terms().until;
         let mut end = Constraints::new();
         end.insert("expiresAt", until.to_string().into());
         offer.constraints.tighten(&end);
@@ -229,37 +230,37 @@ impl Governor {
     /// Takes back the approvals that `why` has a reason for. They grant nothing any more, also where that cannot be
     /// recorded; then the first error comes back. Otherwise the last entry, if there is one. What is taken back before
     /// the log is verified is recorded once it is.
-    pub(super) fn take_back(&self, why: impl Fn(&mut Class) -> Option<String>) -> Result<Option<Sequence>, Error> {
+    pub(super) fn take_back(&self, why: impl Fn(&mut Held) -> Option<String>) -> Result<Option<Sequence>, Error> {
         let now = self.inner.clock.now();
         let mut desk = self.inner.limits.desk(now);
         desk.hold();
-        let mut known = self.inner.classes.lock();
+        let mut known = self.inner.pre_approvals.lock();
         let mut taken = Ok(None);
-        for class in known.values_mut().filter(|class| class.record.is_live(now)) {
-            let Some(why) = why(class) else { continue };
-            class.record.state = ClassState::Revoked;
-            class.record.why = Some(why);
+        for held in known.values_mut().filter(|held| held.record.is_live(now)) {
+            let Some(why) = why(held) else { continue };
+            held.record.state = PreApprovalState::Revoked;
+            held.record.why = Some(why);
             // What was read must not be written down before it is known to be what was written.
-            class.is_owed = !self.inner.log.is_verified();
-            if class.is_owed {
+            held.is_owed = !self.inner.log.is_verified();
+            if held.is_owed {
                 continue;
             }
-            match self.write_revoked(class, now) {
+            match self.write_revoked(held, now) {
                 Ok(sequence) => taken = taken.map(|_| Some(sequence)),
                 Err(error) => taken = taken.and(Err(error)),
             }
         }
-        self.inner.classes.note(&known, now);
+        self.inner.pre_approvals.note(&known, now);
         self.inner.stops.halts().note_change();
         taken
     }
 
-    fn write_revoked(&self, class: &mut Class, now: Timestamp) -> Result<Sequence, Error> {
-        let why = class.record.why.clone().unwrap_or_default();
+    fn write_revoked(&self, held: &mut Held, now: Timestamp) -> Result<Sequence, Error> {
+        let why = held.record.why.clone().unwrap_or_default();
         // It needs no room: what takes away does not wait for what is granted.
-        let sequence = self.inner.log.stop(now, 0, change(&class.record, why)?)?;
-        class.record.place = sequence;
-        class.is_owed = false;
+        let sequence = self.inner.log.stop(now, 0, change(&held.record, why)?)?;
+        held.record.place = sequence;
+        held.is_owed = false;
         Ok(sequence)
     }
 
@@ -267,46 +268,46 @@ impl Governor {
     /// again when the store is opened.
     pub(super) fn write_taken_back(&self) -> Result<(), Error> {
         let now = self.inner.clock.now();
-        let mut known = self.inner.classes.lock();
-        let mut owed = known.values_mut().filter(|class| class.is_owed);
-        owed.try_for_each(|class| self.write_revoked(class, now).map(drop))
+        let mut known = self.inner.pre_approvals.lock();
+        let mut owed = known.values_mut().filter(|held| held.is_owed);
+        owed.try_for_each(|held| self.write_revoked(held, now).map(drop))
     }
 
     /// Holds the approvals against a set that is put in force: those that answer a rule that it has not, or has
     /// otherwise, are taken back.
-    pub(in crate::governor) fn bind_classes(&self, set: &PolicySet) {
+    pub(in crate::governor) fn bind_pre_approvals(&self, set: &PolicySet) {
         // What could not be recorded is taken back again when the store is opened, for the rules are the same then.
-        let _ = self.take_back(|class| {
+        let _ = self.take_back(|held| {
             let is_other = |(id, digest): &(&String, &Digest)| set.rule_digest(id) != Some(**digest);
-            class.policies = set.digest();
-            let (rule, _) = class.record.rules.iter().find(is_other)?;
+            held.policies = set.digest();
+            let (rule, _) = held.record.rules.iter().find(is_other)?;
             Some(format!("a policy set was loaded in which the rule {rule:?} is not what it was"))
         });
     }
 
     /// Takes back what was approved for those whom a stop covers, or a group that one of them belongs to.
-    pub(in crate::governor) fn end_classes_of(&self, scope: &StopScope, why: &str) {
-        let covered = self.classes_of(scope, None);
+    pub(in crate::governor) fn end_pre_approvals_of(&self, scope: &StopScope, why: &str) {
+        let covered = self.pre_approvals_of(scope, None);
         if covered.is_empty() {
             return;
         }
-        let _ = self.take_back(|class| covered.contains(&class.record.id).then(|| format!("{scope}: {why}")));
+        let _ = self.take_back(|held| covered.contains(&held.record.id).then(|| format!("{scope}: {why}")));
     }
 
     /// The approvals for those whom a stop covers, if it was set at that time.
-    fn classes_of(&self, scope: &StopScope, at: Option<Timestamp>) -> BTreeSet<ClassApprovalId> {
-        let known: Vec<(ClassApprovalId, ClassTerms)> = {
+    fn pre_approvals_of(&self, scope: &StopScope, at: Option<Timestamp>) -> BTreeSet<PreApprovalId> {
+        let known: Vec<(PreApprovalId, PreApprovalTerms)> = {
             let now = self.inner.clock.now();
-            let given = |class: &&Class| class.record.is_live(now) && at.is_none_or(|at| class.record.created_at <= at);
+            let given = |held: &&Held| held.record.is_live(now) && at.is_none_or(|at| held.record.created_at <= at);
             // Whoever gives one holds these until it is there.
-            let known = self.inner.classes.lock();
-            known.values().filter(given).map(|class| (class.record.id, class.record.class.terms().clone())).collect()
+            let known = self.inner.pre_approvals.lock();
+            known.values().filter(given).map(|held| (held.record.id, held.record.approval.terms().clone())).collect()
         };
         // An agent's lock is taken before the desk, never behind it.
         known.into_iter().filter(|(_, terms)| self.concerns(scope, terms)).map(|(id, _)| id).collect()
     }
 
-    fn concerns(&self, scope: &StopScope, terms: &ClassTerms) -> bool {
+    fn concerns(&self, scope: &StopScope, terms: &PreApprovalTerms) -> bool {
         let belongs = |agent: &AgentId, group: &Label| {
             self.registered(agent).is_ok_and(|cell| cell.read().traits().groups.contains(group))
         };
@@ -327,29 +328,29 @@ impl Governor {
 
     /// Holds what was approved against what is in force, once the log can be written to: a crash can have come between
     /// a stop, a suspension or a policy set and what it takes back.
-    pub(in crate::governor) fn mend_classes(&self) {
-        if self.inner.classes.lock().is_empty() {
+    pub(in crate::governor) fn mend_pre_approvals(&self) {
+        if self.inner.pre_approvals.lock().is_empty() {
             return;
         }
-        self.bind_classes(&self.policies());
+        self.bind_pre_approvals(&self.policies());
         for stop in self.stops() {
-            let covered = self.classes_of(&stop.scope, Some(stop.timestamp));
+            let covered = self.pre_approvals_of(&stop.scope, Some(stop.timestamp));
             let why = format!("{}: it was stopped", stop.scope);
-            let _ = self.take_back(|class| covered.contains(&class.record.id).then(|| why.clone()));
+            let _ = self.take_back(|held| covered.contains(&held.record.id).then(|| why.clone()));
         }
-        let agents: BTreeSet<_> = self.inner.classes.lock().values().filter_map(Class::agent).collect();
+        let agents: BTreeSet<_> = self.inner.pre_approvals.lock().values().filter_map(Held::agent).collect();
         let is_inactive = |id: &_| self.registered(id).is_ok_and(|cell| cell.read().state != AgentState::Active);
         let inactive: BTreeSet<_> = agents.into_iter().filter(is_inactive).collect();
-        let _ = self.take_back(|class| {
-            let agent = class.agent().filter(|agent| inactive.contains(agent))?;
+        let _ = self.take_back(|held| {
+            let agent = held.agent().filter(|agent| inactive.contains(agent))?;
             Some(format!("agent {agent}: it was suspended"))
         });
     }
 }
 
-impl Class {
+impl Held {
     fn agent(&self) -> Option<crate::model::AgentId> {
-        self.record.class.terms().agent_id.clone()
+        self.record.approval.terms().agent_id.clone()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Class approvals: what a person agrees to beforehand, for a stated time, count and sum.
+//! Pre-approvals: what a person agrees to beforehand, for a stated time, count and sum.
 //! Here stands only what such an approval is and what it covers; who gave it, how often it
 //! was used and whether it was revoked is kept elsewhere.
 
@@ -11,11 +11,11 @@ use super::pattern::CapabilityPattern;
 use super::request::PolicyRequest;
 use crate::model::{Action, AgentId, Capability, Error, LONGEST_LIMIT_WINDOW, Label, RiskLevel, Timestamp, excerpt};
 
-/// What a person agrees to beforehand, as it is written: to be made a [`ClassApproval`].
+/// What a person agrees to beforehand, as it is written: to be made a [`PreApproval`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ClassTerms {
+pub struct PreApprovalTerms {
     /// The agent that may; either this or `group`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
@@ -49,14 +49,14 @@ pub struct ClassTerms {
     pub count: u32,
     /// For how much in all; a request that names no amount is not covered then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sum: Option<ClassSum>,
+    pub sum: Option<PreApprovalSum>,
 }
 
-/// A sum over all uses of a class approval.
+/// A sum over all uses of a pre-approval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
-pub struct ClassSum {
+pub struct PreApprovalSum {
     /// The key of the context whose numbers are added up.
     pub key: String,
     /// What they may add up to: above 0, at most 9e12.
@@ -64,50 +64,50 @@ pub struct ClassSum {
     pub most: f64,
 }
 
-/// A class approval that holds together: only what one of these says is covered.
+/// A pre-approval that holds together: only what one of these says is covered.
 ///
 /// ```
-/// use rulekeep::{ClassApproval, ClassTerms, Intent, PolicyRequest, RiskLevel, Tier, Timestamp, TrustSnapshot};
+/// use rulekeep::{PreApproval, PreApprovalTerms, Intent, PolicyRequest, RiskLevel, Tier, Timestamp, TrustSnapshot};
 ///
 /// let now = Timestamp::from_millis(0);
-/// let terms: ClassTerms = serde_json::from_value(serde_json::json!({
+/// let terms: PreApprovalTerms = serde_json::from_value(serde_json::json!({
 ///     "agentId": "desk-1", "capabilities": ["payment:transfer"], "rules": ["payments-need-a-person"],
 ///     "targets": ["INV-2026-*"], "maxRisk": "HIGH", "until": "1970-01-02T00:00:00Z", "count": 5,
 ///     "sum": { "key": "amount", "most": 500 },
 /// })).expect("terms");
-/// let class = ClassApproval::new(terms, now)?;
+/// let approval = PreApproval::new(terms, now)?;
 /// let intent = Intent::new("desk-1", "pay_invoice", RiskLevel::High, ["payment:transfer"])?
 ///     .with_context("target", "INV-2026-7")
 ///     .with_context("amount", 120);
 /// let request = PolicyRequest::new(&intent, TrustSnapshot::new(Tier::T3.middle(), Tier::T3));
-/// let used = class.covers(&request, &intent.required_capabilities).expect("covered");
+/// let used = approval.covers(&request, &intent.required_capabilities).expect("covered");
 /// assert_eq!(used.amount, 120_000_000);
 /// # Ok::<(), rulekeep::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "ClassTerms", into = "ClassTerms")]
-pub struct ClassApproval {
-    terms: ClassTerms,
+#[serde(try_from = "PreApprovalTerms", into = "PreApprovalTerms")]
+pub struct PreApproval {
+    terms: PreApprovalTerms,
     // INVARIANT: both are what the terms say.
     patterns: Vec<CapabilityPattern>,
     most: Option<i64>,
 }
 
-/// What a covered request takes of a class approval, besides one of its count.
+/// What a covered request takes of a pre-approval, besides one of its count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ClassUse {
+pub struct PreApprovalUse {
     /// Of its sum, in millionths; 0 where it has none.
     pub amount: i64,
 }
 
-impl ClassApproval {
+impl PreApproval {
     /// An approval that is given now.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidInput`] that names the first term that is wrong.
-    pub fn new(terms: ClassTerms, now: Timestamp) -> Result<Self, Error> {
+    pub fn new(terms: PreApprovalTerms, now: Timestamp) -> Result<Self, Error> {
         let lasts = terms.until.as_millis().saturating_sub(now.as_millis());
         if !(1..=LONGEST_LIMIT_WINDOW).contains(&lasts) {
             return Err(Error::input(
@@ -119,7 +119,7 @@ impl ClassApproval {
     }
 
     /// What it says.
-    pub fn terms(&self) -> &ClassTerms {
+    pub fn terms(&self) -> &PreApprovalTerms {
         &self.terms
     }
 
@@ -131,14 +131,14 @@ impl ClassApproval {
     /// What a request takes of it, where all capabilities that need a person are covered; none where anything is not.
     ///
     /// How much of its count and its sum is left is not looked at.
-    pub fn covers(&self, request: &PolicyRequest<'_>, capabilities: &[Capability]) -> Option<ClassUse> {
+    pub fn covers(&self, request: &PolicyRequest<'_>, capabilities: &[Capability]) -> Option<PreApprovalUse> {
         let (terms, intent) = (&self.terms, request.intent);
         let is_who = match (&terms.agent_id, &terms.group) {
             (Some(agent), None) => intent.agent_id == *agent,
             (None, Some(group)) => request.traits.groups.contains(group),
             _ => false,
         };
-        // What could not be told belongs to no class.
+        // What could not be told is covered by no pre-approval.
         let has = |one: &Capability| !one.is_unknown() && self.patterns.iter().any(|pattern| pattern.matches(one));
         let is_what = !capabilities.is_empty() && capabilities.iter().all(has);
         let is_how = terms.actions.is_empty() || terms.actions.contains(&intent.parsed_action);
@@ -155,7 +155,7 @@ impl ClassApproval {
             Some(sum) => millionths(intent.context.get(&sum.key)?.as_f64()?)?,
             None => 0,
         };
-        Some(ClassUse { amount })
+        Some(PreApprovalUse { amount })
     }
 
     fn is_on_target(&self, target: Option<&Value>) -> bool {
@@ -183,11 +183,11 @@ fn fits(known: &str, target: &str) -> bool {
     }
 }
 
-impl TryFrom<ClassTerms> for ClassApproval {
+impl TryFrom<PreApprovalTerms> for PreApproval {
     type Error = Error;
 
     /// Terms as they were agreed to, whenever that was.
-    fn try_from(terms: ClassTerms) -> Result<Self, Error> {
+    fn try_from(terms: PreApprovalTerms) -> Result<Self, Error> {
         if terms.agent_id.is_some() == terms.group.is_some() {
             return Err(Error::input("agentId", "expected either agentId or group"));
         }
@@ -207,9 +207,9 @@ impl TryFrom<ClassTerms> for ClassApproval {
     }
 }
 
-impl From<ClassApproval> for ClassTerms {
-    fn from(class: ClassApproval) -> Self {
-        class.terms
+impl From<PreApproval> for PreApprovalTerms {
+    fn from(approval: PreApproval) -> Self {
+        approval.terms
     }
 }
 
@@ -220,7 +220,7 @@ fn bounded(field: &'static str, found: usize, least: usize) -> Result<(), Error>
     Err(Error::input(field, format!("expected {least} to {MOST_LISTED}, found {found}")))
 }
 
-fn most(sum: &ClassSum) -> Result<i64, Error> {
+fn most(sum: &PreApprovalSum) -> Result<i64, Error> {
     let key = sum.key.as_str();
     if key.trim().is_empty() || key.chars().any(hides_or_breaks) || key.chars().count() > MAX_KEY_CHARS {
         return Err(Error::input("sum", format!("expected a key of the context of 1 to {MAX_KEY_CHARS} characters")));
@@ -235,14 +235,14 @@ fn pattern(text: &str) -> Result<CapabilityPattern, Error> {
     let form = "resource:operation, of which one half may be *, such as payment:*";
     let (resource, operation) = text.split_once(':').ok_or_else(|| wrong(form))?;
     let filled = match (resource, operation) {
-        ("*", "*") => return Err(wrong("a class that names something; *:* is everything")),
+        ("*", "*") => return Err(wrong("a pre-approval that names something; *:* is everything")),
         ("*", word) => format!("a:{word}"),
         (word, "*") => format!("{word}:a"),
         _ => text.to_owned(),
     };
     let capability: Capability = filled.parse().map_err(|_| wrong(form))?;
     if capability.is_unknown() {
-        return Err(wrong("words that say something; what is unknown belongs to no class"));
+        return Err(wrong("words that say something; what is unknown is covered by no pre-approval"));
     }
     Ok(CapabilityPattern::new(resource, operation))
 }
@@ -292,7 +292,7 @@ mod tests {
     }
 
     /// Terms with everything in them, and some of it changed.
-    fn terms(changes: &Value) -> Result<ClassTerms, String> {
+    fn terms(changes: &Value) -> Result<PreApprovalTerms, String> {
         let mut terms = json!({
             "agentId": "desk-1", "capabilities": ["payment:transfer", "email:*"], "actions": ["pay_invoice"],
             "rules": ["money"], "targets": ["INV-7", "INV-2026-*"], "maxRisk": "HIGH", "until": "1970-01-02T00:00:00.000Z", "count": 5,
@@ -308,12 +308,12 @@ mod tests {
         serde_json::from_value(terms).map_err(|error| error.to_string())
     }
 
-    fn class(changes: &Value) -> ClassApproval {
-        ClassApproval::new(terms(changes).unwrap(), now()).unwrap()
+    fn approval(changes: &Value) -> PreApproval {
+        PreApproval::new(terms(changes).unwrap(), now()).unwrap()
     }
 
-    /// Whether a request is covered that the class of all terms covers, but for what is changed in it.
-    fn covered(class: &ClassApproval, changes: &Value) -> Option<i64> {
+    /// Whether a request is covered that the pre-approval with all terms covers, but for what is changed in it.
+    fn covered(approval: &PreApproval, changes: &Value) -> Option<i64> {
         let text = |key: &str, usual: &str| changes[key].as_str().unwrap_or(usual).to_owned();
         let capability = text("capability", "payment:transfer");
         let (agent, action) = (text("agent", "desk-1"), text("action", "pay_invoice"));
@@ -330,12 +330,12 @@ mod tests {
             .at_risk(risk)
             .of_agent(&traits)
             .at(Timestamp::from_millis(changes["now"].as_i64().unwrap_or(0)));
-        class.covers(&request, &intent.required_capabilities).map(|used| used.amount)
+        approval.covers(&request, &intent.required_capabilities).map(|used| used.amount)
     }
 
     #[test]
     fn what_one_term_leaves_out_is_not_covered() {
-        let all = class(&json!({}));
+        let all = approval(&json!({}));
         assert_eq!(covered(&all, &json!({})), Some(120_000_000));
         for (request, expected) in [
             (json!({ "agent": "desk-2" }), None),
@@ -371,23 +371,23 @@ mod tests {
 
     #[test]
     fn terms_that_are_left_out_mean_what_they_say() {
-        let any_action = class(&json!({ "actions": null, "sum": null }));
+        let any_action = approval(&json!({ "actions": null, "sum": null }));
         assert_eq!(covered(&any_action, &json!({ "action": "send_it", "amount": "absent" })), Some(0));
-        let no_target = class(&json!({ "targets": null }));
+        let no_target = approval(&json!({ "targets": null }));
         assert_eq!(covered(&no_target, &json!({ "target": "absent" })), Some(120_000_000));
         assert_eq!(covered(&no_target, &json!({ "target": null })), Some(120_000_000));
         assert_eq!(covered(&no_target, &json!({})), None, "no target is any target");
-        let of_group = class(&json!({ "agentId": null, "group": "desk" }));
+        let of_group = approval(&json!({ "agentId": null, "group": "desk" }));
         assert_eq!(covered(&of_group, &json!({ "agent": "desk-2" })), Some(120_000_000));
-        let any_number = class(&json!({ "count": null, "maxRisk": null }));
+        let any_number = approval(&json!({ "count": null, "maxRisk": null }));
         assert_eq!((any_number.terms().count, any_number.terms().max_risk), (10_000, RiskLevel::High));
-        let other_group = class(&json!({ "agentId": null, "group": "till" }));
+        let other_group = approval(&json!({ "agentId": null, "group": "till" }));
         assert_eq!(covered(&other_group, &json!({})), None);
     }
 
     #[test]
     fn every_capability_that_needs_a_person_has_to_be_covered() {
-        let all = class(&json!({ "targets": null, "sum": null }));
+        let all = approval(&json!({ "targets": null, "sum": null }));
         let intent = Intent::new("desk-1", "pay_invoice", RiskLevel::Low, ["payment:transfer", "file:read"]).unwrap();
         let request = PolicyRequest::new(&intent, TrustSnapshot::new(Tier::T3.middle(), Tier::T3));
         let both = &intent.required_capabilities;
@@ -402,7 +402,7 @@ mod tests {
             (json!({ "agentId": null }), "agentId: expected either agentId or group"),
             (json!({ "group": "desk" }), "agentId: expected either agentId or group"),
             (json!({ "capabilities": [] }), "capabilities: expected 1 to 100, found 0"),
-            (json!({ "capabilities": ["*:*"] }), "capabilities: \"*:*\": expected a class that names something"),
+            (json!({ "capabilities": ["*:*"] }), "capabilities: \"*:*\": expected a pre-approval that names something"),
             (json!({ "capabilities": ["pay*:read"] }), "capabilities: \"pay*:read\": expected resource:operation"),
             (json!({ "capabilities": ["payment"] }), "capabilities: \"payment\": expected resource:operation"),
             (json!({ "capabilities": ["unknown:*"] }), "capabilities: \"unknown:*\": expected words that say"),
@@ -421,23 +421,23 @@ mod tests {
             (json!({ "until": "1970-01-01T00:00:00Z" }), "until: expected a time within 31 days"),
             (json!({ "until": "1970-02-01T00:00:00.001Z" }), "until: expected a time within 31 days"),
         ] {
-            let error = ClassApproval::new(terms(&changes).unwrap(), now()).unwrap_err().to_string();
+            let error = PreApproval::new(terms(&changes).unwrap(), now()).unwrap_err().to_string();
             assert!(error.contains(expected), "{changes}: {error}");
         }
         for good in [json!({ "targets": ["https://bank.example/*"] }), json!({ "until": "1970-02-01T00:00:00Z" })] {
-            assert!(ClassApproval::new(terms(&good).unwrap(), now()).is_ok(), "{good}");
+            assert!(PreApproval::new(terms(&good).unwrap(), now()).is_ok(), "{good}");
         }
         assert!(terms(&json!({ "target": ["a"] })).unwrap_err().contains("unknown field `target`"));
     }
 
     #[test]
     fn it_is_written_as_its_terms_and_read_through_the_same_checks() {
-        let all = class(&json!({}));
+        let all = approval(&json!({}));
         let written = serde_json::to_value(&all).unwrap();
         assert_eq!(written, serde_json::to_value(terms(&json!({})).unwrap()).unwrap());
-        assert_eq!(serde_json::from_value::<ClassApproval>(written.clone()).unwrap(), all);
+        assert_eq!(serde_json::from_value::<PreApproval>(written.clone()).unwrap(), all);
         let mut wrong = written;
         wrong["capabilities"] = json!(["*:*"]);
-        assert!(serde_json::from_value::<ClassApproval>(wrong).is_err());
+        assert!(serde_json::from_value::<PreApproval>(wrong).is_err());
     }
 }

@@ -1,10 +1,10 @@
-//! Approvals of classes of actions: how they stand, and what their uses are counted under.
+//! Approvals given beforehand: how they stand, and what their uses are counted under.
 
-use super::{ClassApprovalId, closed_words};
+use super::{PreApprovalId, closed_words};
 
 closed_words! {
-    /// How the approval of a class of actions stands.
-    pub enum ClassState("class approval state") {
+    /// How the pre-approval stands.
+    pub enum PreApprovalState("pre-approval state") {
         /// Another person has to agree; it grants nothing yet.
         Pending = "pending",
         /// It grants what it covers.
@@ -18,17 +18,17 @@ closed_words! {
     }
 }
 
-/// What the keys of class approvals' states in the log start with, and the names of the counters of their uses.
+/// What the keys of pre-approvals' states in the log start with, and the names of the counters of their uses.
 pub(crate) const GRANT_PREFIX: &str = "grant/";
 
-/// Whether a counter counts the uses of a class approval: `grant/<id>/count` or `grant/<id>/sum`.
+/// Whether a counter counts the uses of a pre-approval: `grant/<id>/count` or `grant/<id>/sum`.
 ///
 /// What was approved was used, whether the action failed or not: a failure gives nothing of it back.
 pub(crate) fn is_grant_counter(counter: &str) -> bool {
     counter
         .strip_prefix(GRANT_PREFIX)
         .and_then(|rest| rest.rsplit_once('/'))
-        .is_some_and(|(id, what)| matches!(what, "count" | "sum") && id.parse::<ClassApprovalId>().is_ok())
+        .is_some_and(|(id, what)| matches!(what, "count" | "sum") && id.parse::<PreApprovalId>().is_ok())
 }
 
 #[cfg(test)]
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn no_counter_of_a_rule_is_taken_for_one_of_an_approval() {
-        let id = ClassApprovalId::new(Timestamp::from_millis(1), 7);
+        let id = PreApprovalId::new(Timestamp::from_millis(1), 7);
         assert!(is_grant_counter(&format!("grant/{id}/count")) && is_grant_counter(&format!("grant/{id}/sum")));
         for counter in ["grant/count/all".to_owned(), format!("grant/{id}/count/all"), format!("{id}/sum")] {
             assert!(!is_grant_counter(&counter), "{counter}");

@@ -7,26 +7,28 @@ use serde::Serialize;
 use super::super::stop::StopTable;
 use super::super::{Governor, agents, stop};
 use super::Escalations;
-use super::classes::{Class, ClassRecord, ONE, change};
 use super::digest::folded;
+use super::preapproval_table::{Held, ONE, PreApprovalRecord, change};
 use crate::model::{
-    AgentId, AgentState, ClassApprovalId, ClassState, Digest, Error, Review, StopScope, Timestamp, Vote, checked_person,
+    AgentId, AgentState, Digest, Error, PreApprovalId, PreApprovalState, Review, StopScope, Timestamp, Vote,
+    checked_person,
 };
 use crate::parse::conceal_text;
-use crate::policy::{ClassApproval, ClassTerms, ClassUse, Meter, PolicySet};
+use crate::policy::{Meter, PolicySet, PreApproval, PreApprovalTerms, PreApprovalUse};
 use crate::trust::AgentRecord;
 
-/// The approval of a class of actions, and what is left of it.
+/// The pre-approval, and what is left of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct ClassStanding {
+pub struct PreApprovalStanding {
     /// Its id, by which it is revoked; the evidence of each decision that rests on it names it as `grant`.
-    pub id: ClassApprovalId,
+    pub id: PreApprovalId,
     /// What is agreed to.
-    #[cfg_attr(feature = "schema", schema(value_type = ClassTerms))]
-    pub class: ClassApproval,
+    #[cfg_attr(feature = "schema", schema(value_type = PreApprovalTerms))]
+    #[serde(rename = "class")]
+    pub approval: PreApproval,
     /// Who gave it.
     pub reviewer: String,
     /// What they noted, with secrets masked.
@@ -44,23 +46,23 @@ pub struct ClassStanding {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used_sum: Option<f64>,
     /// How it stands.
-    pub state: ClassState,
+    pub state: PreApprovalState,
     /// Why it was revoked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
 impl Escalations<'_> {
-    /// Agrees beforehand to a class of actions: what it covers is granted from then on without anybody being asked,
+    /// Agrees beforehand to what the terms cover: that is granted from then on without anybody being asked,
     /// until its time, its count or its sum is over, or it is revoked. Where one of its rules asks for more than one
-    /// approval it grants nothing until others agree too: [`Escalations::agree_to_class`].
+    /// approval it grants nothing until others agree too: [`Escalations::agree_to_pre_approval`].
     ///
     /// It answers the rules that it names, as they stand now. It ends when a policy set is put in force in which one of
     /// them, or the people whom it asks, is not what it was, and when an agent that it covers is stopped or suspended.
     ///
     /// ```
     /// use rulekeep::{
-    ///     Agent, ClassApproval, Clock, Decision, Governor, Intent, PolicySet, Review, RiskLevel, SystemClock, Timestamp,
+    ///     Agent, PreApproval, Clock, Decision, Governor, Intent, PolicySet, Review, RiskLevel, SystemClock, Timestamp,
     /// };
     ///
     /// let policies = PolicySet::from_toml(
@@ -82,12 +84,12 @@ impl Escalations<'_> {
     ///     "targets": ["INV-2026-*"], "maxRisk": "HIGH", "until": Timestamp::from_millis(now.as_millis() + 3_600_000),
     ///     "count": 1,
     /// })).expect("terms");
-    /// let id = governor.escalations().approve_class(ClassApproval::new(terms, now)?, Review::by("ann"))?;
+    /// let id = governor.escalations().pre_approve(PreApproval::new(terms, now)?, Review::by("ann"))?;
     ///
     /// let pay = Intent::new("clerk", "pay_invoice", RiskLevel::High, ["payment:transfer"])?
     ///     .with_context("target", "INV-2026-7");
     /// assert_eq!(governor.enforce(&pay)?.decision, Decision::Allow);
-    /// assert_eq!(governor.escalations().classes()[0].used_count, 1);
+    /// assert_eq!(governor.escalations().pre_approvals()[0].used_count, 1);
     /// assert_eq!(governor.enforce(&pay)?.decision, Decision::Escalate, "its count is used up");
     /// # Ok::<(), rulekeep::Error>(())
     /// ```
@@ -98,55 +100,55 @@ impl Escalations<'_> {
     /// that names the term; [`Error::AgentNotFound`]; [`Error::Conflict`] while the agent may not act;
     /// [`Error::StorageUnavailable`], [`Error::ChainBroken`].
     #[expect(clippy::needless_pass_by_value, reason = "what is given away is not kept")]
-    pub fn approve_class(&self, class: ClassApproval, review: Review) -> Result<ClassApprovalId, Error> {
+    pub fn pre_approve(&self, approval: PreApproval, review: Review) -> Result<PreApprovalId, Error> {
         let inner = &*self.governor.inner;
         let now = inner.clock.now();
-        let class = ClassApproval::new(class.terms().clone(), now)?;
+        let approval = PreApproval::new(approval.terms().clone(), now)?;
         let vote = vote(review, now)?;
-        let id = ClassApprovalId::new(now, inner.entropy.bits());
-        self.put(class.terms(), &vote, now, |known, policies| {
-            if known.values().filter(|class| class.record.is_live(now)).count() >= MOST_LIVE {
-                let message = format!("{MOST_LIVE} class approvals are in force; revoke one first");
+        let id = PreApprovalId::new(now, inner.entropy.bits());
+        self.put(approval.terms(), &vote, now, |known, policies| {
+            if known.values().filter(|held| held.record.is_live(now)).count() >= MOST_LIVE {
+                let message = format!("{MOST_LIVE} pre-approvals are in force; revoke one first");
                 return Err(Error::Conflict { message });
             }
-            let (rules, approvals) = asked(policies, class.terms(), &vote.reviewer)?;
-            let state = if approvals > 1 { ClassState::Pending } else { ClassState::Active };
-            let (class, votes) = (class.clone(), vec![vote.clone()]);
+            let (rules, approvals) = asked(policies, approval.terms(), &vote.reviewer)?;
+            let state = if approvals > 1 { PreApprovalState::Pending } else { PreApprovalState::Active };
+            let (approval, votes) = (approval.clone(), vec![vote.clone()]);
             let place = crate::proof::StateDraft::OWN_PLACE;
-            Ok(ClassRecord { id, class, rules, approvals, votes, created_at: now, state, why: None, place })
+            Ok(PreApprovalRecord { id, approval, rules, approvals, votes, created_at: now, state, why: None, place })
         })?;
         Ok(id)
     }
 
-    /// Agrees to a class that another person approved, where that needs more than one.
+    /// Agrees to a pre-approval that another reviewer gave, where that needs more than one.
     ///
     /// # Errors
     ///
-    /// Those of [`Escalations::approve_class`]; [`Error::Conflict`] when it is not pending, or the same person agreed.
-    pub fn agree_to_class(&self, id: &ClassApprovalId, review: Review) -> Result<ClassState, Error> {
+    /// Those of [`Escalations::pre_approve`]; [`Error::Conflict`] when it is not pending, or the same person agreed.
+    pub fn agree_to_pre_approval(&self, id: &PreApprovalId, review: Review) -> Result<PreApprovalState, Error> {
         let inner = &*self.governor.inner;
         let now = inner.clock.now();
         let vote = vote(review, now)?;
         let conflict = |message: String| Error::Conflict { message };
-        let unknown = || conflict(format!("no class approval {id} is pending"));
-        let terms = inner.classes.lock().get(id).ok_or_else(unknown)?.record.class.terms().clone();
+        let unknown = || conflict(format!("no pre-approval {id} is pending"));
+        let terms = inner.pre_approvals.lock().get(id).ok_or_else(unknown)?.record.approval.terms().clone();
         self.put(&terms, &vote, now, |known, policies| {
-            let class = known.get(id).filter(|class| class.record.is_live(now)).ok_or_else(unknown)?;
-            if class.record.state != ClassState::Pending {
+            let held = known.get(id).filter(|held| held.record.is_live(now)).ok_or_else(unknown)?;
+            if held.record.state != PreApprovalState::Pending {
                 return Err(unknown());
             }
             asked(policies, &terms, &vote.reviewer)?;
-            if class.policies != policies.digest() {
+            if held.policies != policies.digest() {
                 return Err(conflict(format!("{id} was given under other policies")));
             }
-            let mut record = class.record.clone();
+            let mut record = held.record.clone();
             if record.votes.iter().any(|known| folded(&known.reviewer) == folded(&vote.reviewer)) {
                 let message = format!("{:?} agreed to {id} already; it needs another person too", vote.reviewer);
                 return Err(conflict(message));
             }
             record.votes.push(vote.clone());
             if record.votes.len() >= usize::from(record.approvals) {
-                record.state = ClassState::Active;
+                record.state = PreApprovalState::Active;
             }
             Ok(record)
         })
@@ -158,37 +160,38 @@ impl Escalations<'_> {
     ///
     /// [`Error::Conflict`] when it is not in force; [`Error::InvalidInput`]; [`Error::StorageUnavailable`] or
     /// [`Error::ChainBroken`] when that cannot be recorded: then it grants nothing until a restart.
-    pub fn revoke(&self, id: &ClassApprovalId, review: Review) -> Result<(), Error> {
+    pub fn revoke(&self, id: &PreApprovalId, review: Review) -> Result<(), Error> {
         let governor = self.governor;
         let Vote { reviewer, note, .. } = vote(review, governor.inner.clock.now())?;
         let note = note.map(|note| format!(": {note}")).unwrap_or_default();
         let said =
             |error| stop::said_with(error, &format!("{id} grants nothing any more, which is gone after a restart"));
         let is_found = std::cell::Cell::new(false);
-        let taken = governor.take_back(|class| {
-            is_found.set(is_found.get() || class.record.id == *id);
-            (class.record.id == *id).then(|| format!("revoked by {reviewer}{note}"))
+        let taken = governor.take_back(|held| {
+            is_found.set(is_found.get() || held.record.id == *id);
+            (held.record.id == *id).then(|| format!("revoked by {reviewer}{note}"))
         });
         let placed = match taken.map_err(said)? {
             None if is_found.get() => {
                 // It grants nothing already, and is recorded once the log is verified.
                 governor.inner.log.wait_verified().and_then(|()| governor.write_taken_back()).map_err(said)?;
-                governor.inner.classes.lock().get(id).map(|class| class.record.place)
+                governor.inner.pre_approvals.lock().get(id).map(|held| held.record.place)
             }
             placed => placed,
         };
         match placed {
             Some(sequence) => governor.inner.log.settle(sequence).map_err(said),
-            None => Err(Error::Conflict { message: format!("no class approval {id} is in force") }),
+            None => Err(Error::Conflict { message: format!("no pre-approval {id} is in force") }),
         }
     }
 
-    /// All class approvals, the oldest first, with how much of them was used; those that ended until they leave with an
+    /// All pre-approvals, the oldest first, with how much of them was used; those that ended until they leave with an
     /// archive.
-    pub fn classes(&self) -> Vec<ClassStanding> {
+    pub fn pre_approvals(&self) -> Vec<PreApprovalStanding> {
         let inner = &*self.governor.inner;
         let now = inner.clock.now();
-        let records: Vec<ClassRecord> = inner.classes.lock().values().map(|class| class.record.clone()).collect();
+        let records: Vec<PreApprovalRecord> =
+            inner.pre_approvals.lock().values().map(|held| held.record.clone()).collect();
         // Decisions with limits wait for one at a time.
         records.iter().map(|record| standing(record, now, &mut inner.limits.window(now))).collect()
     }
@@ -196,11 +199,11 @@ impl Escalations<'_> {
     /// Puts what `next` makes of the approvals in order, with nothing that could take it back in between.
     fn put(
         &self,
-        terms: &ClassTerms,
+        terms: &PreApprovalTerms,
         vote: &Vote,
         now: Timestamp,
-        next: impl Fn(&std::collections::BTreeMap<ClassApprovalId, Class>, &PolicySet) -> Result<ClassRecord, Error>,
-    ) -> Result<ClassState, Error> {
+        next: impl Fn(&std::collections::BTreeMap<PreApprovalId, Held>, &PolicySet) -> Result<PreApprovalRecord, Error>,
+    ) -> Result<PreApprovalState, Error> {
         let inner = &*self.governor.inner;
         inner.log.wait_verified()?;
         let cell = terms.agent_id.as_ref().map(|agent| self.governor.registered(agent)).transpose()?;
@@ -211,7 +214,7 @@ impl Escalations<'_> {
             self.governor.may_act(terms, agent.as_deref(), &stops)?;
             let mut desk = inner.limits.desk(now);
             desk.hold();
-            let mut known = inner.classes.lock();
+            let mut known = inner.pre_approvals.lock();
             // Whoever is suspended later finds what is given here, and takes it back.
             if !Arc::ptr_eq(&stops, &inner.stops.load()) {
                 continue;
@@ -225,8 +228,8 @@ impl Escalations<'_> {
             };
             record.place = sequence;
             let state = record.state;
-            known.insert(record.id, Class { record, policies: policies.digest(), is_owed: false });
-            inner.classes.note(&known, now);
+            known.insert(record.id, Held { record, policies: policies.digest(), is_owed: false });
+            inner.pre_approvals.note(&known, now);
             break (sequence, state);
         };
         inner.log.settle(sequence)?;
@@ -236,7 +239,7 @@ impl Escalations<'_> {
 
 impl Governor {
     /// Whether the agent, or the group, may act at all.
-    fn may_act(&self, terms: &ClassTerms, agent: Option<&AgentRecord>, stops: &StopTable) -> Result<(), Error> {
+    fn may_act(&self, terms: &PreApprovalTerms, agent: Option<&AgentRecord>, stops: &StopTable) -> Result<(), Error> {
         let conflict = |message: String| Err(Error::Conflict { message });
         if let Some(agent) = agent {
             if agent.state != AgentState::Active {
@@ -265,7 +268,7 @@ impl Governor {
     }
 
     /// No agent agrees to what it may do itself.
-    fn is_other_than_agents(&self, terms: &ClassTerms, reviewer: &str) -> Result<(), Error> {
+    fn is_other_than_agents(&self, terms: &PreApprovalTerms, reviewer: &str) -> Result<(), Error> {
         let is_same = |agent: &AgentId| folded(agent.as_str()) == folded(reviewer);
         let is_one = match (&terms.agent_id, &terms.group) {
             (Some(agent), _) => is_same(agent),
@@ -282,10 +285,10 @@ impl Governor {
     }
 }
 
-/// What the rules say that a class names, and how many people have to agree; each of them is asked by every rule.
+/// What the rules say that a pre-approval names, and how many people have to agree; each of them is asked by every rule.
 fn asked(
     policies: &PolicySet,
-    terms: &ClassTerms,
+    terms: &PreApprovalTerms,
     reviewer: &str,
 ) -> Result<(std::collections::BTreeMap<String, Digest>, u8), Error> {
     let mut rules = std::collections::BTreeMap::new();
@@ -310,7 +313,7 @@ fn asked(
 /// A reviewer's word, fit to be kept.
 fn vote(review: Review, now: Timestamp) -> Result<Vote, Error> {
     if review.digest.is_some() {
-        return Err(Error::input("digest", "the approval of a class has none; leave it out"));
+        return Err(Error::input("digest", "the pre-approval has none; leave it out"));
     }
     let reviewer = checked_person("reviewer", &review.reviewer)?;
     let note = review.note.filter(|note| !note.is_empty());
@@ -319,25 +322,25 @@ fn vote(review: Review, now: Timestamp) -> Result<Vote, Error> {
     Ok(Vote { reviewer, approved: true, note, at: now })
 }
 
-fn standing(record: &ClassRecord, now: Timestamp, desk: &mut dyn Meter) -> ClassStanding {
+fn standing(record: &PreApprovalRecord, now: Timestamp, desk: &mut dyn Meter) -> PreApprovalStanding {
     let [count, sum] = {
-        let charges = record.charges(ClassUse::default());
+        let charges = record.charges(PreApprovalUse::default());
         let mut used = charges.iter().map(|charge| desk.used(charge).amount);
         [used.next().unwrap_or(0), used.next().unwrap_or(0)]
     };
     let used_count = u64::try_from(count / ONE).unwrap_or(0);
     let state = match record.state {
-        ClassState::Revoked => ClassState::Revoked,
-        _ if now >= record.class.terms().until => ClassState::Expired,
-        ClassState::Active if used_count >= u64::from(record.class.terms().count) => ClassState::Spent,
+        PreApprovalState::Revoked => PreApprovalState::Revoked,
+        _ if now >= record.approval.terms().until => PreApprovalState::Expired,
+        PreApprovalState::Active if used_count >= u64::from(record.approval.terms().count) => PreApprovalState::Spent,
         state => state,
     };
     let first = record.votes.first();
     #[expect(clippy::cast_precision_loss, reason = "for people; what is counted stays whole")]
-    let used_sum = record.class.most().map(|_| sum as f64 / 1e6);
-    ClassStanding {
+    let used_sum = record.approval.most().map(|_| sum as f64 / 1e6);
+    PreApprovalStanding {
         id: record.id,
-        class: record.class.clone(),
+        approval: record.approval.clone(),
         reviewer: first.map(|vote| vote.reviewer.clone()).unwrap_or_default(),
         note: first.and_then(|vote| vote.note.clone()),
         votes: record.votes.clone(),
