@@ -236,7 +236,7 @@ impl GovernorBuilder {
         let governor = Governor {
             inner: Arc::new(Inner {
                 parser,
-                tools: super::catalogue::Tools::default(),
+                tools: super::catalogue::Loaded::default(),
                 action_floors: ActionFloors::default(),
                 policies: ArcSwap::from_pointee(policies),
                 shadow: ArcSwapOption::empty(),

@@ -4,10 +4,11 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 
 use super::Governor;
+use super::log::Log;
 use crate::model::Error;
 use crate::proof::{self, ExportPoint, ExportRange, ExportReport};
 
-impl Governor {
+impl Log<'_> {
     /// Writes the records that are there now, with their evidence, as lines of
     /// JSON that `jq` and `sha256sum` can check: `docs/verify-a-chain.md` says
     /// how. In bounded memory, while decisions go on. `progress` gets how many
@@ -34,12 +35,12 @@ impl Governor {
     /// written; what was written by then stands, and can be gone on with.
     /// [`Error::ProofNotFound`] for a range behind a record that is not there.
     pub fn export(
-        &self,
+        self,
         range: &ExportRange,
         out: &mut dyn Write,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<ExportReport, Error> {
-        self.inner.log.export(range, out, progress)
+        self.governor.inner.log.export(range, out, progress)
     }
 
     /// Goes on with an export that was cut short, with the range that it says of
@@ -53,31 +54,31 @@ impl Governor {
     /// Those of [`Governor::export`]; [`Error::Conflict`] when the export is of
     /// another log.
     pub fn resume_export(
-        &self,
+        self,
         point: ExportPoint,
         out: &mut dyn Write,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<ExportReport, Error> {
-        self.inner.log.resume_export(point, out, progress)
+        self.governor.inner.log.resume_export(point, out, progress)
     }
+}
 
-    /// Makes a store of an export of everything
-    /// ([`ExportRange::with_entries`]) in a folder that is empty or not there:
-    /// the same records, ids and hashes, outcomes, agents and policies. The export
-    /// is checked as by [`verify_export`](crate::verify_export) while it is read;
-    /// nothing comes to stand in the folder unless all of it holds. `progress`
-    /// gets the lines and bytes read.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::ExportBroken`] at the first break; [`Error::InvalidInput`] when
-    /// the export is not one of everything; [`Error::Conflict`] when the folder
-    /// is not empty; [`Error::StorageUnavailable`].
-    pub fn import(
-        folder: impl AsRef<Path>,
-        export: &mut dyn BufRead,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<ExportReport, Error> {
-        proof::import(folder.as_ref(), export, progress)
-    }
+/// Makes a store of an export of everything
+/// ([`ExportRange::with_entries`]) in a folder that is empty or not there:
+/// the same records, ids and hashes, outcomes, agents and policies. The export
+/// is checked as by [`verify_export`](crate::verify_export) while it is read;
+/// nothing comes to stand in the folder unless all of it holds. `progress`
+/// gets the lines and bytes read.
+///
+/// # Errors
+///
+/// [`Error::ExportBroken`] at the first break; [`Error::InvalidInput`] when
+/// the export is not one of everything; [`Error::Conflict`] when the folder
+/// is not empty; [`Error::StorageUnavailable`].
+pub fn import(
+    folder: impl AsRef<Path>,
+    export: &mut dyn BufRead,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<ExportReport, Error> {
+    proof::import(folder.as_ref(), export, progress)
 }

@@ -8,6 +8,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::Governor;
+use super::policies::Policies;
 use crate::model::{
     AgentId, AgentState, AgentTraits, Capability, Constraints, Decision, Error, Intent, ProofId, RiskLevel, Timestamp,
     TrustSnapshot,
@@ -252,7 +253,7 @@ impl PastLimit {
     }
 }
 
-impl Governor {
+impl Policies<'_> {
     /// Decides a range of the past again by a candidate set, and lists what would
     /// come out otherwise: another decision, other capabilities granted, or other
     /// constraints on them. Nothing is recorded. `progress` is called with the number of decisions replayed so
@@ -275,7 +276,7 @@ impl Governor {
     ///
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the log cannot be read.
     pub fn replay(
-        &self,
+        self,
         candidate: &PolicySet,
         range: &ReplayRange,
         mut progress: impl FnMut(u64),
@@ -283,7 +284,7 @@ impl Governor {
         let mut replay = Replay::default();
         let mut seen = 0_u64;
         let reads_now = candidate.reads_now();
-        self.inner.log.each_past(&range.0, &mut |past| {
+        self.governor.inner.log.each_past(&range.0, &mut |past| {
             seen += 1;
             if seen.is_multiple_of(1000) {
                 progress(seen);

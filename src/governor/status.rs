@@ -7,6 +7,7 @@ use serde_json::Map;
 
 use super::Governor;
 use super::background::Background;
+use super::log::Log;
 use crate::model::{
     Components, Decision, Enforcement, Error, Health, IntentId, JournalStatus, Metrics, Stop, SystemStatus, Timestamp,
 };
@@ -14,6 +15,13 @@ use crate::parse::ParseRequest;
 use crate::proof::{LogState, Probe, ProofQuery};
 use crate::telemetry::{self, Work};
 use crate::trust::AgentRecord;
+
+impl Log<'_> {
+    /// How the journal stands: what is on disk, and how full segments are being sealed.
+    pub fn journal(self) -> JournalStatus {
+        self.governor.inner.log.journal()
+    }
+}
 
 impl Governor {
     /// The governor's health and metrics. Days are UTC.
@@ -43,11 +51,6 @@ impl Governor {
         let mut status = SystemStatus::new(inner.opened.elapsed().as_secs(), components, metrics, now);
         status.warnings = warnings;
         status
-    }
-
-    /// How the journal stands: what is on disk, and how full segments are being sealed.
-    pub fn journal(&self) -> JournalStatus {
-        self.inner.log.journal()
     }
 
     /// Counts an enforcement that came to a verdict.

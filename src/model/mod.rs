@@ -41,7 +41,7 @@ pub use class_approval::ClassState;
 pub use classification::Classification;
 pub use constraints::Constraints;
 pub use cursor::{Order, ProofCursor};
-pub use decision::{Decision, Outcome};
+pub use decision::{Decision, Outcome, OutcomeReport};
 pub use enforcement::{Enforcement, InputEnforcement};
 pub use error::{Error, InvalidValue, Problem, Severity};
 pub use escalation::{
@@ -51,7 +51,7 @@ pub use event::{
     Alert, AlertKind, DecisionDetail, DecisionRendered, Event, EventData, EventType, TrustChange, TrustChanged,
 };
 pub use id::{AgentId, ClassApprovalId, EscalationId, EventId, IntentId, KeyId, ProofId, Sequence, StopId, WebhookId};
-pub use intent::{Alternative, Intent, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult};
+pub use intent::{Alternative, Input, Intent, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult};
 pub use parse_explanation::{ActEvidence, FactorEvidence, ParseExplanation};
 pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, ProofStats, Verification};
 pub use retention::{ArchiveReport, RepairReport};

@@ -98,7 +98,7 @@ impl Escalations<'_> {
     /// that names the term; [`Error::AgentNotFound`]; [`Error::Conflict`] while the agent may not act;
     /// [`Error::StorageUnavailable`], [`Error::ChainBroken`].
     #[expect(clippy::needless_pass_by_value, reason = "what is given away is not kept")]
-    pub fn approve_class(&self, class: ClassApproval, review: Review) -> Result<ClassApprovalId, Error> {
+    pub fn approve_class(self, class: ClassApproval, review: Review) -> Result<ClassApprovalId, Error> {
         let inner = &*self.governor.inner;
         let now = inner.clock.now();
         let class = ClassApproval::new(class.terms().clone(), now)?;
@@ -123,7 +123,7 @@ impl Escalations<'_> {
     /// # Errors
     ///
     /// Those of [`Escalations::approve_class`]; [`Error::Conflict`] when it is not pending, or the same person agreed.
-    pub fn agree_to_class(&self, id: &ClassApprovalId, review: Review) -> Result<ClassState, Error> {
+    pub fn agree_to_class(self, id: &ClassApprovalId, review: Review) -> Result<ClassState, Error> {
         let inner = &*self.governor.inner;
         let now = inner.clock.now();
         let vote = vote(review, now)?;
@@ -158,7 +158,7 @@ impl Escalations<'_> {
     ///
     /// [`Error::Conflict`] when it is not in force; [`Error::InvalidInput`]; [`Error::StorageUnavailable`] or
     /// [`Error::ChainBroken`] when that cannot be recorded: then it grants nothing until a restart.
-    pub fn revoke(&self, id: &ClassApprovalId, review: Review) -> Result<(), Error> {
+    pub fn revoke(self, id: &ClassApprovalId, review: Review) -> Result<(), Error> {
         let governor = self.governor;
         let Vote { reviewer, note, .. } = vote(review, governor.inner.clock.now())?;
         let note = note.map(|note| format!(": {note}")).unwrap_or_default();
@@ -185,7 +185,7 @@ impl Escalations<'_> {
 
     /// All class approvals, the oldest first, with how much of them was used; those that ended until they leave with an
     /// archive.
-    pub fn classes(&self) -> Vec<ClassStanding> {
+    pub fn classes(self) -> Vec<ClassStanding> {
         let inner = &*self.governor.inner;
         let now = inner.clock.now();
         let records: Vec<ClassRecord> = inner.classes.lock().values().map(|class| class.record.clone()).collect();
@@ -195,7 +195,7 @@ impl Escalations<'_> {
 
     /// Puts what `next` makes of the approvals in order, with nothing that could take it back in between.
     fn put(
-        &self,
+        self,
         terms: &ClassTerms,
         vote: &Vote,
         now: Timestamp,
