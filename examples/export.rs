@@ -15,7 +15,8 @@ use std::io::{self, BufReader, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use rulekeep::{ExportPoint, ExportRange, ExportReport, Governor, verify_export};
+use rulekeep::Governor;
+use rulekeep::proof::{ExportPoint, ExportRange, ExportReport, verify_export};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -60,7 +61,7 @@ fn run(options: &Options) -> Result<ExportReport, Failure> {
     }
     let store = options.store.as_deref().ok_or("--store is missing")?;
     if let Some(file) = &options.import {
-        return Ok(Governor::import(store, &mut open(file)?, &mut read_so_far)?);
+        return Ok(rulekeep::maintenance::import(store, &mut open(file)?, &mut read_so_far)?);
     }
     // Opening a folder without a store would make one there.
     if !store.join("HEAD").exists() {
@@ -69,8 +70,10 @@ fn run(options: &Options) -> Result<ExportReport, Failure> {
     let governor = Governor::open(store)?;
     let report = match &options.to {
         Some(file) if options.resume => resume(&governor, file)?,
-        Some(file) => governor.export(&options.range()?, &mut BufWriter::new(File::create_new(file)?), &mut written)?,
-        None => governor.export(&options.range()?, &mut BufWriter::new(io::stdout().lock()), &mut written)?,
+        Some(file) => {
+            governor.log().export(&options.range()?, &mut BufWriter::new(File::create_new(file)?), &mut written)?
+        }
+        None => governor.log().export(&options.range()?, &mut BufWriter::new(io::stdout().lock()), &mut written)?,
     };
     governor.close()?;
     Ok(report)
@@ -82,7 +85,7 @@ fn resume(governor: &Governor, path: &Path) -> Result<ExportReport, Failure> {
     let mut file = OpenOptions::new().write(true).open(path)?;
     file.set_len(point.bytes())?;
     file.seek(SeekFrom::Start(point.bytes()))?;
-    Ok(governor.resume_export(point, &mut BufWriter::new(file), &mut written)?)
+    Ok(governor.log().resume_export(point, &mut BufWriter::new(file), &mut written)?)
 }
 
 fn open(path: &Path) -> Result<BufReader<File>, Failure> {

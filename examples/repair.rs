@@ -8,7 +8,7 @@
 
 use std::process::ExitCode;
 
-use rulekeep::{RepairOptions, repair};
+use rulekeep::maintenance::{RepairOptions, repair};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use rulekeep::{Durability, Error, Governor, GovernorBuilder, InputText, PolicySet};
+use rulekeep::intent::InputText;
+use rulekeep::{Durability, Error, Governor, GovernorBuilder, PolicySet};
 use tempfile::TempDir;
 
 /// What a store is opened with.
@@ -76,10 +77,10 @@ impl StoreOptions {
             builder = with_webhooks(builder, self.webhook_retry_seconds, self.allow_private_webhooks)?;
         }
         let governor = builder.open(store).map_err(describe)?;
-        for warning in governor.policies().warnings() {
+        for warning in governor.policies().current().warnings() {
             eprintln!("policies, line {}: {}", warning.line, warning.message);
         }
-        if let Some(recovered) = &governor.opening().recovered {
+        if let Some(recovered) = &governor.log().opening().recovered {
             eprintln!("a write had been cut short; {} bytes are kept in {}", recovered.bytes, recovered.copy);
         }
         let verification = governor.verify().map_err(describe)?;

@@ -21,7 +21,7 @@ mod with {
 
     /// Makes a checkpoint: `{}`.
     pub(in crate::edge) fn create(governor: &Governor, _: &Params) -> Result<Value, Error> {
-        Ok(json!({ "note": governor.checkpoint()? }))
+        Ok(json!({ "note": governor.log().checkpoint()? }))
     }
 
     /// Proves that a record is in the log, or that the log only grew: `{proofId}` or `{fromSize, toSize}`.
@@ -31,9 +31,9 @@ mod with {
         let proof = match (params.optional_text("proofId", FAULTS)?, sizes) {
             (Some(text), (None, None)) => {
                 let proof_id: ProofId = text.parse().map_err(|_| Error::unknown_proof(text))?;
-                governor.prove(&proof_id)?
+                governor.log().prove(&proof_id)?
             }
-            (None, (Some(old), Some(new))) => governor.prove_consistency(old, new)?,
+            (None, (Some(old), Some(new))) => governor.log().prove_consistency(old, new)?,
             _ => return Err(Error::input("proofId", "expected either proofId or both fromSize and toSize")),
         };
         Ok(json!({ "proof": proof }))

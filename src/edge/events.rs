@@ -107,7 +107,7 @@ impl Subscriptions {
         }
         let cursor = params.optional_text("cursor", Faults::Input)?;
         let subscription = match cursor {
-            Some(name) => governor.cursor(name, &filter)?,
+            Some(name) => governor.log().cursor(name, &filter)?,
             None => governor.subscribe(&filter)?,
         };
         self.last += 1;
@@ -228,7 +228,7 @@ impl Told {
 /// Lets a cursor's name begin anew: `{cursor}`.
 fn forget(_: &mut Subscriptions, governor: &Governor, params: &Params) -> Result<Value, Error> {
     let cursor = params.text("cursor", Faults::Input)?;
-    governor.forget_cursor(cursor)?;
+    governor.log().forget_cursor(cursor)?;
     Ok(json!({ "cursor": cursor }))
 }
 

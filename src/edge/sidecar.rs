@@ -9,7 +9,7 @@
 //! use rulekeep::{Agent, Governor, sidecar};
 //!
 //! let governor = Governor::builder().open_in_memory()?;
-//! governor.register_agent(Agent::new("a"))?;
+//! governor.agents().register(Agent::new("a"))?;
 //! let line = r#"{"jsonrpc":"2.0","id":1,"method":"agent/get","params":{"agentId":"a"}}"#;
 //! let mut answers = Vec::new();
 //! sidecar::serve(&governor, line.as_bytes(), &mut answers)?;
@@ -51,7 +51,7 @@ pub fn serve(governor: &Governor, mut input: impl BufRead, output: impl Write + 
     thread::scope(|scope| {
         let served = session.serve(&mut input, &output, scope);
         // What was decided is told before the end.
-        let flushed = governor.flush();
+        let flushed = governor.log().flush();
         session.subscriptions.end();
         served.map(|()| drop(flushed))
     })

@@ -74,7 +74,7 @@ impl Agents<'_> {
     ///
     /// [`Error::AgentNotFound`]; [`Error::Conflict`] for a retired agent.
     pub fn suspend(self, agent_id: &str, note: &str) -> Result<AgentInfo, Error> {
-        self.governor.change_state(agent_id, AgentState::Suspended, note)
+        self.change_state(agent_id, AgentState::Suspended, note)
     }
 
     /// Lets a suspended agent act again.
@@ -83,7 +83,7 @@ impl Agents<'_> {
     ///
     /// [`Error::AgentNotFound`]; [`Error::Conflict`] for a retired agent.
     pub fn resume(self, agent_id: &str, note: &str) -> Result<AgentInfo, Error> {
-        self.governor.change_state(agent_id, AgentState::Active, note)
+        self.change_state(agent_id, AgentState::Active, note)
     }
 
     /// Retires an agent: everything it asks is denied for good. Its records stay.
@@ -92,7 +92,7 @@ impl Agents<'_> {
     ///
     /// [`Error::AgentNotFound`].
     pub fn retire(self, agent_id: &str, note: &str) -> Result<AgentInfo, Error> {
-        self.governor.change_state(agent_id, AgentState::Retired, note)
+        self.change_state(agent_id, AgentState::Retired, note)
     }
 
     /// Changes what an operator says of an agent; `note` says why. A score above its ceiling comes down at once.
@@ -114,7 +114,7 @@ impl Agents<'_> {
             }
             _ => agent.trust,
         };
-        let (moved, trust) = Self::moved(&agent, capped, Moved::by(TrustCause::Ceiling, at));
+        let (moved, trust) = Governor::moved(&agent, capped, Moved::by(TrustCause::Ceiling, at));
         let changed = AgentRecord { trust: moved.trust, ..changed };
         let trust = trust.map(|trust| (agent.agent_id.clone(), trust));
         let change = ChangeDraft { state: state_of(&changed)?, cause: masked(&caused("changed", note)), trust };
@@ -143,7 +143,7 @@ impl Agents<'_> {
                 // Before it is recorded: a crash in between leaves nothing that it should have ended.
                 self.governor.end_classes_of(&StopScope::Agent(agent_id.clone()), &format!("it was {state}"));
             }
-            self.governor.change_state_of(&cell, state, note)
+            self.change_state_of(&cell, state, note)
         });
         match changed {
             Err(error) if halts && cell.read().state == AgentState::Active => {
@@ -331,7 +331,7 @@ mod tests {
         let governor =
             Governor::builder().policies(policies).durability(Durability::Buffered).open_in_memory().unwrap();
         for id in ["a", "filler"] {
-            governor.register_agent(Agent::new(id).in_group("desk").at_score(Score::MAX)).unwrap();
+            governor.agents().register(Agent::new(id).in_group("desk").at_score(Score::MAX)).unwrap();
         }
         let terms = serde_json::from_value(serde_json::json!({
             "group": "desk", "capabilities": ["payment:transfer"], "rules": ["money"],
@@ -344,7 +344,7 @@ mod tests {
             intent.with_context("notes", "x".repeat(notes))
         };
         assert_eq!(governor.enforce(&reading("a", 1)).unwrap().decision, Decision::Allow);
-        governor.flush().unwrap();
+        governor.log().flush().unwrap();
 
         let held_up = governor.inner.log.hold_up();
         let full = loop {
@@ -358,13 +358,13 @@ mod tests {
                 // They wait for room, with the agent held.
                 scope.spawn(|| assert!(governor.enforce_pending(&reading("a", 1)).is_err()));
             }
-            let suspended = governor.suspend("a", "enough").unwrap();
+            let suspended = governor.agents().suspend("a", "enough").unwrap();
             assert_eq!(suspended.state, AgentState::Suspended);
             assert_eq!(governor.escalations().classes()[0].state, ClassState::Revoked);
         });
         assert!(governor.enforce_pending(&reading("filler", 1)).is_err(), "the queue is full all the same");
         drop(held_up);
-        governor.flush().unwrap();
+        governor.log().flush().unwrap();
         assert_eq!(governor.enforce(&reading("a", 1)).unwrap().decision, Decision::Deny);
         assert_eq!(governor.enforce(&reading("filler", 1)).unwrap().decision, Decision::Allow);
         let records = governor.query(&ProofQuery::entity("a").order(Order::OldestFirst)).unwrap().items;

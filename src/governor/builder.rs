@@ -119,7 +119,7 @@ impl GovernorBuilder {
     }
 
     /// When a log that is opened is verified. Default: all of it, before opening returns. See
-    /// [`Governor::verification_state`].
+    /// [`Log::verification`](crate::handle::Log::verification).
     pub fn verification(mut self, when: OpenVerification) -> Self {
         self.verifying = when;
         self

@@ -62,7 +62,7 @@ impl Tools<'_> {
     /// not in it is at least MEDIUM. Tools that are known already are kept when
     /// their definition is the same, and reported as changed when it is not; what
     /// is not named in this load stays. Hints can raise what is seen and never lower
-    /// it; [`Governor::override_tool`] can. The catalogue lives in memory: a runtime
+    /// it; [`Tools::override_tool`](crate::handle::Tools::override_tool) can. The catalogue lives in memory: a runtime
     /// loads it at each start.
     ///
     /// ```
@@ -70,7 +70,7 @@ impl Tools<'_> {
     /// use serde_json::json;
     ///
     /// let governor = Governor::builder().open_in_memory()?;
-    /// let report = governor.load_catalogue(
+    /// let report = governor.tools().load(
     ///     &json!({ "tools": [{
     ///         "name": "delete_page",
     ///         "description": "Deletes a page of the wiki.",
@@ -130,7 +130,7 @@ impl Tools<'_> {
     ///
     /// # Errors
     ///
-    /// Those of [`Governor::pin_tool`].
+    /// Those of [`Tools::pin`](crate::handle::Tools::pin).
     pub fn remove(self, name: &str, server: Option<&str>) -> Result<ToolClassification, Error> {
         self.governor.inner.tools.change(|catalogue| catalogue.removed(name, server))
     }
@@ -139,7 +139,7 @@ impl Tools<'_> {
     ///
     /// # Errors
     ///
-    /// Those of [`Governor::pin_tool`].
+    /// Those of [`Tools::pin`](crate::handle::Tools::pin).
     pub fn unpin(self, name: &str, server: Option<&str>) -> Result<ToolClassification, Error> {
         self.governor.inner.tools.change(|catalogue| catalogue.pinned(name, server, false))
     }

@@ -100,7 +100,8 @@ impl GovernorBuilder {
     ///
     /// ```
     /// use rulekeep::checkpoint::CheckpointKey;
-    /// use rulekeep::{Governor, SystemEntropy};
+    /// use rulekeep::system::SystemEntropy;
+    /// use rulekeep::Governor;
     /// # let dir = tempfile::tempdir()?;
     /// # let elsewhere = dir.path().join("elsewhere");
     ///
@@ -109,8 +110,8 @@ impl GovernorBuilder {
     ///     .checkpoints(key.clone())
     ///     .on_checkpoint(move |note| drop(std::fs::write(&elsewhere, note)))
     ///     .open_in_memory()?;
-    /// let note = governor.checkpoint()?;
-    /// governor.hold_against(&note, &key.verifier())?;
+    /// let note = governor.log().checkpoint()?;
+    /// governor.log().verify_checkpoint(&note, &key.verifier())?;
     /// # assert_eq!(std::fs::read_to_string(dir.path().join("elsewhere"))?, note);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -120,12 +121,12 @@ impl GovernorBuilder {
     }
 }
 
-/// Checks an archive as [`verify_archive`](crate::verify_archive) does, and that it
+/// Checks an archive as [`verify_archive`](crate::maintenance::verify_archive) does, and that it
 /// ends in a checkpoint that this key signed.
 ///
 /// # Errors
 ///
-/// Those of [`verify_archive`](crate::verify_archive); [`Error::ArchiveBroken`] too
+/// Those of [`verify_archive`](crate::maintenance::verify_archive); [`Error::ArchiveBroken`] too
 /// where it is not signed, or not by the key.
 pub fn verify_signed_archive(file: impl AsRef<Path>, key: &VerifierKey) -> Result<ArchiveReport, Error> {
     let report = super::verify_archive(file)?;
@@ -158,10 +159,10 @@ impl Log<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::ProofNotFound`], and those of [`Governor::checkpoint`].
+    /// [`Error::ProofNotFound`], and those of [`Log::checkpoint`](crate::handle::Log::checkpoint).
     pub fn prove(self, proof_id: &ProofId) -> Result<String, Error> {
         let key = self.governor.inner.checkpoints.key()?.verifier();
-        let record = self.governor.proof(proof_id)?;
+        let record = self.governor.log().record(proof_id)?;
         let index = proof_id.sequence().get();
         let newest = self.governor.inner.checkpoints.newest.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let made = match newest.filter(|made| made.size > index) {

@@ -122,17 +122,18 @@ impl Log<'_> {
     /// process was killed comes once more.
     ///
     /// ```
-    /// use rulekeep::{Agent, EventFilter, Governor};
+    /// use rulekeep::event::EventFilter;
+    /// use rulekeep::{Agent, Governor};
     ///
     /// let governor = Governor::builder().open_in_memory()?;
-    /// governor.register_agent(Agent::new("support-1"))?;
-    /// let mut events = governor.cursor("billing", &EventFilter::all())?;
+    /// governor.agents().register(Agent::new("support-1"))?;
+    /// let mut events = governor.log().cursor("billing", &EventFilter::all())?;
     ///
     /// governor.enforce_input("support-1", "Summarize the meeting notes")?;
     /// let event = events.wait()?.expect("the governor is open");
     /// events.acknowledge(&event.id)?;
     /// drop(events);
-    /// let next = governor.cursor("billing", &EventFilter::all())?.wait()?.expect("a record follows its decision");
+    /// let next = governor.log().cursor("billing", &EventFilter::all())?.wait()?.expect("a record follows its decision");
     /// assert_ne!(next.id, event.id);
     /// # Ok::<(), rulekeep::Error>(())
     /// ```
@@ -149,7 +150,7 @@ impl Log<'_> {
             return Err(Error::input("cursor", "expected another name: this one is kept for alert rules"));
         }
         let reader = self.governor.inner.cursors.take(&name)?;
-        match self.governor.read_on(&name, filter) {
+        match self.read_on(&name, filter) {
             Ok(mut subscription) => {
                 subscription.reader = Some(reader);
                 Ok(subscription)
@@ -171,7 +172,7 @@ impl Log<'_> {
         };
         if known.is_none() {
             let from = filter.after.is_none().then(|| subscription.next_entry());
-            self.governor.begin(name, Place { after: filter.after, from })?;
+            self.begin(name, Place { after: filter.after, from })?;
         }
         Ok(subscription)
     }

@@ -1,7 +1,7 @@
 //! Erasing evidence.
 
+use super::agents;
 use super::log::Log;
-use super::{Governor, agents};
 use crate::model::Error;
 use crate::parse::conceal_text;
 use crate::proof::EvidenceSelection;
@@ -19,13 +19,14 @@ impl Log<'_> {
     /// nothing, and then it is not in the log either.
     ///
     /// ```
-    /// use rulekeep::{Error, EvidenceSelection, Governor};
+    /// use rulekeep::proof::EvidenceSelection;
+    /// use rulekeep::{Error, Governor};
     ///
     /// let governor = Governor::builder().auto_register().open_in_memory()?;
     /// let verdict = governor.enforce_input("support-1", "Summarize the meeting notes")?.enforcement;
     /// let selection = EvidenceSelection::Agent("support-1".parse()?);
-    /// assert_eq!(governor.erase_evidence(&selection, "asked for by the customer")?, 1);
-    /// assert!(matches!(governor.evidence(&verdict.proof_id), Err(Error::EvidenceErased { .. })));
+    /// assert_eq!(governor.log().erase_evidence(&selection, "asked for by the customer")?, 1);
+    /// assert!(matches!(governor.log().evidence(&verdict.proof_id), Err(Error::EvidenceErased { .. })));
     /// assert!(governor.verify()?.valid);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

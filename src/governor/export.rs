@@ -3,7 +3,6 @@
 use std::io::{BufRead, Write};
 use std::path::Path;
 
-use super::Governor;
 use super::log::Log;
 use crate::model::Error;
 use crate::proof::{self, ExportPoint, ExportRange, ExportReport};
@@ -15,13 +14,14 @@ impl Log<'_> {
     /// entries of the log are done, and how many there are.
     ///
     /// ```
-    /// use rulekeep::{ExportRange, Governor, verify_export};
+    /// use rulekeep::proof::{ExportRange, verify_export};
+    /// use rulekeep::Governor;
     ///
     /// let governor = Governor::builder().auto_register().open_in_memory()?;
     /// governor.enforce_input("support-1", "Summarize the meeting notes")?;
     ///
     /// let mut export = Vec::new();
-    /// let written = governor.export(&ExportRange::all(), &mut export, &mut |_, _| {})?;
+    /// let written = governor.log().export(&ExportRange::all(), &mut export, &mut |_, _| {})?;
     /// let checked = verify_export(&mut export.as_slice(), &mut |_, _| {})?;
     /// assert_eq!((checked.records, checked.head_hash), (1, governor.verify()?.head_hash));
     /// assert_eq!(checked, written);
@@ -51,7 +51,7 @@ impl Log<'_> {
     ///
     /// # Errors
     ///
-    /// Those of [`Governor::export`]; [`Error::Conflict`] when the export is of
+    /// Those of [`Log::export`](crate::handle::Log::export); [`Error::Conflict`] when the export is of
     /// another log.
     pub fn resume_export(
         self,
@@ -66,7 +66,7 @@ impl Log<'_> {
 /// Makes a store of an export of everything
 /// ([`ExportRange::with_entries`]) in a folder that is empty or not there:
 /// the same records, ids and hashes, outcomes, agents and policies. The export
-/// is checked as by [`verify_export`](crate::verify_export) while it is read;
+/// is checked as by [`verify_export`](crate::proof::verify_export) while it is read;
 /// nothing comes to stand in the folder unless all of it holds. `progress`
 /// gets the lines and bytes read.
 ///

@@ -214,9 +214,9 @@ impl Log<'_> {
     ///
     /// # Errors
     ///
-    /// Those of [`Governor::evidence`].
+    /// Those of [`Log::evidence`](crate::handle::Log::evidence).
     pub fn matches_input(self, proof_id: &ProofId, text: &str) -> Result<Option<bool>, Error> {
-        let evidence = self.governor.evidence(proof_id)?;
+        let evidence = self.governor.log().evidence(proof_id)?;
         let masked = conceal_text(text);
         Ok(evidence.has_input(masked.as_deref().unwrap_or(text)))
     }

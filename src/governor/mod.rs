@@ -144,7 +144,7 @@ use risk::ActionFloors;
 /// use rulekeep::{Agent, Decision, Governor, Outcome, ProofQuery, Tier};
 ///
 /// let governor = Governor::builder().open_in_memory()?;
-/// governor.register_agent(Agent::new("support-1").at_tier(Tier::T4))?;
+/// governor.agents().register(Agent::new("support-1").at_tier(Tier::T4))?;
 ///
 /// let verdict = governor.enforce_input("support-1", "Summarize the meeting notes")?.enforcement;
 /// assert_eq!(verdict.decision, Decision::Allow);

@@ -114,7 +114,7 @@ impl Policies<'_> {
 impl Governor {
     /// Records the set that is in force already.
     pub(super) fn record_policies(&self, cause: &str) -> Result<(), Error> {
-        let sequence = self.order_policies(&self.policies(), cause)?;
+        let sequence = self.order_policies(&self.policies().current(), cause)?;
         self.inner.log.settle(sequence)
     }
 

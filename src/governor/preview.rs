@@ -81,9 +81,9 @@ pub struct Explanation {
 /// ```
 /// # use rulekeep::{Agent, Governor, Intent, RiskLevel};
 /// # let governor = Governor::builder().open_in_memory()?;
-/// # governor.register_agent(Agent::new("a"))?;
+/// # governor.agents().register(Agent::new("a"))?;
 /// let intent = Intent::new("a", "send_secret", RiskLevel::Low, ["credential:send"])?;
-/// let text = governor.explain(&intent)?.to_string();
+/// let text = governor.policies().explain(&intent)?.to_string();
 /// assert!(text.starts_with("DENY: ") && text.contains("secrets-stay"));
 /// # Ok::<(), rulekeep::Error>(())
 /// ```
@@ -241,7 +241,7 @@ impl Governor {
             }
             found => found?.read().clone(),
         };
-        let policies = self.policies();
+        let policies = self.policies().current();
         let request = self.request(intent, &agent, said, now);
         let PolicyVerdict { decision, reasoning, granted, denied, constraints, reviewer, limits, .. } =
             decide(&policies, &request, &agent)?;

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::Governor;
 use super::policies::Policies;
 use crate::model::{
     AgentId, AgentState, AgentTraits, Capability, Constraints, Decision, Error, Intent, ProofId, RiskLevel, Timestamp,
@@ -19,10 +18,10 @@ use crate::proof::{Evidence, Kept, PastRange};
 /// Which past decisions to replay: all, unless narrowed.
 ///
 /// ```
-/// use rulekeep::ReplayRange;
+/// use rulekeep::preview::ReplayRange;
 ///
 /// let range = ReplayRange::all().of_agent("support-1".parse()?);
-/// # Ok::<(), rulekeep::InvalidValue>(())
+/// # Ok::<(), rulekeep::intent::InvalidValue>(())
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct ReplayRange(PastRange);
@@ -260,13 +259,14 @@ impl Policies<'_> {
     /// far, every thousand.
     ///
     /// ```
-    /// use rulekeep::{Agent, Decision, Governor, PolicySet, ReplayRange, Tier};
+    /// use rulekeep::preview::ReplayRange;
+    /// use rulekeep::{Agent, Decision, Governor, PolicySet, Tier};
     ///
     /// let governor = Governor::builder().open_in_memory()?;
-    /// governor.register_agent(Agent::new("a").at_tier(Tier::T4))?;
+    /// governor.agents().register(Agent::new("a").at_tier(Tier::T4))?;
     /// governor.enforce_input("a", "Summarize the meeting notes")?;
     /// let closed = PolicySet::from_toml("name = \"closed\"")?;
-    /// let replay = governor.replay(&closed, &ReplayRange::all(), |_| {})?;
+    /// let replay = governor.policies().replay(&closed, &ReplayRange::all(), |_| {})?;
     /// assert_eq!((replay.records, replay.changed), (1, 1));
     /// assert_eq!((replay.changes[0].was, replay.changes[0].now), (Decision::Allow, Decision::Deny));
     /// # Ok::<(), rulekeep::Error>(())

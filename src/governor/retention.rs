@@ -23,9 +23,9 @@ impl Log<'_> {
     ///
     /// let governor = Governor::builder().auto_register().open_in_memory()?;
     /// let proof_id = governor.enforce_input("support-1", "Summarize the meeting notes")?.enforcement.proof_id;
-    /// governor.freeze("the contract ended")?;
+    /// governor.log().freeze("the contract ended")?;
     /// assert_eq!(governor.enforce_input("support-1", "Summarize them again").unwrap_err().code(), "CONFLICT");
-    /// assert!(governor.proof(&proof_id).is_ok() && governor.verify()?.valid);
+    /// assert!(governor.log().record(&proof_id).is_ok() && governor.verify()?.valid);
     /// # Ok::<(), rulekeep::Error>(())
     /// ```
     ///
@@ -59,11 +59,12 @@ impl Log<'_> {
     /// a verification behind the opening, and for an erasure.
     ///
     /// ```no_run
-    /// use rulekeep::{Governor, Timestamp};
+    /// use rulekeep::system::Timestamp;
+    /// use rulekeep::Governor;
     ///
     /// let governor = Governor::open("governance")?;
     /// let before: Timestamp = "2026-01-01T00:00:00Z".parse()?;
-    /// if let Some(archive) = governor.archive(before, "archives/2025.rka")? {
+    /// if let Some(archive) = governor.log().archive(before, "archives/2025.rka")? {
     ///     println!("{} records left; now keep {} safe", archive.records, archive.file);
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -166,7 +167,7 @@ impl Governor {
         }
         self.restate_escalations(CAUSE, &mut keys)?;
         let turn = self.inner.policy_turn.lock().unwrap_or_else(PoisonError::into_inner);
-        self.order_policies(&self.policies(), CAUSE)?;
+        self.order_policies(&self.policies().current(), CAUSE)?;
         drop(turn);
         keys.insert(PolicyState::KEY.to_owned());
         self.restate_stops(at, CAUSE)?;
@@ -188,7 +189,7 @@ impl Governor {
 /// Checks an archive by the file alone: every hash and link in it, its root, and
 /// that a checkpoint at its end is of these entries. Who signed that, if anybody,
 /// is not checked here: with the feature `checkpoints`,
-/// `rulekeep::verify_signed_archive` does.
+/// `rulekeep::maintenance::verify_signed_archive` does.
 ///
 /// # Errors
 ///

@@ -55,6 +55,7 @@ impl KillSwitch<'_> {
 
         let died = self.governor.after_stop(&scope);
         let (open, open_total) = self
+            .governor
             .open_of(&scope, 0, MOST_TOLD)
             .map_err(|error| said_with(error, &format!("the stop {id} is in force, what is open cannot be told")))?;
         Ok(StopReport::new(id, open, open_total, died))
@@ -139,7 +140,7 @@ impl Governor {
     pub(super) fn restate_stops(&self, at: Timestamp, cause: &str) -> Result<(), Error> {
         // Held so that no lifting comes between.
         let _lifting = self.inner.stops.lifting();
-        for stop in self.stops() {
+        for stop in self.kill_switch().list() {
             self.inner.log.set_state(at, state_of(&stop)?, cause.to_owned())?;
         }
         Ok(())
@@ -400,7 +401,7 @@ mod tests {
     #[test]
     fn a_suspension_bites_before_it_is_recorded() {
         let governor = Governor::builder().open_in_memory().unwrap();
-        governor.register_agent(Agent::new("a").at_score(crate::model::Score::MAX)).unwrap();
+        governor.agents().register(Agent::new("a").at_score(crate::model::Score::MAX)).unwrap();
         let intent = Intent::new("a", "read", RiskLevel::Low, ["document:read"]).unwrap();
         let agent: AgentId = "a".parse().unwrap();
         governor.inner.stops.hold(&agent);
@@ -408,7 +409,7 @@ mod tests {
         assert_eq!(denied.decision, Decision::Deny);
         assert!(denied.reasoning.contains("suspended"), "{}", denied.reasoning);
         // Whoever resumes it ends that too.
-        governor.resume("a", "").unwrap();
+        governor.agents().resume("a", "").unwrap();
         assert_eq!(governor.enforce(&intent).unwrap().decision, Decision::Allow);
     }
 

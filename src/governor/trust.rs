@@ -25,12 +25,13 @@ impl Trust<'_> {
     /// Pages are found by going back from the newest change, so a page far back costs more.
     ///
     /// ```
-    /// use rulekeep::{Agent, Governor, Tier, TrustCause};
+    /// use rulekeep::trust::TrustCause;
+    /// use rulekeep::{Agent, Governor, Tier};
     ///
     /// let governor = Governor::builder().open_in_memory()?;
-    /// let agent = governor.register_agent(Agent::new("support-1").at_tier(Tier::T3))?;
-    /// governor.adjust_trust("support-1", 300_u64.try_into()?, "an incident is looked into")?;
-    /// let history = governor.trust_history("support-1", 1, 50)?;
+    /// let agent = governor.agents().register(Agent::new("support-1").at_tier(Tier::T3))?;
+    /// governor.trust().adjust("support-1", 300_u64.try_into()?, "an incident is looked into")?;
+    /// let history = governor.trust().history("support-1", 1, 50)?;
     /// assert_eq!(history.items[0].cause, TrustCause::Adjusted);
     /// assert_eq!(history.items[0].change.from, agent.trust.score);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -86,7 +87,7 @@ impl Trust<'_> {
         let now = self.governor.inner.clock.now();
         let mut agent = cell.write();
         if let Some(ceiling) = self.governor.ceiling_of(agent.profile()).filter(|ceiling| score > *ceiling) {
-            let whose = Self::said_of_ceiling(agent.profile(), ceiling);
+            let whose = Governor::said_of_ceiling(agent.profile(), ceiling);
             let message = format!("agent {}: expected at most {ceiling}, {whose}; change that first", agent.agent_id);
             return Err(Error::Conflict { message });
         }
@@ -115,7 +116,7 @@ impl Trust<'_> {
         }
         let note = checked_note(note)?;
         self.governor.inner.log.wait_verified()?;
-        let record = self.governor.proof(proof_id)?;
+        let record = self.governor.log().record(proof_id)?;
         if record.outcome != Some(Outcome::Success) {
             let found = record.outcome.map_or("none".to_owned(), |outcome| outcome.to_string());
             return Err(Error::Conflict { message: format!("{proof_id} has the outcome {found}; expected SUCCESS") });
@@ -238,7 +239,7 @@ impl Governor {
         if agent.trust.change_to(&next).is_none() {
             return Ok(());
         }
-        let (changed, trust) = Self::moved(agent, next, Moved::by(TrustCause::Idle, now));
+        let (changed, trust) = Governor::moved(agent, next, Moved::by(TrustCause::Idle, now));
         self.put_in_order(agent, changed, trust, "idle", now).map(drop)
     }
 
@@ -253,7 +254,7 @@ impl Governor {
     ) -> Result<Sequence, Error> {
         self.settle_idleness(agent, now)?;
         let next = next.with_history_of(&agent.trust);
-        let (changed, trust) = Self::moved(agent, next, how);
+        let (changed, trust) = Governor::moved(agent, next, how);
         let note = conceal_text(note).unwrap_or_else(|| note.to_owned());
         self.put_in_order(agent, changed, trust, &note, now)
     }

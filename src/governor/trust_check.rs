@@ -19,7 +19,7 @@ impl Trust<'_> {
     /// [`Error::ChainBroken`] where the log does not verify on the way; [`Error::StorageUnavailable`].
     pub fn verify(self) -> Result<TrustCheck, Error> {
         let mut rebuilding = Rebuilding::default();
-        self.governor.inner.log.each_trust_step(&mut |step| rebuilding.take(self, step))?;
+        self.governor.inner.log.each_trust_step(&mut |step| rebuilding.take(self.governor, step))?;
         let mut check = TrustCheck::new(rebuilding.agents.len() as u64);
         for (agent_id, found) in rebuilding.agents {
             let difference = found.difference.or_else(|| {

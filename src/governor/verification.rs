@@ -8,7 +8,7 @@ use crate::model::{Error, ScrubOptions, ScrubStatus, Verification, VerificationS
 
 impl Log<'_> {
     /// How far the log was verified that was opened: of interest where that is done behind, with
-    /// [`OpenVerification::Behind`](crate::OpenVerification::Behind).
+    /// [`OpenVerification::Behind`](crate::proof::OpenVerification::Behind).
     pub fn verification(self) -> VerificationState {
         self.governor.inner.log.verification_state()
     }
@@ -53,6 +53,6 @@ impl Governor {
     ///
     /// [`Error::StorageUnavailable`] when the log cannot be read.
     pub fn verify(&self) -> Result<Verification, Error> {
-        self.verify_with(&VerifyOptions::new())
+        self.log().verify(&VerifyOptions::new())
     }
 }

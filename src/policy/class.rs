@@ -67,7 +67,11 @@ pub struct ClassSum {
 /// A class approval that holds together: only what one of these says is covered.
 ///
 /// ```
-/// use rulekeep::{ClassApproval, ClassTerms, Intent, PolicyRequest, RiskLevel, Tier, Timestamp, TrustSnapshot};
+/// use rulekeep::escalation::{ClassApproval, ClassTerms};
+/// use rulekeep::policy::PolicyRequest;
+/// use rulekeep::system::Timestamp;
+/// use rulekeep::trust::TrustSnapshot;
+/// use rulekeep::{Intent, RiskLevel, Tier};
 ///
 /// let now = Timestamp::from_millis(0);
 /// let terms: ClassTerms = serde_json::from_value(serde_json::json!({

@@ -59,9 +59,9 @@ mod verify;
 mod writer;
 
 pub use crate::model::{
-    Breakage, BrokenKind, ChainPosition, Checked, Digest, LogProgress, OpenVerification, Order, Period, ProofCursor,
-    ProofId, ProofPage, ProofStats, ScrubOptions, ScrubPass, ScrubStatus, Sequence, Verification, VerificationState,
-    VerifyOptions, VerifySince, VerifyView, ViewFinding,
+    Breakage, BrokenKind, ChainPosition, Checked, Digest, LogProgress, OpenVerification, Order, OutcomeReport, Period,
+    ProofCursor, ProofId, ProofPage, ProofStats, ScrubOptions, ScrubPass, ScrubStatus, Sequence, Verification,
+    VerificationState, VerifyOptions, VerifySince, VerifyView, ViewFinding,
 };
 pub use durability::Durability;
 pub use erase::EvidenceSelection;

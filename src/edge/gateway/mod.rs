@@ -8,7 +8,7 @@
 //! use rulekeep::{Agent, Governor};
 //!
 //! let governor = Governor::builder().open_in_memory()?;
-//! governor.register_agent(Agent::new("support-1"))?;
+//! governor.agents().register(Agent::new("support-1"))?;
 //! let gateway = Gateway::new(&governor)?;
 //!
 //! let made = gateway.keys().create(KeyDraft::new(Scope::Agent, Plan::Free).agent("support-1"))?;

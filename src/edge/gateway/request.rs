@@ -4,10 +4,11 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::Gateway;
-#[cfg(feature = "http")]
 use crate::edge::escalation::Wait;
 use crate::edge::params::Params;
 use crate::edge::{key_calls, wire};
+#[cfg(feature = "http")]
+use crate::intent::Input;
 #[cfg(feature = "http")]
 use crate::model::{Decision, ProofId};
 use crate::model::{
@@ -128,12 +129,12 @@ impl Request {
         let governor = gateway.governor();
         Ok(match self.0 {
             Asked::Parse { agent_id, input, context } => {
-                Response::Parsed(Box::new(governor.parse_with(&agent_id, &input, &context)?))
+                Response::Parsed(Box::new(governor.parse(&agent_id, Input::new(&input).context(&context))?))
             }
             Asked::EnforceIntent(intent) => Response::Enforced(Box::new(governor.enforce(&intent)?)),
-            Asked::EnforceInput { agent_id, input, context } => {
-                Response::EnforcedInput(Box::new(governor.enforce_input_with(&agent_id, &input, &context)?))
-            }
+            Asked::EnforceInput { agent_id, input, context } => Response::EnforcedInput(Box::new(
+                governor.enforce_input(&agent_id, Input::new(&input).context(&context))?,
+            )),
             Asked::Query { query, .. } => Response::Page(governor.query(&query)?),
             Asked::Stats { entity_id, period } => Response::Stats(Box::new(governor.stats(&entity_id, period)?)),
             Asked::Status => Response::Status(Box::new(governor.status())),

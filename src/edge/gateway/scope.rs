@@ -68,7 +68,7 @@ fn permit_call(governor: &Governor, key: &Entry, name: &str, params: &Params) ->
         Subject::Record => {
             let text = params.text("proofId", Faults::Input)?;
             let id: ProofId = text.parse().map_err(|_| Error::unknown_proof(text))?;
-            permit_agent(key, governor.proof(&id)?.entity_id.as_str())
+            permit_agent(key, governor.log().record(&id)?.entity_id.as_str())
         }
         Subject::Escalation => {
             let text = params.text("id", Faults::Input)?;

@@ -7,7 +7,8 @@
 //! `docs/webhooks.md` says the rest.
 //!
 //! ```
-//! use rulekeep::{EventType, Governor, webhook::EndpointDraft};
+//! use rulekeep::event::EventType;
+//! use rulekeep::{Governor, webhook::EndpointDraft};
 //!
 //! let governor = Governor::builder().open_in_memory()?;
 //! let draft = EndpointDraft::to("https://hooks.example.com/rulekeep").of_type(EventType::Decision);

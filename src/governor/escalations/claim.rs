@@ -317,7 +317,7 @@ mod tests {
         let asks = "name = \"p\"\n[[rule]]\nid = \"all\"\neffect = \"escalate\"\nmatch.capabilities = [\"*:*\"]\n\
                     reviewer = \"ann\"";
         let governor = Governor::builder().policies(PolicySet::from_toml(asks).unwrap()).open_in_memory().unwrap();
-        governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
         (governor, Intent::new("a", "send_email", RiskLevel::Low, ["email:send"]).unwrap())
     }
 

@@ -59,9 +59,9 @@ impl Escalations<'_> {
     /// them, or the people whom it asks, is not what it was, and when an agent that it covers is stopped or suspended.
     ///
     /// ```
-    /// use rulekeep::{
-    ///     Agent, ClassApproval, Clock, Decision, Governor, Intent, PolicySet, Review, RiskLevel, SystemClock, Timestamp,
-    /// };
+    /// use rulekeep::escalation::{ClassApproval, Review};
+    /// use rulekeep::system::{Clock, SystemClock, Timestamp};
+    /// use rulekeep::{Agent, Decision, Governor, Intent, PolicySet, RiskLevel};
     ///
     /// let policies = PolicySet::from_toml(
     ///     r#"
@@ -74,7 +74,7 @@ impl Escalations<'_> {
     ///     "#,
     /// )?;
     /// let governor = Governor::builder().policies(policies).open_in_memory()?;
-    /// governor.register_agent(Agent::new("clerk"))?;
+    /// governor.agents().register(Agent::new("clerk"))?;
     ///
     /// let now = SystemClock.now();
     /// let terms = serde_json::from_value(serde_json::json!({
@@ -258,7 +258,7 @@ impl Governor {
             StopScope::Group(group) => terms.group.as_ref() == Some(group),
             StopScope::Agent(_) => false,
         };
-        match self.stops().into_iter().find(|stop| covers(&stop.scope)) {
+        match self.kill_switch().list().into_iter().find(|stop| covers(&stop.scope)) {
             Some(stop) => conflict(format!("{} was stopped by {} ({})", stop.scope, stop.by, stop.id)),
             None => Ok(()),
         }

@@ -332,8 +332,8 @@ impl Governor {
         if self.inner.classes.lock().is_empty() {
             return;
         }
-        self.bind_classes(&self.policies());
-        for stop in self.stops() {
+        self.bind_classes(&self.policies().current());
+        for stop in self.kill_switch().list() {
             let covered = self.classes_of(&stop.scope, Some(stop.timestamp));
             let why = format!("{}: it was stopped", stop.scope);
             let _ = self.take_back(|class| covered.contains(&class.record.id).then(|| why.clone()));

@@ -51,7 +51,8 @@ use crate::proof::{ChangeDraft, InputEvidence, StateDraft};
 /// The escalations of a governor.
 ///
 /// ```
-/// use rulekeep::{Agent, Decision, Governor, Intent, PolicySet, Review, RiskLevel};
+/// use rulekeep::escalation::Review;
+/// use rulekeep::{Agent, Decision, Governor, Intent, PolicySet, RiskLevel};
 ///
 /// let policies = PolicySet::from_toml(
 ///     r#"
@@ -64,7 +65,7 @@ use crate::proof::{ChangeDraft, InputEvidence, StateDraft};
 ///     "#,
 /// )?;
 /// let governor = Governor::builder().policies(policies).open_in_memory()?;
-/// governor.register_agent(Agent::new("clerk"))?;
+/// governor.agents().register(Agent::new("clerk"))?;
 ///
 /// let intent = Intent::new("clerk", "pay_invoice", RiskLevel::High, ["payment:transfer"])?.with_context("amount", 40);
 /// assert_eq!(governor.enforce(&intent)?.decision, Decision::Escalate);
@@ -98,7 +99,7 @@ impl Escalations<'_> {
     }
 
     /// How many of those that wait, or are approved and not taken up, were asked under other policies than those in force:
-    /// what [`Governor::load_policies`] left behind. None of them can be approved or taken up while that is so.
+    /// what [`Policies::load`](crate::handle::Policies::load) left behind. None of them can be approved or taken up while that is so.
     pub fn left_behind(self) -> u64 {
         self.governor.end_what_is_due();
         let in_force = self.governor.inner.policies.load().digest();
