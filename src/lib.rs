@@ -10,7 +10,7 @@
 //! use rulekeep::{Agent, Decision, Governor, Intent, Outcome, ProofQuery, RiskLevel, Tier};
 //!
 //! let governor = Governor::builder().open_in_memory()?;
-//! governor.register_agent(Agent::new("support-1").at_tier(Tier::T4))?;
+//! governor.agents().register(Agent::new("support-1").at_tier(Tier::T4))?;
 //!
 //! // What an agent asks, in words or as a tool call, is parsed into an intent ...
 //! let parsed = governor.parse("support-1", "Send the agenda to ann@example.com")?;
@@ -41,9 +41,17 @@
 //! ```
 //!
 //! Your own policies are a [`PolicySet`] from TOML or JSON, put in force by
-//! [`GovernorBuilder::policies`] or, while running, by [`Governor::load_policies`];
-//! [`Governor::explain`] says, rule by rule, what they would decide.
+//! [`GovernorBuilder::policies`] or, while running, by `governor.policies().load(set)`;
+//! `governor.policies().explain(&intent)` says, rule by rule, what they would decide.
 //! [`sidecar::serve`] speaks the same contract over lines of JSON.
+//!
+//! # Modules
+//!
+//! [`Governor`] has the verbs of the contract and hands out a [`handle`] for each other subject. The types of a subject
+//! are in the module of its name: [`intent`], [`policy`], [`preview`], [`trust`], [`proof`], [`escalation`], [`event`],
+//! [`status`], [`catalogue`], [`agent`], [`kill_switch`]. [`signature`] verifies what was signed for a receiver,
+//! [`system`]
+//! has the clock and the random bits that a test replaces, [`maintenance`] works on stores that are not open.
 //!
 //! # The house
 //!
@@ -109,7 +117,8 @@ pub mod catalogue {
     pub use crate::model::{CatalogueReport, ToolClassification, ToolEvidence, ToolOverride};
 }
 
-/// Escalations and pre-approvals: requests that a reviewer decides on. [`Governor::escalations`] lists and answers them.
+/// Escalations and pre-approvals: requests that a reviewer decides on. [`Governor::escalations`] lists and answers
+/// them.
 pub mod escalation {
     pub use crate::governor::{ClassStanding, EscalationAnswer};
     pub use crate::model::{
@@ -132,7 +141,8 @@ pub mod kill_switch {
     pub use crate::model::{Stop, StopId, StopReport, StopScope};
 }
 
-/// Previews of what policies decide: a request now, past decisions under another set, and a set in the shadow of the one
+/// Previews of what policies decide: a request now, past decisions under another set, and a set in the shadow of the
+/// one
 /// in force. [`Governor::policies`] gives them.
 pub mod preview {
     pub use crate::governor::{

@@ -202,7 +202,8 @@ impl Subscription {
         self.feed.behind()
     }
 
-    /// Notes that an event was dealt with, and all before it: a [`Log::cursor`](crate::handle::Log::cursor) of the same name goes on behind it,
+    /// Notes that an event was dealt with, and all before it: a [`Log::cursor`](crate::handle::Log::cursor) of the
+    /// same name goes on behind it,
     /// also in another run. It is written down with the first event in 250 ms, with each 256th, and when the subscription
     /// is dropped or the governor closed. An earlier event than the last changes nothing.
     ///

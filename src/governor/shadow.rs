@@ -69,7 +69,8 @@ pub struct ShadowDifference {
 impl Policies<'_> {
     /// Sets a policy set beside the one in force, or takes it away. From the next
     /// decision on it is held against everything that is asked, after the decision
-    /// is recorded; what it would decide otherwise is in [`Policies::shadow_report`](crate::handle::Policies::shadow_report) and is told as
+    /// is recorded; what it would decide otherwise is in
+    /// [`Policies::shadow_report`](crate::handle::Policies::shadow_report) and is told as
     /// an event of [`EventType::Alert`](crate::event::EventType), the like of it once a minute.
     /// It enforces nothing, counts no limit, and its errors are its own.
     pub fn shadow(self, set: Option<PolicySet>) {

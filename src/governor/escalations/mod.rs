@@ -99,7 +99,8 @@ impl Escalations<'_> {
     }
 
     /// How many of those that wait, or are approved and not taken up, were asked under other policies than those in force:
-    /// what [`Policies::load`](crate::handle::Policies::load) left behind. None of them can be approved or taken up while that is so.
+    /// what [`Policies::load`](crate::handle::Policies::load) left behind. None of them can be approved or taken up
+    /// while that is so.
     pub fn left_behind(self) -> u64 {
         self.governor.end_what_is_due();
         let in_force = self.governor.inner.policies.load().digest();
