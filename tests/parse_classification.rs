@@ -2,7 +2,8 @@
 //! and that secrets are nowhere repeated.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
-use rulekeep::{Intent, Parser, RiskLevel};
+use rulekeep::intent::Parser;
+use rulekeep::{Intent, RiskLevel};
 use serde_json::{Map, Value, json};
 
 fn intent_in(text: &str, context: &Map<String, Value>) -> Intent {

@@ -1,7 +1,8 @@
 //! Requests written so as not to be read, and honest ones that look like them.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
-use rulekeep::{Intent, Parser, RiskLevel};
+use rulekeep::intent::Parser;
+use rulekeep::{Intent, RiskLevel};
 use serde_json::Map;
 
 fn intent(text: &str) -> Intent {

@@ -3,7 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
-use rulekeep::{Capability, ParseResult, Parser, RiskLevel};
+use rulekeep::RiskLevel;
+use rulekeep::intent::{Capability, ParseResult, Parser};
 use serde_json::{Map, json};
 
 use RiskLevel::{Critical, High, Low, Medium};

@@ -2,7 +2,9 @@
 //! an author who wants to be misread would.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
-use rulekeep::{AgentId, Capability, ParseResult, Parser, RiskLevel};
+use rulekeep::RiskLevel;
+use rulekeep::agent::AgentId;
+use rulekeep::intent::{Capability, ParseResult, Parser};
 use serde_json::{Map, Value, json};
 
 fn parse(input: &str) -> ParseResult {

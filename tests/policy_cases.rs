@@ -4,7 +4,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
-use rulekeep::{CaseReport, Decision, Error, Governor, Intent, Parser, PolicyCases, PolicyFormat, PolicySet};
+use rulekeep::intent::Parser;
+use rulekeep::policy::{CaseReport, PolicyCases, PolicyFormat};
+use rulekeep::{Decision, Error, Governor, Intent, PolicySet};
 use serde_json::{Map, Value};
 
 const MAIL: &str = r#"
@@ -42,7 +44,7 @@ fn policies(text: &str) -> PolicySet {
     PolicySet::from_toml(text).unwrap()
 }
 
-fn reader(agent: &rulekeep::AgentId, text: &str, context: &Map<String, Value>) -> Result<Intent, Error> {
+fn reader(agent: &rulekeep::agent::AgentId, text: &str, context: &Map<String, Value>) -> Result<Intent, Error> {
     Parser::new()?.parse_text(agent, text, context).map(|parsed| parsed.intent)
 }
 
@@ -98,7 +100,7 @@ fn coverage_is_what_can_be_counted_by_hand() {
     // "send" has two clauses and "ask" two. T3 at LOW: "send" matches, and "ask" fails by its risk alone.
     let report = run(MAIL, SENDS);
     let [send, ask] = &report.coverage.rules[..] else { panic!("two rules") };
-    let clauses = |rule: &rulekeep::RuleCoverage| -> Vec<(String, usize, usize)> {
+    let clauses = |rule: &rulekeep::policy::RuleCoverage| -> Vec<(String, usize, usize)> {
         rule.clauses.iter().map(|clause| (clause.clause.clone(), clause.held, clause.failed)).collect()
     };
     assert_eq!((send.line, send.decided, ask.line, ask.decided), (4, 1, 10, 0));
@@ -357,7 +359,7 @@ fn a_condition_is_seen_both_ways_and_its_loss_is_noticed() {
     let small = case("small", 20, "ALLOW");
     let one_way = run(rules, &small);
     assert!(one_way.passed(), "{one_way}");
-    let survivors = |report: &rulekeep::CaseReport| -> Vec<String> {
+    let survivors = |report: &rulekeep::policy::CaseReport| -> Vec<String> {
         report.mutants.as_ref().unwrap().survivors.iter().map(|one| one.mutation.clone()).collect()
     };
     assert!(survivors(&one_way).contains(&"without when".to_owned()), "{one_way}");

@@ -1,6 +1,8 @@
 //! What the pages about policies show loads, through the public face.
 
-use rulekeep::{Governor, Parser, PolicyCases, PolicyFormat, PolicySet};
+use rulekeep::intent::Parser;
+use rulekeep::policy::{PolicyCases, PolicyFormat};
+use rulekeep::{Governor, PolicySet};
 
 #[test]
 fn every_document_on_the_policy_page_loads() {

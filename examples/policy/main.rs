@@ -14,10 +14,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use arguments::{Arguments, Usage};
-use rulekeep::{
-    Agent, CaseReport, Clock, Governor, Intent, Parser, PolicyCases, PolicyFormat, PolicySet, RuleTrace, Score,
-    Severity, Tier, Timestamp,
-};
+use rulekeep::intent::Parser;
+use rulekeep::policy::{CaseReport, PolicyCases, PolicyFormat, RuleTrace, Severity};
+use rulekeep::system::{Clock, Timestamp};
+use rulekeep::trust::Score;
+use rulekeep::{Agent, Governor, Intent, PolicySet, Tier};
 use serde_json::Value;
 
 fn main() -> ExitCode {
@@ -122,8 +123,8 @@ fn explain(mut arguments: Arguments) -> Result<bool, Box<dyn Error>> {
         builder = builder.clock(Stopped(at));
     }
     let governor = builder.open_in_memory()?;
-    governor.register_agent(asker.agent(intent.agent_id.as_str()))?;
-    let explanation = governor.explain(&intent)?;
+    governor.agents().register(asker.agent(intent.agent_id.as_str()))?;
+    let explanation = governor.policies().explain(&intent)?;
     if as_json {
         print(format_args!("{}\n", serde_json::to_string_pretty(&explanation)?))?;
         return Ok(true);

@@ -4,11 +4,15 @@
 
 use libfuzzer_sys::fuzz_target;
 use policy::condition::{Bindings, Condition, Scope};
-use rulekeep::{RiskLevel, Tier, Timestamp};
+use rulekeep::system::Timestamp;
+use rulekeep::{RiskLevel, Tier};
 
 // The library keeps conditions to itself, so the target compiles their files beside it.
 mod model {
-    pub(crate) use rulekeep::{Capability, Label, RiskLevel, Tier, Timestamp};
+    pub(crate) use rulekeep::agent::Label;
+    pub(crate) use rulekeep::intent::Capability;
+    pub(crate) use rulekeep::system::Timestamp;
+    pub(crate) use rulekeep::{RiskLevel, Tier};
 }
 
 #[path = "../../src/policy"]

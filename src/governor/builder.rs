@@ -115,7 +115,7 @@ impl GovernorBuilder {
     }
 
     /// When a log that is opened is verified. Default: all of it, before opening returns. See
-    /// [`Governor::verification_state`].
+    /// [`Log::verification`](crate::handle::Log::verification).
     pub fn verification(mut self, when: OpenVerification) -> Self {
         self.verifying = when;
         self
@@ -231,7 +231,7 @@ impl GovernorBuilder {
         let governor = Governor {
             inner: Arc::new(Inner {
                 parser,
-                tools: super::catalogue::Tools::default(),
+                tools: super::catalogue::Loaded::default(),
                 action_floors: ActionFloors::default(),
                 policies: ArcSwap::from_pointee(policies),
                 shadow: ArcSwapOption::empty(),

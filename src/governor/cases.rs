@@ -14,7 +14,8 @@ impl Governor {
     /// not be registered.
     ///
     /// ```
-    /// use rulekeep::{Governor, PolicyCases};
+    /// use rulekeep::policy::PolicyCases;
+    /// use rulekeep::Governor;
     ///
     /// let governor = Governor::builder().open_in_memory()?;
     /// let cases = PolicyCases::from_toml(r#"

@@ -52,7 +52,7 @@ impl RepairOptions {
 /// one, or what the next call finishes; nothing else opens it then.
 ///
 /// ```no_run
-/// let report = rulekeep::repair("governance", &rulekeep::RepairOptions::default())?;
+/// let report = rulekeep::maintenance::repair("governance", &rulekeep::maintenance::RepairOptions::default())?;
 /// println!("{} records hold; all is kept in {}", report.records, report.kept);
 /// # Ok::<(), rulekeep::Error>(())
 /// ```

@@ -40,7 +40,7 @@ pub use capability::{Capability, Operation, Resource};
 pub use classification::Classification;
 pub use constraints::Constraints;
 pub use cursor::{Order, ProofCursor};
-pub use decision::{Decision, Outcome};
+pub use decision::{Decision, Outcome, OutcomeReport};
 pub use enforcement::{Enforcement, InputEnforcement};
 pub use error::{Error, InvalidValue, Problem, Severity, excerpt};
 pub use escalation::{
@@ -50,7 +50,9 @@ pub use event::{
     Alert, AlertKind, DecisionDetail, DecisionRendered, Event, EventData, EventType, TrustChange, TrustChanged,
 };
 pub use id::{AgentId, EscalationId, EventId, IntentId, KeyId, PreApprovalId, ProofId, Sequence, StopId, WebhookId};
-pub use intent::{Alternative, Intent, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult, json_depth};
+pub use intent::{
+    Alternative, Input, Intent, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult, json_depth,
+};
 pub use parse_explanation::{ActEvidence, FactorEvidence, ParseExplanation};
 pub use preapproval::PreApprovalState;
 pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, ProofStats, Verification};

@@ -56,7 +56,8 @@ use sign::{Sign, Signs};
 /// Reads requests into intents by a lexicon.
 ///
 /// ```
-/// use rulekeep::{Parser, RiskLevel};
+/// use rulekeep::intent::Parser;
+/// use rulekeep::RiskLevel;
 /// use serde_json::Map;
 ///
 /// let parser = Parser::new()?;
@@ -108,7 +109,7 @@ impl Parser {
     /// gave the operation, the resource, each capability and each risk factor.
     ///
     /// ```
-    /// use rulekeep::Parser;
+    /// use rulekeep::intent::Parser;
     /// use serde_json::Map;
     ///
     /// let explained = Parser::new()?.explain_text(&"a".parse()?, "Delete all customer records", &Map::new())?;

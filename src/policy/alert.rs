@@ -46,7 +46,8 @@ impl AlertOn {
 /// A rule of a policy document that says when somebody is alerted.
 ///
 /// ```
-/// use rulekeep::{AlertOn, PolicySet};
+/// use rulekeep::policy::AlertOn;
+/// use rulekeep::PolicySet;
 ///
 /// let policies = PolicySet::from_toml(r#"
 ///     name = "support"

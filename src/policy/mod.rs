@@ -48,6 +48,7 @@ mod verdict;
 #[cfg(test)]
 mod tests;
 
+pub use crate::model::{Constraints, Problem, Severity};
 pub use alert::{AlertOn, AlertRule};
 pub use cases::{
     CaseDifference, CaseReader, CaseReport, CaseResult, ClauseCoverage, Coverage, MutantReport, PolicyCases,

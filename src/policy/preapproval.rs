@@ -67,7 +67,11 @@ pub struct PreApprovalSum {
 /// A pre-approval that holds together: only what one of these says is covered.
 ///
 /// ```
-/// use rulekeep::{PreApproval, PreApprovalTerms, Intent, PolicyRequest, RiskLevel, Tier, Timestamp, TrustSnapshot};
+/// use rulekeep::escalation::{PreApproval, PreApprovalTerms};
+/// use rulekeep::policy::PolicyRequest;
+/// use rulekeep::system::Timestamp;
+/// use rulekeep::trust::TrustSnapshot;
+/// use rulekeep::{Intent, RiskLevel, Tier};
 ///
 /// let now = Timestamp::from_millis(0);
 /// let terms: PreApprovalTerms = serde_json::from_value(serde_json::json!({

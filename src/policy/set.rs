@@ -317,7 +317,9 @@ impl PolicySet {
     /// any limit: for tests of policies and for tools.
     ///
     /// ```
-    /// use rulekeep::{Decision, Intent, PolicyRequest, PolicySet, RiskLevel, Score, Tier, TrustSnapshot};
+    /// use rulekeep::policy::PolicyRequest;
+    /// use rulekeep::trust::{Score, TrustSnapshot};
+    /// use rulekeep::{Decision, Intent, PolicySet, RiskLevel, Tier};
     ///
     /// let policies = PolicySet::from_toml("name = \"p\"\n[[rule]]\nid = \"r\"\neffect = \"allow\"\nmatch.capabilities = [\"web:read\"]")?;
     /// let intent = Intent::new("a", "open_page", RiskLevel::Low, ["web:read"])?;

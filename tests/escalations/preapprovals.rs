@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{fs, thread};
 
 use common::{refusal, result};
-use rulekeep::{
-    Durability, OpenVerification, Outcome, PreApproval, PreApprovalId, PreApprovalStanding, PreApprovalState,
-    ReplayRange, StopScope,
-};
+use rulekeep::escalation::{PreApproval, PreApprovalId, PreApprovalStanding, PreApprovalState};
+use rulekeep::kill_switch::StopScope;
+use rulekeep::preview::ReplayRange;
+use rulekeep::proof::OpenVerification;
+use rulekeep::{Durability, Outcome};
 use serde_json::{Value, json};
 
 use super::*;
@@ -16,7 +17,7 @@ use super::*;
 const DAY: i64 = 86_400_000;
 
 fn at(millis: i64) -> String {
-    rulekeep::Timestamp::from_millis(millis).to_string()
+    rulekeep::system::Timestamp::from_millis(millis).to_string()
 }
 
 /// A pre-approval of the clerk's payments, with some of its terms changed or, with null, left out.
@@ -58,7 +59,7 @@ fn only(governor: &Governor) -> PreApprovalStanding {
 fn what_is_covered_is_granted_and_each_use_is_written_against_it() {
     let (governor, _) = governor();
     let id = given(&governor, &json!({}));
-    let preview = governor.preview(&pay(120)).unwrap();
+    let preview = governor.policies().preview(&pay(120)).unwrap();
     assert_eq!((preview.decision, only(&governor).used_count), (Decision::Allow, 0), "a look ahead uses nothing");
     for (uses, amount) in [(1, 120.0), (2, 240.0)] {
         let verdict = governor.enforce(&pay(120)).unwrap();
@@ -67,7 +68,7 @@ fn what_is_covered_is_granted_and_each_use_is_written_against_it() {
         for part in ["ann", "agreed for the week", &id.to_string()] {
             assert!(verdict.reasoning.contains(part), "{} lacks {part:?}", verdict.reasoning);
         }
-        assert_eq!(governor.evidence(&verdict.proof_id).unwrap().detail["grant"], json!(id));
+        assert_eq!(governor.log().evidence(&verdict.proof_id).unwrap().detail["grant"], json!(id));
         let standing = only(&governor);
         assert_eq!((standing.id, standing.used_count, standing.used_sum), (id, uses, Some(amount)));
         assert_eq!((standing.reviewer.as_str(), standing.state), ("ann", PreApprovalState::Active));
@@ -79,7 +80,7 @@ fn what_is_covered_is_granted_and_each_use_is_written_against_it() {
 #[test]
 fn what_is_not_covered_asks_a_person_and_uses_nothing() {
     let (governor, _) = governor();
-    governor.register_agent(Agent::new("other").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("other").at_tier(Tier::T4)).unwrap();
     given(&governor, &json!({ "capabilities": ["payment:*", "permission:write"] }));
     let mut risky = pay(1);
     risky.risk_level = RiskLevel::Critical;
@@ -110,7 +111,7 @@ fn what_a_person_could_not_approve_is_denied_and_what_is_withheld_stays_so() {
     let (governor, _) = governor();
     let more = "[[rule]]\nid = \"d\"\neffect = \"degrade\"\nto = [\"document:read\"]\nmatch.capabilities = [\"document:*\"]\n\
                 [[rule]]\nid = \"no\"\neffect = \"deny\"\nmatch.capabilities = [\"file:delete\"]\n";
-    governor.load_policies(policies(&format!("{POLICIES}{more}"))).unwrap();
+    governor.policies().load(policies(&format!("{POLICIES}{more}"))).unwrap();
     given(&governor, &json!({}));
     let mut both = pay(1);
     both.required_capabilities.push("document:write".parse().unwrap());
@@ -127,7 +128,7 @@ fn a_failure_gives_nothing_back_and_neither_does_a_restart() {
     let hand = Hand::at(NOON);
     let open = || with_clock(&hand).open(folder.path()).unwrap();
     let mut governor = open();
-    governor.register_agent(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
     given(&governor, &json!({ "count": 5, "sum": { "key": "amount", "most": 50.5 } }));
     for with_view in [true, true, false] {
         let verdict = governor.enforce(&pay(10)).unwrap();
@@ -181,10 +182,10 @@ fn no_number_of_threads_gets_more_than_the_count_and_the_sum() {
 #[test]
 fn of_an_agents_and_its_groups_approvals_the_oldest_with_room_is_used() {
     let (governor, hand) = governor();
-    governor.register_agent(Agent::new("other").at_tier(Tier::T4)).unwrap();
-    governor.update_agent("clerk", rulekeep::AgentChange::new().groups(["payers"]), "").unwrap();
+    governor.agents().register(Agent::new("other").at_tier(Tier::T4)).unwrap();
+    governor.agents().update("clerk", rulekeep::agent::AgentChange::new().groups(["payers"]), "").unwrap();
     let one = |whose: Value| {
-        hand.set(rulekeep::Clock::now(&hand).as_millis() + 1);
+        hand.set(rulekeep::system::Clock::now(&hand).as_millis() + 1);
         given(&governor, &whose)
     };
     let ended = one(json!({ "until": at(NOON + 1000), "count": 1 }));
@@ -195,7 +196,7 @@ fn of_an_agents_and_its_groups_approvals_the_oldest_with_room_is_used() {
     let third = one(json!({ "agentId": null, "group": "payers", "count": 1 }));
     let used = |_| {
         let id = governor.enforce(&pay(1)).unwrap().proof_id;
-        governor.evidence(&id).unwrap().detail["grant"].as_str().unwrap_or_default().to_owned()
+        governor.log().evidence(&id).unwrap().detail["grant"].as_str().unwrap_or_default().to_owned()
     };
     let expected = [first.to_string(), second.to_string(), third.to_string(), String::new()];
     assert_eq!((0..4).map(used).collect::<Vec<_>>(), expected);
@@ -241,19 +242,19 @@ fn it_stands_with_the_rules_that_it_answers() {
     let folder = tempfile::tempdir().unwrap();
     let hand = Hand::at(NOON);
     let governor = with_clock(&hand).open(folder.path()).unwrap();
-    governor.register_agent(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
     given(&governor, &json!({}));
     let beside =
         format!("{POLICIES}[[rule]]\nid = \"more\"\neffect = \"allow\"\nmatch.capabilities = [\"file:read\"]\n");
-    governor.load_policies(policies(&beside)).unwrap();
+    governor.policies().load(policies(&beside)).unwrap();
     assert_eq!(decision(&governor, &pay(1)), Decision::Allow, "the rules that it answers are the same");
     governor.close().unwrap();
 
     let governor = with_clock(&hand).open(folder.path()).unwrap();
     assert_eq!(decision(&governor, &pay(1)), Decision::Allow);
-    governor.load_policies(policies(&POLICIES.replace("\"bob\", \"Cleo\"]", "\"bob\"]"))).unwrap();
+    governor.policies().load(policies(&POLICIES.replace("\"bob\", \"Cleo\"]", "\"bob\"]"))).unwrap();
     assert_eq!(decision(&governor, &pay(1)), Decision::Escalate, "other people are asked");
-    governor.load_policies(policies(POLICIES)).unwrap();
+    governor.policies().load(policies(POLICIES)).unwrap();
     assert_eq!(decision(&governor, &pay(1)), Decision::Escalate, "what has ended does not come back");
     assert!(only(&governor).why.unwrap().contains("\"money\""));
 
@@ -269,17 +270,17 @@ fn stopping_or_suspending_ends_it_for_good() {
     let folder = tempfile::tempdir().unwrap();
     let hand = Hand::at(NOON);
     let governor = with_clock(&hand).open(folder.path()).unwrap();
-    governor.register_agent(Agent::new("clerk").at_tier(Tier::T4).in_group("desk")).unwrap();
-    governor.register_agent(Agent::new("temp").at_tier(Tier::T4).in_group("desk")).unwrap();
+    governor.agents().register(Agent::new("clerk").at_tier(Tier::T4).in_group("desk")).unwrap();
+    governor.agents().register(Agent::new("temp").at_tier(Tier::T4).in_group("desk")).unwrap();
     let of_group = json!({ "agentId": null, "group": "desk" });
     let stop = |scope: StopScope| {
-        let id = governor.stop(scope, "ann", "").unwrap().id;
-        assert_eq!(code(governor.escalations().pre_approve(pre_approval(&json!({})), by("ann"))), "CONFLICT");
-        governor.lift_stop(&id, "ann", "").unwrap();
+        let id = governor.kill_switch().set(scope, "ann", "").unwrap().id;
+        assert_eq!(code(governor.escalations().pre_approve(class(&json!({})), by("ann"))), "CONFLICT");
+        governor.kill_switch().lift(&id, "ann", "").unwrap();
     };
     let suspend = |agent: &str| {
-        governor.suspend(agent, "").unwrap();
-        governor.resume(agent, "").unwrap();
+        governor.agents().suspend(agent, "").unwrap();
+        governor.agents().resume(agent, "").unwrap();
     };
     let ways: [(&str, &dyn Fn()); 5] = [
         ("the agent is stopped", &|| stop(StopScope::agent("clerk").unwrap())),
@@ -315,9 +316,10 @@ fn only_who_all_its_rules_ask_gives_one_and_never_the_agent() {
     let two = "[reviewers]\nfinance = [\"ann\", \"clerk\"]\nlaw = [\"bob\"]\n[[rule]]\nid = \"law\"\neffect = \"escalate\"\n\
                match.capabilities = [\"permission:write\"]\nreviewer = \"law\"\n";
     governor
-        .load_policies(policies(&POLICIES.replace("[reviewers]\nfinance = [\"ann\", \"bob\", \"Cleo\"]\n", two)))
+        .policies()
+        .load(policies(&POLICIES.replace("[reviewers]\nfinance = [\"ann\", \"bob\", \"Cleo\"]\n", two)))
         .unwrap();
-    governor.register_agent(Agent::new("Ann").in_group("desk")).unwrap();
+    governor.agents().register(Agent::new("Ann").in_group("desk")).unwrap();
     for (changes, reviewer, expected) in [
         (json!({}), "mallory", "FORBIDDEN"),
         (json!({}), "finance", "FORBIDDEN"),
@@ -339,7 +341,7 @@ fn where_two_have_to_agree_one_grants_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let hand = Hand::at(NOON);
     let governor = with_clock(&hand).open(folder.path()).unwrap();
-    governor.register_agent(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
     let changes = json!({
         "capabilities": ["permission:write"], "rules": ["rights"], "targets": null, "sum": null, "maxRisk": "CRITICAL"
     });
@@ -367,13 +369,13 @@ fn a_limit_that_asks_past_itself_is_answered_and_counted_on() {
     let (governor, _) = governor();
     let limited = "name = \"l\"\n[[rule]]\nid = \"few\"\neffect = \"allow\"\nmatch.capabilities = [\"payment:transfer\"]\n\
                    limit = { count = 1, per = \"1d\", over = \"escalate\", reviewer = \"ann\" }\n";
-    governor.load_policies(policies(limited)).unwrap();
+    governor.policies().load(policies(limited)).unwrap();
     given(&governor, &json!({ "rules": ["few"], "count": 1 }));
     assert_eq!(decision(&governor, &pay(1)), Decision::Allow);
     assert_eq!(only(&governor).used_count, 0, "nobody had to be asked");
     let past = governor.enforce(&pay(1)).unwrap();
     assert_eq!((past.decision, only(&governor).used_count), (Decision::Allow, 1), "{}", past.reasoning);
-    let asked = governor.preview(&pay(1)).unwrap();
+    let asked = governor.policies().preview(&pay(1)).unwrap();
     assert_eq!((asked.decision, asked.limits[0].used), (Decision::Escalate, 2_000_000));
 }
 
@@ -384,11 +386,11 @@ fn what_people_answered_is_counted_apart_when_the_past_is_replayed() {
     assert_eq!(decision(&governor, &pay(1)), Decision::Allow);
     let (id, _) = ask(&governor, &payment(1));
     governor.escalations().approve(id, by("bob")).unwrap();
-    let replay = governor.replay(&policies(POLICIES), &ReplayRange::all(), |_| {}).unwrap();
+    let replay = governor.policies().replay(&policies(POLICIES), &ReplayRange::all(), |_| {}).unwrap();
     assert_eq!((replay.records, replay.answered, replay.changed), (3, 2, 0), "{replay:?}");
     let stricter =
         format!("{POLICIES}[[rule]]\nid = \"no\"\neffect = \"deny\"\nmatch.capabilities = [\"payment:*\"]\n");
-    let replay = governor.replay(&policies(&stricter), &ReplayRange::all(), |_| {}).unwrap();
+    let replay = governor.policies().replay(&policies(&stricter), &ReplayRange::all(), |_| {}).unwrap();
     assert_eq!((replay.answered, replay.changed), (2, 3));
 }
 
@@ -412,7 +414,7 @@ fn what_can_still_grant_stays_when_entries_leave_and_what_ended_goes() {
     let hand = Hand::at(NOON);
     let open = || with_clock(&hand).durability(Durability::Buffered).open(folder.path().join("store")).unwrap();
     let mut governor = open();
-    governor.register_agent(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
     let expired = given(&governor, &json!({}));
     let revoked = given(&governor, &json!({}));
     governor.escalations().revoke(&revoked, by("bob")).unwrap();
@@ -422,15 +424,15 @@ fn what_can_still_grant_stays_when_entries_leave_and_what_ended_goes() {
     let live = given(&governor, &json!({ "until": at(now + DAY), "count": 3 }));
     assert_eq!(decision(&governor, &pay(1)), Decision::Allow);
     heavy(&governor);
-    while governor.journal().unsealed > 0 {
+    while governor.log().journal().unsealed > 0 {
         thread::yield_now();
     }
     // What they stood in last is known from the log alone then.
     governor.close().unwrap();
     governor = open();
     assert_eq!(governor.escalations().pre_approvals().len(), 3, "{expired}");
-    let before = rulekeep::Timestamp::from_millis(now);
-    governor.archive(before, folder.path().join("old.rka")).unwrap().expect("whole segments are that old");
+    let before = rulekeep::system::Timestamp::from_millis(now);
+    governor.log().archive(before, folder.path().join("old.rka")).unwrap().expect("whole segments are that old");
     for uses in [2, 3] {
         assert_eq!(only(&governor).id, live);
         assert_eq!(decision(&governor, &pay(1)), Decision::Allow);

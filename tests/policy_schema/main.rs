@@ -14,9 +14,9 @@ use std::path::Path;
 
 use cases::CasesDocument;
 use policy::PolicyDocument;
-use rulekeep::{
-    AlertOn, Classification, Decision, Effect, Error, PolicyCases, PolicyFormat, PolicySet, RiskLevel, Tier,
-};
+use rulekeep::intent::Classification;
+use rulekeep::policy::{AlertOn, Effect, PolicyCases, PolicyFormat};
+use rulekeep::{Decision, Error, PolicySet, RiskLevel, Tier};
 use schemars::{Schema, schema_for};
 use serde_json::{Value, json};
 

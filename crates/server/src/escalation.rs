@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use super::params::{Faults, Params, in_whole_numbers};
 use super::wire::{Call, to_json};
 use rulekeep::Governor;
-use rulekeep::{
-    Digest, Error, EscalationId, EscalationQuery, Intent, InvalidValue, PreApprovalId, ProofId, Resolved, Review,
-};
-use rulekeep::{PreApproval, PreApprovalTerms};
+use rulekeep::escalation::{EscalationId, EscalationQuery, PreApprovalId, Resolved, Review};
+use rulekeep::escalation::{PreApproval, PreApprovalTerms};
+use rulekeep::intent::InvalidValue;
+use rulekeep::proof::{Digest, ProofId};
+use rulekeep::{Error, Intent};
 
 pub(super) const CALLS: &[(&str, Call)] = &[
     ("escalation/list", list),

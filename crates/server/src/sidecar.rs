@@ -10,7 +10,7 @@
 //! use rulekeep_server::{gateway::Gateway, sidecar};
 //!
 //! let governor = Governor::builder().open_in_memory()?;
-//! governor.register_agent(Agent::new("a"))?;
+//! governor.agents().register(Agent::new("a"))?;
 //! let line = r#"{"jsonrpc":"2.0","id":1,"method":"agent/get","params":{"agentId":"a"}}"#;
 //! let mut answers = Vec::new();
 //! sidecar::serve(&Gateway::new(&governor)?, line.as_bytes(), &mut answers)?;
@@ -52,7 +52,7 @@ pub fn serve(gateway: &Gateway, mut input: impl BufRead, output: impl Write + Se
     thread::scope(|scope| {
         let served = session.serve(&mut input, &output, scope);
         // What was decided is told before the end.
-        let flushed = gateway.governor().flush();
+        let flushed = gateway.governor().log().flush();
         session.subscriptions.end();
         served.map(|()| drop(flushed))
     })

@@ -332,8 +332,8 @@ impl Governor {
         if self.inner.pre_approvals.lock().is_empty() {
             return;
         }
-        self.bind_pre_approvals(&self.policies());
-        for stop in self.stops() {
+        self.bind_pre_approvals(&self.policies().current());
+        for stop in self.kill_switch().list() {
             let covered = self.pre_approvals_of(&stop.scope, Some(stop.timestamp));
             let why = format!("{}: it was stopped", stop.scope);
             let _ = self.take_back(|held| covered.contains(&held.record.id).then(|| why.clone()));

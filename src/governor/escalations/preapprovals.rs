@@ -61,9 +61,9 @@ impl Escalations<'_> {
     /// them, or the people whom it asks, is not what it was, and when an agent that it covers is stopped or suspended.
     ///
     /// ```
-    /// use rulekeep::{
-    ///     Agent, PreApproval, Clock, Decision, Governor, Intent, PolicySet, Review, RiskLevel, SystemClock, Timestamp,
-    /// };
+    /// use rulekeep::escalation::{PreApproval, Review};
+    /// use rulekeep::system::{Clock, SystemClock, Timestamp};
+    /// use rulekeep::{Agent, Decision, Governor, Intent, PolicySet, RiskLevel};
     ///
     /// let policies = PolicySet::from_toml(
     ///     r#"
@@ -76,7 +76,7 @@ impl Escalations<'_> {
     ///     "#,
     /// )?;
     /// let governor = Governor::builder().policies(policies).open_in_memory()?;
-    /// governor.register_agent(Agent::new("clerk"))?;
+    /// governor.agents().register(Agent::new("clerk"))?;
     ///
     /// let now = SystemClock.now();
     /// let terms = serde_json::from_value(serde_json::json!({
@@ -100,7 +100,7 @@ impl Escalations<'_> {
     /// that names the term; [`Error::AgentNotFound`]; [`Error::Conflict`] while the agent may not act;
     /// [`Error::StorageUnavailable`], [`Error::ChainBroken`].
     #[expect(clippy::needless_pass_by_value, reason = "what is given away is not kept")]
-    pub fn pre_approve(&self, approval: PreApproval, review: Review) -> Result<PreApprovalId, Error> {
+    pub fn pre_approve(self, approval: PreApproval, review: Review) -> Result<PreApprovalId, Error> {
         let inner = &*self.governor.inner;
         let now = inner.clock.now();
         let approval = PreApproval::new(approval.terms().clone(), now)?;
@@ -125,7 +125,7 @@ impl Escalations<'_> {
     /// # Errors
     ///
     /// Those of [`Escalations::pre_approve`]; [`Error::Conflict`] when it is not pending, or the same person agreed.
-    pub fn agree_to_pre_approval(&self, id: &PreApprovalId, review: Review) -> Result<PreApprovalState, Error> {
+    pub fn agree_to_pre_approval(self, id: &PreApprovalId, review: Review) -> Result<PreApprovalState, Error> {
         let inner = &*self.governor.inner;
         let now = inner.clock.now();
         let vote = vote(review, now)?;
@@ -160,7 +160,7 @@ impl Escalations<'_> {
     ///
     /// [`Error::Conflict`] when it is not in force; [`Error::InvalidInput`]; [`Error::StorageUnavailable`] or
     /// [`Error::ChainBroken`] when that cannot be recorded: then it grants nothing until a restart.
-    pub fn revoke(&self, id: &PreApprovalId, review: Review) -> Result<(), Error> {
+    pub fn revoke(self, id: &PreApprovalId, review: Review) -> Result<(), Error> {
         let governor = self.governor;
         let Vote { reviewer, note, .. } = vote(review, governor.inner.clock.now())?;
         let note = note.map(|note| format!(": {note}")).unwrap_or_default();
@@ -187,7 +187,7 @@ impl Escalations<'_> {
 
     /// All pre-approvals, the oldest first, with how much of them was used; those that ended until they leave with an
     /// archive.
-    pub fn pre_approvals(&self) -> Vec<PreApprovalStanding> {
+    pub fn pre_approvals(self) -> Vec<PreApprovalStanding> {
         let inner = &*self.governor.inner;
         let now = inner.clock.now();
         let records: Vec<PreApprovalRecord> =
@@ -198,7 +198,7 @@ impl Escalations<'_> {
 
     /// Puts what `next` makes of the approvals in order, with nothing that could take it back in between.
     fn put(
-        &self,
+        self,
         terms: &PreApprovalTerms,
         vote: &Vote,
         now: Timestamp,
@@ -261,7 +261,7 @@ impl Governor {
             StopScope::Group(group) => terms.group.as_ref() == Some(group),
             StopScope::Agent(_) => false,
         };
-        match self.stops().into_iter().find(|stop| covers(&stop.scope)) {
+        match self.kill_switch().list().into_iter().find(|stop| covers(&stop.scope)) {
             Some(stop) => conflict(format!("{} was stopped by {} ({})", stop.scope, stop.by, stop.id)),
             None => Ok(()),
         }

@@ -43,7 +43,9 @@ pub use report::{
 /// `docs/policy-tests.md` describes the document.
 ///
 /// ```
-/// use rulekeep::{Parser, PolicyCases, PolicySet};
+/// use rulekeep::intent::Parser;
+/// use rulekeep::policy::PolicyCases;
+/// use rulekeep::PolicySet;
 ///
 /// let policies = PolicySet::from_toml(r#"
 ///     name = "support"

@@ -9,9 +9,11 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
+use rulekeep::Error;
 use rulekeep::Governor;
+use rulekeep::extension::KeyId;
 use rulekeep::extension::Standing;
-use rulekeep::{Error, KeyId, ProofId};
+use rulekeep::proof::ProofId;
 
 /// A request under an idempotency key.
 pub(crate) struct Once<'a> {
@@ -311,7 +313,7 @@ mod tests {
     }
 
     fn key(number: u8) -> KeyId {
-        KeyId::new(rulekeep::Timestamp::from_millis(0), u128::from(number))
+        KeyId::new(rulekeep::system::Timestamp::from_millis(0), u128::from(number))
     }
 
     fn once(key: KeyId, idempotency_key: &str) -> Once<'_> {

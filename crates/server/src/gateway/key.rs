@@ -7,8 +7,13 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use rulekeep::Error;
+use rulekeep::agent::AgentId;
+use rulekeep::extension::KeyId;
 use rulekeep::extension::closed_words;
-use rulekeep::{AgentId, Digest, Error, InvalidValue, KeyId, Timestamp};
+use rulekeep::intent::InvalidValue;
+use rulekeep::proof::Digest;
+use rulekeep::system::Timestamp;
 
 closed_words! {
     /// What a key permits.

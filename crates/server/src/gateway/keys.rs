@@ -11,9 +11,14 @@ use subtle::ConstantTimeEq;
 
 use super::key::{ApiKey, KeyDraft, KeyInfo, KeyRecord, NewKey, Scope};
 use super::limit::{PlanLimit, Time};
+use rulekeep::Error;
 use rulekeep::Governor;
+use rulekeep::agent::AgentId;
+use rulekeep::extension::KeyId;
 use rulekeep::extension::{API_KEY as KEY_PREFIX, Wait, said_with};
-use rulekeep::{AgentId, Digest, Error, InvalidValue, KeyId, Timestamp};
+use rulekeep::intent::InvalidValue;
+use rulekeep::proof::Digest;
+use rulekeep::system::Timestamp;
 
 /// A key, and what is counted of it.
 pub(super) struct Entry {

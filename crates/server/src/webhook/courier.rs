@@ -12,11 +12,13 @@ use super::outbox::{Answer, Note, Outbox, Refusal, Step, Told};
 use super::secrets::LiveSecret;
 use super::sender::{Parcel, Sender};
 use crate::telemetry::Delivery;
-use rulekeep::Subscription;
+use rulekeep::event::Subscription;
+use rulekeep::extension::WebhookId;
 use rulekeep::extension::{ENDPOINT_PLACE as CURSOR, Wait, WeakGovernor};
 use rulekeep::signature::Secret;
-use rulekeep::{Clock, Entropy};
-use rulekeep::{Error, Event, Timestamp, WebhookId};
+use rulekeep::system::Timestamp;
+use rulekeep::system::{Clock, Entropy};
+use rulekeep::{Error, Event};
 
 /// An endpoint at work.
 pub(super) struct Courier {

@@ -14,8 +14,8 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use super::address::{self, Reach};
 use super::outbox::Answer;
 use super::schedule::retry_after;
-use rulekeep::Timestamp;
 use rulekeep::signature::{self, Secret};
+use rulekeep::system::Timestamp;
 
 /// What is sent.
 pub(super) struct Parcel<'a> {

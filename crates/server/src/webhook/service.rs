@@ -15,10 +15,15 @@ use super::outbox::{Cursor, Note, Outbox, Parked, Refusal};
 use super::schedule::Schedule;
 use super::secrets::{Kept, SecretPrint, Secrets, address_print, masked};
 use super::sender::{self, Sender};
+use rulekeep::Error;
 use rulekeep::Governor;
+use rulekeep::event::EventId;
+use rulekeep::extension::WebhookId;
 use rulekeep::extension::{ENDPOINT, ENDPOINT_PLACE as CURSOR, Follower, Wait};
+use rulekeep::intent::InvalidValue;
+use rulekeep::proof::Sequence;
 use rulekeep::signature::Secret;
-use rulekeep::{Error, EventId, InvalidValue, Sequence, Timestamp, WebhookId};
+use rulekeep::system::Timestamp;
 
 /// The endpoints of a governor.
 pub(super) struct Service {

@@ -5,14 +5,23 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::gateway::KeyInfo;
-use rulekeep::Evidence;
-use rulekeep::PolicySource as Source;
-use rulekeep::{
-    ActEvidence, AgentId, AgentInfo, AgentState, Alternative, Capability, Constraints, Decision, Digest, Enforcement,
-    EscalationState, EventId, EventType, Health, Intent, ParseResult, PreApprovalId, PreApprovalState, Problem,
-    ProofId, ProofRecord, Stop, StopId, Timestamp, ToolClassification, TrustSnapshot, WebhookId,
-};
-use rulekeep::{Explanation, PreApprovalStanding, Preview, ShadowReport};
+use rulekeep::agent::{AgentId, AgentInfo, AgentState};
+use rulekeep::catalogue::ToolClassification;
+use rulekeep::escalation::PreApprovalStanding;
+use rulekeep::escalation::{EscalationState, PreApprovalId, PreApprovalState};
+use rulekeep::event::{EventId, EventType};
+use rulekeep::extension::WebhookId;
+use rulekeep::intent::{ActEvidence, Alternative, Capability, ParseResult};
+use rulekeep::kill_switch::{Stop, StopId};
+use rulekeep::policy::PolicySource as Source;
+use rulekeep::policy::{Constraints, Problem};
+use rulekeep::preview::{Explanation, Preview, ShadowReport};
+use rulekeep::proof::Evidence;
+use rulekeep::proof::{Digest, ProofId};
+use rulekeep::status::Health;
+use rulekeep::system::Timestamp;
+use rulekeep::trust::TrustSnapshot;
+use rulekeep::{Decision, Enforcement, Intent, ProofRecord};
 
 /// What parsing gives.
 #[derive(ToSchema)]

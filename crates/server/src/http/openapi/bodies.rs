@@ -8,12 +8,18 @@ use utoipa::openapi::{ObjectBuilder, Schema};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::gateway::{Plan, Scope};
+use rulekeep::agent::{AgentId, Label, Observability};
+use rulekeep::escalation::PreApprovalTerms;
+use rulekeep::escalation::{EscalationState, PreApprovalId};
+use rulekeep::event::{EventId, EventType};
 use rulekeep::extension::Context;
-use rulekeep::{
-    AgentId, Capability, Decision, Digest, EscalationState, EventId, EventType, Intent, IntentId, Label, Observability,
-    Order, Outcome, PreApprovalId, ProofCursor, ProofId, RiskLevel, Score, Tier, Timestamp, WebhookId,
-};
-use rulekeep::{PolicyFormat, PreApprovalTerms};
+use rulekeep::extension::WebhookId;
+use rulekeep::intent::{Capability, IntentId};
+use rulekeep::policy::PolicyFormat;
+use rulekeep::proof::{Digest, Order, ProofCursor, ProofId};
+use rulekeep::system::Timestamp;
+use rulekeep::trust::Score;
+use rulekeep::{Decision, Intent, Outcome, RiskLevel, Tier};
 
 /// A request to parse.
 #[derive(ToSchema)]

@@ -18,12 +18,16 @@ use super::bodies::{
     ToolBody, ToolsBody, WaitBody,
 };
 use crate::gateway::{KeyInfo, NewKey};
-use rulekeep::Replay;
-use rulekeep::{
-    AgentImport, AgentInfo, CatalogueReport, Enforcement, Escalation, EscalationId, EscalationPage, KeyId,
-    PreApprovalId, ProofPage, ProofRecord, ProofStats, StopId, StopReport, SystemStatus, ToolClassification,
-    TrustCheck, TrustPage, TrustSnapshot, Verification, WebhookId,
-};
+use rulekeep::agent::{AgentImport, AgentInfo};
+use rulekeep::catalogue::{CatalogueReport, ToolClassification};
+use rulekeep::escalation::{Escalation, EscalationId, EscalationPage, PreApprovalId};
+use rulekeep::extension::{KeyId, WebhookId};
+use rulekeep::kill_switch::{StopId, StopReport};
+use rulekeep::preview::Replay;
+use rulekeep::proof::{ProofPage, ProofStats, Verification};
+use rulekeep::status::SystemStatus;
+use rulekeep::trust::{TrustCheck, TrustPage, TrustSnapshot};
+use rulekeep::{Enforcement, ProofRecord};
 
 /// A type, as what describes it.
 #[derive(Clone, Copy)]
