@@ -8,7 +8,7 @@
 //! no input panics, that the time grows with the length alone, and that what is
 //! not understood says so and is never harmless.
 //!
-//! The way of a request: `normalise` (the text as a person sees it, and what else
+//! The way of a request: `normalize` (the text as a person sees it, and what else
 //! it says), `format` (which form, and a reader for each), `language` (English),
 //! `manipulation` (what sets instructions aside or hides), then `risk`,
 //! `classification` and `confidence` over the acts of a `reading`. What is known
@@ -25,7 +25,7 @@ mod inflect;
 mod language;
 mod lexicon;
 mod manipulation;
-mod normalise;
+mod normalize;
 mod programs;
 mod reading;
 mod risk;
@@ -49,7 +49,7 @@ use crate::model::{
 pub(crate) use catalogue::Catalogue;
 pub(crate) use classification::{Concealer, conceal_text, has_secrets, prepare};
 pub use lexicon::Lexicon;
-use normalise::Watched;
+use normalize::Watched;
 use reading::{Act, Reading};
 use sign::{Sign, Signs};
 
@@ -152,12 +152,12 @@ impl Parser {
             return Err(Error::PayloadTooLarge { what: "input", size, limit: MAX_INPUT_BYTES });
         }
         check_context(request.context)?;
-        let normalised = normalise::normalise(request.input, &self.lexicon);
-        if normalised.text.trim().is_empty() && normalised.unseen.is_empty() {
+        let normalized = normalize::normalize(request.input, &self.lexicon);
+        if normalized.text.trim().is_empty() && normalized.unseen.is_empty() {
             return Err(Error::input("input", "is blank; expected what the agent wants to do"));
         }
-        let (mut reading, decoded) = normalise::read_on(&normalised, &self.lexicon, tools, &self.watched);
-        let contents = classification::scan(&normalised.text, &decoded);
+        let (mut reading, decoded) = normalize::read_on(&normalized, &self.lexicon, tools, &self.watched);
+        let contents = classification::scan(&normalized.text, &decoded);
         contents.mark(&mut reading);
         reading.facts.contents = Some(contents.class());
         reading.facts.signs = reading.facts.signs.with(surroundings(request.context));

@@ -22,7 +22,7 @@ use super::reading::{Act, Format, Reading};
 use super::sign::Sign;
 pub(crate) use tool_call::{Known, Role, Through, tools};
 
-/// Reads a normalised input.
+/// Reads a normalized input.
 pub(crate) fn read(text: &str, lexicon: &Lexicon, catalogue: &Catalogue) -> Reading {
     let trimmed = unquoted(text.trim());
     if let Some(mut reading) = tool_call::read(trimmed, lexicon, catalogue) {

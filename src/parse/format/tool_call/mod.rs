@@ -1,4 +1,4 @@
-//! Structured tool calls, recognised by shape: MCP, `OpenAI`, Anthropic, Gemini,
+//! Structured tool calls, recognized by shape: MCP, `OpenAI`, Anthropic, Gemini,
 //! `LangChain`, a bare name with arguments, and calls written as expressions.
 //!
 //! | file | subject |

@@ -30,7 +30,7 @@ pub(crate) use typos::Watched;
 
 /// A text put in order.
 #[derive(Debug)]
-pub(crate) struct Normalised<'a> {
+pub(crate) struct Normalized<'a> {
     /// As a person sees it.
     pub text: Cow<'a, str>,
     /// What had been hidden in it.
@@ -42,9 +42,9 @@ pub(crate) struct Normalised<'a> {
 }
 
 /// Folds the text and takes out what is hidden in it.
-pub(crate) fn normalise<'a>(text: &'a str, lexicon: &Lexicon) -> Normalised<'a> {
+pub(crate) fn normalize<'a>(text: &'a str, lexicon: &Lexicon) -> Normalized<'a> {
     if hidden::is_plain(text) {
-        return Normalised { text: Cow::Borrowed(text), signs: Signs::default(), styled: false, unseen: Vec::new() };
+        return Normalized { text: Cow::Borrowed(text), signs: Signs::default(), styled: false, unseen: Vec::new() };
     }
     let stripped = hidden::strip(text);
     let mut signs = Signs::default();
@@ -65,7 +65,7 @@ pub(crate) fn normalise<'a>(text: &'a str, lexicon: &Lexicon) -> Normalised<'a> 
         styled |= unmixed.styled;
         folded = unmixed.text;
     }
-    Normalised { text: Cow::Owned(folded), signs, styled, unseen: stripped.unseen }
+    Normalized { text: Cow::Owned(folded), signs, styled, unseen: stripped.unseen }
 }
 
 const fn straightened(c: char) -> char {
@@ -82,8 +82,8 @@ mod tests {
     use super::*;
 
     fn folded(text: &str) -> (String, Signs) {
-        let normalised = normalise(text, &Lexicon::shared().unwrap());
-        (normalised.text.into_owned(), normalised.signs)
+        let normalized = normalize(text, &Lexicon::shared().unwrap());
+        (normalized.text.into_owned(), normalized.signs)
     }
 
     #[test]
@@ -109,8 +109,8 @@ mod tests {
     #[test]
     fn a_plain_text_is_borrowed() {
         assert!(matches!(
-            normalise("Delete it.\n", &Lexicon::default()),
-            Normalised { text: Cow::Borrowed(_), styled: false, .. }
+            normalize("Delete it.\n", &Lexicon::default()),
+            Normalized { text: Cow::Borrowed(_), styled: false, .. }
         ));
     }
 }
