@@ -3,21 +3,19 @@
 //! is a sign of its own.
 
 use crate::model::{Operation, Resource, RiskLevel};
-use crate::parse::catalogue::Catalogue;
-use crate::parse::lexicon::Lexicon;
-use crate::parse::reading::{Act, Format, Reading};
-use crate::parse::sign::Sign;
-use crate::parse::{format, manipulation, risk};
 
-use super::typos::Watched;
-use super::wrapped::Turned;
-use super::{Normalized, confusable, escapes, normalize, respell, wrapped};
+use super::format::{self, ToolIndex};
+use super::lexicon::Lexicon;
+use super::normalize::{Normalized, Turned, Watched, confusable, escapes, normalize, respell, wrapped};
+use super::reading::{Act, Format, Reading};
+use super::sign::Sign;
+use super::{manipulation, risk};
 
 /// Reads a normalized text, and everything that it says beside its plain words.
 pub(crate) fn read_on(
     normalized: &Normalized<'_>,
     lexicon: &Lexicon,
-    tools: &Catalogue,
+    tools: &ToolIndex,
     watched: &Watched,
 ) -> (Reading, Vec<String>) {
     let mut reading = read(&normalized.text, lexicon, tools);
@@ -37,7 +35,7 @@ pub(crate) fn read_on(
 
 struct Work<'l> {
     lexicon: &'l Lexicon,
-    tools: &'l Catalogue,
+    tools: &'l ToolIndex,
     watched: &'l Watched,
     /// Bytes of unwrapped text that may still be read: three layers of base64 are less than twice the input.
     left: usize,
@@ -124,7 +122,7 @@ impl Work<'_> {
     }
 }
 
-fn read(text: &str, lexicon: &Lexicon, tools: &Catalogue) -> Reading {
+fn read(text: &str, lexicon: &Lexicon, tools: &ToolIndex) -> Reading {
     let mut reading = format::read(text, lexicon, tools);
     for attempt in manipulation::find(text) {
         reading.facts.signs.add(attempt.sign);

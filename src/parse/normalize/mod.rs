@@ -4,19 +4,18 @@
 //!
 //! `hidden` finds what takes no place on the screen, `confusable` the look-alikes.
 //! What can be read in more than one way is not replaced but read a second time:
-//! `other` makes those readings out of `escapes`, `wrapped` and `respell`.
+//! `escapes`, `wrapped` and `respell` give the other texts.
 
 mod base64;
-mod confusable;
-mod escapes;
+pub(super) mod confusable;
+pub(super) mod escapes;
 mod glance;
 mod hidden;
 mod letters;
-mod other;
-mod respell;
+pub(super) mod respell;
 mod segment;
 mod typos;
-mod wrapped;
+pub(super) mod wrapped;
 
 use std::borrow::Cow;
 
@@ -25,8 +24,8 @@ use unicode_normalization::UnicodeNormalization;
 use super::lexicon::Lexicon;
 use super::sign::{Sign, Signs};
 
-pub(crate) use other::read_on;
 pub(crate) use typos::Watched;
+pub(crate) use wrapped::Turned;
 
 /// A text put in order.
 #[derive(Debug)]
