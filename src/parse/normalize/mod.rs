@@ -4,19 +4,18 @@
 //!
 //! `hidden` finds what takes no place on the screen, `confusable` the look-alikes.
 //! What can be read in more than one way is not replaced but read a second time:
-//! `other` makes those readings out of `escapes`, `wrapped` and `respell`.
+//! `escapes`, `wrapped` and `respell` give the other texts.
 
 mod base64;
-mod confusable;
-mod escapes;
+pub(super) mod confusable;
+pub(super) mod escapes;
 mod glance;
 mod hidden;
 mod letters;
-mod other;
-mod respell;
+pub(super) mod respell;
 mod segment;
 mod typos;
-mod wrapped;
+pub(super) mod wrapped;
 
 use std::borrow::Cow;
 
@@ -25,12 +24,12 @@ use unicode_normalization::UnicodeNormalization;
 use super::lexicon::Lexicon;
 use super::sign::{Sign, Signs};
 
-pub(crate) use other::read_on;
 pub(crate) use typos::Watched;
+pub(crate) use wrapped::Turned;
 
 /// A text put in order.
 #[derive(Debug)]
-pub(crate) struct Normalised<'a> {
+pub(crate) struct Normalized<'a> {
     /// As a person sees it.
     pub text: Cow<'a, str>,
     /// What had been hidden in it.
@@ -42,9 +41,9 @@ pub(crate) struct Normalised<'a> {
 }
 
 /// Folds the text and takes out what is hidden in it.
-pub(crate) fn normalise<'a>(text: &'a str, lexicon: &Lexicon) -> Normalised<'a> {
+pub(crate) fn normalize<'a>(text: &'a str, lexicon: &Lexicon) -> Normalized<'a> {
     if hidden::is_plain(text) {
-        return Normalised { text: Cow::Borrowed(text), signs: Signs::default(), styled: false, unseen: Vec::new() };
+        return Normalized { text: Cow::Borrowed(text), signs: Signs::default(), styled: false, unseen: Vec::new() };
     }
     let stripped = hidden::strip(text);
     let mut signs = Signs::default();
@@ -65,7 +64,7 @@ pub(crate) fn normalise<'a>(text: &'a str, lexicon: &Lexicon) -> Normalised<'a> 
         styled |= unmixed.styled;
         folded = unmixed.text;
     }
-    Normalised { text: Cow::Owned(folded), signs, styled, unseen: stripped.unseen }
+    Normalized { text: Cow::Owned(folded), signs, styled, unseen: stripped.unseen }
 }
 
 const fn straightened(c: char) -> char {
@@ -82,8 +81,8 @@ mod tests {
     use super::*;
 
     fn folded(text: &str) -> (String, Signs) {
-        let normalised = normalise(text, &Lexicon::shared().unwrap());
-        (normalised.text.into_owned(), normalised.signs)
+        let normalized = normalize(text, &Lexicon::shared().unwrap());
+        (normalized.text.into_owned(), normalized.signs)
     }
 
     #[test]
@@ -109,8 +108,8 @@ mod tests {
     #[test]
     fn a_plain_text_is_borrowed() {
         assert!(matches!(
-            normalise("Delete it.\n", &Lexicon::default()),
-            Normalised { text: Cow::Borrowed(_), styled: false, .. }
+            normalize("Delete it.\n", &Lexicon::default()),
+            Normalized { text: Cow::Borrowed(_), styled: false, .. }
         ));
     }
 }

@@ -102,7 +102,7 @@ pub(super) fn holds(name: &str, word: &str) -> bool {
 }
 
 /// Whether a text has a word of a list of the data file, in whatever case.
-pub(super) fn says(text: &str, name: &str) -> bool {
+pub(crate) fn says(text: &str, name: &str) -> bool {
     WORDS.get(name).and_then(|list| list.form.as_ref()).is_some_and(|form| form.is_match(text))
 }
 

@@ -9,14 +9,14 @@ use super::base64;
 use super::confusable;
 
 /// A wrapped piece: where it stands, and what it says.
-pub(super) struct Piece {
+pub(crate) struct Piece {
     pub start: usize,
     pub end: usize,
     pub text: String,
 }
 
 /// The wrapped pieces of a text, up to [`MOST`].
-pub(super) fn pieces(text: &str) -> Vec<Piece> {
+pub(crate) fn pieces(text: &str) -> Vec<Piece> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(rest) = text.get(at..) {
@@ -44,7 +44,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
 }
 
 /// The text as it is once letters that it says are turned, or written backwards, are put right.
-pub(super) struct Turned {
+pub(crate) struct Turned {
     /// With letters turned by thirteen in the words that this makes words.
     pub rotated: Option<String>,
     /// Backwards, and with the words backwards that are words then.
@@ -53,7 +53,7 @@ pub(super) struct Turned {
 
 impl Turned {
     /// `text` may be told otherwise than it was `written`, with escapes.
-    pub(super) fn of(text: &str, written: &str, lexicon: &Lexicon) -> Self {
+    pub(crate) fn of(text: &str, written: &str, lexicon: &Lexicon) -> Self {
         let rotated = confusable::says(text, "rotated")
             .then(|| rewritten(text, lexicon, |word| word.chars().map(by_13).collect()));
         let reversed = confusable::says(written, "reversed").then(|| {
@@ -63,7 +63,7 @@ impl Turned {
         Self { rotated, reversed }
     }
 
-    pub(super) const fn is_none(&self) -> bool {
+    pub(crate) const fn is_none(&self) -> bool {
         self.rotated.is_none() && self.reversed.is_none()
     }
 }
@@ -185,7 +185,7 @@ const SHORTEST_LINE: usize = 60;
 /// Fewest groups of digits that may spell a text.
 const FEWEST_GROUPS: usize = 4;
 /// Most pieces of one text that are unwrapped. A text with as many is not read with certainty.
-pub(super) const MOST: usize = 256;
+pub(crate) const MOST: usize = 256;
 
 #[cfg(test)]
 mod tests {

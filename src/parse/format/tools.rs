@@ -121,7 +121,7 @@ pub(crate) struct Tools {
 /// The built-in knowledge. A test rules out that it does not read.
 pub(crate) fn tools() -> &'static Tools {
     static TOOLS: LazyLock<Tools> =
-        LazyLock::new(|| Tools::read(include_str!("../../data/tools.toml")).unwrap_or_default());
+        LazyLock::new(|| Tools::read(include_str!("../data/tools.toml")).unwrap_or_default());
     &TOOLS
 }
 
@@ -438,7 +438,7 @@ mod tests {
 
     #[test]
     fn the_data_reads() {
-        Tools::read(include_str!("../../data/tools.toml")).unwrap();
+        Tools::read(include_str!("../data/tools.toml")).unwrap();
     }
 
     #[test]

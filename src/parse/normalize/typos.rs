@@ -68,7 +68,7 @@ fn is_slip(word: &str, verb: &str) -> bool {
     if one == other || one.first() != other.first() {
         return false;
     }
-    // Short words have too many neighbours for anything but two letters swapped.
+    // Short words have too many neighbors for anything but two letters swapped.
     let is_short = one.len().min(other.len()) < FEWEST_FOR_A_LETTER;
     let start = one.iter().zip(other).take_while(|(a, b)| a == b).count();
     let room = one.len().min(other.len()) - start;

@@ -2,7 +2,7 @@
 //! programming languages, quoted-printable. All are undone in one pass.
 
 /// The text with its escapes undone, as often as they were nested, or `None` if it has none.
-pub(super) fn undone(text: &str) -> Option<String> {
+pub(crate) fn undone(text: &str) -> Option<String> {
     let mut current = once(text)?;
     for _ in 1..DEEPEST {
         match once(&current) {

@@ -3,41 +3,39 @@
 //! is a sign of its own.
 
 use crate::model::{Operation, Resource, RiskLevel};
-use crate::parse::catalogue::Catalogue;
-use crate::parse::lexicon::Lexicon;
-use crate::parse::reading::{Act, Format, Reading};
-use crate::parse::sign::Sign;
-use crate::parse::{format, manipulation, risk};
 
-use super::typos::Watched;
-use super::wrapped::Turned;
-use super::{Normalised, confusable, escapes, normalise, respell, wrapped};
+use super::format::{self, ToolIndex};
+use super::lexicon::Lexicon;
+use super::normalize::{Normalized, Turned, Watched, confusable, escapes, normalize, respell, wrapped};
+use super::reading::{Act, Format, Reading};
+use super::sign::Sign;
+use super::{manipulation, risk};
 
-/// Reads a normalised text, and everything that it says beside its plain words.
+/// Reads a normalized text, and everything that it says beside its plain words.
 pub(crate) fn read_on(
-    normalised: &Normalised<'_>,
+    normalized: &Normalized<'_>,
     lexicon: &Lexicon,
-    tools: &Catalogue,
+    tools: &ToolIndex,
     watched: &Watched,
 ) -> (Reading, Vec<String>) {
-    let mut reading = read(&normalised.text, lexicon, tools);
-    let written = normalised.text.len() + normalised.unseen.iter().map(String::len).sum::<usize>();
+    let mut reading = read(&normalized.text, lexicon, tools);
+    let written = normalized.text.len() + normalized.unseen.iter().map(String::len).sum::<usize>();
     let mut work = Work { lexicon, tools, watched, left: written.saturating_mul(2), decoded: Vec::new() };
-    reading.facts.signs = reading.facts.signs.with(normalised.signs);
-    if normalised.styled && matters(&reading) {
+    reading.facts.signs = reading.facts.signs.with(normalized.signs);
+    if normalized.styled && matters(&reading) {
         reading.facts.signs.add(Sign::Disguised);
     }
-    for unseen in &normalised.unseen {
+    for unseen in &normalized.unseen {
         reading.facts.show(Sign::HiddenCharacters, unseen);
         work.add(unseen, Some(Sign::HiddenCharacters), &mut reading, 1);
     }
-    work.derive(&normalised.text, &mut reading, 0);
+    work.derive(&normalized.text, &mut reading, 0);
     (reading, work.decoded)
 }
 
 struct Work<'l> {
     lexicon: &'l Lexicon,
-    tools: &'l Catalogue,
+    tools: &'l ToolIndex,
     watched: &'l Watched,
     /// Bytes of unwrapped text that may still be read: three layers of base64 are less than twice the input.
     left: usize,
@@ -105,26 +103,26 @@ impl Work<'_> {
 
     /// Adds the reading of a further text, and those that can be made of it.
     fn add(&mut self, text: &str, sign: Option<Sign>, reading: &mut Reading, depth: usize) {
-        let normalised = normalise(text, self.lexicon);
-        let mut other = self.read(&normalised);
-        self.derive(&normalised.text, &mut other, depth);
+        let normalized = normalize(text, self.lexicon);
+        let mut other = self.read(&normalized);
+        self.derive(&normalized.text, &mut other, depth);
         take_in(reading, other, sign, text);
     }
 
     /// Adds the reading of the same text otherwise written.
     fn add_plain(&mut self, text: &str, sign: Option<Sign>, reading: &mut Reading) {
-        let other = self.read(&normalise(text, self.lexicon));
+        let other = self.read(&normalize(text, self.lexicon));
         take_in(reading, other, sign, text);
     }
 
-    fn read(&self, normalised: &Normalised<'_>) -> Reading {
-        let mut reading = read(&normalised.text, self.lexicon, self.tools);
-        reading.facts.signs = reading.facts.signs.with(normalised.signs);
+    fn read(&self, normalized: &Normalized<'_>) -> Reading {
+        let mut reading = read(&normalized.text, self.lexicon, self.tools);
+        reading.facts.signs = reading.facts.signs.with(normalized.signs);
         reading
     }
 }
 
-fn read(text: &str, lexicon: &Lexicon, tools: &Catalogue) -> Reading {
+fn read(text: &str, lexicon: &Lexicon, tools: &ToolIndex) -> Reading {
     let mut reading = format::read(text, lexicon, tools);
     for attempt in manipulation::find(text) {
         reading.facts.signs.add(attempt.sign);

@@ -13,7 +13,7 @@ use super::segment;
 use super::typos::{Watched, is_dangerous};
 
 /// A text with its words written as they are meant.
-pub(super) struct Respelled {
+pub(crate) struct Respelled {
     pub text: String,
     /// Whether more than slips of the pen were put right.
     pub disguised: bool,
@@ -29,7 +29,7 @@ struct Chunk<'a> {
 
 /// The text as it is meant, if some word of it is a dangerous verb in disguise. Of `structured`
 /// text the names between its marks are words.
-pub(super) fn respelled(text: &str, structured: bool, lexicon: &Lexicon, watched: &Watched) -> Option<Respelled> {
+pub(crate) fn respelled(text: &str, structured: bool, lexicon: &Lexicon, watched: &Watched) -> Option<Respelled> {
     let worth_a_look = if structured {
         glance::is_worth_a_look_between_marks(text, lexicon, watched)
     } else {
