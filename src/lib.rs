@@ -47,13 +47,14 @@
 //!
 //! # The house
 //!
-//! Four floors, and an import only ever points down: the vocabulary (`model`);
+//! Four floors, and an import only ever points down: the vocabulary (`model`, and [`document`] for files);
 //! the engines `parse`, `policy`, `trust`, `proof` and, by feature,
 //! `checkpoint`, which do not know each other, with `store` below `proof`;
 //! [`Governor`], which composes them; and the edges. `docs/` has a page an engine.
 
 #[cfg(feature = "checkpoints")]
 pub mod checkpoint;
+pub mod document;
 mod edge;
 mod governor;
 mod model;
@@ -82,9 +83,8 @@ pub use governor::{
 pub use model::*;
 pub use parse::{Lexicon, Parser};
 pub use policy::{
-    AlertOn, AlertRule, Approval, CaseDifference, CaseReader, CaseReport, CaseResult, ClauseCoverage, ConditionFailure,
-    Coverage, Effect, LimitUse, MutantReport, Need, PolicyCases, PolicyFormat, PolicyRequest, PolicySet, PolicyVerdict,
-    PreApproval, PreApprovalSum, PreApprovalTerms, PreApprovalUse, RuleCoverage, RuleTrace, Survivor,
+    AlertOn, AlertRule, Approval, ConditionFailure, Effect, LimitUse, Need, PolicyFormat, PolicyRequest, PolicySet,
+    PolicyVerdict, PreApproval, PreApprovalSum, PreApprovalTerms, PreApprovalUse, RuleTrace,
 };
 pub use proof::{
     Durability, Evidence, EvidenceSelection, ExportPoint, ExportRange, ExportReport, InputEvidence, ProofQuery,
