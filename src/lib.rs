@@ -55,13 +55,14 @@
 //!
 //! # The house
 //!
-//! Four floors, and an import only ever points down: the vocabulary (`model`);
+//! Four floors, and an import only ever points down: the vocabulary (`model`, and [`document`] for files);
 //! the engines `parse`, `policy`, `trust`, `proof` and, by feature,
 //! `checkpoint`, which do not know each other, with `store` below `proof`;
 //! [`Governor`], which composes them; and the edges. `docs/` has a page an engine.
 
 #[cfg(feature = "checkpoints")]
 pub mod checkpoint;
+pub mod document;
 mod governor;
 mod model;
 mod parse;

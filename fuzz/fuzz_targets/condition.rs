@@ -15,14 +15,15 @@ mod model {
     pub(crate) use rulekeep::{RiskLevel, Tier};
 }
 
+mod document {
+    pub(crate) use rulekeep::document::did_you_mean;
+}
+
 #[path = "../../src/policy"]
 mod policy {
     #[allow(dead_code)]
     #[path = "condition/mod.rs"]
     pub(crate) mod condition;
-    #[allow(dead_code)]
-    #[path = "nearest.rs"]
-    mod nearest;
 }
 
 fuzz_target!(|source: &str| {

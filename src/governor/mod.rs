@@ -11,7 +11,6 @@
 //! | `detail.rs` | what a decision depended on, for its evidence |
 //! | `risk.rs` | the risk that counts, whatever the caller claims |
 //! | `carried.rs` | what a repair takes over besides agents, policies and stops |
-//! | `cases.rs` | tests of the policies in force |
 //! | `catalogue.rs` | the tools that a runtime hands over |
 //! | `checkpoints.rs` | checkpoints of the log, and proofs against them |
 //! | `alerts.rs` | what should be looked at, raised where it happens |
@@ -49,7 +48,6 @@ mod alerts;
 mod background;
 mod builder;
 mod carried;
-mod cases;
 mod catalogue;
 #[cfg(feature = "checkpoints")]
 mod checkpoints;

@@ -5,10 +5,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::document::hides_or_breaks;
 use super::limit::millionths;
 use super::pattern::CapabilityPattern;
 use super::request::PolicyRequest;
+use crate::document::hides_or_breaks;
 use crate::model::{Action, AgentId, Capability, Error, LONGEST_LIMIT_WINDOW, Label, RiskLevel, Timestamp, excerpt};
 
 /// What a person agrees to beforehand, as it is written: to be made a [`PreApproval`].

@@ -6,25 +6,23 @@ use std::path::Path;
 use super::PolicyFormat;
 use crate::model::Error;
 
-/// A document as it stands in a file.
-pub(super) struct File {
-    pub(super) name: String,
-    pub(super) format: PolicyFormat,
-    pub(super) text: String,
+/// The text of a document that was read from a file.
+pub struct File {
+    /// The file's name without its folder.
+    pub name: String,
+    /// Its format, told by its extension.
+    pub format: PolicyFormat,
+    /// Its text.
+    pub text: String,
 }
 
 impl File {
-    /// Reads a file of at most `limit` bytes; `kind` and `too_large` are for messages.
+    /// Reads a file of at most `limit` bytes; `kind`, such as `policy`, and `too_large` compose messages.
     ///
     /// # Errors
     ///
     /// [`Error::Policy`] when it has another extension or size, or cannot be read.
-    pub(super) fn read(
-        path: &Path,
-        kind: &str,
-        limit: usize,
-        too_large: impl FnOnce(u64) -> String,
-    ) -> Result<Self, Error> {
+    pub fn read(path: &Path, kind: &str, limit: usize, too_large: impl FnOnce(u64) -> String) -> Result<Self, Error> {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let failure = |message: &dyn Display| Error::Policy {
             message: format!("{kind} {name:?}: {message}"),

@@ -1,13 +1,8 @@
 //! Rules as their documents write them: what a clause is called and where it
 //! stands, and the set that a document with one rule changed comes to.
 
+use rulekeep::{Error, PolicySet, document};
 use serde_json::{Map, Value, json};
-
-use crate::model::Error;
-use crate::policy::document::Report;
-use crate::policy::set::{PolicyFormat, PolicySet, PolicySource};
-use crate::policy::tree::Node;
-use crate::policy::value;
 
 /// The documents of a set.
 #[derive(Debug)]
@@ -19,7 +14,7 @@ pub(super) struct Written {
 
 #[derive(Debug)]
 struct Document {
-    name: String,
+    set: PolicySet,
     fields: Map<String, Value>,
     /// Under which of its two names the list of rules stands.
     list: &'static str,
@@ -55,10 +50,14 @@ enum Place {
 impl Written {
     pub(super) fn of(policies: &PolicySet) -> Self {
         let (mut documents, mut rules) = (Vec::new(), Vec::new());
-        for source in policies.documents() {
-            let mut report = Report::of(&source.text);
-            let root = Node::read(&source.text, source.format).ok();
-            let mut fields = root.and_then(|root| value::object(root, "", &mut report)).unwrap_or_default();
+        for (text, format) in policies.sources() {
+            // All of it loads: the set was made of this text.
+            let too_large = |_| String::new();
+            let (json, _) = document::read(text, format, PolicySet::MAX_BYTES, too_large, |root, _| root.into_json());
+            let (Some(Value::Object(mut fields)), Ok(set)) = (json, PolicySet::parse(text, format, format.as_str()))
+            else {
+                continue;
+            };
             let list = if fields.contains_key("rules") { "rules" } else { "rule" };
             let document = documents.len();
             for (index, rule) in fields.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().enumerate() {
@@ -69,18 +68,19 @@ impl Written {
                 let (id, effect) = (text("id"), text("effect"));
                 rules.push(WrittenRule { id, effect, fields: rule.clone(), examples, document, index });
             }
-            documents.push(Document { name: source.name.clone(), fields, list });
+            documents.push(Document { set, fields, list });
         }
         Self { documents, rules }
     }
 
     /// The set with a rule changed, or left out.
     pub(super) fn with(&self, rule: &WrittenRule, changed: Option<&Map<String, Value>>) -> Result<PolicySet, Error> {
-        let source = |(number, document): (usize, &Document)| {
+        let layer = |(number, document): (usize, &Document)| {
+            if number != rule.document {
+                return Ok(document.set.clone());
+            }
             let mut fields = document.fields.clone();
-            if number == rule.document
-                && let Some(rules) = fields.get_mut(document.list).and_then(Value::as_array_mut)
-            {
+            if let Some(rules) = fields.get_mut(document.list).and_then(Value::as_array_mut) {
                 match changed {
                     Some(changed) => {
                         if let Some(place) = rules.get_mut(rule.index) {
@@ -91,9 +91,10 @@ impl Written {
                     None => {}
                 }
             }
-            json_source(&document.name, fields)
+            PolicySet::from_json(&Value::Object(fields).to_string())
         };
-        PolicySet::of(self.documents.iter().enumerate().map(source).collect())
+        let mut layers = self.documents.iter().enumerate().map(layer).collect::<Result<Vec<_>, _>>()?;
+        if layers.len() == 1 { Ok(layers.remove(0)) } else { PolicySet::layered(&layers) }
     }
 
     /// A set of one rule without one of its clauses.
@@ -102,8 +103,7 @@ impl Written {
         let fields = json!({
             "name": rule.id, "vocabulary": vocabulary.unwrap_or_else(|| json!([])), "rule": [rule.without(clause)],
         });
-        let Value::Object(fields) = fields else { return None };
-        PolicySet::of(vec![json_source(&rule.id, fields)]).ok()
+        PolicySet::from_json(&fields.to_string()).ok()
     }
 }
 
@@ -170,10 +170,6 @@ fn listed(mut examples: Value) -> Vec<Map<String, Value>> {
     let lists = ["match", "not_match"].into_iter().filter_map(|name| Some(examples.get_mut(name)?.take()));
     let items = lists.flat_map(|list| if let Value::Array(items) = list { items } else { Vec::new() });
     items.filter_map(|item| if let Value::Object(fields) = item { Some(fields) } else { None }).collect()
-}
-
-fn json_source(name: &str, fields: Map<String, Value>) -> PolicySource {
-    PolicySource { name: name.to_owned(), format: PolicyFormat::Json, text: Value::Object(fields).to_string() }
 }
 
 const MATCH_CLAUSES: &[&str] =

@@ -4,15 +4,14 @@
 //! the rule from matching: without the clause the rule would have matched the same
 //! request. So a case that differs from the rule in two ways counts for neither.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+
+use rulekeep::PolicySet;
+use rulekeep::policy::{PolicyVerdict, RuleTrace};
 
 use super::report::{ClauseCoverage, Coverage, RuleCoverage, percent};
 use super::run::CaseRequest;
 use super::written::{Written, WrittenClause};
-use crate::policy::explain::RuleTrace;
-use crate::policy::limit::Unused;
-use crate::policy::set::PolicySet;
-use crate::policy::verdict::PolicyVerdict;
 
 /// What cases exercised so far.
 pub(super) struct Tally {
@@ -75,8 +74,9 @@ impl Tally {
                         .or_insert_with(|| self.written.alone_without(written, clause))
                         .as_ref();
                     let request = request.policy_request();
-                    let matches =
-                        without.is_some_and(|set| set.explain(&request, &mut Unused).iter().any(|trace| trace.matched));
+                    let matches = without.is_some_and(|set| {
+                        set.explain_with_usage(&request, &BTreeMap::new()).iter().any(|trace| trace.matched)
+                    });
                     if matches {
                         coverage.failed += 1;
                         alone = Some(place);

@@ -1,5 +1,4 @@
-//! The tree that both formats are read into, each value with its place, so that
-//! everything after it knows one shape only.
+//! The tree that both formats are read into, each value with its place.
 
 use serde::de::IgnoredAny;
 use sha2::{Digest as _, Sha256};
@@ -10,29 +9,40 @@ use super::PolicyFormat;
 use super::place::Lines;
 use crate::model::json_depth;
 
-/// A value and the byte at which it begins.
-pub(super) struct Node {
-    pub(super) at: usize,
-    pub(super) value: Value,
+/// A value of a document and its place.
+pub struct Node {
+    /// The byte at which it begins.
+    pub at: usize,
+    /// The value.
+    pub value: Value,
 }
 
-/// What TOML and JSON can both say.
-pub(super) enum Value {
+/// A value that TOML and JSON both have.
+pub enum Value {
+    /// `null`, in JSON alone.
     Null,
+    /// `true` or `false`.
     Bool(bool),
+    /// A whole number of 64 bits.
     Integer(i64),
+    /// Any other number.
     Float(f64),
+    /// A string; also a date or time of TOML, as it is written.
     Text(String),
+    /// A list.
     List(Vec<Node>),
-    /// Fields in the order of the document.
+    /// A table, its fields in the order of the document.
     Table(Vec<Field>),
 }
 
 /// A field of a table.
-pub(super) struct Field {
-    pub(super) name: String,
-    pub(super) at: usize,
-    pub(super) node: Node,
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// The byte at which its name begins.
+    pub at: usize,
+    /// Its value.
+    pub node: Node,
 }
 
 /// What is wrong with the text itself, and at which byte.
@@ -50,8 +60,8 @@ impl Node {
         }
     }
 
-    /// What kind of value it is, for a message.
-    pub(super) fn kind(&self) -> &'static str {
+    /// Returns the kind of the value, for a message: `a string`.
+    pub fn kind(&self) -> &'static str {
         match self.value {
             Value::Null => "null",
             Value::Bool(_) => "a boolean",
@@ -61,11 +71,32 @@ impl Node {
             Value::Table(_) => "a table",
         }
     }
-}
 
-impl Node {
+    /// Turns the value into JSON, lists in their order.
+    pub fn into_json(self) -> serde_json::Value {
+        use serde_json::Value as Json;
+        match self.value {
+            Value::Null => Json::Null,
+            Value::Bool(flag) => Json::Bool(flag),
+            Value::Text(text) => Json::String(text),
+            Value::Integer(number) => number.into(),
+            Value::Float(number) => number.into(),
+            Value::List(items) => items.into_iter().map(Self::into_json).collect(),
+            Value::Table(fields) => fields.into_iter().map(|field| (field.name, field.node.into_json())).collect(),
+        }
+    }
+
+    /// Returns a field of a table that is a string.
+    pub fn text_of(&self, name: &str) -> Option<&str> {
+        let Value::Table(fields) = &self.value else { return None };
+        match &fields.iter().find(|field| field.name == name)?.node.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// Adds what it says to a hash, each value behind its kind and its length: places and the order of fields aside.
-    pub(super) fn note(&self, hash: &mut Sha256) {
+    pub(crate) fn note(&self, hash: &mut Sha256) {
         let mut head = |kind: u8, length: usize| {
             hash.update([kind]);
             hash.update((length as u64).to_le_bytes());
@@ -104,8 +135,8 @@ impl Node {
         }
     }
 
-    /// What was found, for a message: a number itself, of anything else its kind.
-    pub(super) fn told(&self) -> String {
+    /// Returns what was found, for a message: a number itself, of anything else its kind.
+    pub fn told(&self) -> String {
         match self.value {
             Value::Integer(number) => number.to_string(),
             Value::Float(number) => number.to_string(),

@@ -1,13 +1,17 @@
 //! What the recommended set's cases declare to change nothing changes nothing:
 //! every capability alone, at every tier and risk, in and out of production.
 
+use rulekeep::Tier;
+use rulekeep::agent::AgentTraits;
+use rulekeep::intent::{Operation, Resource};
+use rulekeep::system::Timestamp;
+use rulekeep::trust::TrustSnapshot;
 use serde_json::json;
 
 use super::mutants::{mutations, part_that_differs};
 use super::run::CaseRequest;
 use super::written::Written;
 use super::*;
-use crate::model::{AgentTraits, Operation, Resource, Tier, Timestamp, TrustSnapshot};
 
 fn requests() -> Vec<CaseRequest> {
     let contexts = [json!({}), json!({ "environment": "production", "dataClassification": "RESTRICTED" })];
@@ -38,7 +42,7 @@ fn requests() -> Vec<CaseRequest> {
 #[test]
 fn changes_that_are_declared_to_change_nothing_change_nothing() {
     let policies = PolicySet::recommended().unwrap();
-    let text = include_str!("../../../policies/recommended.cases.toml");
+    let text = include_str!("../../../../../policies/recommended.cases.toml");
     let cases = PolicyCases::parse(text, PolicyFormat::Toml, "recommended.cases.toml").unwrap();
     let written = Written::of(&policies);
     let requests = requests();

@@ -3,6 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use rulekeep::agent::AgentTraits;
+use rulekeep::document::did_you_mean;
+use rulekeep::intent::{Capability, InvalidValue};
+use rulekeep::policy::{PolicyRequest, PolicyVerdict};
+use rulekeep::system::Timestamp;
+use rulekeep::trust::TrustSnapshot;
+use rulekeep::{Intent, PolicySet, RiskLevel};
 use serde_json::{Value, json};
 
 use super::coverage::Tally;
@@ -10,12 +17,6 @@ use super::read::{Asked, Case, Expect, Outcome, POLICY_ERROR};
 use super::report::{CaseDifference, CaseReport, CaseResult, MutantReport};
 use super::written::Written;
 use super::{CaseReader, PolicyCases};
-use crate::model::{AgentTraits, Capability, Intent, RiskLevel, Timestamp, TrustSnapshot};
-use crate::policy::limit::{Charge, Meter, Used};
-use crate::policy::nearest::did_you_mean;
-use crate::policy::request::PolicyRequest;
-use crate::policy::set::PolicySet;
-use crate::policy::verdict::PolicyVerdict;
 
 /// Cases that were held against a set.
 pub(super) struct Run<'a> {
@@ -88,7 +89,7 @@ impl<'a> Held<'a> {
                 Some(format!("the case says risk {risk}, and a governor puts the request at {least} at least"));
         }
         let verdict = request.evaluate(policies);
-        let traces = policies.explain(&request.policy_request(), &mut request.meter());
+        let traces = policies.explain_with_usage(&request.policy_request(), &request.used);
         tally.add(&request, &traces, verdict.as_ref());
         if verdict.is_ok() {
             let decided = traces.into_iter().filter(|trace| trace.decided);
@@ -135,7 +136,7 @@ impl CaseRequest {
         let (intent, risk) = match &case.asked {
             Asked::Intent { intent, risk } => ((**intent).clone(), *risk),
             Asked::Text { text, context } => {
-                let agent = case.agent_id.parse().map_err(|error: crate::model::InvalidValue| error.to_string())?;
+                let agent = case.agent_id.parse().map_err(|error: InvalidValue| error.to_string())?;
                 (reader.read(&agent, text, context).map_err(|error| error.to_string())?, None)
             }
         };
@@ -145,28 +146,11 @@ impl CaseRequest {
     }
 
     pub(super) fn policy_request(&self) -> PolicyRequest<'_> {
-        PolicyRequest { intent: &self.intent, risk: self.risk, trust: self.trust, traits: &self.traits, now: self.now }
+        PolicyRequest::new(&self.intent, self.trust).at_risk(self.risk).of_agent(&self.traits).at(self.now)
     }
 
     pub(super) fn evaluate(&self, policies: &PolicySet) -> Result<PolicyVerdict, String> {
-        policies.evaluate_with(&self.policy_request(), &mut self.meter()).map_err(|error| error.to_string())
-    }
-
-    fn meter(&self) -> CaseMeter<'_> {
-        CaseMeter(&self.used)
-    }
-}
-
-/// Counters as the case says that they stand.
-struct CaseMeter<'a>(&'a BTreeMap<String, f64>);
-
-impl Meter for CaseMeter<'_> {
-    fn used(&mut self, charge: &Charge) -> Used {
-        // A counter's name begins with its rule's id, which has no slash.
-        let rule = charge.counter.split('/').next().unwrap_or_default();
-        let used = self.0.get(rule).copied().unwrap_or(0.0) * MILLION;
-        #[expect(clippy::cast_possible_truncation, reason = "bounded when the case was read")]
-        Used { amount: used.ceil() as i64, frees_at: None, is_full: false }
+        policies.evaluate_with_usage(&self.policy_request(), &self.used).map_err(|error| error.to_string())
     }
 }
 
@@ -247,5 +231,3 @@ fn is_equal(expected: &Value, found: &Value) -> bool {
 fn difference(what: &str, expected: Value, found: Value) -> CaseDifference {
     CaseDifference { what: what.to_owned(), expected, found }
 }
-
-const MILLION: f64 = 1e6;

@@ -25,14 +25,12 @@ mod tests;
 
 use std::path::Path;
 
+use rulekeep::agent::AgentId;
+use rulekeep::document::{self, File};
+use rulekeep::intent::risk_floor;
+use rulekeep::policy::{PolicyFormat, Problem, Severity};
+use rulekeep::{Error, Intent, PolicySet, RiskLevel};
 use serde_json::{Map, Value};
-
-use super::document::Report;
-use super::file::File;
-use super::naming::refusal;
-use super::set::{PolicyFormat, PolicySet};
-use super::tree::Node;
-use crate::model::{AgentId, Error, Intent, RiskLevel, risk_floor};
 
 pub use report::{
     CaseDifference, CaseReport, CaseResult, ClauseCoverage, Coverage, MutantReport, RuleCoverage, Survivor,
@@ -44,8 +42,8 @@ pub use report::{
 ///
 /// ```
 /// use rulekeep::intent::Parser;
-/// use rulekeep::policy::PolicyCases;
 /// use rulekeep::PolicySet;
+/// use rulekeep_cli::policy::PolicyCases;
 ///
 /// let policies = PolicySet::from_toml(r#"
 ///     name = "support"
@@ -110,11 +108,11 @@ impl PolicyCases {
     ///
     /// [`Error::Policy`] with every problem found.
     pub fn parse(text: &str, format: PolicyFormat, name: &str) -> Result<Self, Error> {
-        let mut report = Report::of(text);
-        let cases = read_text(text, format, &mut report);
-        match cases.filter(|_| !report.has_errors()) {
-            Some(cases) => Ok(cases),
-            None => Err(refusal("cases", name, report.problems)),
+        let (cases, problems) = document::read(text, format, Self::MAX_BYTES, too_large, read::read);
+        let is_error = |problem: &Problem| problem.severity == Severity::Error;
+        match cases.flatten() {
+            Some(cases) if !problems.iter().any(is_error) => Ok(cases),
+            _ => Err(document::refusal("cases", name, problems)),
         }
     }
 
@@ -185,22 +183,6 @@ where
     }
 }
 
-fn read_text(text: &str, format: PolicyFormat, report: &mut Report<'_>) -> Option<PolicyCases> {
-    if text.len() > PolicyCases::MAX_BYTES {
-        report.error(0, "", too_large(text.len()));
-        return None;
-    }
-    match Node::read(text, format) {
-        Ok(root) => read::read(root, report),
-        Err(errors) => {
-            for error in errors {
-                report.error(error.at, "", error.message);
-            }
-            None
-        }
-    }
-}
-
-fn too_large(size: impl std::fmt::Display) -> String {
+fn too_large(size: u64) -> String {
     format!("a document of cases has at most {} bytes; this one has {size}", PolicyCases::MAX_BYTES)
 }

@@ -1,19 +1,19 @@
 //! Places in a document: from a byte to a line and a column.
 
 /// Where the lines of a text begin, to turn a byte offset into a place.
-pub(super) struct Lines<'a> {
+pub(crate) struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
 }
 
 impl<'a> Lines<'a> {
-    pub(super) fn of(text: &'a str) -> Self {
+    pub(crate) fn of(text: &'a str) -> Self {
         let after_breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         Self { text, starts: std::iter::once(0).chain(after_breaks).collect() }
     }
 
     /// Line and column, both counted from 1; the column counts characters.
-    pub(super) fn place(&self, offset: usize) -> (usize, usize) {
+    pub(crate) fn place(&self, offset: usize) -> (usize, usize) {
         let line = self.starts.partition_point(|start| *start <= offset).max(1);
         let start = self.starts.get(line - 1).copied().unwrap_or(0);
         let before = self.text.as_bytes().get(start..offset.min(self.text.len())).unwrap_or_default();
@@ -24,7 +24,7 @@ impl<'a> Lines<'a> {
 
     /// The offset of a byte of a string's value, whose text begins with its quotes at `at`; of the
     /// string itself where escapes stand in it, so that the two do not go together.
-    pub(super) fn within(&self, at: usize, value: &str, byte: usize) -> usize {
+    pub(crate) fn within(&self, at: usize, value: &str, byte: usize) -> usize {
         let text = self.text.get(at..).unwrap_or("");
         let mark = text.bytes().next().filter(|mark| matches!(mark, b'"' | b'\''));
         let marks = text.bytes().take(3).take_while(|byte| Some(*byte) == mark).count();
@@ -38,7 +38,7 @@ impl<'a> Lines<'a> {
     }
 
     /// The offset of a line and a column in bytes, both counted from 1.
-    pub(super) fn offset(&self, line: usize, byte_column: usize) -> usize {
+    pub(crate) fn offset(&self, line: usize, byte_column: usize) -> usize {
         let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(self.text.len());
         (start + byte_column.saturating_sub(1)).min(self.text.len())
     }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use rulekeep::Decision;
+use rulekeep::proof::Digest;
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::model::{Decision, Digest};
 
 /// What a document of cases came to.
 #[derive(Debug, Clone, PartialEq, Serialize)]

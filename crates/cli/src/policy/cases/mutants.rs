@@ -5,6 +5,8 @@
 //! and nothing that the loader understands can be forgotten. What a case says of
 //! `rules` does not count here: a change must show in what is decided.
 
+use rulekeep::policy::PolicyVerdict;
+use rulekeep::{PolicySet, RiskLevel, Tier};
 use serde_json::{Map, Value, json};
 
 use super::probe;
@@ -12,9 +14,6 @@ use super::read::Equivalent;
 use super::report::{MutantReport, Survivor, percent};
 use super::run::Run;
 use super::written::{WrittenClause, WrittenRule};
-use crate::model::{RiskLevel, Tier};
-use crate::policy::set::PolicySet;
-use crate::policy::verdict::PolicyVerdict;
 
 /// Judges every mutant of a run's rules.
 pub(super) fn judge(run: &Run<'_>, declared: &[Equivalent]) -> MutantReport {

@@ -2,11 +2,10 @@
 //! counts as covered, which changes to a rule are noticed, and where a document of
 //! cases is wrong.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
-
 use rulekeep::intent::Parser;
-use rulekeep::policy::{CaseReport, PolicyCases, PolicyFormat};
-use rulekeep::{Decision, Error, Governor, Intent, PolicySet};
+use rulekeep::policy::PolicyFormat;
+use rulekeep::{Decision, Error, Intent, PolicySet};
+use rulekeep_cli::policy::{CaseReport, PolicyCases};
 use serde_json::{Map, Value};
 
 const MAIL: &str = r#"
@@ -100,7 +99,7 @@ fn coverage_is_what_can_be_counted_by_hand() {
     // "send" has two clauses and "ask" two. T3 at LOW: "send" matches, and "ask" fails by its risk alone.
     let report = run(MAIL, SENDS);
     let [send, ask] = &report.coverage.rules[..] else { panic!("two rules") };
-    let clauses = |rule: &rulekeep::policy::RuleCoverage| -> Vec<(String, usize, usize)> {
+    let clauses = |rule: &rulekeep_cli::policy::RuleCoverage| -> Vec<(String, usize, usize)> {
         rule.clauses.iter().map(|clause| (clause.clause.clone(), clause.held, clause.failed)).collect()
     };
     assert_eq!((send.line, send.decided, ask.line, ask.decided), (4, 1, 10, 0));
@@ -245,22 +244,6 @@ expect = { decision = "ALLOW" }
 }
 
 #[test]
-fn a_governor_reads_and_counts_risk_as_for_a_decision() {
-    let governor = Governor::builder().policies(policies(MAIL)).open_in_memory().unwrap();
-    let cases = r#"
-[[case]]
-name = "a mail in production is not low"
-agent = { tier = "T4" }
-intent = { action = "purge_all_mail", capabilities = ["email:send"], context = { environment = "production" } }
-expect = { decision = "ESCALATE" }
-"#;
-    let cases = PolicyCases::from_toml(cases).unwrap();
-    let report = governor.test_policies(&cases);
-    assert!(report.passed(), "{report}");
-    assert!(!cases.run(&policies(MAIL), &reader).passed(), "without a governor only the rubric's floor counts");
-}
-
-#[test]
 fn both_formats_say_the_same() {
     let json = r#"{"case": [{"name": "T3 sends", "agent": {"tier": "T3"},
         "intent": {"action": "send_mail", "capabilities": ["email:send"], "risk": "LOW"},
@@ -339,7 +322,7 @@ fn a_malformed_document_is_refused_with_its_place() {
 
 #[test]
 fn the_recommended_set_keeps_what_its_cases_say_and_no_change_goes_unnoticed() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies");
     let cases = PolicyCases::from_file(folder.join("recommended.cases.toml")).unwrap();
     let report = cases.run_with_mutants(&PolicySet::recommended().unwrap(), &reader);
     assert!(report.passed(), "{report}");
@@ -359,7 +342,7 @@ fn a_condition_is_seen_both_ways_and_its_loss_is_noticed() {
     let small = case("small", 20, "ALLOW");
     let one_way = run(rules, &small);
     assert!(one_way.passed(), "{one_way}");
-    let survivors = |report: &rulekeep::policy::CaseReport| -> Vec<String> {
+    let survivors = |report: &CaseReport| -> Vec<String> {
         report.mutants.as_ref().unwrap().survivors.iter().map(|one| one.mutation.clone()).collect()
     };
     assert!(survivors(&one_way).contains(&"without when".to_owned()), "{one_way}");

@@ -1,17 +1,18 @@
 //! What case would notice a change to a rule: requests near the rule and near the
 //! cases are tried by both sets, until one tells them apart.
 
+use rulekeep::agent::{AgentTraits, Label};
+use rulekeep::intent::{Capability, risk_floor};
+use rulekeep::policy::PolicyVerdict;
+use rulekeep::system::Timestamp;
+use rulekeep::trust::TrustSnapshot;
+use rulekeep::{Agent, Intent, PolicySet, RiskLevel, Tier};
 use serde_json::{Map, Value};
 
 use super::mutants::{Mutation, part_that_differs};
 use super::read::POLICY_ERROR;
 use super::run::{CaseRequest, Run};
 use super::written::WrittenRule;
-use crate::model::{
-    Agent, AgentTraits, Capability, Intent, Label, RiskLevel, Tier, Timestamp, TrustSnapshot, risk_floor,
-};
-use crate::policy::set::PolicySet;
-use crate::policy::verdict::PolicyVerdict;
 
 /// A request that tells a change from the rule, if one was found, and what both say of it.
 pub(super) fn witness(run: &Run<'_>, rule: &WrittenRule, changed: &PolicySet) -> Option<String> {

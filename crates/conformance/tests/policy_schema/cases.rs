@@ -1,5 +1,5 @@
 //! The document of cases as its JSON Schema describes it. The reader in
-//! `src/policy/cases/read.rs` is what counts; `main.rs` holds the two together.
+//! `crates/cli/src/policy/cases/read.rs` is what counts; `main.rs` holds the two together.
 
 use std::collections::BTreeMap;
 

@@ -4,15 +4,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 
-use serde_json::{Map, Value as Json};
+use rulekeep::agent::{AgentId, AgentTraits, Label};
+use rulekeep::document::{Fields, Node, Report, Value};
+use rulekeep::intent::Capability;
+use rulekeep::system::Timestamp;
+use rulekeep::trust::{Score, TrustSnapshot};
+use rulekeep::{Agent, Decision, Intent, RiskLevel, Tier};
+use serde_json::{Map, Value as Json, json};
 
 use super::PolicyCases;
-use crate::model::{
-    Agent, AgentTraits, Capability, Decision, Intent, Label, RiskLevel, Score, Tier, Timestamp, TrustSnapshot,
-};
-use crate::policy::document::{Fields, Report};
-use crate::policy::tree::{Node, Value};
-use crate::policy::value;
 
 /// One case.
 #[derive(Debug, Clone)]
@@ -83,14 +83,18 @@ pub(super) fn read(root: Node, report: &mut Report<'_>) -> Option<PolicyCases> {
     if let Some(list) = fields.take("case") {
         for (index, node) in report.list(list, "case").into_iter().enumerate() {
             let at = node.at;
-            report.rule = Some(named(&node).unwrap_or_else(|| format!("case number {}", index + 1)));
+            let is_name = |name: &&str| !name.trim().is_empty() && name.chars().count() <= MAX_NAME_CHARS;
+            report.reading(Some(match node.text_of("name").filter(is_name) {
+                Some(name) => format!("case {name:?}"),
+                None => format!("case number {}", index + 1),
+            }));
             if let Some(case) = read_case(node, &defaults, report) {
                 if let Some(line) = lines.insert(case.name.clone(), case.line) {
                     report.error(at, "name", format!("another case has the name {:?}, on line {line}", case.name));
                 }
                 cases.push(case);
             }
-            report.rule = None;
+            report.reading(None);
         }
     }
     if cases.is_empty() && !report.has_errors() {
@@ -105,23 +109,15 @@ pub(super) fn read(root: Node, report: &mut Report<'_>) -> Option<PolicyCases> {
     Some(PolicyCases { name, cases, equivalents })
 }
 
-fn named(case: &Node) -> Option<String> {
-    let Value::Table(fields) = &case.value else { return None };
-    match &fields.iter().find(|field| field.name == "name")?.node.value {
-        Value::Text(name) if !name.trim().is_empty() => Some(format!("case {:?}", crate::model::excerpt(name))),
-        _ => None,
-    }
-}
-
 fn read_case(node: Node, defaults: &Partial, report: &mut Report<'_>) -> Option<Case> {
     let at = node.at;
-    let problems = report.problems.len();
+    let problems = report.count();
     let mut fields = Fields::of(node, "", CASE_FIELDS, report)?;
     let name = fields.required_line("name", MAX_NAME_CHARS, report);
     let input_at = fields.place("input");
     let input = fields.take("input").and_then(|node| report.text(node, "input"));
     let context_at = fields.place("context");
-    let context = fields.take("context").and_then(|node| value::object(node, "context", report));
+    let context = fields.take("context").and_then(|node| report.object(node, "context"));
     let intent_at = fields.place("intent");
     let used = fields.take("used").map(|node| used(node, report)).unwrap_or_default();
     let expect_at = fields.place("expect");
@@ -141,7 +137,7 @@ fn read_case(node: Node, defaults: &Partial, report: &mut Report<'_>) -> Option<
         }
         _ => {}
     }
-    if report.problems.len() > problems {
+    if report.count() > problems {
         return None;
     }
     let agent_id = own.agent.id.unwrap_or_else(|| "example".to_owned());
@@ -149,17 +145,16 @@ fn read_case(node: Node, defaults: &Partial, report: &mut Report<'_>) -> Option<
         Some(text) => Asked::Text { text, context: context.or(own.intent.context).unwrap_or_default() },
         None => own.intent.into_asked(&agent_id, intent_at.unwrap_or(at), report)?,
     };
-    if let Err(error) = agent_id.parse::<crate::model::AgentId>() {
+    if let Err(error) = agent_id.parse::<AgentId>() {
         report.error(at, "agent.id", error);
         return None;
     }
     let trust = own.agent.trust.unwrap_or(TrustSnapshot::new(Agent::NEWCOMER_SCORE, Agent::NEWCOMER_SCORE.tier()));
-    let traits = AgentTraits {
-        labels: own.agent.labels.unwrap_or_default(),
-        groups: own.agent.groups.unwrap_or_default(),
-        attributes: own.agent.attributes.unwrap_or_default(),
-    };
-    let line = report.lines.place(at).0;
+    let mut traits = AgentTraits::default();
+    traits.labels = own.agent.labels.unwrap_or_default();
+    traits.groups = own.agent.groups.unwrap_or_default();
+    traits.attributes = own.agent.attributes.unwrap_or_default();
+    let line = report.line_of(at);
     let now = own.now.unwrap_or(Timestamp::from_millis(0));
     Some(Case { name: name?, line, asked, agent_id, trust, traits, now, used, expect: expect? })
 }
@@ -221,7 +216,7 @@ impl PartialIntent {
             action: fields.line("action", MAX_NAME_CHARS, report),
             capabilities: fields.take("capabilities").map(|node| all_parsed(node, "intent.capabilities", report)),
             risk: fields.word("risk", RiskLevel::ALL, report),
-            context: fields.take("context").and_then(|node| value::object(node, "intent.context", report)),
+            context: fields.take("context").and_then(|node| report.object(node, "intent.context")),
         })
     }
 
@@ -234,14 +229,14 @@ impl PartialIntent {
             report.error(at, "intent.capabilities", "the field \"capabilities\" is missing");
             return None;
         };
-        let texts = capabilities.iter().map(Capability::as_str);
-        let intent =
-            Intent::new(agent_id, &action, self.risk.unwrap_or(RiskLevel::Low), texts).and_then(|mut intent| {
-                intent.context = self.context.unwrap_or_default();
-                // A governor would refuse it just so.
-                intent.check()?;
-                Ok(intent)
-            });
+        // Read as a governor reads it, so that what a governor refuses is refused here.
+        let intent = Intent::from_json(&json!({
+            "agentId": agent_id,
+            "parsedAction": action,
+            "riskLevel": self.risk.unwrap_or(RiskLevel::Low),
+            "requiredCapabilities": capabilities,
+            "context": self.context.unwrap_or_default(),
+        }));
         match intent {
             Ok(intent) => Some(Asked::Intent { intent: Box::new(intent), risk: self.risk }),
             Err(error) => {
@@ -280,7 +275,7 @@ impl PartialAgent {
             trust: tier
                 .map(|tier| TrustSnapshot::new(tier.middle(), tier))
                 .or(score.map(|score| TrustSnapshot::new(score, score.tier()))),
-            attributes: fields.take("attributes").and_then(|node| value::object(node, "agent.attributes", report)),
+            attributes: fields.take("attributes").and_then(|node| report.object(node, "agent.attributes")),
         })
     }
 }
@@ -293,7 +288,7 @@ impl Expect {
             fields.take(name).map(|node| all_parsed::<Capability>(node, field, report))
         };
         let (granted, denied) = (list("granted", "expect.granted", report), list("denied", "expect.denied", report));
-        let constraints = fields.take("constraints").and_then(|node| value::object(node, "expect.constraints", report));
+        let constraints = fields.take("constraints").and_then(|node| report.object(node, "expect.constraints"));
         let reviewer = fields.line("reviewer", MAX_NAME_CHARS, report);
         let mut names = |name: &'static str, field: &str, report: &mut Report<'_>| -> Vec<String> {
             let Some(node) = fields.take(name) else { return Vec::new() };
