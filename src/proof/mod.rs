@@ -72,7 +72,7 @@ pub(crate) use evidence::encode as encode_evidence;
 pub use evidence::{Evidence, InputEvidence};
 pub(crate) use feed::{Fed, Feed};
 pub(crate) use log::{
-    Committed, DecisionFacts, LogOptions, LogState, OpenLogError, Place, Probe, ProofLog, Reported, Startup, import,
+    Committed, DecisionFacts, LogOptions, LogState, OpenLogError, Place, Probe, ProofLog, Startup, import,
     verify_archive,
 };
 pub(crate) use moves::TrustStep;

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-pub(super) use order::{DecisionSlot, OutcomeSlot};
+pub(crate) use order::Reservation;
 pub(super) use turn::{Batch, Requester, Task, Turn};
 
 use super::draft::{Draft, Pending};
@@ -39,6 +39,8 @@ pub(super) struct Intake {
     enough: Condvar,
     /// Callers wait here for room.
     room: Condvar,
+    /// Callers wait here for the outcome that another one has reserved.
+    released: Condvar,
     most: Room,
     durability: Durability,
 }
@@ -64,9 +66,9 @@ struct State {
     expected: usize,
     /// How long nobody may come before those who are expected are given up.
     pause: Duration,
-    /// Outcomes that are ordered and not yet in the index, by the record's sequence.
-    claims: HashMap<Sequence, Outcome>,
-    claims_version: u64,
+    /// Outcomes in flight, by the place of their record: enqueued and not yet in the index. `None` while a caller that
+    /// has reserved it decides.
+    outcomes: HashMap<Sequence, Option<Outcome>>,
     /// How often it was said who must not act.
     epoch: u64,
     /// The writer should not wait for more.
@@ -116,15 +118,14 @@ impl Intake {
             awaited: 0,
             expected: 0,
             pause: Duration::ZERO,
-            claims: HashMap::new(),
-            claims_version: 0,
+            outcomes: HashMap::new(),
             epoch: 0,
             hurry: false,
             upkeep: false,
             closed: None,
         };
-        let [work, enough, room] = [const { Condvar::new() }; 3];
-        Self { state: Mutex::new(state), work, enough, room, most, durability }
+        let [work, enough, room, released] = [const { Condvar::new() }; 4];
+        Self { state: Mutex::new(state), work, enough, room, released, most, durability }
     }
 
     /// Goes on behind the journal's last entry.
@@ -209,8 +210,7 @@ impl Intake {
         state.in_flight = Arc::new(Vec::new());
         for pending in drafts {
             if let Draft::Outcome(draft) = &pending.draft {
-                state.claims.remove(&draft.proof_id.sequence());
-                state.claims_version += 1;
+                state.outcomes.remove(&draft.proof_id.sequence());
             }
         }
     }

@@ -1,5 +1,7 @@
 //! What callers put in order: each gets its place and a time that never runs backwards.
 
+use std::sync::PoisonError;
+
 use super::{Intake, Refusal, State};
 use crate::model::{Alert, Decision, Error, Outcome, ProofId, RiskLevel, Sequence, Timestamp};
 use crate::proof::draft::{ArchiveDraft, ChangeDraft, DecisionDraft, Draft, OutcomeDraft, Pending};
@@ -7,13 +9,13 @@ use crate::proof::durability::Durability;
 use crate::proof::erase::Erasure;
 use crate::proof::log::Committed;
 
-/// What became of an outcome that was to be put in order.
-pub(in crate::proof) enum OutcomeSlot {
-    Ordered(Sequence),
-    /// One stands already.
-    Standing(Outcome),
-    /// Some outcome reached the index meanwhile; it may be this record's.
-    LookAgain,
+/// The exclusive right to enqueue the outcome of a record.
+// INVARIANT: only the holder enqueues one, and one leaves the queue's outcomes only once the index has it. So an index
+// that has none has none until the holder enqueues it.
+pub(crate) struct Reservation<'a> {
+    queue: &'a Intake,
+    record: Sequence,
+    is_held: bool,
 }
 
 /// What became of a decision that was to be put in order.
@@ -26,19 +28,13 @@ pub(in crate::proof) enum DecisionSlot {
     },
     /// A stop came meanwhile: whether it covers this one is to be looked at.
     LookAgain,
-    /// What it answers has an outcome already.
-    Standing(Outcome),
 }
 
 impl DecisionSlot {
-    pub(in crate::proof) fn committed(self, risk: RiskLevel) -> Result<Option<Committed>, Error> {
+    pub(in crate::proof) fn committed(self, risk: RiskLevel) -> Option<Committed> {
         match self {
-            Self::Ordered { id, last, at } => Ok(Some(Committed { proof_id: id, sequence: last, at, risk })),
-            Self::LookAgain => Ok(None),
-            Self::Standing(standing) => {
-                let message = format!("the record that asks has the outcome {standing} already; the first one stands");
-                Err(Error::Conflict { message })
-            }
+            Self::Ordered { id, last, at } => Some(Committed { proof_id: id, sequence: last, at, risk }),
+            Self::LookAgain => None,
         }
     }
 }
@@ -82,37 +78,6 @@ impl Intake {
         Ok(DecisionSlot::Ordered { id, last, at })
     }
 
-    /// Puts the decision that answers a question in order, and behind it the outcome of the record that asked: nothing
-    /// comes between. The caller has looked into the index at `version` and found no outcome.
-    pub(in crate::proof) fn answer(
-        &self,
-        now: Timestamp,
-        draft: DecisionDraft,
-        epoch: u64,
-        version: u64,
-        outcome: impl FnOnce(ProofId) -> OutcomeDraft,
-    ) -> Result<DecisionSlot, Error> {
-        let mut state = self.with_room()?;
-        if (state.epoch != epoch && draft.decision != Decision::Deny) || state.claims_version != version {
-            return Ok(DecisionSlot::LookAgain);
-        }
-        let asked = draft.resolves.map(|asked| asked.sequence());
-        if let Some(standing) = asked.and_then(|asked| state.claims.get(&asked)) {
-            return Ok(DecisionSlot::Standing(*standing));
-        }
-        let at = state.last_time.max(now);
-        let mut outcome = outcome(ProofId::new(at, draft.random, Sequence::new(state.next)));
-        let is_awaited = self.durability.awaits(draft.risk);
-        let (id, _, at) = self.number_decision(&mut state, now, draft);
-        let (last, _) = state.number(now);
-        for state in outcome.state.iter_mut().chain(&mut outcome.asked) {
-            state.stand_at(last);
-        }
-        state.claims.insert(outcome.proof_id.sequence(), outcome.outcome);
-        self.push(&mut state, Pending { sequence: last, at, draft: Draft::Outcome(outcome) }, is_awaited);
-        Ok(DecisionSlot::Ordered { id, last, at })
-    }
-
     fn number_decision(
         &self,
         state: &mut State,
@@ -137,41 +102,17 @@ impl Intake {
         Ok(self.push_change(&mut state, now, change))
     }
 
-    /// How often outcomes have moved from here to the index: read before the
-    /// index is asked for an outcome, and given to [`Intake::outcome`] then.
-    pub(in crate::proof) fn claims_version(&self) -> u64 {
-        self.lock().claims_version
-    }
-
-    /// Puts an outcome in order, unless one for the same record is on its way.
-    /// The caller has looked into the index at `version` and found none.
-    pub(in crate::proof) fn outcome(
-        &self,
-        now: Timestamp,
-        mut draft: OutcomeDraft,
-        version: u64,
-    ) -> Result<OutcomeSlot, Error> {
-        let mut state = self.with_room()?;
-        let record = draft.proof_id.sequence();
-        if let Some(standing) = state.claims.get(&record) {
-            return Ok(OutcomeSlot::Standing(*standing));
+    /// Reserves the outcome of a record, once no other caller has; fails with the one that is in flight.
+    pub(in crate::proof) fn reserve(&self, record: Sequence) -> Result<Reservation<'_>, Outcome> {
+        let mut state = self.lock();
+        while let Some(found) = state.outcomes.get(&record) {
+            match found {
+                Some(outcome) => return Err(*outcome),
+                None => state = self.released.wait(state).unwrap_or_else(PoisonError::into_inner),
+            }
         }
-        // INVARIANT: a claim is dropped only once the index has the outcome, so an unchanged version and no claim
-        // mean that there is none.
-        if state.claims_version != version {
-            return Ok(OutcomeSlot::LookAgain);
-        }
-        state.claims.insert(record, draft.outcome);
-        let (sequence, at) = state.number(now);
-        if let Some(state) = &mut draft.state {
-            state.stand_at(sequence);
-        }
-        self.push(
-            &mut state,
-            Pending { sequence, at, draft: Draft::Outcome(draft) },
-            self.durability == Durability::Sync,
-        );
-        Ok(OutcomeSlot::Ordered(sequence))
+        state.outcomes.insert(record, None);
+        Ok(Reservation { queue: self, record, is_held: true })
     }
 
     /// Puts a change of state in order that lets somebody act; none where a stop came that it does not know of.
@@ -273,6 +214,61 @@ impl Intake {
         if is_first || (!was_half_full && self.is_half_full(state)) {
             self.work.notify_one();
         }
+    }
+}
+
+impl Reservation<'_> {
+    /// Enqueues the outcome.
+    pub(crate) fn report(mut self, now: Timestamp, draft: OutcomeDraft) -> Result<Sequence, Error> {
+        let mut state = self.queue.with_room()?;
+        let (sequence, at) = state.number(now);
+        self.enqueue(&mut state, sequence, at, draft, self.queue.durability == Durability::Sync);
+        Ok(sequence)
+    }
+
+    /// Enqueues the decision that answers the record, and its outcome behind it with nothing between. None where a stop
+    /// came that the decision does not know of.
+    pub(crate) fn answer(
+        mut self,
+        now: Timestamp,
+        draft: DecisionDraft,
+        epoch: u64,
+        outcome: impl FnOnce(ProofId) -> OutcomeDraft,
+    ) -> Result<Option<Committed>, Error> {
+        let mut state = self.queue.with_room()?;
+        if state.epoch != epoch && draft.decision != Decision::Deny {
+            return Ok(None);
+        }
+        let (risk, is_awaited) = (draft.risk, self.queue.durability.awaits(draft.risk));
+        let (proof_id, _, at) = self.queue.number_decision(&mut state, now, draft);
+        let (sequence, _) = state.number(now);
+        self.enqueue(&mut state, sequence, at, outcome(proof_id), is_awaited);
+        Ok(Some(Committed { proof_id, sequence, at, risk }))
+    }
+
+    fn enqueue(
+        &mut self,
+        state: &mut State,
+        sequence: Sequence,
+        at: Timestamp,
+        mut draft: OutcomeDraft,
+        awaited: bool,
+    ) {
+        for state in draft.state.iter_mut().chain(&mut draft.asked) {
+            state.stand_at(sequence);
+        }
+        state.outcomes.insert(self.record, Some(draft.outcome));
+        self.is_held = false;
+        self.queue.push(state, Pending { sequence, at, draft: Draft::Outcome(draft) }, awaited);
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        if self.is_held {
+            self.queue.lock().outcomes.remove(&self.record);
+        }
+        self.queue.released.notify_all();
     }
 }
 

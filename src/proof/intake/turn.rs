@@ -206,7 +206,7 @@ mod tests {
             evidence: vec![7; evidence],
             random: 1,
         };
-        let committed = intake.decision(now, draft, 0)?.committed(RiskLevel::Low)?;
+        let committed = intake.decision(now, draft, 0)?.committed(RiskLevel::Low);
         Ok(committed.unwrap().sequence)
     }
 

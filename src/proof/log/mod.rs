@@ -18,11 +18,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::draft::{ChangeDraft, DecisionDraft, OutcomeDraft, StateDraft};
+use super::draft::{ChangeDraft, DecisionDraft, StateDraft};
 use super::durability::Durability;
 use super::feed::Feed;
 use super::index::{Index, Totals};
-use super::intake::{DecisionSlot, OutcomeSlot, Refusal, Requester};
+use super::intake::{Refusal, Requester, Reservation};
 use super::record::CanonicalRecord;
 use super::shared::Shared;
 use super::ticket::Ticket;
@@ -68,15 +68,6 @@ pub(crate) struct Committed {
     pub(crate) risk: RiskLevel,
 }
 
-/// What became of an outcome that was reported.
-pub(crate) enum Reported {
-    Ordered(Sequence),
-    /// The same is on its way already.
-    Standing,
-    /// Some outcome reached the index meanwhile; it is to be looked for again.
-    LookAgain,
-}
-
 /// What a log does with decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Probe {
@@ -102,7 +93,7 @@ impl ProofLog {
     /// for it. None where a stop came meanwhile.
     pub(crate) fn decide(&self, now: Timestamp, draft: DecisionDraft, epoch: u64) -> Result<Option<Committed>, Error> {
         let risk = draft.risk;
-        self.shared.intake.decision(now, draft, epoch)?.committed(risk)
+        Ok(self.shared.intake.decision(now, draft, epoch)?.committed(risk))
     }
 
     /// Like [`ProofLog::decide`] for a decision that asks for a person, with the state that says so before it.
@@ -114,26 +105,7 @@ impl ProofLog {
         asked: impl FnOnce(ProofId) -> ChangeDraft,
     ) -> Result<Option<Committed>, Error> {
         let risk = draft.risk;
-        self.shared.intake.question(now, draft, epoch, asked)?.committed(risk)
-    }
-
-    /// Like [`ProofLog::decide`] for the decision that answers what a record asked for, with the outcome of that record
-    /// behind it.
-    pub(crate) fn answer(
-        &self,
-        now: Timestamp,
-        draft: DecisionDraft,
-        epoch: u64,
-        asked: ProofId,
-        outcome: impl FnOnce(ProofId) -> OutcomeDraft,
-    ) -> Result<Option<Committed>, Error> {
-        let risk = draft.risk;
-        let version = self.shared.intake.claims_version();
-        if let Some(standing) = self.outcome_of(&draft.entity, asked.sequence())? {
-            return DecisionSlot::Standing(standing).committed(risk);
-        }
-        let draft = DecisionDraft { resolves: Some(asked), ..draft };
-        self.shared.intake.answer(now, draft, epoch, version, outcome)?.committed(risk)
+        Ok(self.shared.intake.question(now, draft, epoch, asked)?.committed(risk))
     }
 
     /// Puts a change of state in order.
@@ -201,45 +173,31 @@ impl ProofLog {
         Feed::new(Arc::clone(&self.shared), next.map_or_else(|| self.shared.intake.ordered(), Sequence::get))
     }
 
-    /// Looks for a record's outcome: `None` when the same stands already, otherwise what [`ProofLog::report_at`] asks
-    /// for.
-    pub(crate) fn look_for_outcome(
+    /// Reserves the outcome of a record, whose agent is `entity`; fails with the one that it has.
+    pub(crate) fn reserve_outcome(
         &self,
         entity: &AgentId,
-        proof_id: &ProofId,
-        outcome: Outcome,
-    ) -> Result<Option<u64>, Error> {
-        let version = self.shared.intake.claims_version();
-        match self.outcome_of(entity, proof_id.sequence())? {
-            Some(standing) => stands(proof_id, standing, outcome).map(|()| None),
-            None => Ok(Some(version)),
+        record: &ProofId,
+    ) -> Result<Result<Reservation<'_>, Outcome>, Error> {
+        match self.shared.intake.reserve(record.sequence()) {
+            Ok(reserved) => Ok(self.outcome_of(entity, record.sequence())?.map_or(Ok(reserved), Err)),
+            Err(in_flight) => Ok(Err(in_flight)),
         }
     }
 
-    /// Puts an outcome in order that [`ProofLog::look_for_outcome`] did not find at that version.
-    pub(crate) fn report_at(&self, now: Timestamp, draft: OutcomeDraft, version: u64) -> Result<Reported, Error> {
-        let (proof_id, outcome) = (draft.proof_id, draft.outcome);
-        match self.shared.intake.outcome(now, draft, version)? {
-            OutcomeSlot::Ordered(sequence) => Ok(Reported::Ordered(sequence)),
-            OutcomeSlot::Standing(standing) => stands(&proof_id, standing, outcome).map(|()| Reported::Standing),
-            OutcomeSlot::LookAgain => Ok(Reported::LookAgain),
-        }
-    }
-
-    /// Puts an outcome in order. `Ok(None)` when the same outcome stands already.
-    pub(crate) fn report(
+    /// Reserves a record's outcome for this one; `None` where it has the same already, a conflict where it has another.
+    pub(crate) fn reserve_for(
         &self,
-        now: Timestamp,
-        mut draft: impl FnMut() -> Result<OutcomeDraft, Error>,
-    ) -> Result<Option<Sequence>, Error> {
-        loop {
-            let draft = draft()?;
-            let version = self.look_for_outcome(&draft.entity, &draft.proof_id, draft.outcome)?;
-            let Some(version) = version else { return Ok(None) };
-            match self.report_at(now, draft, version)? {
-                Reported::Ordered(sequence) => return Ok(Some(sequence)),
-                Reported::Standing => return Ok(None),
-                Reported::LookAgain => {}
+        entity: &AgentId,
+        record: &ProofId,
+        outcome: Outcome,
+    ) -> Result<Option<Reservation<'_>>, Error> {
+        match self.reserve_outcome(entity, record)? {
+            Ok(reserved) => Ok(Some(reserved)),
+            Err(standing) if standing == outcome => Ok(None),
+            Err(standing) => {
+                let message = format!("{record} has the outcome {standing} already; the first one stands");
+                Err(Error::Conflict { message })
             }
         }
     }
@@ -422,15 +380,6 @@ impl ProofLog {
     fn refused(&self, otherwise: &str) -> Error {
         self.shared.refused(otherwise)
     }
-}
-
-/// The first outcome stands: the same again is fine, another is not.
-fn stands(proof_id: &ProofId, standing: Outcome, outcome: Outcome) -> Result<(), Error> {
-    if standing == outcome {
-        return Ok(());
-    }
-    let message = format!("{proof_id} has the outcome {standing} already; the first one stands");
-    Err(Error::Conflict { message })
 }
 
 impl Drop for ProofLog {

@@ -216,3 +216,39 @@ fn a_waker_that_owns_a_ticket_is_dropped_without_the_list_being_held() {
     // The last one that holds the waker is the list.
     drop(outer);
 }
+
+/// Many report the same decision at once, in two ways: one outcome comes to stand, and moves trust once.
+#[test]
+fn of_many_who_report_a_decision_at_once_the_first_stands_and_moves_trust_once() {
+    let policies = "name = \"p\"\n[[rule]]\nid = \"all\"\neffect = \"allow\"\nmatch.capabilities = [\"*:*\"]\n";
+    for durability in [Durability::Sync, Durability::Buffered] {
+        let dir = tempfile::tempdir().unwrap();
+        let builder = Governor::builder().policies(PolicySet::from_toml(policies).unwrap()).durability(durability);
+        let governor = builder.open(dir.path()).unwrap();
+        governor.register_agent(Agent::new("a").at_tier(Tier::T3)).unwrap();
+        let intent = Intent::new("a", "read_document", RiskLevel::Low, ["document:read"]).unwrap();
+        for _ in 0..20 {
+            let before = governor.trust_history("a", 1, 1).unwrap().total;
+            let id = governor.enforce(&intent).unwrap().proof_id;
+            let start = std::sync::Barrier::new(8);
+            let reported: Vec<_> = std::thread::scope(|scope| {
+                let report = |at: usize| {
+                    start.wait();
+                    let outcome = if at.is_multiple_of(2) { Outcome::Failure } else { Outcome::Success };
+                    (outcome, governor.report(&id, outcome).map_err(|error| error.code()))
+                };
+                let threads: Vec<_> = (0..8).map(|at| scope.spawn(move || report(at))).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            let standing = governor.proof(&id).unwrap().outcome;
+            for (outcome, result) in reported {
+                assert_eq!(result.err(), (Some(outcome) != standing).then_some("CONFLICT"), "{standing:?}, {outcome}");
+            }
+            let moves = governor.trust_history("a", 1, 200).unwrap();
+            let of_this = moves.items.iter().filter(|moved| moved.proof_id == Some(id)).count() as u64;
+            assert!(of_this <= 1, "trust moved {of_this} times");
+            assert_eq!(moves.total - before, of_this);
+        }
+        assert!(governor.verify().unwrap().valid);
+    }
+}

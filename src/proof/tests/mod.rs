@@ -94,19 +94,10 @@ fn decide(log: &ProofLog, at: i64, draft: DecisionDraft) -> Result<ProofId, Erro
 
 fn report(log: &ProofLog, proof_id: ProofId, outcome: Outcome) -> Result<(), Error> {
     let entity = log.facts(&proof_id)?.entity;
-    let ordered = log.report(Timestamp::from_millis(0), || {
-        Ok(OutcomeDraft {
-            proof_id,
-            entity: entity.clone(),
-            outcome,
-            note: None,
-            state: None,
-            asked: None,
-            trust: None,
-            basis: None,
-        })
-    })?;
-    ordered.map_or(Ok(()), |sequence| log.settle(sequence))
+    let Some(reserved) = log.reserve_for(&entity, &proof_id, outcome)? else { return Ok(()) };
+    let draft =
+        OutcomeDraft { proof_id, entity, outcome, note: None, state: None, asked: None, trust: None, basis: None };
+    log.settle(reserved.report(Timestamp::from_millis(0), draft)?)
 }
 
 /// Changes the first block that a folder's view has under a prefix, checksum and all.

@@ -165,7 +165,7 @@ impl Twin {
             return Ok(());
         };
         let (id, entity) = self.decisions().map(|(id, entity, ..)| (id, entity)).nth(of).unwrap();
-        let draft = || OutcomeDraft {
+        let draft = OutcomeDraft {
             proof_id: id,
             entity: name(entity).parse().unwrap(),
             outcome,
@@ -177,7 +177,10 @@ impl Twin {
         };
         let facts = self.log.facts(&id)?;
         assert_eq!(facts.entity.as_str(), name(entity));
-        match (self.outcome_of(&id), self.log.report(Timestamp::from_millis(self.now), || Ok(draft()))) {
+        let reserved = self.log.reserve_for(&draft.entity, &id, outcome);
+        let taken = reserved
+            .and_then(|reserved| reserved.map(|it| it.report(Timestamp::from_millis(self.now), draft)).transpose());
+        match (self.outcome_of(&id), taken) {
             (None, Ok(Some(sequence))) => self.ordered(sequence.get(), What::Outcome { of: id, outcome }),
             (Some(standing), Ok(None)) if standing == outcome => Ok(()),
             (Some(standing), Err(error)) if error.code() == "CONFLICT" => {

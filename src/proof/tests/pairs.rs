@@ -27,8 +27,11 @@ fn ask(log: &ProofLog, epoch: u64) -> Option<ProofId> {
 }
 
 fn answer(log: &ProofLog, asked: ProofId, decision: Decision, epoch: u64) -> Result<Option<ProofId>, Error> {
-    let draft = draft("a", decision, RiskLevel::High, 500);
-    let committed = log.answer(at(0), draft, epoch, asked, |id| {
+    let draft = DecisionDraft { resolves: Some(asked), ..draft("a", decision, RiskLevel::High, 500) };
+    let reserved = log
+        .reserve_outcome(&"a".parse().unwrap(), &asked)?
+        .map_err(|standing| Error::Conflict { message: format!("it has the outcome {standing} already") })?;
+    let committed = reserved.answer(at(0), draft, epoch, |id| {
         let state = Some(StateDraft::new("asked".to_owned(), format!("\"{id}\"")));
         let entity = "a".parse().unwrap();
         OutcomeDraft {

@@ -187,11 +187,12 @@ fn an_outcome_waits_like_its_decision_and_a_change_of_state_always() {
     log.catch_up().unwrap();
     files.disk.power_off_after(0);
     let facts = log.facts(&low).unwrap();
-    let outcome = log.report(Timestamp::from_millis(0), || {
-        let (proof_id, entity, outcome) = (low, facts.entity.clone(), Outcome::Success);
-        Ok(OutcomeDraft { proof_id, entity, outcome, note: None, state: None, asked: None, trust: None, basis: None })
-    });
-    log.settle_decision(outcome.unwrap().unwrap(), facts.risk).unwrap();
+    let (proof_id, entity, outcome) = (low, facts.entity.clone(), Outcome::Success);
+    let reserved = log.reserve_for(&entity, &low, outcome).unwrap().unwrap();
+    let draft =
+        OutcomeDraft { proof_id, entity, outcome, note: None, state: None, asked: None, trust: None, basis: None };
+    let sequence = reserved.report(Timestamp::from_millis(0), draft).unwrap();
+    log.settle_decision(sequence, facts.risk).unwrap();
     let state = StateDraft::new("agent/a".to_owned(), "1".to_owned());
     let changed = log.set_state(Timestamp::from_millis(0), state, "a cause".to_owned());
     assert!(changed.and_then(|sequence| log.settle(sequence)).is_err(), "nothing was put on disk");
