@@ -161,7 +161,7 @@ impl Governor {
         let changed = AgentRecord { trust: moved.trust, ..changed };
         let trust = trust.map(|trust| (agent.agent_id.clone(), trust));
         let change = ChangeDraft { state: state_of(&changed)?, cause: masked(&caused("changed", note)), trust };
-        let sequence = self.inner.log.change(at, change)?;
+        let sequence = self.inner.log.queue().change(at, change)?;
         let changed = changed.placed_at(sequence);
         *agent = changed;
         let info = self.info(&agent, at);
@@ -213,9 +213,9 @@ impl Governor {
         let cause = masked(&caused(state.as_str(), note));
         let change = ChangeDraft { state: state_of(&changed)?, cause, trust: None };
         let sequence = match state {
-            AgentState::Active => self.inner.log.change(at, change)?,
+            AgentState::Active => self.inner.log.queue().change(at, change)?,
             // Needs no room, and no decision has to be looked at again that the lock did not keep out.
-            AgentState::Suspended | AgentState::Retired => self.inner.log.stop(at, 0, change)?,
+            AgentState::Suspended | AgentState::Retired => self.inner.log.queue().stop(at, 0, change)?,
         };
         self.inner.ledger.replace(&mut agent, changed);
         let info = self.info(&agent, at);
@@ -232,7 +232,7 @@ impl Governor {
         let noted = AgentRecord { trust: agent.trust.noted(StateDraft::OWN_PLACE), ..agent.clone() };
         let trust = Some((agent.agent_id.clone(), trust));
         let sequence =
-            self.inner.log.change(at, ChangeDraft { state: state_of(&noted)?, cause: masked(cause), trust })?;
+            self.inner.log.queue().change(at, ChangeDraft { state: state_of(&noted)?, cause: masked(cause), trust })?;
         *agent = noted.placed_at(sequence);
         Ok(sequence)
     }

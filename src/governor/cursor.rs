@@ -107,7 +107,7 @@ impl Kept {
     /// Puts it in order, where the journal does not say it yet.
     fn write(&mut self, name: &str, inner: &Inner) -> Result<(), Error> {
         if self.unwritten > 0 {
-            inner.log.note(inner.clock.now(), state_of(name, self.place)?, "events were acknowledged")?;
+            inner.log.queue().note(inner.clock.now(), state_of(name, self.place)?, "events were acknowledged")?;
             (self.unwritten, self.written) = (0, Instant::now());
         }
         Ok(())
@@ -186,7 +186,8 @@ impl Governor {
             return Err(Error::input("cursor", "no cursor has this name"));
         };
         let gone = StateDraft::new(format!("{KEY_PREFIX}{name}"), "null".to_owned());
-        let sequence = self.inner.log.set_state(self.inner.clock.now(), gone, "the cursor was forgotten".to_owned())?;
+        let sequence =
+            self.inner.log.queue().set_state(self.inner.clock.now(), gone, "the cursor was forgotten".to_owned())?;
         kept.remove();
         drop(cursors);
         // Who reads it still has nothing more to acknowledge.
@@ -208,7 +209,7 @@ impl Governor {
         let mut cursors = self.inner.cursors.lock();
         let Entry::Vacant(vacant) = cursors.entry(name.to_owned()) else { return Ok(()) };
         let (now, state) = (self.inner.clock.now(), state_of(name, place)?);
-        let sequence = self.inner.log.set_state(now, state, "a cursor begins".to_owned())?;
+        let sequence = self.inner.log.queue().set_state(now, state, "a cursor begins".to_owned())?;
         vacant.insert(Kept::written(place));
         drop(cursors);
         self.inner.log.settle(sequence)
@@ -223,7 +224,7 @@ impl Governor {
         for (name, kept) in &mut *self.inner.cursors.lock() {
             let state = state_of(name, kept.place)?;
             keys.insert(state.key.clone());
-            self.inner.log.set_state(self.inner.clock.now(), state, cause.to_owned())?;
+            self.inner.log.queue().set_state(self.inner.clock.now(), state, cause.to_owned())?;
             *kept = Kept::written(kept.place);
         }
         Ok(())

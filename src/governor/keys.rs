@@ -86,7 +86,7 @@ mod doors {
             self.inner.log.wait_verified()?;
             let mut states = self.inner.keys.states();
             let draft = StateDraft::new(key.clone(), value.clone());
-            let sequence = self.inner.log.set_state(self.inner.clock.now(), draft, cause.to_owned())?;
+            let sequence = self.inner.log.queue().set_state(self.inner.clock.now(), draft, cause.to_owned())?;
             states.insert(key, value);
             drop(states);
             self.inner.log.settle_in_any_case(sequence)
@@ -96,7 +96,7 @@ mod doors {
         pub(crate) fn forget_key(&self, key: &str) -> Result<(), Error> {
             let mut states = self.inner.keys.states();
             let gone = StateDraft::new(key.to_owned(), FORGOTTEN.to_owned());
-            self.inner.log.set_state(self.inner.clock.now(), gone, "an API key was forgotten".to_owned())?;
+            self.inner.log.queue().set_state(self.inner.clock.now(), gone, "an API key was forgotten".to_owned())?;
             states.remove(key);
             Ok(())
         }

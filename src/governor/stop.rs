@@ -41,7 +41,7 @@ impl Governor {
 
         let turn = self.inner.stops.turn();
         let epoch = self.inner.stops.set(stop);
-        let ordered = self.inner.log.stop(at, epoch, change);
+        let ordered = self.inner.log.queue().stop(at, epoch, change);
         drop(turn);
         ordered.and_then(|sequence| self.inner.log.settle(sequence)).map_err(|error| {
             said_with(error, &format!("the stop {id} is in force, but not recorded and gone after a restart"))
@@ -73,7 +73,8 @@ impl Governor {
         };
         let at = self.inner.clock.now();
         let lifted = StopState { scope: stop.scope.clone(), on: false, by, note, timestamp: at };
-        let sequence = self.inner.log.set_state(at, lifted.draft(*id)?, cause("lifted", &lifted.by, &lifted.note))?;
+        let sequence =
+            self.inner.log.queue().set_state(at, lifted.draft(*id)?, cause("lifted", &lifted.by, &lifted.note))?;
         self.inner.log.settle(sequence)?;
         let _turn = self.inner.stops.turn();
         self.inner.stops.remove(*id);
@@ -131,7 +132,7 @@ impl Governor {
         // Held so that no lifting comes between.
         let _lifting = self.inner.stops.lifting();
         for stop in self.stops() {
-            self.inner.log.set_state(at, state_of(&stop)?, cause.to_owned())?;
+            self.inner.log.queue().set_state(at, state_of(&stop)?, cause.to_owned())?;
         }
         Ok(())
     }

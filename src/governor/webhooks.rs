@@ -211,7 +211,7 @@ mod doors {
             let Webhooks { states, .. } = &self.inner.webhooks;
             let mut states = states.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             let draft = StateDraft::new(key.clone(), value.clone());
-            let sequence = self.inner.log.set_state(self.inner.clock.now(), draft, cause.to_owned())?;
+            let sequence = self.inner.log.queue().set_state(self.inner.clock.now(), draft, cause.to_owned())?;
             states.insert(key, value);
             Ok(sequence)
         }

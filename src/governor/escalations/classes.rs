@@ -258,7 +258,7 @@ impl Governor {
     fn write_revoked(&self, class: &mut Class, now: Timestamp) -> Result<Sequence, Error> {
         let why = class.record.why.clone().unwrap_or_default();
         // It needs no room: what takes away does not wait for what is granted.
-        let sequence = self.inner.log.stop(now, 0, change(&class.record, why)?)?;
+        let sequence = self.inner.log.queue().stop(now, 0, change(&class.record, why)?)?;
         class.record.place = sequence;
         class.is_owed = false;
         Ok(sequence)

@@ -194,7 +194,7 @@ impl Governor {
             }
             let restated = change(&record, cause)?;
             keys.insert(restated.state.key.clone());
-            record.place = self.inner.log.change(self.inner.clock.now(), restated)?;
+            record.place = self.inner.log.queue().change(self.inner.clock.now(), restated)?;
             self.inner.escalations.changed(record.state, &record);
         }
         Ok(())

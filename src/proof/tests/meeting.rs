@@ -7,8 +7,9 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use super::*;
 use crate::model::{OpenVerification, VerificationState};
-use crate::proof::erase::{Erasure, EvidenceSelection};
-use crate::store::{BlockBatch, Blocks, OpenMode, StoreFile};
+use crate::proof::journal::entry::ErasureEntry;
+use crate::proof::journal::erase::{Erasure, EvidenceSelection};
+use crate::store::{BlockBatch, Blocks, Kind, OpenMode, StoreFile};
 use crate::{Agent, Governor, Intent, PolicySet};
 
 fn erase(log: &ProofLog, selection: &EvidenceSelection) -> Result<u64, Error> {
@@ -97,9 +98,10 @@ fn erasures_are_carried_out_whatever_a_note_from_elsewhere_says() {
     let (log, _) = open_small(disk.clone(), Durability::Sync).unwrap();
     let id = decide(&log, 0, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap();
     let erasure = Erasure { selection: of_agent("a"), entries: 2 };
-    let entry = log.shared().intake.erasure(Timestamp::from_millis(9), erasure, "asked for".to_owned()).unwrap();
-    log.shared().intake.hurry();
-    assert!(log.shared().progress.wait_durable(entry));
+    let body = |at| ErasureEntry::new(&erasure, "asked for", at);
+    let (entry, _) = log.queue().entry(Timestamp::from_millis(9), Kind::Erasure, None, body).unwrap();
+    log.parts().queue.hurry();
+    assert!(log.parts().journal.progress.wait_durable(entry));
     // Killed between the entry and the bytes, with the note of a longer log beside it.
     let left = disk.fork();
     crate::store::note_carried_out(&left, 1000).unwrap();
@@ -206,7 +208,7 @@ fn a_waker_that_owns_a_ticket_is_dropped_without_the_list_being_held() {
     let (log, _) = open(MemoryFiles::new(), Durability::Sync).unwrap();
     // Of entries that do not come.
     let ticket =
-        |sequence| crate::proof::Ticket::new(Arc::clone(log.shared()), crate::model::Sequence::new(sequence), true);
+        |sequence| crate::proof::Ticket::new(Arc::clone(log.parts()), crate::model::Sequence::new(sequence), true);
     let mut inner = ticket(1000);
     assert!(matches!(inner.poll(&Context::from_waker(Waker::noop())), Poll::Pending));
     let mut outer = ticket(1001);

@@ -79,7 +79,7 @@ fn encode_evidence(
     intent: &impl serde::Serialize,
     detail: &impl serde::Serialize,
     charges: &[(Box<str>, i64)],
-    input: Option<&super::evidence::KeptInput>,
+    input: Option<&crate::proof::journal::evidence::KeptInput>,
 ) -> serde_json::Result<Vec<u8>> {
     let write_intent = |out: &mut Vec<u8>| serde_json::to_writer(out, intent);
     let write_detail = |out: &mut Vec<u8>| serde_json::to_writer(out, detail);
@@ -87,7 +87,7 @@ fn encode_evidence(
 }
 
 fn decide(log: &ProofLog, at: i64, draft: DecisionDraft) -> Result<ProofId, Error> {
-    let committed = log.decide(Timestamp::from_millis(at), draft, 0)?.unwrap();
+    let committed = log.queue().decide(Timestamp::from_millis(at), draft, 0)?.unwrap();
     log.settle(committed.sequence)?;
     Ok(committed.proof_id)
 }

@@ -96,7 +96,7 @@ impl Twin {
                 self.now += pause;
                 self.random += 1;
                 let draft = DecisionDraft { random: self.random, ..draft(&name(*entity), *decision, *risk, *score) };
-                let made = self.log.decide(Timestamp::from_millis(self.now), draft, 0)?.unwrap();
+                let made = self.log.queue().decide(Timestamp::from_millis(self.now), draft, 0)?.unwrap();
                 let what = What::Decision {
                     id: made.proof_id,
                     at: made.at,
@@ -111,7 +111,8 @@ impl Twin {
             Step::State { key, value } => {
                 let (key, value) = (format!("agent/{key}"), format!("{{\"value\":{value}}}"));
                 let state = StateDraft::new(key.clone(), value.clone());
-                let sequence = self.log.set_state(Timestamp::from_millis(self.now), state, "model".to_owned())?;
+                let sequence =
+                    self.log.queue().set_state(Timestamp::from_millis(self.now), state, "model".to_owned())?;
                 self.ordered(sequence.get(), What::State { key, value })?;
             }
             Step::Alert => {
