@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::cover::{self, Coverers, Reach};
-use super::document::{Document, LocatedRule};
+use super::document::Document;
 use super::naming::DocumentNames;
 use super::pattern::CapabilityPattern;
 use super::rule::{Effect, Rule};
@@ -56,20 +56,19 @@ fn too_many_steps(cost: u64) -> String {
 }
 
 /// A request can come to need every condition of a document.
-fn conditions_are_bounded(rules: &[LocatedRule], report: &mut Report<'_>) {
-    let cost: u64 = rules.iter().map(|located| located.rule.conditions.cost()).sum();
+fn conditions_are_bounded(rules: &[Rule], report: &mut Report<'_>) {
+    let cost: u64 = rules.iter().map(|rule| rule.conditions.cost()).sum();
     if cost > MOST_STEPS {
         report.error(0, "", too_many_steps(cost));
     }
 }
 
-fn ids_are_unique(rules: &[LocatedRule], report: &mut Report<'_>) {
+fn ids_are_unique(rules: &[Rule], report: &mut Report<'_>) {
     let mut first_lines: HashMap<&str, usize> = HashMap::with_capacity(rules.len());
-    for located in rules {
-        let rule = &located.rule;
+    for rule in rules {
         if let Some(line) = first_lines.get(&*rule.id) {
             report.rule = Some(format!("rule {:?}", rule.id));
-            report.error(located.at, "id", format!("another rule has the id {:?}, on line {line}", rule.id));
+            report.error(rule.at, "id", format!("another rule has the id {:?}, on line {line}", rule.id));
             report.rule = None;
         } else {
             first_lines.insert(&rule.id, rule.line);
@@ -145,13 +144,13 @@ pub(super) fn covered_across(rules: &[Rule], names: &DocumentNames) -> Vec<Probl
 
 /// Warns of each rule that never decides anything, or not what it says: because another covers it, or because
 /// no request can match it.
-fn warn_of_idle_rules(rules: &[LocatedRule], report: &mut Report<'_>) {
-    let all: Vec<&Rule> = rules.iter().map(|located| &located.rule).collect();
+fn warn_of_idle_rules(rules: &[Rule], report: &mut Report<'_>) {
+    let all: Vec<&Rule> = rules.iter().collect();
     let coverers = Coverers::of(&all, can_match);
-    for (number, located) in rules.iter().enumerate() {
-        if let Some(message) = idleness(&coverers, number, &located.rule) {
-            report.rule = Some(format!("rule {:?}", located.rule.id));
-            report.warn(located.at, "", message);
+    for (number, rule) in rules.iter().enumerate() {
+        if let Some(message) = idleness(&coverers, number, rule) {
+            report.rule = Some(format!("rule {:?}", rule.id));
+            report.warn(rule.at, "", message);
             report.rule = None;
         }
     }

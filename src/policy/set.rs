@@ -223,7 +223,7 @@ impl PolicySet {
         let Reading { document, mut problems } = Reading::of(text, format);
         // Warnings on half a document would mislead.
         if let Some(document) = document.filter(|_| !has_errors(&problems)) {
-            let rules: Vec<_> = document.rules.iter().map(|located| &located.rule).collect();
+            let rules: Vec<_> = document.rules.iter().collect();
             problems.extend(check::warnings_of_all(&rules, &[]));
             problems.extend(document.reviewers.warnings(&rules));
             problems.sort_by_key(|problem| (problem.line, problem.column));
@@ -409,7 +409,7 @@ impl Layers {
         let mut vocabulary = self.vocabularies.last().cloned().unwrap_or_default();
         vocabulary.extend(document.vocabulary);
         self.vocabularies.push(vocabulary);
-        self.rules.extend(document.rules.into_iter().map(|located| Rule { layer, ..located.rule }));
+        self.rules.extend(document.rules.into_iter().map(|rule| Rule { layer, ..rule }));
         self.delegates.push(document.delegates);
         self.warnings.push(warnings);
         Ok(())
