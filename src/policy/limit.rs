@@ -213,16 +213,10 @@ impl Limit {
         let at = fields.at;
         let (count, sum, max) = (fields.take("count"), fields.take("sum"), fields.take("max"));
         match (count, sum, max) {
-            (Some(count), None, None) => match count.value {
-                Value::Integer(most) if (1..=MOST_COUNT).contains(&most) => {
-                    u64::try_from(most).ok().map(Measure::Count)
-                }
-                _ => {
-                    let message = format!("expected a whole number from 1 to {MOST_COUNT}, found {}", count.told());
-                    report.error(count.at, "limit.count", message);
-                    None
-                }
-            },
+            (Some(count), None, None) => {
+                let most = report.whole(&count, "limit.count", MOST_COUNT)?;
+                u64::try_from(most).ok().map(Measure::Count)
+            }
             (None, Some(sum), Some(max)) => {
                 let sum_at = sum.at;
                 let key = report.line(sum, "limit.sum", MAX_KEY_CHARS);
