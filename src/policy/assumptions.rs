@@ -1,5 +1,5 @@
-//! From findings to a verdict that stands: with the limits that have no room
-//! left, and with conditions that failed.
+//! Limits that have no room left and conditions that failed: the assumptions under which
+//! a verdict is found, and whether it stands under all of them.
 //!
 //! A verdict is first found as if every limit had room. Where one has none, its
 //! rule no longer grants and the verdict is found anew. A condition that fails may
@@ -15,7 +15,7 @@ use super::rule::Effect;
 use super::verdict::{ConditionFailure, Need, PolicyVerdict};
 use crate::model::{Decision, Error};
 
-/// Conditions that failed, on which a verdict hangs.
+/// Conditions that failed, on which a verdict depends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Undecided(pub(crate) Vec<ConditionFailure>);
 
@@ -35,9 +35,9 @@ impl Undecided {
     }
 }
 
-/// What is taken for given while rules are held against a request.
+/// The assumptions under which rules are evaluated on a request.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Given {
+pub(super) struct Assumptions {
     /// Groups whose limit is used up.
     spent: Vec<u32>,
     /// Which of the conditions that failed are taken to hold.
@@ -57,7 +57,7 @@ enum FailedHold {
     OfEffects([bool; Effect::ALL.len()]),
 }
 
-impl Given {
+impl Assumptions {
     pub(super) const fn has_spent(&self) -> bool {
         !self.spent.is_empty()
     }
@@ -84,9 +84,9 @@ impl Given {
     }
 }
 
-/// What the conditions of each group came to, so that none is run twice for one request.
+/// The results of the conditions of each group, so that none is evaluated twice for one request.
 #[derive(Debug, Default)]
-pub(super) struct Memo(RefCell<Vec<(u32, Truth)>>);
+pub(super) struct ConditionCache(RefCell<Vec<(u32, Truth)>>);
 
 /// What a condition came to.
 #[derive(Debug, Clone)]
@@ -95,7 +95,7 @@ enum Truth {
     Failed(String),
 }
 
-impl Memo {
+impl ConditionCache {
     /// Whether the conditions of a group hold; none when one failed.
     pub(super) fn ask(&self, group: u32, run: impl FnOnce() -> Result<bool, String>) -> Option<bool> {
         let told = |truth: &Truth| match truth {
@@ -128,7 +128,7 @@ impl Memo {
 }
 
 /// Findings, with what they say of limits.
-pub(super) struct Settled {
+pub(super) struct Resolved {
     pub(super) findings: Findings,
     pub(super) limits: Vec<LimitUse>,
     pub(super) charges: Vec<Charge>,
@@ -147,20 +147,20 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`Undecided`] when conditions failed and the verdict hangs on them.
+    /// [`Undecided`] when conditions failed and the verdict depends on them.
     pub(super) fn evaluate(
         &self,
         request: &PolicyRequest<'_>,
         meter: &mut dyn Meter,
     ) -> Result<PolicyVerdict, Undecided> {
-        let memo = Memo::default();
-        let settled = self.settle(request, Given::default(), &memo, meter);
+        let cache = ConditionCache::default();
+        let resolved = self.resolve_limits(request, Assumptions::default(), &cache, meter);
         // What is told is the verdict without the rules whose conditions failed.
-        let verdict = self.verdict(request, settled);
-        if !memo.has_failures() {
+        let verdict = self.verdict(request, resolved);
+        if !cache.has_failures() {
             return Ok(verdict);
         }
-        self.stands_either_way(request, verdict, &memo, meter)
+        self.stands_either_way(request, verdict, &cache, meter)
     }
 
     /// The verdict, if it is the same whether the rules whose conditions failed match or not.
@@ -168,14 +168,14 @@ impl Engine {
         &self,
         request: &PolicyRequest<'_>,
         mut verdict: PolicyVerdict,
-        memo: &Memo,
+        cache: &ConditionCache,
         meter: &mut dyn Meter,
     ) -> Result<PolicyVerdict, Undecided> {
         let stands = self
-            .stands_by_groups(request, &verdict, memo, meter)
-            .unwrap_or_else(|| self.stands_by_effects(request, &verdict, memo, meter));
+            .stands_by_groups(request, &verdict, cache, meter)
+            .unwrap_or_else(|| self.stands_by_effects(request, &verdict, cache, meter));
         let failures: Vec<ConditionFailure> =
-            memo.failures().into_iter().map(|(group, message)| self.failure(group, message)).collect();
+            cache.failures().into_iter().map(|(group, message)| self.failure(group, message)).collect();
         if !stands {
             return Err(Undecided(failures));
         }
@@ -196,12 +196,12 @@ impl Engine {
         &self,
         request: &PolicyRequest<'_>,
         verdict: &PolicyVerdict,
-        memo: &Memo,
+        cache: &ConditionCache,
         meter: &mut dyn Meter,
     ) -> Option<bool> {
         let mut tried = 0;
         loop {
-            let failed: Vec<u32> = memo.failures().into_iter().map(|(group, _)| group).collect();
+            let failed: Vec<u32> = cache.failures().into_iter().map(|(group, _)| group).collect();
             if failed.len() > MOST_COMBINED {
                 return None;
             }
@@ -211,8 +211,8 @@ impl Engine {
             tried = failed.len();
             for combination in 1..1_u32 << failed.len() {
                 let holding = failed.iter().enumerate().filter(|(place, _)| combination & 1 << place != 0);
-                let given = FailedHold::Of(holding.map(|(_, group)| *group).collect());
-                if !self.stands(request, verdict, given, memo, meter) {
+                let assumed = FailedHold::Of(holding.map(|(_, group)| *group).collect());
+                if !self.stands(request, verdict, assumed, cache, meter) {
                     return Some(false);
                 }
             }
@@ -226,18 +226,18 @@ impl Engine {
         &self,
         request: &PolicyRequest<'_>,
         verdict: &PolicyVerdict,
-        memo: &Memo,
+        cache: &ConditionCache,
         meter: &mut dyn Meter,
     ) -> bool {
         let stands = (1..1_u8 << Effect::ALL.len()).all(|combination| {
             let effects = std::array::from_fn(|place| combination & 1 << place != 0);
-            self.stands(request, verdict, FailedHold::OfEffects(effects), memo, meter)
+            self.stands(request, verdict, FailedHold::OfEffects(effects), cache, meter)
         });
         let pulls_apart = |(group, _): &(u32, String)| {
             self.lead(*group)
                 .is_some_and(|rule| matches!(rule.effect, Effect::Degrade | Effect::Escalate) || rule.limit.is_some())
         };
-        stands && memo.failures().iter().filter(|failed| pulls_apart(failed)).count() <= 1
+        stands && cache.failures().iter().filter(|failed| pulls_apart(failed)).count() <= 1
     }
 
     fn stands(
@@ -245,25 +245,25 @@ impl Engine {
         request: &PolicyRequest<'_>,
         verdict: &PolicyVerdict,
         failed_hold: FailedHold,
-        memo: &Memo,
+        cache: &ConditionCache,
         meter: &mut dyn Meter,
     ) -> bool {
-        let given = Given { failed_hold, ..Given::default() };
-        is_same(verdict, &self.verdict(request, self.settle(request, given, memo, meter)))
+        let assumed = Assumptions { failed_hold, ..Assumptions::default() };
+        is_same(verdict, &self.verdict(request, self.resolve_limits(request, assumed, cache, meter)))
     }
 
-    /// Findings as the limits leave them.
-    pub(super) fn settle(
+    /// Resolves limits: finds the verdict as if every limit had room, and again without the limits that have none.
+    pub(super) fn resolve_limits(
         &self,
         request: &PolicyRequest<'_>,
-        mut given: Given,
-        memo: &Memo,
+        mut assumed: Assumptions,
+        cache: &ConditionCache,
         meter: &mut dyn Meter,
-    ) -> Settled {
-        let findings = self.find(request, &given, memo);
+    ) -> Resolved {
+        let findings = self.find(request, &assumed, cache);
         if !self.has_limits() {
-            let approved = self.find_approved(request, &findings, &given, memo);
-            return Settled { findings, limits: Vec::new(), charges: Vec::new(), approved };
+            let approved = self.find_approved(request, &findings, &assumed, cache);
+            return Resolved { findings, limits: Vec::new(), charges: Vec::new(), approved };
         }
         let mut uses: Vec<(LimitUse, Charge)> = Vec::new();
         for group in self.limited(&findings) {
@@ -286,14 +286,14 @@ impl Engine {
                 uses.push((limit_use, charge));
             }
             if is_spent {
-                given.spent.push(group);
+                assumed.spent.push(group);
             }
         }
-        let findings = if given.has_spent() { self.find(request, &given, memo) } else { findings };
+        let findings = if assumed.has_spent() { self.find(request, &assumed, cache) } else { findings };
         let is_granting = matches!(findings.decision(), Decision::Allow | Decision::Degrade);
         let still: Vec<Arc<str>> = self
             .limited(&findings)
-            .filter(|group| is_granting && !given.is_spent(*group))
+            .filter(|group| is_granting && !assumed.is_spent(*group))
             .filter_map(|group| Some(Arc::clone(&self.lead(group)?.id)))
             .collect();
         let mut charges = Vec::new();
@@ -305,8 +305,8 @@ impl Engine {
             }
             limits.push(limit);
         }
-        let approved = self.find_approved(request, &findings, &given, memo);
-        Settled { findings, limits, charges, approved }
+        let approved = self.find_approved(request, &findings, &assumed, cache);
+        Resolved { findings, limits, charges, approved }
     }
 
     /// What is found once a person has agreed to an escalation.
@@ -314,14 +314,14 @@ impl Engine {
         &self,
         request: &PolicyRequest<'_>,
         findings: &Findings,
-        given: &Given,
-        memo: &Memo,
+        assumed: &Assumptions,
+        cache: &ConditionCache,
     ) -> Option<Approved> {
         if findings.decision() != Decision::Escalate {
             return None;
         }
-        let mut given = given.approved();
-        let findings = self.find(request, &given, memo);
+        let mut assumed = assumed.approved();
+        let findings = self.find(request, &assumed, cache);
         if !self.has_limits() {
             return Some(Approved { findings, charges: Vec::new() });
         }
@@ -341,12 +341,12 @@ impl Engine {
                 charges.append(&mut taken);
             } else if !asks {
                 // What cannot be counted is past it, and no person's word goes beyond a limit that denies.
-                given.spent.push(group);
+                assumed.spent.push(group);
                 is_past = true;
             }
         }
         if is_past {
-            let findings = self.find(request, &given, memo);
+            let findings = self.find(request, &assumed, cache);
             return Some(Approved { findings, charges: Vec::new() });
         }
         Some(Approved { findings, charges })
