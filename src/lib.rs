@@ -78,7 +78,8 @@ pub use parse::{Lexicon, Parser};
 pub use policy::{
     AlertOn, AlertRule, Approval, CaseDifference, CaseReader, CaseReport, CaseResult, ClassApproval, ClassSum,
     ClassTerms, ClassUse, ClauseCoverage, ConditionFailure, Coverage, Effect, LimitUse, MutantReport, Need,
-    PolicyCases, PolicyFormat, PolicyRequest, PolicySet, PolicySource, PolicyVerdict, RuleCoverage, RuleTrace, Survivor,
+    PolicyCases, PolicyFormat, PolicyRequest, PolicySet, PolicySource, PolicyVerdict, RuleCoverage, RuleTrace,
+    Survivor,
 };
 pub use proof::{
     Durability, Evidence, EvidenceSelection, ExportPoint, ExportRange, ExportReport, InputEvidence, ProofQuery,

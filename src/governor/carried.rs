@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::escalations;
-use super::trust::MODEL_KEY;
 use super::extension::{API_KEY, ENDPOINT, ENDPOINT_PLACE};
+use super::trust::MODEL_KEY;
 use super::{alerts, cursor};
 use crate::model::{Error, EscalationRecord};
 use crate::proof::{Carried, FoundStates, StateDraft};

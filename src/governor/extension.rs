@@ -9,14 +9,14 @@ use std::time::Instant;
 
 use serde::Deserialize;
 
-use super::{Governor, Inner, Subscription};
 pub use super::cursor::Reader;
 pub use super::standing::Standing;
 pub use super::stop::said_with;
+use super::{Governor, Inner, Subscription};
 #[cfg(feature = "schema")]
 pub use crate::model::schema::{Context, words};
-pub use crate::model::{RESERVED, closed_words, excerpt, is_reserved, json_depth};
 use crate::model::{AgentId, Error, Event, EventId, EventType, ProofId, Sequence};
+pub use crate::model::{RESERVED, closed_words, excerpt, is_reserved, json_depth};
 use crate::proof::{Details, Fed, StateDraft, events_of_entry};
 use crate::system::{Clock, Entropy};
 

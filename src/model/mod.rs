@@ -43,7 +43,7 @@ pub use constraints::Constraints;
 pub use cursor::{Order, ProofCursor};
 pub use decision::{Decision, Outcome};
 pub use enforcement::{Enforcement, InputEnforcement};
-pub use error::{Error, excerpt, InvalidValue, Problem, Severity};
+pub use error::{Error, InvalidValue, Problem, Severity, excerpt};
 pub use escalation::{
     ApprovalOffer, Escalation, EscalationPage, EscalationQuery, EscalationState, Resolved, Review, ReviewNeed, Vote,
 };
@@ -51,7 +51,7 @@ pub use event::{
     Alert, AlertKind, DecisionDetail, DecisionRendered, Event, EventData, EventType, TrustChange, TrustChanged,
 };
 pub use id::{AgentId, ClassApprovalId, EscalationId, EventId, IntentId, KeyId, ProofId, Sequence, StopId, WebhookId};
-pub use intent::{Alternative, Intent, json_depth, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult};
+pub use intent::{Alternative, Intent, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult, json_depth};
 pub use parse_explanation::{ActEvidence, FactorEvidence, ParseExplanation};
 pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, ProofStats, Verification};
 pub use retention::{ArchiveReport, RepairReport};

@@ -62,4 +62,3 @@ pub use set::{PolicyFormat, PolicySet, PolicySource};
 pub use verdict::{Approval, ConditionFailure, Need, PolicyVerdict};
 
 pub(crate) use limit::{Charge, Meter, Used};
-

@@ -255,7 +255,11 @@ fn a_buffered_log_opens_and_verifies_after_kill_9() {
     let mut acknowledged = Acknowledged::default();
     let mut records = 0;
     for round in 0..rounds() {
-        acknowledged.of_killed_child("kill::child_that_acknowledges_what_is_in_memory", folder.path(), 10 * patience(round));
+        acknowledged.of_killed_child(
+            "kill::child_that_acknowledges_what_is_in_memory",
+            folder.path(),
+            10 * patience(round),
+        );
         let governor = builder().open(folder.path()).unwrap_or_else(|error| panic!("round {round}: {error}"));
         let verification = governor.verify().unwrap();
         assert!(verification.valid, "round {round}: {:?}", verification.first_broken);

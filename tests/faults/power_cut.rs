@@ -125,7 +125,8 @@ mod on_ext4 {
     /// Lets a child decide until it has told so much, stops it, copies the image while it stands still, and returns
     /// what it had told before the copy was begun.
     fn run_and_cut(is_sync: bool, store: &Path, image: &Path, copy: &Path, patience: usize) -> Vec<ProofId> {
-        let name = if is_sync { "power_cut::child_that_decides_in_sync" } else { "power_cut::child_that_decides_in_memory" };
+        let name =
+            if is_sync { "power_cut::child_that_decides_in_sync" } else { "power_cut::child_that_decides_in_memory" };
         let mut child = ChildProcess::start(name, store);
         assert_eq!(child.heard().as_deref(), Some("open"), "the child opens the folder");
         let process = child.child.id().to_string();

@@ -1,7 +1,6 @@
 //! HTTP requests through the public parser: what the method, the path, the
 //! headers and the body ask for.
 
-
 use rulekeep::{Capability, ParseResult, Parser, RiskLevel};
 use serde_json::Map;
 

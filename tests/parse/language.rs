@@ -1,7 +1,6 @@
 //! English sentences through the public parser: which of a text's clauses are the
 //! request, what they are done to, and what the roles of a clause mean.
 
-
 use rulekeep::{Parser, RiskLevel};
 use serde_json::Map;
 

@@ -1,7 +1,6 @@
 //! SQL through the public parser, with and without the `sql` feature: what a
 //! statement does, whatever its dialect, and what only looks like SQL.
 
-
 use rulekeep::{Capability, ParseResult, Parser, RiskLevel};
 use serde_json::{Map, json};
 
