@@ -21,7 +21,7 @@ fn governor(durability: Durability, policies: Option<PolicySet>, folder: &tempfi
         builder = builder.policies(policies);
     }
     let governor = builder.open(folder.path()).expect("the store opens");
-    governor.register_agent(Agent::new(AGENT).at_tier(Tier::T4)).expect("the agent is new");
+    governor.agents().register(Agent::new(AGENT).at_tier(Tier::T4)).expect("the agent is new");
     governor
 }
 
@@ -45,7 +45,7 @@ fn policies(rules: usize) -> PolicySet {
 
 fn parse(criterion: &mut Criterion) {
     let governor = Governor::builder().open_in_memory().expect("the store opens");
-    governor.register_agent(Agent::new(AGENT)).expect("the agent is new");
+    governor.agents().register(Agent::new(AGENT)).expect("the agent is new");
     let sentence =
         "Please send a short summary of the quarterly report to ann@example.com and add a reminder for next Friday";
     let call = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"send_email","arguments":{"recipients":["ann@example.com"],"subject":"Quarterly report","body":"Hello Ann, please find the summary of the quarterly report below. Kind regards, the assistant."}}}"#;
@@ -58,7 +58,7 @@ fn parse(criterion: &mut Criterion) {
         .iter()
         .map(|name| serde_json::json!({ "name": name, "description": "A tool.", "inputSchema": { "type": "object" } }))
         .collect();
-    governor.load_catalogue(&tools.into(), None).expect("the tools load");
+    governor.tools().load(&tools.into(), None).expect("the tools load");
     group.throughput(Throughput::Bytes(call.len() as u64));
     group.bench_function("tool_call_with_catalogue", |bencher| bencher.iter(|| governor.parse(AGENT, black_box(call))));
     group.finish();

@@ -9,13 +9,14 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
-use rulekeep::{Agent, Durability, EventFilter, EventId, EventType, Governor, Intent, RiskLevel, Tier};
+use rulekeep::event::{EventFilter, EventId, EventType};
+use rulekeep::{Agent, Durability, Governor, Intent, RiskLevel, Tier};
 
 const AGENT: &str = "bench-agent";
 
 fn open(folder: &std::path::Path) -> Governor {
     let governor = Governor::builder().durability(Durability::Buffered).open(folder).expect("the store opens");
-    governor.register_agent(Agent::new(AGENT).at_tier(Tier::T4)).expect("a new agent registers");
+    governor.agents().register(Agent::new(AGENT).at_tier(Tier::T4)).expect("a new agent registers");
     governor
 }
 
@@ -49,7 +50,7 @@ fn events(criterion: &mut Criterion) {
     let governor = open(folder.path());
     let first = first_event(&governor);
     decide(&governor, records);
-    governor.flush().expect("all of it is written");
+    governor.log().flush().expect("all of it is written");
 
     let mut group = criterion.benchmark_group("events");
     group.sample_size(10).sampling_mode(SamplingMode::Flat).warm_up_time(Duration::from_millis(1));

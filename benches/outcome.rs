@@ -12,13 +12,14 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use rulekeep::{Agent, Durability, Governor, Intent, Outcome, ProofId, RiskLevel, Tier};
+use rulekeep::proof::ProofId;
+use rulekeep::{Agent, Durability, Governor, Intent, Outcome, RiskLevel, Tier};
 
 const AGENT: &str = "bench";
 
 fn governor(folder: &tempfile::TempDir) -> Governor {
     let governor = Governor::builder().durability(Durability::Buffered).open(folder.path()).expect("the store opens");
-    governor.register_agent(Agent::new(AGENT).at_tier(Tier::T4)).expect("the agent is new");
+    governor.agents().register(Agent::new(AGENT).at_tier(Tier::T4)).expect("the agent is new");
     governor
 }
 
@@ -66,8 +67,8 @@ fn far_back(_: &mut Criterion) {
     // Each behind `back` others, and in segments that are full and sealed.
     let ids: Vec<ProofId> = (0..OUTCOMES).map(|_| decide(&governor)).collect();
     (0..back).for_each(|_| _ = decide(&governor));
-    governor.flush().expect("it is on disk");
-    while back >= 100_000 && governor.journal().unsealed > 1 {
+    governor.log().flush().expect("it is on disk");
+    while back >= 100_000 && governor.log().journal().unsealed > 1 {
         std::thread::yield_now();
     }
     // A record has its outcome once, so each call is timed by itself; the order is that of work that takes its time.

@@ -26,15 +26,15 @@ fn main() {
             register(&governor, registered);
             registered += 1;
             if registered % LAST == 0 {
-                governor.flush().expect("what came so far is written");
+                governor.log().flush().expect("what came so far is written");
             }
         }
-        governor.flush().expect("what came so far is written");
+        governor.log().flush().expect("what came so far is written");
         let registration = mean(registered..size, |number| register(&governor, number));
         registered = size;
-        governor.flush().expect("all of it is written");
+        governor.log().flush().expect("all of it is written");
         let look = mean((0..LAST).map(|number| number * (size / LAST)), |number| {
-            black_box(governor.agent(&name(number)).expect("it is registered"));
+            black_box(governor.agents().get(&name(number)).expect("it is registered"));
         });
         let rss = resident();
         let each = before.map(|(agents, bytes): (u64, i64)| {
@@ -47,7 +47,7 @@ fn main() {
     drop(governor);
     let start = Instant::now();
     let governor = open();
-    println!("opened with {} agents in {:.1?}", governor.agents().len(), start.elapsed());
+    println!("opened with {} agents in {:.1?}", governor.agents().list().len(), start.elapsed());
 }
 
 fn name(number: u64) -> String {
@@ -55,7 +55,7 @@ fn name(number: u64) -> String {
 }
 
 fn register(governor: &Governor, number: u64) {
-    governor.register_agent(Agent::new(name(number))).expect("the agent is new");
+    governor.agents().register(Agent::new(name(number))).expect("the agent is new");
 }
 
 /// The mean time of one of the last.

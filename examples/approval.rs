@@ -5,7 +5,8 @@
 use std::thread;
 use std::time::Duration;
 
-use rulekeep::{Agent, Decision, Governor, Intent, Outcome, PolicySet, Review, RiskLevel, Tier};
+use rulekeep::escalation::Review;
+use rulekeep::{Agent, Decision, Governor, Intent, Outcome, PolicySet, RiskLevel, Tier};
 
 const POLICIES: &str = r#"
 name = "payments"
@@ -28,14 +29,14 @@ expires = "1h"
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let governor = Governor::builder().policies(PolicySet::from_toml(POLICIES)?).open_in_memory()?;
-    governor.register_agent(Agent::new("clerk").at_tier(Tier::T4))?;
+    governor.agents().register(Agent::new("clerk").at_tier(Tier::T4))?;
     let intent = Intent::new("clerk", "pay_invoice", RiskLevel::High, ["payment:transfer"])?
         .with_context("amount", 420)
         .with_context("invoice", "2026-118");
 
     thread::scope(|scope| {
         // The runtime waits; whatever comes back is the verdict to act on.
-        let clerk = scope.spawn(|| governor.enforce_or_wait(&intent, Duration::from_secs(60)));
+        let clerk = scope.spawn(|| governor.escalations().enforce_or_wait(&intent, Duration::from_secs(60)));
 
         // The reviewer, somewhere else, sees what waits and answers what was shown.
         let asked = loop {

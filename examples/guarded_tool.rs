@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 fn main() -> Result<(), Error> {
     let governor = Governor::builder().open_in_memory()?;
-    governor.register_agent(Agent::new("mailer").at_tier(Tier::T4))?;
-    governor.register_agent(Agent::new("stranger").at_tier(Tier::T1))?;
+    governor.agents().register(Agent::new("mailer").at_tier(Tier::T4))?;
+    governor.agents().register(Agent::new("stranger").at_tier(Tier::T1))?;
     let mut outbox = Outbox::default();
 
     let letter = json!({ "recipients": ["ann@example.com"], "subject": "Agenda", "body": "See you on Thursday." });

@@ -7,7 +7,8 @@
 
 use std::path::{Path, PathBuf};
 
-use rulekeep::{Agent, Error, Governor, Intent, PolicyFormat, PolicySet, RiskLevel, Tier};
+use rulekeep::policy::PolicyFormat;
+use rulekeep::{Agent, Error, Governor, Intent, PolicySet, RiskLevel, Tier};
 
 fn main() -> Result<(), Error> {
     let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/policies/support.toml");
@@ -19,14 +20,14 @@ fn main() -> Result<(), Error> {
     }
 
     let governor = Governor::builder().policies(policies).open_in_memory()?;
-    governor.register_agent(Agent::new("desk-1").at_tier(Tier::T3).with_label("support"))?;
+    governor.agents().register(Agent::new("desk-1").at_tier(Tier::T3).with_label("support"))?;
     let intents = [
         Intent::new("desk-1", "read_ticket", RiskLevel::Low, ["task:read", "customer:read"])?,
         Intent::new("desk-1", "refund_order", RiskLevel::Medium, ["payment:transfer"])?.with_context("amount", 45),
         Intent::new("desk-1", "answer_and_purge", RiskLevel::Medium, ["email:send", "customer:delete"])?,
     ];
     for intent in &intents {
-        let explanation = governor.explain(intent)?;
+        let explanation = governor.policies().explain(intent)?;
         println!("\n{}: {}, {}", intent.parsed_action, explanation.preview.decision, explanation.preview.reasoning);
         for rule in &explanation.rules {
             println!("  line {:>3}  {:28}  {}", rule.line, rule.rule, rule.why);
@@ -34,7 +35,7 @@ fn main() -> Result<(), Error> {
     }
 
     // A new set takes effect with the next decision; this one knows no rule, so it denies.
-    governor.load_policies(PolicySet::from_toml("name = \"closed for the night\"")?)?;
+    governor.policies().load(PolicySet::from_toml("name = \"closed for the night\"")?)?;
     println!("\nat night: {}", governor.enforce(&intents[0])?.reasoning);
 
     println!("\na file with mistakes:");

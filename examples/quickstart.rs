@@ -14,7 +14,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use rulekeep::{Agent, Capability, Decision, Error, Governor, InputEnforcement, Outcome, ProofQuery, ProofStats, Tier};
+use rulekeep::intent::Input;
+use rulekeep::intent::{Capability, InputEnforcement};
+use rulekeep::proof::ProofStats;
+use rulekeep::{Agent, Decision, Error, Governor, Outcome, ProofQuery, Tier};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -51,7 +54,7 @@ fn run(options: &Options) -> Result<bool, String> {
     for (number, request) in (1..).zip(&requests) {
         register(&governor, request, options.tier).map_err(describe)?;
         let enforced = governor
-            .enforce_input_with(&request.agent_id, &request.input, &request.context)
+            .enforce_input(&request.agent_id, Input::new(&request.input).context(&request.context))
             .map_err(|error| format!("request {number}: {}", describe(error)))?;
         print_decision(number, request, &enforced);
         report(&governor, &enforced).map_err(describe)?;
@@ -78,7 +81,7 @@ fn run(options: &Options) -> Result<bool, String> {
 
 fn register(governor: &Governor, request: &Request, tier: Tier) -> Result<(), Error> {
     let tier = request.tier.unwrap_or(tier);
-    match governor.register_agent(Agent::new(&request.agent_id).at_tier(tier)) {
+    match governor.agents().register(Agent::new(&request.agent_id).at_tier(tier)) {
         // It came with an earlier request, or with an earlier run on this store.
         Err(Error::Conflict { .. }) => Ok(()),
         registered => registered.map(drop),
@@ -110,7 +113,7 @@ fn print_decision(number: usize, request: &Request, enforced: &InputEnforcement)
 }
 
 fn print_agent(governor: &Governor, agent: &str) -> Result<(), Error> {
-    let info = governor.agent(agent)?;
+    let info = governor.agents().get(agent)?;
     let page = governor.query(&ProofQuery::entity(agent).page_size(3))?;
     let stats: ProofStats = governor.stats(agent, ..)?;
     println!("\n{agent}: {} {} at {}", info.trust.tier, info.trust.tier.name(), info.trust.score);

@@ -14,7 +14,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use rulekeep::{Clock, Durability, Error, Governor, Intent, Outcome, PolicySet, RiskLevel, Score, Tier, Timestamp};
+use rulekeep::system::{Clock, Timestamp};
+use rulekeep::trust::Score;
+use rulekeep::{Durability, Error, Governor, Intent, Outcome, PolicySet, RiskLevel, Tier};
 
 fn main() -> ExitCode {
     let file = std::env::args().nth(1).map_or_else(|| PathBuf::from("trust_simulation.svg"), PathBuf::from);
@@ -161,7 +163,7 @@ fn live(character: Character, days: usize) -> Result<Course, Error> {
             course.acts += 1;
             course.failures += usize::from(does_harm);
         }
-        let trust = governor.agent(&agent)?.trust;
+        let trust = governor.agents().get(&agent)?.trust;
         course.scores.push(trust.score);
         course.tier = trust.tier;
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rand::RngExt;
 
-use crate::model::Timestamp;
+pub use crate::model::Timestamp;
 
 /// Where the governor takes the time from.
 pub trait Clock: Send + Sync {

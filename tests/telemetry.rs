@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use common::{builder, intent, reading};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
-use rulekeep::{Agent, Outcome, Review, Tier};
+use rulekeep::escalation::Review;
+use rulekeep::intent::Input;
+use rulekeep::{Agent, Outcome, Tier};
 use serde_json::Map;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -141,7 +143,7 @@ fn each_call_is_a_span_that_says_who_what_and_how_it_ended() {
     let watcher = Watcher::default();
     tracing::subscriber::with_default(watcher.clone(), || {
         let governor = builder().open_in_memory().unwrap();
-        governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
 
         let allowed = governor.enforce(&reading("a").with_context("password", SECRET)).unwrap();
         let told = watcher.last("rulekeep.enforce");
@@ -152,7 +154,7 @@ fn each_call_is_a_span_that_says_who_what_and_how_it_ended() {
         assert_eq!(told["rulekeep.proof.id"], allowed.proof_id.to_string());
         assert!(!told.contains_key("error.type"));
 
-        governor.report_with_note(&allowed.proof_id, Outcome::Success, SECRET).unwrap();
+        governor.report(&allowed.proof_id, Outcome::Success.note(SECRET)).unwrap();
         let told = watcher.last("rulekeep.report");
         assert_eq!(
             (&*told["rulekeep.outcome"], &*told["rulekeep.proof.id"]),
@@ -162,7 +164,7 @@ fn each_call_is_a_span_that_says_who_what_and_how_it_ended() {
         assert_eq!(watcher.last("rulekeep.report")["error.type"], "CONFLICT");
 
         let context = Map::from_iter([("note".to_owned(), SECRET.into())]);
-        governor.enforce_input_with("a", &format!("Read the file {SECRET}"), &context).unwrap();
+        governor.enforce_input("a", Input::new(&format!("Read the file {SECRET}")).context(&context)).unwrap();
         let told = watcher.last("rulekeep.parse");
         assert_eq!((&*told["gen_ai.agent.id"], &*told["gen_ai.operation.name"]), ("a", "parse"));
         assert!(told.contains_key("rulekeep.risk"));
@@ -193,12 +195,12 @@ fn counters_and_times_are_those_of_the_log() {
     // The writer's thread tells it too.
     metrics::set_global_recorder(shared.clone()).unwrap();
     let governor = builder().open_in_memory().unwrap();
-    governor.register_agent(Agent::new("m").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("m").at_tier(Tier::T4)).unwrap();
     for _ in 0..3 {
         governor.enforce(&reading("m")).unwrap();
     }
     governor.enforce(&intent("m", &["email:send"])).unwrap();
-    governor.flush().unwrap();
+    governor.log().flush().unwrap();
     let tally = &shared.0;
     let gauge = |name: &str| f64::from_bits(tally.of(name));
     assert!((gauge("rulekeep.escalations.pending{}") - 1.0).abs() < f64::EPSILON);

@@ -21,7 +21,7 @@ fn what_sled_has_replaced_is_freed_when_the_view_is_written() {
         }
         guard.flush();
     }
-    governor.register_agent(Agent::new("a")).unwrap();
+    governor.agents().register(Agent::new("a")).unwrap();
     governor.close().unwrap();
     assert_eq!(freed.load(Ordering::Relaxed), OBJECTS);
 }

@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Instant;
 
-use rulekeep::{AgentId, Parser};
+use rulekeep::agent::AgentId;
+use rulekeep::intent::Parser;
 use serde_json::{Map, Value};
 
 use score::{Row, Score};

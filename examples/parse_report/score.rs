@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use rulekeep::{Capability, ParseResult, RiskLevel};
+use rulekeep::RiskLevel;
+use rulekeep::intent::{Capability, ParseResult};
 use serde_json::Value;
 
 /// A labelled row and what the parser made of it.

@@ -10,10 +10,10 @@ fuzz_target!(|input: &str| {
     let Ok(mut value) = serde_json::from_str::<Value>(input) else { return };
     let load = |value: &Value| {
         let governor = Governor::builder().open_in_memory().expect("a store in memory opens");
-        governor.load_catalogue(value, None).ok().map(|report| (governor, report))
+        governor.tools().load(value, None).ok().map(|report| (governor, report))
     };
     let Some((governor, first)) = load(&value) else { return };
-    let again = governor.load_catalogue(&value, None).expect("what loaded once loads twice");
+    let again = governor.tools().load(&value, None).expect("what loaded once loads twice");
     assert_eq!((again.added, again.unchanged), (0, first.tools.len()));
     without_hints(&mut value);
     let Some((_, plain)) = load(&value) else { return };

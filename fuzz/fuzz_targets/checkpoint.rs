@@ -24,7 +24,7 @@ static RECORD: LazyLock<ProofRecord> = LazyLock::new(|| {
 });
 
 /// The checkpoint that a note states, as if the log had signed it.
-fn signed(size: u64, root: rulekeep::Digest) -> Option<String> {
+fn signed(size: u64, root: rulekeep::proof::Digest) -> Option<String> {
     Checkpoint::new(ORIGIN, size, root).ok().map(|checkpoint| checkpoint.sign(&KEY).expect("the key is of that name"))
 }
 

@@ -4,11 +4,19 @@
 
 use libfuzzer_sys::fuzz_target;
 use policy::condition::{Bindings, Condition, Scope};
-use rulekeep::{RiskLevel, Tier, Timestamp};
+use rulekeep::system::Timestamp;
+use rulekeep::{RiskLevel, Tier};
 
 // The library keeps conditions to itself, so the target compiles their files beside it.
 mod model {
-    pub(crate) use rulekeep::{Capability, Label, RiskLevel, Tier, Timestamp};
+    pub(crate) use rulekeep::agent::Label;
+    pub(crate) use rulekeep::intent::Capability;
+    pub(crate) use rulekeep::system::Timestamp;
+    pub(crate) use rulekeep::{RiskLevel, Tier};
+}
+
+mod document {
+    pub(crate) use rulekeep::document::did_you_mean;
 }
 
 #[path = "../../src/policy"]
@@ -16,9 +24,6 @@ mod policy {
     #[allow(dead_code)]
     #[path = "condition/mod.rs"]
     pub(crate) mod condition;
-    #[allow(dead_code)]
-    #[path = "nearest.rs"]
-    mod nearest;
 }
 
 fuzz_target!(|source: &str| {

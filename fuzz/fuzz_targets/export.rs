@@ -5,7 +5,8 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use rulekeep::{ExportPoint, ExportRange, Governor, Intent, Outcome, RiskLevel, verify_export};
+use rulekeep::proof::{ExportPoint, ExportRange, verify_export};
+use rulekeep::{Governor, Intent, Outcome, RiskLevel};
 
 /// A good export, and where its last line starts.
 static EXPORT: LazyLock<(Vec<u8>, usize)> = LazyLock::new(|| {
@@ -16,7 +17,7 @@ static EXPORT: LazyLock<(Vec<u8>, usize)> = LazyLock::new(|| {
         governor.report(&proof_id, Outcome::Success).expect("the record is there");
     }
     let mut bytes = Vec::new();
-    governor.export(&ExportRange::all().with_entries(), &mut bytes, &mut |_, _| {}).expect("memory is written");
+    governor.log().export(&ExportRange::all().with_entries(), &mut bytes, &mut |_, _| {}).expect("memory is written");
     let end = bytes[..bytes.len() - 1].iter().rposition(|byte| *byte == b'\n').expect("several lines") + 1;
     (bytes, end)
 });

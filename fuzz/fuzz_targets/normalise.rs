@@ -5,7 +5,9 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use rulekeep::{AgentId, Parser, RiskLevel};
+use rulekeep::agent::AgentId;
+use rulekeep::intent::Parser;
+use rulekeep::RiskLevel;
 use serde_json::Map;
 
 static PARSER: LazyLock<(Parser, AgentId)> =

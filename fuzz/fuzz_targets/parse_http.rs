@@ -4,7 +4,8 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use rulekeep::{AgentId, Parser};
+use rulekeep::agent::AgentId;
+use rulekeep::intent::Parser;
 use serde_json::Map;
 
 static PARSER: LazyLock<(Parser, AgentId)> =

@@ -5,7 +5,8 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use rulekeep::{Governor, ParseResult};
+use rulekeep::intent::ParseResult;
+use rulekeep::Governor;
 use serde_json::json;
 
 fn governor() -> Governor {
@@ -16,7 +17,7 @@ static PLAIN: LazyLock<Governor> = LazyLock::new(governor);
 static WITH_TOOLS: LazyLock<Governor> = LazyLock::new(|| {
     let governor = governor();
     let tools = json!([{ "name": "send_email" }, { "name": "bash" }, { "name": "delete_file" }]);
-    governor.load_catalogue(&tools, Some("srv")).expect("the tools load");
+    governor.tools().load(&tools, Some("srv")).expect("the tools load");
     governor
 });
 

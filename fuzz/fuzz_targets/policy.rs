@@ -2,7 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rulekeep::{PolicyFormat, PolicySet, Severity};
+use rulekeep::policy::{PolicyFormat, Severity};
+use rulekeep::PolicySet;
 
 fuzz_target!(|input: (bool, &str)| {
     let (toml, text) = input;

@@ -13,7 +13,8 @@
 //!
 //! ```
 //! use rulekeep::checkpoint::{Checkpoint, CheckpointKey};
-//! use rulekeep::{Digest, SystemEntropy};
+//! use rulekeep::proof::Digest;
+//! use rulekeep::system::SystemEntropy;
 //!
 //! let key = CheckpointKey::generate("example.com/agents", &SystemEntropy)?;
 //! let note = Checkpoint::new("example.com/agents", 1, Digest::new([7; 32]))?.sign(&key)?;

@@ -60,7 +60,7 @@ fn a_key_never_shows_its_secret() {
 #[test]
 fn a_new_key_takes_all_its_bits_from_the_entropy() {
     struct Counting(std::sync::atomic::AtomicU64);
-    impl crate::Entropy for Counting {
+    impl crate::system::Entropy for Counting {
         fn bits(&self) -> u128 {
             u128::from(self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) + 1
         }

@@ -5,12 +5,13 @@ use std::io::{BufRead, Read, Write};
 use serde::{Deserialize, Serialize};
 
 use super::Governor;
+use super::agents::Agents;
 use crate::model::{
     Agent, AgentId, AgentImport, AgentProfile, AgentState, Error, Score, Sequence, Tier, Timestamp, TrustSnapshot,
 };
 use crate::trust::{AgentRecord, TrustState};
 
-impl Governor {
+impl Agents<'_> {
     /// Writes every agent that is registered, sorted by id: a first line that says what follows, then a line of JSON an
     /// agent, with what was said of it, its state, and its score now. Its history stays in the log. Hands out how many
     /// there are.
@@ -32,9 +33,9 @@ impl Governor {
     /// # Errors
     ///
     /// [`Error::StorageUnavailable`] when `out` cannot be written.
-    pub fn export_agents(&self, out: &mut dyn Write) -> Result<u64, Error> {
-        let now = self.inner.clock.now();
-        let cells = self.inner.ledger.all();
+    pub fn export(self, out: &mut dyn Write) -> Result<u64, Error> {
+        let now = self.governor.inner.clock.now();
+        let cells = self.governor.inner.ledger.all();
         let count = cells.len() as u64;
         let mut write = |line: Result<String, serde_json::Error>| {
             let line =
@@ -45,7 +46,7 @@ impl Governor {
         write(serde_json::to_string(&manifest))?;
         for cell in cells {
             let agent = cell.read();
-            let TrustSnapshot { score, tier, .. } = self.trust_of(&agent, now);
+            let TrustSnapshot { score, tier, .. } = self.governor.trust_of(&agent, now);
             let line = Line {
                 agent_id: agent.agent_id.to_string(),
                 score,
@@ -66,16 +67,18 @@ impl Governor {
     ///
     /// [`Error::InvalidInput`] at the first line that is no agent, with its number; [`Error::StorageUnavailable`] when
     /// an agent cannot be recorded. What came in before stays.
-    pub fn import_agents(&self, from: &mut dyn BufRead) -> Result<AgentImport, Error> {
-        self.inner.log.wait_verified()?;
+    pub fn import(self, from: &mut dyn BufRead) -> Result<AgentImport, Error> {
+        self.governor.inner.log.wait_verified()?;
         let mut last = None;
-        let imported = self.import_lines(from, &mut last);
+        let imported = self.governor.import_lines(from, &mut last);
         if let Some(sequence) = last {
-            self.inner.log.settle(sequence)?;
+            self.governor.inner.log.settle(sequence)?;
         }
         imported
     }
+}
 
+impl Governor {
     fn import_lines(&self, from: &mut dyn BufRead, last: &mut Option<Sequence>) -> Result<AgentImport, Error> {
         let mut lines = Lines { from, number: 0, text: String::new() };
         let Some(manifest) = lines.next()? else { return Err(lines.wrong("is missing: expected the manifest")) };

@@ -16,20 +16,26 @@ use crate::trust::{AgentCell, AgentRecord, Ledger, TrustModel, TrustState};
 /// What the keys of agents' states in the log start with.
 pub(super) const KEY_PREFIX: &str = "agent/";
 
-impl Governor {
+/// The agents of a governor. See [`Governor::agents`].
+#[derive(Debug, Clone, Copy)]
+pub struct Agents<'a> {
+    pub(super) governor: &'a Governor,
+}
+
+impl Agents<'_> {
     /// Registers an agent.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidInput`] for a malformed id, label or owner, or a score above the
     /// ceiling; [`Error::Conflict`] when an agent of that id is registered.
-    pub fn register_agent(&self, agent: Agent) -> Result<AgentInfo, Error> {
-        let at = self.inner.clock.now();
+    pub fn register(self, agent: Agent) -> Result<AgentInfo, Error> {
+        let at = self.governor.inner.clock.now();
         let (agent_id, score, profile) = agent.validated()?;
-        self.checked_score(score, &profile)?;
+        self.governor.checked_score(score, &profile)?;
         let record = AgentRecord::new(agent_id, AgentState::Active, profile, TrustState::new(score, at));
-        match self.insert_agent(record, "registered", at)? {
-            Ok(cell) => Ok(self.info(&cell.read(), at)),
+        match self.governor.insert_agent(record, "registered", at)? {
+            Ok(cell) => Ok(self.governor.info(&cell.read(), at)),
             Err(cell) => {
                 let message = format!("agent {:?} is registered already", cell.read().agent_id.as_str());
                 Err(Error::Conflict { message })
@@ -42,22 +48,22 @@ impl Governor {
     /// # Errors
     ///
     /// [`Error::AgentNotFound`], [`Error::InvalidInput`] for a malformed id.
-    pub fn agent(&self, agent_id: &str) -> Result<AgentInfo, Error> {
-        let cell = self.registered(&checked_agent_id(agent_id)?)?;
-        Ok(self.info(&cell.read(), self.inner.clock.now()))
+    pub fn get(self, agent_id: &str) -> Result<AgentInfo, Error> {
+        let cell = self.governor.registered(&checked_agent_id(agent_id)?)?;
+        Ok(self.governor.info(&cell.read(), self.governor.inner.clock.now()))
     }
 
     /// Every registered agent, sorted by id.
-    pub fn agents(&self) -> Vec<AgentInfo> {
-        let now = self.inner.clock.now();
-        self.inner.ledger.all().iter().map(|cell| self.info(&cell.read(), now)).collect()
+    pub fn list(self) -> Vec<AgentInfo> {
+        let now = self.governor.inner.clock.now();
+        self.governor.inner.ledger.all().iter().map(|cell| self.governor.info(&cell.read(), now)).collect()
     }
 
     /// The number of registered agents, and at most `count` of them, sorted by id, after the first `skip`.
-    pub fn agents_from(&self, skip: usize, count: usize) -> (usize, Vec<AgentInfo>) {
-        let now = self.inner.clock.now();
-        let all = self.inner.ledger.all();
-        let some = all.iter().skip(skip).take(count).map(|cell| self.info(&cell.read(), now));
+    pub fn page(self, skip: usize, count: usize) -> (usize, Vec<AgentInfo>) {
+        let now = self.governor.inner.clock.now();
+        let all = self.governor.inner.ledger.all();
+        let some = all.iter().skip(skip).take(count).map(|cell| self.governor.info(&cell.read(), now));
         (all.len(), some.collect())
     }
 
@@ -67,7 +73,7 @@ impl Governor {
     /// # Errors
     ///
     /// [`Error::AgentNotFound`]; [`Error::Conflict`] for a retired agent.
-    pub fn suspend(&self, agent_id: &str, note: &str) -> Result<AgentInfo, Error> {
+    pub fn suspend(self, agent_id: &str, note: &str) -> Result<AgentInfo, Error> {
         self.change_state(agent_id, AgentState::Suspended, note)
     }
 
@@ -76,7 +82,7 @@ impl Governor {
     /// # Errors
     ///
     /// [`Error::AgentNotFound`]; [`Error::Conflict`] for a retired agent.
-    pub fn resume(&self, agent_id: &str, note: &str) -> Result<AgentInfo, Error> {
+    pub fn resume(self, agent_id: &str, note: &str) -> Result<AgentInfo, Error> {
         self.change_state(agent_id, AgentState::Active, note)
     }
 
@@ -85,10 +91,97 @@ impl Governor {
     /// # Errors
     ///
     /// [`Error::AgentNotFound`].
-    pub fn retire(&self, agent_id: &str, note: &str) -> Result<AgentInfo, Error> {
+    pub fn retire(self, agent_id: &str, note: &str) -> Result<AgentInfo, Error> {
         self.change_state(agent_id, AgentState::Retired, note)
     }
 
+    /// Changes what an operator says of an agent; `note` says why. A score above its ceiling comes down at once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AgentNotFound`]; [`Error::InvalidInput`] for a malformed id, label, group, attribute or owner.
+    pub fn update(self, agent_id: &str, change: AgentChange, note: &str) -> Result<AgentInfo, Error> {
+        let note = checked_note(note)?;
+        self.governor.inner.log.wait_verified()?;
+        let cell = self.governor.registered(&checked_agent_id(agent_id)?)?;
+        let at = self.governor.inner.clock.now();
+        let mut agent = cell.write();
+        let profile = change.apply_to(agent.profile())?;
+        let changed = agent.with_profile(profile);
+        let capped = match self.governor.ceiling_of(changed.profile()) {
+            Some(ceiling) if ceiling < self.governor.trust_of(&agent, at).score => {
+                self.governor.inner.trust_model.capped(&agent.trust, self.governor.bearing(&changed, at))
+            }
+            _ => agent.trust,
+        };
+        let (moved, trust) = Governor::moved(&agent, capped, Moved::by(TrustCause::Ceiling, at));
+        let changed = AgentRecord { trust: moved.trust, ..changed };
+        let trust = trust.map(|trust| (agent.agent_id.clone(), trust));
+        let change = ChangeDraft { state: state_of(&changed)?, cause: masked(&caused("changed", note)), trust };
+        let sequence = self.governor.inner.log.change(at, change)?;
+        let changed = changed.placed_at(sequence);
+        *agent = changed;
+        let info = self.governor.info(&agent, at);
+        self.governor.inner.stops.halts().note(&StopScope::Agent(agent.agent_id.clone()));
+        drop(agent);
+        self.governor.inner.log.settle(sequence)?;
+        Ok(info)
+    }
+
+    fn change_state(self, agent_id: &str, state: AgentState, note: &str) -> Result<AgentInfo, Error> {
+        let note = checked_note(note)?;
+        let agent_id = checked_agent_id(agent_id)?;
+        let cell = self.governor.registered(&agent_id)?;
+        let halts = state != AgentState::Active;
+        if halts {
+            // Bites before the agent's lock is had, which those hold who wait for room in a full queue.
+            self.governor.inner.stops.hold(&agent_id);
+        }
+        let changed = self.governor.inner.log.wait_verified().and_then(|()| {
+            if halts {
+                // Before it is recorded: a crash in between leaves nothing that it should have ended.
+                self.governor.end_pre_approvals_of(&StopScope::Agent(agent_id.clone()), &format!("it was {state}"));
+            }
+            self.change_state_of(&cell, state, note)
+        });
+        match changed {
+            Err(error) if halts && cell.read().state == AgentState::Active => {
+                let standing =
+                    format!("agent {agent_id} is denied everything, which is not recorded and gone after a restart");
+                Err(said_with(error, &standing))
+            }
+            Err(error) if !halts => Err(error),
+            changed => {
+                self.governor.inner.stops.release(&agent_id);
+                changed
+            }
+        }
+    }
+
+    fn change_state_of(self, cell: &AgentCell, state: AgentState, note: &str) -> Result<AgentInfo, Error> {
+        let at = self.governor.inner.clock.now();
+        let mut agent = cell.write();
+        if agent.state == AgentState::Retired && state != AgentState::Retired {
+            let message = format!("agent {:?} is retired for good; register another", agent.agent_id.as_str());
+            return Err(Error::Conflict { message });
+        }
+        let changed = AgentRecord { state, ..agent.clone() };
+        let cause = masked(&caused(state.as_str(), note));
+        let change = ChangeDraft { state: state_of(&changed)?, cause, trust: None };
+        let sequence = match state {
+            AgentState::Active => self.governor.inner.log.change(at, change)?,
+            // Needs no room, and no decision has to be looked at again that the lock did not keep out.
+            AgentState::Suspended | AgentState::Retired => self.governor.inner.log.stop(at, 0, change)?,
+        };
+        self.governor.inner.ledger.replace(&mut agent, changed);
+        let info = self.governor.info(&agent, at);
+        drop(agent);
+        self.governor.inner.log.settle(sequence)?;
+        Ok(info)
+    }
+}
+
+impl Governor {
     /// The agent that acts; an unknown one is registered if the governor was
     /// built so.
     pub(super) fn acting(&self, agent_id: &AgentId) -> Result<Arc<AgentCell>, Error> {
@@ -136,91 +229,6 @@ impl Governor {
             Ok::<(), Error>(())
         })?;
         Ok((inserted, ordered))
-    }
-
-    /// Changes what an operator says of an agent; `note` says why. A score above its ceiling comes down at once.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::AgentNotFound`]; [`Error::InvalidInput`] for a malformed id, label, group, attribute or owner.
-    pub fn update_agent(&self, agent_id: &str, change: AgentChange, note: &str) -> Result<AgentInfo, Error> {
-        let note = checked_note(note)?;
-        self.inner.log.wait_verified()?;
-        let cell = self.registered(&checked_agent_id(agent_id)?)?;
-        let at = self.inner.clock.now();
-        let mut agent = cell.write();
-        let profile = change.apply_to(agent.profile())?;
-        let changed = agent.with_profile(profile);
-        let capped = match self.ceiling_of(changed.profile()) {
-            Some(ceiling) if ceiling < self.trust_of(&agent, at).score => {
-                self.inner.trust_model.capped(&agent.trust, self.bearing(&changed, at))
-            }
-            _ => agent.trust,
-        };
-        let (moved, trust) = Self::moved(&agent, capped, Moved::by(TrustCause::Ceiling, at));
-        let changed = AgentRecord { trust: moved.trust, ..changed };
-        let trust = trust.map(|trust| (agent.agent_id.clone(), trust));
-        let change = ChangeDraft { state: state_of(&changed)?, cause: masked(&caused("changed", note)), trust };
-        let sequence = self.inner.log.change(at, change)?;
-        let changed = changed.placed_at(sequence);
-        *agent = changed;
-        let info = self.info(&agent, at);
-        self.inner.stops.halts().note(&StopScope::Agent(agent.agent_id.clone()));
-        drop(agent);
-        self.inner.log.settle(sequence)?;
-        Ok(info)
-    }
-
-    fn change_state(&self, agent_id: &str, state: AgentState, note: &str) -> Result<AgentInfo, Error> {
-        let note = checked_note(note)?;
-        let agent_id = checked_agent_id(agent_id)?;
-        let cell = self.registered(&agent_id)?;
-        let halts = state != AgentState::Active;
-        if halts {
-            // Bites before the agent's lock is had, which those hold who wait for room in a full queue.
-            self.inner.stops.hold(&agent_id);
-        }
-        let changed = self.inner.log.wait_verified().and_then(|()| {
-            if halts {
-                // Before it is recorded: a crash in between leaves nothing that it should have ended.
-                self.end_classes_of(&StopScope::Agent(agent_id.clone()), &format!("it was {state}"));
-            }
-            self.change_state_of(&cell, state, note)
-        });
-        match changed {
-            Err(error) if halts && cell.read().state == AgentState::Active => {
-                let standing =
-                    format!("agent {agent_id} is denied everything, which is not recorded and gone after a restart");
-                Err(said_with(error, &standing))
-            }
-            Err(error) if !halts => Err(error),
-            changed => {
-                self.inner.stops.release(&agent_id);
-                changed
-            }
-        }
-    }
-
-    fn change_state_of(&self, cell: &AgentCell, state: AgentState, note: &str) -> Result<AgentInfo, Error> {
-        let at = self.inner.clock.now();
-        let mut agent = cell.write();
-        if agent.state == AgentState::Retired && state != AgentState::Retired {
-            let message = format!("agent {:?} is retired for good; register another", agent.agent_id.as_str());
-            return Err(Error::Conflict { message });
-        }
-        let changed = AgentRecord { state, ..agent.clone() };
-        let cause = masked(&caused(state.as_str(), note));
-        let change = ChangeDraft { state: state_of(&changed)?, cause, trust: None };
-        let sequence = match state {
-            AgentState::Active => self.inner.log.change(at, change)?,
-            // Needs no room, and no decision has to be looked at again that the lock did not keep out.
-            AgentState::Suspended | AgentState::Retired => self.inner.log.stop(at, 0, change)?,
-        };
-        self.inner.ledger.replace(&mut agent, changed);
-        let info = self.info(&agent, at);
-        drop(agent);
-        self.inner.log.settle(sequence)?;
-        Ok(info)
     }
 
     /// Puts an agent in order that begins there; its history begins with it.
@@ -299,8 +307,8 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::model::{ClassState, Decision, Intent, Order, Review, RiskLevel};
-    use crate::policy::{ClassApproval, PolicySet};
+    use crate::model::{Decision, Intent, Order, PreApprovalState, Review, RiskLevel};
+    use crate::policy::{PolicySet, PreApproval};
     use crate::proof::{Durability, ProofQuery};
 
     const POLICIES: &str = r#"
@@ -322,20 +330,20 @@ mod tests {
         let governor =
             Governor::builder().policies(policies).durability(Durability::Buffered).open_in_memory().unwrap();
         for id in ["a", "filler"] {
-            governor.register_agent(Agent::new(id).in_group("desk").at_score(Score::MAX)).unwrap();
+            governor.agents().register(Agent::new(id).in_group("desk").at_score(Score::MAX)).unwrap();
         }
         let terms = serde_json::from_value(serde_json::json!({
             "group": "desk", "capabilities": ["payment:transfer"], "rules": ["money"],
             "until": Timestamp::from_millis(governor.inner.clock.now().as_millis() + 3_600_000),
         }));
-        let class = ClassApproval::new(terms.unwrap(), governor.inner.clock.now()).unwrap();
-        governor.escalations().approve_class(class, Review::by("ann")).unwrap();
+        let approval = PreApproval::new(terms.unwrap(), governor.inner.clock.now()).unwrap();
+        governor.escalations().pre_approve(approval, Review::by("ann")).unwrap();
         let reading = |agent: &str, notes: usize| {
             let intent = Intent::new(agent, "read", RiskLevel::Low, ["document:read"]).unwrap();
             intent.with_context("notes", "x".repeat(notes))
         };
         assert_eq!(governor.enforce(&reading("a", 1)).unwrap().decision, Decision::Allow);
-        governor.flush().unwrap();
+        governor.log().flush().unwrap();
 
         let held_up = governor.inner.log.hold_up();
         let full = loop {
@@ -349,13 +357,13 @@ mod tests {
                 // They wait for room, with the agent held.
                 scope.spawn(|| assert!(governor.enforce_pending(&reading("a", 1)).is_err()));
             }
-            let suspended = governor.suspend("a", "enough").unwrap();
+            let suspended = governor.agents().suspend("a", "enough").unwrap();
             assert_eq!(suspended.state, AgentState::Suspended);
-            assert_eq!(governor.escalations().classes()[0].state, ClassState::Revoked);
+            assert_eq!(governor.escalations().pre_approvals()[0].state, PreApprovalState::Revoked);
         });
         assert!(governor.enforce_pending(&reading("filler", 1)).is_err(), "the queue is full all the same");
         drop(held_up);
-        governor.flush().unwrap();
+        governor.log().flush().unwrap();
         assert_eq!(governor.enforce(&reading("a", 1)).unwrap().decision, Decision::Deny);
         assert_eq!(governor.enforce(&reading("filler", 1)).unwrap().decision, Decision::Allow);
         let records = governor.query(&ProofQuery::entity("a").order(Order::OldestFirst)).unwrap().items;

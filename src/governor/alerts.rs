@@ -98,7 +98,7 @@ mod tests {
             Governor::builder().policies(PolicySet::from_toml("name = \"a\"").unwrap()).open_in_memory().unwrap();
         let mut events = governor.subscribe(&EventFilter::all()).unwrap();
         let mut told = || {
-            governor.flush().unwrap();
+            governor.log().flush().unwrap();
             events.poll().unwrap().map(|event| match event.data {
                 EventData::Alert(alert) => *alert,
                 other => panic!("{other:?}"),
@@ -106,7 +106,7 @@ mod tests {
         };
         governor.note_refused_key("ci");
         assert_eq!(told(), None);
-        governor.load_policies(PolicySet::from_toml(rule).unwrap()).unwrap();
+        governor.policies().load(PolicySet::from_toml(rule).unwrap()).unwrap();
         for name in ["ci", "shop", "ci"] {
             governor.note_refused_key(name);
         }

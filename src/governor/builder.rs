@@ -115,7 +115,7 @@ impl GovernorBuilder {
     }
 
     /// When a log that is opened is verified. Default: all of it, before opening returns. See
-    /// [`Governor::verification_state`].
+    /// [`Log::verification`](crate::handle::Log::verification).
     pub fn verification(mut self, when: OpenVerification) -> Self {
         self.verifying = when;
         self
@@ -202,7 +202,7 @@ impl GovernorBuilder {
             None => Parser::new()?,
         };
         let ledger = Ledger::new();
-        let (escalations, classes) = (escalations::Queue::default(), escalations::Classes::default());
+        let (escalations, pre_approvals) = (escalations::Queue::default(), escalations::PreApprovals::default());
         let (cursors, following) = (super::cursor::Cursors::default(), super::follow::Following::default());
         let extensions = super::extension::Extensions::restored(&startup.states);
         let (mut recorded, mut recorded_model, mut stops) = (None, None, Vec::new());
@@ -216,7 +216,7 @@ impl GovernorBuilder {
             } else if key.starts_with(escalations::KEY_PREFIX) {
                 escalations.restore(value)?;
             } else if key.starts_with(GRANT_PREFIX) {
-                classes.restore(value)?;
+                pre_approvals.restore(value)?;
             } else if key == super::alerts::PLACE_KEY {
                 following.restore(value)?;
             } else if key.starts_with(super::cursor::KEY_PREFIX) {
@@ -231,7 +231,7 @@ impl GovernorBuilder {
         let governor = Governor {
             inner: Arc::new(Inner {
                 parser,
-                tools: super::catalogue::Tools::default(),
+                tools: super::catalogue::Loaded::default(),
                 action_floors: ActionFloors::default(),
                 policies: ArcSwap::from_pointee(policies),
                 shadow: ArcSwapOption::empty(),
@@ -239,7 +239,7 @@ impl GovernorBuilder {
                 limits: super::limits::Counters::restored(startup.used),
                 stops: stop::Stops::restored(stops),
                 escalations,
-                classes,
+                pre_approvals,
                 escalation_watch: OnceLock::new(),
                 denials: super::streaks::Streaks::default(),
                 inputs: Inputs::kept_as(self.input_text),

@@ -6,19 +6,19 @@ use arc_swap::ArcSwap;
 use serde_json::Value;
 
 use super::Governor;
-use crate::model::{CatalogueReport, Error, ToolClassification, ToolOverride};
+use crate::model::{CatalogueReport, Error, Input, ParseExplanation, ToolClassification, ToolOverride};
 use crate::parse::Catalogue;
 
 /// The catalogue in force.
 #[derive(Default)]
-pub(super) struct Tools {
+pub(super) struct Loaded {
     /// Read by every parse without a lock; swapped under `turn`.
     catalogue: ArcSwap<Catalogue>,
     // Who makes another catalogue holds it, so that no change is lost. Nothing else is locked under it.
     turn: Mutex<()>,
 }
 
-impl Tools {
+impl Loaded {
     pub(super) fn load(&self) -> arc_swap::Guard<Arc<Catalogue>> {
         self.catalogue.load()
     }
@@ -32,7 +32,27 @@ impl Tools {
     }
 }
 
-impl Governor {
+/// The tools of a governor. See [`Governor::tools`].
+#[derive(Debug, Clone, Copy)]
+pub struct Tools<'a> {
+    pub(super) governor: &'a Governor,
+}
+
+impl Tools<'_> {
+    /// Parses a request like [`Governor::parse`], and says why: which words or arguments gave
+    /// the operation, the resource, each capability and each risk factor.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Governor::parse`].
+    pub fn explain_parse<'a>(self, agent_id: &str, input: impl Into<Input<'a>>) -> Result<ParseExplanation, Error> {
+        let input = input.into();
+        let explained =
+            self.governor.read_input(agent_id, input, |parser, request, tools| parser.explain(request, tools))?;
+        self.governor.inner.inputs.remember(&explained.parse.intent, input.text);
+        Ok(explained)
+    }
+
     /// Takes in the tools of one server, or of the runtime itself, and classifies
     /// each: an MCP `tools/list` result (the whole JSON-RPC message, its result, or
     /// the list), `OpenAI` or Anthropic `tools`, Gemini `functionDeclarations`, or a
@@ -42,7 +62,7 @@ impl Governor {
     /// not in it is at least MEDIUM. Tools that are known already are kept when
     /// their definition is the same, and reported as changed when it is not; what
     /// is not named in this load stays. Hints can raise what is seen and never lower
-    /// it; [`Governor::override_tool`] can. The catalogue lives in memory: a runtime
+    /// it; [`Tools::override_tool`](crate::handle::Tools::override_tool) can. The catalogue lives in memory: a runtime
     /// loads it at each start.
     ///
     /// ```
@@ -50,7 +70,7 @@ impl Governor {
     /// use serde_json::json;
     ///
     /// let governor = Governor::builder().open_in_memory()?;
-    /// let report = governor.load_catalogue(
+    /// let report = governor.tools().load(
     ///     &json!({ "tools": [{
     ///         "name": "delete_page",
     ///         "description": "Deletes a page of the wiki.",
@@ -69,13 +89,16 @@ impl Governor {
     /// [`Error::InvalidInput`] for a definition that is none, a name that stands
     /// twice, more than 10,000 tools or more than 64 levels;
     /// [`Error::PayloadTooLarge`] past 4 MiB. The catalogue is then as it was.
-    pub fn load_catalogue(&self, definitions: &Value, server: Option<&str>) -> Result<CatalogueReport, Error> {
-        self.inner.tools.change(|catalogue| self.inner.parser.load_tools(catalogue, definitions, server))
+    pub fn load(self, definitions: &Value, server: Option<&str>) -> Result<CatalogueReport, Error> {
+        self.governor
+            .inner
+            .tools
+            .change(|catalogue| self.governor.inner.parser.load_tools(catalogue, definitions, server))
     }
 
     /// Every tool of the catalogue, in the order in which they were first loaded.
-    pub fn catalogue(&self) -> Vec<ToolClassification> {
-        self.inner.tools.load().list()
+    pub fn list(self) -> Vec<ToolClassification> {
+        self.governor.inner.tools.load().list()
     }
 
     /// Says what a tool is, against its classification: the only way to lower one.
@@ -86,8 +109,8 @@ impl Governor {
     ///
     /// [`Error::InvalidInput`] for a tool that is not in the catalogue, a blank
     /// reason, or capabilities outside the built-in vocabulary.
-    pub fn override_tool(&self, name: &str, given: ToolOverride) -> Result<ToolClassification, Error> {
-        self.inner.tools.change(|catalogue| catalogue.overridden(name, given))
+    pub fn override_tool(self, name: &str, given: ToolOverride) -> Result<ToolClassification, Error> {
+        self.governor.inner.tools.change(|catalogue| catalogue.overridden(name, given))
     }
 
     /// Pins a tool to its present definition and classification: under another
@@ -98,8 +121,8 @@ impl Governor {
     ///
     /// [`Error::InvalidInput`] for a tool that is not in the catalogue, or that
     /// several servers have where none is named.
-    pub fn pin_tool(&self, name: &str, server: Option<&str>) -> Result<ToolClassification, Error> {
-        self.inner.tools.change(|catalogue| catalogue.pinned(name, server, true))
+    pub fn pin(self, name: &str, server: Option<&str>) -> Result<ToolClassification, Error> {
+        self.governor.inner.tools.change(|catalogue| catalogue.pinned(name, server, true))
     }
 
     /// Takes a tool out of the catalogue: of a server that is gone, or that no longer has it.
@@ -107,17 +130,17 @@ impl Governor {
     ///
     /// # Errors
     ///
-    /// Those of [`Governor::pin_tool`].
-    pub fn remove_tool(&self, name: &str, server: Option<&str>) -> Result<ToolClassification, Error> {
-        self.inner.tools.change(|catalogue| catalogue.removed(name, server))
+    /// Those of [`Tools::pin`](crate::handle::Tools::pin).
+    pub fn remove(self, name: &str, server: Option<&str>) -> Result<ToolClassification, Error> {
+        self.governor.inner.tools.change(|catalogue| catalogue.removed(name, server))
     }
 
     /// Takes a pin off; the definition that stands now is accepted.
     ///
     /// # Errors
     ///
-    /// Those of [`Governor::pin_tool`].
-    pub fn unpin_tool(&self, name: &str, server: Option<&str>) -> Result<ToolClassification, Error> {
-        self.inner.tools.change(|catalogue| catalogue.pinned(name, server, false))
+    /// Those of [`Tools::pin`](crate::handle::Tools::pin).
+    pub fn unpin(self, name: &str, server: Option<&str>) -> Result<ToolClassification, Error> {
+        self.governor.inner.tools.change(|catalogue| catalogue.pinned(name, server, false))
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::background::Background;
+use super::log::Log;
 use super::{Governor, GovernorBuilder};
 use crate::checkpoint::{
     Checkpoint, CheckpointError, CheckpointKey, ConsistencyProof, InclusionProof, VerifierKey, verify_inclusion,
@@ -99,7 +100,8 @@ impl GovernorBuilder {
     ///
     /// ```
     /// use rulekeep::checkpoint::CheckpointKey;
-    /// use rulekeep::{Governor, SystemEntropy};
+    /// use rulekeep::system::SystemEntropy;
+    /// use rulekeep::Governor;
     /// # let dir = tempfile::tempdir()?;
     /// # let elsewhere = dir.path().join("elsewhere");
     ///
@@ -108,8 +110,8 @@ impl GovernorBuilder {
     ///     .checkpoints(key.clone())
     ///     .on_checkpoint(move |note| drop(std::fs::write(&elsewhere, note)))
     ///     .open_in_memory()?;
-    /// let note = governor.checkpoint()?;
-    /// governor.hold_against(&note, &key.verifier())?;
+    /// let note = governor.log().checkpoint()?;
+    /// governor.log().verify_checkpoint(&note, &key.verifier())?;
     /// # assert_eq!(std::fs::read_to_string(dir.path().join("elsewhere"))?, note);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -119,12 +121,12 @@ impl GovernorBuilder {
     }
 }
 
-/// Checks an archive as [`verify_archive`](crate::verify_archive) does, and that it
+/// Checks an archive as [`verify_archive`](crate::maintenance::verify_archive) does, and that it
 /// ends in a checkpoint that this key signed.
 ///
 /// # Errors
 ///
-/// Those of [`verify_archive`](crate::verify_archive); [`Error::ArchiveBroken`] too
+/// Those of [`verify_archive`](crate::maintenance::verify_archive); [`Error::ArchiveBroken`] too
 /// where it is not signed, or not by the key.
 pub fn verify_signed_archive(file: impl AsRef<Path>, key: &VerifierKey) -> Result<ArchiveReport, Error> {
     let report = super::verify_archive(file)?;
@@ -137,7 +139,7 @@ pub fn verify_signed_archive(file: impl AsRef<Path>, key: &VerifierKey) -> Resul
     Ok(report)
 }
 
-impl Governor {
+impl Log<'_> {
     /// A signed checkpoint of all that was decided and reported before, which is
     /// on disk then. It is kept beside the journal as well, in the place of the
     /// last one. While nothing is added to the log it is the same.
@@ -146,8 +148,8 @@ impl Governor {
     ///
     /// [`Error::Conflict`] without a key; [`Error::ChainBroken`], for a broken log
     /// vouches for nothing; [`Error::StorageUnavailable`].
-    pub fn checkpoint(&self) -> Result<String, Error> {
-        self.made_checkpoint().map(|made| made.note.to_string())
+    pub fn checkpoint(self) -> Result<String, Error> {
+        self.governor.made_checkpoint().map(|made| made.note.to_string())
     }
 
     /// The proof that a record is in the log, with the checkpoint that it is for: a
@@ -157,17 +159,17 @@ impl Governor {
     ///
     /// # Errors
     ///
-    /// [`Error::ProofNotFound`], and those of [`Governor::checkpoint`].
-    pub fn prove(&self, proof_id: &ProofId) -> Result<String, Error> {
-        let key = self.inner.checkpoints.key()?.verifier();
-        let record = self.proof(proof_id)?;
+    /// [`Error::ProofNotFound`], and those of [`Log::checkpoint`](crate::handle::Log::checkpoint).
+    pub fn prove(self, proof_id: &ProofId) -> Result<String, Error> {
+        let key = self.governor.inner.checkpoints.key()?.verifier();
+        let record = self.governor.log().record(proof_id)?;
         let index = proof_id.sequence().get();
-        let newest = self.inner.checkpoints.newest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let newest = self.governor.inner.checkpoints.newest.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let made = match newest.filter(|made| made.size > index) {
             Some(made) => made,
-            None => self.made_checkpoint()?,
+            None => self.governor.made_checkpoint()?,
         };
-        let path = self.inner.log.inclusion(index, made.size)?;
+        let path = self.governor.inner.log.inclusion(index, made.size)?;
         let proof = InclusionProof::new(index, path, &*made.note).to_string();
         // Made of stored bytes that may have changed since they were verified.
         match verify_inclusion(&record, &proof, &key) {
@@ -184,8 +186,8 @@ impl Governor {
     ///
     /// [`Error::InvalidQuery`] for sizes that the log never had or that are the
     /// wrong way round; [`Error::ChainBroken`]; [`Error::StorageUnavailable`].
-    pub fn prove_consistency(&self, old_size: u64, new_size: u64) -> Result<String, Error> {
-        let (size, _) = self.inner.log.tree_head()?;
+    pub fn prove_consistency(self, old_size: u64, new_size: u64) -> Result<String, Error> {
+        let (size, _) = self.governor.inner.log.tree_head()?;
         if new_size > size {
             return Err(Error::query("toSize", format!("is {new_size}, and the log has {size} entries")));
         }
@@ -195,7 +197,7 @@ impl Governor {
                 format!("is {old_size}, and toSize is {new_size}: give the earlier one first"),
             ));
         }
-        let path = self.inner.log.consistency(old_size, new_size)?;
+        let path = self.governor.inner.log.consistency(old_size, new_size)?;
         Ok(ConsistencyProof::new(old_size, new_size, path).to_string())
     }
 
@@ -208,15 +210,15 @@ impl Governor {
     /// entries by now, its end cut off or begun anew; [`BrokenKind::Tampering`] where
     /// it had others. [`Error::InvalidInput`] for a note that cannot be read or is
     /// not signed by the key; otherwise those of [`Governor::verify`].
-    pub fn hold_against(&self, note: &str, key: &VerifierKey) -> Result<(), Error> {
+    pub fn verify_checkpoint(self, note: &str, key: &VerifierKey) -> Result<(), Error> {
         let kept = Checkpoint::open(note, key).map_err(|error| Error::input("note", error.to_string()))?;
-        let (size, _) = self.inner.log.tree_head()?;
+        let (size, _) = self.governor.inner.log.tree_head()?;
         let contradicted = |kind, message| Err(Error::Contradicted { kind, message });
         if kept.size() > size {
             let message = format!("the log had {} entries by the checkpoint, and has {size}", kept.size());
             return contradicted(BrokenKind::Missing, message);
         }
-        let root = self.inner.log.root_at(kept.size())?;
+        let root = self.governor.inner.log.root_at(kept.size())?;
         if root != kept.root() {
             let message = format!(
                 "the first {} entries had the root {} by the checkpoint, and have {root}: the log was rewritten, \
@@ -228,7 +230,9 @@ impl Governor {
         }
         Ok(())
     }
+}
 
+impl Governor {
     /// The last checkpoint of a log that is frozen.
     pub(super) fn last_checkpoint(&self) -> Result<(), Error> {
         if self.inner.checkpoints.key.is_some() { self.made_checkpoint().map(drop) } else { Ok(()) }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::events::{EventFilter, Subscription};
+use super::log::Log;
 use super::{Governor, Inner, alerts};
 use crate::model::{Error, EventId, Sequence, checked_person};
 use crate::proof::StateDraft;
@@ -114,24 +115,25 @@ impl Kept {
     }
 }
 
-impl Governor {
+impl Log<'_> {
     /// Events from where a cursor of that name stands, which the store keeps: behind the last event that was
     /// [acknowledged](Subscription::acknowledge), also in another run of the program. One of a new name begins now, or
     /// behind `filter`'s event. Nothing is missed; what was handled and not yet written down as acknowledged when a
     /// process was killed comes once more.
     ///
     /// ```
-    /// use rulekeep::{Agent, EventFilter, Governor};
+    /// use rulekeep::event::EventFilter;
+    /// use rulekeep::{Agent, Governor};
     ///
     /// let governor = Governor::builder().open_in_memory()?;
-    /// governor.register_agent(Agent::new("support-1"))?;
-    /// let mut events = governor.cursor("billing", &EventFilter::all())?;
+    /// governor.agents().register(Agent::new("support-1"))?;
+    /// let mut events = governor.log().cursor("billing", &EventFilter::all())?;
     ///
     /// governor.enforce_input("support-1", "Summarize the meeting notes")?;
     /// let event = events.wait()?.expect("the governor is open");
     /// events.acknowledge(&event.id)?;
     /// drop(events);
-    /// let next = governor.cursor("billing", &EventFilter::all())?.wait()?.expect("a record follows its decision");
+    /// let next = governor.log().cursor("billing", &EventFilter::all())?.wait()?.expect("a record follows its decision");
     /// assert_ne!(next.id, event.id);
     /// # Ok::<(), rulekeep::Error>(())
     /// ```
@@ -142,31 +144,31 @@ impl Governor {
     /// [`Governor::subscribe`]; [`Error::Conflict`] while another subscription reads the cursor, until that is dropped or
     /// has ended, and where entries behind the last acknowledged one left with an archive; for a new name also where nothing
     /// can be recorded.
-    pub fn cursor(&self, name: &str, filter: &EventFilter) -> Result<Subscription, Error> {
+    pub fn cursor(self, name: &str, filter: &EventFilter) -> Result<Subscription, Error> {
         let name = checked_person("cursor", name)?;
         if format!("{KEY_PREFIX}{name}") == alerts::PLACE_KEY {
             return Err(Error::input("cursor", "expected another name: this one is kept for alert rules"));
         }
-        let reader = self.inner.cursors.take(&name)?;
+        let reader = self.governor.inner.cursors.take(&name)?;
         match self.read_on(&name, filter) {
             Ok(mut subscription) => {
                 subscription.reader = Some(reader);
                 Ok(subscription)
             }
             Err(error) => {
-                self.inner.cursors.free(&reader);
+                self.governor.inner.cursors.free(&reader);
                 Err(error)
             }
         }
     }
 
     /// Events from where a cursor stands; where there is none of the name, it begins.
-    fn read_on(&self, name: &str, filter: &EventFilter) -> Result<Subscription, Error> {
-        let known = self.inner.cursors.lock().get(name).map(|kept| kept.place);
+    fn read_on(self, name: &str, filter: &EventFilter) -> Result<Subscription, Error> {
+        let known = self.governor.inner.cursors.lock().get(name).map(|kept| kept.place);
         let subscription = match known {
-            Some(Place { after: Some(after), .. }) => self.subscribe(&filter.clone().after(after))?,
-            Some(Place { from: Some(from), .. }) => self.subscribe_from(from, filter)?,
-            Some(_) | None => self.subscribe(filter)?,
+            Some(Place { after: Some(after), .. }) => self.governor.subscribe(&filter.clone().after(after))?,
+            Some(Place { from: Some(from), .. }) => self.governor.subscribe_from(from, filter)?,
+            Some(_) | None => self.governor.subscribe(filter)?,
         };
         if known.is_none() {
             let from = filter.after.is_none().then(|| subscription.next_entry());
@@ -180,30 +182,36 @@ impl Governor {
     /// # Errors
     ///
     /// [`Error::InvalidInput`] for a name that no cursor has; [`Error::StorageUnavailable`].
-    pub fn forget_cursor(&self, name: &str) -> Result<(), Error> {
-        let mut cursors = self.inner.cursors.lock();
+    pub fn forget_cursor(self, name: &str) -> Result<(), Error> {
+        let mut cursors = self.governor.inner.cursors.lock();
         let Entry::Occupied(kept) = cursors.entry(name.to_owned()) else {
             return Err(Error::input("cursor", "no cursor has this name"));
         };
         let gone = StateDraft::new(format!("{KEY_PREFIX}{name}"), "null".to_owned());
-        let sequence = self.inner.log.set_state(self.inner.clock.now(), gone, "the cursor was forgotten".to_owned())?;
+        let sequence = self.governor.inner.log.set_state(
+            self.governor.inner.clock.now(),
+            gone,
+            "the cursor was forgotten".to_owned(),
+        )?;
         kept.remove();
         drop(cursors);
         // Who reads it still has nothing more to acknowledge.
-        self.inner.cursors.readers().by_name.remove(name);
-        self.inner.log.settle(sequence)
+        self.governor.inner.cursors.readers().by_name.remove(name);
+        self.governor.inner.log.settle(sequence)
     }
 
-    fn begin(&self, name: &str, place: Place) -> Result<(), Error> {
-        let mut cursors = self.inner.cursors.lock();
+    fn begin(self, name: &str, place: Place) -> Result<(), Error> {
+        let mut cursors = self.governor.inner.cursors.lock();
         let Entry::Vacant(vacant) = cursors.entry(name.to_owned()) else { return Ok(()) };
-        let (now, state) = (self.inner.clock.now(), state_of(name, place)?);
-        let sequence = self.inner.log.set_state(now, state, "a cursor begins".to_owned())?;
+        let (now, state) = (self.governor.inner.clock.now(), state_of(name, place)?);
+        let sequence = self.governor.inner.log.set_state(now, state, "a cursor begins".to_owned())?;
         vacant.insert(Kept::written(place));
         drop(cursors);
-        self.inner.log.settle(sequence)
+        self.governor.inner.log.settle(sequence)
     }
+}
 
+impl Governor {
     /// Puts every cursor in order again, and their keys to `keys`.
     pub(super) fn restate_cursors(
         &self,

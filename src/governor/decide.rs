@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 use std::time::Instant;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::detail::EvidenceDetail;
 use super::pending::PendingEnforcement;
 use super::stop::{Bar, StopTable};
 use super::{Governor, risk};
 use crate::model::{
-    AgentState, Alert, AlertKind, ClassApprovalId, Decision, Digest, Enforcement, Error, InputEnforcement, Intent,
-    IntentId, InvalidValue, ProofId, RiskLevel, Timestamp,
+    AgentState, Alert, AlertKind, Decision, Digest, Enforcement, Error, Input, InputEnforcement, Intent, IntentId,
+    InvalidValue, PreApprovalId, ProofId, RiskLevel, Timestamp,
 };
 use crate::parse::Parsed;
 use crate::policy::{Meter, PolicyRequest, PolicySet, PolicyVerdict};
@@ -72,24 +72,11 @@ impl Governor {
     /// # Errors
     ///
     /// Those of [`Governor::parse`] and of [`Governor::enforce`].
-    pub fn enforce_input(&self, agent_id: &str, input: &str) -> Result<InputEnforcement, Error> {
-        self.enforce_input_with(agent_id, input, &Map::new())
-    }
-
-    /// Like [`Governor::enforce_input`], with a context of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Governor::parse_with`] and of [`Governor::enforce`].
-    pub fn enforce_input_with(
-        &self,
-        agent_id: &str,
-        input: &str,
-        context: &Map<String, Value>,
-    ) -> Result<InputEnforcement, Error> {
+    pub fn enforce_input<'a>(&self, agent_id: &str, input: impl Into<Input<'a>>) -> Result<InputEnforcement, Error> {
+        let input = input.into();
         let started = Instant::now();
         Work::enforce().done_by(|work| {
-            let parsed = self.parsed(agent_id, input, context)?;
+            let parsed = self.parsed(agent_id, input)?;
             work.note_intent(&parsed.result.intent);
             let enforcement = self.decide(&parsed.result.intent, Said::of(&parsed))?;
             self.note_verdict(work, started, &enforcement);
@@ -321,8 +308,8 @@ pub(super) struct Recording<'a> {
     pub(super) stored: Option<&'a Stored>,
     /// How a person's answer came about, where the decision is one.
     pub(super) resolution: Option<Value>,
-    /// The approval of a class of actions that the decision rests on.
-    pub(super) grant: Option<ClassApprovalId>,
+    /// The pre-approval that the decision rests on.
+    pub(super) grant: Option<PreApprovalId>,
     /// What kept the agent from acting, where that denied it.
     pub(super) bar: Option<Bar<'a>>,
 }

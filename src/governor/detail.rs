@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::model::json::{push_members, push_texts};
 use crate::model::{
-    AgentState, AgentTraits, Capability, ClassApprovalId, Constraints, Digest, Label, RiskLevel, StopId, Timestamp,
+    AgentState, AgentTraits, Capability, Constraints, Digest, Label, PreApprovalId, RiskLevel, StopId, Timestamp,
     TrustSnapshot,
 };
 use crate::policy::LimitUse;
@@ -43,9 +43,9 @@ pub(super) struct EvidenceDetail<'a> {
     /// How a person's answer came about, where the decision is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) resolution: Option<&'a Value>,
-    /// The approval of a class of actions that it rests on.
+    /// The pre-approval that it rests on.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) grant: Option<ClassApprovalId>,
+    pub(super) grant: Option<PreApprovalId>,
 }
 
 impl EvidenceDetail<'_> {
@@ -163,7 +163,7 @@ mod tests {
                 masked: some as u64,
                 reviewers: ["ann", "b\"c"][..some].to_vec(),
                 resolution: (some > 0).then_some(&by),
-                grant: (some > 0).then(|| ClassApprovalId::new(Timestamp::from_millis(7), 7)),
+                grant: (some > 0).then(|| PreApprovalId::new(Timestamp::from_millis(7), 7)),
             };
             let mut written = Vec::new();
             detail.write(&mut written).unwrap();

@@ -1,11 +1,12 @@
 //! Erasing evidence.
 
-use super::{Governor, agents};
+use super::agents;
+use super::log::Log;
 use crate::model::Error;
 use crate::parse::conceal_text;
 use crate::proof::EvidenceSelection;
 
-impl Governor {
+impl Log<'_> {
     /// Erases the evidence of the selected records for good: intents, with their
     /// context, and what decisions on them depended on. Returns how many records
     /// had evidence that is gone now. The records stand, and with them the chain,
@@ -18,13 +19,14 @@ impl Governor {
     /// nothing, and then it is not in the log either.
     ///
     /// ```
-    /// use rulekeep::{Error, EvidenceSelection, Governor};
+    /// use rulekeep::proof::EvidenceSelection;
+    /// use rulekeep::{Error, Governor};
     ///
     /// let governor = Governor::builder().auto_register().open_in_memory()?;
     /// let verdict = governor.enforce_input("support-1", "Summarize the meeting notes")?.enforcement;
     /// let selection = EvidenceSelection::Agent("support-1".parse()?);
-    /// assert_eq!(governor.erase_evidence(&selection, "asked for by the customer")?, 1);
-    /// assert!(matches!(governor.evidence(&verdict.proof_id), Err(Error::EvidenceErased { .. })));
+    /// assert_eq!(governor.log().erase_evidence(&selection, "asked for by the customer")?, 1);
+    /// assert!(matches!(governor.log().evidence(&verdict.proof_id), Err(Error::EvidenceErased { .. })));
     /// assert!(governor.verify()?.valid);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -38,21 +40,24 @@ impl Governor {
     /// [`Error::InvalidInput`] for a longer cause or more than 10,000 ids;
     /// [`Error::StorageUnavailable`], [`Error::ChainBroken`]. Nothing is erased after these, but after
     /// [`Error::StorageUnavailable`] that is not known until the store is opened.
-    pub fn erase_evidence(&self, selection: &EvidenceSelection, cause: &str) -> Result<u64, Error> {
+    pub fn erase_evidence(self, selection: &EvidenceSelection, cause: &str) -> Result<u64, Error> {
         let cause = agents::checked_note(cause)?;
         if let EvidenceSelection::Records(ids) = selection
             && ids.len() > MOST_IDS
         {
             return Err(Error::input("proofIds", format!("expected at most {MOST_IDS} ids at once")));
         }
-        if let Some(asked) = self.pending_in(selection) {
+        if let Some(asked) = self.governor.pending_in(selection) {
             let message =
                 format!("{asked} waits for a person, who answers what its evidence shows; have it answered first");
             return Err(Error::Conflict { message });
         }
         let cause = conceal_text(cause).unwrap_or_else(|| cause.to_owned());
-        let retention = self.inner.retention;
-        self.inner.log.erase(self.inner.clock.now(), selection, &cause, &|time| retention.kept_until(time))
+        let retention = self.governor.inner.retention;
+        self.governor
+            .inner
+            .log
+            .erase(self.governor.inner.clock.now(), selection, &cause, &|time| retention.kept_until(time))
     }
 }
 

@@ -61,10 +61,11 @@ impl EventFilter {
 /// memory than what it has read ahead. Events come in the order of the log.
 ///
 /// ```
-/// use rulekeep::{Agent, EventFilter, EventType, Governor};
+/// use rulekeep::event::{EventFilter, EventType};
+/// use rulekeep::{Agent, Governor};
 ///
 /// let governor = Governor::builder().open_in_memory()?;
-/// governor.register_agent(Agent::new("support-1"))?;
+/// governor.agents().register(Agent::new("support-1"))?;
 /// let mut decisions = governor.subscribe(&EventFilter::all().of_type(EventType::Decision))?;
 ///
 /// let verdict = governor.enforce_input("support-1", "Summarize the meeting notes")?.enforcement;
@@ -200,7 +201,8 @@ impl Subscription {
         self.feed.behind()
     }
 
-    /// Notes that an event was dealt with, and all before it: a [`Governor::cursor`] of the same name goes on behind it,
+    /// Notes that an event was dealt with, and all before it: a [`Log::cursor`](crate::handle::Log::cursor) of the
+    /// same name goes on behind it,
     /// also in another run. It is written down with the first event in 250 ms, with each 256th, and when the subscription
     /// is dropped or the governor closed. An earlier event than the last changes nothing.
     ///

@@ -3,24 +3,25 @@
 use std::io::{BufRead, Write};
 use std::path::Path;
 
-use super::Governor;
+use super::log::Log;
 use crate::model::Error;
 use crate::proof::{self, ExportPoint, ExportRange, ExportReport};
 
-impl Governor {
+impl Log<'_> {
     /// Writes the records that are there now, with their evidence, as lines of
     /// JSON that `jq` and `sha256sum` can check: `docs/verify-a-chain.md` says
     /// how. In bounded memory, while decisions go on. `progress` gets how many
     /// entries of the log are done, and how many there are.
     ///
     /// ```
-    /// use rulekeep::{ExportRange, Governor, verify_export};
+    /// use rulekeep::proof::{ExportRange, verify_export};
+    /// use rulekeep::Governor;
     ///
     /// let governor = Governor::builder().auto_register().open_in_memory()?;
     /// governor.enforce_input("support-1", "Summarize the meeting notes")?;
     ///
     /// let mut export = Vec::new();
-    /// let written = governor.export(&ExportRange::all(), &mut export, &mut |_, _| {})?;
+    /// let written = governor.log().export(&ExportRange::all(), &mut export, &mut |_, _| {})?;
     /// let checked = verify_export(&mut export.as_slice(), &mut |_, _| {})?;
     /// assert_eq!((checked.records, checked.head_hash), (1, governor.verify()?.head_hash));
     /// assert_eq!(checked, written);
@@ -34,12 +35,12 @@ impl Governor {
     /// written; what was written by then stands, and can be gone on with.
     /// [`Error::ProofNotFound`] for a range behind a record that is not there.
     pub fn export(
-        &self,
+        self,
         range: &ExportRange,
         out: &mut dyn Write,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<ExportReport, Error> {
-        self.inner.log.export(range, out, progress)
+        self.governor.inner.log.export(range, out, progress)
     }
 
     /// Goes on with an export that was cut short, with the range that it says of
@@ -50,34 +51,34 @@ impl Governor {
     ///
     /// # Errors
     ///
-    /// Those of [`Governor::export`]; [`Error::Conflict`] when the export is of
+    /// Those of [`Log::export`](crate::handle::Log::export); [`Error::Conflict`] when the export is of
     /// another log.
     pub fn resume_export(
-        &self,
+        self,
         point: ExportPoint,
         out: &mut dyn Write,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<ExportReport, Error> {
-        self.inner.log.resume_export(point, out, progress)
+        self.governor.inner.log.resume_export(point, out, progress)
     }
+}
 
-    /// Makes a store of an export of everything
-    /// ([`ExportRange::with_entries`]) in a folder that is empty or not there:
-    /// the same records, ids and hashes, outcomes, agents and policies. The export
-    /// is checked as by [`verify_export`](crate::verify_export) while it is read;
-    /// nothing comes to stand in the folder unless all of it holds. `progress`
-    /// gets the lines and bytes read.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::ExportBroken`] at the first break; [`Error::InvalidInput`] when
-    /// the export is not one of everything; [`Error::Conflict`] when the folder
-    /// is not empty; [`Error::StorageUnavailable`].
-    pub fn import(
-        folder: impl AsRef<Path>,
-        export: &mut dyn BufRead,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<ExportReport, Error> {
-        proof::import(folder.as_ref(), export, progress)
-    }
+/// Makes a store of an export of everything
+/// ([`ExportRange::with_entries`]) in a folder that is empty or not there:
+/// the same records, ids and hashes, outcomes, agents and policies. The export
+/// is checked as by [`verify_export`](crate::proof::verify_export) while it is read;
+/// nothing comes to stand in the folder unless all of it holds. `progress`
+/// gets the lines and bytes read.
+///
+/// # Errors
+///
+/// [`Error::ExportBroken`] at the first break; [`Error::InvalidInput`] when
+/// the export is not one of everything; [`Error::Conflict`] when the folder
+/// is not empty; [`Error::StorageUnavailable`].
+pub fn import(
+    folder: impl AsRef<Path>,
+    export: &mut dyn BufRead,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<ExportReport, Error> {
+    proof::import(folder.as_ref(), export, progress)
 }

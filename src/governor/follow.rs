@@ -377,7 +377,7 @@ mod tests {
         .unwrap_err();
         let warning = said().unwrap();
         assert!(warning.contains("the journal cannot be read"), "{warning}");
-        governor.load_policies(policies()).unwrap();
+        governor.policies().load(policies()).unwrap();
         assert_eq!(said(), None, "rules that come in start it again");
     }
 }

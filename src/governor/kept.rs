@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Governor;
 use super::decide::Stored;
+use super::log::Log;
 use crate::model::{Digest, Error, Intent, IntentId, InvalidValue, ProofId, Timestamp};
 use crate::parse::{Concealer, conceal_text, has_secrets};
 use crate::proof::KeptInput;
@@ -207,19 +208,21 @@ impl KeptIntent {
     }
 }
 
-impl Governor {
+impl Log<'_> {
     /// Whether the decision was asked for by this text; `None` where no text is kept. Of a text with secrets it is
     /// what is left when they are masked.
     ///
     /// # Errors
     ///
-    /// Those of [`Governor::evidence`].
-    pub fn was_asked(&self, proof_id: &ProofId, text: &str) -> Result<Option<bool>, Error> {
-        let evidence = self.evidence(proof_id)?;
+    /// Those of [`Log::evidence`](crate::handle::Log::evidence).
+    pub fn matches_input(self, proof_id: &ProofId, text: &str) -> Result<Option<bool>, Error> {
+        let evidence = self.governor.log().evidence(proof_id)?;
         let masked = conceal_text(text);
         Ok(evidence.has_input(masked.as_deref().unwrap_or(text)))
     }
+}
 
+impl Governor {
     /// What is kept of an intent.
     pub(super) fn kept(&self, intent: &Intent) -> Result<KeptIntent, Error> {
         let mut concealer = Concealer::default();

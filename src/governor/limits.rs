@@ -64,7 +64,7 @@ impl Counters {
         Desk { keeps: true, ..self.desk(now) }
     }
 
-    /// Gives back what a decision used of limits, for its action failed; what it used of a class approval stays used.
+    /// Gives back what a decision used of limits, for its action failed; what it used of a pre-approval stays used.
     pub(super) fn give_back(&self, record: Sequence) {
         let mut state = self.lock();
         let used = state.by_record.remove(&record).unwrap_or_default();
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn a_failure_gives_back_nothing_of_a_class_approval() {
         let counters = Counters::default();
-        let grant = format!("grant/{}/count", crate::model::ClassApprovalId::new(Timestamp::from_millis(0), 1));
+        let grant = format!("grant/{}/count", crate::model::PreApprovalId::new(Timestamp::from_millis(0), 1));
         let at = Timestamp::from_millis(0);
         counters.desk(at).reserve(&[charge("c", 2), charge(&grant, 3)], Sequence::new(1), at);
         counters.give_back(Sequence::new(1));

@@ -11,7 +11,6 @@
 //! | `detail.rs` | what a decision depended on, for its evidence |
 //! | `risk.rs` | the risk that counts, whatever the caller claims |
 //! | `carried.rs` | what a repair takes over besides agents, policies and stops |
-//! | `cases.rs` | tests of the policies in force |
 //! | `catalogue.rs` | the tools that a runtime hands over |
 //! | `checkpoints.rs` | checkpoints of the log, and proofs against them |
 //! | `alerts.rs` | what should be looked at, raised where it happens |
@@ -49,7 +48,6 @@ mod alerts;
 mod background;
 mod builder;
 mod carried;
-mod cases;
 mod catalogue;
 #[cfg(feature = "checkpoints")]
 mod checkpoints;
@@ -60,11 +58,12 @@ mod erasure;
 mod escalations;
 mod events;
 mod export;
-pub mod extension;
+pub(crate) mod extension;
 mod follow;
 mod kept;
 mod latency;
 mod limits;
+mod log;
 mod outcome;
 mod pending;
 mod policies;
@@ -88,28 +87,34 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use serde_json::{Map, Value};
+use serde_json::Map;
 
+pub use agents::Agents;
 pub use builder::GovernorBuilder;
+pub use catalogue::Tools;
 #[cfg(feature = "checkpoints")]
 pub use checkpoints::verify_signed_archive;
-pub use escalations::{ClassStanding, EscalationAnswer, Escalations};
+pub use escalations::{EscalationAnswer, Escalations, PreApprovalStanding};
 pub use events::{EventFilter, Subscription};
+pub use export::import;
 pub use kept::InputText;
+pub use log::Log;
 pub use pending::PendingEnforcement;
-pub use preview::{Explanation, Preview, PreviewError};
+pub use policies::Policies;
+pub use preview::{Explanation, Preview, PreviewError, PreviewRequest};
 pub use repair::{RepairOptions, repair};
 pub use replay::{Replay, ReplayChange, ReplayRange};
 pub use retention::verify_archive;
 pub use shadow::{ShadowDifference, ShadowReport};
+pub use stop::KillSwitch;
+pub use trust::Trust;
 
 use crate::model::{
-    AgentId, Error, IntentId, InvalidValue, Opening, Order, ParseExplanation, ParseResult, Period, ProofId, ProofPage,
-    ProofRecord, ProofStats,
+    AgentId, Error, Input, IntentId, InvalidValue, Opening, ParseResult, Period, ProofPage, ProofStats,
 };
-use crate::parse::{ParseRequest, Parsed, Parser};
+use crate::parse::{Catalogue, ParseRequest, Parsed, Parser};
 use crate::policy::PolicySet;
-use crate::proof::{Evidence, ProofLog, ProofQuery};
+use crate::proof::{ProofLog, ProofQuery};
 use crate::system::{Clock, Entropy};
 use crate::telemetry::Work;
 use crate::trust::{Ledger, TrustModel};
@@ -129,7 +134,7 @@ use risk::ActionFloors;
 /// use rulekeep::{Agent, Decision, Governor, Outcome, ProofQuery, Tier};
 ///
 /// let governor = Governor::builder().open_in_memory()?;
-/// governor.register_agent(Agent::new("support-1").at_tier(Tier::T4))?;
+/// governor.agents().register(Agent::new("support-1").at_tier(Tier::T4))?;
 ///
 /// let verdict = governor.enforce_input("support-1", "Summarize the meeting notes")?.enforcement;
 /// assert_eq!(verdict.decision, Decision::Allow);
@@ -147,7 +152,7 @@ pub struct Governor {
 
 struct Inner {
     parser: Parser,
-    tools: catalogue::Tools,
+    tools: catalogue::Loaded,
     action_floors: ActionFloors,
     /// The set in force. Read without a lock; swapped under `policy_turn`.
     policies: ArcSwap<PolicySet>,
@@ -160,7 +165,7 @@ struct Inner {
     denials: streaks::Streaks,
     escalations: escalations::Queue,
     /// What people agreed to beforehand.
-    classes: escalations::Classes,
+    pre_approvals: escalations::PreApprovals,
     /// Ends escalations that are due; started with the first.
     escalation_watch: OnceLock<Option<background::Background>>,
     inputs: kept::Inputs,
@@ -207,56 +212,50 @@ impl Governor {
     /// Parses an action request, in words or structured, into an intent.
     /// Nothing is recorded.
     ///
-    /// # Errors
+    /// ```
+    /// use rulekeep::intent::Input;
+    /// use rulekeep::{Agent, Governor};
     ///
-    /// [`Error::InvalidInput`] for an empty input, [`Error::PayloadTooLarge`] past
-    /// 64 KiB, [`Error::AgentNotFound`].
-    pub fn parse(&self, agent_id: &str, input: &str) -> Result<ParseResult, Error> {
-        self.parse_with(agent_id, input, &Map::new())
-    }
-
-    /// Like [`Governor::parse`], with a context of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Governor::parse`]; also for a context past 64 KiB or 32 levels.
-    pub fn parse_with(&self, agent_id: &str, input: &str, context: &Map<String, Value>) -> Result<ParseResult, Error> {
-        Ok(self.parsed(agent_id, input, context)?.result)
-    }
-
-    /// Like [`Governor::parse_with`], and says why: which words or arguments gave
-    /// the operation, the resource, each capability and each risk factor.
+    /// let governor = Governor::builder().open_in_memory()?;
+    /// governor.agents().register(Agent::new("support-1"))?;
+    /// let context = serde_json::Map::from_iter([("environment".to_owned(), "production".into())]);
+    /// let parsed = governor.parse("support-1", Input::new("Read the file").context(&context))?;
+    /// assert_eq!(parsed.intent.context["environment"], "production");
+    /// # Ok::<(), rulekeep::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// Those of [`Governor::parse_with`].
-    pub fn explain_parse(
-        &self,
-        agent_id: &str,
-        input: &str,
-        context: &Map<String, Value>,
-    ) -> Result<ParseExplanation, Error> {
-        let agent_id = self.known_agent(agent_id)?;
-        let at = self.inner.clock.now();
-        let id = IntentId::new(at, self.inner.entropy.bits());
-        let request = ParseRequest { agent_id: &agent_id, input, context, id, at };
-        let explained = self.inner.parser.explain(&request, &self.inner.tools.load())?;
-        self.inner.inputs.remember(&explained.parse.intent, input);
-        Ok(explained)
+    /// [`Error::InvalidInput`] for an empty input or a context of more than 32 levels, [`Error::PayloadTooLarge`] past
+    /// 64 KiB of either, [`Error::AgentNotFound`].
+    pub fn parse<'a>(&self, agent_id: &str, input: impl Into<Input<'a>>) -> Result<ParseResult, Error> {
+        Ok(self.parsed(agent_id, input.into())?.result)
     }
 
     /// Parses by the catalogue in force.
-    fn parsed(&self, agent_id: &str, input: &str, context: &Map<String, Value>) -> Result<Parsed, Error> {
+    fn parsed(&self, agent_id: &str, input: Input<'_>) -> Result<Parsed, Error> {
         Work::parse().done_by(|work| {
-            let agent_id = self.known_agent(agent_id)?;
-            let at = self.inner.clock.now();
-            let id = IntentId::new(at, self.inner.entropy.bits());
-            let request = ParseRequest { agent_id: &agent_id, input, context, id, at };
-            let parsed = self.inner.parser.parse(&request, &self.inner.tools.load())?;
+            let parsed = self.read_input(agent_id, input, |parser, request, tools| parser.parse(request, tools))?;
             work.note_parsed(&parsed.result);
-            self.inner.inputs.remember(&parsed.result.intent, input);
+            self.inner.inputs.remember(&parsed.result.intent, input.text);
             Ok(parsed)
         })
+    }
+
+    /// Reads an input of a known agent with the parser and the tools in force.
+    fn read_input<T>(
+        &self,
+        agent_id: &str,
+        input: Input<'_>,
+        read: impl FnOnce(&Parser, &ParseRequest<'_>, &Catalogue) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let agent_id = self.known_agent(agent_id)?;
+        let at = self.inner.clock.now();
+        let id = IntentId::new(at, self.inner.entropy.bits());
+        let no_context = Map::new();
+        let context = input.context.unwrap_or(&no_context);
+        let request = ParseRequest { agent_id: &agent_id, input: input.text, context, id, at };
+        read(&self.inner.parser, &request, &self.inner.tools.load())
     }
 
     fn known_agent(&self, agent_id: &str) -> Result<AgentId, Error> {
@@ -277,40 +276,6 @@ impl Governor {
         self.inner.log.query(query)
     }
 
-    /// All proof records that match, one after another, in bounded memory: those
-    /// that are there now. Page and page size of the query do not count.
-    ///
-    /// An item is an error when the query is refused or the index cannot be
-    /// read, and then it is the last one, or when a record of a damaged log
-    /// cannot be read.
-    pub fn records<'a>(&'a self, query: &ProofQuery) -> impl Iterator<Item = Result<ProofRecord, Error>> + use<'a> {
-        self.inner.log.records(query)
-    }
-
-    /// The proof records of an intent, the oldest first: each time that it was
-    /// decided on.
-    pub fn proofs_of(&self, intent_id: IntentId) -> impl Iterator<Item = Result<ProofRecord, Error>> {
-        self.records(&ProofQuery::all().intent(intent_id).order(Order::OldestFirst))
-    }
-
-    /// A proof record by its id.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::ProofNotFound`].
-    pub fn proof(&self, proof_id: &ProofId) -> Result<ProofRecord, Error> {
-        self.inner.log.record(proof_id)
-    }
-
-    /// What a decision depended on, as it was kept beside its record.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::ProofNotFound`].
-    pub fn evidence(&self, proof_id: &ProofId) -> Result<Evidence, Error> {
-        self.inner.log.evidence(proof_id)
-    }
-
     /// Statistics over an entity's records: of all time (`..`), or of a period
     /// given as a range of chrono's UTC times, both ends included.
     ///
@@ -321,20 +286,39 @@ impl Governor {
         self.inner.log.stats(entity_id, period.into())
     }
 
-    /// What was found when the store was opened: whether it is new, and whether
-    /// a crash had cut a write short.
-    pub fn opening(&self) -> &Opening {
-        &self.inner.opening
+    /// The agents: registering, reading, changing and suspending them.
+    pub const fn agents(&self) -> Agents<'_> {
+        Agents { governor: self }
     }
 
-    /// Waits until everything that was decided and reported before is on disk. Of use with
-    /// [`Durability::Buffered`](crate::Durability::Buffered).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::StorageUnavailable`] when it could not be written.
-    pub fn flush(&self) -> Result<(), Error> {
-        self.inner.log.flush()
+    /// The policy sets: the one in force, and what it or another one decides.
+    pub const fn policies(&self) -> Policies<'_> {
+        Policies { governor: self }
+    }
+
+    /// The escalations and pre-approvals: requests that wait for a reviewer, and the reviewers' answers.
+    pub const fn escalations(&self) -> Escalations<'_> {
+        Escalations { governor: self }
+    }
+
+    /// The agents' trust: its history, and an operator's adjustments.
+    pub const fn trust(&self) -> Trust<'_> {
+        Trust { governor: self }
+    }
+
+    /// The proof log: records and evidence, verification, exports, archives and cursors.
+    pub const fn log(&self) -> Log<'_> {
+        Log { governor: self }
+    }
+
+    /// The tools that a runtime hands over, and how they are classified.
+    pub const fn tools(&self) -> Tools<'_> {
+        Tools { governor: self }
+    }
+
+    /// The kill switch: who must not act, whatever the policies say.
+    pub const fn kill_switch(&self) -> KillSwitch<'_> {
+        KillSwitch { governor: self }
     }
 
     /// Writes everything down and lets the folder go. From then on, calls on any

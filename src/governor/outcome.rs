@@ -2,7 +2,7 @@
 
 use super::trust::Moved;
 use super::{Governor, agents};
-use crate::model::{Decision, Error, Outcome, ProofId, TrustCause, TrustSnapshot};
+use crate::model::{Decision, Error, Outcome, OutcomeReport, ProofId, TrustCause, TrustSnapshot};
 use crate::parse::conceal_text;
 use crate::proof::{DecisionFacts, OutcomeBasis, OutcomeDraft, Reported};
 use crate::telemetry::Work;
@@ -17,22 +17,14 @@ impl Governor {
     /// # Errors
     ///
     /// [`Error::ProofNotFound`]; [`Error::Conflict`] for a second, different outcome, and for a SUCCESS of what a person
-    /// approved and nobody claimed.
-    pub fn report(&self, proof_id: &ProofId, outcome: Outcome) -> Result<TrustSnapshot, Error> {
-        self.report_told(proof_id, outcome, None)
-    }
-
-    /// Like [`Governor::report`], with a note of at most 4,096 characters that
-    /// is kept with the outcome.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Governor::report`]; [`Error::InvalidInput`] for a longer note.
-    pub fn report_with_note(&self, proof_id: &ProofId, outcome: Outcome, note: &str) -> Result<TrustSnapshot, Error> {
-        self.report_told(proof_id, outcome, Some(agents::checked_note(note)?))
-    }
-
-    fn report_told(&self, proof_id: &ProofId, outcome: Outcome, note: Option<&str>) -> Result<TrustSnapshot, Error> {
+    /// approved and nobody claimed; [`Error::InvalidInput`] for a longer note.
+    pub fn report<'a>(
+        &self,
+        proof_id: &ProofId,
+        outcome: impl Into<OutcomeReport<'a>>,
+    ) -> Result<TrustSnapshot, Error> {
+        let OutcomeReport { outcome, note } = outcome.into();
+        let note = note.map(agents::checked_note).transpose()?;
         Work::report().done_by(|work| {
             work.note("rulekeep.proof.id", proof_id).note("rulekeep.outcome", &outcome);
             self.report_outcome(proof_id, outcome, note)

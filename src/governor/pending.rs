@@ -19,14 +19,14 @@ use crate::proof::Ticket;
 /// use rulekeep::{Agent, Governor, Intent, RiskLevel};
 ///
 /// let governor = Governor::builder().open_in_memory()?;
-/// governor.register_agent(Agent::new("support-1"))?;
+/// governor.agents().register(Agent::new("support-1"))?;
 /// let intent = Intent::new("support-1", "read_document", RiskLevel::Low, ["document:read"])?;
 ///
 /// // All of them share the writes to disk.
 /// let pending = (0..10).map(|_| governor.enforce_pending(&intent)).collect::<Result<Vec<_>, _>>()?;
 /// for decision in pending {
 ///     let verdict = decision.wait()?;
-///     assert!(governor.proof(&verdict.proof_id).is_ok());
+///     assert!(governor.log().record(&verdict.proof_id).is_ok());
 /// }
 /// # Ok::<(), rulekeep::Error>(())
 /// ```

@@ -78,10 +78,16 @@ impl PolicyState {
     }
 }
 
-impl Governor {
+/// The policy sets of a governor. See [`Governor::policies`].
+#[derive(Debug, Clone, Copy)]
+pub struct Policies<'a> {
+    pub(super) governor: &'a Governor,
+}
+
+impl Policies<'_> {
     /// The policy set in force.
-    pub fn policies(&self) -> PolicySet {
-        PolicySet::clone(&self.inner.policies.load())
+    pub fn current(self) -> PolicySet {
+        PolicySet::clone(&self.governor.inner.policies.load())
     }
 
     /// Puts a policy set in force, at once for every decision that begins after,
@@ -92,20 +98,22 @@ impl Governor {
     ///
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the change
     /// cannot be recorded; the old set stays in force then.
-    pub fn load_policies(&self, set: PolicySet) -> Result<(), Error> {
-        let turn = self.inner.policy_turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let sequence = self.order_policies(&set, "loaded by an operator")?;
-        self.inner.policies.store(Arc::new(set));
-        self.inner.stops.halts().note_change();
-        self.bind_classes(&self.inner.policies.load());
+    pub fn load(self, set: PolicySet) -> Result<(), Error> {
+        let turn = self.governor.inner.policy_turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let sequence = self.governor.order_policies(&set, "loaded by an operator")?;
+        self.governor.inner.policies.store(Arc::new(set));
+        self.governor.inner.stops.halts().note_change();
+        self.governor.bind_pre_approvals(&self.governor.inner.policies.load());
         drop(turn);
-        self.inner.log.settle(sequence)?;
-        self.follow_alerts()
+        self.governor.inner.log.settle(sequence)?;
+        self.governor.follow_alerts()
     }
+}
 
+impl Governor {
     /// Records the set that is in force already.
     pub(super) fn record_policies(&self, cause: &str) -> Result<(), Error> {
-        let sequence = self.order_policies(&self.policies(), cause)?;
+        let sequence = self.order_policies(&self.policies().current(), cause)?;
         self.inner.log.settle(sequence)
     }
 

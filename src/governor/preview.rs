@@ -3,12 +3,12 @@
 use std::fmt;
 
 use serde::{Serialize, Serializer};
-use serde_json::{Map, Value};
 
 use super::Governor;
 use super::decide::{Said, verdict};
+use super::policies::Policies;
 use crate::model::{
-    AgentState, Capability, Constraints, Decision, Digest, Error, Intent, ParseResult, RiskLevel, Timestamp,
+    AgentState, Capability, Constraints, Decision, Digest, Error, Input, Intent, ParseResult, RiskLevel, Timestamp,
     TrustSnapshot,
 };
 use crate::policy::{LimitUse, PolicyRequest, PolicySet, PolicyVerdict, RuleTrace};
@@ -47,6 +47,9 @@ pub struct Preview {
     pub trust_snapshot: TrustSnapshot,
     /// The digest of the policy set.
     pub policy_digest: Digest,
+    /// The parse of the input, where the request was one.
+    #[serde(skip)]
+    pub parse: Option<ParseResult>,
 }
 
 /// Why nothing can be decided on an intent: [`Governor::enforce`] would fail with it.
@@ -78,9 +81,9 @@ pub struct Explanation {
 /// ```
 /// # use rulekeep::{Agent, Governor, Intent, RiskLevel};
 /// # let governor = Governor::builder().open_in_memory()?;
-/// # governor.register_agent(Agent::new("a"))?;
+/// # governor.agents().register(Agent::new("a"))?;
 /// let intent = Intent::new("a", "send_secret", RiskLevel::Low, ["credential:send"])?;
-/// let text = governor.explain(&intent)?.to_string();
+/// let text = governor.policies().explain(&intent)?.to_string();
 /// assert!(text.starts_with("DENY: ") && text.contains("secrets-stay"));
 /// # Ok::<(), rulekeep::Error>(())
 /// ```
@@ -103,72 +106,92 @@ impl fmt::Display for Explanation {
     }
 }
 
-impl Governor {
-    /// What would be decided on an intent now: nothing is recorded, no limit is
+/// A request to look ahead at: an intent, or an input of an agent's.
+#[derive(Debug, Clone, Copy)]
+pub struct PreviewRequest<'a>(Request<'a>);
+
+#[derive(Debug, Clone, Copy)]
+enum Request<'a> {
+    Intent(&'a Intent),
+    Input(&'a str, Input<'a>),
+}
+
+impl<'a> PreviewRequest<'a> {
+    /// An action request of an agent's, as [`Governor::enforce_input`] takes it.
+    pub fn input(agent_id: &'a str, input: impl Into<Input<'a>>) -> Self {
+        Self(Request::Input(agent_id, input.into()))
+    }
+}
+
+impl<'a> From<&'a Intent> for PreviewRequest<'a> {
+    fn from(intent: &'a Intent) -> Self {
+        Self(Request::Intent(intent))
+    }
+}
+
+impl Policies<'_> {
+    /// Tells what would be decided on an intent, or on an input, now: nothing is recorded, no limit is
     /// counted, and no agent is registered; one that would be, at its first
     /// request, is taken for the newcomer that it would become. An agent can plan
     /// by it.
     ///
     /// ```
+    /// use rulekeep::preview::PreviewRequest;
     /// use rulekeep::{Agent, Decision, Governor, Intent, RiskLevel};
     ///
     /// let governor = Governor::builder().open_in_memory()?;
-    /// governor.register_agent(Agent::new("a"))?;
+    /// governor.agents().register(Agent::new("a"))?;
     /// let intent = Intent::new("a", "transfer_funds", RiskLevel::High, ["payment:transfer"])?;
-    /// assert_ne!(governor.preview(&intent)?.decision, Decision::Allow);
+    /// assert_ne!(governor.policies().preview(&intent)?.decision, Decision::Allow);
+    /// let ahead = governor.policies().preview(PreviewRequest::input("a", "Read the news"))?;
+    /// assert!(ahead.parse.is_some());
     /// # Ok::<(), rulekeep::Error>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// Those of [`Governor::enforce`], storage aside.
-    pub fn preview(&self, intent: &Intent) -> Result<Preview, Error> {
-        intent.check()?;
-        self.look_ahead(intent, Said::ByCaller).map(|ahead| ahead.preview)
+    /// Those of [`Governor::enforce`], or of [`Governor::enforce_input`], storage aside.
+    pub fn preview<'a>(self, request: impl Into<PreviewRequest<'a>>) -> Result<Preview, Error> {
+        self.governor.looking_at(request.into(), |intent, said| Ok(self.governor.look_ahead(intent, said)?.preview))
     }
 
-    /// Like [`Governor::preview`], of an action request: as [`Governor::enforce_input_with`] would decide on it.
+    /// Tells what [`Policies::preview`] tells, and of every rule why it matched or did not.
     ///
-    /// # Errors
-    ///
-    /// Those of [`Governor::parse_with`] and of [`Governor::preview`].
-    pub fn preview_input_with(
-        &self,
-        agent_id: &str,
-        input: &str,
-        context: &Map<String, Value>,
-    ) -> Result<(Preview, ParseResult), Error> {
-        let parsed = self.parsed(agent_id, input, context)?;
-        let ahead = self.look_ahead(&parsed.result.intent, Said::of(&parsed))?;
-        Ok((ahead.preview, parsed.result))
-    }
-
-    /// Like [`Governor::explain`], of an action request.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Governor::preview_input_with`].
-    pub fn explain_input_with(
-        &self,
-        agent_id: &str,
-        input: &str,
-        context: &Map<String, Value>,
-    ) -> Result<(Explanation, ParseResult), Error> {
-        let parsed = self.parsed(agent_id, input, context)?;
-        Ok((self.explained(&parsed.result.intent, Said::of(&parsed))?, parsed.result))
-    }
-
-    /// Like [`Governor::preview`], and says of every rule why it matched or did not.
-    ///
-    /// Where a decision would fail with [`Error::Policy`], for it hangs on a condition that failed, the
+    /// Where a decision would fail with [`Error::Policy`], for it depends on a condition that failed, the
     /// explanation is there all the same: nothing is granted, and [`Preview::error`] says why.
     ///
     /// # Errors
     ///
-    /// Those of [`Governor::enforce`] but [`Error::Policy`].
-    pub fn explain(&self, intent: &Intent) -> Result<Explanation, Error> {
-        intent.check()?;
-        self.explained(intent, Said::ByCaller)
+    /// Those of [`Policies::preview`] but [`Error::Policy`].
+    pub fn explain<'a>(self, request: impl Into<PreviewRequest<'a>>) -> Result<Explanation, Error> {
+        let mut rules = Vec::new();
+        let preview = self.governor.looking_at(request.into(), |intent, said| {
+            let explanation = self.governor.explained(intent, said)?;
+            rules = explanation.rules;
+            Ok(explanation.preview)
+        })?;
+        Ok(Explanation { preview, rules })
+    }
+}
+
+impl Governor {
+    /// Looks at a request: an intent that is checked first, or what an input is parsed into.
+    fn looking_at(
+        &self,
+        request: PreviewRequest<'_>,
+        look: impl FnOnce(&Intent, Said) -> Result<Preview, Error>,
+    ) -> Result<Preview, Error> {
+        match request.0 {
+            Request::Intent(intent) => {
+                intent.check()?;
+                look(intent, Said::ByCaller)
+            }
+            Request::Input(agent_id, input) => {
+                let parsed = self.parsed(agent_id, input)?;
+                let preview = look(&parsed.result.intent, Said::of(&parsed))?;
+                Ok(Preview { parse: Some(parsed.result), ..preview })
+            }
+        }
     }
 
     fn explained(&self, intent: &Intent, said: Said) -> Result<Explanation, Error> {
@@ -218,7 +241,7 @@ impl Governor {
             }
             found => found?.read().clone(),
         };
-        let policies = self.policies();
+        let policies = self.policies().current();
         let request = self.request(intent, &agent, said, now);
         let PolicyVerdict { decision, reasoning, granted, denied, constraints, reviewer, limits, .. } =
             decide(&policies, &request, &agent)?;
@@ -234,6 +257,7 @@ impl Governor {
             risk_level: request.risk,
             trust_snapshot: request.trust,
             policy_digest: policies.digest(),
+            parse: None,
         };
         Ok(Ahead { preview, agent, now, policies })
     }

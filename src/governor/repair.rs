@@ -45,14 +45,14 @@ impl RepairOptions {
 /// until one is loaded. Counters of limits begin anew.
 ///
 /// The trust model is taken over, as are endpoints of webhooks with their secrets; one that was removed or switched off
-/// behind the break is not told anything. What waited for a person ended, and says so; approvals of classes are not taken
+/// behind the break is not told anything. What waited for a person ended, and says so; approvals given beforehand are not taken
 /// over. Endpoints and named cursors begin with the new log: what they had not read of the broken one is read there.
 ///
 /// Should the power fail, the folder holds the broken log as it was, or the new
 /// one, or what the next call finishes; nothing else opens it then.
 ///
 /// ```no_run
-/// let report = rulekeep::repair("governance", &rulekeep::RepairOptions::default())?;
+/// let report = rulekeep::maintenance::repair("governance", &rulekeep::maintenance::RepairOptions::default())?;
 /// println!("{} records hold; all is kept in {}", report.records, report.kept);
 /// # Ok::<(), rulekeep::Error>(())
 /// ```

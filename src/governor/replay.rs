@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::Governor;
+use super::policies::Policies;
 use crate::model::{
     AgentId, AgentState, AgentTraits, Capability, Constraints, Decision, Error, Intent, ProofId, RiskLevel, Timestamp,
     TrustSnapshot,
@@ -18,10 +18,10 @@ use crate::proof::{Evidence, Kept, PastRange};
 /// Which past decisions to replay: all, unless narrowed.
 ///
 /// ```
-/// use rulekeep::ReplayRange;
+/// use rulekeep::preview::ReplayRange;
 ///
 /// let range = ReplayRange::all().of_agent("support-1".parse()?);
-/// # Ok::<(), rulekeep::InvalidValue>(())
+/// # Ok::<(), rulekeep::intent::InvalidValue>(())
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct ReplayRange(PastRange);
@@ -252,20 +252,21 @@ impl PastLimit {
     }
 }
 
-impl Governor {
+impl Policies<'_> {
     /// Decides a range of the past again by a candidate set, and lists what would
     /// come out otherwise: another decision, other capabilities granted, or other
     /// constraints on them. Nothing is recorded. `progress` is called with the number of decisions replayed so
     /// far, every thousand.
     ///
     /// ```
-    /// use rulekeep::{Agent, Decision, Governor, PolicySet, ReplayRange, Tier};
+    /// use rulekeep::preview::ReplayRange;
+    /// use rulekeep::{Agent, Decision, Governor, PolicySet, Tier};
     ///
     /// let governor = Governor::builder().open_in_memory()?;
-    /// governor.register_agent(Agent::new("a").at_tier(Tier::T4))?;
+    /// governor.agents().register(Agent::new("a").at_tier(Tier::T4))?;
     /// governor.enforce_input("a", "Summarize the meeting notes")?;
     /// let closed = PolicySet::from_toml("name = \"closed\"")?;
-    /// let replay = governor.replay(&closed, &ReplayRange::all(), |_| {})?;
+    /// let replay = governor.policies().replay(&closed, &ReplayRange::all(), |_| {})?;
     /// assert_eq!((replay.records, replay.changed), (1, 1));
     /// assert_eq!((replay.changes[0].was, replay.changes[0].now), (Decision::Allow, Decision::Deny));
     /// # Ok::<(), rulekeep::Error>(())
@@ -275,7 +276,7 @@ impl Governor {
     ///
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the log cannot be read.
     pub fn replay(
-        &self,
+        self,
         candidate: &PolicySet,
         range: &ReplayRange,
         mut progress: impl FnMut(u64),
@@ -283,7 +284,7 @@ impl Governor {
         let mut replay = Replay::default();
         let mut seen = 0_u64;
         let reads_now = candidate.reads_now();
-        self.inner.log.each_past(&range.0, &mut |past| {
+        self.governor.inner.log.each_past(&range.0, &mut |past| {
             seen += 1;
             if seen.is_multiple_of(1000) {
                 progress(seen);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
+use super::log::Log;
 use super::policies::PolicyState;
 use super::{Governor, agents, cursor, escalations, stop};
 use crate::model::{ArchiveReport, Error, GRANT_PREFIX, LONGEST_LIMIT_WINDOW, Timestamp, Verification};
@@ -11,7 +12,7 @@ use crate::parse::conceal_text;
 use crate::proof;
 use crate::store::{Files, RealFiles};
 
-impl Governor {
+impl Log<'_> {
     /// Freezes the log for good: its last entry says so, with the cause, and from
     /// then on, after a restart too, everything that would write is refused with
     /// [`Error::Conflict`]. Queries, verification, exports and proofs go on. With
@@ -22,9 +23,9 @@ impl Governor {
     ///
     /// let governor = Governor::builder().auto_register().open_in_memory()?;
     /// let proof_id = governor.enforce_input("support-1", "Summarize the meeting notes")?.enforcement.proof_id;
-    /// governor.freeze("the contract ended")?;
+    /// governor.log().freeze("the contract ended")?;
     /// assert_eq!(governor.enforce_input("support-1", "Summarize them again").unwrap_err().code(), "CONFLICT");
-    /// assert!(governor.proof(&proof_id).is_ok() && governor.verify()?.valid);
+    /// assert!(governor.log().record(&proof_id).is_ok() && governor.verify()?.valid);
     /// # Ok::<(), rulekeep::Error>(())
     /// ```
     ///
@@ -34,12 +35,12 @@ impl Governor {
     /// cause of more than 4,096 characters; [`Error::ChainBroken`];
     /// [`Error::StorageUnavailable`]. Where the last checkpoint alone fails, the log
     /// is frozen all the same.
-    pub fn freeze(&self, cause: &str) -> Result<(), Error> {
+    pub fn freeze(self, cause: &str) -> Result<(), Error> {
         let cause = agents::checked_note(cause)?;
         let cause = conceal_text(cause).unwrap_or_else(|| cause.to_owned());
-        self.inner.log.freeze(self.inner.clock.now(), cause)?;
+        self.governor.inner.log.freeze(self.governor.inner.clock.now(), cause)?;
         #[cfg(feature = "checkpoints")]
-        self.last_checkpoint()?;
+        self.governor.last_checkpoint()?;
         Ok(())
     }
 
@@ -58,11 +59,12 @@ impl Governor {
     /// a verification behind the opening, and for an erasure.
     ///
     /// ```no_run
-    /// use rulekeep::{Governor, Timestamp};
+    /// use rulekeep::system::Timestamp;
+    /// use rulekeep::Governor;
     ///
     /// let governor = Governor::open("governance")?;
     /// let before: Timestamp = "2026-01-01T00:00:00Z".parse()?;
-    /// if let Some(archive) = governor.archive(before, "archives/2025.rka")? {
+    /// if let Some(archive) = governor.log().archive(before, "archives/2025.rka")? {
     ///     println!("{} records left; now keep {} safe", archive.records, archive.file);
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -74,27 +76,31 @@ impl Governor {
     /// [`Error::ChainBroken`] where what is to leave does not hold;
     /// [`Error::StorageUnavailable`]. Until the archive was written, synced, read
     /// back and noted in the log, nothing has changed but for an unneeded file.
-    pub fn archive(&self, before: Timestamp, file: impl AsRef<Path>) -> Result<Option<ArchiveReport>, Error> {
+    pub fn archive(self, before: Timestamp, file: impl AsRef<Path>) -> Result<Option<ArchiveReport>, Error> {
         let (folder, name) = placed(file.as_ref())?;
-        let now = self.inner.clock.now();
+        let now = self.governor.inner.clock.now();
         let counted = Timestamp::from_millis(now.as_millis().saturating_sub(LONGEST_LIMIT_WINDOW));
-        let count = self.inner.log.archivable_up_to(before.min(counted), self.inner.extensions.wanted_from())?;
+        let count = self
+            .governor
+            .inner
+            .log
+            .archivable_up_to(before.min(counted), self.governor.inner.extensions.wanted_from())?;
         if count == 0 {
             return Ok(None);
         }
         // What is stated again must be what the journal says.
-        self.inner.log.wait_verified()?;
-        let restated = self.restate(now)?;
+        self.governor.inner.log.wait_verified()?;
+        let restated = self.governor.restate(now)?;
         let to: Arc<dyn Files> = Arc::new(folder);
         // What people answered is told by the records, and what was lifted stops nobody; no more does a
         // cursor matter that was forgotten. No approval of a class lasts as long as what leaves has stood.
         let kinds = [escalations::KEY_PREFIX, stop::KEY_PREFIX, GRANT_PREFIX, cursor::KEY_PREFIX];
         let is_over = |key: &str| kinds.iter().any(|kind| key.starts_with(kind));
         let may_leave = |key: &str| restated.contains(key) || is_over(key);
-        let sign = |entries, root| self.signed(entries, root);
-        let report = self.inner.log.archive(now, count, &may_leave, &to, &name, &sign)?;
-        self.inner.escalations.forget_before(report.entries);
-        self.inner.classes.forget_before(report.entries, now);
+        let sign = |entries, root| self.governor.signed(entries, root);
+        let report = self.governor.inner.log.archive(now, count, &may_leave, &to, &name, &sign)?;
+        self.governor.inner.escalations.forget_before(report.entries);
+        self.governor.inner.pre_approvals.forget_before(report.entries, now);
         Ok(Some(report))
     }
 
@@ -106,7 +112,7 @@ impl Governor {
     ///
     /// [`Error::ArchiveBroken`] for an archive that does not hold or does not fit;
     /// [`Error::StorageUnavailable`].
-    pub fn verify_with_archives<P: AsRef<Path>>(&self, archives: &[P]) -> Result<Verification, Error> {
+    pub fn verify_with_archives<P: AsRef<Path>>(self, archives: &[P]) -> Result<Verification, Error> {
         let mut records = 0;
         let mut last: Option<ArchiveReport> = None;
         for file in archives {
@@ -125,7 +131,7 @@ impl Governor {
                 let message = format!("{:?} does not begin where the archive before it ends", archive.file);
                 return Err(Error::ArchiveBroken { message });
             }
-            let noted = self.inner.log.archived_sha256(archive.from, archive.entries);
+            let noted = self.governor.inner.log.archived_sha256(archive.from, archive.entries);
             if noted.is_some_and(|noted| noted != archive.sha256) {
                 let message = format!("{:?} is not the file that the log wrote: its SHA-256 is another", archive.file);
                 return Err(Error::ArchiveBroken { message });
@@ -133,7 +139,7 @@ impl Governor {
             records += archive.records;
             last = Some(archive);
         }
-        let start = self.inner.log.begins();
+        let start = self.governor.inner.log.begins();
         if let Some(last) = last
             && (last.entries, last.link, last.root, last.head_hash)
                 != (start.entries, start.link, start.root, start.head_hash)
@@ -141,11 +147,13 @@ impl Governor {
             let message = format!("the log does not begin where {:?} ends, at entry {}", last.file, last.entries);
             return Err(Error::ArchiveBroken { message });
         }
-        let mut verification = self.verify()?;
+        let mut verification = self.governor.verify()?;
         verification.records += records;
         Ok(verification)
     }
+}
 
+impl Governor {
     /// Puts every state in order again, so that none is lost with what leaves. Hands out their keys.
     fn restate(&self, at: Timestamp) -> Result<BTreeSet<String>, Error> {
         const CAUSE: &str = "stated again before an archive";
@@ -159,7 +167,7 @@ impl Governor {
         }
         self.restate_escalations(CAUSE, &mut keys)?;
         let turn = self.inner.policy_turn.lock().unwrap_or_else(PoisonError::into_inner);
-        self.order_policies(&self.policies(), CAUSE)?;
+        self.order_policies(&self.policies().current(), CAUSE)?;
         drop(turn);
         keys.insert(PolicyState::KEY.to_owned());
         self.restate_stops(at, CAUSE)?;
@@ -180,7 +188,7 @@ impl Governor {
 /// Checks an archive by the file alone: every hash and link in it, its root, and
 /// that a checkpoint at its end is of these entries. Who signed that, if anybody,
 /// is not checked here: with the feature `checkpoints`,
-/// `rulekeep::verify_signed_archive` does.
+/// `rulekeep::maintenance::verify_signed_archive` does.
 ///
 /// # Errors
 ///

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
-use super::Governor;
+use super::policies::Policies;
 use super::replay::parts;
 use crate::model::{AgentId, Alert, AlertKind, Decision, Digest, Enforcement, ProofId, RiskLevel};
 use crate::policy::{PolicyRequest, PolicySet};
@@ -66,13 +66,14 @@ pub struct ShadowDifference {
     pub differs: Vec<&'static str>,
 }
 
-impl Governor {
+impl Policies<'_> {
     /// Sets a policy set beside the one in force, or takes it away. From the next
     /// decision on it is held against everything that is asked, after the decision
-    /// is recorded; what it would decide otherwise is in [`Governor::shadow_report`] and is told as
-    /// an event of [`EventType::Alert`](crate::EventType), the like of it once a minute.
+    /// is recorded; what it would decide otherwise is in
+    /// [`Policies::shadow_report`](crate::handle::Policies::shadow_report) and is told as
+    /// an event of [`EventType::Alert`](crate::event::EventType), the like of it once a minute.
     /// It enforces nothing, counts no limit, and its errors are its own.
-    pub fn shadow_policies(&self, set: Option<PolicySet>) {
+    pub fn shadow(self, set: Option<PolicySet>) {
         let shadow = set.map(|set| {
             Arc::new(Shadow {
                 set,
@@ -82,12 +83,12 @@ impl Governor {
                 differences: Mutex::default(),
             })
         });
-        self.inner.shadow.store(shadow);
+        self.governor.inner.shadow.store(shadow);
     }
 
     /// What the set in the shadow has come to since it was set; none without one.
-    pub fn shadow_report(&self) -> Option<ShadowReport> {
-        self.inner.shadow.load().as_ref().map(|shadow| shadow.report())
+    pub fn shadow_report(self) -> Option<ShadowReport> {
+        self.governor.inner.shadow.load().as_ref().map(|shadow| shadow.report())
     }
 }
 

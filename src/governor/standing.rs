@@ -12,7 +12,7 @@ pub struct Standing {
     /// Halts that there had been.
     halts: u64,
     policies: Digest,
-    /// Changes that there had been in what agents may do: policies that were loaded, approvals of classes that were taken
+    /// Changes that there had been in what agents may do: policies that were loaded, approvals given beforehand that were taken
     /// back.
     changes: u64,
 }
@@ -33,7 +33,7 @@ impl Governor {
         }
         let halts = self.inner.stops.halts();
         if halts.changes() != then.changes {
-            return Some("policies were loaded, or the approval of a class was taken back,");
+            return Some("policies were loaded, or the pre-approval was taken back,");
         }
         if halts.count() == then.halts {
             return None;

@@ -7,6 +7,7 @@ use serde_json::Map;
 
 use super::Governor;
 use super::background::Background;
+use super::log::Log;
 use crate::model::{
     Components, Decision, Enforcement, Error, Health, IntentId, JournalStatus, Metrics, Stop, SystemStatus, Timestamp,
 };
@@ -14,6 +15,13 @@ use crate::parse::ParseRequest;
 use crate::proof::{LogState, Probe, ProofQuery};
 use crate::telemetry::{self, Work};
 use crate::trust::AgentRecord;
+
+impl Log<'_> {
+    /// How the journal stands: what is on disk, and how full segments are being sealed.
+    pub fn journal(self) -> JournalStatus {
+        self.governor.inner.log.journal()
+    }
+}
 
 impl Governor {
     /// The governor's health and metrics. Days are UTC.
@@ -45,11 +53,6 @@ impl Governor {
         status
     }
 
-    /// How the journal stands: what is on disk, and how full segments are being sealed.
-    pub fn journal(&self) -> JournalStatus {
-        self.inner.log.journal()
-    }
-
     /// Counts an enforcement that came to a verdict.
     pub(super) fn note_latency(&self, started: Instant) {
         let ended = Instant::now();
@@ -75,7 +78,7 @@ impl Governor {
     /// Whether decisions are taken in, may grant something, and what comes of them is seen to.
     fn gateway(&self, probe: &Result<Probe, Error>, log: &LogState, warnings: &mut Vec<String>) -> Health {
         let said = warnings.len();
-        let policies = self.policies();
+        let policies = self.policies().current();
         if !policies.grants_something() {
             let name = policies.name();
             warnings.push(format!("the policy set {name:?} grants nothing: everything is denied or asks a person"));
@@ -108,7 +111,7 @@ impl Governor {
 
     /// Tells the stops in force, the newest first. They degrade nothing: that is how it is meant to be.
     fn tell_stops(&self, warnings: &mut Vec<String>) {
-        let stops = self.stops();
+        let stops = self.kill_switch().list();
         let told = stops.iter().rev().take(MOST_STOPS);
         warnings.extend(told.map(|Stop { id, scope, by, .. }| format!("{scope} is stopped by {by} ({id})")));
         let rest = stops.len().saturating_sub(MOST_STOPS);
@@ -217,7 +220,7 @@ mod tests {
         let asks = "name = \"p\"\n[[rule]]\nid = \"all\"\neffect = \"escalate\"\nmatch.capabilities = [\"*:*\"]\n\
                     reviewer = \"ann\"\n[[rule]]\nid = \"r\"\neffect = \"allow\"\nmatch.capabilities = [\"web:read\"]";
         let governor = Governor::builder().policies(PolicySet::from_toml(asks).unwrap()).open_in_memory().unwrap();
-        governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
         governor
     }
 
@@ -260,14 +263,16 @@ mod tests {
     fn stops_in_force_are_told_and_degrade_nothing() {
         let governor = governor();
         let ids: Vec<_> = (0..7)
-            .map(|number| governor.stop(StopScope::agent(&format!("a{number}")).unwrap(), "ann", "").unwrap().id)
+            .map(|number| {
+                governor.kill_switch().set(StopScope::agent(&format!("a{number}")).unwrap(), "ann", "").unwrap().id
+            })
             .collect();
         let status = governor.status();
         assert_eq!((status.status, status.warnings.len()), (Health::Healthy, 6), "{:?}", status.warnings);
         assert_eq!(status.warnings[0], format!("agent a6 is stopped by ann ({})", ids[6]));
         assert_eq!(status.warnings[5], "2 more stops are in force");
         for id in &ids {
-            governor.lift_stop(id, "ann", "").unwrap();
+            governor.kill_switch().lift(id, "ann", "").unwrap();
         }
         assert!(governor.status().warnings.is_empty());
     }

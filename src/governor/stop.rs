@@ -19,7 +19,13 @@ use crate::trust::AgentRecord;
 /// What the keys of stops' states in the log start with.
 pub(super) const KEY_PREFIX: &str = "stop/";
 
-impl Governor {
+/// The kill switch of a governor. See [`Governor::kill_switch`].
+#[derive(Debug, Clone, Copy)]
+pub struct KillSwitch<'a> {
+    pub(super) governor: &'a Governor,
+}
+
+impl KillSwitch<'_> {
     /// Denies everything that an agent, a group or anybody asks, from this moment on in every thread, until the stop is
     /// lifted; it outlives a restart. What the covered were granted before and have under way comes back. `by` says
     /// who, in 1 to 256 characters, `note` why; both stand in the reasoning of each denial.
@@ -31,24 +37,25 @@ impl Governor {
     ///
     /// [`Error::InvalidInput`] for a malformed `by` or a longer note: then nothing is stopped. After every other error
     /// the stop is in force; the message says whether it is recorded.
-    pub fn stop(&self, scope: StopScope, by: &str, note: &str) -> Result<StopReport, Error> {
+    pub fn set(self, scope: StopScope, by: &str, note: &str) -> Result<StopReport, Error> {
         let (by, note) = signed(by, note)?;
-        let at = self.inner.clock.now();
-        let stop = Stop::new(StopId::new(at, self.inner.entropy.bits()), scope, by, note, at);
+        let at = self.governor.inner.clock.now();
+        let stop = Stop::new(StopId::new(at, self.governor.inner.entropy.bits()), scope, by, note, at);
         let (id, scope) = (stop.id, stop.scope.clone());
         let change =
             ChangeDraft { state: state_of(&stop)?, cause: cause("stopped", &stop.by, &stop.note), trust: None };
 
-        let turn = self.inner.stops.turn();
-        let epoch = self.inner.stops.set(stop);
-        let ordered = self.inner.log.stop(at, epoch, change);
+        let turn = self.governor.inner.stops.turn();
+        let epoch = self.governor.inner.stops.set(stop);
+        let ordered = self.governor.inner.log.stop(at, epoch, change);
         drop(turn);
-        ordered.and_then(|sequence| self.inner.log.settle(sequence)).map_err(|error| {
+        ordered.and_then(|sequence| self.governor.inner.log.settle(sequence)).map_err(|error| {
             said_with(error, &format!("the stop {id} is in force, but not recorded and gone after a restart"))
         })?;
 
-        let died = self.after_stop(&scope);
+        let died = self.governor.after_stop(&scope);
         let (open, open_total) = self
+            .governor
             .open_of(&scope, 0, MOST_TOLD)
             .map_err(|error| said_with(error, &format!("the stop {id} is in force, what is open cannot be told")))?;
         Ok(StopReport::new(id, open, open_total, died))
@@ -60,29 +67,30 @@ impl Governor {
     ///
     /// [`Error::Conflict`] when no such stop is in force; [`Error::InvalidInput`] for a malformed `by` or a longer note;
     /// [`Error::StorageUnavailable`] when the lifting cannot be recorded: then the stop stays in force.
-    pub fn lift_stop(&self, id: &StopId, by: &str, note: &str) -> Result<(), Error> {
+    pub fn lift(self, id: &StopId, by: &str, note: &str) -> Result<(), Error> {
         let (by, note) = signed(by, note)?;
-        let _lifting = self.inner.stops.lifting();
+        let _lifting = self.governor.inner.stops.lifting();
         // Whoever sets a stop is waited for, so that no lifting stands before what it lifts.
         let stop = {
-            let _turn = self.inner.stops.turn();
-            self.inner.stops.load().stops.iter().find(|stop| stop.id == *id).cloned()
+            let _turn = self.governor.inner.stops.turn();
+            self.governor.inner.stops.load().stops.iter().find(|stop| stop.id == *id).cloned()
         };
         let Some(stop) = stop else {
             return Err(Error::Conflict { message: format!("no stop {id} is in force") });
         };
-        let at = self.inner.clock.now();
+        let at = self.governor.inner.clock.now();
         let lifted = StopState { scope: stop.scope.clone(), on: false, by, note, timestamp: at };
-        let sequence = self.inner.log.set_state(at, lifted.draft(*id)?, cause("lifted", &lifted.by, &lifted.note))?;
-        self.inner.log.settle(sequence)?;
-        let _turn = self.inner.stops.turn();
-        self.inner.stops.remove(*id);
+        let sequence =
+            self.governor.inner.log.set_state(at, lifted.draft(*id)?, cause("lifted", &lifted.by, &lifted.note))?;
+        self.governor.inner.log.settle(sequence)?;
+        let _turn = self.governor.inner.stops.turn();
+        self.governor.inner.stops.remove(*id);
         Ok(())
     }
 
     /// The stops in force, the oldest first.
-    pub fn stops(&self) -> Vec<Stop> {
-        self.inner.stops.load().stops.iter().map(|stop| Stop::clone(stop)).collect()
+    pub fn list(self) -> Vec<Stop> {
+        self.governor.inner.stops.load().stops.iter().map(|stop| Stop::clone(stop)).collect()
     }
 
     /// What agents were granted or still ask a person for, and nobody has reported an outcome of, the newest first: a
@@ -91,12 +99,14 @@ impl Governor {
     /// # Errors
     ///
     /// [`Error::InvalidQuery`] that names the parameter.
-    pub fn open_actions(&self, scope: &StopScope, page: u64, page_size: u64) -> Result<ProofPage, Error> {
+    pub fn open_actions(self, scope: &StopScope, page: u64, page_size: u64) -> Result<ProofPage, Error> {
         ProofQuery::all().page(page).page_size(page_size).checked()?;
-        let (items, total) = self.open_of(scope, (page - 1).saturating_mul(page_size), page_size)?;
+        let (items, total) = self.governor.open_of(scope, (page - 1).saturating_mul(page_size), page_size)?;
         Ok(ProofPage::new(items, total, page, page_size))
     }
+}
 
+impl Governor {
     /// What else a stop brings with it, once it is recorded: how many requests that waited for a person died.
     fn after_stop(&self, scope: &StopScope) -> u64 {
         let covers = |agent: &AgentRecord| match scope {
@@ -104,7 +114,7 @@ impl Governor {
             StopScope::Agent(id) => agent.agent_id == *id,
             StopScope::Group(group) => agent.traits().groups.contains(group),
         };
-        self.end_classes_of(scope, "it was stopped");
+        self.end_pre_approvals_of(scope, "it was stopped");
         self.end_escalations(|id| self.registered(id).is_ok_and(|cell| covers(&cell.read())), ENDED_BY_STOP)
     }
 
@@ -130,7 +140,7 @@ impl Governor {
     pub(super) fn restate_stops(&self, at: Timestamp, cause: &str) -> Result<(), Error> {
         // Held so that no lifting comes between.
         let _lifting = self.inner.stops.lifting();
-        for stop in self.stops() {
+        for stop in self.kill_switch().list() {
             self.inner.log.set_state(at, state_of(&stop)?, cause.to_owned())?;
         }
         Ok(())
@@ -387,7 +397,7 @@ mod tests {
     #[test]
     fn a_suspension_bites_before_it_is_recorded() {
         let governor = Governor::builder().open_in_memory().unwrap();
-        governor.register_agent(Agent::new("a").at_score(crate::model::Score::MAX)).unwrap();
+        governor.agents().register(Agent::new("a").at_score(crate::model::Score::MAX)).unwrap();
         let intent = Intent::new("a", "read", RiskLevel::Low, ["document:read"]).unwrap();
         let agent: AgentId = "a".parse().unwrap();
         governor.inner.stops.hold(&agent);
@@ -395,7 +405,7 @@ mod tests {
         assert_eq!(denied.decision, Decision::Deny);
         assert!(denied.reasoning.contains("suspended"), "{}", denied.reasoning);
         // Whoever resumes it ends that too.
-        governor.resume("a", "").unwrap();
+        governor.agents().resume("a", "").unwrap();
         assert_eq!(governor.enforce(&intent).unwrap().decision, Decision::Allow);
     }
 

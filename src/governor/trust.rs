@@ -13,18 +13,25 @@ use crate::trust::{AgentCell, AgentRecord, Facts, TrustModel, TrustState};
 /// The key of the model in force among the log's states.
 pub(super) const MODEL_KEY: &str = "trust-model";
 
-impl Governor {
+/// The trust of a governor's agents. See [`Governor::trust`].
+#[derive(Debug, Clone, Copy)]
+pub struct Trust<'a> {
+    pub(super) governor: &'a Governor,
+}
+
+impl Trust<'_> {
     /// What changed an agent's trust, newest first: a page, counted from 1, of at most 200.
     ///
     /// Pages are found by going back from the newest change, so a page far back costs more.
     ///
     /// ```
-    /// use rulekeep::{Agent, Governor, Tier, TrustCause};
+    /// use rulekeep::trust::TrustCause;
+    /// use rulekeep::{Agent, Governor, Tier};
     ///
     /// let governor = Governor::builder().open_in_memory()?;
-    /// let agent = governor.register_agent(Agent::new("support-1").at_tier(Tier::T3))?;
-    /// governor.adjust_trust("support-1", 300_u64.try_into()?, "an incident is looked into")?;
-    /// let history = governor.trust_history("support-1", 1, 50)?;
+    /// let agent = governor.agents().register(Agent::new("support-1").at_tier(Tier::T3))?;
+    /// governor.trust().adjust("support-1", 300_u64.try_into()?, "an incident is looked into")?;
+    /// let history = governor.trust().history("support-1", 1, 50)?;
     /// assert_eq!(history.items[0].cause, TrustCause::Adjusted);
     /// assert_eq!(history.items[0].change.from, agent.trust.score);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -34,7 +41,7 @@ impl Governor {
     ///
     /// [`Error::AgentNotFound`]; [`Error::InvalidQuery`] that names the parameter; [`Error::StorageUnavailable`],
     /// [`Error::ChainBroken`]. Changes that left with an archive are counted and not listed.
-    pub fn trust_history(&self, agent_id: &str, page: u64, page_size: u64) -> Result<TrustPage, Error> {
+    pub fn history(self, agent_id: &str, page: u64, page_size: u64) -> Result<TrustPage, Error> {
         const MAX_PAGE_SIZE: u64 = 200;
         if page == 0 {
             return Err(Error::query("page", "expected a page from 1 on"));
@@ -42,7 +49,7 @@ impl Governor {
         if !(1..=MAX_PAGE_SIZE).contains(&page_size) {
             return Err(Error::query("pageSize", format!("expected 1 to {MAX_PAGE_SIZE}")));
         }
-        let cell = self.registered(&checked_agent_id(agent_id)?)?;
+        let cell = self.governor.registered(&checked_agent_id(agent_id)?)?;
         let (agent_id, trust) = {
             let agent = cell.read();
             (agent.agent_id.clone(), agent.trust)
@@ -53,7 +60,7 @@ impl Governor {
         let (mut next, mut place) = (trust.last, 0);
         while let Some(sequence) = next.filter(|_| place < skip.saturating_add(page_size)) {
             // What left, or stands in the log that this one was begun in place of, ends the way back.
-            let Some(moved) = self.inner.log.trust_move(&agent_id, sequence)? else { break };
+            let Some(moved) = self.governor.inner.log.trust_move(&agent_id, sequence)? else { break };
             next = moved.trust.previous.filter(|previous| *previous < sequence);
             if place >= skip {
                 let entry = TrustEntry::new(moved.timestamp, moved.trust.change, moved.trust.cause);
@@ -70,26 +77,26 @@ impl Governor {
     ///
     /// [`Error::AgentNotFound`]; [`Error::Conflict`] above the agent's ceiling; [`Error::InvalidInput`] for no note or
     /// one of more than 4,096 characters; [`Error::StorageUnavailable`], [`Error::ChainBroken`].
-    pub fn adjust_trust(&self, agent_id: &str, score: Score, note: &str) -> Result<AgentInfo, Error> {
+    pub fn adjust(self, agent_id: &str, score: Score, note: &str) -> Result<AgentInfo, Error> {
         if note.trim().is_empty() {
             return Err(Error::input("note", "expected why the score is set"));
         }
         let note = checked_note(note)?;
-        self.inner.log.wait_verified()?;
-        let cell = self.registered(&checked_agent_id(agent_id)?)?;
-        let now = self.inner.clock.now();
+        self.governor.inner.log.wait_verified()?;
+        let cell = self.governor.registered(&checked_agent_id(agent_id)?)?;
+        let now = self.governor.inner.clock.now();
         let mut agent = cell.write();
-        if let Some(ceiling) = self.ceiling_of(agent.profile()).filter(|ceiling| score > *ceiling) {
-            let whose = Self::said_of_ceiling(agent.profile(), ceiling);
+        if let Some(ceiling) = self.governor.ceiling_of(agent.profile()).filter(|ceiling| score > *ceiling) {
+            let whose = Governor::said_of_ceiling(agent.profile(), ceiling);
             let message = format!("agent {}: expected at most {ceiling}, {whose}; change that first", agent.agent_id);
             return Err(Error::Conflict { message });
         }
-        let next = self.inner.trust_model.adjusted(&agent.trust, score, self.bearing(&agent, now));
-        let sequence = self.order_move(&mut agent, next, Moved::by(TrustCause::Adjusted, now), note, now)?;
-        let info = self.info(&agent, now);
-        self.inner.stops.halts().note(&crate::model::StopScope::Agent(agent.agent_id.clone()));
+        let next = self.governor.inner.trust_model.adjusted(&agent.trust, score, self.governor.bearing(&agent, now));
+        let sequence = self.governor.order_move(&mut agent, next, Moved::by(TrustCause::Adjusted, now), note, now)?;
+        let info = self.governor.info(&agent, now);
+        self.governor.inner.stops.halts().note(&crate::model::StopScope::Agent(agent.agent_id.clone()));
         drop(agent);
-        self.inner.log.settle(sequence)?;
+        self.governor.inner.log.settle(sequence)?;
         Ok(info)
     }
 
@@ -102,49 +109,56 @@ impl Governor {
     /// [`Error::ProofNotFound`]; [`Error::Conflict`] when its outcome is not SUCCESS, or was corrected with another note;
     /// [`Error::InvalidInput`] for no note or a longer one than 4,096 characters; [`Error::StorageUnavailable`],
     /// [`Error::ChainBroken`].
-    pub fn correct_outcome(&self, proof_id: &ProofId, note: &str) -> Result<TrustSnapshot, Error> {
+    pub fn correct(self, proof_id: &ProofId, note: &str) -> Result<TrustSnapshot, Error> {
         if note.trim().is_empty() {
             return Err(Error::input("note", "expected why the outcome was wrong"));
         }
         let note = checked_note(note)?;
-        self.inner.log.wait_verified()?;
-        let record = self.proof(proof_id)?;
+        self.governor.inner.log.wait_verified()?;
+        let record = self.governor.log().record(proof_id)?;
         if record.outcome != Some(Outcome::Success) {
             let found = record.outcome.map_or("none".to_owned(), |outcome| outcome.to_string());
             return Err(Error::Conflict { message: format!("{proof_id} has the outcome {found}; expected SUCCESS") });
         }
-        let cell = self.registered(&record.entity_id)?;
+        let cell = self.governor.registered(&record.entity_id)?;
         let cause = format!("{proof_id}: {}", conceal_text(note).as_deref().unwrap_or(note));
         let mut looked = proof_id.sequence();
         loop {
             // Looked for before the agent is held, so that its decisions do not wait for it.
             let last = cell.read().trust.last;
-            if let Some(standing) = self.correction_of(proof_id, &record.entity_id, last, looked)? {
+            if let Some(standing) = self.governor.correction_of(proof_id, &record.entity_id, last, looked)? {
                 if standing != cause {
                     let message = format!("{proof_id} was corrected already; the first correction stands");
                     return Err(Error::Conflict { message });
                 }
-                return Ok(self.trust_of(&cell.read(), self.inner.clock.now()));
+                return Ok(self.governor.trust_of(&cell.read(), self.governor.inner.clock.now()));
             }
             looked = last.unwrap_or(looked);
             // INVARIANT: a record that is still there has its correction still behind it, for entries leave in order.
-            let facts = self.inner.log.facts(proof_id)?;
-            let now = self.inner.clock.now();
+            let facts = self.governor.inner.log.facts(proof_id)?;
+            let now = self.governor.inner.clock.now();
             let mut agent = cell.write();
             if agent.trust.last != last {
                 continue;
             }
-            let gained = self.inner.trust_model.most_gained(facts.earns);
-            let next = self.inner.trust_model.corrected(&agent.trust, facts.risk, gained, self.bearing(&agent, now));
+            let gained = self.governor.inner.trust_model.most_gained(facts.earns);
+            let next = self.governor.inner.trust_model.corrected(
+                &agent.trust,
+                facts.risk,
+                gained,
+                self.governor.bearing(&agent, now),
+            );
             let moved = Moved { cause: TrustCause::Correction, risk: Some(facts.risk), gained: Some(gained), at: now };
-            let sequence = self.order_move(&mut agent, next, moved, &cause, now)?;
-            let trust = self.trust_of(&agent, now);
+            let sequence = self.governor.order_move(&mut agent, next, moved, &cause, now)?;
+            let trust = self.governor.trust_of(&agent, now);
             drop(agent);
-            self.inner.log.settle(sequence)?;
+            self.governor.inner.log.settle(sequence)?;
             return Ok(trust);
         }
     }
+}
 
+impl Governor {
     /// What the correction of a record says, if there is one among an agent's changes of trust from `last` back to
     /// behind `looked`.
     fn correction_of(
@@ -224,7 +238,7 @@ impl Governor {
         if agent.trust.change_to(&next).is_none() {
             return Ok(());
         }
-        let (changed, trust) = Self::moved(agent, next, Moved::by(TrustCause::Idle, now));
+        let (changed, trust) = Governor::moved(agent, next, Moved::by(TrustCause::Idle, now));
         self.put_in_order(agent, changed, trust, "idle", now).map(drop)
     }
 
@@ -239,7 +253,7 @@ impl Governor {
     ) -> Result<Sequence, Error> {
         self.settle_idleness(agent, now)?;
         let next = next.with_history_of(&agent.trust);
-        let (changed, trust) = Self::moved(agent, next, how);
+        let (changed, trust) = Governor::moved(agent, next, how);
         let note = conceal_text(note).unwrap_or_else(|| note.to_owned());
         self.put_in_order(agent, changed, trust, &note, now)
     }

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
+use super::trust::Trust;
 use super::{Governor, agents, trust};
 use crate::model::{AgentId, Error, Score, Sequence, TrustCause, TrustCheck, TrustDifference, TrustSnapshot};
 use crate::proof::{TrustMove, TrustStep};
 use crate::trust::{AgentRecord, Rebuild, TrustEvent, TrustFact, TrustModel, TrustState};
 
-impl Governor {
+impl Trust<'_> {
     /// Makes every agent's trust anew from the log alone: from what was reported, what operators did, and the model that
     /// was in force at each moment. Tells where that is not what is kept, in the log's own entries or in memory.
     ///
@@ -16,13 +17,13 @@ impl Governor {
     /// # Errors
     ///
     /// [`Error::ChainBroken`] where the log does not verify on the way; [`Error::StorageUnavailable`].
-    pub fn verify_trust(&self) -> Result<TrustCheck, Error> {
+    pub fn verify(self) -> Result<TrustCheck, Error> {
         let mut rebuilding = Rebuilding::default();
-        self.inner.log.each_trust_step(&mut |step| rebuilding.take(self, step))?;
+        self.governor.inner.log.each_trust_step(&mut |step| rebuilding.take(self.governor, step))?;
         let mut check = TrustCheck::new(rebuilding.agents.len() as u64);
         for (agent_id, found) in rebuilding.agents {
             let difference = found.difference.or_else(|| {
-                let cell = self.inner.ledger.get(&agent_id)?;
+                let cell = self.governor.inner.ledger.get(&agent_id)?;
                 let kept = cell.read().trust;
                 let rebuilt = found.rebuild.state()?;
                 // What moved since the log was read is not looked at.

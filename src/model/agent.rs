@@ -176,7 +176,8 @@ impl Agent {
 /// What is to become of an agent; what is not named stays as it is.
 ///
 /// ```
-/// use rulekeep::{AgentChange, Observability, Score};
+/// use rulekeep::agent::{AgentChange, Observability};
+/// use rulekeep::trust::Score;
 ///
 /// let change = AgentChange::new()
 ///     .labels(["support", "night"])

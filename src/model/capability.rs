@@ -97,13 +97,13 @@ closed_words! {
 /// (`crm:export`) are valid too, and are refused unless a policy names them.
 ///
 /// ```
-/// use rulekeep::{Capability, Operation, Resource};
+/// use rulekeep::intent::{Capability, Operation, Resource};
 ///
 /// let refund: Capability = "payment:transfer".parse()?;
 /// assert_eq!(refund.resource(), Some(Resource::Payment));
 /// assert_eq!(refund.operation(), Some(Operation::Transfer));
 /// assert!("Payment Transfer".parse::<Capability>().is_err());
-/// # Ok::<(), rulekeep::InvalidValue>(())
+/// # Ok::<(), rulekeep::intent::InvalidValue>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Capability {

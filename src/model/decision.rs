@@ -30,3 +30,32 @@ closed_words! {
         Escalated = "ESCALATED",
     }
 }
+
+impl Outcome {
+    /// The outcome with a note of at most 4,096 characters that is kept with it.
+    ///
+    /// ```
+    /// use rulekeep::{Governor, Outcome};
+    ///
+    /// let governor = Governor::builder().auto_register().open_in_memory()?;
+    /// let verdict = governor.enforce_input("support-1", "Summarize the meeting notes")?.enforcement;
+    /// governor.report(&verdict.proof_id, Outcome::Failure.note("the notes were empty"))?;
+    /// # Ok::<(), rulekeep::Error>(())
+    /// ```
+    pub const fn note(self, note: &str) -> OutcomeReport<'_> {
+        OutcomeReport { outcome: self, note: Some(note) }
+    }
+}
+
+/// A report of an outcome, with or without a note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutcomeReport<'a> {
+    pub(crate) outcome: Outcome,
+    pub(crate) note: Option<&'a str>,
+}
+
+impl From<Outcome> for OutcomeReport<'_> {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, note: None }
+    }
+}

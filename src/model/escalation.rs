@@ -130,7 +130,7 @@ pub struct ApprovalOffer {
 /// A reviewer's word: who, what they note, and what they have seen.
 ///
 /// ```
-/// use rulekeep::Review;
+/// use rulekeep::escalation::Review;
 ///
 /// let review = Review::by("ann").note("seen the order");
 /// # let _ = review;

@@ -172,8 +172,8 @@ prefixed_id! {
 }
 
 prefixed_id! {
-    /// The identifier of the approval of a class of actions, `apv_` and a ULID.
-    ClassApprovalId, "apv_", "class approval id"
+    /// The identifier of the pre-approval, `apv_` and a ULID.
+    PreApprovalId, "apv_", "pre-approval id"
 }
 
 prefixed_id! {
@@ -203,7 +203,7 @@ macro_rules! random_id {
     )*};
 }
 
-random_id! { ClassApprovalId StopId WebhookId KeyId }
+random_id! { PreApprovalId StopId WebhookId KeyId }
 
 impl EscalationId {
     /// The escalation that a record is.

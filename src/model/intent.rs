@@ -14,6 +14,47 @@ pub const MAX_CONTEXT_BYTES: usize = 64 * 1024;
 /// Deepest context: an empty object is one level.
 pub const MAX_CONTEXT_DEPTH: usize = 32;
 
+/// A request for the parser: its text, and the caller's context.
+///
+/// ```
+/// use rulekeep::intent::Input;
+///
+/// let context = serde_json::Map::new();
+/// let input = Input::new("Read the file notes.txt").context(&context);
+/// # let _ = input;
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Input<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) context: Option<&'a Map<String, Value>>,
+}
+
+impl<'a> Input<'a> {
+    /// A text without a context.
+    pub const fn new(text: &'a str) -> Self {
+        Self { text, context: None }
+    }
+
+    /// Adds a context, which the intent carries on.
+    #[must_use]
+    pub const fn context(mut self, context: &'a Map<String, Value>) -> Self {
+        self.context = Some(context);
+        self
+    }
+}
+
+impl<'a> From<&'a str> for Input<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl<'a> From<&'a String> for Input<'a> {
+    fn from(text: &'a String) -> Self {
+        Self::new(text)
+    }
+}
+
 /// What an agent wants to do.
 ///
 /// Comes from `Governor::parse`, or is built by the caller:

@@ -7,7 +7,6 @@
 mod action;
 mod agent;
 mod capability;
-mod class_approval;
 mod classification;
 mod constraints;
 mod cursor;
@@ -20,6 +19,7 @@ mod id;
 mod intent;
 pub(crate) mod json;
 mod parse_explanation;
+mod preapproval;
 mod record;
 mod reserved;
 mod retention;
@@ -37,11 +37,10 @@ mod word;
 pub use action::Action;
 pub use agent::{Agent, AgentChange, AgentImport, AgentInfo, AgentState, AgentTraits, Label};
 pub use capability::{Capability, Operation, Resource};
-pub use class_approval::ClassState;
 pub use classification::Classification;
 pub use constraints::Constraints;
 pub use cursor::{Order, ProofCursor};
-pub use decision::{Decision, Outcome};
+pub use decision::{Decision, Outcome, OutcomeReport};
 pub use enforcement::{Enforcement, InputEnforcement};
 pub use error::{Error, InvalidValue, Problem, Severity, excerpt};
 pub use escalation::{
@@ -50,9 +49,12 @@ pub use escalation::{
 pub use event::{
     Alert, AlertKind, DecisionDetail, DecisionRendered, Event, EventData, EventType, TrustChange, TrustChanged,
 };
-pub use id::{AgentId, ClassApprovalId, EscalationId, EventId, IntentId, KeyId, ProofId, Sequence, StopId, WebhookId};
-pub use intent::{Alternative, Intent, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult, json_depth};
+pub use id::{AgentId, EscalationId, EventId, IntentId, KeyId, PreApprovalId, ProofId, Sequence, StopId, WebhookId};
+pub use intent::{
+    Alternative, Input, Intent, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult, json_depth,
+};
 pub use parse_explanation::{ActEvidence, FactorEvidence, ParseExplanation};
+pub use preapproval::PreApprovalState;
 pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, ProofStats, Verification};
 pub use retention::{ArchiveReport, RepairReport};
 pub use risk::{RiskLevel, risk_floor};
@@ -69,10 +71,10 @@ pub use verification::{
 };
 
 pub(crate) use agent::{AgentProfile, checked_person};
-pub(crate) use class_approval::{GRANT_PREFIX, is_grant_counter};
 pub(crate) use cursor::CursorPlace;
 pub(crate) use escalation::{ENDED_BY_STOP, EscalationRecord, LimitCharge};
 pub(crate) use intent::check_context;
+pub(crate) use preapproval::{GRANT_PREFIX, is_grant_counter};
 pub use reserved::{RESERVED, is_reserved};
 pub(crate) use risk::names_production;
 pub(crate) use time::LONGEST_LIMIT_WINDOW;

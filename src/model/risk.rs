@@ -33,11 +33,12 @@ impl RiskLevel {
 /// but a caller that talks its own risk down is.
 ///
 /// ```
-/// use rulekeep::{Capability, RiskLevel, risk_floor};
+/// use rulekeep::intent::{Capability, risk_floor};
+/// use rulekeep::RiskLevel;
 ///
 /// let capabilities = ["payment:transfer".parse::<Capability>()?];
 /// assert_eq!(risk_floor(&"send_money".parse()?, &capabilities), RiskLevel::Medium);
-/// # Ok::<(), rulekeep::InvalidValue>(())
+/// # Ok::<(), rulekeep::intent::InvalidValue>(())
 /// ```
 pub fn risk_floor(action: &Action, capabilities: &[Capability]) -> RiskLevel {
     capabilities.iter().map(|capability| capability_floor(action, capability)).max().unwrap_or(RiskLevel::Medium)

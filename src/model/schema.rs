@@ -6,7 +6,7 @@ use utoipa::openapi::{KnownFormat, ObjectBuilder, RefOr, Schema, SchemaFormat};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::{
-    Action, AgentId, Capability, ClassApprovalId, Constraints, Digest, EscalationId, EventId, IntentId, KeyId, Label,
+    Action, AgentId, Capability, Constraints, Digest, EscalationId, EventId, IntentId, KeyId, Label, PreApprovalId,
     ProofCursor, ProofId, Score, Sequence, StopId, StopScope, Tier, Timestamp, TrustSnapshot, WebhookId,
 };
 
@@ -45,7 +45,7 @@ described! {
     ProofId => id("prf_", "A proof record's identifier.");
     EventId => id("evt_", "An event's identifier.");
     EscalationId => id("esc_", "An escalation's identifier.");
-    ClassApprovalId => id("apv_", "The identifier of the approval of a class of actions.");
+    PreApprovalId => id("apv_", "The identifier of the pre-approval.");
     StopId => id("stp_", "A stop's identifier.");
     WebhookId => id("whk_", "The identifier of a webhook's endpoint.");
     KeyId => id("key_", "An API key's identifier, which is no secret.");

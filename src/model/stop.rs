@@ -10,7 +10,7 @@ use super::{AgentId, Error, InvalidValue, Label, ProofRecord, StopId, Timestamp}
 /// Whom a stop covers.
 ///
 /// ```
-/// use rulekeep::StopScope;
+/// use rulekeep::kill_switch::StopScope;
 ///
 /// let one = StopScope::agent("support-1")?;
 /// let many = StopScope::group("support")?;
@@ -121,7 +121,7 @@ pub struct StopReport {
     /// The stop, by which it is lifted.
     pub id: StopId,
     /// What the covered were granted or still ask a person for, and nobody has reported an outcome of: the newest
-    /// thousand. [`Governor::open_actions`](crate::Governor::open_actions) has all.
+    /// thousand. [`KillSwitch::open_actions`](crate::handle::KillSwitch::open_actions) has all.
     pub open: Vec<ProofRecord>,
     /// How many there are in all.
     pub open_total: u64,

@@ -85,12 +85,13 @@ pub struct CatalogueReport {
 /// What an operator says that a tool is. Only this lowers a classification.
 ///
 /// ```
-/// use rulekeep::{Governor, RiskLevel, ToolOverride};
+/// use rulekeep::catalogue::ToolOverride;
+/// use rulekeep::{Governor, RiskLevel};
 /// use serde_json::json;
 ///
 /// let governor = Governor::builder().open_in_memory()?;
-/// governor.load_catalogue(&json!([{ "name": "delete_cache", "description": "Deletes the page cache." }]), None)?;
-/// let tool = governor.override_tool(
+/// governor.tools().load(&json!([{ "name": "delete_cache", "description": "Deletes the page cache." }]), None)?;
+/// let tool = governor.tools().override_tool(
 ///     "delete_cache",
 ///     ToolOverride::because("the cache fills itself again").risk(RiskLevel::Low),
 /// )?;

@@ -86,13 +86,14 @@ impl fmt::Debug for OnProgress {
 /// How a verification is to be done.
 ///
 /// ```
-/// use rulekeep::{Governor, VerifyOptions, VerifySince, VerifyView};
+/// use rulekeep::proof::{VerifyOptions, VerifySince, VerifyView};
+/// use rulekeep::Governor;
 ///
 /// let governor = Governor::builder().open_in_memory()?;
-/// let all = governor.verify_with(&VerifyOptions::new().view(VerifyView::Compare))?;
+/// let all = governor.log().verify(&VerifyOptions::new().view(VerifyView::Compare))?;
 /// assert!(all.valid);
 /// // Later, only what has come since.
-/// let more = governor.verify_with(&VerifyOptions::new().since(VerifySince::LastVerified))?;
+/// let more = governor.log().verify(&VerifyOptions::new().since(VerifySince::LastVerified))?;
 /// assert_eq!(more.checked.from, all.checked.until.unwrap().entries);
 /// # Ok::<(), rulekeep::Error>(())
 /// ```

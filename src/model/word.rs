@@ -39,12 +39,12 @@ macro_rules! closed_words {
         }
 
         impl std::str::FromStr for $name {
-            type Err = $crate::InvalidValue;
+            type Err = $crate::intent::InvalidValue;
 
             fn from_str(word: &str) -> Result<Self, Self::Err> {
                 match word {
                     $( $word => Ok(Self::$variant), )+
-                    _ => Err($crate::InvalidValue::new(
+                    _ => Err($crate::intent::InvalidValue::new(
                         $what,
                         word,
                         concat!("one of", $( " ", $word ),+),

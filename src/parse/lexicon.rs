@@ -17,7 +17,7 @@ use super::table::Table;
 /// [`extend`](Lexicon::extend) it, or bring a whole one with [`Lexicon::from_toml`].
 ///
 /// ```
-/// use rulekeep::{Lexicon, Parser};
+/// use rulekeep::intent::{Lexicon, Parser};
 ///
 /// let lexicon = Lexicon::builtin()?.extend(
 ///     r#"

@@ -8,7 +8,7 @@
 //! no input panics, that the time grows with the length alone, and that what is
 //! not understood says so and is never harmless.
 //!
-//! The way of a request: `normalise` (the text as a person sees it, and what else
+//! The way of a request: `normalize` (the text as a person sees it, and what else
 //! it says), `format` (which form, and a reader for each), `language` (English),
 //! `manipulation` (what sets instructions aside or hides), then `risk`,
 //! `classification` and `confidence` over the acts of a `reading`. What is known
@@ -18,6 +18,7 @@
 mod catalogue;
 mod classification;
 mod confidence;
+mod derived;
 mod document;
 mod explain;
 mod format;
@@ -25,12 +26,13 @@ mod inflect;
 mod language;
 mod lexicon;
 mod manipulation;
-mod normalise;
+mod normalize;
 mod programs;
 mod reading;
 mod risk;
 mod sign;
 mod table;
+mod verdict;
 
 #[cfg(test)]
 mod hostile_tests;
@@ -42,21 +44,23 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::model::{
-    ActEvidence, Action, AgentId, Capability, CatalogueReport, Classification, Error, Intent, IntentId,
-    MAX_INPUT_BYTES, Operation, ParseExplanation, ParseResult, Resource, RiskLevel, Timestamp, check_context,
-    names_production, risk_floor,
+    Action, AgentId, CatalogueReport, Classification, Error, IntentId, MAX_INPUT_BYTES, ParseExplanation, ParseResult,
+    RiskLevel, Timestamp, check_context, names_production,
 };
 pub(crate) use catalogue::Catalogue;
 pub(crate) use classification::{Concealer, conceal_text, has_secrets, prepare};
 pub use lexicon::Lexicon;
-use normalise::Watched;
-use reading::{Act, Reading};
+use normalize::Watched;
+use reading::Reading;
 use sign::{Sign, Signs};
+pub(crate) use verdict::ParseRequest;
+use verdict::Verdict;
 
 /// Reads requests into intents by a lexicon.
 ///
 /// ```
-/// use rulekeep::{Parser, RiskLevel};
+/// use rulekeep::intent::Parser;
+/// use rulekeep::RiskLevel;
 /// use serde_json::Map;
 ///
 /// let parser = Parser::new()?;
@@ -108,7 +112,7 @@ impl Parser {
     /// gave the operation, the resource, each capability and each risk factor.
     ///
     /// ```
-    /// use rulekeep::Parser;
+    /// use rulekeep::intent::Parser;
     /// use serde_json::Map;
     ///
     /// let explained = Parser::new()?.explain_text(&"a".parse()?, "Delete all customer records", &Map::new())?;
@@ -152,12 +156,12 @@ impl Parser {
             return Err(Error::PayloadTooLarge { what: "input", size, limit: MAX_INPUT_BYTES });
         }
         check_context(request.context)?;
-        let normalised = normalise::normalise(request.input, &self.lexicon);
-        if normalised.text.trim().is_empty() && normalised.unseen.is_empty() {
+        let normalized = normalize::normalize(request.input, &self.lexicon);
+        if normalized.text.trim().is_empty() && normalized.unseen.is_empty() {
             return Err(Error::input("input", "is blank; expected what the agent wants to do"));
         }
-        let (mut reading, decoded) = normalise::read_on(&normalised, &self.lexicon, tools, &self.watched);
-        let contents = classification::scan(&normalised.text, &decoded);
+        let (mut reading, decoded) = derived::read_on(&normalized, &self.lexicon, tools.index(), &self.watched);
+        let contents = classification::scan(&normalized.text, &decoded);
         contents.mark(&mut reading);
         reading.facts.contents = Some(contents.class());
         reading.facts.signs = reading.facts.signs.with(surroundings(request.context));
@@ -189,138 +193,8 @@ pub(crate) struct Parsed {
     pub is_set: bool,
 }
 
-/// A text to parse, and what the intent carries besides.
-#[derive(Debug)]
-pub(crate) struct ParseRequest<'a> {
-    pub agent_id: &'a AgentId,
-    pub input: &'a str,
-    pub context: &'a Map<String, Value>,
-    pub id: IntentId,
-    pub at: Timestamp,
-}
-
-/// A reading put in order and assessed.
-struct Verdict<'r> {
-    primary: &'r Act,
-    /// Every act, the one that decides most first.
-    ranked: Vec<(RiskLevel, &'r Act)>,
-    capabilities: Vec<Capability>,
-    action: Action,
-    risk: RiskLevel,
-    factors: Vec<&'static str>,
-}
-
-impl<'r> Verdict<'r> {
-    fn of(reading: &'r Reading) -> Self {
-        static UNKNOWN: std::sync::LazyLock<Act> = std::sync::LazyLock::new(Act::unknown);
-        let mut causes = Signs::default();
-        let mut ranked: Vec<(RiskLevel, &Act)> = reading
-            .acts
-            .iter()
-            .map(|act| {
-                let assessment = risk::assess(act, &reading.facts);
-                causes = causes.with(assessment.causes);
-                (assessment.level, act)
-            })
-            .collect();
-        // A stable sort: of equals the one asked first stays first.
-        ranked.sort_by_key(|&(level, act)| std::cmp::Reverse(precedence(level, act)));
-        let primary = ranked.first().map_or(&*UNKNOWN, |&(_, act)| act);
-        let mut capabilities: Vec<Capability> = Vec::with_capacity(ranked.len());
-        for &(_, act) in &ranked {
-            let capability =
-                if act.is_unknown() { Capability::unknown() } else { Capability::new(act.resource, act.operation) };
-            if !capabilities.contains(&capability) {
-                capabilities.push(capability);
-            }
-        }
-        if capabilities.is_empty() {
-            capabilities.push(Capability::unknown());
-        }
-        let action = if primary.is_unknown() { Action::unknown() } else { confidence::action_name(primary) };
-        let assessed = ranked.iter().map(|&(level, _)| level).max().unwrap_or(RiskLevel::Medium);
-        let risk = assessed.max(floor(&action, &capabilities, reading));
-        let mut factors = vec![risk::cell_text(primary.operation, primary.resource)];
-        factors.extend(causes.iter().map(Sign::text));
-        Self { primary, ranked, capabilities, action, risk, factors }
-    }
-
-    fn evidence(&self, reading: &Reading) -> Vec<ActEvidence> {
-        self.ranked.iter().map(|&(_, act)| explain::of(act, &reading.facts)).collect()
-    }
-
-    fn into_result(self, request: &ParseRequest<'_>, reading: &Reading) -> ParseResult {
-        let confidence = confidence::of(self.primary, reading);
-        let alternatives = confidence::alternatives(self.primary, reading, confidence);
-        let mut context = request.context.clone();
-        let mut add = |key: &str, value: Value| {
-            context.entry(key).or_insert(value);
-        };
-        let classification = classification::of(&reading.acts, reading.facts.signs)
-            .max(reading.facts.contents.unwrap_or(Classification::Public));
-        add("dataClassification", classification.as_str().into());
-        add("operation", self.primary.operation.as_str().into());
-        add("resource", self.primary.resource.as_str().into());
-        if let Some(target) = &reading.facts.target {
-            add("target", target.chars().take(LONGEST_TARGET).collect::<String>().into());
-        }
-        if let Some(count) = reading.facts.count {
-            add("recordCount", count.into());
-        }
-        if let Some(amount) = reading.facts.amount {
-            add("amount", amount.into());
-        }
-        if let Some(currency) = reading.facts.currency {
-            add("currency", currency.into());
-        }
-        add("parseConfidence", confidence.into());
-        add("riskFactors", self.factors.into());
-        add("inputFormat", reading.format.as_str().into());
-        let intent = Intent {
-            id: Some(request.id),
-            agent_id: request.agent_id.clone(),
-            parsed_action: self.action,
-            risk_level: self.risk,
-            required_capabilities: self.capabilities,
-            context,
-            timestamp: Some(request.at),
-        };
-        ParseResult::new(intent, confidence, alternatives)
-    }
-}
-
 /// The catalogue of a parser without a governor.
 static NO_TOOLS: std::sync::LazyLock<Catalogue> = std::sync::LazyLock::new(Catalogue::default);
-
-/// A target is for people and policies; a path of 64 KiB serves neither.
-const LONGEST_TARGET: usize = 1024;
-
-/// Changes come before the reads that feed them, then the riskier, then the further-reaching.
-fn precedence(level: RiskLevel, act: &Act) -> (bool, bool, RiskLevel, u8) {
-    let changes = !matches!(act.operation, Operation::Read);
-    let reach = match act.operation {
-        Operation::Transfer => 6,
-        Operation::Admin => 5,
-        Operation::Delete => 4,
-        Operation::Send | Operation::Execute => 3,
-        Operation::Write => 2,
-        Operation::Read => match act.resource {
-            Resource::Credential => 1,
-            _ => 0,
-        },
-        Operation::Unknown => 0,
-    };
-    (changes, !act.is_entailed, level, reach)
-}
-
-/// The rubric's floor of what was parsed. A trial without effect is below it by the rulings.
-fn floor(action: &Action, capabilities: &[Capability], reading: &Reading) -> RiskLevel {
-    let is_public = reading
-        .acts
-        .iter()
-        .all(|act| act.risk.is_some() || act.signs.has(Sign::DryRun) || act.signs.has(Sign::PublicPart));
-    if is_public { RiskLevel::Low } else { risk_floor(action, capabilities) }
-}
 
 /// What the caller's context says of the environment and of the data.
 fn surroundings(context: &Map<String, Value>) -> Signs {

@@ -93,6 +93,11 @@ impl Act {
         }
     }
 
+    /// Code that is handed over to be run: arbitrary code.
+    pub(crate) fn unseen_code() -> Self {
+        Self { resource: Resource::Code, ..Self::unclear_execution("code").marked(Sign::Downloaded) }
+    }
+
     /// An act that was not understood.
     pub(crate) fn unknown() -> Self {
         Self::new("unknown", "action", Resource::Unknown, Operation::Unknown, 0.2)
@@ -198,11 +203,25 @@ pub(crate) struct Reading {
     pub format: Format,
     pub acts: Vec<Act>,
     pub facts: Facts,
+    /// Command lines that the text has run, until the driver reads them.
+    pub commands: Vec<String>,
 }
 
 impl Reading {
     pub(crate) fn new(format: Format) -> Self {
-        Self { format, acts: Vec::new(), facts: Facts::default() }
+        Self { format, acts: Vec::new(), facts: Facts::default(), commands: Vec::new() }
+    }
+
+    /// Notes a command line that the text has run, for the driver to read.
+    pub(crate) fn note_command(&mut self, command: &str) {
+        if command.trim().is_empty() || self.commands.iter().any(|known| known == command) {
+            return;
+        }
+        if self.commands.len() < MOST_COMMANDS {
+            self.commands.push(command.to_owned());
+        } else {
+            self.push(Act::unclear_execution("command").told_by(command));
+        }
     }
 
     /// Adds an act unless the same one stands already; a riskier twin wins.
@@ -235,6 +254,9 @@ impl Reading {
         for act in other.acts {
             self.push(act);
         }
+        for command in &other.commands {
+            self.note_command(command);
+        }
         self.facts.signs = self.facts.signs.with(other.facts.signs);
         if let Some(amount) = other.facts.amount {
             self.facts.note_amount(amount, other.facts.currency);
@@ -251,5 +273,7 @@ impl Reading {
     }
 }
 
+/// Command lines of one text that are read.
+const MOST_COMMANDS: usize = 32;
 /// Most acts that one request is read into.
 const MAX_ACTS: usize = 40;

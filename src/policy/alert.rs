@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::clauses;
-use super::document::{self, Fields, Report};
+use super::document;
 use super::duration;
 use super::pattern::Names;
-use super::tree::Node;
+use crate::document::{Fields, Node, Report};
 use crate::model::{AgentId, AgentTraits, RiskLevel, Tier, closed_words};
 
 closed_words! {
@@ -46,7 +46,8 @@ impl AlertOn {
 /// A rule of a policy document that says when somebody is alerted.
 ///
 /// ```
-/// use rulekeep::{AlertOn, PolicySet};
+/// use rulekeep::policy::AlertOn;
+/// use rulekeep::PolicySet;
 ///
 /// let policies = PolicySet::from_toml(r#"
 ///     name = "support"
@@ -130,7 +131,7 @@ pub(super) fn read(node: Node, report: &mut Report<'_>) -> Vec<LocatedAlert> {
     let mut alerts: Vec<LocatedAlert> = Vec::with_capacity(items.len());
     for (index, node) in items.into_iter().enumerate() {
         let at = node.at;
-        let line = report.lines.place(at).0;
+        let line = report.line_of(at);
         report.rule = Some(match document::well_formed_id(&node) {
             Some(id) => format!("alert {id:?}"),
             None => format!("alert number {}", index + 1),

@@ -4,10 +4,11 @@
 use std::collections::HashMap;
 
 use super::cover::{self, Coverers, Reach};
-use super::document::{Document, LocatedRule, Report};
+use super::document::{Document, LocatedRule};
 use super::naming::DocumentNames;
 use super::pattern::CapabilityPattern;
 use super::rule::{Effect, Rule};
+use crate::document::Report;
 use crate::model::{
     Action, Capability, Classification, Operation, Problem, Resource, RiskLevel, Severity, Tier, risk_floor,
 };

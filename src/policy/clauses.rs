@@ -6,11 +6,9 @@ use std::sync::{Arc, LazyLock};
 
 use regex::RegexBuilder;
 
-use super::document::{Fields, Report};
-use super::nearest::did_you_mean;
 use super::pattern::{CapabilityPattern, Names};
 use super::rule::{ContextClause, Levels, Match, Pattern};
-use super::tree::{Node, Value};
+use crate::document::{Fields, Node, Report, Value, did_you_mean};
 use crate::model::{Action, Capability, Classification, Operation, Resource, RiskLevel, Tier, excerpt};
 
 /// Reads the clauses of a rule.

@@ -4,9 +4,8 @@
 use std::borrow::Cow;
 
 use super::condition::{Bindings, Condition, Scope};
-use super::document::{Fields, Report};
 use super::rule::Clause;
-use super::tree::{Node, Value};
+use crate::document::{Fields, Node, Report, Value};
 use crate::model::excerpt;
 
 /// The conditions of one rule.

@@ -2,8 +2,6 @@
 //! it with rule, field and place. `clauses` reads what stands under `match`.
 
 use std::collections::HashMap;
-use std::fmt::Display;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use super::alert::{self, LocatedAlert};
@@ -12,14 +10,12 @@ use super::conditions::Conditions;
 use super::duration;
 use super::examples::Examples;
 use super::limit::Limit;
-use super::nearest::did_you_mean;
 use super::pattern::CapabilityPattern;
-use super::place::Lines;
 use super::reviewers::Reviewers;
 use super::rule::{DEFAULT_EXPIRY, Effect, Match, Pattern, Rule};
-use super::tree::{Field, Node, Value};
 use super::value;
-use crate::model::{Constraints, Problem, RiskLevel, Severity, excerpt};
+use crate::document::{Fields, Node, Report};
+use crate::model::{Constraints, RiskLevel};
 
 /// A document that follows the schema; what only the whole set shows is for `check`.
 #[derive(Default)]
@@ -170,7 +166,7 @@ impl RuleReader<'_> {
             limit,
             severity,
             layer: 0,
-            line: report.lines.place(at).0,
+            line: report.line_of(at),
         };
         if let Some(examples) = examples.filter(|_| !report.has_errors()) {
             examples.check(&rule, report);
@@ -191,12 +187,9 @@ pub(super) fn id(fields: &mut Fields, what: &str, report: &mut Report<'_>) -> Op
     None
 }
 
-pub(super) fn well_formed_id(rule: &Node) -> Option<&str> {
-    let Value::Table(fields) = &rule.value else { return None };
-    match &fields.iter().find(|field| field.name == "id")?.node.value {
-        Value::Text(id) if is_id(id) => Some(id),
-        _ => None,
-    }
+/// The id of a rule or an alert whose fields were not read yet, where it is well formed.
+pub(super) fn well_formed_id(node: &Node) -> Option<&str> {
+    node.text_of("id").filter(|id| is_id(id))
 }
 
 fn is_id(text: &str) -> bool {
@@ -224,222 +217,6 @@ fn warn_of_idle_remains(
     }
 }
 
-/// The fields of a table, taken one by one; what is not in the schema was
-/// reported when the table was opened.
-pub(super) struct Fields {
-    pub(super) at: usize,
-    path: &'static str,
-    open: Vec<Field>,
-    /// The table held nothing at all, refused fields included.
-    pub(super) was_empty: bool,
-}
-
-impl Fields {
-    /// Opens a table whose place in the rule is `path`, for example `match.`.
-    pub(super) fn of(node: Node, path: &'static str, known: &[&str], report: &mut Report<'_>) -> Option<Self> {
-        let (at, kind) = (node.at, node.kind());
-        let Value::Table(all) = node.value else {
-            report.error(at, path.trim_end_matches('.'), format!("expected a table, found {kind}"));
-            return None;
-        };
-        let was_empty = all.is_empty();
-        let mut fields: Vec<Field> = Vec::with_capacity(all.len());
-        for field in all {
-            let name = field.name.as_str();
-            let path = format!("{path}{}", excerpt(name));
-            if !known.contains(&name) {
-                let meant = did_you_mean(name, known.iter().copied());
-                let meant = if meant.is_empty() { format!("; known are {}", known.join(", ")) } else { meant };
-                report.error(field.at, &path, format!("unknown field {:?}{meant}", excerpt(name)));
-            } else if fields.iter().any(|earlier| earlier.name == name) {
-                report.error(field.at, &path, format!("the field {name:?} stands twice"));
-            } else {
-                fields.push(field);
-            }
-        }
-        Some(Self { at, path, open: fields, was_empty })
-    }
-
-    /// Opens a whole document; which schema an editor holds it against is no part of it.
-    pub(super) fn of_document(root: Node, known: &[&str], report: &mut Report<'_>) -> Option<Self> {
-        let Node { at, mut value } = root;
-        if let Value::Table(all) = &mut value {
-            all.retain(|field| !(field.name == "$schema" && matches!(field.node.value, Value::Text(_))));
-        }
-        Self::of(Node { at, value }, "", known, report)
-    }
-
-    pub(super) fn take(&mut self, name: &str) -> Option<Node> {
-        let index = self.open.iter().position(|field| field.name == name)?;
-        Some(self.open.swap_remove(index).node)
-    }
-
-    /// Where the field's value stands, while it has not been taken.
-    pub(super) fn place(&self, name: &str) -> Option<usize> {
-        self.open.iter().find(|field| field.name == name).map(|field| field.node.at)
-    }
-
-    /// A line of text for people: not blank, no control characters, bounded.
-    pub(super) fn line(&mut self, name: &str, longest: usize, report: &mut Report<'_>) -> Option<String> {
-        let node = self.take(name)?;
-        report.line(node, &format!("{}{name}", self.path), longest)
-    }
-
-    pub(super) fn required_line(&mut self, name: &str, longest: usize, report: &mut Report<'_>) -> Option<String> {
-        self.must_have(name, report);
-        self.line(name, longest, report)
-    }
-
-    /// One of a closed list of words.
-    pub(super) fn word<T: FromStr + Display>(&mut self, name: &str, all: &[T], report: &mut Report<'_>) -> Option<T> {
-        let node = self.take(name)?;
-        report.word(node, &format!("{}{name}", self.path), name, all)
-    }
-
-    pub(super) fn required_word<T: FromStr + Display>(
-        &mut self,
-        name: &str,
-        all: &[T],
-        report: &mut Report<'_>,
-    ) -> Option<T> {
-        self.must_have(name, report);
-        self.word(name, all, report)
-    }
-
-    fn must_have(&self, name: &str, report: &mut Report<'_>) {
-        if self.place(name).is_none() {
-            report.error(self.at, &format!("{}{name}", self.path), format!("the field {name:?} is missing"));
-        }
-    }
-}
-
-/// The problems found so far, and where in the document the reader is.
-pub(super) struct Report<'a> {
-    pub(super) lines: Lines<'a>,
-    pub(super) problems: Vec<Problem>,
-    /// The rule that is being read, as messages name it.
-    pub(super) rule: Option<String>,
-}
-
-impl<'a> Report<'a> {
-    pub(super) fn of(text: &'a str) -> Self {
-        Self { lines: Lines::of(text), problems: Vec::new(), rule: None }
-    }
-
-    pub(super) fn has_errors(&self) -> bool {
-        self.problems.iter().any(|problem| problem.severity == Severity::Error)
-    }
-
-    /// Whether another error would not be told any more.
-    fn is_full(&self) -> bool {
-        self.problems.iter().filter(|problem| problem.severity == Severity::Error).count() >= MAX_PROBLEMS
-    }
-
-    pub(super) fn error(&mut self, at: usize, field: &str, message: impl Display) {
-        self.add(at, field, Severity::Error, &message);
-    }
-
-    pub(super) fn warn(&mut self, at: usize, field: &str, message: impl Display) {
-        self.add(at, field, Severity::Warning, &message);
-    }
-
-    /// Errors first in their number: a broken document of many rules is not
-    /// worth more messages than a person reads.
-    fn add(&mut self, at: usize, field: &str, severity: Severity, message: &dyn Display) {
-        if self.problems.iter().filter(|problem| problem.severity == severity).count() >= MAX_PROBLEMS {
-            return;
-        }
-        let (line, column) = self.lines.place(at);
-        let context = match (&self.rule, field.is_empty()) {
-            (Some(rule), true) => format!(" ({rule})"),
-            (Some(rule), false) => format!(" ({rule}, {field})"),
-            (None, _) => String::new(),
-        };
-        self.problems.push(Problem::new(line, column, severity, format!("{message}{context}")));
-    }
-
-    /// The items of a list.
-    pub(super) fn list(&mut self, node: Node, field: &str) -> Vec<Node> {
-        let (at, kind) = (node.at, node.kind());
-        let Value::List(items) = node.value else {
-            self.error(at, field, format!("expected a list, found {kind}"));
-            return Vec::new();
-        };
-        items
-    }
-
-    /// The items of a list in a clause, where an empty one would match nothing.
-    pub(super) fn filled_list(&mut self, node: Node, field: &str) -> Vec<Node> {
-        let at = node.at;
-        let before = self.problems.len();
-        let items = self.list(node, field);
-        if items.is_empty() && self.problems.len() == before {
-            self.error(at, field, "an empty list names nothing; leave the field out to mean anything");
-        }
-        items
-    }
-
-    /// A whole number from 1 to the most.
-    pub(super) fn whole(&mut self, node: &Node, field: &str, most: i64) -> Option<i64> {
-        match node.value {
-            Value::Integer(number) if (1..=most).contains(&number) => Some(number),
-            _ => {
-                self.error(node.at, field, format!("expected a whole number from 1 to {most}, found {}", node.told()));
-                None
-            }
-        }
-    }
-
-    pub(super) fn text(&mut self, node: Node, field: &str) -> Option<String> {
-        let (at, kind) = (node.at, node.kind());
-        let Value::Text(text) = node.value else {
-            self.error(at, field, format!("expected a string, found {kind}"));
-            return None;
-        };
-        Some(text)
-    }
-
-    pub(super) fn line(&mut self, node: Node, field: &str, longest: usize) -> Option<String> {
-        let at = node.at;
-        let text = self.text(node, field)?;
-        let wrong = if text.trim().is_empty() {
-            "expected a text that is not blank".to_owned()
-        } else if text.chars().any(hides_or_breaks) {
-            "expected a text without control characters".to_owned()
-        } else if text.chars().count() > longest {
-            format!("expected at most {longest} characters")
-        } else {
-            return Some(text);
-        };
-        self.error(at, field, wrong);
-        None
-    }
-
-    pub(super) fn word<T: FromStr + Display>(&mut self, node: Node, field: &str, what: &str, all: &[T]) -> Option<T> {
-        let at = node.at;
-        let text = self.text(node, field)?;
-        if let Ok(word) = text.parse() {
-            return Some(word);
-        }
-        let words: Vec<String> = all.iter().map(ToString::to_string).collect();
-        // Of words as short as T0 to T5 each is as near as any other.
-        let is_telling = words.iter().any(|word| word.len() > SHORT_WORD);
-        let meant = if is_telling { did_you_mean(&text, words.iter().map(String::as_str)) } else { String::new() };
-        let meant = if meant.is_empty() { format!("; expected one of {}", words.join(", ")) } else { meant };
-        self.error(at, field, format!("unknown {what} {:?}{meant}", excerpt(&text)));
-        None
-    }
-}
-
-/// Whether a character could break a line of reasoning, or make it read otherwise
-/// than it is written: control characters, line separators, and those that turn
-/// the direction of text.
-pub(super) fn hides_or_breaks(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{061C}' | '\u{200B}'..='\u{200F}')
-        || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}')
-}
-
 const DOCUMENT_FIELDS: &[&str] =
     &["name", "description", "vocabulary", "delegates", "reviewers", "rule", "rules", "alert"];
 const RULE_FIELDS: &[&str] = &[
@@ -459,10 +236,8 @@ const RULE_FIELDS: &[&str] = &[
     "limit",
     "examples",
 ];
-const SHORT_WORD: usize = 2;
 const MAX_ID_CHARS: usize = 128;
 const MAX_APPROVALS: i64 = 5;
 /// Longest name of a set, and of whom a rule asks.
 pub(super) const MAX_NAME_CHARS: usize = 128;
 const MAX_TEXT_CHARS: usize = 1_000;
-const MAX_PROBLEMS: usize = 100;

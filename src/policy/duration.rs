@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::document::Report;
-use super::tree::Node;
+use crate::document::{Node, Report};
 use crate::model::LONGEST_LIMIT_WINDOW;
 
 /// Reads a length of time, at least a second and at most 31 days.

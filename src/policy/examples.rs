@@ -7,12 +7,10 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::document::{Fields, Report};
 use super::explain;
 use super::request::PolicyRequest;
 use super::rule::Rule;
-use super::tree::Node;
-use super::value;
+use crate::document::{Fields, Node, Report};
 use crate::model::{AgentTraits, Intent, Label, RiskLevel, Score, Tier, Timestamp, TrustSnapshot};
 
 /// The examples of one rule, as they were read.
@@ -92,7 +90,7 @@ impl Example {
             (labels("labels", "examples.labels", report), labels("groups", "examples.groups", report));
         let mut object = |name: &'static str, field: &str, report: &mut Report<'_>| {
             let node = fields.take(name)?;
-            value::object(node, field, report)
+            report.object(node, field)
         };
         let attributes = object("attributes", "examples.attributes", report).unwrap_or_default();
         let context = object("context", "examples.context", report);

@@ -5,17 +5,18 @@
 //! a limit is used, and is told what a verdict used of it. Amounts are kept in
 //! millionths, as whole numbers, so that sums are exact.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::conditions::Conditions;
-use super::document::{Fields, MAX_NAME_CHARS, Report};
+use super::document::MAX_NAME_CHARS;
 use super::duration;
 use super::request::PolicyRequest;
 use super::rule::{Effect, Rule};
-use super::tree::{Node, Value};
+use crate::document::{Fields, Node, Report, Value};
 use crate::model::{Timestamp, closed_words};
 
 /// The limit of a rule.
@@ -128,6 +129,20 @@ impl Meter for Unused {
     }
 }
 
+/// Counters of which a stated amount was used, by the id of their rule.
+pub(super) struct UsedByRule<'a>(pub(super) &'a BTreeMap<String, f64>);
+
+impl Meter for UsedByRule<'_> {
+    fn used(&mut self, charge: &Charge) -> Used {
+        // A counter's name begins with its rule's id, which has no slash.
+        let rule = charge.counter.split('/').next().unwrap_or_default();
+        let used = self.0.get(rule).copied().unwrap_or(0.0) * 1e6;
+        #[expect(clippy::cast_possible_truncation, reason = "too large an amount counts as the largest")]
+        let amount = used.ceil() as i64;
+        Used { amount, frees_at: None, is_full: false }
+    }
+}
+
 /// A limit, as a decision found it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -152,8 +167,8 @@ pub struct LimitUse {
 }
 
 impl LimitUse {
-    /// Whether what is asked for does not fit.
-    pub(super) fn is_spent(&self) -> bool {
+    /// Returns whether the limit has no room for what the decision asks for.
+    pub fn is_spent(&self) -> bool {
         self.amount.and_then(|amount| self.used.checked_add(amount)).is_none_or(|after| after > self.most)
     }
 }

@@ -1,8 +1,7 @@
 //! What the documents of a set are called where people read of their rules.
 
-use super::document::hides_or_breaks;
 use super::rule::Rule;
-use crate::model::{Error, Problem, Severity};
+use crate::document::hides_or_breaks;
 
 /// A name for each document of a set, none for the only one when it came as a text without a file.
 #[derive(Debug)]
@@ -37,23 +36,6 @@ impl DocumentNames {
             None => format!("line {}", rule.line),
         }
     }
-}
-
-/// The error for a document with problems: its message tells the first one, and of several first a field that is
-/// unknown, for what is missing is then often what was mistyped.
-pub(super) fn refusal(kind: &str, name: &str, mut problems: Vec<Problem>) -> Error {
-    problems.sort_by_key(|problem| (problem.line, problem.column));
-    let errors = || problems.iter().filter(|problem| problem.severity == Severity::Error);
-    let mistyped = errors().find(|problem| problem.message.starts_with("unknown field"));
-    let mut message = match mistyped.or_else(|| errors().next()) {
-        Some(first) => format!("{kind} {name:?} line {} column {}: {}", first.line, first.column, first.message),
-        None => format!("{kind} {name:?} does not load"),
-    };
-    let more = errors().count().saturating_sub(1);
-    if more > 0 {
-        message = format!("{message}; and {more} more");
-    }
-    Error::Policy { message, problems }
 }
 
 fn is_file(name: &str) -> bool {

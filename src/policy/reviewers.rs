@@ -9,10 +9,9 @@ use std::sync::Arc;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::document::{MAX_NAME_CHARS, Report};
-use super::nearest::did_you_mean;
+use super::document::MAX_NAME_CHARS;
 use super::rule::Rule;
-use super::tree::{Node, Value};
+use crate::document::{Node, Report, Value, did_you_mean};
 use crate::model::{Problem, Severity, excerpt};
 
 /// The people behind each name that has a list.

@@ -1,5 +1,6 @@
 //! A policy set: loaded whole and checked whole, or not at all.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,29 +12,18 @@ use super::alert::{AlertRule, LocatedAlert};
 use super::canonical;
 use super::check;
 use super::clauses::Vocabulary;
-use super::document::{Document, Report};
+use super::document::Document;
 use super::evaluate::Engine;
 use super::explain::RuleTrace;
-use super::file::File;
-use super::limit::{Meter, Unused};
-use super::naming::{DocumentNames, refusal};
+use super::limit::{Meter, Unused, UsedByRule};
+use super::naming::DocumentNames;
 use super::pattern::CapabilityPattern;
 use super::request::PolicyRequest;
 use super::reviewers::Reviewers;
 use super::rule::Rule;
-use super::tree::Node;
 use super::verdict::{Need, PolicyVerdict};
-use crate::model::{Digest, Error, Problem, Severity, closed_words};
-
-closed_words! {
-    /// How a policy document is written.
-    pub enum PolicyFormat("policy format") {
-        /// TOML.
-        Toml = "toml",
-        /// JSON.
-        Json = "json",
-    }
-}
+use crate::document::{self, File, PolicyFormat, refusal};
+use crate::model::{Digest, Error, Problem, Severity};
 
 /// The rules that decide what agents may do; cheap to clone.
 ///
@@ -317,7 +307,9 @@ impl PolicySet {
     /// any limit: for tests of policies and for tools.
     ///
     /// ```
-    /// use rulekeep::{Decision, Intent, PolicyRequest, PolicySet, RiskLevel, Score, Tier, TrustSnapshot};
+    /// use rulekeep::policy::PolicyRequest;
+    /// use rulekeep::trust::{Score, TrustSnapshot};
+    /// use rulekeep::{Decision, Intent, PolicySet, RiskLevel, Tier};
     ///
     /// let policies = PolicySet::from_toml("name = \"p\"\n[[rule]]\nid = \"r\"\neffect = \"allow\"\nmatch.capabilities = [\"web:read\"]")?;
     /// let intent = Intent::new("a", "open_page", RiskLevel::Low, ["web:read"])?;
@@ -351,7 +343,27 @@ impl PolicySet {
         self.0.engine.evaluate(request, meter).map_err(|undecided| undecided.into_error(self.name()))
     }
 
-    /// Holds every rule against a request.
+    /// Like [`PolicySet::evaluate`], with an amount that was used of the limits of some rules within their windows, by
+    /// the ids of the rules.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`PolicySet::evaluate`].
+    pub fn evaluate_with_usage(
+        &self,
+        request: &PolicyRequest<'_>,
+        used: &BTreeMap<String, f64>,
+    ) -> Result<PolicyVerdict, Error> {
+        self.evaluate_with(request, &mut UsedByRule(used))
+    }
+
+    /// Traces every rule of the set on a request, in the order of the documents, with an amount that was used of the
+    /// limits of some rules.
+    pub fn explain_with_usage(&self, request: &PolicyRequest<'_>, used: &BTreeMap<String, f64>) -> Vec<RuleTrace> {
+        self.explain(request, &mut UsedByRule(used))
+    }
+
+    /// Traces every rule of the set on a request.
     pub(crate) fn explain(&self, request: &PolicyRequest<'_>, meter: &mut dyn Meter) -> Vec<RuleTrace> {
         self.0.engine.explain(request, meter)
     }
@@ -423,28 +435,12 @@ impl Reading {
 
     /// Reads a document, and adds what it says to a hash.
     fn noting(text: &str, format: PolicyFormat, content: &mut Sha256) -> Self {
-        let mut report = Report::of(text);
-        let document = if text.len() > PolicySet::MAX_BYTES {
-            report.error(0, "", too_large(text.len()));
-            None
-        } else {
-            match Node::read(text, format) {
-                Ok(root) => {
-                    root.note(content);
-                    let document = Document::read(root, &mut report);
-                    check::check(&document, &mut report);
-                    Some(document)
-                }
-                Err(errors) => {
-                    for error in errors {
-                        report.error(error.at, "", error.message);
-                    }
-                    None
-                }
-            }
-        };
-        let mut problems = report.problems;
-        problems.sort_by_key(|problem| (problem.line, problem.column));
+        let (document, problems) = document::read(text, format, PolicySet::MAX_BYTES, too_large, |root, report| {
+            root.note(content);
+            let document = Document::read(root, report);
+            check::check(&document, report);
+            document
+        });
         Self { document, problems }
     }
 }
@@ -463,7 +459,7 @@ fn has_errors(problems: &[Problem]) -> bool {
     problems.iter().any(|problem| problem.severity == Severity::Error)
 }
 
-fn too_large(size: impl fmt::Display) -> String {
+fn too_large(size: u64) -> String {
     format!("a policy document has at most {} bytes; this one has {size}", PolicySet::MAX_BYTES)
 }
 

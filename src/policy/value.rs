@@ -3,9 +3,7 @@
 
 use serde_json::{Map, Number, Value as Json};
 
-use super::document::{Report, hides_or_breaks};
-use super::nearest::distance;
-use super::tree::{Node, Value};
+use crate::document::{Node, Report, Value, distance, hides_or_breaks};
 use crate::model::{Constraints, Timestamp, excerpt};
 
 /// Reads a rule's `constraints`.
@@ -39,28 +37,6 @@ pub(super) fn constraints(node: Node, report: &mut Report<'_>) -> Constraints {
         constraints.insert(field.name, value);
     }
     constraints
-}
-
-/// A table as the JSON object that it says, lists in their order.
-pub(super) fn object(node: Node, path: &str, report: &mut Report<'_>) -> Option<Map<String, Json>> {
-    let (at, kind) = (node.at, node.kind());
-    let Json::Object(map) = plain(node.value) else {
-        report.error(at, path, format!("expected a table, found {kind}"));
-        return None;
-    };
-    Some(map)
-}
-
-fn plain(value: Value) -> Json {
-    match value {
-        Value::Null => Json::Null,
-        Value::Bool(flag) => Json::Bool(flag),
-        Value::Text(text) => Json::String(text),
-        Value::Integer(number) => Json::from(number),
-        Value::Float(number) => Number::from_f64(number).map_or(Json::Null, Json::Number),
-        Value::List(items) => items.into_iter().map(|item| plain(item.value)).collect(),
-        Value::Table(fields) => fields.into_iter().map(|field| (field.name, plain(field.node.value))).collect(),
-    }
 }
 
 /// What a constraint whose meaning is known expects, when the value is none of it.

@@ -58,6 +58,11 @@ mod used;
 mod verify;
 mod writer;
 
+pub use crate::model::{
+    Breakage, BrokenKind, ChainPosition, Checked, Digest, LogProgress, OpenVerification, Order, OutcomeReport, Period,
+    ProofCursor, ProofId, ProofPage, ProofStats, ScrubOptions, ScrubPass, ScrubStatus, Sequence, Verification,
+    VerificationState, VerifyOptions, VerifySince, VerifyView, ViewFinding,
+};
 pub use durability::Durability;
 pub use erase::EvidenceSelection;
 pub use export::{ExportPoint, ExportRange, ExportReport, verify_export};

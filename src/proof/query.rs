@@ -11,7 +11,8 @@ use super::index::{Cells, Filter};
 /// Which proof records are asked for, newest first unless said otherwise.
 ///
 /// ```
-/// use rulekeep::{Decision, Order, ProofQuery};
+/// use rulekeep::proof::Order;
+/// use rulekeep::{Decision, ProofQuery};
 ///
 /// let query = ProofQuery::entity("support-1").decision(Decision::Deny).page(2).page_size(20);
 /// let first_of_all = ProofQuery::all().order(Order::OldestFirst).page_size(1);

@@ -16,7 +16,7 @@ pub(crate) struct UsedLimit {
     pub(crate) charges: Vec<Charged>,
 }
 
-/// All that was used within the longest window, less what failures gave back: all but the uses of class approvals.
+/// All that was used within the longest window, less what failures gave back: all but the uses of pre-approvals.
 #[derive(Debug, Default)]
 pub(crate) struct UsedLimits {
     by_record: BTreeMap<Sequence, UsedLimit>,

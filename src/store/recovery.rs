@@ -47,7 +47,7 @@ pub(crate) enum OpenError {
     NotAStore(String),
     #[error("the store's journal is gone: there is {0}, and no segment; restore the folder from a copy")]
     JournalGone(&'static str),
-    #[error("a repair of the store was begun and is not finished; call `rulekeep::repair` again")]
+    #[error("a repair of the store was begun and is not finished; call `rulekeep::maintenance::repair` again")]
     RepairUnfinished,
     #[error("the store's format {0} is newer than this library reads; use a newer one")]
     Newer(u32),

@@ -18,6 +18,7 @@ mod validate;
 #[cfg(test)]
 mod tests;
 
+pub use crate::model::{Score, TrustCause, TrustCheck, TrustDifference, TrustEntry, TrustPage, TrustSnapshot};
 pub use model::{PerObservability, PerRisk, TrustModel};
 
 pub(crate) use denials::Denials;

@@ -49,7 +49,7 @@ pub struct PerObservability {
 /// `docs/trust.md` true for every model, not for the defaults alone.
 ///
 /// ```
-/// use rulekeep::TrustModel;
+/// use rulekeep::trust::TrustModel;
 ///
 /// let strict = TrustModel { daily_gain_cap: 18, ..TrustModel::default() }.checked()?;
 /// assert!(strict.daily_gain_cap < TrustModel::default().daily_gain_cap);

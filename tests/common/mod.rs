@@ -14,9 +14,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use rulekeep::proof::ProofId;
+use rulekeep::system::{Clock, Timestamp};
 use rulekeep::{
-    Agent, Clock, Decision, Durability, Error, Governor, GovernorBuilder, Intent, Outcome, PolicySet, ProofId,
-    ProofQuery, ProofRecord, RiskLevel, Tier, Timestamp, sidecar,
+    Agent, Decision, Durability, Error, Governor, GovernorBuilder, Intent, Outcome, PolicySet, ProofQuery, ProofRecord,
+    RiskLevel, Tier, sidecar,
 };
 use serde_json::{Value, json};
 
@@ -70,7 +72,7 @@ pub(crate) fn builder() -> GovernorBuilder {
 /// A governor in memory with the small policies and the agent `a` at T4.
 pub(crate) fn in_memory() -> Governor {
     let governor = builder().open_in_memory().expect("a store in memory opens");
-    governor.register_agent(Agent::new("a").at_tier(Tier::T4)).expect("a new agent registers");
+    governor.agents().register(Agent::new("a").at_tier(Tier::T4)).expect("a new agent registers");
     governor
 }
 
@@ -81,8 +83,8 @@ pub(crate) fn in_folder(folder: &Path) -> Governor {
 
 pub(crate) fn open_with(builder: GovernorBuilder, folder: &Path) -> Governor {
     let governor = builder.open(folder).expect("the folder opens");
-    if governor.agent("a").is_err() {
-        governor.register_agent(Agent::new("a").at_tier(Tier::T4)).expect("a new agent registers");
+    if governor.agents().get("a").is_err() {
+        governor.agents().register(Agent::new("a").at_tier(Tier::T4)).expect("a new agent registers");
     }
     governor
 }
@@ -114,13 +116,13 @@ pub(crate) fn heavy(governor: &Governor, count: usize, salt: usize) -> Vec<Proof
             .collect();
         ids.push(governor.enforce(&reading("a").with_context("notes", text)).unwrap().proof_id);
     }
-    governor.flush().unwrap();
+    governor.log().flush().unwrap();
     ids
 }
 
 /// Waits until every segment but the last is sealed.
 pub(crate) fn wait_until_sealed(governor: &Governor) {
-    while governor.journal().unsealed > 0 {
+    while governor.log().journal().unsealed > 0 {
         std::thread::yield_now();
     }
 }
@@ -161,17 +163,17 @@ pub(crate) fn picture(governor: &Governor, agents: &[&str]) -> Value {
     };
     let of_agent = |agent: &&str| {
         json!({
-            "agent": governor.agent(agent).unwrap(),
+            "agent": governor.agents().get(agent).unwrap(),
             "records": chain(governor, &[agent]),
             "queries": queries(agent),
             "stats": governor.stats(agent, ..).unwrap(),
         })
     };
     json!({
-        "agents": governor.agents(),
+        "agents": governor.agents().list(),
         "of": agents.iter().map(of_agent).collect::<Vec<_>>(),
         "verification": governor.verify().unwrap(),
-        "policies": governor.policies().digest(),
+        "policies": governor.policies().current().digest(),
         "length": governor.status().metrics.proof_chain_length,
     })
 }
@@ -192,7 +194,7 @@ impl Sample {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let governor = Self::builder().open(dir.path().join("store")).expect("a new store opens");
         for (agent, tier) in SAMPLE_AGENTS.iter().zip([Tier::T4, Tier::T2, Tier::T5]) {
-            governor.register_agent(Agent::new(*agent).at_tier(tier).with_label("sample")).unwrap();
+            governor.agents().register(Agent::new(*agent).at_tier(tier).with_label("sample")).unwrap();
         }
         let asked: [&[&str]; 5] = [
             &["document:read"],
@@ -210,7 +212,7 @@ impl Sample {
             }
             ids.push(id);
         }
-        governor.suspend("c", "a sample of it").unwrap();
+        governor.agents().suspend("c", "a sample of it").unwrap();
         let picture = picture(&governor, &SAMPLE_AGENTS);
         governor.close().expect("a clean close");
         Self { dir, picture, ids }

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use common::{Hand, NOON, Still, builder, code, error, reading, refusal, result};
-use rulekeep::{
-    Agent, AgentChange, AgentInfo, AgentState, Decision, Durability, Error, EventFilter, EventType, Governor, Label,
-    Observability, Outcome, PolicySet, ProofQuery, Score, Tier,
-};
+use rulekeep::agent::{AgentChange, AgentInfo, AgentState, Label, Observability};
+use rulekeep::event::{EventFilter, EventType};
+use rulekeep::trust::Score;
+use rulekeep::{Agent, Decision, Durability, Error, Governor, Outcome, PolicySet, ProofQuery, Tier};
 use serde_json::{Value, json};
 
 const DAY: i64 = 86_400_000;
@@ -20,12 +20,12 @@ fn score(value: i64) -> Score {
 }
 
 fn registered(governor: &Governor, agent: Agent) -> AgentInfo {
-    governor.register_agent(agent).unwrap()
+    governor.agents().register(agent).unwrap()
 }
 
 fn exported(governor: &Governor) -> String {
     let mut lines = Vec::new();
-    governor.export_agents(&mut lines).unwrap();
+    governor.agents().export(&mut lines).unwrap();
     String::from_utf8(lines).unwrap()
 }
 
@@ -41,19 +41,19 @@ fn what_is_said_of_an_agent_is_kept_changed_and_there_after_a_restart() {
     assert_eq!(first.observability, Some(Observability::WhiteBox));
 
     let change = AgentChange::new().owner("bob").labels(["m", "l"]).without_observability();
-    let second = governor.update_agent("a", change, "moved to bob").unwrap();
+    let second = governor.agents().update("a", change, "moved to bob").unwrap();
     assert_eq!((second.owner.as_deref(), second.observability), (Some("bob"), None));
     assert_eq!(second.labels.iter().map(Label::as_str).collect::<Vec<_>>(), ["l", "m"]);
     assert_eq!((&second.groups, &second.attributes, second.ceiling), (&first.groups, &first.attributes, first.ceiling));
     assert_eq!((second.trust, second.state), (first.trust, first.state));
-    assert_eq!(governor.agent("a").unwrap(), second);
+    assert_eq!(governor.agents().get("a").unwrap(), second);
     drop(governor);
     let governor = open();
-    assert_eq!(governor.agent("a").unwrap(), second);
+    assert_eq!(governor.agents().get("a").unwrap(), second);
     let bare = AgentChange::new().without_owner().without_ceiling().labels([""; 0]).groups([""; 0]);
-    let mut bare = governor.update_agent("a", bare.attributes(serde_json::Map::new()), "").unwrap();
+    let mut bare = governor.agents().update("a", bare.attributes(serde_json::Map::new()), "").unwrap();
     registered(&governor, Agent::new("plain").at_tier(Tier::T2));
-    let plain = governor.agent("plain").unwrap();
+    let plain = governor.agents().get("plain").unwrap();
     bare.agent_id = plain.agent_id.clone();
     assert_eq!(bare, plain);
 }
@@ -70,7 +70,7 @@ fn policies_see_a_change_from_the_next_decision_on() {
     let governor = Governor::builder().policies(PolicySet::from_toml(policies).unwrap()).open_in_memory().unwrap();
     registered(&governor, Agent::new("a"));
     assert_eq!(governor.enforce(&reading("a")).unwrap().decision, Decision::Deny);
-    governor.update_agent("a", AgentChange::new().labels(["blue"]), "").unwrap();
+    governor.agents().update("a", AgentChange::new().labels(["blue"]), "").unwrap();
     assert_eq!(governor.enforce(&reading("a")).unwrap().decision, Decision::Allow);
 }
 
@@ -80,19 +80,19 @@ fn a_malformed_agent_or_change_is_refused_and_changes_nothing() {
     let before = registered(&governor, Agent::new("a").owned_by("ann"));
     let long = "o".repeat(257);
     for owner in ["", " ", "a\tb", &long] {
-        assert_eq!(code(governor.register_agent(Agent::new("b").owned_by(owner))), "INVALID_INPUT");
-        assert_eq!(code(governor.update_agent("a", AgentChange::new().owner(owner), "")), "INVALID_INPUT");
+        assert_eq!(code(governor.agents().register(Agent::new("b").owned_by(owner))), "INVALID_INPUT");
+        assert_eq!(code(governor.agents().update("a", AgentChange::new().owner(owner), "")), "INVALID_INPUT");
     }
     for change in [
         AgentChange::new().labels(["a b"]),
         AgentChange::new().groups(vec!["g"; 65]),
         AgentChange::new().attributes([("big".to_owned(), Value::from("x".repeat(5000)))].into_iter().collect()),
     ] {
-        assert_eq!(code(governor.update_agent("a", change, "")), "INVALID_INPUT");
+        assert_eq!(code(governor.agents().update("a", change, "")), "INVALID_INPUT");
     }
-    assert_eq!(code(governor.update_agent("a", AgentChange::new(), &"n".repeat(4097))), "INVALID_INPUT");
-    assert_eq!(code(governor.update_agent("nobody", AgentChange::new(), "")), "AGENT_NOT_FOUND");
-    assert_eq!(governor.agents(), [before]);
+    assert_eq!(code(governor.agents().update("a", AgentChange::new(), &"n".repeat(4097))), "INVALID_INPUT");
+    assert_eq!(code(governor.agents().update("nobody", AgentChange::new(), "")), "AGENT_NOT_FOUND");
+    assert_eq!(governor.agents().list(), [before]);
     assert!(registered(&governor, Agent::new("b").owned_by("o".repeat(256))).owner.is_some());
 }
 
@@ -102,9 +102,9 @@ fn nobody_is_registered_above_a_ceiling() {
     let caps = [(Observability::BlackBox, 600), (Observability::GreyBox, 800), (Observability::WhiteBox, 1000)];
     for (observability, most) in caps {
         let at = |value: i64| Agent::new(format!("{observability}-{value}")).at_score(score(value));
-        assert!(governor.register_agent(at(most).with_observability(observability)).is_ok());
+        assert!(governor.agents().register(at(most).with_observability(observability)).is_ok());
         if most < 1000 {
-            let refused = error(governor.register_agent(at(most + 1).with_observability(observability)));
+            let refused = error(governor.agents().register(at(most + 1).with_observability(observability)));
             assert!(matches!(refused, Error::InvalidInput { field: "score", .. }), "{refused}");
             assert!(refused.to_string().contains(&format!("its observability {observability} brings")), "{refused}");
         }
@@ -112,7 +112,7 @@ fn nobody_is_registered_above_a_ceiling() {
     // The lower of the two counts, whichever it is.
     let both = |own: i64, value: i64| {
         let agent = Agent::new(format!("both-{own}-{value}")).at_score(score(value)).with_ceiling(score(own));
-        governor.register_agent(agent.with_observability(Observability::BlackBox)).is_ok()
+        governor.agents().register(agent.with_observability(Observability::BlackBox)).is_ok()
     };
     let boxed = json!({ "agentId": "t", "tier": "T4", "observability": "black-box" });
     let refused = refusal(&governor, "agent/register", &boxed);
@@ -128,25 +128,25 @@ fn a_lowered_ceiling_takes_the_score_down_at_once_and_tells_why() {
     let governor = open();
     registered(&governor, Agent::new("a").at_score(score(900)));
     let mut events = governor.subscribe(&EventFilter::all().of_type(EventType::ScoreChanged)).unwrap();
-    let capped = governor.update_agent("a", AgentChange::new().ceiling(score(610)), "audit").unwrap();
+    let capped = governor.agents().update("a", AgentChange::new().ceiling(score(610)), "audit").unwrap();
     assert_eq!((capped.trust.score, capped.trust.tier), (score(610), Tier::T3));
     assert_eq!(governor.enforce(&reading("a")).unwrap().trust_snapshot, capped.trust);
-    governor.flush().unwrap();
+    governor.log().flush().unwrap();
     let told = json!(events.wait().unwrap().expect("the drop is told"));
     assert_eq!((&told["data"]["from"], &told["data"]["to"]), (&json!(900), &json!(610)), "{told}");
 
     let boxed = AgentChange::new().observability(Observability::BlackBox);
-    assert_eq!(governor.update_agent("a", boxed, "").unwrap().trust.score, score(600));
+    assert_eq!(governor.agents().update("a", boxed, "").unwrap().trust.score, score(600));
     // Raised again, nothing comes back; and a success does not pass it.
     let raised = AgentChange::new().without_ceiling();
-    assert_eq!(governor.update_agent("a", raised, "").unwrap().trust.score, score(600));
+    assert_eq!(governor.agents().update("a", raised, "").unwrap().trust.score, score(600));
     for day in 1..10 {
         clock.set(NOON + day * DAY);
         let proof = governor.enforce(&reading("a")).unwrap().proof_id;
         assert!(governor.report(&proof, Outcome::Success).unwrap().score <= score(600));
     }
     drop(governor);
-    assert_eq!(open().agent("a").unwrap().trust.score, score(600));
+    assert_eq!(open().agents().get("a").unwrap().trust.score, score(600));
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn an_agent_is_registered_once_however_many_threads_try() {
                             governor.enforce(&reading(&id)).unwrap();
                             continue;
                         }
-                        match governor.register_agent(Agent::new(id)) {
+                        match governor.agents().register(Agent::new(id)) {
                             Ok(_) => won.fetch_add(1, Ordering::Relaxed),
                             Err(error) if error.code() == "CONFLICT" => lost.fetch_add(1, Ordering::Relaxed),
                             Err(error) => panic!("{error}"),
@@ -181,7 +181,7 @@ fn an_agent_is_registered_once_however_many_threads_try() {
         } else {
             assert_eq!((won, lost), (10, 630));
         }
-        assert_eq!((governor.agents().len(), governor.status().metrics.active_agents), (10, 10));
+        assert_eq!((governor.agents().list().len(), governor.status().metrics.active_agents), (10, 10));
     }
 }
 
@@ -194,12 +194,12 @@ fn operate(governor: &Governor, name: &str, rounds: usize) -> (Vec<String>, Agen
         match round % 4 {
             0 => {
                 labels = vec![format!("round-{round}")];
-                governor.update_agent(name, AgentChange::new().labels(labels.clone()), "").unwrap();
+                governor.agents().update(name, AgentChange::new().labels(labels.clone()), "").unwrap();
             }
-            1 => state = governor.suspend(name, "").unwrap().state,
+            1 => state = governor.agents().suspend(name, "").unwrap().state,
             2 => assert_eq!(governor.enforce(&reading(name)).unwrap().decision, Decision::Deny),
             _ => {
-                state = governor.resume(name, "").unwrap().state;
+                state = governor.agents().resume(name, "").unwrap().state;
                 assert_eq!(governor.enforce(&reading(name)).unwrap().decision, Decision::Allow);
             }
         }
@@ -228,14 +228,14 @@ fn what_64_threads_do_to_agents_is_exactly_there_then_and_after_a_restart() {
                     start.wait();
                     match number % 8 {
                         6 => {
-                            let import = governor.import_agents(&mut lines.as_bytes()).unwrap();
+                            let import = governor.agents().import(&mut lines.as_bytes()).unwrap();
                             assert_eq!(import.registered + import.skipped, 40);
                             imported.fetch_add(usize::try_from(import.registered).unwrap(), Ordering::Relaxed);
                             None
                         }
                         7 => {
                             for _ in 0..20 {
-                                let listed = governor.agents();
+                                let listed = governor.agents().list();
                                 assert!(listed.is_sorted_by(|a, b| a.agent_id < b.agent_id));
                                 assert!(exported(governor).lines().count() > listed.len());
                             }
@@ -249,10 +249,10 @@ fn what_64_threads_do_to_agents_is_exactly_there_then_and_after_a_restart() {
         threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
     });
     assert_eq!(imported.into_inner(), 40, "each was registered by one import");
-    let before = governor.agents();
+    let before = governor.agents().list();
     assert_eq!(before.len(), 48 + 40);
     for (name, (labels, state)) in &expected {
-        let info = governor.agent(name).unwrap();
+        let info = governor.agents().get(name).unwrap();
         assert_eq!(info.labels.iter().map(ToString::to_string).collect::<Vec<_>>(), *labels, "{name}");
         assert_eq!((info.state, info.owner.as_deref()), (*state, Some("ann")), "{name}");
     }
@@ -261,7 +261,7 @@ fn what_64_threads_do_to_agents_is_exactly_there_then_and_after_a_restart() {
     governor.close().unwrap();
     drop(governor);
     let governor = open();
-    assert_eq!(governor.agents(), before);
+    assert_eq!(governor.agents().list(), before);
     assert_eq!(governor.status().metrics.active_agents, active);
 }
 
@@ -273,8 +273,8 @@ fn an_export_comes_in_elsewhere_as_it_was_with_scores_and_without_history() {
     registered(&here, Agent::new("Ünïcode \"quoted\"").at_tier(Tier::T5));
     registered(&here, Agent::new("suspended"));
     registered(&here, Agent::new("retired"));
-    here.suspend("suspended", "").unwrap();
-    here.retire("retired", "").unwrap();
+    here.agents().suspend("suspended", "").unwrap();
+    here.agents().retire("retired", "").unwrap();
     let proof = here.enforce(&reading("full")).unwrap().proof_id;
     here.report(&proof, Outcome::Failure).unwrap();
     let lines = exported(&here);
@@ -285,18 +285,18 @@ fn an_export_comes_in_elsewhere_as_it_was_with_scores_and_without_history() {
     let folder = tempfile::tempdir().unwrap();
     let open = || builder().clock(Still::at(NOON)).open(folder.path()).unwrap();
     let there = open();
-    let import = there.import_agents(&mut lines.as_bytes()).unwrap();
+    let import = there.agents().import(&mut lines.as_bytes()).unwrap();
     assert_eq!((import.registered, import.skipped), (4, 0));
-    assert_eq!(there.agents(), here.agents());
+    assert_eq!(there.agents().list(), here.agents().list());
     assert!(there.query(&ProofQuery::all()).unwrap().items.is_empty());
     // Whoever is there stays as it is.
-    there.resume("suspended", "").unwrap();
-    let import = there.import_agents(&mut lines.as_bytes()).unwrap();
+    there.agents().resume("suspended", "").unwrap();
+    let import = there.agents().import(&mut lines.as_bytes()).unwrap();
     assert_eq!((import.registered, import.skipped), (0, 4));
-    assert_eq!(there.agent("suspended").unwrap().state, AgentState::Active);
-    let agents = there.agents();
+    assert_eq!(there.agents().get("suspended").unwrap().state, AgentState::Active);
+    let agents = there.agents().list();
     drop(there);
-    assert_eq!(open().agents(), agents);
+    assert_eq!(open().agents().list(), agents);
 }
 
 #[test]
@@ -315,29 +315,29 @@ fn a_line_that_is_no_agent_is_named_and_what_came_before_it_stays() {
         r#"{"agentId":"x","score":700,"state":"active","ceiling":699}"#,
     ] {
         let governor = builder().open_in_memory().unwrap();
-        let refused = error(governor.import_agents(&mut lines(bad).as_bytes()));
+        let refused = error(governor.agents().import(&mut lines(bad).as_bytes()));
         assert!(matches!(&refused, Error::InvalidInput { field: "agents", message } if message.starts_with("line 4:")));
-        assert_eq!(governor.agents().len(), 1, "{bad}: {refused}");
+        assert_eq!(governor.agents().list().len(), 1, "{bad}: {refused}");
     }
     let governor = builder().open_in_memory().unwrap();
     for text in ["", "nothing", r#"{"rulekeepAgents":2}"#, good] {
-        assert_eq!(code(governor.import_agents(&mut text.as_bytes())), "INVALID_INPUT", "{text}");
+        assert_eq!(code(governor.agents().import(&mut text.as_bytes())), "INVALID_INPUT", "{text}");
     }
     let longest = format!("{manifest}\n{}\n", " ".repeat(2 << 20));
-    assert_eq!(code(governor.import_agents(&mut longest.as_bytes())), "INVALID_INPUT");
-    assert!(governor.agents().is_empty());
+    assert_eq!(code(governor.agents().import(&mut longest.as_bytes())), "INVALID_INPUT");
+    assert!(governor.agents().list().is_empty());
     // One that was cut short says so, too.
     let cut = format!("{}\n{good}\n", r#"{"rulekeepAgents":1,"agents":2}"#);
-    assert!(error(governor.import_agents(&mut cut.as_bytes())).to_string().contains("expected 2 agents, found 1"));
-    assert_eq!(governor.agents().len(), 1);
+    assert!(error(governor.agents().import(&mut cut.as_bytes())).to_string().contains("expected 2 agents, found 1"));
+    assert_eq!(governor.agents().list().len(), 1);
 }
 
 #[test]
 fn a_tier_that_was_not_won_back_does_not_come_by_an_import() {
     let governor = builder().open_in_memory().unwrap();
     let text = "{\"rulekeepAgents\":1}\n{\"agentId\":\"a\",\"score\":655,\"tier\":\"T3\",\"state\":\"active\"}\n";
-    governor.import_agents(&mut text.as_bytes()).unwrap();
-    assert_eq!(governor.agent("a").unwrap().trust.tier, Tier::T3);
+    governor.agents().import(&mut text.as_bytes()).unwrap();
+    assert_eq!(governor.agents().get("a").unwrap().trust.tier, Tier::T3);
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn agents_are_changed_retired_exported_and_imported_over_lines() {
     let params = json!({ "agentId": "a", "owner": "ann", "ceiling": 500, "observability": "grey-box",
         "groups": ["g"], "attributes": { "n": 1 } });
     result(&governor, "agent/register", &params);
-    let info = governor.agent("a").unwrap();
+    let info = governor.agents().get("a").unwrap();
     assert_eq!((info.owner.as_deref(), info.ceiling), (Some("ann"), Some(score(500))));
     assert_eq!((info.observability, info.groups.len()), (Some(Observability::GreyBox), 1));
     let params = json!({ "agentId": "a", "labels": ["l"], "ceiling": 150, "clear": ["owner"], "note": "n" });
@@ -364,6 +364,6 @@ fn agents_are_changed_retired_exported_and_imported_over_lines() {
     let there = builder().open_in_memory().unwrap();
     let import = json!({ "lines": export["lines"] });
     assert_eq!(result(&there, "agent/import", &import), json!({ "registered": 1, "skipped": 0 }));
-    assert_eq!(there.agent("a").unwrap().state, AgentState::Retired);
+    assert_eq!(there.agents().get("a").unwrap().state, AgentState::Retired);
     assert_eq!(refusal(&there, "agent/import", &json!({}))["code"], "INVALID_INPUT");
 }

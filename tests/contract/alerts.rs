@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use common::{Hand, NOON, intent, reading};
 use proptest::prelude::*;
-use rulekeep::{
-    Agent, Alert, AlertKind, Decision, Event, EventData, EventFilter, EventType, Governor, GovernorBuilder, Intent,
-    Outcome, PolicySet, ProofId, RiskLevel, StopScope, Subscription, Tier,
-};
+use rulekeep::event::{Alert, AlertKind, EventData, EventFilter, EventType, Subscription};
+use rulekeep::kill_switch::StopScope;
+use rulekeep::proof::ProofId;
+use rulekeep::{Agent, Decision, Event, Governor, GovernorBuilder, Intent, Outcome, PolicySet, RiskLevel, Tier};
 use serde_json::json;
 
 const RULES: &str = r#"
@@ -47,14 +47,14 @@ fn builder(clock: &Hand, alerts: &str) -> GovernorBuilder {
 fn in_memory(clock: &Hand, alerts: &str) -> Governor {
     let governor = builder(clock, alerts).open_in_memory().unwrap();
     for agent in ["a", "b1", "c"] {
-        governor.register_agent(Agent::new(agent).at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new(agent).at_tier(Tier::T4)).unwrap();
     }
     governor
 }
 
 fn in_folder(clock: &Hand, alerts: &str, folder: &Path) -> Governor {
     let governor = builder(clock, alerts).open(folder).unwrap();
-    let _ = governor.register_agent(Agent::new("a").at_tier(Tier::T4));
+    let _ = governor.agents().register(Agent::new("a").at_tier(Tier::T4));
     governor
 }
 
@@ -83,7 +83,7 @@ fn next(alerts: &mut Subscription) -> Alert {
 fn all(governor: &Governor, alerts: &mut Subscription) -> Vec<Alert> {
     static MARKS: AtomicUsize = AtomicUsize::new(0);
     let name = format!("mark-{}", MARKS.fetch_add(1, Ordering::Relaxed));
-    governor.register_agent(Agent::new(&name).at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new(&name).at_tier(Tier::T4)).unwrap();
     let mark = Intent::new(&name, "example_action", RiskLevel::Critical, ["document:read"]).unwrap();
     governor.enforce(&mark).unwrap();
     let told = std::iter::from_fn(|| Some(next(alerts)));
@@ -145,15 +145,15 @@ fn what_is_denied_by_a_stop_or_a_suspension_is_no_burst() {
         let asks = governor.enforce(&intent("a", &["email:send"]).with_context("amount", amount)).unwrap();
         assert_eq!(asks.decision, Decision::Escalate);
     }
-    let stop = governor.stop(StopScope::agent("a").unwrap(), "ann", "").unwrap();
+    let stop = governor.kill_switch().set(StopScope::agent("a").unwrap(), "ann", "").unwrap();
     assert_eq!(stop.died, 3);
-    governor.suspend("b1", "").unwrap();
+    governor.agents().suspend("b1", "").unwrap();
     for _ in 0..5 {
         deny(&governor, "a");
         deny(&governor, "b1");
     }
-    governor.lift_stop(&stop.id, "ann", "").unwrap();
-    governor.resume("b1", "").unwrap();
+    governor.kill_switch().lift(&stop.id, "ann", "").unwrap();
+    governor.agents().resume("b1", "").unwrap();
     deny(&governor, "a");
     deny(&governor, "a");
     assert_eq!(all(&governor, &mut alerts), []);
@@ -194,7 +194,7 @@ fn an_attempt_at_critical_risk_is_told_however_it_was_decided() {
 fn a_drop_below_a_tier_is_told_with_the_record_and_one_above_it_is_not() {
     let clock = Hand::at(NOON);
     let governor = in_memory(&clock, RULES);
-    governor.register_agent(Agent::new("high").at_tier(Tier::T5)).unwrap();
+    governor.agents().register(Agent::new("high").at_tier(Tier::T5)).unwrap();
     let mut alerts = alerts_of(&governor);
     let fall = |agent, risk| {
         let intent = Intent::new(agent, "example_action", risk, ["document:read"]).unwrap();
@@ -202,7 +202,7 @@ fn a_drop_below_a_tier_is_told_with_the_record_and_one_above_it_is_not() {
         governor.report(&proof_id, Outcome::Failure).unwrap();
         proof_id
     };
-    let tier = |agent| governor.agent(agent).unwrap().trust.tier;
+    let tier = |agent| governor.agents().get(agent).unwrap().trust.tier;
     while tier("high") == Tier::T5 {
         fall("high", RiskLevel::Medium);
     }
@@ -237,12 +237,12 @@ severity = "CRITICAL"
     let clock = Hand::at(NOON);
     let set = PolicySet::from_toml(FAILING).unwrap();
     let governor = Governor::builder().policies(set).clock(clock).open_in_memory().unwrap();
-    governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
     let mut alerts = alerts_of(&governor);
     for _ in 0..2 {
         governor.enforce(&reading("a")).unwrap_err();
     }
-    governor.flush().unwrap();
+    governor.log().flush().unwrap();
     assert_eq!(alerts.poll().unwrap(), None);
     governor.enforce(&reading("a")).unwrap_err();
     let told = next(&mut alerts);
@@ -316,16 +316,16 @@ fn rules_that_come_later_look_at_what_comes_later() {
     for _ in 0..5 {
         deny(&governor, "a");
     }
-    governor.load_policies(policies(RULES)).unwrap();
+    governor.policies().load(policies(RULES)).unwrap();
     for _ in 0..2 {
         deny(&governor, "a");
     }
     assert_eq!(all(&governor, &mut alerts), []);
-    governor.load_policies(policies("")).unwrap();
+    governor.policies().load(policies("")).unwrap();
     for _ in 0..5 {
         deny(&governor, "a");
     }
-    governor.load_policies(policies(RULES)).unwrap();
+    governor.policies().load(policies(RULES)).unwrap();
     let told = all(&governor, &mut alerts);
     assert!(told.iter().all(|told| told.occurrences <= 7), "{told:?}");
 }
@@ -358,8 +358,8 @@ fn an_operators_change_of_trust_that_is_a_fall_is_told_as_one() {
     let mut changes = governor
         .subscribe(&EventFilter::all().of_type(EventType::ScoreChanged).of_type(EventType::TierChanged))
         .unwrap();
-    let change = rulekeep::AgentChange::new().ceiling(rulekeep::Score::try_from(300).unwrap());
-    governor.update_agent("a", change, "seen elsewhere").unwrap();
+    let change = rulekeep::agent::AgentChange::new().ceiling(rulekeep::trust::Score::try_from(300).unwrap());
+    governor.agents().update("a", change, "seen elsewhere").unwrap();
     let told = [changes.wait().unwrap().unwrap(), changes.wait().unwrap().unwrap()];
     assert_eq!(told[0].event_type, EventType::ScoreChanged);
     let EventData::Trust(changed) = &told[1].data else { panic!("{told:?}") };
@@ -456,7 +456,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let clock = Hand::at(NOON);
         let mut governor = in_folder(&clock, RULES, folder.path());
-        governor.register_agent(Agent::new("b1").at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new("b1").at_tier(Tier::T4)).unwrap();
         let mut mark = governor.subscribe(&EventFilter::all()).unwrap();
         governor.enforce(&reading("a")).unwrap();
         let first = mark.wait().unwrap().unwrap().id;

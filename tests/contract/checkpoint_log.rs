@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use common::{code, copy_folder, decide, error, journal, open_with};
 use rulekeep::checkpoint::{Checkpoint, CheckpointKey, VerifierKey, verify_consistency, verify_inclusion};
-use rulekeep::{BrokenKind, Durability, Error, Governor, GovernorBuilder, Health, Outcome, ProofRecord};
+use rulekeep::proof::BrokenKind;
+use rulekeep::status::Health;
+use rulekeep::{Durability, Error, Governor, GovernorBuilder, Outcome, ProofRecord};
 use serde_json::json;
 
 const ORIGIN: &str = "example.com/agents";
@@ -40,7 +42,7 @@ fn decide_often(governor: &Governor, count: usize) {
 
 /// What the log contradicts a checkpoint in.
 fn contradiction(governor: &Governor, note: &str) -> BrokenKind {
-    match error(governor.hold_against(note, &public())) {
+    match error(governor.log().verify_checkpoint(note, &public())) {
         Error::Contradicted { kind, .. } => kind,
         other => panic!("{other}"),
     }
@@ -51,7 +53,7 @@ fn breakage(folder: &Path) -> (BrokenKind, String) {
     let governor = builder().open(folder).unwrap();
     let broken = governor.verify().unwrap().first_broken.expect("a break is found");
     assert_eq!(code(governor.enforce(&common::reading("a"))), "CHAIN_BROKEN");
-    assert_eq!(code(governor.checkpoint()), "CHAIN_BROKEN", "a broken log vouches for nothing");
+    assert_eq!(code(governor.log().checkpoint()), "CHAIN_BROKEN", "a broken log vouches for nothing");
     (broken.kind, broken.to_string())
 }
 
@@ -70,7 +72,7 @@ impl Sample {
         for round in ["old", "new"] {
             let governor = open_with(builder(), &store);
             decide_often(&governor, 5);
-            notes.push(governor.checkpoint().unwrap());
+            notes.push(governor.log().checkpoint().unwrap());
             governor.close().unwrap();
             copy_folder(&store, &dir.path().join(round));
         }
@@ -95,8 +97,8 @@ fn a_record_is_proven_to_a_stranger_by_texts_alone() {
     governor.report(&ids[0], Outcome::Success).unwrap();
     let mut notes = Vec::new();
     for id in &ids {
-        let record = serde_json::to_string(&governor.proof(id).unwrap()).unwrap();
-        let proof = governor.prove(id).unwrap();
+        let record = serde_json::to_string(&governor.log().record(id).unwrap()).unwrap();
+        let proof = governor.log().prove(id).unwrap();
 
         let record: ProofRecord = serde_json::from_str(&record).unwrap();
         let checkpoint = verify_inclusion(&record, &proof, &public().to_string().parse().unwrap()).unwrap();
@@ -105,8 +107,8 @@ fn a_record_is_proven_to_a_stranger_by_texts_alone() {
     }
     assert!(notes.windows(2).all(|pair| pair[0] == pair[1]), "one checkpoint serves all that it covers");
     let later = decide(&governor, "a");
-    let proof = governor.prove(&later).unwrap();
-    let record = governor.proof(&later).unwrap();
+    let proof = governor.log().prove(&later).unwrap();
+    let record = governor.log().record(&later).unwrap();
     assert!(verify_inclusion(&record, &proof, &public()).unwrap().size() > notes[0].size());
 }
 
@@ -117,10 +119,10 @@ fn a_checkpoint_covers_all_that_was_decided_before_whatever_the_durability() {
         let governor = open_with(builder().durability(durability), dir.path());
         for _ in 0..3 {
             let id = decide(&governor, "a");
-            let note = governor.checkpoint().unwrap();
+            let note = governor.log().checkpoint().unwrap();
             assert_eq!(size_of(&note), id.sequence().get() + 1);
             assert_eq!(fs::read_to_string(dir.path().join("CHECKPOINT")).unwrap(), note);
-            assert_eq!(governor.checkpoint().unwrap(), note, "nothing was added");
+            assert_eq!(governor.log().checkpoint().unwrap(), note, "nothing was added");
         }
     }
 }
@@ -134,10 +136,10 @@ fn each_new_checkpoint_is_handed_out_once() {
     };
     let dir = tempfile::tempdir().unwrap();
     let governor = open_with(builder().on_checkpoint(hook), dir.path());
-    let first = governor.checkpoint().unwrap();
-    governor.checkpoint().unwrap();
+    let first = governor.log().checkpoint().unwrap();
+    governor.log().checkpoint().unwrap();
     let id = decide(&governor, "a");
-    let proof = governor.prove(&id).unwrap();
+    let proof = governor.log().prove(&id).unwrap();
     let handed = handed.lock().unwrap();
     assert_eq!(handed.len(), 2);
     assert_eq!(handed[0], first);
@@ -205,13 +207,13 @@ fn who_is_handed_a_checkpoint_may_decide_and_ask_for_another() {
         let governor = GOVERNOR.get().unwrap();
         if size_of(note) < 10 {
             decide(governor, "a");
-            assert!(size_of(&governor.checkpoint().unwrap()) > size_of(note));
+            assert!(size_of(&governor.log().checkpoint().unwrap()) > size_of(note));
         }
     };
     let dir = tempfile::tempdir().unwrap();
     let governor = GOVERNOR.get_or_init(|| open_with(builder().on_checkpoint(hook), dir.path()));
-    governor.checkpoint().unwrap();
-    assert_eq!(size_of(&governor.checkpoint().unwrap()), 10);
+    governor.log().checkpoint().unwrap();
+    assert_eq!(size_of(&governor.log().checkpoint().unwrap()), 10);
     governor.close().unwrap();
 }
 
@@ -222,18 +224,18 @@ fn checkpoints_that_are_made_while_others_decide_follow_one_another() {
     let mut notes = std::thread::scope(|scope| {
         let deciding = (0..3).map(|_| scope.spawn(|| decide_often(&governor, 60))).collect::<Vec<_>>();
         let asking: Vec<_> = (0..2)
-            .map(|_| scope.spawn(|| (0..20).map(|_| governor.checkpoint().unwrap()).collect::<Vec<_>>()))
+            .map(|_| scope.spawn(|| (0..20).map(|_| governor.log().checkpoint().unwrap()).collect::<Vec<_>>()))
             .collect();
         for thread in deciding {
             thread.join().unwrap();
         }
         asking.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
     });
-    notes.push(governor.checkpoint().unwrap());
+    notes.push(governor.log().checkpoint().unwrap());
     notes.sort_by_key(|note| size_of(note));
     notes.dedup();
     for pair in notes.windows(2) {
-        let proof = governor.prove_consistency(size_of(&pair[0]), size_of(&pair[1])).unwrap();
+        let proof = governor.log().prove_consistency(size_of(&pair[0]), size_of(&pair[1])).unwrap();
         verify_consistency(&pair[0], &pair[1], &proof, &public()).unwrap();
     }
     assert_eq!(fs::read_to_string(dir.path().join("CHECKPOINT")).unwrap(), notes[notes.len() - 1]);
@@ -246,15 +248,15 @@ fn the_log_is_consistent_with_each_earlier_checkpoint_as_it_grows_and_after_rest
     for round in 0..4 {
         let governor = open_with(builder().durability(Durability::Buffered), dir.path());
         if let Some(last) = notes.last() {
-            assert_eq!(&governor.checkpoint().unwrap(), last, "a restart adds nothing");
+            assert_eq!(&governor.log().checkpoint().unwrap(), last, "a restart adds nothing");
         }
         decide_often(&governor, 100 + 60 * round);
-        notes.push(governor.checkpoint().unwrap());
+        notes.push(governor.log().checkpoint().unwrap());
         let new = notes.last().unwrap();
         for old in &notes {
-            let proof = governor.prove_consistency(size_of(old), size_of(new)).unwrap();
+            let proof = governor.log().prove_consistency(size_of(old), size_of(new)).unwrap();
             verify_consistency(old, new, &proof, &public()).unwrap();
-            governor.hold_against(old, &public()).unwrap();
+            governor.log().verify_checkpoint(old, &public()).unwrap();
         }
         governor.close().unwrap();
     }
@@ -267,9 +269,9 @@ fn a_log_whose_end_was_cut_off_is_found_by_who_kept_a_checkpoint() {
     let cut = sample.copy("old");
     let governor = builder().open(cut.path()).unwrap();
     assert!(governor.verify().unwrap().valid);
-    governor.hold_against(&sample.earlier, &public()).unwrap();
+    governor.log().verify_checkpoint(&sample.earlier, &public()).unwrap();
     assert_eq!(contradiction(&governor, &sample.later), BrokenKind::Missing);
-    assert!(governor.prove_consistency(size_of(&sample.earlier), size_of(&sample.later)).is_err());
+    assert!(governor.log().prove_consistency(size_of(&sample.earlier), size_of(&sample.later)).is_err());
 
     // It grows past what was cut off: entries are others than they were.
     decide_often(&governor, 10);
@@ -286,10 +288,10 @@ fn a_log_that_was_deleted_or_rewritten_is_found_by_who_kept_a_checkpoint() {
 
     let governor = open_with(builder(), dir.path());
     decide_often(&governor, 20);
-    let note = governor.checkpoint().unwrap();
+    let note = governor.log().checkpoint().unwrap();
     assert!(governor.verify().unwrap().valid && size_of(&note) > size_of(&sample.later));
     assert_eq!(contradiction(&governor, &sample.later), BrokenKind::Tampering);
-    let proof = governor.prove_consistency(size_of(&sample.later), size_of(&note)).unwrap();
+    let proof = governor.log().prove_consistency(size_of(&sample.later), size_of(&note)).unwrap();
     assert!(verify_consistency(&sample.later, &note, &proof, &public()).unwrap_err().is_contradiction());
 }
 
@@ -299,14 +301,14 @@ fn an_entry_that_is_changed_under_a_running_log_cannot_be_proven() {
     let store = sample.copy("new");
     let governor = builder().open(store.path()).unwrap();
     let id = decide(&governor, "a");
-    governor.prove(&id).unwrap();
+    governor.log().prove(&id).unwrap();
     let mut bytes = fs::read(journal(store.path())).unwrap();
     let last = common::frames(&bytes).pop().unwrap();
     bytes[last.start + 100] ^= 1;
     fs::write(journal(store.path()), bytes).unwrap();
-    assert!(["CHAIN_BROKEN", "PROOF_NOT_FOUND"].contains(&code(governor.prove(&id))));
+    assert!(["CHAIN_BROKEN", "PROOF_NOT_FOUND"].contains(&code(governor.log().prove(&id))));
     assert!(!governor.verify().unwrap().valid);
-    assert_eq!(code(governor.hold_against(&sample.later, &public())), "CHAIN_BROKEN");
+    assert_eq!(code(governor.log().verify_checkpoint(&sample.later, &public())), "CHAIN_BROKEN");
 }
 
 #[test]
@@ -387,10 +389,10 @@ fn a_log_goes_on_under_another_key() {
     let store = sample.copy("new");
     let other = CheckpointKey::from_seed("example.com/second", &[4; 32]).unwrap();
     let governor = open_with(common::builder().checkpoints(other.clone()), store.path());
-    let note = governor.checkpoint().unwrap();
+    let note = governor.log().checkpoint().unwrap();
     assert_eq!(Checkpoint::open(&note, &other.verifier()).unwrap().size(), size_of(&sample.later));
-    governor.hold_against(&sample.later, &public()).unwrap();
-    assert_eq!(error(governor.hold_against(&note, &public())).code(), "INVALID_INPUT");
+    governor.log().verify_checkpoint(&sample.later, &public()).unwrap();
+    assert_eq!(error(governor.log().verify_checkpoint(&note, &public())).code(), "INVALID_INPUT");
     assert_eq!(fs::read_to_string(store.path().join("CHECKPOINT")).unwrap(), note);
 }
 
@@ -400,8 +402,8 @@ fn without_a_key_nothing_is_signed_and_a_checkpoint_still_holds_the_log() {
     let store = sample.copy("new");
     let governor = common::builder().open(store.path()).unwrap();
     let id = decide(&governor, "a");
-    assert_eq!((code(governor.checkpoint()), code(governor.prove(&id))), ("CONFLICT", "CONFLICT"));
-    governor.hold_against(&sample.later, &public()).unwrap();
+    assert_eq!((code(governor.log().checkpoint()), code(governor.log().prove(&id))), ("CONFLICT", "CONFLICT"));
+    governor.log().verify_checkpoint(&sample.later, &public()).unwrap();
 }
 
 #[test]
@@ -412,10 +414,10 @@ fn the_sidecar_makes_checkpoints_and_proofs() {
     let note = common::result(&governor, "checkpoint/create", &json!({}))["note"].as_str().unwrap().to_owned();
     let size = size_of(&note);
     let proof = common::result(&governor, "checkpoint/prove", &json!({ "proofId": id }));
-    verify_inclusion(&governor.proof(&id).unwrap(), proof["proof"].as_str().unwrap(), &public()).unwrap();
+    verify_inclusion(&governor.log().record(&id).unwrap(), proof["proof"].as_str().unwrap(), &public()).unwrap();
 
     decide(&governor, "a");
-    let later = governor.checkpoint().unwrap();
+    let later = governor.log().checkpoint().unwrap();
     let sizes = json!({ "fromSize": size, "toSize": size_of(&later) });
     let proof = common::result(&governor, "checkpoint/prove", &sizes);
     verify_consistency(&note, &later, proof["proof"].as_str().unwrap(), &public()).unwrap();

@@ -5,10 +5,11 @@ use crate::common;
 use std::collections::BTreeSet;
 
 use common::{ChildProcess, builder, child_folder, code, decide, in_folder, in_memory, say};
-use rulekeep::{Agent, Error, Event, EventFilter, EventId, EventType, Governor, Subscription, Tier};
+use rulekeep::event::{EventFilter, EventId, EventType, Subscription};
+use rulekeep::{Agent, Error, Event, Governor, Tier};
 
 fn cursor(governor: &Governor) -> Subscription {
-    governor.cursor("billing", &EventFilter::all()).unwrap()
+    governor.log().cursor("billing", &EventFilter::all()).unwrap()
 }
 
 fn told(subscription: &mut Subscription) -> Vec<Event> {
@@ -72,7 +73,7 @@ fn a_cursor_that_is_dropped_with_its_governor_is_written_down() {
 fn a_filter_is_the_subscriptions_and_the_place_is_the_cursors() {
     let governor = in_memory();
     let records = EventFilter::all().of_type(EventType::Recorded);
-    let mut first = governor.cursor("billing", &records).unwrap();
+    let mut first = governor.log().cursor("billing", &records).unwrap();
     decide(&governor, "a");
     decide(&governor, "a");
     let all = told(&mut first);
@@ -80,31 +81,31 @@ fn a_filter_is_the_subscriptions_and_the_place_is_the_cursors() {
     first.acknowledge(&all[0].id).unwrap();
     drop(first);
     assert_eq!(told(&mut cursor(&governor)).len(), 2);
-    assert_eq!(told(&mut governor.cursor("billing", &records).unwrap()), all[1..]);
+    assert_eq!(told(&mut governor.log().cursor("billing", &records).unwrap()), all[1..]);
 }
 
 #[test]
 fn a_cursor_has_one_reader_at_a_time() {
     let governor = in_memory();
     let first = cursor(&governor);
-    let refused = governor.cursor("billing", &EventFilter::all()).unwrap_err();
+    let refused = governor.log().cursor("billing", &EventFilter::all()).unwrap_err();
     assert_eq!(refused.code(), "CONFLICT");
     assert!(refused.to_string().contains("\"billing\" is being read"), "{refused}");
-    governor.cursor("another", &EventFilter::all()).unwrap();
+    governor.log().cursor("another", &EventFilter::all()).unwrap();
     drop(first);
     let mut second = cursor(&governor);
     decide(&governor, "a");
     let all = told(&mut second);
     // Who forgets it lets somebody else begin; what the one before acknowledges is not the new one's.
-    governor.forget_cursor("billing").unwrap();
+    governor.log().forget_cursor("billing").unwrap();
     let third = cursor(&governor);
     assert_eq!(code(second.acknowledge(&all[0].id)), "CONFLICT");
     drop(second);
-    assert_eq!(code(governor.cursor("billing", &EventFilter::all())), "CONFLICT", "the third reads it still");
+    assert_eq!(code(governor.log().cursor("billing", &EventFilter::all())), "CONFLICT", "the third reads it still");
     drop(third);
     let unknown = EventFilter::all().after("evt_01kf7xqzzz0000000000000000".parse().unwrap());
-    assert_eq!(code(governor.cursor("new", &unknown)), "INVALID_QUERY");
-    governor.cursor("new", &EventFilter::all()).unwrap();
+    assert_eq!(code(governor.log().cursor("new", &unknown)), "INVALID_QUERY");
+    governor.log().cursor("new", &EventFilter::all()).unwrap();
 }
 
 #[test]
@@ -113,9 +114,9 @@ fn a_cursor_is_free_when_its_subscription_has_ended() {
     let governor = in_folder(folder.path());
     let mut first = cursor(&governor);
     governor.close().unwrap();
-    assert_eq!(code(governor.cursor("billing", &EventFilter::all())), "CONFLICT");
+    assert_eq!(code(governor.log().cursor("billing", &EventFilter::all())), "CONFLICT");
     while first.wait().unwrap().is_some() {}
-    let again = governor.cursor("billing", &EventFilter::all());
+    let again = governor.log().cursor("billing", &EventFilter::all());
     assert!(!matches!(again, Err(Error::Conflict { .. })), "{again:?}");
 }
 
@@ -132,7 +133,7 @@ fn what_no_cursor_told_is_not_acknowledged() {
     named.wait().unwrap().unwrap();
     named.acknowledge(&first.id).unwrap();
     for name in ["", " ", "a\nb", "alerts"] {
-        assert_eq!(code(governor.cursor(name, &EventFilter::all())), "INVALID_INPUT", "{name:?}");
+        assert_eq!(code(governor.log().cursor(name, &EventFilter::all())), "INVALID_INPUT", "{name:?}");
     }
 }
 
@@ -143,8 +144,8 @@ fn a_cursor_that_was_forgotten_begins_anew() {
     let mut first = cursor(&governor);
     decide(&governor, "a");
     let all = told(&mut first);
-    governor.forget_cursor("billing").unwrap();
-    assert_eq!(code(governor.forget_cursor("billing")), "INVALID_INPUT");
+    governor.log().forget_cursor("billing").unwrap();
+    assert_eq!(code(governor.log().forget_cursor("billing")), "INVALID_INPUT");
     assert_eq!(code(first.acknowledge(&all[0].id)), "CONFLICT");
     governor.close().unwrap();
     assert_eq!(told(&mut cursor(&in_folder(folder.path()))), []);
@@ -154,7 +155,7 @@ fn a_cursor_that_was_forgotten_begins_anew() {
 fn child_that_acknowledges_events() {
     let Some(folder) = child_folder() else { return };
     let governor = builder().open(folder).expect("the folder opens");
-    let _ = governor.register_agent(Agent::new("a").at_tier(Tier::T4));
+    let _ = governor.agents().register(Agent::new("a").at_tier(Tier::T4));
     let mut events = cursor(&governor);
     say("open");
     loop {

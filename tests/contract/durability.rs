@@ -9,7 +9,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use common::{builder, intent, reading};
-use rulekeep::{Decision, Durability, Enforcement, Error, Governor, PendingEnforcement, RiskLevel};
+use rulekeep::handle::PendingEnforcement;
+use rulekeep::{Decision, Durability, Enforcement, Error, Governor, RiskLevel};
 
 /// All that a runtime needs to be: the thread sleeps until its task is woken.
 struct Unpark(Thread);
@@ -66,10 +67,10 @@ fn one_thread_has_hundreds_of_decisions_under_way_and_all_of_them_last() {
     for enforcement in &decided {
         let enforcement = enforcement.as_ref().unwrap();
         assert_eq!(enforcement.decision, Decision::Allow);
-        assert_eq!(governor.proof(&enforcement.proof_id).unwrap().decision, Decision::Allow);
+        assert_eq!(governor.log().record(&enforcement.proof_id).unwrap().decision, Decision::Allow);
     }
     // As many entries as that were on disk with far fewer syncs.
-    assert!(governor.journal().syncs < 200, "{} syncs", governor.journal().syncs);
+    assert!(governor.log().journal().syncs < 200, "{} syncs", governor.log().journal().syncs);
 }
 
 #[test]
@@ -88,7 +89,7 @@ fn a_decision_under_way_can_be_awaited_waited_for_and_asked() {
     };
     assert_eq!(asked.proof_id, id);
     for enforcement in [awaited, waited, asked] {
-        assert!(governor.proof(&enforcement.proof_id).is_ok());
+        assert!(governor.log().record(&enforcement.proof_id).is_ok());
     }
 }
 
@@ -100,7 +101,7 @@ fn a_decision_under_way_survives_its_governor() {
     drop(governor);
     let ids: Vec<_> = pending.into_iter().map(|pending| pending.wait().unwrap().proof_id).collect();
     let again = common::open_with(builder(), folder.path());
-    assert!(ids.iter().all(|id| again.proof(id).is_ok()));
+    assert!(ids.iter().all(|id| again.log().record(id).is_ok()));
 }
 
 #[test]
@@ -110,7 +111,7 @@ fn a_decision_that_is_not_waited_for_is_recorded_all_the_same() {
     let id = governor.enforce_pending(&reading("a")).unwrap().proof_id();
     governor.close().unwrap();
     assert_eq!(common::code(governor.enforce_pending(&reading("a"))), "STORAGE_UNAVAILABLE");
-    assert!(common::open_with(builder(), folder.path()).proof(&id).is_ok());
+    assert!(common::open_with(builder(), folder.path()).log().record(&id).is_ok());
 }
 
 #[test]
@@ -130,7 +131,7 @@ fn in_a_buffered_log_a_verdict_can_be_read_at_once() {
 fn the_risk_that_counts_is_the_one_that_was_decided_on() {
     let folder = tempfile::tempdir().unwrap();
     let governor = governor(Durability::SyncFrom(RiskLevel::High), folder.path());
-    let syncs = || governor.journal().syncs;
+    let syncs = || governor.log().journal().syncs;
     let before = syncs();
     // Claimed to be low; deleting is not.
     governor.enforce(&intent("a", &["account:delete"])).unwrap();

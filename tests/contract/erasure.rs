@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rulekeep::{
-    Agent, Durability, Error, EvidenceSelection, ExportRange, Governor, GovernorBuilder, Intent, ProofId, ReplayRange,
-    RiskLevel, Tier, Timestamp, verify_export,
-};
+use rulekeep::intent::Input;
+use rulekeep::preview::ReplayRange;
+use rulekeep::proof::{EvidenceSelection, ExportRange, ProofId, verify_export};
+use rulekeep::system::Timestamp;
+use rulekeep::{Agent, Durability, Error, Governor, GovernorBuilder, Intent, RiskLevel, Tier};
 use serde_json::{Map, json};
 
 #[test]
@@ -22,20 +23,20 @@ fn no_file_has_a_byte_left_of_what_was_erased() {
     wait_for_a_sealed_segment(&governor, folder.path());
     planted.decide(&governor, "ann", 340, 100);
     planted.decide(&governor, "bob", 341, 100);
-    governor.flush().unwrap();
+    governor.log().flush().unwrap();
     assert_eq!(planted.found_in(folder.path()).len(), 342, "the markers can be seen before");
     let before = (governor.verify().unwrap().head_hash, governor.stats("ann", ..).unwrap());
 
     let one = planted.id("bob", 7);
-    assert_eq!(governor.erase_evidence(&EvidenceSelection::Records(vec![one]), "asked for").unwrap(), 1);
-    assert_eq!(governor.erase_evidence(&agent("ann"), "asked for").unwrap(), 171);
+    assert_eq!(governor.log().erase_evidence(&EvidenceSelection::Records(vec![one]), "asked for").unwrap(), 1);
+    assert_eq!(governor.log().erase_evidence(&agent("ann"), "asked for").unwrap(), 171);
     let is_left = |place: &usize| place % 2 == 1 && *place != 7;
     let left: Vec<usize> = (0..342).filter(is_left).collect();
     assert_eq!(planted.found_in(folder.path()), left, "while it runs");
     let verification = governor.verify().unwrap();
     assert!(verification.valid, "{:?}", verification.first_broken);
     assert_eq!((verification.head_hash, governor.stats("ann", ..).unwrap()), before);
-    let answer = governor.evidence(&one).unwrap_err();
+    let answer = governor.log().evidence(&one).unwrap_err();
     assert!(matches!(&answer, Error::EvidenceErased { proof_id } if *proof_id == one.to_string()));
     assert_eq!((answer.code(), answer.http_status()), ("PROOF_NOT_FOUND", 404));
     governor.close().unwrap();
@@ -45,15 +46,16 @@ fn no_file_has_a_byte_left_of_what_was_erased() {
     let verification = governor.verify().unwrap();
     assert!(verification.valid, "{:?}", verification.first_broken);
     assert_eq!(planted.found_in(folder.path()), left, "opened again");
-    assert!(governor.evidence(&planted.id("bob", 9)).is_ok());
-    let replay = governor.replay(&rulekeep::PolicySet::recommended().unwrap(), &ReplayRange::all(), |_| {}).unwrap();
+    assert!(governor.log().evidence(&planted.id("bob", 9)).is_ok());
+    let replay =
+        governor.policies().replay(&rulekeep::PolicySet::recommended().unwrap(), &ReplayRange::all(), |_| {}).unwrap();
     assert_eq!((replay.erased, replay.not_replayable), (172, 0));
     let mut export = Vec::new();
-    governor.export(&ExportRange::all(), &mut export, &mut |_, _| {}).unwrap();
+    governor.log().export(&ExportRange::all(), &mut export, &mut |_, _| {}).unwrap();
     let checked = verify_export(&mut export.as_slice(), &mut |_, _| {}).unwrap();
     assert_eq!((checked.records, checked.without_evidence), (342, 172));
     let everything = EvidenceSelection::Before(Timestamp::from(chrono::Utc::now() + chrono::TimeDelta::days(1)));
-    assert_eq!(governor.erase_evidence(&everything, "asked for").unwrap(), 170);
+    assert_eq!(governor.log().erase_evidence(&everything, "asked for").unwrap(), 170);
     governor.close().unwrap();
     assert_eq!(planted.found_in(folder.path()), [0_usize; 0]);
     assert!(open(folder.path()).verify().unwrap().valid);
@@ -67,11 +69,11 @@ fn an_erasure_of_records_that_are_not_there_erases_nothing() {
     planted.decide(&governor, "ann", 0, 10);
     let foreign = other.enforce_input("ann", "Summarize the notes").unwrap().enforcement.proof_id;
     let ids = EvidenceSelection::Records(vec![planted.id("ann", 0), foreign]);
-    assert_eq!(governor.erase_evidence(&ids, "asked for").unwrap_err().code(), "PROOF_NOT_FOUND");
-    assert!(governor.evidence(&planted.id("ann", 0)).is_ok());
-    assert_eq!(governor.erase_evidence(&agent("nobody"), "asked for").unwrap(), 0);
+    assert_eq!(governor.log().erase_evidence(&ids, "asked for").unwrap_err().code(), "PROOF_NOT_FOUND");
+    assert!(governor.log().evidence(&planted.id("ann", 0)).is_ok());
+    assert_eq!(governor.log().erase_evidence(&agent("nobody"), "asked for").unwrap(), 0);
     let many = EvidenceSelection::Records(vec![foreign; 10_001]);
-    assert_eq!(governor.erase_evidence(&many, "asked for").unwrap_err().code(), "INVALID_INPUT");
+    assert_eq!(governor.log().erase_evidence(&many, "asked for").unwrap_err().code(), "INVALID_INPUT");
 }
 
 #[test]
@@ -83,26 +85,30 @@ fn an_export_with_erased_evidence_is_read_back_as_it_is() {
     }
     let export = |governor: &Governor| {
         let mut export = Vec::new();
-        governor.export(&ExportRange::all().with_entries(), &mut export, &mut |_, _| {}).unwrap();
+        governor.log().export(&ExportRange::all().with_entries(), &mut export, &mut |_, _| {}).unwrap();
         String::from_utf8(export).unwrap()
     };
     let before = export(&governor);
-    assert_eq!(governor.erase_evidence(&agent("ann"), "asked for").unwrap(), 6);
+    assert_eq!(governor.log().erase_evidence(&agent("ann"), "asked for").unwrap(), 6);
     let after = export(&governor);
     assert_eq!(after.matches("\"evidence\":null").count(), 6);
     assert!(after.contains("\"kind\":\"erasure\""));
     assert_eq!(verify_export(&mut after.as_bytes(), &mut |_, _| {}).unwrap().without_evidence, 6);
 
     let folder = tempfile::tempdir().unwrap();
-    let import =
-        |name: &str, export: &str| Governor::import(folder.path().join(name), &mut export.as_bytes(), &mut |_, _| {});
+    let import = |name: &str, export: &str| {
+        rulekeep::maintenance::import(folder.path().join(name), &mut export.as_bytes(), &mut |_, _| {})
+    };
     import("after", &after).unwrap();
     let imported = builder().open(folder.path().join("after")).unwrap();
     let verification = imported.verify().unwrap();
     assert!(verification.valid, "{:?}", verification.first_broken);
     assert_eq!(verification.head_hash, governor.verify().unwrap().head_hash);
-    assert!(matches!(imported.evidence(&planted.id("ann", 0)), Err(Error::EvidenceErased { .. })));
-    assert_eq!(imported.evidence(&planted.id("bob", 1)).unwrap(), governor.evidence(&planted.id("bob", 1)).unwrap());
+    assert!(matches!(imported.log().evidence(&planted.id("ann", 0)), Err(Error::EvidenceErased { .. })));
+    assert_eq!(
+        imported.log().evidence(&planted.id("bob", 1)).unwrap(),
+        governor.log().evidence(&planted.id("bob", 1)).unwrap()
+    );
     assert_eq!(export(&imported), after);
 
     // Evidence that is left out where no erasure in the export covers it.
@@ -140,8 +146,8 @@ fn builder() -> GovernorBuilder {
 fn open(folder: &Path) -> Governor {
     let governor = builder().open(folder).unwrap();
     for name in ["ann", "bob"] {
-        let registered = governor.register_agent(Agent::new(name).at_tier(Tier::T4));
-        assert!(registered.is_ok() || governor.agent(name).is_ok());
+        let registered = governor.agents().register(Agent::new(name).at_tier(Tier::T4));
+        assert!(registered.is_ok() || governor.agents().get(name).is_ok());
     }
     governor
 }
@@ -151,7 +157,7 @@ fn wait_for_a_sealed_segment(governor: &Governor, folder: &Path) {
     while !files_of(&folder.join("journal")).keys().any(is_sealed)
         || files_of(&folder.join("journal")).contains_key(&folder.join("journal/0000000000.rkj"))
     {
-        governor.flush().unwrap();
+        governor.log().flush().unwrap();
         std::thread::yield_now();
     }
 }
@@ -178,7 +184,7 @@ impl Planted {
         } else {
             let mut context = Map::new();
             context.insert("about".to_owned(), json!({ "notes": [marker], "filling": filling }));
-            governor.enforce_input_with(agent, &text, &context).unwrap().enforcement
+            governor.enforce_input(agent, Input::new(&text).context(&context)).unwrap().enforcement
         };
         self.ids.insert((agent.to_owned(), place), verdict.proof_id);
     }

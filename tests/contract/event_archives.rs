@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use common::{Hand, NOON, error, heavy, intent, wait_until_sealed};
-use rulekeep::{
-    Agent, Decision, Durability, EventData, EventFilter, EventType, Governor, PolicySet, Subscription, Tier, Timestamp,
-};
+use rulekeep::event::{EventData, EventFilter, EventType, Subscription};
+use rulekeep::system::Timestamp;
+use rulekeep::{Agent, Decision, Durability, Governor, PolicySet, Tier};
 
 const DAY: i64 = 86_400_000;
 /// Longer than anything takes that comes at all.
@@ -19,7 +19,7 @@ fn opened(folder: &Path, clock: &Hand) -> Governor {
     let policies = PolicySet::from_toml(&format!("{}\n{RULES}", common::POLICIES)).unwrap();
     let builder = Governor::builder().policies(policies).clock(clock.clone()).durability(Durability::Buffered);
     let governor = builder.open(folder.join("store")).unwrap();
-    let _ = governor.register_agent(Agent::new("a").at_tier(Tier::T4));
+    let _ = governor.agents().register(Agent::new("a").at_tier(Tier::T4));
     governor
 }
 
@@ -27,7 +27,7 @@ fn opened(folder: &Path, clock: &Hand) -> Governor {
 fn archive(governor: &Governor, folder: &Path) -> u64 {
     wait_until_sealed(governor);
     let before = Timestamp::from_millis(NOON + DAY);
-    governor.archive(before, folder.join("old.rka")).unwrap().expect("whole segments are that old").entries
+    governor.log().archive(before, folder.join("old.rka")).unwrap().expect("whole segments are that old").entries
 }
 
 fn deny(governor: &Governor) {
@@ -38,7 +38,7 @@ fn deny(governor: &Governor) {
 fn a_named_cursor_goes_on_behind_an_archive_and_one_that_lies_within_it_says_so() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), Hand::at(NOON));
     let records = EventFilter::all().of_type(EventType::Recorded);
-    let of = |governor: &Governor, name: &str| governor.cursor(name, &records).unwrap();
+    let of = |governor: &Governor, name: &str| governor.log().cursor(name, &records).unwrap();
     let next = |cursor: &mut Subscription| cursor.wait_for(FOREVER).unwrap().expect("an event is told");
     let governor = opened(folder.path(), &clock);
     let (mut read, lags) = (of(&governor, "read"), of(&governor, "lags"));
@@ -60,10 +60,10 @@ fn a_named_cursor_goes_on_behind_an_archive_and_one_that_lies_within_it_says_so(
     }
     assert_eq!(read.poll().unwrap(), None);
 
-    let refused = governor.cursor("lags", &records).and_then(|mut cursor| cursor.wait_for(FOREVER));
+    let refused = governor.log().cursor("lags", &records).and_then(|mut cursor| cursor.wait_for(FOREVER));
     let refused = error(refused);
     assert!(refused.code() == "CONFLICT" && refused.to_string().contains("old.rka"), "{refused}");
-    governor.forget_cursor("lags").unwrap();
+    governor.log().forget_cursor("lags").unwrap();
     let mut lags = of(&governor, "lags");
     let later = heavy(&governor, 1, 3);
     assert_eq!(next(&mut lags).id.sequence(), later[0].sequence());

@@ -9,10 +9,8 @@ use std::time::Duration;
 
 use common::{Hand, NOON, builder, decide, in_folder, in_memory, intent, reading, refusal, serve};
 use proptest::prelude::*;
-use rulekeep::{
-    Agent, AlertKind, Decision, Durability, Event, EventData, EventFilter, EventId, EventType, Governor, Outcome,
-    PolicySet, RiskLevel, Subscription, Tier, sidecar,
-};
+use rulekeep::event::{AlertKind, EventData, EventFilter, EventId, EventType, Subscription};
+use rulekeep::{Agent, Decision, Durability, Event, Governor, Outcome, PolicySet, RiskLevel, Tier, sidecar};
 use serde_json::{Value, json};
 
 /// A set whose one rule fails on what the context lacks.
@@ -47,7 +45,7 @@ fn a_decision_and_its_outcome_are_told_in_the_contracts_terms() {
     let events = told(&mut subscription);
     assert_eq!(types(&events), ["governance.decision", "proof.recorded", "trust.score_changed"]);
 
-    let record = governor.proof(&verdict.proof_id).unwrap();
+    let record = governor.log().record(&verdict.proof_id).unwrap();
     let shown: Vec<Value> = events.iter().map(|event| json!(event)).collect();
     for event in &shown {
         let keys: Vec<&str> = event.as_object().unwrap().keys().map(String::as_str).collect();
@@ -71,7 +69,7 @@ fn a_decision_and_its_outcome_are_told_in_the_contracts_terms() {
         (&decision["agentId"], &decision["intentId"], &decision["riskLevel"]),
         (&json!("a"), &json!(record.intent_id), &json!("LOW"))
     );
-    assert_eq!(decision["policyDigest"], json!(governor.policies().digest()));
+    assert_eq!(decision["policyDigest"], json!(governor.policies().current().digest()));
     assert!(!decision["rules"].as_array().unwrap().is_empty());
 
     let mut recorded = json!(record);
@@ -79,7 +77,7 @@ fn a_decision_and_its_outcome_are_told_in_the_contracts_terms() {
     assert_eq!(shown[1]["data"], recorded);
 
     let change = &shown[2]["data"];
-    let after = governor.agent("a").unwrap().trust;
+    let after = governor.agents().get("a").unwrap().trust;
     assert_eq!(
         change,
         &json!({
@@ -111,7 +109,7 @@ fn a_fall_through_a_tier_is_told_beside_the_fall_of_the_score() {
 #[test]
 fn only_what_is_asked_for_is_told() {
     let governor = in_memory();
-    governor.register_agent(Agent::new("b").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("b").at_tier(Tier::T4)).unwrap();
     let mut of_b = governor.subscribe(&EventFilter::all().agent("b")).unwrap();
     let mut records = governor.subscribe(&EventFilter::all().of_type(EventType::Recorded)).unwrap();
     let (a, b) = (decide(&governor, "a"), decide(&governor, "b"));
@@ -171,11 +169,11 @@ fn an_event_that_this_log_does_not_tell_is_no_place_to_begin() {
 #[test]
 fn who_is_slow_misses_nothing_and_holds_nobody_up() {
     let governor = builder().durability(Durability::Buffered).open_in_memory().unwrap();
-    governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
     let (mut slow, mut quick) = (subscribe(&governor), subscribe(&governor));
     let mut latest = governor.subscribe(&EventFilter::all().of_type(EventType::Recorded).latest(10)).unwrap();
     let ids: Vec<_> = (0..3_000).map(|_| decide(&governor, "a").sequence()).collect();
-    governor.flush().unwrap();
+    governor.log().flush().unwrap();
     let seen = |subscription: &mut Subscription| {
         let records = told(subscription).into_iter().filter(|event| event.event_type == EventType::Recorded);
         records.map(|event| event.id.sequence()).collect::<Vec<_>>()
@@ -246,7 +244,7 @@ fn the_order_is_that_of_the_log_however_many_decide() {
             let governor = governor.clone();
             scope.spawn(move || {
                 let agent = format!("agent-{number}");
-                governor.register_agent(Agent::new(&agent).at_tier(Tier::T4)).unwrap();
+                governor.agents().register(Agent::new(&agent).at_tier(Tier::T4)).unwrap();
                 for _ in 0..EACH {
                     decide(&governor, &agent);
                 }
@@ -266,7 +264,7 @@ fn the_order_is_that_of_the_log_however_many_decide() {
 #[test]
 fn a_closed_governor_tells_what_is_left_and_then_ends() {
     let governor = builder().durability(Durability::Buffered).open_in_memory().unwrap();
-    governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
     let mut subscription = subscribe(&governor);
     let waiting = std::thread::spawn({
         let mut subscription = governor.subscribe(&EventFilter::all().of_type(EventType::Alert)).unwrap();
@@ -287,7 +285,7 @@ mod alerts {
     fn failing(clock: Hand) -> Governor {
         let governor =
             Governor::builder().policies(PolicySet::from_toml(FAILING).unwrap()).clock(clock).open_in_memory().unwrap();
-        governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
         governor
     }
 
@@ -301,8 +299,8 @@ mod alerts {
             assert_eq!(error.code(), "POLICY_ERROR");
         }
         // Asking ahead is nobody's concern.
-        governor.preview(&reading("a")).unwrap_err();
-        governor.flush().unwrap();
+        governor.policies().preview(&reading("a")).unwrap_err();
+        governor.log().flush().unwrap();
         let events = told(&mut subscription);
         assert_eq!(types(&events), ["alert.triggered"]);
         let shown = json!(events[0])["data"].clone();
@@ -315,7 +313,7 @@ mod alerts {
 
         clock.set(NOON + 60_000);
         governor.enforce(&reading("a")).unwrap_err();
-        governor.flush().unwrap();
+        governor.log().flush().unwrap();
         let events = told(&mut subscription);
         let EventData::Alert(alert) = &events[0].data else { panic!("{events:?}") };
         assert_eq!((alert.alert, alert.occurrences), (AlertKind::PolicyError, 3));
@@ -326,11 +324,11 @@ mod alerts {
     fn what_the_shadow_would_do_otherwise_is_told_with_its_record() {
         let governor = in_memory();
         let mut subscription = governor.subscribe(&EventFilter::all().of_type(EventType::Alert)).unwrap();
-        governor.shadow_policies(Some(PolicySet::from_toml("name = \"closed\"").unwrap()));
+        governor.policies().shadow(Some(PolicySet::from_toml("name = \"closed\"").unwrap()));
         let (first, _) = (decide(&governor, "a"), decide(&governor, "a"));
-        governor.shadow_policies(Some(PolicySet::from_toml(FAILING).unwrap()));
+        governor.policies().shadow(Some(PolicySet::from_toml(FAILING).unwrap()));
         let failed = decide(&governor, "a");
-        governor.flush().unwrap();
+        governor.log().flush().unwrap();
         let events = told(&mut subscription);
         let alerts: Vec<_> = events
             .iter()
@@ -348,12 +346,12 @@ mod alerts {
     #[test]
     fn each_agent_has_alerts_of_its_own() {
         let governor = failing(Hand::at(NOON));
-        governor.register_agent(Agent::new("b").at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new("b").at_tier(Tier::T4)).unwrap();
         let mut of_b = governor.subscribe(&EventFilter::all().agent("b")).unwrap();
         for agent in ["a", "b", "b"] {
             governor.enforce(&reading(agent)).unwrap_err();
         }
-        governor.flush().unwrap();
+        governor.log().flush().unwrap();
         assert_eq!(types(&told(&mut of_b)), ["alert.triggered"]);
     }
 
@@ -367,7 +365,7 @@ mod alerts {
         let governor = open();
         let mut subscription = subscribe(&governor);
         governor.enforce(&reading("a")).unwrap_err();
-        governor.flush().unwrap();
+        governor.log().flush().unwrap();
         let allowed = intent("a", &["document:read"]).with_context("amount", json!(5));
         assert_eq!(governor.enforce(&allowed).unwrap().decision, Decision::Allow);
         let events = told(&mut subscription);
@@ -394,7 +392,7 @@ mod over_lines {
     #[test]
     fn events_come_between_the_answers_and_behind_that_of_their_subscription() {
         let governor = builder().durability(Durability::Buffered).open_in_memory().unwrap();
-        governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
         let types = json!({ "types": ["proof.recorded"], "agentId": "a" });
         let input = enforce(1) + &line(2, "event/subscribe", &types) + &enforce(3) + &enforce(4);
         let lines = serve(&governor, input);
@@ -506,7 +504,7 @@ proptest! {
                     open.push(id);
                 }
                 3 | 4 => if let Some(id) = open.pop() {
-                    let before = governor.agent("a").unwrap().trust;
+                    let before = governor.agents().get("a").unwrap().trust;
                     let outcome = if step == 3 { Outcome::Success } else { Outcome::Failure };
                     let after = governor.report(&id, outcome).unwrap();
                     moved += usize::from(before.score != after.score);

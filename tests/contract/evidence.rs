@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use rulekeep::{
-    Clock, Durability, EvidenceSelection, ExportRange, Governor, GovernorBuilder, InputEvidence, InputText, Intent,
-    Outcome, PolicySet, ReplayRange, RiskLevel, Timestamp, verify_export,
-};
+use rulekeep::intent::Input;
+use rulekeep::intent::InputText;
+use rulekeep::preview::ReplayRange;
+use rulekeep::proof::{EvidenceSelection, ExportRange, InputEvidence, verify_export};
+use rulekeep::system::{Clock, Timestamp};
+use rulekeep::{Durability, Governor, GovernorBuilder, Intent, Outcome, PolicySet, RiskLevel};
 use serde_json::{Map, Value, json};
 
 /// A clock that stands where it was put.
@@ -46,20 +48,20 @@ fn an_erasure_that_touches_evidence_to_be_kept_is_refused_whole() {
     clock.0.store(12, Ordering::Relaxed);
     let young = governor.enforce_input("ann", "Summarize the notes").unwrap().enforcement.proof_id;
     clock.0.store(30, Ordering::Relaxed);
-    governor.flush().unwrap();
-    let entries = governor.journal().entries;
+    governor.log().flush().unwrap();
+    let entries = governor.log().journal().entries;
     for selection in [agent("ann"), EvidenceSelection::Records(vec![old, young]), EvidenceSelection::Before(at(20))] {
-        let refused = governor.erase_evidence(&selection, "asked for").unwrap_err();
+        let refused = governor.log().erase_evidence(&selection, "asked for").unwrap_err();
         assert_eq!(refused.code(), "CONFLICT");
         let message = refused.to_string();
         assert!(message.contains("1 of the selected records") && message.contains(&at(36).to_string()), "{message}");
-        assert!(governor.evidence(&old).is_ok() && governor.evidence(&young).is_ok());
+        assert!(governor.log().evidence(&old).is_ok() && governor.log().evidence(&young).is_ok());
     }
-    assert_eq!(governor.journal().entries, entries, "and nothing is noted");
-    assert_eq!(governor.erase_evidence(&EvidenceSelection::Before(at(12)), "asked for").unwrap(), 1);
-    assert!(governor.evidence(&old).is_err() && governor.evidence(&young).is_ok());
+    assert_eq!(governor.log().journal().entries, entries, "and nothing is noted");
+    assert_eq!(governor.log().erase_evidence(&EvidenceSelection::Before(at(12)), "asked for").unwrap(), 1);
+    assert!(governor.log().evidence(&old).is_err() && governor.log().evidence(&young).is_ok());
     clock.0.store(36, Ordering::Relaxed);
-    assert_eq!(governor.erase_evidence(&agent("ann"), "asked for").unwrap(), 1);
+    assert_eq!(governor.log().erase_evidence(&agent("ann"), "asked for").unwrap(), 1);
 }
 
 #[test]
@@ -69,10 +71,10 @@ fn before_a_date_nothing_is_erased() {
     let governor = builder.open_in_memory().unwrap();
     governor.enforce_input("ann", "Summarize the notes").unwrap();
     clock.0.store(99, Ordering::Relaxed);
-    let refused = governor.erase_evidence(&agent("ann"), "asked for").unwrap_err();
+    let refused = governor.log().erase_evidence(&agent("ann"), "asked for").unwrap_err();
     assert!(refused.to_string().contains(&at(100).to_string()), "{refused}");
     clock.0.store(100, Ordering::Relaxed);
-    assert_eq!(governor.erase_evidence(&agent("ann"), "asked for").unwrap(), 1);
+    assert_eq!(governor.log().erase_evidence(&agent("ann"), "asked for").unwrap(), 1);
 }
 
 #[test]
@@ -90,24 +92,24 @@ fn the_text_that_was_asked_is_kept_as_it_was_set() {
         let intent = Intent::new("ann", "read_notes", RiskLevel::Low, ["document:read"]).unwrap();
         let by_hand = governor.enforce(&intent).unwrap().proof_id;
         for id in [at_once, later] {
-            let kept = governor.evidence(&id).unwrap().input;
+            let kept = governor.log().evidence(&id).unwrap().input;
             match how {
                 InputText::Whole => assert_eq!(kept, Some(InputEvidence::Text(text.to_owned()))),
                 InputText::Digest => assert!(matches!(kept, Some(InputEvidence::Sha256(_)))),
                 _ => assert_eq!(kept, None),
             }
-            let answer = |asked| governor.was_asked(&id, asked).unwrap();
+            let answer = |asked| governor.log().matches_input(&id, asked).unwrap();
             let expected = (how != InputText::No).then_some(());
             assert_eq!((answer(text), answer("other")), (expected.map(|()| true), expected.map(|()| false)));
         }
-        assert_eq!(governor.evidence(&by_hand).unwrap().input, None);
+        assert_eq!(governor.log().evidence(&by_hand).unwrap().input, None);
         let mut export = Vec::new();
-        governor.export(&ExportRange::all(), &mut export, &mut |_, _| {}).unwrap();
+        governor.log().export(&ExportRange::all(), &mut export, &mut |_, _| {}).unwrap();
         assert!(verify_export(&mut export.as_slice(), &mut |_, _| {}).is_ok());
         governor.close().unwrap();
         let governor = builder().open(folder.path()).unwrap();
         assert!(governor.verify().unwrap().valid);
-        assert_eq!(governor.was_asked(&later, text).unwrap().is_some(), how != InputText::No);
+        assert_eq!(governor.log().matches_input(&later, text).unwrap().is_some(), how != InputText::No);
         drop(governor);
         assert_eq!(stands_in(folder.path(), "Kowalski") && stands_in(folder.path(), part), how == InputText::Whole);
     }
@@ -118,7 +120,7 @@ fn the_same_text_has_another_digest_each_time() {
     let governor = builder().input_text(InputText::Digest).open_in_memory().unwrap();
     let kept = |()| {
         let id = governor.enforce_input("ann", "Summarize the notes").unwrap().enforcement.proof_id;
-        governor.evidence(&id).unwrap().input.unwrap()
+        governor.log().evidence(&id).unwrap().input.unwrap()
     };
     assert_ne!(kept(()), kept(()));
 }
@@ -130,9 +132,9 @@ fn a_decision_on_masked_evidence_is_replayed_and_counted() {
     let with_secret = intent.clone().with_context("password", "correct horse").with_context("environment", "test");
     let id = governor.enforce(&with_secret).unwrap().proof_id;
     governor.enforce(&intent).unwrap();
-    let context = governor.evidence(&id).unwrap().intent["context"].clone();
+    let context = governor.log().evidence(&id).unwrap().intent["context"].clone();
     assert_eq!(context, json!({ "password": "***", "environment": "test" }));
-    let replay = governor.replay(&PolicySet::recommended().unwrap(), &ReplayRange::all(), |_| {}).unwrap();
+    let replay = governor.policies().replay(&PolicySet::recommended().unwrap(), &ReplayRange::all(), |_| {}).unwrap();
     assert_eq!((replay.records, replay.masked, replay.not_replayable), (2, 1, 0));
 }
 
@@ -186,20 +188,20 @@ proptest! {
             "apiKey": key,
             "repeated": format!("use {key}"),
         }).as_object().cloned().unwrap();
-        let id = governor.enforce_input_with("ann", &text, &context).unwrap().enforcement.proof_id;
-        governor.report_with_note(&id, Outcome::Failure, &format!("{words}: {}", secrets[3].0)).unwrap();
-        let parsed = governor.parse_with("ann", &text, &context).unwrap().intent;
+        let id = governor.enforce_input("ann", Input::new(&text).context(&context)).unwrap().enforcement.proof_id;
+        governor.report(&id, Outcome::Failure.note(&format!("{words}: {}", secrets[3].0))).unwrap();
+        let parsed = governor.parse("ann", Input::new(&text).context(&context)).unwrap().intent;
         let id = governor.enforce(&parsed.with_context("more", secrets[4].0.as_str())).unwrap().proof_id;
-        governor.suspend("ann", &secrets[5].0).unwrap();
-        governor.resume("ann", &secrets[5].0).unwrap();
-        governor.flush().unwrap();
+        governor.agents().suspend("ann", &secrets[5].0).unwrap();
+        governor.agents().resume("ann", &secrets[5].0).unwrap();
+        governor.log().flush().unwrap();
         for secret in &planted {
             prop_assert!(!stands_in(folder.path(), secret), "{} is in a file", secret);
         }
-        prop_assert_eq!(&governor.evidence(&id).unwrap().intent["context"]["apiKey"], "***");
+        prop_assert_eq!(&governor.log().evidence(&id).unwrap().intent["context"]["apiKey"], "***");
         let selection = EvidenceSelection::Records(vec![id]);
-        governor.erase_evidence(&selection, &format!("it has {}", secrets[0].0)).unwrap();
-        let replay = governor.replay(&PolicySet::recommended().unwrap(), &ReplayRange::all(), |_| {}).unwrap();
+        governor.log().erase_evidence(&selection, &format!("it has {}", secrets[0].0)).unwrap();
+        let replay = governor.policies().replay(&PolicySet::recommended().unwrap(), &ReplayRange::all(), |_| {}).unwrap();
         prop_assert_eq!((replay.records, replay.masked, replay.erased), (1, 1, 1));
         governor.close().unwrap();
         for secret in &planted {

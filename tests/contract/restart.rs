@@ -11,10 +11,10 @@ use std::sync::Barrier;
 use std::thread;
 
 use common::{Hand, NOON, SAMPLE_AGENTS, Sample, Still, builder, code, decide, intent, picture, reading};
-use rulekeep::{
-    Agent, AgentState, Decision, Durability, Governor, Outcome, PolicyFormat, PolicySet, ProofQuery, RiskLevel, Score,
-    Tier, TrustSnapshot,
-};
+use rulekeep::agent::AgentState;
+use rulekeep::policy::PolicyFormat;
+use rulekeep::trust::{Score, TrustSnapshot};
+use rulekeep::{Agent, Decision, Durability, Governor, Outcome, PolicySet, ProofQuery, RiskLevel, Tier};
 use serde_json::json;
 
 fn nothing_allowed() -> PolicySet {
@@ -77,26 +77,27 @@ mod restart {
         let open = || builder().clock(Still::at(NOON)).open(folder.path()).unwrap();
         let governor = open();
         governor
-            .register_agent(Agent::new("x").at_score(Score::try_from(777).unwrap()).with_label("z").with_label("b"))
+            .agents()
+            .register(Agent::new("x").at_score(Score::try_from(777).unwrap()).with_label("z").with_label("b"))
             .unwrap();
-        governor.register_agent(Agent::new("unïcode \"agent\"").at_tier(Tier::T0)).unwrap();
-        governor.register_agent(Agent::new("out")).unwrap();
-        governor.suspend("x", "for a while").unwrap();
-        governor.retire("out", "for good").unwrap();
-        let before = governor.agents();
+        governor.agents().register(Agent::new("unïcode \"agent\"").at_tier(Tier::T0)).unwrap();
+        governor.agents().register(Agent::new("out")).unwrap();
+        governor.agents().suspend("x", "for a while").unwrap();
+        governor.agents().retire("out", "for good").unwrap();
+        let before = governor.agents().list();
         governor.close().unwrap();
 
         let governor = open();
-        assert_eq!(governor.agents(), before);
-        let x = governor.agent("x").unwrap();
+        assert_eq!(governor.agents().list(), before);
+        let x = governor.agents().get("x").unwrap();
         assert_eq!(
             (x.trust, x.state),
             (TrustSnapshot::new(Score::try_from(777).unwrap(), Tier::T4), AgentState::Suspended)
         );
         assert_eq!(json!(x.labels), json!(["b", "z"]));
         assert_eq!(governor.enforce(&reading("x")).unwrap().decision, Decision::Deny);
-        assert_eq!(code(governor.resume("out", "")), "CONFLICT");
-        assert_eq!(code(governor.register_agent(Agent::new("x"))), "CONFLICT");
+        assert_eq!(code(governor.agents().resume("out", "")), "CONFLICT");
+        assert_eq!(code(governor.agents().register(Agent::new("x"))), "CONFLICT");
     }
 
     #[test]
@@ -105,13 +106,13 @@ mod restart {
         let open = || common::open_with(Sample::builder(), folder.path());
         let governor = open();
         let first = decide(&governor, "a");
-        let start = governor.agent("a").unwrap().trust.score;
+        let start = governor.agents().get("a").unwrap().trust.score;
         let after_one = governor.report(&first, Outcome::Failure).unwrap();
         assert!(after_one.score < start, "a failure costs trust");
         governor.close().unwrap();
 
         let governor = open();
-        assert_eq!(governor.agent("a").unwrap().trust, after_one);
+        assert_eq!(governor.agents().get("a").unwrap().trust, after_one);
         let enforced = governor.enforce(&reading("a")).unwrap();
         assert_eq!(enforced.trust_snapshot, after_one);
         assert_eq!(code(governor.report(&first, Outcome::Success)), "CONFLICT");
@@ -124,7 +125,7 @@ mod restart {
         let recommended = PolicySet::recommended().unwrap().digest();
         for _ in 0..2 {
             let governor = Governor::open(folder.path()).unwrap();
-            assert_eq!(governor.policies().digest(), recommended);
+            assert_eq!(governor.policies().current().digest(), recommended);
         }
     }
 
@@ -132,10 +133,13 @@ mod restart {
     fn loaded_policies_are_in_force_after_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let governor = common::in_folder(folder.path());
-        governor.load_policies(nothing_allowed()).unwrap();
+        governor.policies().load(nothing_allowed()).unwrap();
         governor.close().unwrap();
         let governor = Governor::open(folder.path()).unwrap();
-        assert_eq!((governor.policies().digest(), governor.policies().name()), (nothing_allowed().digest(), "closed"));
+        assert_eq!(
+            (governor.policies().current().digest(), governor.policies().current().name()),
+            (nothing_allowed().digest(), "closed")
+        );
         assert_eq!(governor.enforce(&reading("a")).unwrap().decision, Decision::Deny);
     }
 
@@ -145,8 +149,8 @@ mod restart {
         for (text, format) in [(json, PolicyFormat::Json), (common::POLICIES, PolicyFormat::Toml)] {
             let folder = tempfile::tempdir().unwrap();
             let set = PolicySet::parse(text, format, "given").unwrap();
-            Governor::open(folder.path()).unwrap().load_policies(set.clone()).unwrap();
-            assert_eq!(Governor::open(folder.path()).unwrap().policies().digest(), set.digest());
+            Governor::open(folder.path()).unwrap().policies().load(set.clone()).unwrap();
+            assert_eq!(Governor::open(folder.path()).unwrap().policies().current().digest(), set.digest());
         }
     }
 
@@ -154,13 +158,13 @@ mod restart {
     fn the_builders_policies_win_over_those_of_the_store_and_replace_them() {
         let folder = tempfile::tempdir().unwrap();
         let governor = common::in_folder(folder.path());
-        governor.load_policies(nothing_allowed()).unwrap();
+        governor.policies().load(nothing_allowed()).unwrap();
         drop(governor);
         let governor = common::in_folder(folder.path());
-        assert_eq!(governor.policies().digest(), common::policies().digest());
+        assert_eq!(governor.policies().current().digest(), common::policies().digest());
         assert_eq!(governor.enforce(&reading("a")).unwrap().decision, Decision::Allow);
         drop(governor);
-        assert_eq!(Governor::open(folder.path()).unwrap().policies().digest(), common::policies().digest());
+        assert_eq!(Governor::open(folder.path()).unwrap().policies().current().digest(), common::policies().digest());
     }
 
     #[test]
@@ -168,11 +172,11 @@ mod restart {
         let folder = tempfile::tempdir().unwrap();
         let governor = common::in_folder(folder.path());
         let before = decide(&governor, "a");
-        governor.load_policies(nothing_allowed()).unwrap();
+        governor.policies().load(nothing_allowed()).unwrap();
         let after = decide(&governor, "a");
         governor.close().unwrap();
         let governor = Governor::open(folder.path()).unwrap();
-        let digest = |id| governor.evidence(id).unwrap().detail["policyDigest"].clone();
+        let digest = |id| governor.log().evidence(id).unwrap().detail["policyDigest"].clone();
         assert_eq!(digest(&before), json!(common::policies().digest()));
         assert_eq!(digest(&after), json!(nothing_allowed().digest()));
     }
@@ -194,7 +198,7 @@ mod restart {
         let ids: Vec<_> = (0..500).map(|_| decide(&governor, "a")).collect();
         governor.close().unwrap();
         let governor = open();
-        assert!(ids.iter().all(|id| governor.proof(id).is_ok()));
+        assert!(ids.iter().all(|id| governor.log().record(id).is_ok()));
         assert_eq!(governor.stats("a", ..).unwrap().total_records, 500);
     }
 }
@@ -204,8 +208,8 @@ mod clock {
 
     fn open(clock: &Hand, folder: &Path) -> Governor {
         let governor = builder().clock(clock.clone()).open(folder).unwrap();
-        if governor.agent("a").is_err() {
-            governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+        if governor.agents().get("a").is_err() {
+            governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
         }
         governor
     }
@@ -273,7 +277,7 @@ mod clock {
         decide(&governor, "a");
         governor.close().unwrap();
         let governor = open(&clock, folder.path());
-        assert_eq!(governor.proof(&proof_id).unwrap().outcome, Some(Outcome::Success));
+        assert_eq!(governor.log().record(&proof_id).unwrap().outcome, Some(Outcome::Success));
         assert!(governor.verify().unwrap().valid);
     }
 
@@ -289,7 +293,7 @@ mod clock {
             assert_eq!(governor.stats("a", ..).unwrap().total_records, 1, "{end}");
             assert!(governor.verify().unwrap().valid, "{end}");
             governor.close().unwrap();
-            assert!(open(&clock, folder.path()).proof(&proof_id).is_ok(), "{end}");
+            assert!(open(&clock, folder.path()).log().record(&proof_id).is_ok(), "{end}");
         }
     }
 }
@@ -306,7 +310,7 @@ mod threads {
         let governor = builder().open(folder.path()).unwrap();
         let agents: Vec<String> = (0..THREADS / 2).map(|number| format!("agent-{number}")).collect();
         for agent in &agents {
-            governor.register_agent(Agent::new(agent).at_tier(Tier::T4)).unwrap();
+            governor.agents().register(Agent::new(agent).at_tier(Tier::T4)).unwrap();
         }
         let asked: [&[&str]; 4] =
             [&["document:read"], &["file:delete"], &["email:send"], &["database:read", "database:write"]];
@@ -351,7 +355,7 @@ mod threads {
         let governor = common::open_with(Sample::builder().durability(Durability::Sync), folder.path());
         for round in 0..40 {
             let proof_id = decide(&governor, "a");
-            let before = governor.agent("a").unwrap().trust;
+            let before = governor.agents().get("a").unwrap().trust;
             let start = Barrier::new(6);
             let answers: Vec<(Outcome, Result<TrustSnapshot, rulekeep::Error>)> = thread::scope(|scope| {
                 let report = |number: usize| {
@@ -364,8 +368,8 @@ mod threads {
                 let running: Vec<_> = (0..6).map(report).collect();
                 running.into_iter().map(|thread| thread.join().unwrap()).collect()
             });
-            let standing = governor.proof(&proof_id).unwrap().outcome.expect("one of them stands");
-            let after = governor.agent("a").unwrap().trust;
+            let standing = governor.log().record(&proof_id).unwrap().outcome.expect("one of them stands");
+            let after = governor.agents().get("a").unwrap().trust;
             for (outcome, answer) in answers {
                 match answer {
                     Ok(trust) => assert_eq!((outcome, trust), (standing, after), "round {round}"),
@@ -392,15 +396,15 @@ mod threads {
         // The same outcomes, one after the other, in a store of their own: the slow twin.
         let expected = {
             let governor = Sample::builder().open_in_memory().unwrap();
-            governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+            governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
             let ids: Vec<_> = (0..8).map(|_| decide(&governor, "a")).collect();
             for id in &ids {
                 governor.report(id, Outcome::Failure).unwrap();
             }
-            governor.agent("a").unwrap().trust
+            governor.agents().get("a").unwrap().trust
         };
         let governor = Sample::builder().open_in_memory().unwrap();
-        governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
         let ids: Vec<_> = (0..8).map(|_| decide(&governor, "a")).collect();
         thread::scope(|scope| {
             for _ in 0..4 {
@@ -411,7 +415,7 @@ mod threads {
                 });
             }
         });
-        assert_eq!(governor.agent("a").unwrap().trust, expected);
+        assert_eq!(governor.agents().get("a").unwrap().trust, expected);
     }
 
     #[test]
@@ -421,7 +425,7 @@ mod threads {
         let taken: usize = thread::scope(|scope| {
             let register = || {
                 start.wait();
-                governor.register_agent(Agent::new("a")).is_ok()
+                governor.agents().register(Agent::new("a")).is_ok()
             };
             let running: Vec<_> = (0..THREADS).map(|_| scope.spawn(register)).collect();
             running.into_iter().map(|thread| usize::from(thread.join().unwrap())).sum()
@@ -448,7 +452,7 @@ mod threads {
                 scope.spawn(decisions);
             }
             start.wait();
-            governor.suspend("a", "now").unwrap();
+            governor.agents().suspend("a", "now").unwrap();
             assert_eq!(governor.enforce(&reading("a")).unwrap().decision, Decision::Deny);
         });
     }
@@ -501,7 +505,7 @@ mod threads {
     #[test]
     fn a_decision_is_in_the_next_query_of_its_own_thread() {
         let governor = Sample::builder().open_in_memory().unwrap();
-        governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
         for count in 1..=100 {
             let proof_id = decide(&governor, "a");
             let page = governor.query(&ProofQuery::entity("a").page_size(1)).unwrap();

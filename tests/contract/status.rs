@@ -3,7 +3,8 @@
 use crate::common;
 
 use common::{Hand, NOON, builder, intent, reading};
-use rulekeep::{Agent, Governor, Health, Metrics, Tier};
+use rulekeep::status::{Health, Metrics};
+use rulekeep::{Agent, Governor, Tier};
 use serde_json::json;
 
 const DAY: i64 = 86_400_000;
@@ -25,7 +26,7 @@ fn the_day_begins_at_midnight_in_utc_and_its_counts_outlast_a_restart() {
     let clock = Hand::at(MIDNIGHT + DAY - 1);
     let open = || builder().clock(clock.clone()).open(folder.path()).unwrap();
     let governor = open();
-    governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
     governor.enforce(&reading("a")).unwrap();
     ask(&governor);
     assert_eq!(counted(&governor), (2, 1), "in the day's last millisecond");
@@ -50,7 +51,7 @@ fn the_day_begins_at_midnight_in_utc_and_its_counts_outlast_a_restart() {
 fn a_clock_that_steps_back_over_midnight_finds_what_was_decided_that_day() {
     let clock = Hand::at(NOON);
     let governor = builder().clock(clock.clone()).open_in_memory().unwrap();
-    governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
     ask(&governor);
     governor.enforce(&reading("a")).unwrap();
     clock.set(NOON + DAY);
@@ -91,8 +92,8 @@ fn a_closed_governor_is_told_by_its_gateway_and_not_by_others() {
 #[test]
 fn agents_that_are_active_are_counted_and_no_others() {
     let governor = common::in_memory();
-    governor.register_agent(Agent::new("b")).unwrap();
-    governor.register_agent(Agent::new("c")).unwrap();
-    governor.suspend("b", "for a while").unwrap();
+    governor.agents().register(Agent::new("b")).unwrap();
+    governor.agents().register(Agent::new("c")).unwrap();
+    governor.agents().suspend("b", "for a while").unwrap();
     assert_eq!(governor.status().metrics.active_agents, 2);
 }

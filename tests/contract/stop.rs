@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use common::{ChildProcess, builder, child_folder, code, in_folder, in_memory, intent, reading, refusal, result, say};
-use rulekeep::{
-    Agent, AgentChange, Decision, Durability, Enforcement, Governor, Order, Outcome, ProofId, ProofQuery, ProofRecord,
-    StopId, StopScope,
-};
+use rulekeep::agent::AgentChange;
+use rulekeep::kill_switch::{StopId, StopScope};
+use rulekeep::proof::{Order, ProofId};
+use rulekeep::{Agent, Decision, Durability, Enforcement, Governor, Outcome, ProofQuery, ProofRecord};
 use serde_json::json;
 
 fn agent(id: &str) -> StopScope {
@@ -34,7 +34,7 @@ fn decision(governor: &Governor, agent: &str) -> Decision {
 
 /// Every record in the order of the chain.
 fn all_records(governor: &Governor) -> Vec<ProofRecord> {
-    governor.records(&ProofQuery::all().order(Order::OldestFirst)).collect::<Result<_, _>>().unwrap()
+    governor.log().records(&ProofQuery::all().order(Order::OldestFirst)).collect::<Result<_, _>>().unwrap()
 }
 
 fn is_open(record: &ProofRecord) -> bool {
@@ -44,9 +44,11 @@ fn is_open(record: &ProofRecord) -> bool {
 #[test]
 fn the_stopped_are_denied_and_told_who_stopped_them_and_why() {
     let governor = in_memory();
-    governor.register_agent(Agent::new("b")).unwrap();
-    let report =
-        governor.stop(agent("a"), "ann", "it mails key sk-ant-api03-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA").unwrap();
+    governor.agents().register(Agent::new("b")).unwrap();
+    let report = governor
+        .kill_switch()
+        .set(agent("a"), "ann", "it mails key sk-ant-api03-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")
+        .unwrap();
     let denied = enforced(&governor, "a");
     assert_eq!(denied.decision, Decision::Deny);
     assert!(denied.granted_capabilities.is_empty());
@@ -54,9 +56,9 @@ fn the_stopped_are_denied_and_told_who_stopped_them_and_why() {
         assert!(denied.reasoning.contains(part), "{} lacks {part:?}", denied.reasoning);
     }
     assert!(!denied.reasoning.contains("AAAAAAAA"), "{}", denied.reasoning);
-    assert!(!governor.stops()[0].note.contains("AAAAAAAA"));
-    assert_eq!(governor.proof(&denied.proof_id).unwrap().reasoning, denied.reasoning);
-    assert_eq!(governor.preview(&reading("a")).unwrap().decision, Decision::Deny);
+    assert!(!governor.kill_switch().list()[0].note.contains("AAAAAAAA"));
+    assert_eq!(governor.log().record(&denied.proof_id).unwrap().reasoning, denied.reasoning);
+    assert_eq!(governor.policies().preview(&reading("a")).unwrap().decision, Decision::Deny);
     assert_eq!(decision(&governor, "b"), Decision::Allow);
 }
 
@@ -95,7 +97,7 @@ fn nothing_is_granted_behind_a_stop_while_64_threads_decide() {
         while asked.load(Ordering::Relaxed) < 1000 {
             thread::yield_now();
         }
-        let report = governor.stop(StopScope::All, "ann", "enough").unwrap();
+        let report = governor.kill_switch().set(StopScope::All, "ann", "enough").unwrap();
         stopped.store(true, Ordering::SeqCst);
         for thread in threads {
             after.extend(thread.join().unwrap());
@@ -116,7 +118,7 @@ fn nothing_is_granted_behind_a_stop_while_64_threads_decide() {
 /// Where the entry of a stop stands: its state is in the export of all entries.
 fn place_of(governor: &Governor, stop: StopId) -> u64 {
     let mut export = Vec::new();
-    governor.export(&rulekeep::ExportRange::all().with_entries(), &mut export, &mut |_, _| {}).unwrap();
+    governor.log().export(&rulekeep::proof::ExportRange::all().with_entries(), &mut export, &mut |_, _| {}).unwrap();
     let key = format!("stop/{stop}");
     let text = String::from_utf8(export).unwrap();
     let line = text.lines().find(|line| line.contains(&key)).expect("the stop is in the log");
@@ -129,42 +131,45 @@ fn a_stop_of_a_closed_log_is_in_force_and_says_that_it_is_not_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let governor = in_folder(folder.path());
     governor.close().unwrap();
-    let error = governor.stop(agent("a"), "ann", "").unwrap_err();
+    let error = governor.kill_switch().set(agent("a"), "ann", "").unwrap_err();
     assert_eq!(error.code(), "STORAGE_UNAVAILABLE");
     assert!(error.to_string().contains("in force, but not recorded and gone after a restart"), "{error}");
-    assert_eq!(governor.stops().len(), 1);
+    assert_eq!(governor.kill_switch().list().len(), 1);
     // It cannot be lifted unrecorded either.
-    assert_eq!(code(governor.lift_stop(&governor.stops()[0].id, "ann", "")), "STORAGE_UNAVAILABLE");
-    assert_eq!(governor.stops().len(), 1);
+    assert_eq!(
+        code(governor.kill_switch().lift(&governor.kill_switch().list()[0].id, "ann", "")),
+        "STORAGE_UNAVAILABLE"
+    );
+    assert_eq!(governor.kill_switch().list().len(), 1);
     drop(governor);
-    assert!(in_folder(folder.path()).stops().is_empty());
+    assert!(in_folder(folder.path()).kill_switch().list().is_empty());
 }
 
 #[test]
 fn a_frozen_log_tells_the_same() {
     let governor = in_memory();
-    governor.freeze("moved").unwrap();
-    let error = governor.stop(StopScope::All, "ann", "").unwrap_err();
+    governor.log().freeze("moved").unwrap();
+    let error = governor.kill_switch().set(StopScope::All, "ann", "").unwrap_err();
     assert_eq!(error.code(), "CONFLICT");
     assert!(error.to_string().contains("not recorded"), "{error}");
-    assert_eq!(governor.stops().len(), 1);
+    assert_eq!(governor.kill_switch().list().len(), 1);
 }
 
 #[test]
 fn a_stop_and_its_lifting_outlive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let governor = in_folder(folder.path());
-    let kept = governor.stop(agent("a"), "ann", "why").unwrap().id;
-    let lifted = governor.stop(group("g"), "bob", "").unwrap().id;
-    governor.lift_stop(&lifted, "ann", "again").unwrap();
-    let stops = governor.stops();
+    let kept = governor.kill_switch().set(agent("a"), "ann", "why").unwrap().id;
+    let lifted = governor.kill_switch().set(group("g"), "bob", "").unwrap().id;
+    governor.kill_switch().lift(&lifted, "ann", "again").unwrap();
+    let stops = governor.kill_switch().list();
     governor.close().unwrap();
     drop(governor);
     let governor = in_folder(folder.path());
-    assert_eq!(governor.stops(), stops);
-    assert_eq!(governor.stops()[0].id, kept);
+    assert_eq!(governor.kill_switch().list(), stops);
+    assert_eq!(governor.kill_switch().list()[0].id, kept);
     assert_eq!(decision(&governor, "a"), Decision::Deny);
-    governor.lift_stop(&kept, "ann", "").unwrap();
+    governor.kill_switch().lift(&kept, "ann", "").unwrap();
     drop(governor);
     assert_eq!(decision(&in_folder(folder.path()), "a"), Decision::Allow);
 }
@@ -172,53 +177,53 @@ fn a_stop_and_its_lifting_outlive_a_restart() {
 #[test]
 fn lifting_lets_act_again_unless_another_stop_covers_the_same() {
     let governor = in_memory();
-    let first = governor.stop(agent("a"), "ann", "one").unwrap().id;
-    let second = governor.stop(agent("a"), "bob", "two").unwrap().id;
-    let all = governor.stop(StopScope::All, "cal", "three").unwrap().id;
+    let first = governor.kill_switch().set(agent("a"), "ann", "one").unwrap().id;
+    let second = governor.kill_switch().set(agent("a"), "bob", "two").unwrap().id;
+    let all = governor.kill_switch().set(StopScope::All, "cal", "three").unwrap().id;
     assert!(enforced(&governor, "a").reasoning.contains("every agent was stopped by cal"));
-    governor.lift_stop(&all, "cal", "").unwrap();
+    governor.kill_switch().lift(&all, "cal", "").unwrap();
     assert!(enforced(&governor, "a").reasoning.contains("by ann"));
-    governor.lift_stop(&first, "cal", "").unwrap();
+    governor.kill_switch().lift(&first, "cal", "").unwrap();
     assert!(enforced(&governor, "a").reasoning.contains("by bob"));
-    governor.lift_stop(&second, "cal", "").unwrap();
+    governor.kill_switch().lift(&second, "cal", "").unwrap();
     assert_eq!(decision(&governor, "a"), Decision::Allow);
-    assert!(governor.stops().is_empty());
-    assert_eq!(code(governor.lift_stop(&first, "cal", "")), "CONFLICT");
+    assert!(governor.kill_switch().list().is_empty());
+    assert_eq!(code(governor.kill_switch().lift(&first, "cal", "")), "CONFLICT");
 }
 
 #[test]
 fn lifting_does_not_resume_a_suspended_agent_nor_the_reverse() {
     let governor = in_memory();
-    let stop = governor.stop(agent("a"), "ann", "").unwrap().id;
-    governor.suspend("a", "").unwrap();
-    governor.resume("a", "").unwrap();
+    let stop = governor.kill_switch().set(agent("a"), "ann", "").unwrap().id;
+    governor.agents().suspend("a", "").unwrap();
+    governor.agents().resume("a", "").unwrap();
     assert!(enforced(&governor, "a").reasoning.contains("stopped"));
-    governor.suspend("a", "").unwrap();
-    governor.lift_stop(&stop, "ann", "").unwrap();
+    governor.agents().suspend("a", "").unwrap();
+    governor.kill_switch().lift(&stop, "ann", "").unwrap();
     assert!(enforced(&governor, "a").reasoning.contains("suspended"));
-    governor.resume("a", "").unwrap();
+    governor.agents().resume("a", "").unwrap();
     assert_eq!(decision(&governor, "a"), Decision::Allow);
 }
 
 #[test]
 fn a_group_is_stopped_with_those_that_join_and_without_those_that_leave() {
     let governor = builder().open_in_memory().unwrap();
-    governor.register_agent(Agent::new("in").in_group("g").in_group("h")).unwrap();
-    governor.register_agent(Agent::new("out")).unwrap();
-    governor.stop(group("g"), "ann", "").unwrap();
+    governor.agents().register(Agent::new("in").in_group("g").in_group("h")).unwrap();
+    governor.agents().register(Agent::new("out")).unwrap();
+    governor.kill_switch().set(group("g"), "ann", "").unwrap();
     assert_eq!((decision(&governor, "in"), decision(&governor, "out")), (Decision::Deny, Decision::Allow));
-    governor.update_agent("in", AgentChange::new().groups(["h"]), "").unwrap();
-    governor.update_agent("out", AgentChange::new().groups(["g"]), "").unwrap();
+    governor.agents().update("in", AgentChange::new().groups(["h"]), "").unwrap();
+    governor.agents().update("out", AgentChange::new().groups(["g"]), "").unwrap();
     assert_eq!((decision(&governor, "in"), decision(&governor, "out")), (Decision::Allow, Decision::Deny));
-    governor.register_agent(Agent::new("new").in_group("g")).unwrap();
+    governor.agents().register(Agent::new("new").in_group("g")).unwrap();
     assert_eq!(decision(&governor, "new"), Decision::Deny);
 }
 
 #[test]
 fn an_agent_is_stopped_that_is_not_registered_yet() {
     let governor = builder().auto_register().open_in_memory().unwrap();
-    governor.stop(agent("later"), "ann", "known from elsewhere").unwrap();
-    assert_eq!(governor.preview(&reading("later")).unwrap().decision, Decision::Deny);
+    governor.kill_switch().set(agent("later"), "ann", "known from elsewhere").unwrap();
+    assert_eq!(governor.policies().preview(&reading("later")).unwrap().decision, Decision::Deny);
     assert_eq!(decision(&governor, "later"), Decision::Deny);
     assert_eq!(decision(&governor, "other"), Decision::Allow);
 }
@@ -228,7 +233,7 @@ fn what_is_open_is_what_a_scan_finds() {
     let governor = builder().durability(Durability::Buffered).open_in_memory().unwrap();
     for (number, groups) in [&["g"][..], &[], &["g", "h"], &["h"]].into_iter().enumerate() {
         let agent = groups.iter().fold(Agent::new(number.to_string()), |agent, group| agent.in_group(*group));
-        governor.register_agent(agent).unwrap();
+        governor.agents().register(agent).unwrap();
     }
     let asked = [&["document:read"][..], &["email:send"], &["file:delete"], &["database:read", "database:write"]];
     for number in 0..600_usize {
@@ -252,7 +257,7 @@ fn what_is_open_is_what_a_scan_finds() {
         let expected: Vec<ProofId> = open.iter().map(|record| record.id).collect();
         let mut paged = Vec::new();
         for page in 1.. {
-            let found = governor.open_actions(&scope, page, 37).unwrap();
+            let found = governor.kill_switch().open_actions(&scope, page, 37).unwrap();
             assert_eq!(found.total, expected.len() as u64, "{scope}");
             paged.extend(found.items.iter().map(|record| record.id));
             if !found.has_more {
@@ -260,7 +265,7 @@ fn what_is_open_is_what_a_scan_finds() {
             }
         }
         assert_eq!(paged, expected, "{scope}");
-        let report = governor.stop(scope.clone(), "ann", "").unwrap();
+        let report = governor.kill_switch().set(scope.clone(), "ann", "").unwrap();
         // What waited for a person waits no more.
         let (waiting, granted): (Vec<_>, Vec<_>) =
             open.into_iter().partition(|record| record.decision == Decision::Escalate);
@@ -274,21 +279,21 @@ fn what_is_open_is_what_a_scan_finds() {
         }
     }
     for (page, size) in [(0, 10), (1, 0), (1, 201)] {
-        assert_eq!(code(governor.open_actions(&StopScope::All, page, size)), "INVALID_QUERY");
+        assert_eq!(code(governor.kill_switch().open_actions(&StopScope::All, page, size)), "INVALID_QUERY");
     }
     let records = all_records(&governor);
     let open: BTreeSet<ProofId> =
-        governor.records(&ProofQuery::all().open()).map(|record| record.unwrap().id).collect();
+        governor.log().records(&ProofQuery::all().open()).map(|record| record.unwrap().id).collect();
     assert_eq!(open, records.iter().filter(|record| is_open(record)).map(|record| record.id).collect());
 }
 
 #[test]
 fn a_report_shows_the_newest_thousand_and_counts_all() {
     let governor = builder().durability(Durability::Buffered).open_in_memory().unwrap();
-    governor.register_agent(Agent::new("a")).unwrap();
+    governor.agents().register(Agent::new("a")).unwrap();
     let ids: Vec<ProofId> = (0..1100).map(|_| enforced(&governor, "a").proof_id).collect();
     let last = ids[1099];
-    let report = governor.stop(agent("a"), "ann", "").unwrap();
+    let report = governor.kill_switch().set(agent("a"), "ann", "").unwrap();
     assert_eq!((report.open.len(), report.open_total, report.open[0].id), (1000, 1100, last));
 }
 
@@ -296,11 +301,11 @@ fn a_report_shows_the_newest_thousand_and_counts_all() {
 fn a_malformed_stop_stops_nothing() {
     let governor = in_memory();
     for by in ["", "  ", "a\nb", &"a".repeat(257)] {
-        assert_eq!(code(governor.stop(StopScope::All, by, "")), "INVALID_INPUT");
+        assert_eq!(code(governor.kill_switch().set(StopScope::All, by, "")), "INVALID_INPUT");
     }
-    assert_eq!(code(governor.stop(StopScope::All, "ann", &"n".repeat(4097))), "INVALID_INPUT");
+    assert_eq!(code(governor.kill_switch().set(StopScope::All, "ann", &"n".repeat(4097))), "INVALID_INPUT");
     assert!(StopScope::agent("").is_err() && StopScope::group("a b").is_err());
-    assert!(governor.stops().is_empty());
+    assert!(governor.kill_switch().list().is_empty());
     assert_eq!(decision(&governor, "a"), Decision::Allow);
 }
 
@@ -308,7 +313,7 @@ fn a_malformed_stop_stops_nothing() {
 fn a_suspension_that_cannot_be_recorded_is_in_force_and_says_so() {
     let governor = in_memory();
     governor.close().unwrap();
-    let error = governor.suspend("a", "").unwrap_err();
+    let error = governor.agents().suspend("a", "").unwrap_err();
     assert_eq!(error.code(), "STORAGE_UNAVAILABLE");
     assert!(error.to_string().contains("denied everything, which is not recorded"), "{error}");
 }
@@ -366,10 +371,11 @@ fn child_that_stops() {
         }
         for number in 0.. {
             let scope = [agent(&format!("{}-{}", number % 4, number % 50)), group(&format!("g-{number}"))];
-            let id = governor.stop(scope[number % 2].clone(), "ann", "again").expect("a stop is recorded").id;
+            let id =
+                governor.kill_switch().set(scope[number % 2].clone(), "ann", "again").expect("a stop is recorded").id;
             say(&format!("stopped {id}"));
             if number % 3 == 0 {
-                governor.lift_stop(&id, "ann", "").expect("a stop is lifted");
+                governor.kill_switch().lift(&id, "ann", "").expect("a stop is lifted");
                 say(&format!("lifted {id}"));
             }
         }
@@ -396,15 +402,15 @@ fn every_stop_that_was_acknowledged_is_in_force_after_a_kill_and_none_that_was_l
         }
         let governor = builder().open(folder.path()).unwrap();
         assert!(governor.verify().unwrap().valid, "round {round}");
-        let found: BTreeSet<StopId> = governor.stops().iter().map(|stop| stop.id).collect();
+        let found: BTreeSet<StopId> = governor.kill_switch().list().iter().map(|stop| stop.id).collect();
         // The last one may have been lifted and not said so.
         let missing: Vec<_> = on.difference(&found).collect();
         assert!(missing.len() <= 1, "round {round}: {missing:?} are gone");
         on.retain(|id| found.contains(id));
         assert!(found.is_disjoint(&off), "round {round}: one that was lifted is in force");
-        for stop in governor.stops() {
+        for stop in governor.kill_switch().list() {
             if let StopScope::Agent(agent) = &stop.scope
-                && governor.agent(agent.as_str()).is_ok()
+                && governor.agents().get(agent.as_str()).is_ok()
             {
                 assert_eq!(decision(&governor, agent.as_str()), Decision::Deny, "round {round}");
             }

@@ -6,10 +6,11 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 
 use common::{Sample, decide, in_folder, in_memory};
-use rulekeep::{
-    ChainPosition, Decision, Governor, OpenVerification, Outcome, ScrubOptions, VerificationState, VerifyOptions,
-    VerifySince, VerifyView, ViewFinding,
+use rulekeep::proof::{
+    ChainPosition, OpenVerification, ScrubOptions, VerificationState, VerifyOptions, VerifySince, VerifyView,
+    ViewFinding,
 };
+use rulekeep::{Decision, Governor, Outcome};
 use serde_json::json;
 
 fn since(position: ChainPosition) -> VerifyOptions {
@@ -26,7 +27,7 @@ fn decide_some(governor: &Governor, count: usize) {
 fn what_a_verification_says_in_json_is_what_the_contract_has() {
     let governor = in_memory();
     decide(&governor, "a");
-    let found = governor.verify_with(&VerifyOptions::new().view(VerifyView::Compare)).unwrap();
+    let found = governor.log().verify(&VerifyOptions::new().view(VerifyView::Compare)).unwrap();
     assert_eq!(json!(found), json!({"valid": true, "records": 1, "headHash": found.head_hash}));
 }
 
@@ -37,15 +38,15 @@ fn a_verification_goes_on_where_the_last_one_ended() {
         decide(&governor, "a");
     }
     let last = VerifyOptions::new().since(VerifySince::LastVerified);
-    let first = governor.verify_with(&last).unwrap();
+    let first = governor.log().verify(&last).unwrap();
     let id = decide(&governor, "a");
     governor.report(&id, Outcome::Success).unwrap();
-    let second = governor.verify_with(&last).unwrap();
+    let second = governor.log().verify(&last).unwrap();
     assert!(first.valid && second.valid);
     assert_eq!((first.records, second.records), (20, 21));
     assert_eq!(second.checked.from, first.checked.until.unwrap().entries);
     assert_eq!(second.checked.until.unwrap().entries, second.checked.from + 2);
-    let third = governor.verify_with(&last).unwrap();
+    let third = governor.log().verify(&last).unwrap();
     assert_eq!((third.checked.from, third.head_hash), (second.checked.until.unwrap().entries, second.head_hash));
     let whole = governor.verify().unwrap();
     assert_eq!((whole.records, whole.head_hash, whole.checked.from), (21, second.head_hash, 0));
@@ -64,7 +65,7 @@ fn a_place_that_was_kept_holds_after_a_restart_and_finds_a_log_that_was_rewritte
 
     let governor = in_folder(&folder);
     decide_some(&governor, 3);
-    let found = governor.verify_with(&since(kept)).unwrap();
+    let found = governor.log().verify(&since(kept)).unwrap();
     assert!(found.valid);
     assert_eq!((found.records, found.checked.from), (8, kept.entries));
     governor.close().unwrap();
@@ -72,7 +73,7 @@ fn a_place_that_was_kept_holds_after_a_restart_and_finds_a_log_that_was_rewritte
     fs::remove_dir_all(&folder).unwrap();
     let other = in_folder(&folder);
     decide_some(&other, 9);
-    let found = other.verify_with(&since(kept)).unwrap();
+    let found = other.log().verify(&since(kept)).unwrap();
     assert!(!found.valid && found.checked.until.is_none());
     let broken = found.first_broken.unwrap();
     assert!(broken.expected.contains(&kept.link.to_string()), "{broken}");
@@ -83,7 +84,7 @@ fn a_place_that_was_kept_holds_after_a_restart_and_finds_a_log_that_was_rewritte
     // Nor is one believed that lies behind the end.
     let mut ahead = other.verify().unwrap().checked.until.unwrap();
     ahead.entries += 1000;
-    assert!(!other.verify_with(&since(ahead)).unwrap().valid);
+    assert!(!other.log().verify(&since(ahead)).unwrap().valid);
     decide(&other, "a");
 }
 
@@ -97,7 +98,7 @@ fn progress_only_rises_and_ends_with_all_on_any_number_of_threads() {
         let told = Arc::clone(&seen);
         let options =
             VerifyOptions::new().threads(threads).on_progress(move |progress| told.lock().unwrap().push(progress));
-        assert_eq!(governor.verify_with(&options).unwrap(), whole);
+        assert_eq!(governor.log().verify(&options).unwrap(), whole);
         let seen = seen.lock().unwrap();
         let entries = whole.checked.until.unwrap().entries;
         assert!(seen.windows(2).all(|pair| pair[0].done <= pair[1].done), "{seen:?}");
@@ -114,7 +115,7 @@ fn damage_behind_the_place_is_named_and_ends_the_deciding() {
     decide_some(&governor, 5);
     let kept = governor.verify().unwrap().checked.until.unwrap();
     let id = decide(&governor, "a");
-    governor.flush().unwrap();
+    governor.log().flush().unwrap();
     let segment = folder.join("journal/0000000000.rkj");
     let mut bytes = fs::read(&segment).unwrap();
     let text = id.to_string().into_bytes();
@@ -122,7 +123,7 @@ fn damage_behind_the_place_is_named_and_ends_the_deciding() {
     bytes[at + 10] ^= 1;
     fs::write(&segment, bytes).unwrap();
 
-    let found = governor.verify_with(&since(kept)).unwrap();
+    let found = governor.log().verify(&since(kept)).unwrap();
     let broken = found.first_broken.unwrap();
     assert_eq!((broken.sequence, broken.kind.as_str()), (id.sequence(), "damage"), "{broken}");
     assert_eq!(found.records, kept.records);
@@ -142,7 +143,7 @@ fn a_torn_tail_that_was_set_aside_is_told_as_one() {
     let governor = Sample::builder().open(sample.folder()).unwrap();
     let found = governor.verify().unwrap();
     assert!(found.valid);
-    assert_eq!(found.checked.torn.as_ref(), governor.opening().recovered.as_ref());
+    assert_eq!(found.checked.torn.as_ref(), governor.log().opening().recovered.as_ref());
     assert!(found.checked.torn.is_some());
 }
 
@@ -151,10 +152,10 @@ fn the_view_of_an_intact_store_agrees() {
     let sample = Sample::new(60);
     let governor = Sample::builder().open(sample.folder()).unwrap();
     let compare = VerifyOptions::new().view(VerifyView::Compare);
-    assert_eq!(governor.verify_with(&compare).unwrap().checked.view, ViewFinding::Agrees);
+    assert_eq!(governor.log().verify(&compare).unwrap().checked.view, ViewFinding::Agrees);
     let id = decide(&governor, "a");
     governor.report(&id, Outcome::Failure).unwrap();
-    let found = governor.verify_with(&compare).unwrap();
+    let found = governor.log().verify(&compare).unwrap();
     assert_eq!((found.checked.view, found.checked.from), (ViewFinding::Agrees, 0));
 }
 
@@ -187,13 +188,13 @@ fn a_log_that_is_verified_behind_knows_agents_policies_and_outcomes() {
     assert_eq!(governor.enforce(&common::reading("c")).unwrap().decision, Decision::Deny);
     decide(&governor, "a");
     let ended = loop {
-        match governor.verification_state() {
+        match governor.log().verification() {
             VerificationState::Running(_) => std::thread::yield_now(),
             state => break state,
         }
     };
     assert_eq!(ended, VerificationState::Verified);
-    governor.scrub(ScrubOptions::default()).unwrap();
-    assert!(governor.scrub_status().is_some());
+    governor.log().scrub(ScrubOptions::default()).unwrap();
+    assert!(governor.log().scrub_status().is_some());
     governor.close().unwrap();
 }

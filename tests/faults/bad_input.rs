@@ -12,7 +12,10 @@ use common::{
     ChildProcess, SAMPLE_AGENTS, Sample, builder, call, child_folder, code, decide, error, in_folder, in_memory,
     journal, picture, reading, refusal, say,
 };
-use rulekeep::{Agent, Error, Governor, Outcome, PolicySet, ProofId, ProofQuery, RiskLevel, Sequence, Timestamp};
+use rulekeep::intent::Input;
+use rulekeep::proof::{ProofId, Sequence};
+use rulekeep::system::Timestamp;
+use rulekeep::{Agent, Error, Governor, Outcome, PolicySet, ProofQuery, RiskLevel};
 use serde_json::{Map, Value, json};
 
 const MAX_BYTES: usize = 64 * 1024;
@@ -58,7 +61,7 @@ mod requests {
         for value in [reserved, deep] {
             let refused = error(governor.enforce(&reading("a").with_context("x", value.clone())));
             assert_eq!(refused.code(), "INVALID_INTENT", "{refused}");
-            let refused = error(governor.register_agent(Agent::new("x").with_attribute("t", value)));
+            let refused = error(governor.agents().register(Agent::new("x").with_attribute("t", value)));
             assert_eq!(refused.code(), "INVALID_INPUT", "{refused}");
         }
         assert_eq!(governor.status().metrics.proof_chain_length, 0);
@@ -77,17 +80,20 @@ mod requests {
     #[test]
     fn a_context_of_an_input_is_accepted_32_levels_deep_and_not_33() {
         let governor = in_memory();
-        assert!(governor.parse_with("a", "Read the file", &nested(32)).is_ok());
-        let error = error(governor.parse_with("a", "Read the file", &nested(33)));
+        assert!(governor.parse("a", Input::new("Read the file").context(&nested(32))).is_ok());
+        let error = error(governor.parse("a", Input::new("Read the file").context(&nested(33))));
         assert_eq!((error.code(), error.details()), ("INVALID_INPUT", Some(json!({ "field": "context" }))));
-        assert_eq!(code(governor.enforce_input_with("a", "Read the file", &nested(33))), "INVALID_INPUT");
+        assert_eq!(
+            code(governor.enforce_input("a", Input::new("Read the file").context(&nested(33)))),
+            "INVALID_INPUT"
+        );
     }
 
     #[test]
     fn a_context_of_an_input_is_accepted_up_to_64_kib() {
         let governor = in_memory();
-        assert!(governor.parse_with("a", "Read the file", &sized(MAX_BYTES)).is_ok());
-        let too_large = governor.parse_with("a", "Read the file", &sized(MAX_BYTES + 1));
+        assert!(governor.parse("a", Input::new("Read the file").context(&sized(MAX_BYTES))).is_ok());
+        let too_large = governor.parse("a", Input::new("Read the file").context(&sized(MAX_BYTES + 1)));
         assert_eq!(code(too_large), "PAYLOAD_TOO_LARGE");
     }
 
@@ -111,8 +117,8 @@ mod requests {
     fn what_parsing_accepts_enforcing_accepts_in_either_form() {
         let governor = in_memory();
         for context in [nested(32), sized(MAX_BYTES)] {
-            assert!(governor.enforce_input_with("a", "Read the file", &context).is_ok());
-            let parsed = governor.parse_with("a", "Read the file", &context).unwrap();
+            assert!(governor.enforce_input("a", Input::new("Read the file").context(&context)).is_ok());
+            let parsed = governor.parse("a", Input::new("Read the file").context(&context)).unwrap();
             if let Err(error) = governor.enforce(&parsed.intent) {
                 panic!("an intent as it was parsed is refused: {error}");
             }
@@ -136,11 +142,11 @@ mod requests {
         assert_eq!(code(governor.parse("nobody", "Read the file")), "AGENT_NOT_FOUND");
         assert_eq!(code(governor.enforce(&reading("nobody"))), "AGENT_NOT_FOUND");
         assert_eq!(code(governor.enforce_input("nobody", "Read the file")), "AGENT_NOT_FOUND");
-        assert_eq!(code(governor.explain(&reading("nobody"))), "AGENT_NOT_FOUND");
-        assert_eq!(code(governor.suspend("nobody", "")), "AGENT_NOT_FOUND");
-        let error = governor.agent("nobody").unwrap_err();
+        assert_eq!(code(governor.policies().explain(&reading("nobody"))), "AGENT_NOT_FOUND");
+        assert_eq!(code(governor.agents().suspend("nobody", "")), "AGENT_NOT_FOUND");
+        let error = governor.agents().get("nobody").unwrap_err();
         assert_eq!(error.details(), Some(json!({ "agentId": "nobody" })));
-        assert_eq!(governor.agents().len(), 1);
+        assert_eq!(governor.agents().list().len(), 1);
     }
 
     #[test]
@@ -148,7 +154,7 @@ mod requests {
         let governor = builder().auto_register().open_in_memory().unwrap();
         let enforced = governor.enforce(&reading("new")).unwrap();
         assert_eq!(json!(enforced.trust_snapshot), json!({ "score": 200, "tier": "T1", "tierName": "Observed" }));
-        assert_eq!(governor.agents().len(), 1);
+        assert_eq!(governor.agents().list().len(), 1);
     }
 
     #[test]
@@ -218,7 +224,7 @@ mod requests {
         let query = ProofQuery::entity("a");
         assert_eq!(code(governor.query(&query.clone().from(late).to(early))), "INVALID_QUERY");
         assert!(governor.query(&query.from(early).to(early)).is_ok());
-        let period = rulekeep::Period::new(Some(late), Some(early));
+        let period = rulekeep::proof::Period::new(Some(late), Some(early));
         assert_eq!(code(governor.stats("a", period)), "INVALID_QUERY");
     }
 
@@ -235,12 +241,12 @@ mod requests {
     fn an_unknown_proof_is_not_found() {
         let governor = in_memory();
         let known = decide(&governor, "a");
-        let other_random = ProofId::new(governor.proof(&known).unwrap().timestamp, 7, known.sequence());
+        let other_random = ProofId::new(governor.log().record(&known).unwrap().timestamp, 7, known.sequence());
         let beyond = ProofId::new(Timestamp::from_millis(common::NOON), 7, Sequence::new(1 << 40));
         let no_decision = ProofId::new(Timestamp::from_millis(common::NOON), 7, Sequence::FIRST);
         for unknown in [other_random, beyond, no_decision] {
-            assert_eq!(code(governor.proof(&unknown)), "PROOF_NOT_FOUND");
-            assert_eq!(code(governor.evidence(&unknown)), "PROOF_NOT_FOUND");
+            assert_eq!(code(governor.log().record(&unknown)), "PROOF_NOT_FOUND");
+            assert_eq!(code(governor.log().evidence(&unknown)), "PROOF_NOT_FOUND");
             assert_eq!(code(governor.report(&unknown, Outcome::Success)), "PROOF_NOT_FOUND");
         }
     }
@@ -255,8 +261,8 @@ mod requests {
             let error = governor.report(&proof_id, other).unwrap_err();
             assert_eq!((error.code(), error.http_status()), ("CONFLICT", 409));
         }
-        assert_eq!(governor.proof(&proof_id).unwrap().outcome, Some(Outcome::Failure));
-        assert_eq!(governor.agent("a").unwrap().trust, trust, "trust moved once");
+        assert_eq!(governor.log().record(&proof_id).unwrap().outcome, Some(Outcome::Failure));
+        assert_eq!(governor.agents().get("a").unwrap().trust, trust, "trust moved once");
     }
 }
 
@@ -319,10 +325,10 @@ mod policies {
     #[test]
     fn a_policy_file_that_does_not_load_leaves_the_old_set_in_force() {
         let governor = in_memory();
-        let before = governor.policies().digest();
+        let before = governor.policies().current().digest();
         let answer = refusal(&governor, "policy/load", &json!({ "text": "nmae = 1", "format": "toml" }));
         assert_eq!(answer["code"], "POLICY_ERROR");
-        assert_eq!(governor.policies().digest(), before);
+        assert_eq!(governor.policies().current().digest(), before);
     }
 }
 
@@ -416,13 +422,13 @@ mod folders {
         governor.close().unwrap();
         governor.close().unwrap();
         assert_eq!(code(clone.enforce(&reading("a"))), "STORAGE_UNAVAILABLE");
-        assert_eq!(code(clone.register_agent(Agent::new("b"))), "STORAGE_UNAVAILABLE");
-        assert_eq!(code(clone.suspend("a", "")), "STORAGE_UNAVAILABLE");
-        assert_eq!(code(clone.load_policies(common::policies())), "STORAGE_UNAVAILABLE");
+        assert_eq!(code(clone.agents().register(Agent::new("b"))), "STORAGE_UNAVAILABLE");
+        assert_eq!(code(clone.agents().suspend("a", "")), "STORAGE_UNAVAILABLE");
+        assert_eq!(code(clone.policies().load(common::policies())), "STORAGE_UNAVAILABLE");
         assert_eq!(code(clone.report(&proof_id, Outcome::Success)), "STORAGE_UNAVAILABLE");
         assert_eq!(code(clone.query(&ProofQuery::entity("a"))), "STORAGE_UNAVAILABLE");
         assert_eq!(code(clone.stats("a", ..)), "STORAGE_UNAVAILABLE");
-        assert_eq!(code(clone.proof(&proof_id)), "STORAGE_UNAVAILABLE");
+        assert_eq!(code(clone.log().record(&proof_id)), "STORAGE_UNAVAILABLE");
         assert_eq!(code(clone.verify()), "STORAGE_UNAVAILABLE");
         assert_eq!(json!(clone.status())["status"], "unhealthy");
     }
@@ -440,7 +446,7 @@ mod folders {
                 _ => {}
             }
             let governor = builder().open(folder.path()).unwrap_or_else(|error| panic!("{cut}: {error}"));
-            governor.register_agent(Agent::new("a")).unwrap();
+            governor.agents().register(Agent::new("a")).unwrap();
             decide(&governor, "a");
             assert!(governor.verify().unwrap().valid, "{cut}");
         }
@@ -476,9 +482,9 @@ mod damage {
         assert_eq!(json!(governor.verify().unwrap()), found, "the same is found again");
 
         assert_eq!(code(governor.enforce(&reading("a"))), "CHAIN_BROKEN");
-        assert_eq!(code(governor.register_agent(Agent::new("new"))), "CHAIN_BROKEN");
-        assert_eq!(code(governor.suspend("a", "")), "CHAIN_BROKEN");
-        assert_eq!(code(governor.load_policies(common::policies())), "CHAIN_BROKEN");
+        assert_eq!(code(governor.agents().register(Agent::new("new"))), "CHAIN_BROKEN");
+        assert_eq!(code(governor.agents().suspend("a", "")), "CHAIN_BROKEN");
+        assert_eq!(code(governor.policies().load(common::policies())), "CHAIN_BROKEN");
 
         let status = governor.status();
         assert_eq!(json!(status)["status"], "unhealthy");
@@ -495,7 +501,7 @@ mod damage {
         let records = common::chain(&governor, &SAMPLE_AGENTS);
         assert!(records.len() >= 19, "{} of 20 records", records.len());
         for record in records {
-            assert_eq!(governor.proof(&record.id).unwrap(), record);
+            assert_eq!(governor.log().record(&record.id).unwrap(), record);
         }
     }
 
@@ -541,7 +547,7 @@ mod view {
         governor.close().unwrap();
         let governor = Sample::builder().open(folder).unwrap();
         assert_eq!(common::chain(&governor, &SAMPLE_AGENTS).len(), sample.ids.len() + 1, "{what}");
-        assert!(governor.proof(&proof_id).is_ok(), "{what}");
+        assert!(governor.log().record(&proof_id).is_ok(), "{what}");
     }
 
     #[test]
@@ -626,7 +632,7 @@ mod view {
 
         let governor = open();
         governor.report(&early[3], Outcome::Failure).unwrap();
-        governor.register_agent(Agent::new("b")).unwrap();
+        governor.agents().register(Agent::new("b")).unwrap();
         for _ in 0..10 {
             decide(&governor, "b");
         }
@@ -746,7 +752,7 @@ mod full_disk {
         for _ in 0..3 {
             assert_eq!(code(governor.enforce(&reading("a"))), "STORAGE_UNAVAILABLE");
         }
-        assert_eq!(code(governor.register_agent(Agent::new("b"))), "STORAGE_UNAVAILABLE");
+        assert_eq!(code(governor.agents().register(Agent::new("b"))), "STORAGE_UNAVAILABLE");
         assert_eq!(code(governor.report(&acknowledged[0], Outcome::Success)), "STORAGE_UNAVAILABLE");
         assert_eq!(json!(governor.status())["status"], "unhealthy");
         let page = governor.query(&ProofQuery::entity("a")).unwrap();
@@ -759,7 +765,7 @@ mod full_disk {
         let governor = in_folder(&store);
         assert!(governor.verify().unwrap().valid);
         for proof_id in &acknowledged {
-            assert!(governor.proof(proof_id).is_ok(), "{proof_id} was acknowledged and is gone");
+            assert!(governor.log().record(proof_id).is_ok(), "{proof_id} was acknowledged and is gone");
         }
         decide(&governor, "a");
         governor.close().unwrap();
@@ -791,7 +797,7 @@ mod full_disk {
         drop(governor);
         disk.fill();
         let governor = builder().open(&store).unwrap();
-        assert!(governor.proof(&proof_id).is_ok());
+        assert!(governor.log().record(&proof_id).is_ok());
         assert!(governor.verify().unwrap().valid);
         // The last page of the journal may have room for one more.
         let refused: Error = (0..1000).find_map(|_| governor.enforce(&reading("a")).err()).expect("the disk is full");

@@ -83,7 +83,7 @@ fn look(sample: &Sample, folder: &Path, what: &str) -> Came {
         assert!(!governor.stats("a", ..).unwrap().chain_integrity, "{what}");
         return Came::Broken;
     }
-    assert!(governor.opening().recovered.is_none(), "{what}: an entry was taken for a torn one");
+    assert!(governor.log().opening().recovered.is_none(), "{what}: an entry was taken for a torn one");
     assert_eq!(picture(&governor, &SAMPLE_AGENTS), sample.picture, "{what}");
     governor.close().unwrap();
     if folder.join("view.damaged").exists() { Came::WholeWithNewView } else { Came::Whole }

@@ -11,7 +11,9 @@ use std::ops::Range;
 use std::thread;
 
 use common::{ChildProcess, builder, child_folder, decide, frames, journal, reading, say};
-use rulekeep::{Agent, AgentState, Durability, Governor, Outcome, ProofId, ProofQuery, Tier};
+use rulekeep::agent::AgentState;
+use rulekeep::proof::ProofId;
+use rulekeep::{Agent, Durability, Governor, Outcome, ProofQuery, Tier};
 
 /// What each thread of a child acts for.
 const AGENTS: [&str; 2] = ["left", "right"];
@@ -31,7 +33,7 @@ fn decide_until_killed(durability: Durability) {
     let governor = builder().durability(durability).open(folder).expect("the folder opens");
     for agent in AGENTS {
         // The child of an earlier round may have registered it.
-        let _ = governor.register_agent(Agent::new(agent).at_tier(Tier::T4));
+        let _ = governor.agents().register(Agent::new(agent).at_tier(Tier::T4));
     }
     say("open");
     thread::scope(|scope| {
@@ -53,9 +55,9 @@ fn acknowledge(governor: &Governor, agent: &str) {
         }
         if number % 5 == 0 {
             let name = format!("made-for-{proof_id}");
-            governor.register_agent(Agent::new(&name).with_label("made")).expect("a new agent registers");
+            governor.agents().register(Agent::new(&name).with_label("made")).expect("a new agent registers");
             say(&format!("registered {name}"));
-            governor.suspend(&name, "at once").expect("a registered agent is suspended");
+            governor.agents().suspend(&name, "at once").expect("a registered agent is suspended");
             say(&format!("suspended {name}"));
         }
     }
@@ -83,9 +85,9 @@ fn child_of_a_crowd() {
     let governor = builder().durability(durability).open(folder.join("store")).expect("the folder opens");
     for member in 0..CROWD {
         // The child of an earlier round may have registered it.
-        let _ = governor.register_agent(Agent::new(member_of(member)).at_tier(Tier::T4));
+        let _ = governor.agents().register(Agent::new(member_of(member)).at_tier(Tier::T4));
     }
-    governor.flush().expect("a new agent is written");
+    governor.log().flush().expect("a new agent is written");
     say("open");
     thread::scope(|scope| {
         for member in 0..CROWD {
@@ -188,19 +190,19 @@ impl Acknowledged {
 
     fn assert_is_all_there(&self, governor: &Governor, round: usize) {
         for id in &self.decided {
-            assert!(governor.proof(id).is_ok(), "round {round}: {id} was acknowledged and is gone");
+            assert!(governor.log().record(id).is_ok(), "round {round}: {id} was acknowledged and is gone");
         }
         for (id, outcome) in &self.reported {
-            let found = governor.proof(id).unwrap().outcome;
+            let found = governor.log().record(id).unwrap().outcome;
             assert_eq!(found, Some(*outcome), "round {round}: the outcome of {id} is gone");
             // The same again changes nothing, another one is refused: the outcome is known, not only shown.
             assert!(governor.report(id, *outcome).is_ok());
         }
         for name in &self.registered {
-            assert!(governor.agent(name).is_ok(), "round {round}: {name} was registered and is gone");
+            assert!(governor.agents().get(name).is_ok(), "round {round}: {name} was registered and is gone");
         }
         for name in &self.suspended {
-            let state = governor.agent(name).unwrap().state;
+            let state = governor.agents().get(name).unwrap().state;
             assert_eq!(state, AgentState::Suspended, "round {round}: {name} was suspended");
         }
     }
@@ -266,7 +268,7 @@ fn a_buffered_log_opens_and_verifies_after_kill_9() {
         assert!(verification.records >= records, "round {round}: what was on disk before is gone");
         records = verification.records + 1;
         // An agent registered in the buffer alone may be gone; then it is a new one.
-        let _ = governor.register_agent(Agent::new(AGENTS[0]).at_tier(Tier::T4));
+        let _ = governor.agents().register(Agent::new(AGENTS[0]).at_tier(Tier::T4));
         governor.enforce(&reading(AGENTS[0])).unwrap();
         governor.close().unwrap();
     }
@@ -388,7 +390,7 @@ fn a_store_that_was_killed_while_it_was_made_can_be_opened() {
         let governor = builder().open(&store).unwrap_or_else(|error| panic!("killed behind {trace:?}: {error}"));
         assert!(governor.verify().unwrap().valid, "killed behind {trace:?}");
         // The child may have registered it.
-        let _ = governor.register_agent(Agent::new("left").at_tier(Tier::T4));
+        let _ = governor.agents().register(Agent::new("left").at_tier(Tier::T4));
         decide(&governor, "left");
     }
 }

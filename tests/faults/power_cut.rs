@@ -5,7 +5,8 @@
 
 use crate::common;
 
-use rulekeep::{Agent, Durability, Governor, ProofId, Tier};
+use rulekeep::proof::ProofId;
+use rulekeep::{Agent, Durability, Governor, Tier};
 
 use common::{builder, child_folder, decide, say};
 
@@ -17,7 +18,7 @@ fn decide_until_stopped(durability: Durability) {
     let governor = builder().durability(durability).open(folder).expect("the folder opens");
     for agent in AGENTS {
         // The child of an earlier round may have registered it.
-        let _ = governor.register_agent(Agent::new(agent).at_tier(Tier::T4));
+        let _ = governor.agents().register(Agent::new(agent).at_tier(Tier::T4));
     }
     say("open");
     std::thread::scope(|scope| {
@@ -107,7 +108,7 @@ mod on_ext4 {
             }
             assert!(sync_acknowledged.iter().all(|id| there.contains(id)), "{what}: an earlier round's are gone");
             assert!(ids.len() >= certain, "{what}: {certain} were there before");
-            let torn = governor.opening().recovered.as_ref().map(|recovered| recovered.bytes);
+            let torn = governor.log().opening().recovered.as_ref().map(|recovered| recovered.bytes);
             eprintln!(
                 "round {round}, {}: {} acknowledged, {found} of them there, {} records in all, torn tail {torn:?}",
                 if is_sync { "Sync" } else { "Buffered" },
@@ -115,7 +116,7 @@ mod on_ext4 {
                 ids.len(),
             );
             // And it goes on: this one must be there in the next round.
-            let _ = governor.register_agent(Agent::new(AGENTS[0]).at_tier(Tier::T4));
+            let _ = governor.agents().register(Agent::new(AGENTS[0]).at_tier(Tier::T4));
             sync_acknowledged.push(decide(&governor, AGENTS[0]));
             certain = ids.len() + 1;
             governor.close().unwrap();

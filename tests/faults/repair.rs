@@ -7,11 +7,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{NOON, Sample, Still, code, error, files_below, frames, intent, journal, reading};
-use rulekeep::{
-    Agent, AgentState, BrokenKind, Decision, Durability, EscalationId, EscalationQuery, EscalationState, EventFilter,
-    Governor, GovernorBuilder, Outcome, PolicySet, ProofQuery, RepairOptions, RepairReport, Review, StopScope, Tier,
-    TrustModel, repair,
-};
+use rulekeep::agent::AgentState;
+use rulekeep::escalation::{EscalationId, EscalationQuery, EscalationState, Review};
+use rulekeep::event::EventFilter;
+use rulekeep::kill_switch::StopScope;
+use rulekeep::maintenance::{RepairOptions, RepairReport, repair};
+use rulekeep::proof::BrokenKind;
+use rulekeep::trust::TrustModel;
+use rulekeep::{Agent, Decision, Durability, Governor, GovernorBuilder, Outcome, PolicySet, ProofQuery, Tier};
 
 const DECISIONS: usize = 24;
 
@@ -133,10 +136,10 @@ fn every_kind_of_damage_is_repaired_and_all_of_the_broken_log_is_kept() {
         assert_eq!(governor.verify().unwrap().records, 0, "{what}");
         if report.entries > 8 {
             assert_eq!(report.agents, 3, "{what}");
-            assert_eq!(governor.policies().digest(), common::policies().digest(), "{what}");
+            assert_eq!(governor.policies().current().digest(), common::policies().digest(), "{what}");
             governor.enforce(&reading("b")).unwrap();
         } else {
-            governor.register_agent(Agent::new("new").at_tier(Tier::T3)).unwrap();
+            governor.agents().register(Agent::new("new").at_tier(Tier::T3)).unwrap();
             governor.enforce(&reading("new")).unwrap();
         }
         governor.close().unwrap();
@@ -184,7 +187,7 @@ fn the_new_log_names_the_last_good_entry() {
     assert_eq!((&body["entries"], &body["kept"]), (&serde_json::json!(12), &serde_json::json!(report.kept)));
     let last = sample.ids.iter().rfind(|id| id.sequence().get() < 12).unwrap();
     let kept = Sample::builder().open(store.path().join(&report.kept)).unwrap();
-    assert_eq!(report.head_hash, kept.proof(last).unwrap().hash);
+    assert_eq!(report.head_hash, kept.log().record(last).unwrap().hash);
 }
 
 #[test]
@@ -208,9 +211,9 @@ fn damaged_before(end: impl FnOnce(&Governor)) -> tempfile::TempDir {
     let store = tempfile::tempdir().unwrap();
     let governor = Sample::builder().open(store.path()).unwrap();
     for agent in ["a", "b", "c"] {
-        governor.register_agent(Agent::new(agent).at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new(agent).at_tier(Tier::T4)).unwrap();
     }
-    governor.suspend("b", "for good reasons").unwrap();
+    governor.agents().suspend("b", "for good reasons").unwrap();
     let damaged = governor.enforce(&reading("a")).unwrap().proof_id;
     end(&governor);
     governor.close().unwrap();
@@ -224,27 +227,27 @@ fn damaged_before(end: impl FnOnce(&Governor)) -> tempfile::TempDir {
 #[test]
 fn what_stands_behind_the_break_tightens_and_never_loosens() {
     let store = damaged_before(|governor| {
-        governor.suspend("a", "found out").unwrap();
-        governor.resume("b", "an intruder says").unwrap();
-        governor.register_agent(Agent::new("d").at_tier(Tier::T5)).unwrap();
+        governor.agents().suspend("a", "found out").unwrap();
+        governor.agents().resume("b", "an intruder says").unwrap();
+        governor.agents().register(Agent::new("d").at_tier(Tier::T5)).unwrap();
         let id = governor.enforce(&reading("c")).unwrap().proof_id;
         governor.report(&id, Outcome::Failure).unwrap();
         let loose = "name = \"loose\"\n[[rule]]\nid = \"all\"\neffect = \"allow\"\nmatch.capabilities = [\"*:*\"]\n";
-        governor.load_policies(PolicySet::from_toml(loose).unwrap()).unwrap();
+        governor.policies().load(PolicySet::from_toml(loose).unwrap()).unwrap();
     });
     let report = repaired(store.path());
     assert_eq!(report.tightened, ["a", "c", "d"]);
     assert_eq!(report.notes.len(), 1, "{:?}", report.notes);
     let governor = reopened(store.path());
     for agent in ["a", "b", "d"] {
-        assert_eq!(governor.agent(agent).unwrap().state, AgentState::Suspended, "{agent}");
+        assert_eq!(governor.agents().get(agent).unwrap().state, AgentState::Suspended, "{agent}");
     }
-    let is = governor.agent("c").unwrap();
+    let is = governor.agents().get("c").unwrap();
     // The set that was loaded behind the break may have been a stricter one.
     assert_eq!(is.state, AgentState::Suspended);
-    let fresh = common::in_memory().agent("a").unwrap().trust;
+    let fresh = common::in_memory().agents().get("a").unwrap().trust;
     assert!(is.trust.score < fresh.score, "{:?}, {fresh:?}", is.trust);
-    assert_eq!(governor.policies().digest(), common::policies().digest());
+    assert_eq!(governor.policies().current().digest(), common::policies().digest());
 }
 
 #[test]
@@ -252,7 +255,7 @@ fn where_no_entry_can_be_blamed_or_on_demand_every_agent_is_suspended() {
     let store = damaged_before(|_| {});
     let report = repair(store.path(), &RepairOptions::default().suspend_all()).unwrap();
     assert_eq!((report.agents, report.tightened.len()), (3, 2), "{report:?}");
-    assert!(reopened(store.path()).agents().iter().all(|agent| agent.state == AgentState::Suspended));
+    assert!(reopened(store.path()).agents().list().iter().all(|agent| agent.state == AgentState::Suspended));
 
     // A journal that holds by itself, of which HEAD names another root.
     let sample = Sample::new(3);
@@ -266,7 +269,7 @@ fn where_no_entry_can_be_blamed_or_on_demand_every_agent_is_suspended() {
     let report = repaired(store.path());
     assert_eq!(report.broken.kind, BrokenKind::Tampering);
     assert_eq!(report.records, 3);
-    assert!(reopened(store.path()).agents().iter().all(|agent| agent.state == AgentState::Suspended));
+    assert!(reopened(store.path()).agents().list().iter().all(|agent| agent.state == AgentState::Suspended));
 }
 
 #[test]
@@ -278,15 +281,21 @@ fn an_outcome_of_a_record_of_before_is_refused_with_the_place_where_it_is() {
     let governor = reopened(store.path());
     // Ids of before, whether another entry stands in their place now or none.
     for id in &sample.ids {
-        for refused in
-            [error(governor.report(id, Outcome::Success)), error(governor.proof(id)), error(governor.evidence(id))]
-        {
+        for refused in [
+            error(governor.report(id, Outcome::Success)),
+            error(governor.log().record(id)),
+            error(governor.log().evidence(id)),
+        ] {
             assert_eq!((refused.code(), refused.http_status()), ("PROOF_NOT_FOUND", 404));
             assert!(refused.to_string().contains(&report.kept), "{refused}");
         }
     }
-    let later = rulekeep::ProofId::new(rulekeep::Timestamp::from_millis(NOON + 5000), 1, rulekeep::Sequence::new(1));
-    assert!(matches!(governor.proof(&later), Err(rulekeep::Error::ProofNotFound { .. })));
+    let later = rulekeep::proof::ProofId::new(
+        rulekeep::system::Timestamp::from_millis(NOON + 5000),
+        1,
+        rulekeep::proof::Sequence::new(1),
+    );
+    assert!(matches!(governor.log().record(&later), Err(rulekeep::Error::ProofNotFound { .. })));
 }
 
 #[test]
@@ -345,11 +354,11 @@ fn where_no_policy_set_is_known_everything_is_denied_until_one_is_loaded() {
     let report = repaired(store.path());
     assert!(report.notes.iter().any(|note| note.contains("everything is denied")), "{:?}", report.notes);
     let governor = Governor::builder().auto_register().open(store.path()).unwrap();
-    assert!(governor.proof(&id).is_err());
+    assert!(governor.log().record(&id).is_err());
     for agent in ["a", "never-seen"] {
         assert_eq!(governor.enforce(&reading(agent)).unwrap().decision, Decision::Deny, "{agent}");
     }
-    governor.load_policies(common::policies()).unwrap();
+    governor.policies().load(common::policies()).unwrap();
     assert_eq!(governor.enforce(&reading("never-seen")).unwrap().decision, Decision::Allow);
 }
 
@@ -360,13 +369,13 @@ fn what_a_governor_goes_on_with_is_found_again_or_said_to_have_ended() {
     let open = |at| GovernorBuilder::clock(common::builder().trust_model(model.clone()), Still::at(at));
     let governor = open(NOON).open(store.path()).unwrap();
     for agent in ["a", "b"] {
-        governor.register_agent(Agent::new(agent).at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new(agent).at_tier(Tier::T4)).unwrap();
     }
-    let stop = governor.stop(StopScope::agent("c").unwrap(), "ann", "seen to").unwrap().id;
-    let mut billing = governor.cursor("billing", &EventFilter::all()).unwrap();
-    let forgotten = governor.cursor("forgotten", &EventFilter::all()).unwrap();
+    let stop = governor.kill_switch().set(StopScope::agent("c").unwrap(), "ann", "seen to").unwrap().id;
+    let mut billing = governor.log().cursor("billing", &EventFilter::all()).unwrap();
+    let forgotten = governor.log().cursor("forgotten", &EventFilter::all()).unwrap();
     drop(forgotten);
-    governor.forget_cursor("forgotten").unwrap();
+    governor.log().forget_cursor("forgotten").unwrap();
     let mail = intent("b", &["email:send"]);
     let mut asked = Vec::new();
     for answered in ["waiting", "approved", "rejected"] {
@@ -397,7 +406,7 @@ fn what_a_governor_goes_on_with_is_found_again_or_said_to_have_ended() {
     let mut decided = None;
     for round in ["repaired", "reopened"] {
         let governor = open(NOON + 1000).open(store.path()).unwrap();
-        assert_eq!(governor.stops().iter().map(|stop| stop.id).collect::<Vec<_>>(), [stop], "{round}");
+        assert_eq!(governor.kill_switch().list().iter().map(|stop| stop.id).collect::<Vec<_>>(), [stop], "{round}");
         assert_eq!(governor.escalations().pending().unwrap(), [], "{round}");
         for id in &asked[..2] {
             let ended = governor.escalations().get(*id).unwrap();
@@ -411,13 +420,13 @@ fn what_a_governor_goes_on_with_is_found_again_or_said_to_have_ended() {
         // What is decided now has a cursor that begins with the new log, and trust that the log accounts for.
         let id = governor.enforce(&reading("b")).unwrap().proof_id;
         let first = *decided.get_or_insert(id);
-        let mut events = governor.cursor("billing", &EventFilter::all()).unwrap();
+        let mut events = governor.log().cursor("billing", &EventFilter::all()).unwrap();
         let event = serde_json::to_value(events.wait().unwrap().unwrap()).unwrap();
         assert_eq!(event["data"]["proofId"], first.to_string(), "{round}");
         governor.report(&id, Outcome::Success).unwrap();
-        governor.correct_outcome(&id, "not so").unwrap();
-        assert_eq!(code(governor.correct_outcome(&id, "otherwise")), "CONFLICT", "{round}");
-        assert_eq!(governor.verify_trust().unwrap().differing, [], "{round}");
+        governor.trust().correct(&id, "not so").unwrap();
+        assert_eq!(code(governor.trust().correct(&id, "otherwise")), "CONFLICT", "{round}");
+        assert_eq!(governor.trust().verify().unwrap().differing, [], "{round}");
         assert_eq!(governor.enforce(&mail).unwrap().decision, Decision::Escalate, "{round}");
         let again = governor.escalations().pending().unwrap().pop().unwrap().id;
         governor.escalations().approve(again, Review::by("mail-lead")).unwrap();
@@ -433,7 +442,7 @@ fn places_of_the_old_log_are_not_taken_for_those_of_the_new_one() {
     let open = |at| GovernorBuilder::clock(common::builder(), Still::at(at));
     let governor = open(NOON).open(store.path()).unwrap();
     for agent in ["a", "b"] {
-        governor.register_agent(Agent::new(agent).at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new(agent).at_tier(Tier::T4)).unwrap();
     }
     for _ in 0..30 {
         governor.enforce(&reading("a")).unwrap();

@@ -455,7 +455,7 @@ fn a_view_that_was_changed_with_its_checksums_does_not_speak_for_the_journal() {
         let outcome = if number < 2 { Outcome::Success } else { Outcome::Failure };
         governor.report(&proof_id, outcome).unwrap();
     }
-    governor.suspend("a", "for good reasons").unwrap();
+    governor.agents().suspend("a", "for good reasons").unwrap();
     let before = serde_json::to_value(governor.stats("a", ..).unwrap()).unwrap();
     governor.close().unwrap();
     drop(governor);

@@ -1,7 +1,8 @@
 //! Sensitive data by its shape: what is found, what it does to class and risk,
 //! and that secrets are nowhere repeated.
 
-use rulekeep::{Intent, Parser, RiskLevel};
+use rulekeep::intent::Parser;
+use rulekeep::{Intent, RiskLevel};
 use serde_json::{Map, Value, json};
 
 fn intent_in(text: &str, context: &Map<String, Value>) -> Intent {

@@ -1,6 +1,7 @@
 //! Requests written so as not to be read, and honest ones that look like them.
 
-use rulekeep::{Intent, Parser, RiskLevel};
+use rulekeep::intent::Parser;
+use rulekeep::{Intent, RiskLevel};
 use serde_json::Map;
 
 fn intent(text: &str) -> Intent {

@@ -1,7 +1,8 @@
 //! HTTP requests through the public parser: what the method, the path, the
 //! headers and the body ask for.
 
-use rulekeep::{Capability, ParseResult, Parser, RiskLevel};
+use rulekeep::RiskLevel;
+use rulekeep::intent::{Capability, ParseResult, Parser};
 use serde_json::Map;
 
 use RiskLevel::{Critical, High, Low, Medium};

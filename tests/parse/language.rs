@@ -1,7 +1,8 @@
 //! English sentences through the public parser: which of a text's clauses are the
 //! request, what they are done to, and what the roles of a clause mean.
 
-use rulekeep::{Parser, RiskLevel};
+use rulekeep::RiskLevel;
+use rulekeep::intent::Parser;
 use serde_json::Map;
 
 use RiskLevel::{Critical, High, Low, Medium};
@@ -162,7 +163,7 @@ fn what_only_tells_where_something_is_done_is_not_read() {
         ("Send Bob the plan from my calendar", &["message:send", "calendar:read"]),
     ] {
         let intent = parser.parse_text(&agent, text, &Map::new()).unwrap().intent;
-        let found: Vec<&str> = intent.required_capabilities.iter().map(rulekeep::Capability::as_str).collect();
+        let found: Vec<&str> = intent.required_capabilities.iter().map(rulekeep::intent::Capability::as_str).collect();
         assert_eq!(found, expected, "{text}");
     }
 }

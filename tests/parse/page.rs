@@ -1,6 +1,7 @@
 //! What docs/parsing.md shows: the lexicon that it extends, and the explanation that it prints.
 
-use rulekeep::{Lexicon, Parser, RiskLevel};
+use rulekeep::RiskLevel;
+use rulekeep::intent::{Lexicon, Parser};
 use serde_json::Map;
 
 const PAGE: &str = include_str!("../../docs/parsing.md");
@@ -22,7 +23,8 @@ fn the_lexicon_of_the_page_loads_and_its_words_mean_what_they_say() {
         ("frobcat notes.txt", "file:read", RiskLevel::Low),
     ] {
         let parsed = parser.parse_text(&"a".parse().unwrap(), text, &Map::new()).unwrap();
-        let found: Vec<&str> = parsed.intent.required_capabilities.iter().map(rulekeep::Capability::as_str).collect();
+        let found: Vec<&str> =
+            parsed.intent.required_capabilities.iter().map(rulekeep::intent::Capability::as_str).collect();
         assert!(found.contains(&capability) && parsed.intent.risk_level >= least, "{text}: {found:?}");
     }
 }

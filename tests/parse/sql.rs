@@ -1,7 +1,8 @@
 //! SQL through the public parser, with and without the `sql` feature: what a
 //! statement does, whatever its dialect, and what only looks like SQL.
 
-use rulekeep::{Capability, ParseResult, Parser, RiskLevel};
+use rulekeep::RiskLevel;
+use rulekeep::intent::{Capability, ParseResult, Parser};
 use serde_json::{Map, json};
 
 use RiskLevel::{Critical, High, Low, Medium};

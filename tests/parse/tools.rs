@@ -1,7 +1,9 @@
 //! Tool calls in every shape that models and runtimes write, and in those that
 //! an author who wants to be misread would.
 
-use rulekeep::{AgentId, Capability, ParseResult, Parser, RiskLevel};
+use rulekeep::RiskLevel;
+use rulekeep::agent::AgentId;
+use rulekeep::intent::{Capability, ParseResult, Parser};
 use serde_json::{Map, Value, json};
 
 fn parse(input: &str) -> ParseResult {

@@ -6,7 +6,8 @@ use crate::common;
 use std::sync::Arc;
 
 use common::{Hand, NOON};
-use rulekeep::{Agent, Decision, Governor, Intent, Outcome, PolicySet, ReplayRange, RiskLevel, Tier};
+use rulekeep::preview::ReplayRange;
+use rulekeep::{Agent, Decision, Governor, Intent, Outcome, PolicySet, RiskLevel, Tier};
 
 const HOUR: i64 = 3_600_000;
 
@@ -33,7 +34,7 @@ match.capabilities = ["email:read"]
 fn governor(limit: &str, clock: &Hand) -> Governor {
     let governor = Governor::builder().policies(limited(limit)).clock(clock.clone()).open_in_memory().unwrap();
     for (agent, group) in [("a", "sales"), ("b", "sales"), ("c", "support")] {
-        governor.register_agent(Agent::new(agent).at_tier(Tier::T4).in_group(group)).unwrap();
+        governor.agents().register(Agent::new(agent).at_tier(Tier::T4).in_group(group)).unwrap();
     }
     governor
 }
@@ -68,15 +69,15 @@ fn only_what_was_allowed_counts_and_a_preview_counts_nothing() {
     let governor = governor("{ count = 1, per = \"1h\" }", &Hand::at(NOON));
     let with_more = Intent::new("a", "mail_and_wipe", RiskLevel::Medium, ["email:send", "file:delete"]).unwrap();
     for _ in 0..3 {
-        assert_eq!(governor.preview(&mail("a")).unwrap().decision, Decision::Allow);
-        governor.explain(&mail("a")).unwrap();
+        assert_eq!(governor.policies().preview(&mail("a")).unwrap().decision, Decision::Allow);
+        governor.policies().explain(&mail("a")).unwrap();
     }
     // A degraded decision grants the mail, and uses the limit.
     assert_eq!(governor.enforce(&with_more).unwrap().decision, Decision::Degrade);
     assert_eq!(decide(&governor, "a"), Decision::Deny);
-    let preview = governor.preview(&mail("a")).unwrap();
+    let preview = governor.policies().preview(&mail("a")).unwrap();
     assert_eq!((preview.decision, preview.limits[0].used), (Decision::Deny, 1_000_000));
-    let explained = governor.explain(&mail("a")).unwrap();
+    let explained = governor.policies().explain(&mail("a")).unwrap();
     assert!(explained.rules[0].why.contains("is used up"), "{}", explained.rules[0].why);
 }
 
@@ -113,7 +114,7 @@ fn a_preview_and_a_clock_that_steps_leave_the_counters_as_they_are() {
     let governor = governor("{ count = 1, per = \"1h\" }", &clock);
     assert_eq!(decide(&governor, "a"), Decision::Allow);
     clock.set(NOON + 2 * HOUR);
-    assert_eq!(governor.preview(&mail("a")).unwrap().decision, Decision::Allow);
+    assert_eq!(governor.policies().preview(&mail("a")).unwrap().decision, Decision::Allow);
     clock.set(NOON + 60_000);
     assert_eq!(decide(&governor, "a"), Decision::Deny, "looking ahead took nothing out");
 }
@@ -124,7 +125,7 @@ fn another_measure_is_another_counter() {
     for _ in 0..3 {
         governor.enforce(&mail("a").with_context("amount", 0.01)).unwrap();
     }
-    governor.load_policies(limited("{ count = 2, per = \"1d\" }")).unwrap();
+    governor.policies().load(limited("{ count = 2, per = \"1d\" }")).unwrap();
     assert_eq!(
         [decide(&governor, "a"), decide(&governor, "a"), decide(&governor, "a")],
         [Decision::Allow, Decision::Allow, Decision::Deny]
@@ -138,7 +139,7 @@ fn groups_share_a_limit_and_past_it_a_person_can_be_asked() {
     assert_eq!([decide(&governor, "a"), decide(&governor, "b")], [Decision::Allow; 2]);
     assert_eq!([decide(&governor, "a"), decide(&governor, "b")], [Decision::Escalate; 2]);
     assert_eq!(decide(&governor, "c"), Decision::Allow, "another group");
-    governor.register_agent(Agent::new("loner").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("loner").at_tier(Tier::T4)).unwrap();
     assert_eq!(decide(&governor, "loner"), Decision::Escalate, "whoever is in no group is in no counter");
 }
 
@@ -164,8 +165,8 @@ fn counters_are_there_again_after_a_restart() {
     let clock = Hand::at(NOON);
     let open = || Governor::builder().clock(clock.clone()).open(folder.path()).unwrap();
     let governor = open();
-    governor.load_policies(limited("{ count = 3, per = \"1h\" }")).unwrap();
-    governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+    governor.policies().load(limited("{ count = 3, per = \"1h\" }")).unwrap();
+    governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
     let first = governor.enforce(&mail("a")).unwrap();
     let second = governor.enforce(&mail("a")).unwrap();
     governor.report(&first.proof_id, Outcome::Failure).unwrap();
@@ -173,7 +174,7 @@ fn counters_are_there_again_after_a_restart() {
 
     clock.set(NOON + 1000);
     let governor = open();
-    assert_eq!(governor.preview(&mail("a")).unwrap().limits[0].used, 1_000_000, "one of two was given back");
+    assert_eq!(governor.policies().preview(&mail("a")).unwrap().limits[0].used, 1_000_000, "one of two was given back");
     assert_eq!(
         [decide(&governor, "a"), decide(&governor, "a"), decide(&governor, "a")],
         [Decision::Allow, Decision::Allow, Decision::Deny]
@@ -195,7 +196,7 @@ fn a_rule_without_a_limit_takes_no_counter() {
     for _ in 0..3 {
         let verdict = governor.enforce(&read).unwrap();
         assert_eq!(verdict.decision, Decision::Allow);
-        assert!(governor.evidence(&verdict.proof_id).unwrap().detail.get("limits").is_none());
+        assert!(governor.log().evidence(&verdict.proof_id).unwrap().detail.get("limits").is_none());
     }
 }
 
@@ -203,7 +204,7 @@ fn a_rule_without_a_limit_takes_no_counter() {
 fn a_replay_tells_flips_that_hang_on_counters() {
     let governor = governor("{ count = 1, per = \"1h\" }", &Hand::at(NOON));
     assert_eq!([decide(&governor, "a"), decide(&governor, "a")], [Decision::Allow, Decision::Deny]);
-    let replay = governor.replay(&governor.policies(), &ReplayRange::all(), |_| {}).unwrap();
+    let replay = governor.policies().replay(&governor.policies().current(), &ReplayRange::all(), |_| {}).unwrap();
     // With nothing used the second is allowed: the candidate is the same set, the counter is not.
     assert_eq!((replay.records, replay.changed, replay.hanging), (2, 0, 2));
     // The one that was allowed hangs too, but comes out the same: it is counted and not listed.
@@ -212,6 +213,6 @@ fn a_replay_tells_flips_that_hang_on_counters() {
     assert!(replay.changes.is_empty() && replay.by_rule.is_empty());
     // A set that denies for good does so whatever was used; what a limit had refused was refused by it.
     let closed = PolicySet::from_toml("name = \"closed\"").unwrap();
-    let replay = governor.replay(&closed, &ReplayRange::all(), |_| {}).unwrap();
+    let replay = governor.policies().replay(&closed, &ReplayRange::all(), |_| {}).unwrap();
     assert_eq!((replay.changed, replay.hanging), (1, 0));
 }

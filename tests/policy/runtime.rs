@@ -5,7 +5,9 @@ use crate::common;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{call, in_memory, intent, reading, result};
-use rulekeep::{Agent, Decision, Governor, PolicySet, ReplayRange, StopScope, Tier};
+use rulekeep::kill_switch::StopScope;
+use rulekeep::preview::ReplayRange;
+use rulekeep::{Agent, Decision, Governor, PolicySet, Tier};
 use serde_json::json;
 
 fn allow(capability: &str, name: &str) -> PolicySet {
@@ -24,13 +26,13 @@ fn each_decision_is_made_by_the_set_that_it_records() {
         scope.spawn(|| {
             let mut turn = 0;
             while !stop.load(Ordering::Relaxed) {
-                governor.load_policies(sets[turn % 2].clone()).unwrap();
+                governor.policies().load(sets[turn % 2].clone()).unwrap();
                 turn += 1;
             }
         });
         for _ in 0..200 {
             let verdict = governor.enforce(&reading("a")).unwrap();
-            let detail = governor.evidence(&verdict.proof_id).unwrap().detail;
+            let detail = governor.log().evidence(&verdict.proof_id).unwrap().detail;
             let set = sets.iter().find(|set| detail["policyDigest"] == json!(set.digest()));
             // The very first may have been made by the set that the governor began with.
             if let Some(set) = set {
@@ -44,33 +46,33 @@ fn each_decision_is_made_by_the_set_that_it_records() {
 #[test]
 fn a_set_in_the_shadow_enforces_nothing_and_tells_what_it_would() {
     let governor = in_memory();
-    assert!(governor.shadow_report().is_none());
-    governor.shadow_policies(Some(PolicySet::from_toml("name = \"closed\"").unwrap()));
+    assert!(governor.policies().shadow_report().is_none());
+    governor.policies().shadow(Some(PolicySet::from_toml("name = \"closed\"").unwrap()));
     let verdict = governor.enforce(&reading("a")).unwrap();
     assert_eq!(verdict.decision, Decision::Allow);
     governor.enforce(&intent("a", &["file:delete"])).unwrap();
-    let report = governor.shadow_report().unwrap();
+    let report = governor.policies().shadow_report().unwrap();
     assert_eq!((report.decided, report.differed, report.failed), (2, 1, 0));
     let difference = &report.differences[0];
     assert_eq!(
         (difference.proof_id, difference.was, difference.shadow),
         (verdict.proof_id, Decision::Allow, Decision::Deny)
     );
-    governor.shadow_policies(None);
+    governor.policies().shadow(None);
     governor.enforce(&reading("a")).unwrap();
-    assert!(governor.shadow_report().is_none());
+    assert!(governor.policies().shadow_report().is_none());
 }
 
 #[test]
 fn an_error_in_the_shadow_is_its_own() {
     let governor = in_memory();
     let failing = "name = \"f\"\n[[rule]]\nid = \"f\"\neffect = \"allow\"\nwhen = \"context.missing > 1\"";
-    governor.shadow_policies(Some(PolicySet::from_toml(failing).unwrap()));
+    governor.policies().shadow(Some(PolicySet::from_toml(failing).unwrap()));
     assert_eq!(governor.enforce(&reading("a")).unwrap().decision, Decision::Allow);
-    assert_eq!(governor.shadow_report().unwrap().failed, 1);
+    assert_eq!(governor.policies().shadow_report().unwrap().failed, 1);
     // What would be decided can be explained all the same.
-    governor.load_policies(PolicySet::from_toml(failing).unwrap()).unwrap();
-    let explained = governor.explain(&reading("a")).unwrap();
+    governor.policies().load(PolicySet::from_toml(failing).unwrap()).unwrap();
+    let explained = governor.policies().explain(&reading("a")).unwrap();
     assert!(explained.preview.reasoning.starts_with("No decision: "), "{}", explained.preview.reasoning);
     assert_eq!(explained.preview.error.as_ref().map(|error| error.code), Some("POLICY_ERROR"));
     assert!(explained.to_string().starts_with("No decision: POLICY_ERROR: "), "{explained}");
@@ -79,7 +81,7 @@ fn an_error_in_the_shadow_is_its_own() {
     assert_eq!(wire["error"]["message"], json!(explained.preview.error.unwrap().message));
     assert_eq!(explained.rules[0].failed.as_deref(), Some("when"));
     // In force the same set lets nothing through, and records nothing.
-    governor.load_policies(PolicySet::from_toml(failing).unwrap()).unwrap();
+    governor.policies().load(PolicySet::from_toml(failing).unwrap()).unwrap();
     let before = governor.status().metrics.proof_chain_length;
     let error = governor.enforce(&reading("a")).unwrap_err();
     assert_eq!((error.code(), error.http_status()), ("POLICY_ERROR", 422));
@@ -89,23 +91,23 @@ fn an_error_in_the_shadow_is_its_own() {
 #[test]
 fn the_past_is_decided_again_with_what_loosens_most_first() {
     let governor = in_memory();
-    governor.register_agent(Agent::new("b").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("b").at_tier(Tier::T4)).unwrap();
     for capability in ["document:read", "file:delete", "database:read"] {
         governor.enforce(&intent("a", &[capability])).unwrap();
         governor.enforce(&intent("b", &[capability])).unwrap();
     }
-    governor.suspend("b", "test").unwrap();
+    governor.agents().suspend("b", "test").unwrap();
     governor.enforce(&intent("b", &["file:delete"])).unwrap();
-    governor.resume("b", "over").unwrap();
+    governor.agents().resume("b", "over").unwrap();
     for scope in [StopScope::All, StopScope::agent("b").unwrap()] {
-        let stop = governor.stop(scope, "ann", "drill").unwrap();
+        let stop = governor.kill_switch().set(scope, "ann", "drill").unwrap();
         let denied = governor.enforce(&intent("b", &["file:delete"])).unwrap();
-        assert_eq!(governor.evidence(&denied.proof_id).unwrap().detail["stop"], stop.id.to_string());
-        governor.lift_stop(&stop.id, "ann", "over").unwrap();
+        assert_eq!(governor.log().evidence(&denied.proof_id).unwrap().detail["stop"], stop.id.to_string());
+        governor.kill_switch().lift(&stop.id, "ann", "over").unwrap();
     }
     let candidate = allow("file:*", "files");
     let mut told = 0;
-    let replay = governor.replay(&candidate, &ReplayRange::all(), |_| told += 1).unwrap();
+    let replay = governor.policies().replay(&candidate, &ReplayRange::all(), |_| told += 1).unwrap();
     assert_eq!((replay.records, replay.changed, replay.not_replayable, told), (6, 6, 0, 0));
     assert_eq!(replay.barred, 3, "no policies made these");
     let changes: Vec<_> = replay.changes.iter().map(|change| (change.was, change.now)).collect();
@@ -119,8 +121,11 @@ fn the_past_is_decided_again_with_what_loosens_most_first() {
     assert_eq!(closing.differs, ["decision", "granted"]);
 
     let only_a = ReplayRange::all().of_agent("a".parse().unwrap());
-    assert_eq!(governor.replay(&candidate, &only_a, |_| {}).unwrap().records, 3);
-    assert_eq!(governor.replay(&governor.policies(), &ReplayRange::all(), |_| {}).unwrap().changed, 0);
+    assert_eq!(governor.policies().replay(&candidate, &only_a, |_| {}).unwrap().records, 3);
+    assert_eq!(
+        governor.policies().replay(&governor.policies().current(), &ReplayRange::all(), |_| {}).unwrap().changed,
+        0
+    );
     let records = governor.status().metrics.proof_chain_length;
     assert_eq!(records, 9, "a replay records nothing");
 }
@@ -130,18 +135,18 @@ fn an_allow_that_stays_one_says_what_differs() {
     let governor = in_memory();
     let tight = "name = \"t\"\n[[rule]]\nid = \"t\"\neffect = \"allow\"\nconstraints = { maxRecords = 7 }";
     let tight = PolicySet::from_toml(tight).unwrap();
-    governor.shadow_policies(Some(tight.clone()));
+    governor.policies().shadow(Some(tight.clone()));
     governor.enforce(&reading("a")).unwrap();
-    let replay = governor.replay(&tight, &ReplayRange::all(), |_| {}).unwrap();
+    let replay = governor.policies().replay(&tight, &ReplayRange::all(), |_| {}).unwrap();
     assert_eq!((replay.changed, &replay.changes[0].differs[..]), (1, &["constraints"][..]));
-    assert_eq!(governor.shadow_report().unwrap().differences[0].differs, ["constraints"]);
+    assert_eq!(governor.policies().shadow_report().unwrap().differences[0].differs, ["constraints"]);
 }
 
 #[test]
 fn a_preview_shows_limits_in_the_numbers_of_the_document() {
     let governor = in_memory();
     let text = "name = \"l\"\n[[rule]]\nid = \"l\"\neffect = \"allow\"\nlimit = { sum = \"amount\", max = 99.5, per = \"1h\" }";
-    governor.load_policies(PolicySet::from_toml(text).unwrap()).unwrap();
+    governor.policies().load(PolicySet::from_toml(text).unwrap()).unwrap();
     let mut asked = reading("a");
     asked.context.insert("amount".to_owned(), json!(2.25));
     let limit = &result(&governor, "policy/preview", &json!({ "intent": asked }))["limits"][0];
@@ -158,11 +163,11 @@ fn layers_come_back_with_the_store() {
     .unwrap();
     let both = PolicySet::layered(&[base, team]).unwrap();
     let governor = Governor::open(folder.path()).unwrap();
-    governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
-    governor.load_policies(both.clone()).unwrap();
+    governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
+    governor.policies().load(both.clone()).unwrap();
     governor.close().unwrap();
     let governor = Governor::open(folder.path()).unwrap();
-    assert_eq!(governor.policies().digest(), both.digest());
+    assert_eq!(governor.policies().current().digest(), both.digest());
     assert_eq!(governor.enforce(&intent("a", &["document:write"])).unwrap().decision, Decision::Deny);
     assert_eq!(governor.enforce(&intent("a", &["document:read"])).unwrap().decision, Decision::Allow);
 }
@@ -180,7 +185,7 @@ fn alerts_that_changed_come_back_with_the_store_though_the_rules_did_not() {
         Governor::builder().policies(set).open(folder.path()).unwrap().close().unwrap();
     }
     let governor = Governor::open(folder.path()).unwrap();
-    assert_eq!(governor.policies().alerts(), second.alerts());
+    assert_eq!(governor.policies().current().alerts(), second.alerts());
 }
 
 #[test]
@@ -191,9 +196,9 @@ fn the_recommended_rules_with_alerts_of_ones_own_keep_them_over_a_restart() {
     let own = PolicySet::from_toml(&format!("{text}\n[[alert]]\nid = \"a\"\non = \"critical\"\n")).unwrap();
     assert_eq!(own.digest(), recommended.digest());
     let governor = Governor::open(folder.path()).unwrap();
-    governor.load_policies(own.clone()).unwrap();
+    governor.policies().load(own.clone()).unwrap();
     governor.close().unwrap();
-    assert_eq!(Governor::open(folder.path()).unwrap().policies().alerts(), own.alerts());
+    assert_eq!(Governor::open(folder.path()).unwrap().policies().current().alerts(), own.alerts());
 }
 
 #[test]
@@ -203,7 +208,7 @@ fn a_set_that_says_the_same_is_not_recorded_again() {
     let entries = |text: &str| {
         let set = PolicySet::from_toml(text).unwrap();
         let governor = Governor::builder().policies(set).open(folder.path()).unwrap();
-        let entries = governor.journal().entries;
+        let entries = governor.log().journal().entries;
         governor.close().unwrap();
         entries
     };
@@ -244,9 +249,9 @@ fn the_sidecar_previews_replays_and_shadows() {
 fn groups_and_attributes_come_back_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let governor = Governor::open(folder.path()).unwrap();
-    governor.register_agent(Agent::new("a").in_group("eu").with_attribute("senior", true)).unwrap();
+    governor.agents().register(Agent::new("a").in_group("eu").with_attribute("senior", true)).unwrap();
     governor.close().unwrap();
-    let agent = Governor::open(folder.path()).unwrap().agent("a").unwrap();
+    let agent = Governor::open(folder.path()).unwrap().agents().get("a").unwrap();
     assert_eq!((agent.groups[0].as_str(), &agent.attributes["senior"]), ("eu", &json!(true)));
 }
 
@@ -254,16 +259,16 @@ fn groups_and_attributes_come_back_after_a_restart() {
 fn an_explanation_in_words_shows_the_severity_of_a_rule() {
     let governor = in_memory();
     let text = "name = \"s\"\n[[rule]]\nid = \"s\"\neffect = \"deny\"\nseverity = \"HIGH\"";
-    governor.load_policies(PolicySet::from_toml(text).unwrap()).unwrap();
-    let told = governor.explain(&reading("a")).unwrap().to_string();
+    governor.policies().load(PolicySet::from_toml(text).unwrap()).unwrap();
+    let told = governor.policies().explain(&reading("a")).unwrap().to_string();
     assert!(told.ends_with(" [severity HIGH]\n"), "{told}");
 }
 
 #[test]
 fn a_suspended_agents_explanation_rests_on_no_rule() {
     let governor = in_memory();
-    governor.suspend("a", "test").unwrap();
-    let explained = governor.explain(&reading("a")).unwrap();
+    governor.agents().suspend("a", "test").unwrap();
+    let explained = governor.policies().explain(&reading("a")).unwrap();
     assert_eq!(explained.preview.decision, Decision::Deny);
     assert!(explained.rules.iter().all(|rule| !rule.decided));
 }
@@ -272,7 +277,7 @@ fn a_suspended_agents_explanation_rests_on_no_rule() {
 fn a_preview_of_an_overridden_tool_is_what_enforcement_says() {
     let governor = in_memory();
     let text = "name = \"p\"\n[[rule]]\nid = \"low\"\neffect = \"allow\"\nmatch.risk = { max = \"LOW\" }";
-    governor.load_policies(PolicySet::from_toml(text).unwrap()).unwrap();
+    governor.policies().load(PolicySet::from_toml(text).unwrap()).unwrap();
     let tools = json!({ "tools": [{ "name": "pay_test", "description": "Pays a test invoice.", "inputSchema": { "type": "object" } }] });
     result(&governor, "catalogue/load", &tools);
     let low =
@@ -303,7 +308,7 @@ fn no_rule_decides_where_a_condition_failed() {
     )
     .unwrap();
     let governor = Governor::builder().policies(policies).auto_register().open_in_memory().unwrap();
-    let explanation = governor.explain(&reading("a")).unwrap();
+    let explanation = governor.policies().explain(&reading("a")).unwrap();
     assert_eq!(explanation.preview.error.as_ref().unwrap().code, "POLICY_ERROR");
     assert!(explanation.rules.iter().all(|rule| !rule.decided && rule.constraints.is_empty()), "{explanation:?}");
 }

@@ -12,7 +12,8 @@ use rulekeep::checkpoint::{
     Checkpoint, CheckpointError, CheckpointKey, ConsistencyProof, InclusionProof, VerifierKey, verify_consistency,
     verify_inclusion,
 };
-use rulekeep::{Agent, Digest, Outcome, ProofQuery, ProofRecord, Tier};
+use rulekeep::proof::Digest;
+use rulekeep::{Agent, Outcome, ProofQuery, ProofRecord, Tier};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
@@ -51,7 +52,7 @@ impl Log {
     }
 
     fn consistency(&self, old: usize) -> ConsistencyProof {
-        let path = self.tree().prove_consistency(self.leaves.len() - old);
+        let path = self.tree().log().prove_consistency(self.leaves.len() - old);
         ConsistencyProof::new(old as u64, self.leaves.len() as u64, digests(path.as_bytes()))
     }
 }
@@ -69,7 +70,7 @@ fn leaf(place: usize) -> Digest {
 /// Records of a governor, and a log in which each has its place.
 fn recorded() -> (Vec<ProofRecord>, Log) {
     let governor = builder().open_in_memory().unwrap();
-    governor.register_agent(Agent::new("support \"1\" 日本").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("support \"1\" 日本").at_tier(Tier::T4)).unwrap();
     for capability in ["document:read", "task:delete", "email:send", "code:write", "file:read"] {
         let verdict = governor.enforce(&intent("support \"1\" 日本", &[capability])).unwrap();
         governor.report(&verdict.proof_id, Outcome::Success).unwrap();

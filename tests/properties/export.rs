@@ -8,9 +8,8 @@ use std::io::{self, Write};
 use common::{builder, decide, in_folder, in_memory, intent, picture};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use rulekeep::{
-    Agent, Error, ExportPoint, ExportRange, ExportReport, Governor, Outcome, ProofId, ProofQuery, Tier, verify_export,
-};
+use rulekeep::proof::{ExportPoint, ExportRange, ExportReport, ProofId, verify_export};
+use rulekeep::{Agent, Error, Governor, Outcome, ProofQuery, Tier};
 
 fn quiet() -> impl FnMut(u64, u64) {
     |_, _| {}
@@ -18,7 +17,7 @@ fn quiet() -> impl FnMut(u64, u64) {
 
 fn export(governor: &Governor, range: &ExportRange) -> (Vec<u8>, ExportReport) {
     let mut bytes = Vec::new();
-    let report = governor.export(range, &mut bytes, &mut quiet()).unwrap();
+    let report = governor.log().export(range, &mut bytes, &mut quiet()).unwrap();
     (bytes, report)
 }
 
@@ -36,7 +35,7 @@ fn broken_line(bytes: &[u8]) -> u64 {
 
 /// Some records of two agents, with outcomes and a suspension between them.
 fn fill(governor: &Governor) -> Vec<ProofId> {
-    let _ = governor.register_agent(Agent::new("b").at_tier(Tier::T3));
+    let _ = governor.agents().register(Agent::new("b").at_tier(Tier::T3));
     let mut ids = Vec::new();
     for round in 0..20 {
         let agent = if round % 3 == 0 { "b" } else { "a" };
@@ -45,7 +44,7 @@ fn fill(governor: &Governor) -> Vec<ProofId> {
             governor.report(&ids[round], Outcome::ALL[round % Outcome::ALL.len()]).unwrap();
         }
     }
-    governor.suspend("b", "for the test").unwrap();
+    governor.agents().suspend("b", "for the test").unwrap();
     ids.push(decide(governor, "b"));
     ids
 }
@@ -90,7 +89,7 @@ fn progress_is_told_up_to_the_end() {
         decide(&governor, "a");
     }
     let (mut bytes, mut told) = (Vec::new(), Vec::new());
-    let report = governor.export(&ExportRange::all(), &mut bytes, &mut |done, of| told.push((done, of))).unwrap();
+    let report = governor.log().export(&ExportRange::all(), &mut bytes, &mut |done, of| told.push((done, of))).unwrap();
     let (last, of) = *told.last().unwrap();
     assert!(told.len() >= 3 && last == of && of >= 2_500, "{told:?}");
     told.clear();
@@ -110,14 +109,17 @@ fn an_export_cut_short_anywhere_goes_on_to_the_very_same() {
         let first_line = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
         for room in (first_line..whole.len()).step_by(487).chain([first_line, whole.len() - 1]) {
             let mut full = Full(Vec::new(), room);
-            assert_eq!(governor.export(&range, &mut full, &mut quiet()).unwrap_err().code(), "STORAGE_UNAVAILABLE");
+            assert_eq!(
+                governor.log().export(&range, &mut full, &mut quiet()).unwrap_err().code(),
+                "STORAGE_UNAVAILABLE"
+            );
             let mut part = full.0;
             assert_eq!(part.len(), room);
             assert!(verify(&part).is_err());
 
             let point = ExportPoint::of(&mut part.as_slice(), &mut quiet()).unwrap();
             part.truncate(usize::try_from(point.bytes()).unwrap());
-            assert_eq!(governor.resume_export(point, &mut part, &mut quiet()).unwrap(), report);
+            assert_eq!(governor.log().resume_export(point, &mut part, &mut quiet()).unwrap(), report);
             assert_eq!(part, whole, "cut at {room}");
         }
         let complete = ExportPoint::of(&mut whole.as_slice(), &mut quiet());
@@ -138,9 +140,9 @@ fn an_export_that_goes_on_takes_in_what_came_meanwhile_and_nothing_of_another_lo
 
     let other = in_memory();
     fill(&other);
-    let refused = other.resume_export(point.clone(), &mut Vec::new(), &mut quiet());
+    let refused = other.log().resume_export(point.clone(), &mut Vec::new(), &mut quiet());
     assert!(matches!(refused, Err(Error::Conflict { .. })), "{refused:?}");
-    let report = governor.resume_export(point, &mut part, &mut quiet()).unwrap();
+    let report = governor.log().resume_export(point, &mut part, &mut quiet()).unwrap();
     assert_eq!(report.last, Some(newest));
     assert_eq!(verify(&part).unwrap(), report);
 }
@@ -151,7 +153,7 @@ fn an_export_behind_a_record_begins_with_its_hash() {
     let ids = fill(&governor);
     let (bytes, report) = export(&governor, &ExportRange::all().after(ids[7]));
     assert_eq!(report.records, (ids.len() - 8) as u64);
-    assert_eq!(report.previous_hash, Some(governor.proof(&ids[7]).unwrap().hash));
+    assert_eq!(report.previous_hash, Some(governor.log().record(&ids[7]).unwrap().hash));
     assert_eq!(verify(&bytes).unwrap(), report);
     let (_, nothing) = export(&governor, &ExportRange::all().after(ids[20]));
     assert_eq!((nothing.records, nothing.head_hash), (0, report.head_hash));
@@ -232,15 +234,15 @@ fn an_import_gives_back_the_same_log_and_it_goes_on() {
     let (bytes, written) = export(&governor, &ExportRange::all().with_entries());
     assert!(written.entries > 0);
 
-    assert_eq!(Governor::import(&folder, &mut bytes.as_slice(), &mut quiet()).unwrap(), written);
+    assert_eq!(rulekeep::maintenance::import(&folder, &mut bytes.as_slice(), &mut quiet()).unwrap(), written);
     let imported = Governor::open(&folder).unwrap();
     assert_eq!(picture(&imported, &["a", "b"]), picture(&governor, &["a", "b"]));
-    let evidence = |governor: &Governor| governor.evidence(&written.last.unwrap()).unwrap();
+    let evidence = |governor: &Governor| governor.log().evidence(&written.last.unwrap()).unwrap();
     assert_eq!(evidence(&imported), evidence(&governor));
     assert_eq!(export(&imported, &ExportRange::all().with_entries()).0, bytes);
 
     let next = decide(&imported, "a");
-    assert_eq!(imported.proof(&next).unwrap().previous_hash, written.head_hash);
+    assert_eq!(imported.log().record(&next).unwrap().previous_hash, written.head_hash);
     imported.close().unwrap();
     assert!(Governor::open(&folder).unwrap().verify().unwrap().valid);
 }
@@ -257,7 +259,7 @@ fn an_import_of_what_does_not_hold_leaves_nothing() {
     let cut = &good[..good.len() - 40];
     let changed = text.replacen("\"riskLevel\":\"LOW\"", "\"riskLevel\":\"HIGH\"", 1).into_bytes();
     for bytes in [cut, &changed] {
-        let refused = Governor::import(&folder, &mut &*bytes, &mut quiet());
+        let refused = rulekeep::maintenance::import(&folder, &mut &*bytes, &mut quiet());
         assert!(matches!(refused, Err(Error::ExportBroken { .. })), "{refused:?}");
     }
     let partial = [
@@ -267,17 +269,17 @@ fn an_import_of_what_does_not_hold_leaves_nothing() {
     ];
     for range in partial {
         let (bytes, _) = export(&governor, &range);
-        let refused = Governor::import(&folder, &mut bytes.as_slice(), &mut quiet());
+        let refused = rulekeep::maintenance::import(&folder, &mut bytes.as_slice(), &mut quiet());
         assert!(matches!(refused, Err(Error::InvalidInput { .. })), "{refused:?}");
     }
     assert_eq!(fs::read_dir(target.path()).unwrap().count(), 0);
 
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("mine"), "x").unwrap();
-    let refused = Governor::import(&folder, &mut good.as_slice(), &mut quiet());
+    let refused = rulekeep::maintenance::import(&folder, &mut good.as_slice(), &mut quiet());
     assert!(matches!(refused, Err(Error::Conflict { .. })), "{refused:?}");
     fs::remove_file(folder.join("mine")).unwrap();
-    Governor::import(&folder, &mut good.as_slice(), &mut quiet()).unwrap();
+    rulekeep::maintenance::import(&folder, &mut good.as_slice(), &mut quiet()).unwrap();
 }
 
 #[test]
@@ -296,7 +298,7 @@ fn a_log_that_does_not_hold_is_not_exported_as_if_it_did() {
 
     let governor = Governor::open(folder.path()).unwrap();
     let mut part = Vec::new();
-    let refused = governor.export(&ExportRange::all(), &mut part, &mut quiet());
+    let refused = governor.log().export(&ExportRange::all(), &mut part, &mut quiet());
     assert!(matches!(refused, Err(Error::ChainBroken { .. })), "{refused:?}");
     let point = ExportPoint::of(&mut part.as_slice(), &mut quiet()).unwrap();
     assert!(point.last().is_some());

@@ -41,7 +41,7 @@ fn governor() -> Governor {
     );
     let governor = builder().policies(PolicySet::from_toml(&policies).unwrap()).open_in_memory().unwrap();
     for agent in AGENTS {
-        governor.register_agent(Agent::new(agent).at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new(agent).at_tier(Tier::T4)).unwrap();
     }
     for capability in ["document:read", "task:delete", "email:send", "code:write"] {
         for agent in AGENTS {
@@ -49,7 +49,7 @@ fn governor() -> Governor {
         }
     }
     for (place, agent) in AGENTS.iter().enumerate() {
-        governor.suspend(agent, "so that the id stands in the reasoning").unwrap();
+        governor.agents().suspend(agent, "so that the id stands in the reasoning").unwrap();
         let proof_id = governor.enforce(&intent(agent, &["file:read"])).unwrap().proof_id;
         governor.report(&proof_id, Outcome::ALL[place % Outcome::ALL.len()]).unwrap();
     }
@@ -166,7 +166,7 @@ fn a_hash_covers_every_field_but_itself_and_the_outcome() {
 fn equal_intents_do_not_share_an_evidence_hash() {
     let governor = common::in_memory();
     let (first, second) = (common::decide(&governor, "a"), common::decide(&governor, "a"));
-    let hash = |id| governor.proof(id).unwrap().evidence_hash;
+    let hash = |id| governor.log().record(id).unwrap().evidence_hash;
     assert_ne!(hash(&first), hash(&second), "the salt keeps one from being guessed by the other");
 }
 
@@ -179,7 +179,7 @@ fn a_record_of_any_agent_and_context_has_the_hash_that_its_json_has() {
         let Ok(asked) = rulekeep::Intent::new(&agent, "do_it", RiskLevel::High, ["code:write"]) else { return Ok(()) };
         let asked = asked.with_context("note", note).with_context("number", number);
         let proof_id = governor.enforce(&asked).unwrap().proof_id;
-        let record = json!(governor.proof(&proof_id).unwrap());
+        let record = json!(governor.log().record(&proof_id).unwrap());
         prop_assert_eq!(&record["hash"], &json!(canonical_hash(&record)));
         prop_assert_eq!(&record["entityId"], &json!(agent));
     });

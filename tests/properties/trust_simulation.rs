@@ -4,7 +4,8 @@
 #[path = "../../examples/trust_simulation.rs"]
 mod simulation;
 
-use rulekeep::{Score, Tier};
+use rulekeep::Tier;
+use rulekeep::trust::Score;
 use simulation::{Character, DAYS};
 
 #[test]

@@ -7,7 +7,9 @@ use std::fs;
 use std::process::{Command, Output};
 
 use common::{builder, intent};
-use rulekeep::{Agent, Error, EvidenceSelection, ExportRange, Governor, InputText, Outcome, Tier, verify_export};
+use rulekeep::intent::InputText;
+use rulekeep::proof::{EvidenceSelection, ExportRange, verify_export};
+use rulekeep::{Agent, Error, Governor, Outcome, Tier};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -27,14 +29,14 @@ const AGENTS: [&str; 6] = [
 fn export(range: &ExportRange) -> Vec<String> {
     let governor = governor();
     let mut bytes = Vec::new();
-    governor.export(range, &mut bytes, &mut |_, _| {}).unwrap();
+    governor.log().export(range, &mut bytes, &mut |_, _| {}).unwrap();
     String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
 }
 
 fn governor() -> Governor {
     let governor = builder().open_in_memory().unwrap();
     for agent in AGENTS {
-        governor.register_agent(Agent::new(agent).at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new(agent).at_tier(Tier::T4)).unwrap();
         let reading = intent(agent, &["document:read"]).with_context("account", 9_007_199_254_740_993_u64);
         let proof_id = governor.enforce(&reading.with_context("note", agent)).unwrap().proof_id;
         governor.report(&proof_id, Outcome::Failure).unwrap();
@@ -203,10 +205,10 @@ fn an_export_with_erased_evidence_and_texts_holds() {
     for agent in AGENTS {
         governor.enforce_input(agent, asked).unwrap();
     }
-    governor.erase_evidence(&EvidenceSelection::Agent(AGENTS[0].parse().unwrap()), "asked for").unwrap();
+    governor.log().erase_evidence(&EvidenceSelection::Agent(AGENTS[0].parse().unwrap()), "asked for").unwrap();
     for range in [ExportRange::all(), ExportRange::all().with_entries()] {
         let mut bytes = Vec::new();
-        governor.export(&range, &mut bytes, &mut |_, _| {}).unwrap();
+        governor.log().export(&range, &mut bytes, &mut |_, _| {}).unwrap();
         let lines: Vec<String> = String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect();
         let Some(output) = run(&lines) else { return };
         let said = String::from_utf8_lossy(&output.stdout);

@@ -5,7 +5,9 @@ use std::error::Error;
 use casbin::{CoreApi, DefaultModel, Enforcer, MemoryAdapter, MgmtApi};
 use cedar_policy::{Authorizer, Context, Decision as CedarDecision, Entities, PolicySet as CedarSet, Request};
 use regorus::{CompiledPolicy, Engine as RegoEngine, Value};
-use rulekeep::{Decision, Intent, PolicyRequest, PolicySet, RiskLevel, Tier, TrustSnapshot};
+use rulekeep::policy::PolicyRequest;
+use rulekeep::trust::TrustSnapshot;
+use rulekeep::{Decision, Intent, PolicySet, RiskLevel, Tier};
 
 /// An engine with its rules loaded and its requests ready.
 pub trait Engine {

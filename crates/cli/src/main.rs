@@ -9,6 +9,7 @@ mod store;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use rulekeep_cli::policy;
 
 /// Governs what software agents do: serves a governor, and keeps its log.
 #[derive(Parser)]
@@ -27,6 +28,9 @@ enum Command {
     /// Exports, imports, verifies and repairs the log of a store.
     #[command(subcommand)]
     Log(log::Command),
+    /// Tests, checks and explains policies, and prints their JSON Schema.
+    #[command(subcommand)]
+    Policy(policy::Command),
     /// Measures a log of many records: written, reopened, queried and verified.
     Soak(soak::Options),
 }
@@ -36,6 +40,7 @@ fn main() -> ExitCode {
         Command::Sidecar(options) => ("sidecar", sidecar::run(options)),
         Command::Serve(options) => ("serve", serve::run(options)),
         Command::Log(command) => ("log", log::run(command)),
+        Command::Policy(command) => return policy::main(command),
         Command::Soak(options) => ("soak", soak::run(&options)),
     };
     done.unwrap_or_else(|message| {

@@ -73,10 +73,7 @@ pub(crate) fn run(options: Options) -> Result<ExitCode, String> {
             Err(error) => eprintln!("serve: no key for administrators could be made: {}", describe(error)),
         }
         println!("{ready}");
-        server
-            .serve(listener, router(gateway).merge(console(gateway)), ended)
-            .await
-            .map_err(|error| error.to_string())
+        server.serve(listener, router(gateway).merge(console(gateway)), ended).await.map_err(|error| error.to_string())
     });
     // Said at once: what follows may hang where the disk does.
     let code = match served {

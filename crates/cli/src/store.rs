@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rulekeep::checkpoint::CheckpointKey;
-use rulekeep::{Durability, Error, Governor, InputText, PolicySet};
+use rulekeep::intent::InputText;
+use rulekeep::{Durability, Error, Governor, PolicySet};
 use rulekeep_server::gateway::Gateway;
 use rulekeep_server::webhook::Settings;
 use tempfile::TempDir;
@@ -72,10 +73,10 @@ impl StoreOptions {
             builder = builder.checkpoints(checkpoint_key(&name, &seed)?);
         }
         let governor = builder.open(store).map_err(describe)?;
-        for warning in governor.policies().warnings() {
+        for warning in governor.policies().current().warnings() {
             eprintln!("policies, line {}: {}", warning.line, warning.message);
         }
-        if let Some(recovered) = &governor.opening().recovered {
+        if let Some(recovered) = &governor.log().opening().recovered {
             eprintln!("a write had been cut short; {} bytes are kept in {}", recovered.bytes, recovered.copy);
         }
         let verification = governor.verify().map_err(describe)?;

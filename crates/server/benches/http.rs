@@ -49,7 +49,7 @@ impl Served {
         let folder = tempfile::tempdir().expect("a folder");
         let governor =
             Governor::builder().durability(Durability::Buffered).open(folder.path()).expect("the store opens");
-        governor.register_agent(Agent::new(AGENT).at_tier(Tier::T4)).expect("the agent is new");
+        governor.agents().register(Agent::new(AGENT).at_tier(Tier::T4)).expect("the agent is new");
         let gateway = Gateway::new(&governor).expect("keys");
         let plan = Plan::enterprise(60_000_000, 1_000_000).expect("within what can be agreed on");
         let key = gateway.keys().create(KeyDraft::new(Scope::Agent, plan).agent(AGENT)).expect("a key");

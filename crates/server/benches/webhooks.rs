@@ -12,15 +12,16 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rulekeep::event::EventFilter;
 use rulekeep::webhook::EndpointDraft;
-use rulekeep::{Agent, Durability, EventFilter, Governor, Intent, RiskLevel, Tier};
+use rulekeep::{Agent, Durability, Governor, Intent, RiskLevel, Tier};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let events: usize = std::env::args().nth(1).map_or(Ok(20_000), |count| count.parse())?;
     let folder = tempfile::tempdir()?;
     let builder = Governor::builder().durability(Durability::Buffered).allow_private_webhooks();
     let governor = builder.open(folder.path())?;
-    governor.register_agent(Agent::new("a").at_tier(Tier::T4))?;
+    governor.agents().register(Agent::new("a").at_tier(Tier::T4))?;
 
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let url = format!("http://{}/", listener.local_addr()?);
@@ -34,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for _ in 0..events.div_ceil(2) {
         governor.enforce(&intent)?; // tells two events
     }
-    governor.flush()?;
+    governor.log().flush()?;
 
     // The receiver holds the first delivery until all of it is there.
     let began = Instant::now();

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use super::params::{Faults, Params};
 use super::wire::{merge, to_json};
 use rulekeep::Governor;
-use rulekeep::{Agent, AgentChange, AgentInfo, Error, Score, Tier};
+use rulekeep::agent::{AgentChange, AgentInfo};
+use rulekeep::trust::Score;
+use rulekeep::{Agent, Error, Tier};
 
 const FAULTS: Faults = Faults::Input;
 
@@ -41,7 +43,7 @@ pub(super) fn register(governor: &Governor, params: &Params) -> Result<Value, Er
     if let Some(observability) = params.optional_word("observability", FAULTS)? {
         agent = agent.with_observability(observability);
     }
-    let registered = governor.register_agent(agent).map_err(|error| match error {
+    let registered = governor.agents().register(agent).map_err(|error| match error {
         Error::InvalidInput { field: "score", message } if tier.is_some() => {
             Error::input("tier", format!("{message}, the middle of the tier's range: give a score"))
         }
@@ -52,7 +54,7 @@ pub(super) fn register(governor: &Governor, params: &Params) -> Result<Value, Er
 
 /// What is known of an agent: `{agentId}`.
 pub(super) fn get(governor: &Governor, params: &Params) -> Result<Value, Error> {
-    Ok(shown(&governor.agent(params.text("agentId", FAULTS)?)?))
+    Ok(shown(&governor.agents().get(params.text("agentId", FAULTS)?)?))
 }
 
 /// A page of all agents, sorted by id: `{page?, pageSize?}`.
@@ -66,7 +68,7 @@ pub(super) fn list(governor: &Governor, params: &Params) -> Result<Value, Error>
     }
     let skip = before.saturating_mul(page_size);
     let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    let (total, items) = governor.agents_from(whole(skip), whole(page_size));
+    let (total, items) = governor.agents().page(whole(skip), whole(page_size));
     let has_more = whole(skip.saturating_add(page_size)) < total;
     Ok(json!({ "items": items, "total": total, "page": page, "pageSize": page_size, "hasMore": has_more }))
 }
@@ -101,25 +103,25 @@ pub(super) fn update(governor: &Governor, params: &Params) -> Result<Value, Erro
     if let Some(observability) = params.optional_word("observability", FAULTS)? {
         change = change.observability(observability);
     }
-    to_json(&governor.update_agent(params.text("agentId", FAULTS)?, change, note(params)?)?)
+    to_json(&governor.agents().update(params.text("agentId", FAULTS)?, change, note(params)?)?)
 }
 
 pub(super) fn suspend(governor: &Governor, params: &Params) -> Result<Value, Error> {
-    Ok(with_state(&governor.suspend(params.text("agentId", FAULTS)?, note(params)?)?))
+    Ok(with_state(&governor.agents().suspend(params.text("agentId", FAULTS)?, note(params)?)?))
 }
 
 pub(super) fn resume(governor: &Governor, params: &Params) -> Result<Value, Error> {
-    Ok(with_state(&governor.resume(params.text("agentId", FAULTS)?, note(params)?)?))
+    Ok(with_state(&governor.agents().resume(params.text("agentId", FAULTS)?, note(params)?)?))
 }
 
 pub(super) fn retire(governor: &Governor, params: &Params) -> Result<Value, Error> {
-    Ok(with_state(&governor.retire(params.text("agentId", FAULTS)?, note(params)?)?))
+    Ok(with_state(&governor.agents().retire(params.text("agentId", FAULTS)?, note(params)?)?))
 }
 
 /// Every agent as a line of text: `{}`.
 pub(super) fn export(governor: &Governor, _: &Params) -> Result<Value, Error> {
     let mut lines = Vec::new();
-    let agents = governor.export_agents(&mut lines)?;
+    let agents = governor.agents().export(&mut lines)?;
     let lines = String::from_utf8_lossy(&lines);
     Ok(json!({ "agents": agents, "lines": lines.lines().collect::<Vec<_>>() }))
 }
@@ -129,7 +131,7 @@ pub(super) fn import(governor: &Governor, params: &Params) -> Result<Value, Erro
     if params.get("lines").is_none() {
         return Err(Error::input("lines", "is missing"));
     }
-    to_json(&governor.import_agents(&mut params.texts("lines")?.join("\n").as_bytes())?)
+    to_json(&governor.agents().import(&mut params.texts("lines")?.join("\n").as_bytes())?)
 }
 
 fn note(params: &Params) -> Result<&str, Error> {

@@ -4,8 +4,10 @@ use serde_json::{Value, json};
 
 use super::params::{Faults, Params};
 use super::wire::to_json;
+use rulekeep::Error;
 use rulekeep::Governor;
-use rulekeep::{Capability, Error, ToolOverride};
+use rulekeep::catalogue::ToolOverride;
+use rulekeep::intent::Capability;
 
 const FAULTS: Faults = Faults::Input;
 
@@ -19,8 +21,8 @@ pub(super) fn load(governor: &Governor, params: &Params) -> Result<Value, Error>
         return Err(Error::input("tools", "is missing: expected a tools/list result or a list of tools"));
     };
     let report = match field {
-        "tools" => governor.load_catalogue(value, server),
-        _ => governor.load_catalogue(&json!({ field: value }), server),
+        "tools" => governor.tools().load(value, server),
+        _ => governor.tools().load(&json!({ field: value }), server),
     }?;
     to_json(&report)
 }
@@ -42,13 +44,13 @@ pub(super) fn set(governor: &Governor, params: &Params) -> Result<Value, Error> 
         .into_iter()
         .map(|text| text.parse::<Capability>().map_err(|error| Error::input("capabilities", error.to_string())));
     given = given.capabilities(capabilities.collect::<Result<Vec<_>, _>>()?);
-    to_json(&governor.override_tool(name, given)?)
+    to_json(&governor.tools().override_tool(name, given)?)
 }
 
 /// Takes a tool out: `{name, server?}`.
 pub(super) fn remove(governor: &Governor, params: &Params) -> Result<Value, Error> {
     let name = params.text("name", FAULTS)?;
-    to_json(&governor.remove_tool(name, params.optional_text("server", FAULTS)?)?)
+    to_json(&governor.tools().remove(name, params.optional_text("server", FAULTS)?)?)
 }
 
 /// Pins a tool, or takes the pin off: `{name, server?, pinned?}`.
@@ -56,6 +58,6 @@ pub(super) fn pin(governor: &Governor, params: &Params) -> Result<Value, Error> 
     let name = params.text("name", FAULTS)?;
     let server = params.optional_text("server", FAULTS)?;
     let is_pinned = params.get("pinned").is_none() || params.flag("pinned")?;
-    let tool = if is_pinned { governor.pin_tool(name, server) } else { governor.unpin_tool(name, server) }?;
+    let tool = if is_pinned { governor.tools().pin(name, server) } else { governor.tools().unpin(name, server) }?;
     to_json(&tool)
 }

@@ -1,13 +1,14 @@
 //! The calls about checkpoints: make one, prove.
 
-use rulekeep::{Error, Governor, ProofId};
+use rulekeep::proof::ProofId;
+use rulekeep::{Error, Governor};
 use serde_json::{Value, json};
 
 use super::params::{Faults, Params};
 
 /// Makes a checkpoint: `{}`.
 pub(super) fn create(governor: &Governor, _: &Params) -> Result<Value, Error> {
-    Ok(json!({ "note": governor.checkpoint()? }))
+    Ok(json!({ "note": governor.log().checkpoint()? }))
 }
 
 /// Proves that a record is in the log, or that the log only grew: `{proofId}` or `{fromSize, toSize}`.
@@ -17,9 +18,9 @@ pub(super) fn prove(governor: &Governor, params: &Params) -> Result<Value, Error
     let proof = match (params.optional_text("proofId", FAULTS)?, sizes) {
         (Some(text), (None, None)) => {
             let proof_id: ProofId = text.parse().map_err(|_| Error::unknown_proof(text))?;
-            governor.prove(&proof_id)?
+            governor.log().prove(&proof_id)?
         }
-        (None, (Some(old), Some(new))) => governor.prove_consistency(old, new)?,
+        (None, (Some(old), Some(new))) => governor.log().prove_consistency(old, new)?,
         _ => return Err(Error::input("proofId", "expected either proofId or both fromSize and toSize")),
     };
     Ok(json!({ "proof": proof }))

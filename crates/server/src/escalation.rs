@@ -7,8 +7,11 @@ use serde_json::{Value, json};
 use super::params::{Faults, Params, in_whole_numbers};
 use super::wire::{Call, to_json};
 use rulekeep::Governor;
-use rulekeep::{ClassApprovalId, Digest, Error, EscalationId, EscalationQuery, Intent, InvalidValue, ProofId, Resolved, Review};
-use rulekeep::{ClassApproval, ClassTerms};
+use rulekeep::escalation::{EscalationId, EscalationQuery, PreApprovalId, Resolved, Review};
+use rulekeep::escalation::{PreApproval, PreApprovalTerms};
+use rulekeep::intent::InvalidValue;
+use rulekeep::proof::{Digest, ProofId};
+use rulekeep::{Error, Intent};
 
 pub(super) const CALLS: &[(&str, Call)] = &[
     ("escalation/list", list),
@@ -18,7 +21,7 @@ pub(super) const CALLS: &[(&str, Call)] = &[
     ("escalation/reject", reject),
     ("escalation/claim", claim),
     ("escalation/grant", grant),
-    ("escalation/grants", |governor, _| Ok(json!({ "grants": governor.escalations().classes() }))),
+    ("escalation/grants", |governor, _| Ok(json!({ "grants": governor.escalations().pre_approvals() }))),
     ("escalation/revoke", revoke),
 ];
 
@@ -79,34 +82,34 @@ fn claim(governor: &Governor, params: &Params) -> Result<Value, Error> {
     to_json(&governor.escalations().claim(id(params)?, &Intent::from_json(intent)?)?)
 }
 
-/// Agrees to a class of actions beforehand, or, with `id`, to one that another person approved.
+/// Gives a pre-approval, or agrees to a pending one, or, with `id`, to one that another person approved.
 fn grant(governor: &Governor, params: &Params) -> Result<Value, Error> {
     // A misspelt term that were dropped would widen what the person agrees to.
     params.only(&[REVIEW, TERMS])?;
     let review = review(params)?;
-    if let Some(id) = params.optional_word::<ClassApprovalId>("id", Faults::Input)? {
+    if let Some(id) = params.optional_word::<PreApprovalId>("id", Faults::Input)? {
         params.only(&[REVIEW])?;
-        let state = governor.escalations().agree_to_class(&id, review)?;
+        let state = governor.escalations().agree_to_pre_approval(&id, review)?;
         return Ok(json!({ "id": id, "state": state }));
     }
     let given = TERMS.iter().filter_map(|name| Some(((*name).to_owned(), params.get(name)?.clone())));
     let mut given = Value::Object(given.collect());
     in_whole_numbers(&mut given);
-    let terms: ClassTerms = serde_json::from_value(given)
-        .map_err(|error| Error::input("params", format!("these are no terms of a class: {error}")))?;
-    let id = governor.escalations().approve_class(ClassApproval::try_from(terms)?, review)?;
-    let standing = governor.escalations().classes().into_iter().find(|class| class.id == id);
+    let terms: PreApprovalTerms = serde_json::from_value(given)
+        .map_err(|error| Error::input("params", format!("these are no terms of a pre-approval: {error}")))?;
+    let id = governor.escalations().pre_approve(PreApproval::try_from(terms)?, review)?;
+    let standing = governor.escalations().pre_approvals().into_iter().find(|given| given.id == id);
     Ok(json!({ "id": id, "state": standing.map(|standing| standing.state) }))
 }
 
 /// What an answer has.
 const REVIEW: &[&str] = &["id", "reviewer", "note", "digest"];
-/// What says what a class covers.
+/// What says what a pre-approval covers.
 const TERMS: &[&str] =
     &["agentId", "group", "capabilities", "rules", "actions", "targets", "maxRisk", "until", "count", "sum"];
 
 fn revoke(governor: &Governor, params: &Params) -> Result<Value, Error> {
-    let id: ClassApprovalId = params.word("id", Faults::Input)?;
+    let id: PreApprovalId = params.word("id", Faults::Input)?;
     governor.escalations().revoke(&id, review(params)?)?;
     Ok(json!({ "id": id }))
 }

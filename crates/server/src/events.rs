@@ -14,9 +14,12 @@ use serde_json::{Value, json};
 
 use super::params::{Faults, Params};
 use super::rpc::{Fault, Notification};
-use rulekeep::extension::{Reader};
-use rulekeep::{EventFilter, Governor, Subscription};
-use rulekeep::{Error, Event, EventId, EventType, InvalidValue};
+use rulekeep::Governor;
+use rulekeep::event::{EventFilter, Subscription};
+use rulekeep::event::{EventId, EventType};
+use rulekeep::extension::Reader;
+use rulekeep::intent::InvalidValue;
+use rulekeep::{Error, Event};
 
 /// The subscriptions of one session.
 pub(super) struct Subscriptions {
@@ -109,7 +112,7 @@ impl Subscriptions {
         }
         let cursor = params.optional_text("cursor", Faults::Input)?;
         let subscription = match cursor {
-            Some(name) => governor.cursor(name, &filter)?,
+            Some(name) => governor.log().cursor(name, &filter)?,
             None => governor.subscribe(&filter)?,
         };
         self.last += 1;
@@ -230,7 +233,7 @@ impl Told {
 /// Lets a cursor's name begin anew: `{cursor}`.
 fn forget(_: &mut Subscriptions, governor: &Governor, params: &Params) -> Result<Value, Error> {
     let cursor = params.text("cursor", Faults::Input)?;
-    governor.forget_cursor(cursor)?;
+    governor.log().forget_cursor(cursor)?;
     Ok(json!({ "cursor": cursor }))
 }
 

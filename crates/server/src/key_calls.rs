@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 use crate::gateway::{Gateway, KeyDraft, Plan, Scope};
 use crate::params::{Faults, Params, in_whole_numbers};
 use crate::wire::to_json;
-use rulekeep::{Error, KeyId, Timestamp};
+use rulekeep::Error;
+use rulekeep::extension::KeyId;
+use rulekeep::system::Timestamp;
 
 const FAULTS: Faults = Faults::Input;
 

@@ -3,8 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::strict::{self, Fault};
-use rulekeep::extension::{excerpt};
-use rulekeep::{Error, InvalidValue};
+use rulekeep::Error;
+use rulekeep::extension::excerpt;
+use rulekeep::intent::InvalidValue;
 
 /// The named parameters of a call.
 #[derive(Debug, Default)]

@@ -4,9 +4,14 @@ use serde_json::{Value, json};
 
 use super::params::{Faults, Params};
 use super::wire::{merge, to_json};
-use rulekeep::{Governor, ReplayRange};
-use rulekeep::{AgentId, Error, Severity, Timestamp};
-use rulekeep::{PolicyFormat, PolicySet};
+use rulekeep::Error;
+use rulekeep::Governor;
+use rulekeep::PolicySet;
+use rulekeep::agent::AgentId;
+use rulekeep::policy::PolicyFormat;
+use rulekeep::policy::Severity;
+use rulekeep::preview::ReplayRange;
+use rulekeep::system::Timestamp;
 
 pub(super) fn validate(_: &Governor, params: &Params) -> Result<Value, Error> {
     let (text, format) = document(params)?;
@@ -21,7 +26,7 @@ pub(super) fn load(governor: &Governor, params: &Params) -> Result<Value, Error>
     if !set.warnings().is_empty() {
         merge(&mut answer, json!({ "warnings": set.warnings() }));
     }
-    governor.load_policies(set)?;
+    governor.policies().load(set)?;
     match governor.escalations().left_behind() {
         0 => {}
         count => merge(&mut answer, json!({ "leftBehind": count })),
@@ -31,7 +36,7 @@ pub(super) fn load(governor: &Governor, params: &Params) -> Result<Value, Error>
 
 /// The set in force: its digest, its rules, and the documents that it was made from.
 pub(super) fn get(governor: &Governor) -> Value {
-    let set = governor.policies();
+    let set = governor.policies().current();
     json!({ "name": set.name(), "digest": set.digest(), "rules": set.len(), "documents": set.documents() })
 }
 
@@ -54,17 +59,17 @@ pub(super) fn replay(governor: &Governor, params: &Params) -> Result<Value, Erro
     if let Some(to) = to {
         range = range.to(to);
     }
-    to_json(&governor.replay(&set(params)?, &range, |_| {})?)
+    to_json(&governor.policies().replay(&set(params)?, &range, |_| {})?)
 }
 
 /// Sets a set into the shadow, takes it away, or tells what it came to.
 pub(super) fn shadow(governor: &Governor, params: &Params) -> Result<Value, Error> {
     if params.flag("clear")? {
-        governor.shadow_policies(None);
+        governor.policies().shadow(None);
     } else if params.get("text").is_some() || params.get("layers").is_some() {
-        governor.shadow_policies(Some(set(params)?));
+        governor.policies().shadow(Some(set(params)?));
     }
-    Ok(json!({ "shadow": governor.shadow_report() }))
+    Ok(json!({ "shadow": governor.policies().shadow_report() }))
 }
 
 /// One document, or several laid over each other.

@@ -10,7 +10,7 @@
 //! use rulekeep_server::{gateway::Gateway, sidecar};
 //!
 //! let governor = Governor::builder().open_in_memory()?;
-//! governor.register_agent(Agent::new("a"))?;
+//! governor.agents().register(Agent::new("a"))?;
 //! let line = r#"{"jsonrpc":"2.0","id":1,"method":"agent/get","params":{"agentId":"a"}}"#;
 //! let mut answers = Vec::new();
 //! sidecar::serve(&Gateway::new(&governor)?, line.as_bytes(), &mut answers)?;
@@ -28,10 +28,10 @@ use serde_json::value::RawValue;
 use super::escalation;
 use super::events::{self, Subscriptions};
 use super::gateway::Gateway;
-use super::{key_calls, webhook_calls};
 use super::params::Params;
 use super::rpc::{Fault, Request, Response};
 use super::wire;
+use super::{key_calls, webhook_calls};
 use rulekeep::Error;
 
 /// Longest line in bytes; a longer one is answered with `PAYLOAD_TOO_LARGE` and
@@ -52,7 +52,7 @@ pub fn serve(gateway: &Gateway, mut input: impl BufRead, output: impl Write + Se
     thread::scope(|scope| {
         let served = session.serve(&mut input, &output, scope);
         // What was decided is told before the end.
-        let flushed = gateway.governor().flush();
+        let flushed = gateway.governor().log().flush();
         session.subscriptions.end();
         served.map(|()| drop(flushed))
     })
@@ -204,11 +204,16 @@ mod tests {
     #[test]
     fn every_call_has_its_row_in_the_documents() {
         let of_session = events::CALLS.iter().map(|(name, _)| *name);
-        let all: Vec<_> = wire::names().chain(webhook_calls::CALLS.iter().map(|(name, _)| *name)).chain(of_session).chain(key_calls::NAMES.iter().copied()).collect();
+        let all: Vec<_> = wire::names()
+            .chain(webhook_calls::CALLS.iter().map(|(name, _)| *name))
+            .chain(of_session)
+            .chain(key_calls::NAMES.iter().copied())
+            .collect();
         assert!(all.len() > 60, "{}", all.len());
-        for (file, text) in
-            [("docs/sidecar.md", include_str!("../../../docs/sidecar.md")), ("README.md", include_str!("../../../README.md"))]
-        {
+        for (file, text) in [
+            ("docs/sidecar.md", include_str!("../../../docs/sidecar.md")),
+            ("README.md", include_str!("../../../README.md")),
+        ] {
             let missing: Vec<_> = all.iter().filter(|name| !text.contains(&format!("`{name}`"))).collect();
             assert!(missing.is_empty(), "{file} lacks {missing:?}");
         }

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::params::{Faults, Params};
 use super::wire::to_json;
+use rulekeep::Error;
 use rulekeep::Governor;
-use rulekeep::{Error, StopId, StopScope};
+use rulekeep::kill_switch::{StopId, StopScope};
 
 const FAULTS: Faults = Faults::Input;
 
@@ -19,19 +20,19 @@ pub(super) fn set(governor: &Governor, params: &Params) -> Result<Value, Error> 
         (None, None, true) => StopScope::All,
         _ => return Err(Error::input("agentId", "expected one of agentId, group and all: true")),
     };
-    to_json(&governor.stop(scope, params.text("by", FAULTS)?, note(params)?)?)
+    to_json(&governor.kill_switch().set(scope, params.text("by", FAULTS)?, note(params)?)?)
 }
 
 /// Lifts a stop: `{id, by, note?}`.
 pub(super) fn lift(governor: &Governor, params: &Params) -> Result<Value, Error> {
     let id: StopId = params.word("id", FAULTS)?;
-    governor.lift_stop(&id, params.text("by", FAULTS)?, note(params)?)?;
+    governor.kill_switch().lift(&id, params.text("by", FAULTS)?, note(params)?)?;
     Ok(json!({ "id": id }))
 }
 
 /// The stops in force: `{}`.
 pub(super) fn list(governor: &Governor) -> Value {
-    json!({ "stops": governor.stops() })
+    json!({ "stops": governor.kill_switch().list() })
 }
 
 fn note(params: &Params) -> Result<&str, Error> {

@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use crate::params::{Faults, Params};
 use crate::webhook::{EndpointDraft, Webhooks};
 use crate::wire::{merge, to_json};
-use rulekeep::{Error, EventId, EventType, InvalidValue, WebhookId};
+use rulekeep::Error;
+use rulekeep::event::{EventId, EventType};
+use rulekeep::extension::WebhookId;
+use rulekeep::intent::InvalidValue;
 
 /// Every call by its name.
 pub(crate) const CALLS: &[(&str, Call)] = &[

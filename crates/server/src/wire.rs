@@ -6,8 +6,12 @@ use serde_json::{Map, Value, json};
 use super::params::{Faults, Params};
 use super::{agent, catalogue, checkpoint, escalation, policy, stop, trust};
 use rulekeep::Governor;
-use rulekeep::{Error, Intent, Outcome, Period, ProofId, Timestamp};
 use rulekeep::ProofQuery;
+use rulekeep::intent::Input;
+use rulekeep::preview::PreviewRequest;
+use rulekeep::proof::{Period, ProofId};
+use rulekeep::system::Timestamp;
+use rulekeep::{Error, Intent, Outcome};
 
 /// A call of the contract.
 pub(super) type Call = fn(&Governor, &Params) -> Result<Value, Error>;
@@ -44,7 +48,7 @@ const CALLS: &[(&str, Call)] = &[
     ("policy/replay", policy::replay),
     ("policy/shadow", policy::shadow),
     ("catalogue/load", catalogue::load),
-    ("catalogue/list", |governor, _| Ok(json!({ "tools": governor.catalogue() }))),
+    ("catalogue/list", |governor, _| Ok(json!({ "tools": governor.tools().list() }))),
     ("catalogue/override", catalogue::set),
     ("catalogue/pin", catalogue::pin),
     ("catalogue/remove", catalogue::remove),
@@ -68,9 +72,9 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 fn intent(governor: &Governor, params: &Params) -> Result<Value, Error> {
     let (agent_id, input, context) = input_of(params)?;
     if params.flag("explain")? {
-        return to_json(&governor.explain_parse(&agent_id, &input, &context)?);
+        return to_json(&governor.tools().explain_parse(&agent_id, Input::new(&input).context(&context))?);
     }
-    to_json(&governor.parse_with(&agent_id, &input, &context)?)
+    to_json(&governor.parse(&agent_id, Input::new(&input).context(&context))?)
 }
 
 /// What is to be parsed, and of whom.
@@ -84,7 +88,7 @@ fn enforce(governor: &Governor, params: &Params) -> Result<Value, Error> {
     match Form::of(params)? {
         Form::Intent(intent) => to_json(&governor.enforce(&intent)?),
         Form::Input { agent_id, input } => {
-            let enforced = governor.enforce_input_with(agent_id, input, &params.object("context")?)?;
+            let enforced = governor.enforce_input(agent_id, Input::new(input).context(&params.object("context")?))?;
             to_json(&enforced)
         }
     }
@@ -92,9 +96,12 @@ fn enforce(governor: &Governor, params: &Params) -> Result<Value, Error> {
 
 fn explain(governor: &Governor, params: &Params) -> Result<Value, Error> {
     match Form::of(params)? {
-        Form::Intent(intent) => to_json(&governor.explain(&intent)?),
+        Form::Intent(intent) => to_json(&governor.policies().explain(&*intent)?),
         Form::Input { agent_id, input } => {
-            let (explained, parse) = governor.explain_input_with(agent_id, input, &params.object("context")?)?;
+            let mut explained = governor
+                .policies()
+                .explain(PreviewRequest::input(agent_id, Input::new(input).context(&params.object("context")?)))?;
+            let parse = explained.preview.parse.take();
             let mut explanation = to_json(&explained)?;
             merge(&mut explanation, to_json(&parse)?);
             Ok(explanation)
@@ -104,9 +111,12 @@ fn explain(governor: &Governor, params: &Params) -> Result<Value, Error> {
 
 fn preview(governor: &Governor, params: &Params) -> Result<Value, Error> {
     match Form::of(params)? {
-        Form::Intent(intent) => to_json(&governor.preview(&intent)?),
+        Form::Intent(intent) => to_json(&governor.policies().preview(&*intent)?),
         Form::Input { agent_id, input } => {
-            let (ahead, parse) = governor.preview_input_with(agent_id, input, &params.object("context")?)?;
+            let mut ahead = governor
+                .policies()
+                .preview(PreviewRequest::input(agent_id, Input::new(input).context(&params.object("context")?)))?;
+            let parse = ahead.parse.take();
             let mut preview = to_json(&ahead)?;
             merge(&mut preview, to_json(&parse)?);
             Ok(preview)
@@ -142,10 +152,10 @@ fn report(governor: &Governor, params: &Params) -> Result<Value, Error> {
     let proof_id = proof_id(params)?;
     let outcome: Outcome = params.word("outcome", Faults::Input)?;
     match params.optional_text("note", Faults::Input)? {
-        Some(note) => governor.report_with_note(&proof_id, outcome, note)?,
+        Some(note) => governor.report(&proof_id, outcome.note(note))?,
         None => governor.report(&proof_id, outcome)?,
     };
-    to_json(&governor.proof(&proof_id)?)
+    to_json(&governor.log().record(&proof_id)?)
 }
 
 fn query(governor: &Governor, params: &Params) -> Result<Value, Error> {
@@ -222,9 +232,9 @@ pub(super) fn stats_of(params: &Params) -> Result<(String, Period), Error> {
 
 fn proof(governor: &Governor, params: &Params) -> Result<Value, Error> {
     let proof_id = proof_id(params)?;
-    let mut record = to_json(&governor.proof(&proof_id)?)?;
+    let mut record = to_json(&governor.log().record(&proof_id)?)?;
     if params.flag("evidence")? {
-        let part = match governor.evidence(&proof_id) {
+        let part = match governor.log().evidence(&proof_id) {
             Err(Error::EvidenceErased { .. }) => json!({ "evidence": null, "evidenceErased": true }),
             evidence => json!({ "evidence": evidence? }),
         };

@@ -28,7 +28,7 @@ impl Escalations<'_> {
     /// one that was approved or its evidence cannot be read any more, when other policies are in force or the agent may not
     /// act; [`Error::ProofNotFound`];
     /// [`Error::StorageUnavailable`], [`Error::ChainBroken`]: then nothing is granted, and it may be used up.
-    pub fn claim(&self, id: EscalationId, intent: &Intent) -> Result<Enforcement, Error> {
+    pub fn claim(self, id: EscalationId, intent: &Intent) -> Result<Enforcement, Error> {
         self.governor.end_if_due(id);
         let open = self.governor.open_escalation(id)?;
         let (enforcement, sequence) = self.governor.take_up(&open, intent)?;
@@ -43,7 +43,7 @@ impl Escalations<'_> {
     /// # Errors
     ///
     /// Those of [`Escalations::claim`].
-    pub fn wait(&self, id: EscalationId, intent: &Intent, timeout: Duration) -> Result<Option<Enforcement>, Error> {
+    pub fn wait(self, id: EscalationId, intent: &Intent, timeout: Duration) -> Result<Option<Enforcement>, Error> {
         let deadline = Instant::now().checked_add(timeout);
         loop {
             self.governor.end_if_due(id);
@@ -65,7 +65,7 @@ impl Escalations<'_> {
     /// # Errors
     ///
     /// Those of [`Escalations::get`].
-    pub fn wait_answered(&self, id: EscalationId, timeout: Duration) -> Result<Escalation, Error> {
+    pub fn wait_answered(self, id: EscalationId, timeout: Duration) -> Result<Escalation, Error> {
         let deadline = Instant::now().checked_add(timeout);
         loop {
             self.governor.end_if_due(id);
@@ -82,18 +82,18 @@ impl Escalations<'_> {
     /// # Errors
     ///
     /// [`Error::ProofNotFound`].
-    pub fn answer(&self, id: EscalationId, intent: &Intent) -> Result<EscalationAnswer, Error> {
+    pub fn answer(self, id: EscalationId, intent: &Intent) -> Result<EscalationAnswer, Error> {
         self.governor.escalation(id)?;
         Ok(EscalationAnswer { ending: self.ending(id), intent: intent.clone(), taken: None })
     }
 
     /// Completes when the escalation is no longer pending, at once for an unknown id. It blocks no thread.
-    pub fn answered(&self, id: EscalationId) -> impl Future<Output = ()> + Send + use<> {
+    pub fn answered(self, id: EscalationId) -> impl Future<Output = ()> + Send + use<> {
         let mut ending = self.ending(id);
         std::future::poll_fn(move |context| ending.poll(context).map(drop))
     }
 
-    fn ending(&self, id: EscalationId) -> Ending {
+    fn ending(self, id: EscalationId) -> Ending {
         Ending { governor: self.governor.clone(), id, place: None }
     }
 }
@@ -316,7 +316,7 @@ mod tests {
         let asks = "name = \"p\"\n[[rule]]\nid = \"all\"\neffect = \"escalate\"\nmatch.capabilities = [\"*:*\"]\n\
                     reviewer = \"ann\"";
         let governor = Governor::builder().policies(PolicySet::from_toml(asks).unwrap()).open_in_memory().unwrap();
-        governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
         (governor, Intent::new("a", "send_email", RiskLevel::Low, ["email:send"]).unwrap())
     }
 

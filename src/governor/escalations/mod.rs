@@ -13,18 +13,18 @@
 //! | `resolve.rs` | the record that answers |
 //! | `end.rs` | ending what is due, stopped or answered otherwise |
 //! | `claim.rs` | taking up what was approved, waiting for it |
-//! | `class.rs` | what people agree to beforehand |
-//! | `classes.rs` | what that covers, and what ends it |
+//! | `preapprovals.rs` | pre-approvals: giving, listing and revoking them |
+//! | `preapproval_table.rs` | the requests that a pre-approval covers, and the changes that end it |
 //! | `seen.rs` | what the evidence still tells of what was asked |
 //! | `restore.rs` | opening a store, watching what is due |
 
 mod ask;
 mod claim;
-mod class;
-mod classes;
 mod digest;
 mod end;
 mod grant;
+mod preapproval_table;
+mod preapprovals;
 mod queue;
 mod resolve;
 mod restore;
@@ -32,9 +32,9 @@ mod review;
 mod seen;
 
 pub use claim::EscalationAnswer;
-pub use class::ClassStanding;
-pub(super) use classes::Classes;
 pub(super) use digest::plain;
+pub(super) use preapproval_table::PreApprovals;
+pub use preapprovals::PreApprovalStanding;
 pub(super) use queue::Queue;
 pub(super) use restore::KEY_PREFIX;
 
@@ -51,7 +51,8 @@ use crate::proof::{ChangeDraft, InputEvidence, StateDraft};
 /// The escalations of a governor.
 ///
 /// ```
-/// use rulekeep::{Agent, Decision, Governor, Intent, PolicySet, Review, RiskLevel};
+/// use rulekeep::escalation::Review;
+/// use rulekeep::{Agent, Decision, Governor, Intent, PolicySet, RiskLevel};
 ///
 /// let policies = PolicySet::from_toml(
 ///     r#"
@@ -64,7 +65,7 @@ use crate::proof::{ChangeDraft, InputEvidence, StateDraft};
 ///     "#,
 /// )?;
 /// let governor = Governor::builder().policies(policies).open_in_memory()?;
-/// governor.register_agent(Agent::new("clerk"))?;
+/// governor.agents().register(Agent::new("clerk"))?;
 ///
 /// let intent = Intent::new("clerk", "pay_invoice", RiskLevel::High, ["payment:transfer"])?.with_context("amount", 40);
 /// assert_eq!(governor.enforce(&intent)?.decision, Decision::Escalate);
@@ -76,15 +77,9 @@ use crate::proof::{ChangeDraft, InputEvidence, StateDraft};
 /// assert!(governor.escalations().claim(asked.id, &intent).is_err(), "it grants once");
 /// # Ok::<(), rulekeep::Error>(())
 /// ```
+#[derive(Debug, Clone, Copy)]
 pub struct Escalations<'a> {
-    governor: &'a Governor,
-}
-
-impl Governor {
-    /// What waits for people, and what they said.
-    pub const fn escalations(&self) -> Escalations<'_> {
-        Escalations { governor: self }
-    }
+    pub(super) governor: &'a Governor,
 }
 
 impl Escalations<'_> {
@@ -93,7 +88,7 @@ impl Escalations<'_> {
     /// # Errors
     ///
     /// [`Error::StorageUnavailable`], [`Error::ChainBroken`].
-    pub fn pending(&self) -> Result<Vec<Escalation>, Error> {
+    pub fn pending(self) -> Result<Vec<Escalation>, Error> {
         self.governor.end_what_is_due();
         let open = self.governor.inner.escalations.all_open();
         let records = open.iter().map(|open| open.lock().clone());
@@ -104,8 +99,9 @@ impl Escalations<'_> {
     }
 
     /// How many of those that wait, or are approved and not taken up, were asked under other policies than those in force:
-    /// what [`Governor::load_policies`] left behind. None of them can be approved or taken up while that is so.
-    pub fn left_behind(&self) -> u64 {
+    /// what [`Policies::load`](crate::handle::Policies::load) left behind. None of them can be approved or taken up
+    /// while that is so.
+    pub fn left_behind(self) -> u64 {
         self.governor.end_what_is_due();
         let in_force = self.governor.inner.policies.load().digest();
         let open = self.governor.inner.escalations.all_open();
@@ -117,7 +113,7 @@ impl Escalations<'_> {
     /// # Errors
     ///
     /// [`Error::InvalidQuery`] that names the parameter; [`Error::StorageUnavailable`], [`Error::ChainBroken`].
-    pub fn list(&self, query: &EscalationQuery) -> Result<EscalationPage, Error> {
+    pub fn list(self, query: &EscalationQuery) -> Result<EscalationPage, Error> {
         const MAX_PAGE_SIZE: u64 = 200;
         let (page, page_size) = (query.page.unwrap_or(1), query.page_size.unwrap_or(50));
         if page == 0 {
@@ -143,7 +139,7 @@ impl Escalations<'_> {
     /// # Errors
     ///
     /// [`Error::ProofNotFound`]; [`Error::StorageUnavailable`], [`Error::ChainBroken`].
-    pub fn get(&self, id: EscalationId) -> Result<Escalation, Error> {
+    pub fn get(self, id: EscalationId) -> Result<Escalation, Error> {
         self.governor.end_if_due(id);
         self.governor.shown(self.governor.escalation(id)?)
     }

@@ -81,7 +81,7 @@ impl Governor {
     pub(in crate::governor) fn take_up_escalations(&self) -> Result<(), Error> {
         let last_answer = self.inner.log.last_answer()?;
         // It only takes back, which is right whatever the verification comes to; it is written once that is known.
-        self.mend_classes();
+        self.mend_pre_approvals();
         if self.inner.log.is_verified() {
             let _ = self.write_taken_back();
             self.mend_escalations(last_answer)?;

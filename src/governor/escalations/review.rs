@@ -26,11 +26,11 @@ impl Escalations<'_> {
     /// [`Error::Forbidden`] for who is not asked, or asked for it; [`Error::Conflict`] when it ended, expired, was
     /// approved by the same person, is not what the reviewer was shown, or cannot be granted any more;
     /// [`Error::ProofNotFound`]; [`Error::InvalidInput`]; [`Error::StorageUnavailable`], [`Error::ChainBroken`].
-    pub fn approve(&self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
+    pub fn approve(self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
         Work::approve().done_by(|work| self.told(work, id, self.approve_for(id, review)))
     }
 
-    fn approve_for(&self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
+    fn approve_for(self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
         let governor = self.governor;
         governor.wait_mended()?;
         governor.end_if_due(id);
@@ -60,12 +60,12 @@ impl Escalations<'_> {
     /// # Errors
     ///
     /// Those of [`Escalations::approve`].
-    pub fn reject(&self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
+    pub fn reject(self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
         Work::reject().done_by(|work| self.told(work, id, self.reject_for(id, review)))
     }
 
     /// Notes what an answer came to.
-    fn told(&self, work: &Work, id: EscalationId, answered: Result<Resolved, Error>) -> Result<Resolved, Error> {
+    fn told(self, work: &Work, id: EscalationId, answered: Result<Resolved, Error>) -> Result<Resolved, Error> {
         work.note("rulekeep.escalation.id", &id);
         if let Ok(resolved) = &answered {
             work.note("rulekeep.escalation.state", &resolved.state);
@@ -74,7 +74,7 @@ impl Escalations<'_> {
         answered
     }
 
-    fn reject_for(&self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
+    fn reject_for(self, id: EscalationId, review: Review) -> Result<Resolved, Error> {
         let governor = self.governor;
         governor.wait_mended()?;
         governor.end_if_due(id);

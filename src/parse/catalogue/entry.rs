@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use crate::model::{Capability, Digest, Error, RiskLevel, ToolClassification, ToolEvidence, ToolOverride};
-use crate::parse::Verdict;
+use crate::parse::format::Tool;
 use crate::parse::lexicon::Lexicon;
 use crate::parse::reading::{Act, Facts, Format, Reading};
 use crate::parse::risk;
-use crate::parse::sign::Sign;
+use crate::parse::sign::{Sign, Signs};
+use crate::parse::verdict::Verdict;
 
-use super::Tool;
 use super::classify::{self, Read};
 use super::load::{self, Definition};
 
@@ -175,7 +175,7 @@ fn as_set(acts: &[Act], set: &ToolOverride) -> Vec<Act> {
             // The name of what it was taken for would say what it is not.
             let same = first.resource == resource && first.operation == operation;
             let act = if same { first.clone() } else { Act::new(verb, noun, resource, operation, 0.95) };
-            Some(Act { found: first.found.clone(), risk: None, signs: crate::parse::sign::Signs::default(), ..act })
+            Some(Act { found: first.found.clone(), risk: None, signs: Signs::default(), ..act })
         });
         named.collect()
     };
@@ -185,7 +185,7 @@ fn as_set(acts: &[Act], set: &ToolOverride) -> Vec<Act> {
             act.risk = Some(level);
             // What a definition says to the agent stays to be seen, though it raises nothing any more.
             let kept = [Sign::PoisonedTool, Sign::Contradiction].into_iter().filter(|sign| act.signs.has(*sign));
-            act.signs = kept.fold(crate::parse::sign::Signs::default(), |mut signs, sign| {
+            act.signs = kept.fold(Signs::default(), |mut signs, sign| {
                 signs.add(sign);
                 signs
             });

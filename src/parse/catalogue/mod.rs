@@ -31,9 +31,8 @@ use serde_json::Value;
 
 use crate::model::{CatalogueReport, Error, ToolClassification, ToolOverride};
 
-use super::format::{Known, Through};
+use super::format::ToolIndex;
 use super::lexicon::Lexicon;
-use super::reading::Act;
 use entry::Entry;
 
 fn unknown(name: &str) -> Error {
@@ -44,31 +43,13 @@ fn unknown(name: &str) -> Error {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Catalogue {
     entries: Vec<Arc<Entry>>,
-    /// The tools by each form of their name. Several servers can have one of the same name: all count.
-    index: HashMap<Box<str>, Vec<Arc<Tool>>>,
-}
-
-/// What a call needs to know of a tool.
-#[derive(Debug)]
-pub(crate) struct Tool {
-    pub acts: Vec<Act>,
-    pub through: Option<Through>,
-    pub known: Option<&'static Known>,
-    /// The arguments of its schema that ask for a trial.
-    pub trials: Vec<Box<str>>,
+    index: ToolIndex,
 }
 
 impl Catalogue {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    /// The tools of that name: as handed over, or behind their server's name.
-    pub(crate) fn find(&self, name: &str) -> Option<&[Arc<Tool>]> {
-        if self.index.is_empty() {
-            return None;
-        }
-        self.index.get(name).map(Vec::as_slice)
+    /// The tools by name, for calls.
+    pub(super) fn index(&self) -> &ToolIndex {
+        &self.index
     }
 
     /// The catalogue with the definitions of one load in it, or nothing of them.
@@ -192,12 +173,8 @@ impl Catalogue {
     }
 
     fn of(entries: Vec<Arc<Entry>>) -> Self {
-        let mut index: HashMap<Box<str>, Vec<Arc<Tool>>> = HashMap::with_capacity(entries.len() * 2);
-        for entry in &entries {
-            for name in entry.names() {
-                index.entry(name).or_default().push(entry.tool());
-            }
-        }
+        let named = |entry: &Arc<Entry>| entry.names().into_iter().map(|name| (name, entry.tool())).collect::<Vec<_>>();
+        let index = entries.iter().flat_map(named).collect();
         Self { entries, index }
     }
 }

@@ -7,7 +7,7 @@ use crate::parse::format::{is_secret_path, tools};
 use crate::parse::language::tokenise;
 use crate::parse::lexicon::Lexicon;
 use crate::parse::manipulation;
-use crate::parse::normalise::normalise;
+use crate::parse::normalize::normalize;
 use crate::parse::sign::Sign;
 
 /// The first piece of a definition that speaks to the agent.
@@ -23,15 +23,15 @@ pub(super) fn find(definition: &Value, lexicon: &Lexicon) -> Option<String> {
 }
 
 fn in_text(text: &str, lexicon: &Lexicon) -> Option<String> {
-    let normalised = normalise(text, lexicon);
-    let hidden = normalised.signs;
-    if hidden.has(Sign::HiddenCharacters) || hidden.has(Sign::MixedScripts) || !normalised.unseen.is_empty() {
+    let normalized = normalize(text, lexicon);
+    let hidden = normalized.signs;
+    if hidden.has(Sign::HiddenCharacters) || hidden.has(Sign::MixedScripts) || !normalized.unseen.is_empty() {
         return Some("hidden or disguised characters".to_owned());
     }
-    if let Some(attempt) = manipulation::find(&normalised.text).into_iter().next() {
+    if let Some(attempt) = manipulation::find(&normalized.text).into_iter().next() {
         return Some(attempt.words.to_owned());
     }
-    let lower = normalised.text.to_ascii_lowercase();
+    let lower = normalized.text.to_ascii_lowercase();
     if let Some(phrase) = tools().poison.iter().find(|phrase| lower.contains(&***phrase)) {
         return Some((**phrase).to_owned());
     }

@@ -7,7 +7,7 @@ use crate::parse::reading::{Act, Facts};
 use crate::parse::risk;
 use crate::parse::sign::Sign;
 
-use super::tool_call::{own_part, tools};
+use super::tools::{own_part, tools};
 
 /// The words of a name in lower case: `mcp__mail__sendEmail` is mail, send, email; `HTTPGet2` is http, get.
 pub(super) fn words(name: &str) -> Vec<String> {
@@ -47,15 +47,10 @@ pub(super) fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// The acts of a tool by its name: the first is what it is for, the others what else its name says.
-/// Empty when the name says nothing.
-pub(crate) fn of_tool(name: &str, lexicon: &Lexicon) -> Vec<Act> {
+/// The acts of a tool by the words of its name, the one that it is for first.
+pub(super) fn of_tool(name: &str, lexicon: &Lexicon) -> Vec<Act> {
     let own = own_part(name).unwrap_or(name);
-    let own_words = words(own);
-    if let Some(acts) = of_program(&own_words, lexicon) {
-        return acts.into_iter().map(|act| act.told_by(name).named_by(name)).collect();
-    }
-    let own_words = spelled_out(&own_words, lexicon);
+    let own_words = spelled_out(&words(own), lexicon);
     let around = || spelled_out(&words(name), lexicon);
     let mut first = act(&own_words, None, lexicon);
     if first.as_ref().is_none_or(|act| act.sure < 0.8) && own.len() < name.len() {
@@ -66,7 +61,7 @@ pub(crate) fn of_tool(name: &str, lexicon: &Lexicon) -> Vec<Act> {
             (own, whole) => whole.or(own),
         };
     }
-    let mut first = match first.or_else(|| of_verb_alone(&own_words, lexicon)) {
+    let first = match first.or_else(|| of_verb_alone(&own_words, lexicon)) {
         Some(first) => first,
         None if own.len() < name.len() => match of_verb_alone(&around(), lexicon) {
             Some(first) => first,
@@ -93,18 +88,8 @@ pub(crate) fn of_tool(name: &str, lexicon: &Lexicon) -> Vec<Act> {
         let read = Act { operation: Operation::Read, is_entailed: true, ..first.clone() };
         others.push(read.marked(Sign::Bulk));
     }
-    first = first.told_by(name).named_by(name);
-    let mut acts = vec![first];
-    acts.extend(others.into_iter().map(|act| act.told_by(name).named_by(name)));
-    acts
-}
-
-/// `git_push` is what `git push` is, where the program's table is sure of it.
-fn of_program(words: &[String], lexicon: &Lexicon) -> Option<Vec<Act>> {
-    let is_program = words.len() > 1 && words.first().is_some_and(|first| tools().name_word("programs", first));
-    let reading = is_program.then(|| super::shell::read(&words.join(" "), lexicon))?;
-    let is_sure = reading.acts.iter().all(|act| act.sure > 0.5 && !act.signs.has(Sign::Unclear));
-    (is_sure && !reading.acts.is_empty()).then_some(reading.acts)
+    others.insert(0, first);
+    others
 }
 
 /// A verb whose noun says nothing: what is done is known, to what is not.

@@ -12,7 +12,7 @@ use super::tree::{Kind, Macro, Node, Operator, Root, Step};
 use super::types::Type;
 use super::value::Value;
 use super::{Bound, MAX_LIST_ITEMS, MAX_MACROS};
-use crate::policy::nearest::did_you_mean;
+use crate::document::did_you_mean;
 
 type Result<T> = std::result::Result<T, ConditionError>;
 

@@ -11,8 +11,8 @@ use super::names::{self, Method};
 use super::tree::{Function, Kind, Node, Relation, Root, TextFunction};
 use super::types::Type;
 use super::value::{List, Value};
+use crate::document::did_you_mean;
 use crate::model::{RiskLevel, Tier};
-use crate::policy::nearest::did_you_mean;
 
 type Result<T> = std::result::Result<T, ConditionError>;
 

@@ -295,12 +295,13 @@ fn a_later_allow_that_limits_or_constrains_is_not_called_idle() {
         assert!(traces[1].why.ends_with(told), "{}", traces[1].why);
     }
     // And it does: used up, it refuses what the base allows.
-    let cases = "[[case]]\nname = \"u\"\nintent = { action = \"send_mail\", capabilities = [\"email:send\"] }\nused = { few = 1 }\nexpect = { decision = \"DENY\", rules = [\"few\"] }";
-    let reader = |_: &_, _: &str, _: &_| unreachable!("no text is read");
-    let report = crate::policy::PolicyCases::from_toml(cases)
-        .unwrap()
-        .run(&layered("limit = { count = 1, per = \"1h\" }"), &reader);
-    assert!(report.passed(), "{report}");
+    let (set, used) = (layered("limit = { count = 1, per = \"1h\" }"), [("few".to_owned(), 1.0)].into());
+    let asked = intent("send_mail", &["email:send"]);
+    let request = request(&asked, Tier::T1, RiskLevel::Low);
+    let verdict = set.evaluate_with_usage(&request, &used).unwrap();
+    assert_eq!((verdict.decision, verdict.limits[0].is_spent()), (Decision::Deny, true));
+    let traces = set.explain_with_usage(&request, &used);
+    assert!(traces.iter().any(|trace| trace.rule == "few" && trace.decided));
 }
 
 #[test]

@@ -13,10 +13,10 @@ use crate::model::{AgentId, Digest, Error, ProofId, Sequence};
 /// What to export: every record with its evidence, unless said otherwise.
 ///
 /// ```
-/// use rulekeep::ExportRange;
+/// use rulekeep::proof::ExportRange;
 ///
 /// let range = ExportRange::all().of_agent("support-1".parse()?).without_evidence();
-/// # Ok::<(), rulekeep::InvalidValue>(())
+/// # Ok::<(), rulekeep::intent::InvalidValue>(())
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct ExportRange {
@@ -124,7 +124,7 @@ pub struct ExportPoint {
 
 impl ExportPoint {
     /// Reads an export that was cut short, checking its whole lines as
-    /// [`verify_export`](crate::verify_export) does. `progress` gets lines and
+    /// [`verify_export`](crate::proof::verify_export) does. `progress` gets lines and
     /// bytes.
     ///
     /// # Errors

@@ -141,7 +141,7 @@ fn an_erasure_that_stands_in_the_view_alone_takes_nothing_away() {
         batch.put(b"terasure/00000000000000000004", erasure);
     });
     let governor = Governor::builder().verification(OpenVerification::Behind).open(dir.path()).unwrap();
-    assert!(governor.evidence(&id).is_ok() && governor.verify().unwrap().valid);
+    assert!(governor.log().evidence(&id).is_ok() && governor.verify().unwrap().valid);
 }
 
 /// What a view says of an agent must not be written into the journal before the journal was asked.
@@ -150,10 +150,10 @@ fn a_forged_state_is_not_written_down_with_an_outcome() {
     let dir = tempfile::tempdir().unwrap();
     let policies = "name = \"p\"\n[[rule]]\nid = \"all\"\neffect = \"allow\"\nmatch.capabilities = [\"*:*\"]\n";
     let governor = Governor::builder().policies(PolicySet::from_toml(policies).unwrap()).open(dir.path()).unwrap();
-    governor.register_agent(Agent::new("evil").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("evil").at_tier(Tier::T4)).unwrap();
     let intent = Intent::new("evil", "read_document", RiskLevel::Low, ["document:read"]).unwrap();
     let id = governor.enforce(&intent).unwrap().proof_id;
-    governor.suspend("evil", "found out").unwrap();
+    governor.agents().suspend("evil", "found out").unwrap();
     governor.close().unwrap();
     drop(governor);
     edit_view(dir.path(), |blocks, batch| {
@@ -165,14 +165,14 @@ fn a_forged_state_is_not_written_down_with_an_outcome() {
     });
     let governor = Governor::builder().verification(OpenVerification::Behind).open(dir.path()).unwrap();
     assert_eq!(governor.report(&id, Outcome::Success).unwrap_err().code(), "CHAIN_BROKEN");
-    assert!(matches!(governor.verification_state(), VerificationState::Broken(_)));
+    assert!(matches!(governor.log().verification(), VerificationState::Broken(_)));
     let warnings = governor.status().warnings;
     assert!(warnings.iter().any(|warning| warning.contains("nothing is decided")), "{warnings:?}");
     governor.close().unwrap();
     drop(governor);
     // And whoever opens it behind once more does not go by that view again.
     let governor = Governor::builder().verification(OpenVerification::Behind).open(dir.path()).unwrap();
-    assert_eq!(governor.verification_state(), VerificationState::Verified);
+    assert_eq!(governor.log().verification(), VerificationState::Verified);
     assert_eq!(governor.enforce(&intent).unwrap().decision, Decision::Deny);
 }
 

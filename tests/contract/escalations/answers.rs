@@ -1,6 +1,8 @@
 //! What comes of an answer.
 
-use rulekeep::{Decision, EscalationQuery, EscalationState, Outcome, ProofQuery, Score};
+use rulekeep::escalation::{EscalationQuery, EscalationState};
+use rulekeep::trust::Score;
+use rulekeep::{Decision, Outcome, ProofQuery};
 use serde_json::json;
 
 use super::*;
@@ -25,21 +27,21 @@ fn what_waits_says_who_asks_for_what_and_of_whom() {
 #[test]
 fn an_approval_is_a_new_record_and_the_outcome_of_the_one_that_asked() {
     let (governor, _) = governor();
-    let before = governor.agent("clerk").unwrap().trust;
+    let before = governor.agents().get("clerk").unwrap().trust;
     let (id, verdict) = ask(&governor, &payment(40));
     let resolved = governor.escalations().approve(id, by("ann").note("order 8812 was seen")).unwrap();
     assert_eq!(resolved.state, EscalationState::Approved);
 
-    let answer = governor.proof(&resolved.proof_id.unwrap()).unwrap();
-    let asked = governor.proof(&verdict.proof_id).unwrap();
+    let answer = governor.log().record(&resolved.proof_id.unwrap()).unwrap();
+    let asked = governor.log().record(&verdict.proof_id).unwrap();
     assert_eq!((answer.decision, answer.resolves), (Decision::Allow, Some(verdict.proof_id)));
     assert_eq!((answer.intent_id, answer.risk_level), (asked.intent_id, asked.risk_level));
     assert!(answer.reasoning.contains("ann") && answer.reasoning.contains("order 8812"), "{}", answer.reasoning);
     assert_eq!((asked.outcome, answer.outcome), (Some(Outcome::Escalated), None));
-    assert_eq!(governor.agent("clerk").unwrap().trust, before, "an approval is no merit");
+    assert_eq!(governor.agents().get("clerk").unwrap().trust, before, "an approval is no merit");
 
-    let evidence = governor.evidence(&answer.id).unwrap();
-    assert_eq!(evidence.intent, governor.evidence(&asked.id).unwrap().intent);
+    let evidence = governor.log().evidence(&answer.id).unwrap();
+    assert_eq!(evidence.intent, governor.log().evidence(&asked.id).unwrap().intent);
     assert_eq!(evidence.detail["resolution"]["votes"][0]["reviewer"], "ann");
     assert_eq!(evidence.detail["grantedCapabilities"], json!(["payment:transfer"]));
     assert!(governor.verify().unwrap().valid);
@@ -57,21 +59,21 @@ fn what_was_approved_is_taken_up_once_and_holds_until_it_expires() {
     assert_eq!(code(governor.escalations().claim(id, &payment(40))), "CONFLICT");
     assert!(governor.escalations().get(id).unwrap().claimed_at.is_some());
     governor.report(&granted.proof_id, Outcome::Success).unwrap();
-    assert_eq!(governor.proof(&granted.proof_id).unwrap().outcome, Some(Outcome::Success));
+    assert_eq!(governor.log().record(&granted.proof_id).unwrap().outcome, Some(Outcome::Success));
 }
 
 #[test]
 fn a_rejection_is_a_denial_and_costs_trust() {
     let (governor, _) = governor();
-    let before = governor.agent("clerk").unwrap().trust.score;
+    let before = governor.agents().get("clerk").unwrap().trust.score;
     let (id, verdict) = ask(&governor, &payment(40));
     let resolved = governor.escalations().reject(id, by("cleo").note("no such order")).unwrap();
     assert_eq!(resolved.state, EscalationState::Rejected);
-    let answer = governor.proof(&resolved.proof_id.unwrap()).unwrap();
+    let answer = governor.log().record(&resolved.proof_id.unwrap()).unwrap();
     assert_eq!((answer.decision, answer.resolves), (Decision::Deny, Some(verdict.proof_id)));
-    assert_eq!(governor.proof(&verdict.proof_id).unwrap().outcome, Some(Outcome::Escalated));
-    assert!(governor.agent("clerk").unwrap().trust.score < before);
-    assert!(governor.agent("clerk").unwrap().trust.score > Score::MIN);
+    assert_eq!(governor.log().record(&verdict.proof_id).unwrap().outcome, Some(Outcome::Escalated));
+    assert!(governor.agents().get("clerk").unwrap().trust.score < before);
+    assert!(governor.agents().get("clerk").unwrap().trust.score > Score::MIN);
     assert_eq!(code(governor.escalations().claim(id, &payment(40))), "CONFLICT");
     assert_eq!(code(governor.escalations().approve(id, by("ann"))), "CONFLICT");
 }
@@ -108,9 +110,9 @@ fn nobody_who_answers_in_time_is_a_denial() {
     hand.set(NOON + 3_600_000);
     let ended = governor.escalations().get(id).unwrap();
     assert_eq!(ended.state, EscalationState::Expired);
-    let answer = governor.proof(&ended.resolution.unwrap()).unwrap();
+    let answer = governor.log().record(&ended.resolution.unwrap()).unwrap();
     assert_eq!((answer.decision, answer.resolves), (Decision::Deny, Some(verdict.proof_id)));
-    assert_eq!(governor.proof(&verdict.proof_id).unwrap().outcome, Some(Outcome::Escalated));
+    assert_eq!(governor.log().record(&verdict.proof_id).unwrap().outcome, Some(Outcome::Escalated));
     assert_eq!(code(governor.escalations().approve(id, by("ann"))), "CONFLICT");
 }
 
@@ -130,7 +132,7 @@ fn what_was_never_taken_up_earns_nothing() {
     let hand = Hand::at(NOON);
     let open = || with_clock(&hand).open(folder.path()).unwrap();
     let governor = open();
-    governor.register_agent(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
     let approved = |governor: &Governor, amount| {
         let (id, _) = ask(governor, &payment(amount));
         (id, governor.escalations().approve(id, by("ann")).unwrap().proof_id.unwrap())
@@ -152,8 +154,8 @@ fn what_was_never_taken_up_earns_nothing() {
         }
         let governor = open();
         assert_eq!(code(governor.report(&lapsed, Outcome::Success)), "CONFLICT");
-        assert_eq!(governor.proof(&lapsed).unwrap().outcome, None);
-        assert_eq!(governor.agent("clerk").unwrap().trust, before);
+        assert_eq!(governor.log().record(&lapsed).unwrap().outcome, None);
+        assert_eq!(governor.agents().get("clerk").unwrap().trust, before);
         governor.close().unwrap();
     }
     let governor = open();
@@ -169,14 +171,14 @@ fn a_reported_outcome_ends_what_waits() {
         governor.report(&verdict.proof_id, outcome).unwrap();
         assert_eq!(governor.escalations().get(id).unwrap().state, EscalationState::Expired);
         assert_eq!(code(governor.escalations().approve(id, by("ann"))), "CONFLICT");
-        assert_eq!(governor.proof(&verdict.proof_id).unwrap().outcome, Some(outcome));
+        assert_eq!(governor.log().record(&verdict.proof_id).unwrap().outcome, Some(outcome));
     }
 }
 
 #[test]
 fn pages_are_exact_by_state_and_agent() {
     let (governor, _) = governor();
-    governor.register_agent(Agent::new("other").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("other").at_tier(Tier::T4)).unwrap();
     let mut ids = Vec::new();
     for amount in 0..7 {
         ids.push(ask(&governor, &payment(amount)).0);
@@ -198,7 +200,7 @@ fn pages_are_exact_by_state_and_agent() {
     assert_eq!(page(EscalationQuery::all().state(EscalationState::Approved)), (2, false, vec![ids[2], ids[1]]));
     assert_eq!(page(EscalationQuery::all().state(EscalationState::Rejected)), (1, false, vec![ids[3]]));
     let pending = EscalationQuery::all().state(EscalationState::Pending);
-    assert_eq!(page(pending.clone().agent("other")), (1, false, vec![other]));
+    assert_eq!(page(pending.clone().agents().get("other")), (1, false, vec![other]));
     assert_eq!(page(pending.page_size(2).page(2)), (5, true, vec![ids[5], ids[4]].into_iter().rev().rev().collect()));
     for query in
         [EscalationQuery::all().page(0), EscalationQuery::all().page_size(0), EscalationQuery::all().page_size(201)]
@@ -247,7 +249,7 @@ fn people_answer_through_the_sidecar() {
     let claimed = common::result(
         &governor,
         "escalation/claim",
-        &json!({ "id": id, "intent": governor.evidence(&verdict.proof_id).unwrap().intent }),
+        &json!({ "id": id, "intent": governor.log().evidence(&verdict.proof_id).unwrap().intent }),
     );
     assert_eq!((&claimed["decision"], &claimed["proofId"]), (&json!("ALLOW"), &approved["proofId"]));
     let (id, _) = ask(&governor, &payment(41));

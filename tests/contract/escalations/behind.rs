@@ -9,10 +9,10 @@ use std::sync::mpsc::{self, Sender};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use rulekeep::{
-    ClassApproval, ClassState, Durability, EscalationState, OpenVerification, Outcome, ProofQuery, StopScope,
-    VerificationState,
-};
+use rulekeep::escalation::{EscalationState, PreApproval, PreApprovalState};
+use rulekeep::kill_switch::StopScope;
+use rulekeep::proof::{OpenVerification, VerificationState};
+use rulekeep::{Durability, Outcome, ProofQuery};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -29,10 +29,10 @@ fn opened(hand: &Hand, folder: &Path) -> Governor {
 
 /// Whether it is, once that is known.
 fn is_verified(governor: &Governor) -> bool {
-    while matches!(governor.verification_state(), VerificationState::Running(_)) {
+    while matches!(governor.log().verification(), VerificationState::Running(_)) {
         std::thread::yield_now();
     }
-    governor.verification_state() == VerificationState::Verified
+    governor.log().verification() == VerificationState::Verified
 }
 
 fn last_journal(folder: &Path) -> PathBuf {
@@ -49,7 +49,7 @@ fn left_without_last<T>(
     let (live, left) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let governor = opened(hand, live.path());
     for id in ["clerk", "a"] {
-        governor.register_agent(Agent::new(id).at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new(id).at_tier(Tier::T4)).unwrap();
     }
     for _ in 0..RECORDS {
         governor.enforce(&common::reading("a")).unwrap();
@@ -60,7 +60,7 @@ fn left_without_last<T>(
     let governor = opened(hand, live.path());
     assert!(is_verified(&governor));
     last(&governor, &made);
-    governor.flush().unwrap();
+    governor.log().flush().unwrap();
     let journal = last_journal(live.path());
     let mut bytes = fs::read(&journal).unwrap();
     governor.close().unwrap();
@@ -93,7 +93,7 @@ fn what_has_an_answer_is_not_answered_again() {
         match answer {
             "approve" => assert_eq!(code(escalations.approve(id, by("bob"))), "CONFLICT"),
             "reject" => assert_eq!(code(escalations.reject(id, by("bob"))), "CONFLICT"),
-            "stop" => _ = governor.stop(StopScope::All, "ann", "").unwrap(),
+            "stop" => _ = governor.kill_switch().set(StopScope::All, "ann", "").unwrap(),
             "claim" => _ = escalations.claim(id, &payment(7)).unwrap(),
             _ => {
                 let records = governor.query(&ProofQuery::entity("clerk")).unwrap().items;
@@ -105,7 +105,7 @@ fn what_has_an_answer_is_not_answered_again() {
         assert_eq!(answers(&governor, id), 1, "{answer}");
         let expected = if answer == "stop" { EscalationState::Expired } else { EscalationState::Approved };
         assert_eq!(escalations.get(id).unwrap().state, expected, "{answer}");
-        assert_eq!(governor.proof(&id.proof_id()).unwrap().outcome, Some(Outcome::Escalated), "{answer}");
+        assert_eq!(governor.log().record(&id.proof_id()).unwrap().outcome, Some(Outcome::Escalated), "{answer}");
         assert_eq!(governor.verify().unwrap().first_broken, None, "{answer}");
     }
 }
@@ -136,8 +136,8 @@ fn who_awaits_an_answer_that_a_crash_left_is_woken() {
     assert_eq!(granted.decision, Decision::Allow);
 }
 
-/// How many states of class approvals a journal has.
-fn class_states(folder: &Path) -> usize {
+/// How many states of pre-approvals a journal has.
+fn pre_approval_states(folder: &Path) -> usize {
     let bytes = fs::read(last_journal(folder)).unwrap();
     let count =
         |frame: &std::ops::Range<usize>| String::from_utf8_lossy(&bytes[frame.clone()]).contains("\"key\":\"grant/");
@@ -145,18 +145,20 @@ fn class_states(folder: &Path) -> usize {
 }
 
 #[test]
-fn a_class_approval_is_taken_back_at_once_and_that_is_written_once_the_log_is_verified() {
+fn a_pre_approval_is_taken_back_at_once_and_that_is_written_once_the_log_is_verified() {
     let hand = Hand::at(NOON);
     let give = |governor: &Governor| {
         let terms = json!({
             "agentId": "clerk", "capabilities": ["payment:transfer"], "rules": ["money"], "until": "2027-01-16T00:00:00Z",
         });
-        let class: ClassApproval = serde_json::from_value(terms).unwrap();
-        governor.escalations().approve_class(class, by("ann")).unwrap()
+        let approval: PreApproval = serde_json::from_value(terms).unwrap();
+        governor.escalations().pre_approve(approval, by("ann")).unwrap()
     };
-    let stop = |governor: &Governor, _: &_| _ = governor.stop(StopScope::agent("clerk").unwrap(), "ann", "").unwrap();
+    let stop = |governor: &Governor, _: &_| {
+        _ = governor.kill_switch().set(StopScope::agent("clerk").unwrap(), "ann", "").unwrap()
+    };
     let (left, _) = left_without_last(&hand, give, stop);
-    assert_eq!(class_states(left.path()), 1);
+    assert_eq!(pre_approval_states(left.path()), 1);
     for is_damaged in [false, true] {
         let copy = tempfile::tempdir().unwrap();
         common::copy_folder(left.path(), copy.path());
@@ -170,11 +172,11 @@ fn a_class_approval_is_taken_back_at_once_and_that_is_written_once_the_log_is_ve
             fs::write(&journal, bytes).unwrap();
         }
         let governor = opened(&hand, copy.path());
-        let state = governor.escalations().classes()[0].state;
-        assert!(is_damaged || state == ClassState::Revoked, "{state}");
+        let state = governor.escalations().pre_approvals()[0].state;
+        assert!(is_damaged || state == PreApprovalState::Revoked, "{state}");
         assert_eq!(is_verified(&governor), !is_damaged);
         let _ = governor.escalations().pending();
         let _ = governor.close();
-        assert_eq!(class_states(copy.path()), if is_damaged { 1 } else { 2 }, "damaged: {is_damaged}");
+        assert_eq!(pre_approval_states(copy.path()), if is_damaged { 1 } else { 2 }, "damaged: {is_damaged}");
     }
 }

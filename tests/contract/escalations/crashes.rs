@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use rulekeep::{
-    AgentState, ClassApproval, ClassState, Durability, EscalationQuery, EscalationState, Outcome, StopScope,
-};
+use rulekeep::agent::AgentState;
+use rulekeep::escalation::{EscalationQuery, EscalationState, PreApproval, PreApprovalState};
+use rulekeep::kill_switch::StopScope;
+use rulekeep::{Durability, Outcome};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -27,7 +28,7 @@ impl Journal {
         let folder = tempfile::tempdir().unwrap();
         let governor = builder().open(folder.path()).unwrap();
         for agent in agents {
-            governor.register_agent(agent).unwrap();
+            governor.agents().register(agent).unwrap();
         }
         let head = fs::read(folder.path().join("HEAD")).unwrap();
         then(&governor);
@@ -62,27 +63,27 @@ fn agents() -> [Agent; 2] {
 }
 
 #[test]
-fn no_class_approval_of_a_group_outlives_the_suspension_of_a_member() {
+fn no_pre_approval_of_a_group_outlives_the_suspension_of_a_member() {
     let hand = Hand::at(NOON);
     let builder = || with_clock(&hand).durability(Durability::Sync);
     let journal = Journal::of(&builder, agents(), |governor| {
         let terms = json!({
             "group": "desk", "capabilities": ["payment:transfer"], "rules": ["money"], "until": "2027-01-16T00:00:00Z",
         });
-        let class: ClassApproval = serde_json::from_value(terms).unwrap();
-        governor.escalations().approve_class(class, by("ann")).unwrap();
-        governor.suspend("temp", "").unwrap();
+        let class: PreApproval = serde_json::from_value(terms).unwrap();
+        governor.escalations().pre_approve(class, by("ann")).unwrap();
+        governor.agents().suspend("temp", "").unwrap();
     });
     let mut seen = Vec::new();
     for lost in 0..=2 {
         let left = journal.without_last(lost);
         let governor = opened(&builder, left.path());
-        let state = governor.escalations().classes()[0].state;
-        let is_suspended = governor.agent("temp").unwrap().state == AgentState::Suspended;
-        assert!(!is_suspended || state == ClassState::Revoked, "{lost} lost: {state}");
+        let state = governor.escalations().pre_approvals()[0].state;
+        let is_suspended = governor.agents().get("temp").unwrap().state == AgentState::Suspended;
+        assert!(!is_suspended || state == PreApprovalState::Revoked, "{lost} lost: {state}");
         seen.push((is_suspended, state));
     }
-    assert_eq!((seen[0], seen[2]), ((true, ClassState::Revoked), (false, ClassState::Active)));
+    assert_eq!((seen[0], seen[2]), ((true, PreApprovalState::Revoked), (false, PreApprovalState::Active)));
 }
 
 #[test]
@@ -95,14 +96,14 @@ fn what_a_stop_ends_is_ended_when_a_crash_came_before_it_was() {
         let (id, _) = ask(governor, &payment(9));
         governor.escalations().approve(id, by("ann")).unwrap();
         approved = Some(id);
-        let report = governor.stop(StopScope::agent("clerk").unwrap(), "ann", "").unwrap();
+        let report = governor.kill_switch().set(StopScope::agent("clerk").unwrap(), "ann", "").unwrap();
         assert_eq!(report.died, 4);
     });
     // Behind the stop stand two entries of each that waited, and one of what was approved.
     for lost in 0..=8 {
         let left = journal.without_last(lost);
         let governor = opened(&builder, left.path());
-        let is_stopped = !governor.stops().is_empty();
+        let is_stopped = !governor.kill_switch().list().is_empty();
         assert_eq!(is_stopped, lost < 8, "{lost} lost");
         let listed = governor.escalations().list(&EscalationQuery::all()).unwrap();
         assert_eq!(listed.total, 4);
@@ -115,7 +116,7 @@ fn what_a_stop_ends_is_ended_when_a_crash_came_before_it_was() {
             assert_eq!(item.state, expected, "{lost} lost");
         }
         for (amount, (id, verdict)) in (0..).zip(&asked) {
-            let outcome = governor.proof(&verdict.proof_id).unwrap().outcome;
+            let outcome = governor.log().record(&verdict.proof_id).unwrap().outcome;
             assert_eq!(outcome, is_stopped.then_some(Outcome::Escalated), "{lost} lost");
             assert_eq!(code(governor.escalations().claim(*id, &payment(amount))), "CONFLICT");
             if is_stopped {

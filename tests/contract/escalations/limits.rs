@@ -4,7 +4,8 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use rulekeep::{Error, ExportRange, Outcome};
+use rulekeep::proof::ExportRange;
+use rulekeep::{Error, Outcome};
 use serde_json::Value;
 
 use super::*;
@@ -17,7 +18,7 @@ fn with_limit(limit: &str) -> (Governor, Hand) {
          reviewer = \"ann\"\n[[rule]]\nid = \"payments\"\neffect = \"allow\"\nmatch.capabilities = [\"payment:transfer\"]\n\
          limit = {{ {limit} }}\n"
     );
-    governor.load_policies(policies(&text)).unwrap();
+    governor.policies().load(policies(&text)).unwrap();
     (governor, hand)
 }
 
@@ -46,7 +47,7 @@ fn however_many_approve_at_once_no_more_is_granted_than_a_limit_has_room_for() {
     let payments: Vec<Intent> = (0..8)
         .map(|number| {
             let agent = format!("clerk-{number}");
-            governor.register_agent(Agent::new(&*agent).at_tier(Tier::T4)).unwrap();
+            governor.agents().register(Agent::new(&*agent).at_tier(Tier::T4)).unwrap();
             let mut payment = payment(number);
             payment.agent_id = agent.parse().unwrap();
             payment
@@ -81,10 +82,10 @@ fn a_limit_holds_where_secrets_keep_the_request_from_being_evaluated_again() {
     let folder = tempfile::tempdir().unwrap();
     let secret = || payment(1).with_context("key", "sk-ant-api03-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
     let (governor, hand) = with_limit("count = 1, per = \"1h\"");
-    let set = governor.policies();
+    let set = governor.policies().current();
     drop(governor);
     let governor = with_clock(&hand).policies(PolicySet::clone(&set)).open(folder.path()).unwrap();
-    governor.register_agent(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
     let asked: Vec<_> = (0..4).map(|_| ask(&governor, &secret()).0).collect();
     assert_eq!(approved_at_once(&governor, &asked), 1);
     governor.close().unwrap();
@@ -103,13 +104,14 @@ fn a_limit_that_asks_is_what_a_person_goes_beyond() {
 }
 
 #[test]
-fn a_class_approval_goes_beyond_no_limit_either() {
+fn a_pre_approval_goes_beyond_no_limit_either() {
     let (governor, _) = with_limit("count = 2, per = \"1d\"");
     let terms = serde_json::from_value(serde_json::json!({
         "agentId": "clerk", "capabilities": ["payment:transfer"], "rules": ["money"], "until": "2027-01-16T00:00:00Z",
     }));
-    let class = rulekeep::ClassApproval::new(terms.unwrap(), rulekeep::Timestamp::from_millis(NOON)).unwrap();
-    governor.escalations().approve_class(class, by("ann")).unwrap();
+    let class =
+        rulekeep::escalation::PreApproval::new(terms.unwrap(), rulekeep::system::Timestamp::from_millis(NOON)).unwrap();
+    governor.escalations().pre_approve(class, by("ann")).unwrap();
     let mut decisions = (0..3).map(|amount| governor.enforce(&payment(amount)).unwrap().decision);
     assert_eq!(decisions.next(), Some(Decision::Allow));
     assert_eq!(decisions.next(), Some(Decision::Allow));
@@ -126,8 +128,10 @@ fn what_a_limit_that_denies_cannot_count_is_granted_by_no_approval() {
             "agentId": "clerk", "capabilities": ["payment:transfer", "document:read"], "rules": ["money"],
             "until": "2027-01-16T00:00:00Z",
         }));
-        let class = rulekeep::ClassApproval::new(terms.unwrap(), rulekeep::Timestamp::from_millis(NOON)).unwrap();
-        governor.escalations().approve_class(class, by("ann")).unwrap();
+        let class =
+            rulekeep::escalation::PreApproval::new(terms.unwrap(), rulekeep::system::Timestamp::from_millis(NOON))
+                .unwrap();
+        governor.escalations().pre_approve(class, by("ann")).unwrap();
         assert_eq!(governor.enforce(&payment(60)).unwrap().decision == Decision::Allow, counted, "{limit}");
         // It names no amount; and the clerk is in no group.
         let bare = Intent::new("clerk", "pay_invoice", RiskLevel::High, ["payment:transfer"]).unwrap();
@@ -169,18 +173,18 @@ fn nothing_is_approved_nor_taken_up_behind_a_suspension() {
                 });
             }
             start.wait();
-            governor.suspend("clerk", &format!("round {round}")).unwrap();
+            governor.agents().suspend("clerk", &format!("round {round}")).unwrap();
         });
         for (id, intent) in &asked {
             assert_eq!(code(governor.escalations().claim(*id, intent)), "CONFLICT");
         }
-        governor.resume("clerk", "").unwrap();
+        governor.agents().resume("clerk", "").unwrap();
         for open in governor.escalations().pending().unwrap() {
             governor.report(&open.proof_id, Outcome::Escalated).unwrap();
         }
     }
     let mut export = Vec::new();
-    governor.export(&ExportRange::all().with_entries(), &mut export, &mut |_, _| {}).unwrap();
+    governor.log().export(&ExportRange::all().with_entries(), &mut export, &mut |_, _| {}).unwrap();
     let (mut is_suspended, mut suspensions, mut granted, mut taken_up) = (false, 0, 0, 0);
     for line in String::from_utf8(export).unwrap().lines() {
         let line: Value = serde_json::from_str(line).unwrap();

@@ -1,6 +1,7 @@
 //! Thousands at once: pages stay exact, and ending them costs few syncs.
 
-use rulekeep::{EscalationQuery, EscalationState, StopScope};
+use rulekeep::escalation::{EscalationQuery, EscalationState};
+use rulekeep::kill_switch::StopScope;
 
 use super::*;
 
@@ -10,7 +11,7 @@ const OF_EACH: u64 = 100;
 
 fn asked(governor: &Governor) -> Vec<EscalationId> {
     for number in 0..AGENTS {
-        governor.register_agent(Agent::new(format!("agent-{number}")).at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new(format!("agent-{number}")).at_tier(Tier::T4)).unwrap();
     }
     let pending: Vec<_> = (0..AGENTS * OF_EACH)
         .map(|number| {
@@ -55,9 +56,9 @@ fn pages_of_many_are_exact_and_ending_them_waits_for_few_syncs() {
         (99, false, theirs[90..99].to_vec())
     );
 
-    let syncs = || governor.journal().syncs;
+    let syncs = || governor.log().journal().syncs;
     let before = syncs();
-    let report = governor.stop(StopScope::All, "ann", "").unwrap();
+    let report = governor.kill_switch().set(StopScope::All, "ann", "").unwrap();
     assert_eq!(report.died, all - 2);
     let took = syncs() - before;
     assert!(took < all / 20, "{took} syncs for {} ends", report.died);

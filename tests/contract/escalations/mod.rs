@@ -4,10 +4,10 @@ use crate::common;
 
 mod answers;
 mod behind;
-mod classes;
 mod crashes;
 mod limits;
 mod many;
+mod preapprovals;
 mod refusals;
 mod restart;
 mod texts;
@@ -15,9 +15,8 @@ mod unreadable;
 mod waiting;
 
 use common::{Hand, NOON, builder, code, error};
-use rulekeep::{
-    Agent, Decision, Enforcement, EscalationId, Governor, GovernorBuilder, Intent, PolicySet, Review, RiskLevel, Tier,
-};
+use rulekeep::escalation::{EscalationId, Review};
+use rulekeep::{Agent, Decision, Enforcement, Governor, GovernorBuilder, Intent, PolicySet, RiskLevel, Tier};
 
 const POLICIES: &str = r#"
 name = "payments"
@@ -70,7 +69,7 @@ fn with_clock(hand: &Hand) -> GovernorBuilder {
 fn governor() -> (Governor, Hand) {
     let hand = Hand::at(NOON);
     let governor = with_clock(&hand).open_in_memory().unwrap();
-    governor.register_agent(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
     (governor, hand)
 }
 

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
-use rulekeep::{Decision, Digest, EscalationState, EvidenceSelection, Outcome, ProofQuery};
+use rulekeep::escalation::EscalationState;
+use rulekeep::proof::{Digest, EvidenceSelection};
+use rulekeep::{Decision, Outcome, ProofQuery};
 
 use super::*;
 
@@ -98,7 +100,7 @@ fn under_other_policies_nothing_is_approved_or_taken_up() {
     governor.escalations().approve(taken_up, by("ann")).unwrap();
     governor.escalations().claim(taken_up, &payment(42)).unwrap();
     assert_eq!(governor.escalations().left_behind(), 0);
-    governor.load_policies(policies(&POLICIES.replace("\"bob\", ", ""))).unwrap();
+    governor.policies().load(policies(&POLICIES.replace("\"bob\", ", ""))).unwrap();
     assert_eq!(governor.escalations().left_behind(), 2);
     for (refused, way_on) in [
         (error(governor.escalations().approve(waits, by("ann"))), "reject it"),
@@ -109,7 +111,7 @@ fn under_other_policies_nothing_is_approved_or_taken_up() {
         assert!(said.contains("others than those that it was asked under") && said.contains(way_on), "{said}");
         assert!(said.contains("load those") && !said.contains("any more"), "{said}");
     }
-    governor.load_policies(policies(POLICIES)).unwrap();
+    governor.policies().load(policies(POLICIES)).unwrap();
     assert_eq!(governor.escalations().left_behind(), 0);
     assert!(governor.escalations().approve(waits, by("ann")).is_ok());
     assert!(governor.escalations().claim(approved, &payment(41)).is_ok());
@@ -121,7 +123,7 @@ fn an_agent_that_may_not_act_is_granted_nothing() {
     let (waits, _) = ask(&governor, &payment(40));
     let (approved, _) = ask(&governor, &payment(41));
     governor.escalations().approve(approved, by("ann")).unwrap();
-    governor.suspend("clerk", "looked at").unwrap();
+    governor.agents().suspend("clerk", "looked at").unwrap();
     assert_eq!(code(governor.escalations().approve(waits, by("ann"))), "CONFLICT");
     assert_eq!(code(governor.escalations().claim(approved, &payment(41))), "CONFLICT");
 }
@@ -137,7 +139,7 @@ fn trust_that_fell_into_a_denial_is_not_approved_over() {
     let critical = payment(10_000_000);
     let (_, other) = ask(&governor, &critical);
     governor.report(&other.proof_id, Outcome::Failure).unwrap();
-    assert!(governor.agent("clerk").unwrap().trust.tier <= Tier::T1);
+    assert!(governor.agents().get("clerk").unwrap().trust.tier <= Tier::T1);
     assert_eq!(code(governor.escalations().approve(id, by("ann"))), "CONFLICT");
     assert!(governor.escalations().reject(id, by("ann")).is_ok());
 }
@@ -194,10 +196,10 @@ fn what_waits_keeps_its_evidence_until_it_is_answered() {
     let selections =
         [EvidenceSelection::Records(vec![verdict.proof_id]), EvidenceSelection::Agent("clerk".parse().unwrap())];
     for selection in &selections {
-        assert_eq!(code(governor.erase_evidence(selection, "asked for")), "CONFLICT");
+        assert_eq!(code(governor.log().erase_evidence(selection, "asked for")), "CONFLICT");
     }
     governor.escalations().reject(id, by("ann")).unwrap();
-    assert_eq!(governor.erase_evidence(&selections[0], "asked for").unwrap(), 1);
+    assert_eq!(governor.log().erase_evidence(&selections[0], "asked for").unwrap(), 1);
     assert_eq!(governor.escalations().get(id).unwrap().intent, None);
 }
 

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use rulekeep::{Durability, EscalationQuery, EscalationState, Governor, OpenVerification, ProofQuery};
+use rulekeep::escalation::{EscalationQuery, EscalationState};
+use rulekeep::proof::OpenVerification;
+use rulekeep::{Durability, Governor, ProofQuery};
 use serde_json::json;
 
 use super::*;
@@ -17,7 +19,7 @@ fn everything_is_the_same_after_a_restart_with_the_view_and_without() {
     let hand = Hand::at(NOON);
     let open = || with_clock(&hand).open(folder.path()).unwrap();
     let governor = open();
-    governor.register_agent(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
     let (waits, _) = ask(&governor, &payment(1));
     let (approved, _) = ask(&governor, &payment(2));
     governor.escalations().approve(approved, by("ann")).unwrap();
@@ -53,7 +55,7 @@ fn who_was_away_finds_what_expired_meanwhile_denied() {
     let folder = tempfile::tempdir().unwrap();
     let hand = Hand::at(NOON);
     let governor = with_clock(&hand).open(folder.path()).unwrap();
-    governor.register_agent(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
     let (id, verdict) = ask(&governor, &payment(1));
     governor.close().unwrap();
     hand.set(NOON + 7_200_000);
@@ -68,7 +70,7 @@ fn what_expires_ends_without_anybody_asking() {
     let (governor, hand) = governor();
     let (_, verdict) = ask(&governor, &payment(1));
     hand.set(NOON + 7_200_000);
-    let answered = || governor.proof(&verdict.proof_id).unwrap().outcome.is_some();
+    let answered = || governor.log().record(&verdict.proof_id).unwrap().outcome.is_some();
     let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while !answered() {
         assert!(std::time::Instant::now() < until, "no thread looks after it");
@@ -84,7 +86,7 @@ fn a_crash_leaves_each_answer_whole_or_not_at_all() {
     let hand = Hand::at(NOON);
     let builder = || with_clock(&hand).durability(Durability::Sync);
     let governor = builder().open(folder.path()).unwrap();
-    governor.register_agent(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
     let head = fs::read(folder.path().join("HEAD")).unwrap();
     let written = || {
         let bytes = fs::read(folder.path().join(JOURNAL)).unwrap();

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use rulekeep::InputText;
+use rulekeep::intent::Input;
+use rulekeep::intent::InputText;
+use rulekeep::preview::PreviewRequest;
 use serde_json::Map;
 
 use super::*;
@@ -35,7 +37,7 @@ fn an_approval_is_for_the_text_that_was_asked() {
     for kept in [InputText::No, InputText::Digest, InputText::Whole] {
         let hand = Hand::at(NOON);
         let governor = with_clock(&hand).input_text(kept).open_in_memory().unwrap();
-        governor.register_agent(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
         let (id, intent) = approved(&governor, ASKED);
         let other = parsed(&governor, OTHER);
         assert_eq!(seen(&intent), seen(&other), "the test is of texts that are parsed to the same");
@@ -50,9 +52,25 @@ fn an_approval_is_for_the_text_that_was_asked() {
         assert!(governor.escalations().claim(id, &intent).is_ok(), "what was parsed then");
         // Whichever call parsed it.
         let parses: [fn(&Governor, &str) -> Intent; 3] = [
-            |governor, text| governor.preview_input_with("clerk", text, &Map::new()).unwrap().1.intent,
-            |governor, text| governor.explain_input_with("clerk", text, &Map::new()).unwrap().1.intent,
-            |governor, text| governor.explain_parse("clerk", text, &Map::new()).unwrap().parse.intent,
+            |governor, text| {
+                governor
+                    .policies()
+                    .preview(PreviewRequest::input("clerk", Input::new(text).context(&Map::new())))
+                    .unwrap()
+                    .1
+                    .intent
+            },
+            |governor, text| {
+                governor
+                    .policies()
+                    .explain(PreviewRequest::input("clerk", Input::new(text).context(&Map::new())))
+                    .unwrap()
+                    .1
+                    .intent
+            },
+            |governor, text| {
+                governor.tools().explain_parse("clerk", Input::new(text).context(&Map::new())).unwrap().parse.intent
+            },
         ];
         for parse in parses {
             let (id, _) = ask(&governor, &parse(&governor, ASKED));
@@ -73,20 +91,20 @@ fn an_approval_is_for_the_text_that_was_asked() {
 fn an_id_that_is_put_on_another_intent_gives_it_no_text() {
     let governor = with_clock(&Hand::at(NOON)).input_text(InputText::Whole).open_in_memory().unwrap();
     for agent in ["clerk", "other"] {
-        governor.register_agent(Agent::new(agent).at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new(agent).at_tier(Tier::T4)).unwrap();
     }
     let harmless = parsed(&governor, "Summarize the meeting notes");
     let mut forged = payment(5_000);
     forged.id = harmless.id;
     let (id, verdict) = ask(&governor, &forged);
     assert_eq!(governor.escalations().get(id).unwrap().input, None, "the reviewer is shown what was not asked");
-    assert_eq!(governor.evidence(&verdict.proof_id).unwrap().input, None);
+    assert_eq!(governor.log().evidence(&verdict.proof_id).unwrap().input, None);
 
     let paid = parsed(&governor, ASKED);
     let mut of_another = paid.clone();
     of_another.agent_id = "other".parse().unwrap();
     let verdict = governor.enforce(&of_another).unwrap();
-    assert_eq!(governor.evidence(&verdict.proof_id).unwrap().input, None, "another agent's text");
+    assert_eq!(governor.log().evidence(&verdict.proof_id).unwrap().input, None, "another agent's text");
     // What went through JSON in another language is the same.
     let back = serde_json::to_string(&paid).unwrap().replace("40.0", "40");
     let (id, _) = ask(&governor, &serde_json::from_str(&back).unwrap());
@@ -99,7 +117,7 @@ fn texts_are_told_apart_after_a_restart_too() {
     let hand = Hand::at(NOON);
     let open = || with_clock(&hand).open(folder.path()).unwrap();
     let governor = open();
-    governor.register_agent(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
     let (by_intent, intent) = approved(&governor, ASKED);
     let (by_text, _) = approved(&governor, ASKED);
     governor.close().unwrap();
@@ -116,7 +134,7 @@ fn texts_are_told_apart_after_a_restart_too() {
 fn secrets_that_are_masked_tell_texts_apart_all_the_same() {
     let hand = Hand::at(NOON);
     let governor = with_clock(&hand).input_text(InputText::Whole).open_in_memory().unwrap();
-    governor.register_agent(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
     let [asked, other] = ["4111111111111111", "5555555555554444"].map(|card| format!("Pay 40 EUR from card {card}"));
     let (id, _) = approved(&governor, &asked);
     let shown = governor.escalations().get(id).unwrap().input.unwrap();
@@ -130,7 +148,7 @@ fn a_reviewer_sees_the_text_where_it_is_kept_whole() {
     let mut shown = BTreeSet::new();
     for kept in [InputText::No, InputText::Digest, InputText::Whole] {
         let governor = with_clock(&Hand::at(NOON)).input_text(kept).open_in_memory().unwrap();
-        governor.register_agent(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
         let (id, _) = approved(&governor, ASKED);
         let escalation = governor.escalations().get(id).unwrap();
         assert_eq!(escalation.input.as_deref(), (kept == InputText::Whole).then_some(ASKED));

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use rulekeep::{Escalation, EscalationQuery, EscalationState, Governor, ProofQuery};
+use rulekeep::escalation::{Escalation, EscalationQuery, EscalationState};
+use rulekeep::{Governor, ProofQuery};
 
 use super::*;
 
@@ -11,7 +12,7 @@ use super::*;
 fn in_folder(folder: &Path) -> (Governor, Hand) {
     let hand = Hand::at(NOON);
     let governor = with_clock(&hand).open(folder).unwrap();
-    governor.register_agent(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("clerk").at_tier(Tier::T4)).unwrap();
     (governor, hand)
 }
 
@@ -109,9 +110,9 @@ fn one_whose_evidence_was_erased_says_so() {
     let (governor, _) = governor();
     let (id, verdict) = ask(&governor, &payment(40));
     governor.escalations().approve(id, by("ann")).unwrap();
-    let selection = rulekeep::EvidenceSelection::Records(vec![verdict.proof_id]);
+    let selection = rulekeep::proof::EvidenceSelection::Records(vec![verdict.proof_id]);
     // What it takes of no limit can go at once.
-    governor.erase_evidence(&selection, "asked for").unwrap();
+    governor.log().erase_evidence(&selection, "asked for").unwrap();
     let shown = governor.escalations().get(id).unwrap();
     assert_eq!((shown.intent, shown.unreadable.as_deref()), (None, Some("its evidence was erased")));
     assert_eq!(code(governor.escalations().claim(id, &payment(40))), "CONFLICT");

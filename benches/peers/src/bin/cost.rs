@@ -6,7 +6,9 @@ use std::error::Error;
 use std::hint::black_box;
 use std::time::Instant;
 
-use rulekeep::{Intent, PolicyRequest, PolicySet, RiskLevel, Tier, TrustSnapshot};
+use rulekeep::policy::PolicyRequest;
+use rulekeep::trust::TrustSnapshot;
+use rulekeep::{Intent, PolicySet, RiskLevel, Tier};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]

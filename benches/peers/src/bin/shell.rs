@@ -7,7 +7,9 @@
 
 use std::error::Error;
 
-use rulekeep::{AgentId, Parser, RiskLevel};
+use rulekeep::agent::AgentId;
+use rulekeep::intent::Parser;
+use rulekeep::RiskLevel;
 use serde_json::Map;
 
 /// The command that is put in, with the capability that tells that it was seen; the

@@ -4,7 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use rulekeep::{ExportPoint, ExportRange, ExportReport, Governor, verify_export};
+use rulekeep::Governor;
+use rulekeep::proof::{ExportPoint, ExportRange, ExportReport, verify_export};
 
 use super::Failure;
 
@@ -46,8 +47,10 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let governor = super::open(&options.store)?;
     let report = match &options.to {
         Some(file) if options.resume => resume(&governor, file)?,
-        Some(file) => governor.export(&options.range()?, &mut BufWriter::new(File::create_new(file)?), &mut written)?,
-        None => governor.export(&options.range()?, &mut BufWriter::new(io::stdout().lock()), &mut written)?,
+        Some(file) => {
+            governor.log().export(&options.range()?, &mut BufWriter::new(File::create_new(file)?), &mut written)?
+        }
+        None => governor.log().export(&options.range()?, &mut BufWriter::new(io::stdout().lock()), &mut written)?,
     };
     governor.close()?;
     say(&report);
@@ -62,7 +65,7 @@ pub(crate) fn check(file: &Path) -> Result<(), Failure> {
 
 /// Makes a store of an export.
 pub(crate) fn import(options: &Import) -> Result<(), Failure> {
-    say(&Governor::import(&options.store, &mut open(&options.file)?, &mut read_so_far)?);
+    say(&rulekeep::maintenance::import(&options.store, &mut open(&options.file)?, &mut read_so_far)?);
     Ok(())
 }
 
@@ -79,7 +82,7 @@ fn resume(governor: &Governor, path: &Path) -> Result<ExportReport, Failure> {
     let mut file = OpenOptions::new().write(true).open(path)?;
     file.set_len(point.bytes())?;
     file.seek(SeekFrom::Start(point.bytes()))?;
-    Ok(governor.resume_export(point, &mut BufWriter::new(file), &mut written)?)
+    Ok(governor.log().resume_export(point, &mut BufWriter::new(file), &mut written)?)
 }
 
 fn open(path: &Path) -> Result<BufReader<File>, Failure> {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rulekeep::{RepairOptions, repair};
+use rulekeep::maintenance::{RepairOptions, repair};
 
 use super::Failure;
 

@@ -18,7 +18,7 @@ const ASKED: [(&str, &[&str]); 6] = [
 
 pub(crate) fn register(governor: &Governor) -> Result<(), Error> {
     for agent in 0..AGENTS {
-        governor.register_agent(Agent::new(format!("agent-{agent}")).at_tier(Tier::T4))?;
+        governor.agents().register(Agent::new(format!("agent-{agent}")).at_tier(Tier::T4))?;
     }
     Ok(())
 }

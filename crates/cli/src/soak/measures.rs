@@ -6,7 +6,9 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rulekeep::{Decision, Durability, Governor, OpenVerification, ProofQuery, Timestamp, VerificationState};
+use rulekeep::proof::{OpenVerification, VerificationState};
+use rulekeep::system::Timestamp;
+use rulekeep::{Decision, Durability, Governor, ProofQuery};
 
 use super::Options;
 use super::load::{self, BUSY};
@@ -57,12 +59,12 @@ fn write(options: &Options, table: &mut Table, store: &Path) -> Done {
             rates.last().unwrap_or(&0.0)
         );
         if (start / part) % 5 == 4 {
-            governor.flush()?;
+            governor.log().flush()?;
             latency.push(paced(&governor, start)?);
         }
     }
     let started = Instant::now();
-    governor.flush()?;
+    governor.log().flush()?;
     eprintln!("soak: all of it on disk {:.1} s later", started.elapsed().as_secs_f64());
     for record in governor.query(&ProofQuery::entity(BUSY).page_size(200))?.items {
         json_bytes += serde_json::to_string(&record)?.len() as u64;
@@ -97,10 +99,10 @@ fn tell_memory(behind: &str) {
 
 fn wait_for_sealing(governor: &Governor) {
     let started = Instant::now();
-    while governor.journal().unsealed > 0 && started.elapsed() < Duration::from_secs(600) {
+    while governor.log().journal().unsealed > 0 && started.elapsed() < Duration::from_secs(600) {
         std::thread::sleep(Duration::from_millis(20));
     }
-    let left = governor.journal().unsealed;
+    let left = governor.log().journal().unsealed;
     eprintln!("soak: full segments sealed {:.1} s later, {left} left", started.elapsed().as_secs_f64());
 }
 
@@ -120,7 +122,7 @@ fn reopen(table: &mut Table, store: &Path) -> Done {
     for back in 0..200_i64 {
         let from = Timestamp::from_millis(newest - back * 50);
         let started = Instant::now();
-        governor.stats(BUSY, rulekeep::Period::new(Some(from), None))?;
+        governor.stats(BUSY, rulekeep::proof::Period::new(Some(from), None))?;
         stats.push(micros(started.elapsed()));
     }
     table.add("stats of any period, an entity of a tenth of the log", "us", stats, Target::Under(200.0));
@@ -167,7 +169,7 @@ fn reopen_behind(table: &mut Table, store: &Path) -> Done {
         let governor = builder.verification(OpenVerification::Behind).open(store)?;
         governor.enforce(&load::intent(round)?)?;
         times.push(started.elapsed().as_secs_f64());
-        if !matches!(governor.verification_state(), VerificationState::Running(_) | VerificationState::Verified) {
+        if !matches!(governor.log().verification(), VerificationState::Running(_) | VerificationState::Verified) {
             return Err("the log is not verified behind".into());
         }
         governor.close()?;
@@ -200,7 +202,7 @@ fn sync_together(options: &Options, table: &mut Table, folder: &Path) -> Done {
     let governor = open(&folder.join("together"), Durability::Sync)?;
     load::register(&governor)?;
     let each = (options.sync_decisions * 20 / CALLERS).max(10);
-    let before = governor.journal().syncs;
+    let before = governor.log().journal().syncs;
     let started = Instant::now();
     std::thread::scope(|scope| {
         let callers: Vec<_> = (0..CALLERS)
@@ -216,7 +218,7 @@ fn sync_together(options: &Options, table: &mut Table, folder: &Path) -> Done {
             .try_for_each(|caller| caller.join().map_err(|_| "a caller panicked")?.map_err(|error| error.to_string()))
     })?;
     let elapsed = started.elapsed();
-    let syncs = (governor.journal().syncs - before).max(1);
+    let syncs = (governor.log().journal().syncs - before).max(1);
     let decisions = CALLERS * each;
     table.add(
         "Sync, 64 callers, for each fdatasync",

@@ -15,7 +15,10 @@ use std::process::Command;
 
 use rulekeep::gateway::{Gateway, KeyDraft, Plan, Scope};
 use rulekeep::http::{Server, console, router};
-use rulekeep::{Agent, Decision, Durability, Governor, InputText, Intent, Outcome, RiskLevel, Score, Tier};
+use rulekeep::intent::Input;
+use rulekeep::intent::InputText;
+use rulekeep::trust::Score;
+use rulekeep::{Agent, Decision, Durability, Governor, Intent, Outcome, RiskLevel, Tier};
 use serde_json::{Value, json};
 
 use common::{intent, reading};
@@ -64,10 +67,10 @@ fn the_console_does_in_a_browser_what_its_page_says() {
 /// Agents, escalations, hostile texts, and as many records as are wanted.
 fn fill(governor: &Governor, records: u64) {
     for agent in ["a", "b", "bulk", HOSTILE, "with/slash?and#hash", "שלום"] {
-        governor.register_agent(Agent::new(agent).at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new(agent).at_tier(Tier::T4)).unwrap();
     }
     for number in 0..60 {
-        governor.register_agent(Agent::new(format!("fleet-{number:03}")).at_tier(Tier::T2)).unwrap();
+        governor.agents().register(Agent::new(format!("fleet-{number:03}")).at_tier(Tier::T2)).unwrap();
     }
     for _ in 0..records {
         // It is in order, and on disk behind the next flush.
@@ -78,7 +81,7 @@ fn fill(governor: &Governor, records: u64) {
         let outcome = if number % 4 == 3 { Outcome::Failure } else { Outcome::Success };
         governor.report(&proof, outcome).unwrap();
     }
-    governor.adjust_trust(HOSTILE, Score::try_from(700).unwrap(), &format!("note {HOSTILE}")).unwrap();
+    governor.trust().adjust(HOSTILE, Score::try_from(700).unwrap(), &format!("note {HOSTILE}")).unwrap();
     let asked = |agent: &str, risk| Intent::new(agent, "send_email", risk, ["email:send"]).unwrap();
     for number in 0..30 {
         governor.enforce(&asked("b", RiskLevel::Medium).with_context("number", number)).unwrap();
@@ -87,9 +90,9 @@ fn fill(governor: &Governor, records: u64) {
     governor.enforce(&intent(HOSTILE, &["file:delete"]).with_context(HOSTILE, HOSTILE)).unwrap();
     let context = [(HOSTILE.to_owned(), HOSTILE.into())].into_iter().collect();
     let text = format!("Send an email to ann@example.org: {HOSTILE}");
-    let hostile = governor.enforce_input_with(HOSTILE, &text, &context).unwrap();
+    let hostile = governor.enforce_input(HOSTILE, Input::new(&text).context(&context)).unwrap();
     assert_eq!(hostile.enforcement.decision, Decision::Escalate, "{}", hostile.enforcement.reasoning);
-    governor.flush().unwrap();
+    governor.log().flush().unwrap();
 }
 
 /// Has the script go through the page; what it found stands on its output.

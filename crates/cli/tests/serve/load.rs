@@ -95,7 +95,7 @@ fn under_load_every_decision_has_its_record_and_nothing_grows() {
     assert_eq!(page["total"], live.records("a"));
     let governor = live.governor.clone();
     live.ended().unwrap();
-    governor.flush().unwrap();
+    governor.log().flush().unwrap();
     assert!(governor.verify().unwrap().valid);
     let page = governor.query(&ProofQuery::entity("b").page_size(1)).unwrap();
     assert_eq!(page.total + governor.query(&ProofQuery::entity("a").page_size(1)).unwrap().total, decided);

@@ -11,9 +11,14 @@ use subtle::ConstantTimeEq;
 
 use super::key::{ApiKey, KeyDraft, KeyInfo, KeyRecord, NewKey, Scope};
 use super::limit::{PlanLimit, Time};
+use rulekeep::Error;
 use rulekeep::Governor;
+use rulekeep::agent::AgentId;
+use rulekeep::extension::KeyId;
 use rulekeep::extension::{API_KEY as KEY_PREFIX, Wait, said_with};
-use rulekeep::{AgentId, Digest, Error, InvalidValue, KeyId, Timestamp};
+use rulekeep::intent::InvalidValue;
+use rulekeep::proof::Digest;
+use rulekeep::system::Timestamp;
 
 /// A key, and what is counted of it.
 pub(super) struct Entry {
@@ -204,7 +209,10 @@ impl Keys {
 
     fn create_in_turn(&self, governor: &Governor, draft: KeyDraft, _: &MutexGuard<'_, ()>) -> Result<NewKey, Error> {
         let now = Extension::of(governor).clock().now();
-        let key = ApiKey::new(draft.scope, [Extension::of(governor).entropy().bits(), Extension::of(governor).entropy().bits()]);
+        let key = ApiKey::new(
+            draft.scope,
+            [Extension::of(governor).entropy().bits(), Extension::of(governor).entropy().bits()],
+        );
         let id = KeyId::new(now, Extension::of(governor).entropy().bits());
         let record = checked(draft, id, key.digest(), now)?;
         keep(governor, &record, "an API key was made")?;
@@ -311,6 +319,10 @@ mod tests {
         // They may be of one millisecond, and then either is the oldest.
         let stayed = [&old, &other].into_iter().filter(|gone| keys.find(&gone.key).is_some()).count();
         assert!(stayed == 1 && keys.find(&made.key).is_some(), "{stayed}");
-        assert_eq!(restored().list(Extension::of(governor).clock().now()), keys.list(Extension::of(governor).clock().now()), "a restart knows others");
+        assert_eq!(
+            restored().list(Extension::of(governor).clock().now()),
+            keys.list(Extension::of(governor).clock().now()),
+            "a restart knows others"
+        );
     }
 }

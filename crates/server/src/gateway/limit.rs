@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::key::Plan;
 use rulekeep::Error;
-use rulekeep::Clock;
+use rulekeep::system::Clock;
 
 /// The governor's time, as the limiter takes it.
 #[derive(Clone)]

@@ -8,7 +8,7 @@
 //! use rulekeep::{Agent, Governor};
 //!
 //! let governor = Governor::builder().open_in_memory()?;
-//! governor.register_agent(Agent::new("support-1"))?;
+//! governor.agents().register(Agent::new("support-1"))?;
 //! let gateway = Gateway::new(&governor)?;
 //!
 //! let made = gateway.keys().create(KeyDraft::new(Scope::Agent, Plan::Free).agent("support-1"))?;
@@ -31,17 +31,18 @@ mod limit;
 mod request;
 mod scope;
 
-use rulekeep::extension::{Extension, Follower};
 use crate::webhook::{self, Webhooks};
+use rulekeep::extension::{Extension, Follower};
 use std::sync::Arc;
 
 pub use key::{ApiKey, KeyDraft, KeyInfo, KeyState, NewKey, Plan, Scope};
 pub use limit::Allowance;
 pub use request::{Request, Response};
 
+use rulekeep::Error;
 use rulekeep::Governor;
-use rulekeep::EscalationId;
-use rulekeep::{Error, KeyId};
+use rulekeep::escalation::EscalationId;
+use rulekeep::extension::KeyId;
 
 pub(crate) use crate::escalation::Wait;
 pub(crate) use answers::{Given, Made, Once};

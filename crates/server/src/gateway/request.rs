@@ -7,9 +7,14 @@ use super::Gateway;
 use crate::escalation::Wait;
 use crate::params::Params;
 use crate::{key_calls, webhook_calls, wire};
-use rulekeep::{Decision, ProofId};
-use rulekeep::{Enforcement, Error, InputEnforcement, Intent, ParseResult, Period, ProofPage, ProofStats, SystemStatus};
+use rulekeep::Decision;
 use rulekeep::ProofQuery;
+use rulekeep::intent::Input;
+use rulekeep::intent::{InputEnforcement, ParseResult};
+use rulekeep::proof::ProofId;
+use rulekeep::proof::{Period, ProofPage, ProofStats};
+use rulekeep::status::SystemStatus;
+use rulekeep::{Enforcement, Error, Intent};
 
 /// A request: one of the contract's five, or a call of the sidecar's protocol by its name.
 #[derive(Debug)]
@@ -121,12 +126,12 @@ impl Request {
         let governor = gateway.governor();
         Ok(match self.0 {
             Asked::Parse { agent_id, input, context } => {
-                Response::Parsed(Box::new(governor.parse_with(&agent_id, &input, &context)?))
+                Response::Parsed(Box::new(governor.parse(&agent_id, Input::new(&input).context(&context))?))
             }
             Asked::EnforceIntent(intent) => Response::Enforced(Box::new(governor.enforce(&intent)?)),
-            Asked::EnforceInput { agent_id, input, context } => {
-                Response::EnforcedInput(Box::new(governor.enforce_input_with(&agent_id, &input, &context)?))
-            }
+            Asked::EnforceInput { agent_id, input, context } => Response::EnforcedInput(Box::new(
+                governor.enforce_input(&agent_id, Input::new(&input).context(&context))?,
+            )),
             Asked::Query { query, .. } => Response::Page(governor.query(&query)?),
             Asked::Stats { entity_id, period } => Response::Stats(Box::new(governor.stats(&entity_id, period)?)),
             Asked::Status => Response::Status(Box::new(governor.status())),

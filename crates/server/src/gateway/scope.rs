@@ -4,8 +4,10 @@ use super::key::Scope;
 use super::keys::Entry;
 use super::request::{Asked, Request};
 use crate::params::{Faults, Params};
+use rulekeep::Error;
 use rulekeep::Governor;
-use rulekeep::{Error, EscalationId, ProofId};
+use rulekeep::escalation::EscalationId;
+use rulekeep::proof::ProofId;
 
 /// Where a call says which agent it concerns.
 #[derive(Clone, Copy)]
@@ -66,7 +68,7 @@ fn permit_call(governor: &Governor, key: &Entry, name: &str, params: &Params) ->
         Subject::Record => {
             let text = params.text("proofId", Faults::Input)?;
             let id: ProofId = text.parse().map_err(|_| Error::unknown_proof(text))?;
-            permit_agent(key, governor.proof(&id)?.entity_id.as_str())
+            permit_agent(key, governor.log().record(&id)?.entity_id.as_str())
         }
         Subject::Escalation => {
             let text = params.text("id", Faults::Input)?;

@@ -8,8 +8,8 @@ use super::answer::Refusal;
 use super::handle::Asked;
 use super::routes::{Method, Route};
 use crate::params::Params;
-use rulekeep::extension::{excerpt};
-use rulekeep::{Error};
+use rulekeep::Error;
+use rulekeep::extension::excerpt;
 
 /// Makes sure that a head says in one way whom it is for and where its body ends.
 // SOURCE: RFC 9112, 3.2 (no host, or several) and 6.1 (codings; chunks are taken apart by now).

@@ -10,7 +10,8 @@ use super::handle::{Asked, Job, Way, to_bytes};
 use super::routes::{Method, Route, Size};
 use crate::gateway::{Made, Request, Response};
 use crate::params::{Faults, Params};
-use rulekeep::{Capability, Decision, Error, Intent, RiskLevel};
+use rulekeep::intent::Capability;
+use rulekeep::{Decision, Error, Intent, RiskLevel};
 
 pub(super) const ONE: Route = route("/access/v1/evaluation");
 pub(super) const MANY: Route = route("/access/v1/evaluations");
@@ -123,8 +124,9 @@ fn request_of(params: &Params) -> Result<Request, Error> {
     }
     let risk = context.take_risk()?;
     let capability = format!("{}:{}", word(&resource.r#type), word(&action.name));
-    let capability: Capability =
-        capability.parse().map_err(|error: rulekeep::InvalidValue| Error::input("action", error.to_string()))?;
+    let capability: Capability = capability
+        .parse()
+        .map_err(|error: rulekeep::intent::InvalidValue| Error::input("action", error.to_string()))?;
     let name = format!("{}_{}", word(&action.name), word(&resource.r#type));
     let mut intent = Intent::new(&subject.id, &name, risk, [capability.as_str()])?;
     for (name, value) in context.fields {

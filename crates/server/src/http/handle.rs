@@ -25,7 +25,8 @@ use super::routes::{Method, Route, Size};
 use super::server::BODY_TIMEOUT;
 use crate::gateway::{Admitted, Gateway, Given, Made, Once, Refused, Request, Response, Wait};
 use crate::sidecar::{MAX_LINE_BYTES, MAX_REQUEST_BYTES};
-use rulekeep::{Error, Health};
+use rulekeep::Error;
+use rulekeep::status::Health;
 
 /// How long a request's body may take to come.
 #[derive(Debug, Clone, Copy)]

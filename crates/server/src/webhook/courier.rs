@@ -11,12 +11,14 @@ use super::log::{DeliveryLog, DeliveryPage};
 use super::outbox::{Answer, Note, Outbox, Refusal, Step, Told};
 use super::secrets::LiveSecret;
 use super::sender::{Parcel, Sender};
-use rulekeep::signature::Secret;
-use rulekeep::Subscription;
-use rulekeep::extension::{ENDPOINT_PLACE as CURSOR, Wait, WeakGovernor};
-use rulekeep::{Error, Event, Timestamp, WebhookId};
-use rulekeep::{Clock, Entropy};
 use crate::telemetry::Delivery;
+use rulekeep::event::Subscription;
+use rulekeep::extension::WebhookId;
+use rulekeep::extension::{ENDPOINT_PLACE as CURSOR, Wait, WeakGovernor};
+use rulekeep::signature::Secret;
+use rulekeep::system::Timestamp;
+use rulekeep::system::{Clock, Entropy};
+use rulekeep::{Error, Event};
 
 /// An endpoint at work.
 pub(super) struct Courier {

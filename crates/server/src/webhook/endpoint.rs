@@ -6,8 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::schedule::Schedule;
 use super::secrets::{SecretPrint, masked};
-use rulekeep::extension::{closed_words};
-use rulekeep::{AgentId, EventType, Timestamp, WebhookId};
+use rulekeep::agent::AgentId;
+use rulekeep::event::EventType;
+use rulekeep::extension::WebhookId;
+use rulekeep::extension::closed_words;
+use rulekeep::system::Timestamp;
 
 /// An endpoint that is to be added.
 #[derive(Clone)]

@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use serde::Serialize;
 
 use super::outbox::{Answer, Done, End, Parked};
-use rulekeep::extension::{closed_words};
-use rulekeep::{EventId, EventType, Timestamp};
+use rulekeep::event::{EventId, EventType};
+use rulekeep::extension::closed_words;
+use rulekeep::system::Timestamp;
 
 closed_words! {
     /// What an attempt came to.
@@ -158,7 +159,7 @@ const PAGE: usize = 50;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rulekeep::Sequence;
+    use rulekeep::proof::Sequence;
 
     #[test]
     fn the_last_thousand_are_kept_and_paged_newest_first() {

@@ -7,7 +7,8 @@
 //! `docs/webhooks.md` says the rest.
 //!
 //! ```
-//! use rulekeep::{EventType, Governor};
+//! use rulekeep::event::EventType;
+//! use rulekeep::Governor;
 //! use rulekeep_server::webhook::{EndpointDraft, Settings, Webhooks};
 //!
 //! let governor = Governor::builder().open_in_memory()?;
@@ -48,9 +49,11 @@ pub use endpoint::{AddedEndpoint, Endpoint, EndpointDraft, EndpointState, NotTak
 pub use log::{Delivery, DeliveryPage, DeliveryResult};
 pub use secrets::SecretPrint;
 
+use rulekeep::Error;
 use rulekeep::Governor;
+use rulekeep::event::EventId;
+use rulekeep::extension::WebhookId;
 use rulekeep::extension::{Extension, Follower};
-use rulekeep::{Error, EventId, WebhookId};
 use service::Service;
 
 /// How webhooks are delivered.

@@ -12,7 +12,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::schedule::{LONGEST_STEP, Schedule};
-use rulekeep::{EventId, EventType, Timestamp};
+use rulekeep::event::{EventId, EventType};
+use rulekeep::system::Timestamp;
 
 /// Where an endpoint stands, as the journal keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use rulekeep::Sequence;
+use rulekeep::proof::Sequence;
 
 const NOON: i64 = 1_800_000_000_000;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use rulekeep::Timestamp;
+use rulekeep::system::Timestamp;
 
 /// How long is waited before each attempt: the first for the first one, each
 /// other after the attempt before it failed. At least one.

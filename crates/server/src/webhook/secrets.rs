@@ -8,9 +8,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::endpoint::EndpointRecord;
-use rulekeep::signature::Secret;
+use rulekeep::Error;
 use rulekeep::Governor;
-use rulekeep::{Error, Timestamp, WebhookId};
+use rulekeep::extension::WebhookId;
+use rulekeep::signature::Secret;
+use rulekeep::system::Timestamp;
 
 /// What the journal says of a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,7 +15,7 @@ use super::address::{self, Reach};
 use super::outbox::Answer;
 use super::schedule::retry_after;
 use rulekeep::signature::{self, Secret};
-use rulekeep::Timestamp;
+use rulekeep::system::Timestamp;
 
 /// What is sent.
 pub(super) struct Parcel<'a> {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 
+use super::Settings;
 use super::address::{self, Reach};
 use super::courier::{Courier, PARKED, Tools, body_of, notes};
 use super::endpoint::{AddedEndpoint, EndpointDraft, EndpointRecord, NotTaken, Redelivery, Removed};
@@ -14,11 +15,15 @@ use super::outbox::{Cursor, Note, Outbox, Parked, Refusal};
 use super::schedule::Schedule;
 use super::secrets::{Kept, SecretPrint, Secrets, address_print, masked};
 use super::sender::{self, Sender};
-use rulekeep::signature::Secret;
-use super::Settings;
+use rulekeep::Error;
 use rulekeep::Governor;
+use rulekeep::event::EventId;
+use rulekeep::extension::WebhookId;
 use rulekeep::extension::{ENDPOINT, ENDPOINT_PLACE as CURSOR, Follower, Wait};
-use rulekeep::{Error, EventId, InvalidValue, Sequence, Timestamp, WebhookId};
+use rulekeep::intent::InvalidValue;
+use rulekeep::proof::Sequence;
+use rulekeep::signature::Secret;
+use rulekeep::system::Timestamp;
 
 /// The endpoints of a governor.
 pub(super) struct Service {
@@ -37,7 +42,8 @@ impl Service {
             None => Schedule::default(),
         };
         let reach = if settings.allow_private { Reach::Private } else { Reach::Public };
-        let states: BTreeMap<String, String> = Extension::of(governor).states(&[ENDPOINT, CURSOR]).into_iter().collect();
+        let states: BTreeMap<String, String> =
+            Extension::of(governor).states(&[ENDPOINT, CURSOR]).into_iter().collect();
         let mut secrets = Secrets::default();
         if !states.is_empty() {
             // Without them decisions go on all the same; the endpoints are broken and say why.
@@ -81,7 +87,8 @@ impl Service {
             }
         };
         let sender = Sender::new(url.as_deref().unwrap_or_default(), self.reach, sender::LONGEST);
-        let source = Extension::of(governor).events_from(Sequence::new(cursor.next), &record.events, record.agent_id.as_ref());
+        let source =
+            Extension::of(governor).events_from(Sequence::new(cursor.next), &record.events, record.agent_id.as_ref());
         let is_broken = trouble.is_some();
         let outbox = Outbox::new(record.schedule.clone(), cursor, parked);
         let courier = Arc::new(Courier::new(record, outbox, live, &sender, trouble));
@@ -145,7 +152,9 @@ impl Service {
         let has_ended = courier.wait_ended(PATIENCE);
         let (mut cursor, parked) = courier.position();
         let removed = serde_json::to_string(&Removed { removed: true }).unwrap_or_default();
-        if let Err(error) = Extension::of(governor).keep(format!("{ENDPOINT}{id}"), removed, "endpoint removed", Wait::Committed) {
+        if let Err(error) =
+            Extension::of(governor).keep(format!("{ENDPOINT}{id}"), removed, "endpoint removed", Wait::Committed)
+        {
             // It is there still, and goes on; where it cannot, it says why.
             if has_ended {
                 let _ = self.take_up(governor, courier.record(), cursor, parked, &secrets);
@@ -347,7 +356,9 @@ fn keep_record(governor: &Governor, record: &EndpointRecord, cause: &str) -> Res
 
 fn keep_place(governor: &Governor, id: WebhookId, note: &Note, cause: &str) -> Result<(), Error> {
     let states = notes(note)?;
-    states.into_iter().try_for_each(|(part, value)| Extension::of(governor).keep(format!("{CURSOR}{id}{part}"), value, cause, Wait::Committed))
+    states.into_iter().try_for_each(|(part, value)| {
+        Extension::of(governor).keep(format!("{CURSOR}{id}{part}"), value, cause, Wait::Committed)
+    })
 }
 
 fn restored<T: DeserializeOwned>(value: &str) -> Result<T, Error> {

@@ -8,11 +8,10 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
+use rulekeep::event::{EventData, EventFilter};
 use rulekeep::gateway::{ApiKey, Gateway, KeyDraft, KeyState, Plan, Request, Response, Scope};
-use rulekeep::{
-    Agent, Durability, Error, EventData, EventFilter, Governor, GovernorBuilder, Intent, PolicySet, ProofQuery,
-    RiskLevel, Tier, Timestamp,
-};
+use rulekeep::system::Timestamp;
+use rulekeep::{Agent, Durability, Error, Governor, GovernorBuilder, Intent, PolicySet, ProofQuery, RiskLevel, Tier};
 use serde_json::{Map, Value, json};
 
 use common::{Hand, call, copy_folder, heavy, wait_until_sealed};
@@ -28,7 +27,7 @@ fn builder(clock: &Hand) -> GovernorBuilder {
 fn opened(clock: &Hand) -> (Governor, Gateway) {
     let governor = builder(clock).open_in_memory().unwrap();
     for agent in ["a", "b"] {
-        governor.register_agent(Agent::new(agent).at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new(agent).at_tier(Tier::T4)).unwrap();
     }
     let gateway = Gateway::new(&governor).unwrap();
     (governor, gateway)
@@ -214,7 +213,7 @@ fn a_key_limited_to_one_agent_reaches_no_other_by_any_call() {
     let report = named("outcome/report", json!({ "proofId": theirs, "outcome": "SUCCESS" }));
     assert_eq!(code(ask(&gateway, &key, report)), "FORBIDDEN");
     assert_eq!(governor.stats("b", ..).unwrap().total_records, before);
-    assert!(governor.proof(&theirs).unwrap().outcome.is_none());
+    assert!(governor.log().record(&theirs).unwrap().outcome.is_none());
     let unlimited = made(KeyDraft::new(Scope::Agent, Plan::Pro));
     for request in requests("b", theirs) {
         assert_eq!(code(ask(&gateway, &unlimited, request)), "");
@@ -485,14 +484,14 @@ fn an_administrator_whose_only_key_is_accepted_no_longer_gets_another() {
 fn keys_that_are_refused_again_and_again_raise_an_alert() {
     let (governor, gateway) = opened(&Hand::at(NOON));
     let rule = "name = \"n\"\n[[alert]]\nid = \"keys\"\non = \"key\"\ncount = 3\nper = \"1h\"\nseverity = \"HIGH\"";
-    governor.load_policies(PolicySet::from_toml(rule).unwrap()).unwrap();
+    governor.policies().load(PolicySet::from_toml(rule).unwrap()).unwrap();
     let mut events = governor.subscribe(&EventFilter::all()).unwrap();
     let made = gateway.keys().create(KeyDraft::new(Scope::Agent, Plan::Pro)).unwrap();
     gateway.keys().revoke(made.info.id).unwrap();
     for _ in 0..3 {
         assert_eq!(code(ask(&gateway, &made.key, reading("a"))), "UNAUTHORIZED");
     }
-    governor.flush().unwrap();
+    governor.log().flush().unwrap();
     let EventData::Alert(alert) = events.poll().unwrap().unwrap().data else { panic!("no alert") };
     assert!(alert.message.contains(&made.info.id.to_string()), "{alert:?}");
     assert!(!alert.message.contains(&made.key.expose()[10..]), "{alert:?}");
@@ -502,12 +501,12 @@ fn keys_that_are_refused_again_and_again_raise_an_alert() {
 fn one_who_guesses_raises_an_alert_beyond_what_is_let_through_in_a_minute() {
     let (governor, gateway) = opened(&Hand::at(NOON));
     let rule = "name = \"n\"\n[[alert]]\nid = \"keys\"\non = \"key\"\ncount = 100\nper = \"1m\"\nseverity = \"HIGH\"";
-    governor.load_policies(PolicySet::from_toml(rule).unwrap()).unwrap();
+    governor.policies().load(PolicySet::from_toml(rule).unwrap()).unwrap();
     let mut events = governor.subscribe(&EventFilter::all()).unwrap();
     for _ in 0..100 {
         gateway.handle(Some("guess"), "10.6.6.6", reading("a")).unwrap_err();
     }
-    governor.flush().unwrap();
+    governor.log().flush().unwrap();
     let EventData::Alert(alert) = events.poll().unwrap().unwrap().data else { panic!("no alert") };
     assert!(alert.message.contains("10.6.6.6"), "{alert:?}");
 }
@@ -522,7 +521,7 @@ fn a_key_outlasts_what_leaves_for_an_archive() {
     clock.set(NOON + 40 * DAY);
     heavy(&governor, 380, 2);
     wait_until_sealed(&governor);
-    let report = governor.archive(Timestamp::from_millis(NOON + DAY), folder.path().join("a.rka")).unwrap();
+    let report = governor.log().archive(Timestamp::from_millis(NOON + DAY), folder.path().join("a.rka")).unwrap();
     assert!(report.is_some(), "nothing left");
     governor.close().unwrap();
     drop(governor);
@@ -549,7 +548,7 @@ fn a_repair_takes_keys_over_and_believes_revocations_behind_the_break_alone() {
     bytes[frame.start + 80] ^= 1;
     std::fs::write(&file, bytes).unwrap();
 
-    let report = rulekeep::repair(store.path(), &rulekeep::RepairOptions::default()).unwrap();
+    let report = rulekeep::maintenance::repair(store.path(), &rulekeep::maintenance::RepairOptions::default()).unwrap();
     assert!(report.notes.iter().any(|note| note.starts_with("1 API keys")), "{:?}", report.notes);
     let governor = Governor::builder().auto_register().open(store.path()).unwrap();
     let gateway = Gateway::new(&governor).unwrap();

@@ -275,7 +275,8 @@ fn a_page_behind_a_cursor_names_the_next_one_until_the_last() {
 #[test]
 fn records_can_be_asked_for_by_intent_risk_and_order() {
     let governor = in_memory();
-    let ids: [rulekeep::IntentId; 2] = ["1", "2"].map(|end| format!("int_{}{end}", "0".repeat(25)).parse().unwrap());
+    let ids: [rulekeep::intent::IntentId; 2] =
+        ["1", "2"].map(|end| format!("int_{}{end}", "0".repeat(25)).parse().unwrap());
     for (capability, id) in [("document:read", ids[0]), ("file:delete", ids[1]), ("document:read", ids[0])] {
         let mut intent = intent("a", &[capability]);
         intent.id = Some(id);
@@ -296,9 +297,9 @@ fn records_can_be_asked_for_by_intent_risk_and_order() {
         params["entityId"] = json!("a");
         assert_eq!(result(&governor, "proof/query", &params)["total"], expected, "{filter}");
     }
-    let of_intent: Vec<_> = governor.proofs_of(low).map(|record| record.unwrap().decision).collect();
+    let of_intent: Vec<_> = governor.log().of_intent(low).map(|record| record.unwrap().decision).collect();
     assert_eq!(of_intent, [Decision::Allow, Decision::Allow]);
-    let all = governor.records(&ProofQuery::all().order(rulekeep::Order::OldestFirst));
+    let all = governor.log().records(&ProofQuery::all().order(rulekeep::proof::Order::OldestFirst));
     let intents: Vec<_> = all.map(|record| record.unwrap().intent_id).collect();
     assert_eq!(intents, [low, high, low]);
 }
@@ -307,7 +308,7 @@ fn records_can_be_asked_for_by_intent_risk_and_order() {
 fn both_ends_of_a_time_range_are_inclusive() {
     let clock = common::Hand::at(common::NOON);
     let governor = builder().clock(clock.clone()).open_in_memory().unwrap();
-    governor.register_agent(Agent::new("a")).unwrap();
+    governor.agents().register(Agent::new("a")).unwrap();
     for second in 0..5 {
         clock.set(common::NOON + second * 1000);
         common::decide(&governor, "a");
@@ -400,9 +401,9 @@ fn the_status_has_the_contracts_fields_and_counts_what_was_done() {
     // A day must not end between two of these calls.
     let governor = builder().clock(common::Still::at(common::NOON)).open_in_memory().unwrap();
     for agent in ["a", "b", "c"] {
-        governor.register_agent(Agent::new(agent)).unwrap();
+        governor.agents().register(Agent::new(agent)).unwrap();
     }
-    governor.suspend("c", "").unwrap();
+    governor.agents().suspend("c", "").unwrap();
     governor.enforce(&reading("a")).unwrap();
     governor.enforce(&intent("b", &["email:send"])).unwrap();
 
@@ -444,7 +445,7 @@ fn the_status_has_the_contracts_fields_and_counts_what_was_done() {
 fn what_was_decided_yesterday_is_not_counted_for_today() {
     let clock = common::Hand::at(common::NOON);
     let governor = builder().clock(clock.clone()).open_in_memory().unwrap();
-    governor.register_agent(Agent::new("a")).unwrap();
+    governor.agents().register(Agent::new("a")).unwrap();
     governor.enforce(&intent("a", &["email:send"])).unwrap();
     clock.set(common::NOON + 24 * 3_600_000);
     let metrics = governor.status().metrics;
@@ -462,7 +463,7 @@ fn each_decision_comes_about_by_the_rules_that_it_names() {
     ] {
         let enforced = governor.enforce(&intent("a", capabilities)).unwrap();
         assert_eq!(enforced.decision, decision, "{capabilities:?}");
-        let found: Vec<&str> = enforced.granted_capabilities.iter().map(rulekeep::Capability::as_str).collect();
+        let found: Vec<&str> = enforced.granted_capabilities.iter().map(rulekeep::intent::Capability::as_str).collect();
         assert_eq!(found, granted, "{capabilities:?}");
         assert!(enforced.reasoning.contains(rule), "{:?} does not name {rule}", enforced.reasoning);
     }
@@ -481,7 +482,7 @@ fn capabilities_are_resolved_one_by_one() {
     ] {
         let enforced = governor.enforce(&intent("a", capabilities)).unwrap();
         assert_eq!(enforced.decision, decision, "{capabilities:?}");
-        let found: Vec<&str> = enforced.granted_capabilities.iter().map(rulekeep::Capability::as_str).collect();
+        let found: Vec<&str> = enforced.granted_capabilities.iter().map(rulekeep::intent::Capability::as_str).collect();
         assert_eq!(found, granted, "{capabilities:?}");
     }
 }
@@ -506,7 +507,7 @@ fn granted_and_denied_part_the_required_capabilities() {
             .granted_capabilities
             .iter()
             .chain(&enforced.denied_capabilities)
-            .map(rulekeep::Capability::as_str)
+            .map(rulekeep::intent::Capability::as_str)
             .collect();
         parted.sort_unstable();
         let mut expected = required.clone();
@@ -540,18 +541,18 @@ fn what_is_not_granted_carries_no_constraints() {
 fn nothing_matched_means_deny() {
     let nothing = rulekeep::PolicySet::from_toml("name = \"nothing\"\nrule = []").unwrap();
     let governor = Governor::builder().policies(nothing).open_in_memory().unwrap();
-    governor.register_agent(Agent::new("a").at_tier(Tier::T5)).unwrap();
+    governor.agents().register(Agent::new("a").at_tier(Tier::T5)).unwrap();
     assert_eq!(governor.enforce(&reading("a")).unwrap().decision, Decision::Deny);
 }
 
 #[test]
 fn a_suspended_agent_is_denied_everything_until_it_is_resumed() {
     let governor = in_memory();
-    governor.suspend("a", "under review").unwrap();
+    governor.agents().suspend("a", "under review").unwrap();
     let denied = governor.enforce(&reading("a")).unwrap();
     assert_eq!((denied.decision, denied.granted_capabilities.len()), (Decision::Deny, 0));
     assert_eq!(json!(denied.denied_capabilities), json!(["document:read"]));
-    governor.resume("a", "cleared").unwrap();
+    governor.agents().resume("a", "cleared").unwrap();
     assert_eq!(governor.enforce(&reading("a")).unwrap().decision, Decision::Allow);
 }
 
@@ -583,7 +584,7 @@ fn a_caller_can_raise_its_risk_and_not_talk_it_down() {
     let claim = |risk: RiskLevel, capability: &str| {
         let claimed = rulekeep::Intent::new("a", "read_document", risk, [capability]).unwrap();
         let proof_id = governor.enforce(&claimed).unwrap().proof_id;
-        governor.proof(&proof_id).unwrap().risk_level
+        governor.log().record(&proof_id).unwrap().risk_level
     };
     assert_eq!(claim(RiskLevel::Critical, "document:read"), RiskLevel::Critical);
     assert_eq!(claim(RiskLevel::Low, "document:read"), RiskLevel::Low);

@@ -8,8 +8,9 @@ mod common;
 use common::{call, in_memory, intent, reading, refusal, result, serve};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
+use rulekeep::Governor;
+use rulekeep::proof::EvidenceSelection;
 use rulekeep::sidecar::{MAX_LINE_BYTES, MAX_REQUEST_BYTES};
-use rulekeep::{EvidenceSelection, Governor};
 use serde_json::{Value, json};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":"ping","method":"agent/get","params":{"agentId":"a"}}"#;
@@ -247,7 +248,7 @@ mod methods {
     fn a_record_is_had_without_its_evidence_where_that_was_erased() {
         let governor = in_memory();
         let proof_id = common::decide(&governor, "a");
-        governor.erase_evidence(&EvidenceSelection::Records(vec![proof_id]), "asked for").unwrap();
+        governor.log().erase_evidence(&EvidenceSelection::Records(vec![proof_id]), "asked for").unwrap();
         let found = result(&governor, "proof/get", &json!({ "proofId": json!(proof_id), "evidence": true }));
         assert_eq!((&found["evidence"], &found["evidenceErased"]), (&Value::Null, &json!(true)));
         assert_eq!(found["id"], json!(proof_id));
@@ -263,7 +264,7 @@ mod methods {
     #[test]
     fn validating_a_policy_changes_nothing_and_places_each_problem() {
         let governor = in_memory();
-        let before = governor.policies().digest();
+        let before = governor.policies().current().digest();
         let good = json!({ "text": common::POLICIES, "format": "toml" });
         assert_eq!(result(&governor, "policy/validate", &good), json!({ "valid": true, "problems": [] }));
         let bad = json!({ "text": "name = \"x\"\n[[rule]]\nid = \"r\"\neffekt = \"allow\"\n", "format": "toml" });
@@ -273,7 +274,7 @@ mod methods {
         let misspelt = problems.iter().find(|problem| problem["line"] == 4).expect("the unknown field's line");
         assert_eq!((&misspelt["column"], &misspelt["severity"]), (&json!(1), &json!("error")));
         assert!(misspelt["message"].as_str().unwrap().contains("effekt"), "{misspelt}");
-        assert_eq!(governor.policies().digest(), before);
+        assert_eq!(governor.policies().current().digest(), before);
     }
 
     #[test]
@@ -281,7 +282,7 @@ mod methods {
         let governor = in_memory();
         let text = r#"{"name":"none","rule":[{"id":"nothing","effect":"deny","match":{"capabilities":["*:*"]}}]}"#;
         let loaded = result(&governor, "policy/load", &json!({ "text": text, "format": "json" }));
-        assert_eq!((&loaded["digest"], &loaded["rules"]), (&json!(governor.policies().digest()), &json!(1)));
+        assert_eq!((&loaded["digest"], &loaded["rules"]), (&json!(governor.policies().current().digest()), &json!(1)));
         assert_eq!(loaded["warnings"][0]["message"], "the policy has no allow or degrade rule: it grants nothing");
         assert_eq!(result(&governor, "enforce", &json!({ "intent": reading("a") }))["decision"], "DENY");
     }
@@ -303,7 +304,7 @@ mod methods {
     #[test]
     fn a_policy_that_does_not_load_leaves_the_old_one_in_force() {
         let governor = in_memory();
-        let before = governor.policies().digest();
+        let before = governor.policies().current().digest();
         for (params, code) in [
             (json!({ "text": "name = ", "format": "toml" }), "POLICY_ERROR"),
             (json!({ "text": "{", "format": "json" }), "POLICY_ERROR"),
@@ -314,7 +315,7 @@ mod methods {
         ] {
             assert_eq!(code_of(&governor, "policy/load", &params), code, "{params}");
         }
-        assert_eq!(governor.policies().digest(), before);
+        assert_eq!(governor.policies().current().digest(), before);
         assert_eq!(result(&governor, "enforce", &json!({ "intent": reading("a") }))["decision"], "ALLOW");
     }
 
@@ -325,7 +326,7 @@ mod methods {
         let explained = result(&governor, "policy/explain", &asked);
         assert_eq!(result(&governor, "proof/query", &json!({ "entityId": "a" }))["total"], 0);
         let rules = explained["rules"].as_array().unwrap();
-        assert_eq!(rules.len(), governor.policies().len());
+        assert_eq!(rules.len(), governor.policies().current().len());
         let deciding: Vec<&Value> =
             rules.iter().filter(|rule| rule["decided"] == true).map(|rule| &rule["rule"]).collect();
         assert_eq!(deciding, [&json!("databases-are-only-read")]);
@@ -714,7 +715,7 @@ mod broken_lines {
     #[test]
     fn a_request_that_was_broken_anywhere_is_answered_once_and_ends_nothing() {
         let governor = in_memory();
-        governor.register_agent(rulekeep::Agent::new("b")).unwrap();
+        governor.agents().register(rulekeep::Agent::new("b")).unwrap();
         let requests = requests();
         let broken = (prop::sample::select(requests), prop::collection::vec(change(), 1..6));
         proptest!(config(600), |((request, changes) in broken)| {

@@ -8,7 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use common::{builder, decide, in_folder, in_memory, intent, reading, refusal, result, serve};
-use rulekeep::{Agent, Decision, EscalationState, Governor, Outcome, PolicySet, Review, Tier, sidecar};
+use rulekeep::escalation::{EscalationState, Review};
+use rulekeep::{Agent, Decision, Governor, Outcome, PolicySet, Tier, sidecar};
 use serde_json::{Value, json};
 
 fn line(id: u64, method: &str, params: &Value) -> String {
@@ -85,7 +86,7 @@ fn a_named_cursor_goes_on_behind_what_was_acknowledged_in_another_session_and_ru
 #[test]
 fn what_was_not_told_or_has_no_cursor_is_not_acknowledged() {
     let governor = in_memory();
-    let mut plain = governor.subscribe(&rulekeep::EventFilter::all()).unwrap();
+    let mut plain = governor.subscribe(&rulekeep::event::EventFilter::all()).unwrap();
     let cursor = json!({ "cursor": "billing", "agentId": "b" });
     talk(&governor, |session| {
         session.call("event/subscribe", &cursor);
@@ -112,7 +113,7 @@ fn what_was_not_told_or_has_no_cursor_is_not_acknowledged() {
 #[test]
 fn who_wants_the_latest_jumps_ahead_and_is_told_how_far() {
     let governor = in_memory();
-    let mut plain = governor.subscribe(&rulekeep::EventFilter::all()).unwrap();
+    let mut plain = governor.subscribe(&rulekeep::event::EventFilter::all()).unwrap();
     decide(&governor, "a");
     let first = plain.wait().unwrap().unwrap().id;
     let last = [(); 10].map(|()| decide(&governor, "a"))[9];
@@ -127,7 +128,7 @@ fn who_wants_the_latest_jumps_ahead_and_is_told_how_far() {
 fn agents_are_listed_by_pages() {
     let governor = in_memory();
     for number in 0..5 {
-        governor.register_agent(Agent::new(format!("b{number}")).with_label("staff")).unwrap();
+        governor.agents().register(Agent::new(format!("b{number}")).with_label("staff")).unwrap();
     }
     let page = |page: u64| result(&governor, "agent/list", &json!({ "page": page, "pageSize": 4 }));
     let ids = |page: &Value| -> Vec<String> {
@@ -147,7 +148,7 @@ fn agents_are_listed_by_pages() {
 #[test]
 fn what_was_granted_and_has_no_outcome_is_listed_by_pages() {
     let governor = in_memory();
-    governor.register_agent(Agent::new("b").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("b").at_tier(Tier::T4)).unwrap();
     let granted: Vec<_> = ["a", "b", "a", "a"].map(|agent| decide(&governor, agent)).to_vec();
     let denied = governor.enforce(&intent("a", &["file:delete"])).unwrap();
     assert_eq!(denied.decision, Decision::Deny);
@@ -169,7 +170,7 @@ fn an_escalation_is_waited_for_and_not_longer_than_was_asked() {
     let asks = "name = \"p\"\n[[rule]]\nid = \"all\"\neffect = \"escalate\"\nmatch.capabilities = [\"*:*\"]\n\
                 reviewer = \"ann\"";
     let governor = builder().policies(PolicySet::from_toml(asks).unwrap()).open_in_memory().unwrap();
-    governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
     let asked = governor.enforce(&reading("a")).unwrap().proof_id;
     let wait = |millis: u64| result(&governor, "escalation/wait", &json!({ "id": asked, "timeoutMs": millis }));
     assert_eq!(wait(0)["state"], "pending");

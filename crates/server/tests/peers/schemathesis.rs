@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use rulekeep::gateway::{Gateway, KeyDraft, Plan, Scope};
 use rulekeep::http::{Server, router};
-use rulekeep::{Agent, Clock, Governor, SystemClock, Tier, Timestamp};
+use rulekeep::system::{Clock, SystemClock, Timestamp};
+use rulekeep::{Agent, Governor, Tier};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
@@ -81,7 +82,7 @@ fn schemathesis_finds_nothing() {
 
 /// Something of each kind, so that there is something to be found.
 fn fill(governor: &Governor) {
-    governor.register_agent(Agent::new("support-1").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("support-1").at_tier(Tier::T4)).unwrap();
     for _ in 0..3 {
         common::decide(governor, "support-1");
         governor.enforce(&common::intent("support-1", &["email:send"])).unwrap();

@@ -17,8 +17,9 @@ use std::time::Duration;
 use common::decide;
 use peers::is_there;
 use receiver::{Receiver, Request};
+use rulekeep::event::EventType;
 use rulekeep::webhook::EndpointDraft;
-use rulekeep::{Agent, EventType, Tier};
+use rulekeep::{Agent, Tier};
 use serde_json::{Value, json};
 
 /// What a verifier must say to each delivery: `[what, secret, headers, body, seconds that have gone by, is good]`.
@@ -28,7 +29,7 @@ impl Cases {
     fn new() -> Self {
         let (governor, receiver) =
             (common::builder().allow_private_webhooks().open_in_memory().unwrap(), Receiver::taking());
-        governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+        governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
         let webhooks = governor.webhooks();
         let draft = EndpointDraft::to(&receiver.url).of_type(EventType::Decision);
         let added = webhooks.add(&draft).unwrap();

@@ -18,12 +18,13 @@ use common::{
     ChildProcess, Hand, NOON, child_folder, code, decide, error, files_below, intent, open_with, refusal, result, say,
 };
 use receiver::{OK, Receiver, Reply};
+use rulekeep::event::{EventFilter, EventId, EventType, Subscription};
+use rulekeep::extension::WebhookId;
 use rulekeep::signature::SignatureError;
+use rulekeep::status::Health;
+use rulekeep::system::Timestamp;
 use rulekeep::webhook::{DeliveryResult, Endpoint, EndpointDraft, EndpointState};
-use rulekeep::{
-    Agent, Durability, Error, Event, EventFilter, EventId, EventType, Governor, GovernorBuilder, Health, Outcome,
-    Subscription, Tier, Timestamp, WebhookId,
-};
+use rulekeep::{Agent, Durability, Error, Event, Governor, GovernorBuilder, Outcome, Tier};
 use serde_json::json;
 
 /// At once, and twice more soon.
@@ -34,7 +35,7 @@ fn builder() -> GovernorBuilder {
 
 fn in_memory() -> Governor {
     let governor = builder().open_in_memory().unwrap();
-    governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
     governor
 }
 
@@ -81,7 +82,7 @@ fn what_the_log_tells_arrives_word_for_word_in_order_and_signed() {
             governor.report(&proof_id, Outcome::Failure).unwrap();
         }
     }
-    governor.flush().unwrap();
+    governor.log().flush().unwrap();
     let mut expected = Vec::new();
     while let Some(event) = log.poll().unwrap() {
         expected.push(event);
@@ -99,7 +100,7 @@ fn what_the_log_tells_arrives_word_for_word_in_order_and_signed() {
 #[test]
 fn only_what_was_asked_for_arrives() {
     let (governor, of_b, of_records) = (in_memory(), Receiver::taking(), Receiver::taking());
-    governor.register_agent(Agent::new("b").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("b").at_tier(Tier::T4)).unwrap();
     governor.webhooks().add(&EndpointDraft::to(&of_b.url).agent("b").of_type(EventType::Decision)).unwrap();
     governor.webhooks().add(&EndpointDraft::to(&of_records.url).of_type(EventType::Recorded)).unwrap();
     for agent in ["a", "b", "a", "b"] {
@@ -278,7 +279,7 @@ fn without_its_secret_nothing_is_sent_until_there_is_another() {
 
     let governor = opened(folder.path());
     decide(&governor, "a");
-    governor.flush().unwrap();
+    governor.log().flush().unwrap();
     let endpoint = shown(&governor, added.id);
     assert_eq!(endpoint.state, EndpointState::Broken);
     assert!(endpoint.reason.unwrap().contains("readdress"));
@@ -310,7 +311,7 @@ fn secrets_that_cannot_be_read_stop_endpoints_alone_and_are_never_written_over()
 
     let governor = opened(folder.path());
     decide(&governor, "a");
-    governor.flush().unwrap();
+    governor.log().flush().unwrap();
     let endpoint = shown(&governor, added.id);
     assert_eq!(endpoint.state, EndpointState::Broken);
     assert!(endpoint.reason.unwrap().contains("SECRETS cannot be read"));
@@ -348,7 +349,7 @@ fn secrets_that_cannot_be_read_stop_endpoints_alone_and_are_never_written_over()
 fn while_secrets_rotate_both_sign_and_afterwards_the_new_one_alone() {
     let (receiver, clock) = (Receiver::taking(), Hand::at(NOON));
     let governor = builder().clock(clock.clone()).open_in_memory().unwrap();
-    governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+    governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
     let draft =
         EndpointDraft::to(&receiver.url).of_type(EventType::Decision).secret("an old secret of at least 24 bytes");
     let added = governor.webhooks().add(&draft).unwrap();
@@ -447,7 +448,7 @@ fn a_store_whose_endpoint_is_at_a_private_address_does_not_reach_it_without_leav
     governor.close().unwrap();
     let governor = open_with(common::builder(), folder.path());
     decide(&governor, "a");
-    governor.flush().unwrap();
+    governor.log().flush().unwrap();
     assert_eq!(shown(&governor, id).state, EndpointState::Broken);
     assert!(receiver.rest().is_empty());
 }
@@ -473,7 +474,7 @@ fn what_an_endpoint_has_still_to_be_told_stays_out_of_an_archive_and_its_states_
     let governor = opened();
     common::wait_until_sealed(&governor);
     let before = Timestamp::from_millis(NOON + 86_400_000);
-    assert!(governor.archive(before, &file).unwrap().is_none(), "nothing of it was told");
+    assert!(governor.log().archive(before, &file).unwrap().is_none(), "nothing of it was told");
     until(|| shown(&governor, added.id).attempts == 2);
     is_ill.store(false, Ordering::SeqCst);
     clock.set(NOON + 40 * 86_400_000 + 1000);
@@ -485,7 +486,7 @@ fn what_an_endpoint_has_still_to_be_told_stays_out_of_an_archive_and_its_states_
 
     let governor = opened();
     let endpoint = shown(&governor, added.id);
-    let archive = governor.archive(before, &file).unwrap().expect("all of it was told");
+    let archive = governor.log().archive(before, &file).unwrap().expect("all of it was told");
     assert!(archive.records > 100, "what says that there is an endpoint has left: {archive:?}");
     governor.close().unwrap();
     let governor = opened();

@@ -14,8 +14,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use common::{Hand, NOON, code, decide, open_with};
 use receiver::{OK, Receiver, Reply};
+use rulekeep::event::{EventFilter, EventType};
+use rulekeep::system::{Clock, Timestamp};
 use rulekeep::webhook::{EndpointDraft, EndpointState};
-use rulekeep::{Clock, Durability, EventFilter, EventType, Governor, GovernorBuilder, Timestamp};
+use rulekeep::{Durability, Governor, GovernorBuilder};
 
 const DAY: i64 = 86_400_000;
 
@@ -37,7 +39,7 @@ fn a_crash_amid_the_adding_of_an_endpoint_leaves_nothing_that_holds_an_archive_u
     let head = fs::read(store.join("HEAD")).unwrap();
     let governor = opened(&store);
     governor.webhooks().add(&EndpointDraft::to("https://hooks.example.com/")).unwrap();
-    governor.flush().unwrap();
+    governor.log().flush().unwrap();
     common::copy_folder(&store, &cut);
     drop(governor);
 
@@ -57,7 +59,7 @@ fn a_crash_amid_the_adding_of_an_endpoint_leaves_nothing_that_holds_an_archive_u
     common::heavy(&governor, 400, 1);
     clock.set(NOON + 40 * DAY);
     common::wait_until_sealed(&governor);
-    let archived = governor.archive(Timestamp::from_millis(NOON + DAY), folder.path().join("old.rka")).unwrap();
+    let archived = governor.log().archive(Timestamp::from_millis(NOON + DAY), folder.path().join("old.rka")).unwrap();
     assert!(archived.expect("nobody waits for what is old").records > 100);
     governor.close().unwrap();
     assert!(opened(&cut).verify().unwrap().valid);
@@ -124,7 +126,7 @@ fn an_endpoint_whose_removal_cannot_be_recorded_is_there_still_and_goes_on() {
     let added = governor.webhooks().add(&draft).unwrap();
     decide(&governor, "a");
     let hangs = receiver.next().event_id();
-    governor.freeze("the contract ended").unwrap();
+    governor.log().freeze("the contract ended").unwrap();
     assert_eq!(code(governor.webhooks().remove(added.id)), "CONFLICT");
     assert_eq!(governor.webhooks().list().unwrap()[0].state, EndpointState::Active);
     let again = receiver.next();
@@ -144,7 +146,7 @@ fn an_endpoint_whose_new_address_cannot_be_recorded_goes_on_at_the_old_one() {
     let hangs = receiver.next().event_id();
     let secrets = || fs::read(folder.path().join("SECRETS")).unwrap();
     let before = secrets();
-    governor.freeze("the contract ended").unwrap();
+    governor.log().freeze("the contract ended").unwrap();
     assert_eq!(code(governor.webhooks().readdress(added.id, &other.url)), "CONFLICT");
     assert!(secrets() == before, "beside the journal stands the address that it means");
     assert_eq!(governor.webhooks().list().unwrap()[0].state, EndpointState::Active);
@@ -230,9 +232,9 @@ fn an_endpoint_that_is_off_tries_again_to_have_that_noted() {
     let draft = EndpointDraft::to(&receiver.url).of_type(EventType::Decision);
     governor.webhooks().add(&draft).unwrap();
     decide(&governor, "a");
-    governor.flush().unwrap();
+    governor.log().flush().unwrap();
     // Nothing can be noted from here on.
-    governor.freeze("the contract ended").unwrap();
+    governor.log().freeze("the contract ended").unwrap();
     receiver.next();
     while governor.webhooks().list().unwrap()[0].state != EndpointState::Off {
         thread::yield_now();

@@ -15,8 +15,9 @@ use std::time::Duration;
 
 use common::{ChildProcess, chain, child_folder, decide, say};
 use receiver::{OK, Receiver, Reply, Request};
+use rulekeep::event::{EventId, EventType};
 use rulekeep::webhook::EndpointDraft;
-use rulekeep::{Agent, Durability, EventId, EventType, Governor, GovernorBuilder, Outcome, Tier};
+use rulekeep::{Agent, Durability, Governor, GovernorBuilder, Outcome, Tier};
 
 const SECRET: &str = "the secret of the killed, 24 bytes and more";
 const AGENTS: [&str; 2] = ["left", "right"];
@@ -38,7 +39,7 @@ fn builder() -> GovernorBuilder {
 fn registered(governor: &Governor) {
     for agent in AGENTS {
         // An earlier round may have registered it.
-        let _ = governor.register_agent(Agent::new(agent).at_tier(Tier::T4));
+        let _ = governor.agents().register(Agent::new(agent).at_tier(Tier::T4));
     }
 }
 

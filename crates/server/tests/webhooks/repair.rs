@@ -11,8 +11,9 @@ use std::path::Path;
 
 use common::{decide, frames, journal, open_with};
 use receiver::Receiver;
+use rulekeep::Governor;
+use rulekeep::maintenance::{RepairOptions, repair};
 use rulekeep::webhook::{EndpointDraft, EndpointState};
-use rulekeep::{Governor, RepairOptions, repair};
 
 fn opened(folder: &Path) -> Governor {
     open_with(common::builder().allow_private_webhooks(), folder)

@@ -16,7 +16,7 @@ use crate::parse::reading::{Act, Format, Reading};
 use crate::parse::risk;
 use crate::parse::sign::Sign;
 
-use super::{name, shell, sql};
+use super::{name, sql};
 use address::Address;
 use body::Pair;
 use request::Request;
@@ -27,18 +27,15 @@ pub(super) fn read(text: &str, lexicon: &Lexicon) -> Option<Reading> {
     Some(Reader::of(&request, lexicon).reading)
 }
 
-/// The acts of a call that another reader found, `curl` for one.
-pub(super) fn call(method: &str, url: &str, body: Option<&str>, lexicon: &Lexicon) -> Vec<Act> {
+/// The acts and commands of a call that another reader found, `curl` for one.
+pub(super) fn call(method: &str, url: &str, body: Option<&str>, lexicon: &Lexicon) -> (Vec<Act>, Vec<String>) {
     let request = Request { method: method.to_ascii_uppercase(), target: url.to_owned(), headers: Vec::new(), body };
-    let reading = Reader::of(&request, lexicon).reading;
-    let facts = reading.facts;
-    let moves = |act: &Act| act.operation == Operation::Transfer && act.risk.is_none();
+    let Reading { mut acts, facts, commands, .. } = Reader::of(&request, lexicon).reading;
     // The amounts stay here; what they risk goes with the act.
-    let acts = reading
-        .acts
-        .into_iter()
-        .map(|act| if moves(&act) { act.clone().at_risk(risk::assess(&act, &facts).level) } else { act });
-    acts.collect()
+    for act in acts.iter_mut().filter(|act| act.operation == Operation::Transfer && act.risk.is_none()) {
+        act.risk = Some(risk::assess(act, &facts).level);
+    }
+    (acts, commands)
 }
 
 /// Whether a word is a method, in whatever case.
@@ -135,7 +132,7 @@ impl<'l> Reader<'l> {
         if known::holds("commands", key) && !value.is_empty() {
             let act = Act::new("run", "command", Resource::System, Operation::Execute, 0.7).at_risk(RiskLevel::High);
             self.reading.push(act.told_by(key).named_by(value));
-            self.absorb(shell::read_in_request(value, self.lexicon));
+            self.reading.note_command(value);
         } else if known::holds("statements", key) {
             self.absorb(sql::read_anyway(value));
         } else if known::holds("actions", key) {
@@ -225,12 +222,12 @@ mod tests {
     #[test]
     fn a_call_from_elsewhere_is_read_like_a_request() {
         let lexicon = Lexicon::shared().unwrap();
-        let acts = call("post", "https://api.x.com/v1/payments", Some("{\"amount\": 500}"), &lexicon);
+        let (acts, _) = call("post", "https://api.x.com/v1/payments", Some("{\"amount\": 500}"), &lexicon);
         assert_eq!(
             (acts[0].resource, acts[0].operation, acts[0].risk),
             (Resource::Payment, Operation::Transfer, Some(RiskLevel::High))
         );
-        let acts = call("DELETE", "https://api.x.com/v1/tasks/4", None, &lexicon);
+        let (acts, _) = call("DELETE", "https://api.x.com/v1/tasks/4", None, &lexicon);
         assert_eq!((acts[0].resource, acts[0].operation), (Resource::Task, Operation::Delete));
     }
 }

@@ -237,7 +237,7 @@ fn only_edits(interpreter: &str, code: &str) -> bool {
         && super::sed::is_one_substitution(code)
 }
 
-/// The string literals of a piece of code, neighbours of a list joined too: `['rm', '-rf', '/']`.
+/// The string literals of a piece of code, neighbors of a list joined too: `['rm', '-rf', '/']`.
 fn literals(code: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut list: Vec<String> = Vec::new();

@@ -45,25 +45,15 @@ pub(super) use form::is_command;
 
 /// Reads a command line.
 pub(super) fn read(line: &str, lexicon: &Lexicon) -> Reading {
-    read_as(line, lexicon, false)
-}
-
-fn read_as(line: &str, lexicon: &Lexicon, in_request: bool) -> Reading {
     let mut reading = Reading::new(Format::Shell);
     let line = line.trim().trim_start_matches("$ ");
     let mut shell = Shell::new(lexicon, &mut reading, line.len());
-    shell.in_request = in_request;
     shell.line(line, 0);
     shell.end();
     if reading.acts.is_empty() {
         reading.push(Act::unclear_execution("command"));
     }
     reading
-}
-
-/// Reads a command line that stands in a request. Requests in it are not read in their turn, so this ends.
-pub(super) fn read_in_request(line: &str, lexicon: &Lexicon) -> Reading {
-    read_as(line, lexicon, true)
 }
 
 struct Shell<'l, 'r> {
@@ -80,8 +70,6 @@ struct Shell<'l, 'r> {
     written: HashMap<String, Option<String>>,
     /// The first command of the line at hand that downloads or decodes.
     first_download: Option<usize>,
-    /// The line stands in a request.
-    in_request: bool,
     /// Secrets that stand in the line as they are.
     secrets: Vec<String>,
     /// The line reads a secret, and sends something away.
@@ -126,7 +114,6 @@ impl<'l, 'r> Shell<'l, 'r> {
             downloads: HashSet::new(),
             written: HashMap::new(),
             first_download: None,
-            in_request: false,
             secrets: Vec::new(),
             reads_secret: false,
             sends: false,

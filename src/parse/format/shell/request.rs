@@ -2,6 +2,8 @@
 //! together and read by the reader of HTTP, so that a command line and a request
 //! line say the same of the same request.
 
+use std::borrow::Cow;
+
 use crate::parse::format::{dangers, http};
 use crate::parse::programs::Program;
 use crate::parse::reading::Act;
@@ -10,8 +12,8 @@ use super::Shell;
 
 impl Shell<'_, '_> {
     /// What the requests of a command do. None where it names no address.
-    pub(super) fn requested(&self, name: &str, program: &Program, arguments: &[&str]) -> Option<Vec<Act>> {
-        if self.in_request || arguments.is_empty() {
+    pub(super) fn requested(&mut self, name: &str, program: &Program, arguments: &[&str]) -> Option<Vec<Act>> {
+        if arguments.is_empty() {
             return None;
         }
         let is_interface =
@@ -48,13 +50,15 @@ impl Shell<'_, '_> {
         let body = Some(body.as_str()).filter(|body| !body.is_empty() && !call.in_address);
         let mut acts = Vec::new();
         for address in &call.addresses {
-            if is_interface && !address.contains("://") {
+            let address = if is_interface && !address.contains("://") {
                 // An interface's own paths have no host.
-                let path = format!("/{}", address.trim_start_matches('/'));
-                acts.extend(http::call(method, &path, body, self.lexicon));
+                Cow::Owned(format!("/{}", address.trim_start_matches('/')))
             } else {
-                acts.extend(http::call(method, address, body, self.lexicon));
-            }
+                Cow::Borrowed(*address)
+            };
+            let (called, commands) = http::call(method, &address, body, self.lexicon);
+            acts.extend(called);
+            commands.iter().for_each(|command| self.reading.note_command(command));
         }
         Some(acts)
     }

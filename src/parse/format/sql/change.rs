@@ -7,7 +7,7 @@ use crate::parse::sign::Sign;
 use super::lex::Kind;
 use super::statement::{Reader, database, unclear};
 use super::tree::{Part, Path};
-use super::{bound, dynamic, exposure, known};
+use super::{bound, exposure, known};
 
 impl<'t> Reader<'_, 't> {
     pub(super) fn insert(&mut self, part: Part<'t>) {
@@ -173,7 +173,7 @@ impl<'t> Reader<'_, 't> {
         match end {
             Some("program") => {
                 self.push(program.at_risk(RiskLevel::High).marked(Sign::Downloaded), part, path);
-                dynamic::command(self.source.string(part.token(way + 2)), self.reading);
+                self.reading.note_command(self.source.string(part.token(way + 2)));
             }
             Some("stdin" | "stdout") => {}
             _ if into && is_file => {

@@ -17,7 +17,7 @@ pub(super) fn read(line: &str, reading: &mut Reading) {
         || rest.starts_with('|')
         || rest.contains('`') && !known::is_client("writes", &name);
     if runs {
-        super::dynamic::command(rest.trim_start_matches('|'), reading);
+        reading.note_command(rest.trim_start_matches('|'));
     }
     let act = if runs {
         Act::new("run", "command", Resource::System, Operation::Execute, 0.9)

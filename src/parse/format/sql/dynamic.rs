@@ -1,11 +1,4 @@
-//! Texts that a statement has run: SQL in strings behind `EXEC`, `DO` or `PREPARE`,
-//! and commands of the system.
-
-use std::cell::Cell;
-
-use crate::parse::format::shell;
-use crate::parse::lexicon::Lexicon;
-use crate::parse::reading::Reading;
+//! SQL that a statement has run: in strings behind `EXEC`, `DO` or `PREPARE`.
 
 use super::known;
 use super::lex::{Kind, Token};
@@ -48,26 +41,3 @@ fn says_sql(text: &str) -> bool {
     let word = text.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("");
     word.len() < text.trim().len() && known::holds("openers", &word.to_ascii_lowercase())
 }
-
-/// Reads a command that a statement gives to the system.
-pub(super) fn command(text: &str, reading: &mut Reading) {
-    thread_local! {
-        /// A command can run a client that runs a command.
-        static DEPTH: Cell<u8> = const { Cell::new(0) };
-    }
-    let depth = DEPTH.get();
-    if depth >= DEEPEST || text.trim().is_empty() {
-        return;
-    }
-    if let Ok(lexicon) = Lexicon::shared() {
-        DEPTH.set(depth + 1);
-        let inner = shell::read(text, &lexicon);
-        DEPTH.set(depth);
-        for act in inner.acts {
-            reading.push(act);
-        }
-    }
-}
-
-/// Commands within commands that are read.
-const DEEPEST: u8 = 2;

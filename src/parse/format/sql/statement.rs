@@ -5,7 +5,6 @@ use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::reading::{Act, Reading};
 use crate::parse::sign::Sign;
 
-use super::dynamic;
 use super::exposure::{self, Call};
 use super::known;
 use super::lex::Kind;
@@ -218,7 +217,7 @@ impl<'t> Reader<'_, 't> {
             let act = rule.act();
             if act.resource == Resource::System {
                 let text = (1..part.len()).find(|&place| part.kind(place) == Some(Kind::Text));
-                dynamic::command(self.source.string(text.and_then(|place| part.token(place))), self.reading);
+                self.reading.note_command(self.source.string(text.and_then(|place| part.token(place))));
             }
             self.push(act, part, None);
         }

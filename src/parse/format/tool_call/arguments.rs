@@ -9,9 +9,9 @@ use crate::parse::language::{Kind, classify};
 use crate::parse::reading::Act;
 use crate::parse::sign::Sign;
 
-use super::super::{code, dangers, english, http, shell, sql};
+use super::super::tools::{Known, Part, Role, Through, own_part, tools};
+use super::super::{dangers, driver, english};
 use super::json::{Field, Json, values};
-use super::known::{Known, Part, Role, Through, own_part, tools};
 use super::shape::{self, Call};
 use super::{Named, Reader, changes, effects, graphql};
 
@@ -164,7 +164,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
             } else {
                 Cow::Owned(format!("https://{url}"))
             };
-            if let Some(mut request) = http::read(&format!("{method} {address}"), self.reader.lexicon) {
+            if let Some(mut request) = driver::request(&format!("{method} {address}"), self.reader.lexicon) {
                 for act in &mut request.acts {
                     if act.operation == Operation::Delete && act.resource == Resource::Web {
                         // What goes is not known.
@@ -300,7 +300,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
             Some(Role::Secret) => self.stores_secret(key),
             Some(Role::Nested) if text.trim_start().starts_with(['{', '[']) => self.unpack(text),
             Some(Role::Request) if self.through == Some(Through::Request) => {
-                self.reader.reading.absorb(english(text, self.reader.lexicon));
+                self.reader.reading.absorb(english::read(text, self.reader.lexicon));
                 self.is_told = true;
             }
             Some(Role::Url | Role::Path | Role::Nested | Role::Environment | Role::Visibility) | None => {
@@ -327,7 +327,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
             Some(Through::Sql) => self.sql(text),
             Some(Through::Code) => self.code(),
             Some(Through::Request) => {
-                self.reader.reading.absorb(english(text, self.reader.lexicon));
+                self.reader.reading.absorb(english::read(text, self.reader.lexicon));
                 self.is_told = true;
             }
             _ => self.place("", text),
@@ -388,18 +388,18 @@ impl<'r, 'l> Arguments<'r, 'l> {
                         | Resource::Analytics
                         | Resource::Customer
                 ));
-        if !searches_content && let Some(reading) = sql::read(text) {
+        if !searches_content && let Some(reading) = driver::sql(text, self.reader.lexicon) {
             self.reader.reading.absorb(reading);
         }
     }
 
     fn sql(&mut self, text: &str) {
-        self.reader.reading.absorb(sql::read_anyway(text));
+        self.reader.reading.absorb(driver::statement(text, self.reader.lexicon));
         self.is_told |= self.through == Some(Through::Sql);
     }
 
     fn code(&mut self) {
-        self.reader.reading.push(code());
+        self.reader.reading.push(Act::unseen_code());
         self.is_told |= self.through == Some(Through::Code);
     }
 
@@ -422,7 +422,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
         let first = line.split_whitespace().next().unwrap_or("");
         let of_program = self.program().filter(|_| !self.reader.lexicon.programs.knows(first));
         let line = of_program.map_or(Cow::Borrowed(line), |program| Cow::Owned(format!("{program} {line}")));
-        self.reader.reading.absorb(shell::read(&line, self.reader.lexicon));
+        self.reader.reading.absorb(driver::command(&line, self.reader.lexicon));
         self.is_told |= of_program.is_some() || matches!(self.through, Some(Through::Command | Through::Code));
     }
 

@@ -7,10 +7,10 @@ use crate::parse::reading::Act;
 use crate::parse::risk;
 use crate::parse::sign::Sign;
 
-use super::super::{name, place, shell};
+use super::super::tools::{Role, Through, tools};
+use super::super::{driver, name, place};
 use super::arguments::{Arguments, LONGEST_PLACE, LONGEST_VERB, Switched};
 use super::json::{Field, Json, values};
-use super::known::{Role, Through, tools};
 use super::shape::Call;
 
 impl Arguments<'_, '_> {
@@ -175,7 +175,7 @@ impl Arguments<'_, '_> {
         if !self.reader.lexicon.programs.knows(program) {
             return;
         }
-        let reading = shell::read(rest.trim_end_matches(['`', ')', '}', ' ']), self.reader.lexicon);
+        let reading = driver::command(rest.trim_end_matches(['`', ')', '}', ' ']), self.reader.lexicon);
         let is_harmful = reading.acts.iter().any(|act| risk::assess(act, &reading.facts).level >= RiskLevel::High);
         if is_harmful {
             self.reader.reading.absorb(reading);
@@ -187,7 +187,7 @@ impl Arguments<'_, '_> {
         let mut words = text.split_whitespace();
         let is_program = words.next().is_some_and(|first| self.reader.lexicon.programs.knows(first));
         if is_program && words.any(|word| word.starts_with(['-', '/', '~', '$', '*', '>']) || word.contains('|')) {
-            let reading = shell::read(text, self.reader.lexicon);
+            let reading = driver::command(text, self.reader.lexicon);
             if reading.acts.iter().any(|act| risk::assess(act, &reading.facts).level >= RiskLevel::High) {
                 self.reader.reading.absorb(reading);
             }

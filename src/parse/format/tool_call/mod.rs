@@ -1,4 +1,4 @@
-//! Structured tool calls, recognised by shape: MCP, `OpenAI`, Anthropic, Gemini,
+//! Structured tool calls, recognized by shape: MCP, `OpenAI`, Anthropic, Gemini,
 //! `LangChain`, a bare name with arguments, and calls written as expressions.
 //!
 //! | file | subject |
@@ -9,7 +9,6 @@
 //! | `arguments.rs` | what the arguments of a call add |
 //! | `graphql.rs` | the mutations of a GraphQL document |
 //! | `effects.rs` | what single arguments mean: rights, links, verbs, places, controls |
-//! | `known.rs` | what is known of tool calls (`data/tools.toml`) |
 //!
 //! A call whose name stands in the catalogue is what the catalogue says; its
 //! arguments are read all the same, and can only raise.
@@ -19,30 +18,29 @@ mod effects;
 mod expression;
 mod graphql;
 mod json;
-mod known;
 mod shape;
 
 use crate::model::{MAX_CONTEXT_DEPTH, Operation, json_depth};
-use crate::parse::catalogue::Catalogue;
 use crate::parse::lexicon::Lexicon;
 use crate::parse::reading::{Act, Facts, Format, Reading};
 use crate::parse::risk;
 use crate::parse::sign::{Sign, Signs};
 
-use super::name;
+use super::tool::ToolIndex;
+use super::tool_name;
+use super::tools::{Known, Through, tools};
 use arguments::Arguments;
 use expression::Expression;
 use json::Json;
-pub(crate) use known::{Known, Role, Through, own_part, tools};
 use shape::Call;
 
 /// Reads a text that is a tool call, or was meant as one; other texts are none.
-pub(super) fn read(text: &str, lexicon: &Lexicon, catalogue: &Catalogue) -> Option<Reading> {
+pub(super) fn read(text: &str, lexicon: &Lexicon, known: &ToolIndex) -> Option<Reading> {
     let text = unwrapped(text);
     if !text.starts_with(['{', '[', '"']) {
         return None;
     }
-    let mut reader = Reader::new(lexicon, catalogue);
+    let mut reader = Reader::new(lexicon, known);
     // Depth is told from the brackets before a tree is built: a hostile text costs no stack.
     if json_depth(text) > MAX_CONTEXT_DEPTH {
         reader.reading.push(Act::unclear_execution("tool"));
@@ -53,7 +51,7 @@ pub(super) fn read(text: &str, lexicon: &Lexicon, catalogue: &Catalogue) -> Opti
         // JSON in a string: what it holds is meant.
         ([Json::Text(inner)], true) => {
             let inner = inner.trim();
-            return inner.starts_with(['{', '[']).then(|| read(inner, lexicon, catalogue)).flatten();
+            return inner.starts_with(['{', '[']).then(|| read(inner, lexicon, known)).flatten();
         }
         ([], true) => return None,
         ([_, ..], true) => reader.values(&values),
@@ -71,8 +69,8 @@ pub(super) fn read(text: &str, lexicon: &Lexicon, catalogue: &Catalogue) -> Opti
 }
 
 /// Reads `send_email(to="bob@example.com")`, or a list of such calls.
-pub(super) fn read_expression(text: &str, lexicon: &Lexicon, catalogue: &Catalogue) -> Option<Reading> {
-    let mut reader = Reader::new(lexicon, catalogue);
+pub(super) fn read_expression(text: &str, lexicon: &Lexicon, known: &ToolIndex) -> Option<Reading> {
+    let mut reader = Reader::new(lexicon, known);
     match expression::read(text) {
         Expression::None => return None,
         Expression::Broken => reader.reading.push(Act::unclear_execution("tool").told_by(text)),
@@ -103,7 +101,7 @@ fn unwrapped(text: &str) -> &str {
 /// Reads the calls of one message.
 struct Reader<'l> {
     lexicon: &'l Lexicon,
-    catalogue: &'l Catalogue,
+    known: &'l ToolIndex,
     reading: Reading,
     /// How many texts were unpacked to get here: JSON in a string in JSON.
     unpacked: u8,
@@ -122,8 +120,8 @@ struct Named<'n, 'l> {
 }
 
 impl<'l> Reader<'l> {
-    fn new(lexicon: &'l Lexicon, catalogue: &'l Catalogue) -> Self {
-        Self { lexicon, catalogue, reading: Reading::new(Format::ToolCall), unpacked: 0 }
+    fn new(lexicon: &'l Lexicon, known: &'l ToolIndex) -> Self {
+        Self { lexicon, known, reading: Reading::new(Format::ToolCall), unpacked: 0 }
     }
 
     fn values(&mut self, values: &[Json<'_>]) {
@@ -194,7 +192,7 @@ impl<'l> Reader<'l> {
         let mut all = Named::default();
         for name in names {
             all.program = all.program.or(Some(name));
-            if let Some(found) = self.catalogue.find(name) {
+            if let Some(found) = self.known.find(name) {
                 for tool in found {
                     all.acts.extend(tool.acts.iter().cloned());
                     all.through = all.through.or(tool.through);
@@ -203,7 +201,7 @@ impl<'l> Reader<'l> {
                 }
                 continue;
             }
-            if !self.catalogue.is_empty() {
+            if !self.known.is_empty() {
                 self.reading.facts.signs.add(Sign::NotInCatalogue);
                 self.reading.facts.show(Sign::NotInCatalogue, name);
                 // Nobody knows whether it has a trial.
@@ -215,7 +213,7 @@ impl<'l> Reader<'l> {
                 all.known = all.known.or(Some(known));
                 continue;
             }
-            let acts = name::of_tool(name, self.lexicon);
+            let acts = tool_name::acts(name, self.lexicon);
             if acts.is_empty() {
                 all.acts.push(Act::unknown().told_by(name));
             }

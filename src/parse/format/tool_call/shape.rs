@@ -2,8 +2,8 @@
 //! Anthropic, Gemini, `LangChain` and bare objects. Every reading of an object
 //! counts, so that a key that stands twice or beside the call hides nothing.
 
+use super::super::tools::{Part, tools};
 use super::json::{Field, Json};
-use super::known::{Part, tools};
 
 /// One call: the names that it goes by, and all that can be its arguments.
 #[derive(Debug, Default)]

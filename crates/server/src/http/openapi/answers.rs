@@ -5,10 +5,23 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::gateway::KeyInfo;
-use rulekeep::{ClassStanding, Explanation, Preview, ShadowReport};
-use rulekeep::{ActEvidence, AgentId, AgentInfo, AgentState, Alternative, Capability, ClassApprovalId, ClassState, Constraints, Decision, Digest, Enforcement, EscalationState, EventId, EventType, Health, Intent, ParseResult, Problem, ProofId, ProofRecord, Stop, StopId, Timestamp, ToolClassification, TrustSnapshot, WebhookId};
-use rulekeep::PolicySource as Source;
-use rulekeep::Evidence;
+use rulekeep::agent::{AgentId, AgentInfo, AgentState};
+use rulekeep::catalogue::ToolClassification;
+use rulekeep::escalation::PreApprovalStanding;
+use rulekeep::escalation::{EscalationState, PreApprovalId, PreApprovalState};
+use rulekeep::event::{EventId, EventType};
+use rulekeep::extension::WebhookId;
+use rulekeep::intent::{ActEvidence, Alternative, Capability, ParseResult};
+use rulekeep::kill_switch::{Stop, StopId};
+use rulekeep::policy::PolicySource as Source;
+use rulekeep::policy::{Constraints, Problem};
+use rulekeep::preview::{Explanation, Preview, ShadowReport};
+use rulekeep::proof::Evidence;
+use rulekeep::proof::{Digest, ProofId};
+use rulekeep::status::Health;
+use rulekeep::system::Timestamp;
+use rulekeep::trust::TrustSnapshot;
+use rulekeep::{Decision, Enforcement, Intent, ProofRecord};
 
 /// What parsing gives.
 #[derive(ToSchema)]
@@ -107,24 +120,24 @@ pub(super) struct Answered {
     proof_id: Option<ProofId>,
 }
 
-/// Every class of actions that is agreed to.
+/// Every pre-approval.
 #[derive(ToSchema)]
 pub(super) struct Grants {
-    grants: Vec<ClassStanding>,
+    grants: Vec<PreApprovalStanding>,
 }
 
-/// How a class of actions stands.
+/// A pre-approval and its state.
 #[derive(ToSchema)]
 pub(super) struct Granted {
-    id: ClassApprovalId,
+    id: PreApprovalId,
     #[schema(required)]
-    state: Option<ClassState>,
+    state: Option<PreApprovalState>,
 }
 
 /// Which one it was.
 #[derive(ToSchema)]
 pub(super) struct GrantId {
-    id: ClassApprovalId,
+    id: PreApprovalId,
 }
 
 /// Which one it was.

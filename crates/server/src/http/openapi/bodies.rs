@@ -8,9 +8,18 @@ use utoipa::openapi::{ObjectBuilder, Schema};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::gateway::{Plan, Scope};
+use rulekeep::agent::{AgentId, Label, Observability};
+use rulekeep::escalation::PreApprovalTerms;
+use rulekeep::escalation::{EscalationState, PreApprovalId};
+use rulekeep::event::{EventId, EventType};
 use rulekeep::extension::Context;
-use rulekeep::{AgentId, Capability, ClassApprovalId, Decision, Digest, EscalationState, EventId, EventType, Intent, IntentId, Label, Observability, Order, Outcome, ProofCursor, ProofId, RiskLevel, Score, Tier, Timestamp, WebhookId};
-use rulekeep::{ClassTerms, PolicyFormat};
+use rulekeep::extension::WebhookId;
+use rulekeep::intent::{Capability, IntentId};
+use rulekeep::policy::PolicyFormat;
+use rulekeep::proof::{Digest, Order, ProofCursor, ProofId};
+use rulekeep::system::Timestamp;
+use rulekeep::trust::Score;
+use rulekeep::{Decision, Intent, Outcome, RiskLevel, Tier};
 
 /// A request to parse.
 #[derive(ToSchema)]
@@ -199,7 +208,7 @@ pub(super) struct ReviewBody {
     digest: Option<Digest>,
 }
 
-/// A person's word on a class of actions.
+/// A reviewer's statement on a pre-approval.
 #[derive(ToSchema)]
 pub(super) struct PersonBody {
     #[schema(schema_with = required_person)]
@@ -208,29 +217,29 @@ pub(super) struct PersonBody {
     note: Option<String>,
 }
 
-/// A class of actions to agree to beforehand, or one that another person gave.
+/// A pre-approval to give, or one that another reviewer gave and this one agrees to.
 #[derive(ToSchema)]
 #[serde(untagged)]
 pub(super) enum GrantBody {
     /// A new one.
-    Class(ClassForm),
+    PreApproval(PreApprovalForm),
     /// One that another person gave.
     Known(KnownForm),
 }
 
-/// A class of actions, and a person's word.
+/// The terms of a pre-approval, and the reviewer who gives it.
 #[derive(ToSchema)]
-pub(super) struct ClassForm {
+pub(super) struct PreApprovalForm {
     #[serde(flatten)]
-    terms: ClassTerms,
+    terms: PreApprovalTerms,
     #[serde(flatten)]
     person: PersonBody,
 }
 
-/// The class of actions that another person gave, and a person's word.
+/// The pre-approval that another reviewer gave, and the reviewer who agrees to it.
 #[derive(ToSchema)]
 pub(super) struct KnownForm {
-    id: ClassApprovalId,
+    id: PreApprovalId,
     #[serde(flatten)]
     person: PersonBody,
 }

@@ -18,8 +18,16 @@ use super::bodies::{
     ToolBody, ToolsBody, WaitBody,
 };
 use crate::gateway::{KeyInfo, NewKey};
-use rulekeep::Replay;
-use rulekeep::{AgentImport, AgentInfo, CatalogueReport, ClassApprovalId, Enforcement, Escalation, EscalationId, EscalationPage, KeyId, ProofPage, ProofRecord, ProofStats, StopId, StopReport, SystemStatus, ToolClassification, TrustCheck, TrustPage, TrustSnapshot, Verification, WebhookId};
+use rulekeep::agent::{AgentImport, AgentInfo};
+use rulekeep::catalogue::{CatalogueReport, ToolClassification};
+use rulekeep::escalation::{Escalation, EscalationId, EscalationPage, PreApprovalId};
+use rulekeep::extension::{KeyId, WebhookId};
+use rulekeep::kill_switch::{StopId, StopReport};
+use rulekeep::preview::Replay;
+use rulekeep::proof::{ProofPage, ProofStats, Verification};
+use rulekeep::status::SystemStatus;
+use rulekeep::trust::{TrustCheck, TrustPage, TrustSnapshot};
+use rulekeep::{Enforcement, ProofRecord};
 
 /// A type, as what describes it.
 #[derive(Clone, Copy)]
@@ -140,12 +148,12 @@ pub(super) const CALLS: &[Described] = &[
         .id::<EscalationId>()
         .body::<ReviewBody>()
         .errors(&[403, 404, 409, 422]),
-    of::<Grants>("escalation/grants", "Lists the classes of actions that are agreed to"),
-    of::<Granted>("escalation/grant", "Agrees to a class of actions beforehand")
+    of::<Grants>("escalation/grants", "Lists the pre-approvals"),
+    of::<Granted>("escalation/grant", "Gives a pre-approval, or agrees to a pending one")
         .body::<GrantBody>()
         .errors(&[404, 409, 422]),
     of::<GrantId>("escalation/revoke", "Takes back what was agreed to")
-        .id::<ClassApprovalId>()
+        .id::<PreApprovalId>()
         .body::<PersonBody>()
         .errors(&[404, 409]),
     of::<KeyList>("key/list", "Lists the keys"),

@@ -33,7 +33,12 @@ use self::calls::{CALLS, Described, Shape};
 use super::authzen;
 use super::routes::{Method, ROUTES, Route};
 use crate::gateway::is_for_agents;
-use rulekeep::{AgentId, Decision, EscalationState, IntentId, Label, Order, Outcome, ProofCursor, ProofId, RiskLevel, Tier, Timestamp};
+use rulekeep::agent::{AgentId, Label};
+use rulekeep::escalation::EscalationState;
+use rulekeep::intent::IntentId;
+use rulekeep::proof::{Order, ProofCursor, ProofId};
+use rulekeep::system::Timestamp;
+use rulekeep::{Decision, Outcome, RiskLevel, Tier};
 
 /// Where it is served; nobody needs a key for it.
 pub(super) const PATH: &str = "/openapi.json";

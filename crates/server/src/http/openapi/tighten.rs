@@ -24,7 +24,7 @@ pub(super) fn tighten(document: &mut Value) {
         if let (Some(keyword), Value::Object(schema)) = (closed(name), &mut *schema) {
             schema.insert(keyword.to_owned(), Value::Bool(false));
         }
-        if let (true, Value::Object(schema)) = (name == "ClassTerms", &mut *schema) {
+        if let (true, Value::Object(schema)) = (name == "PreApprovalTerms", &mut *schema) {
             // They stand beside a person's word, which are other fields.
             schema.remove("additionalProperties");
         }
@@ -47,7 +47,7 @@ pub(super) fn tighten(document: &mut Value) {
 fn closed(name: &str) -> Option<&'static str> {
     match name {
         "ReviewBody" | "KeyBody" | "EndpointBody" => Some("additionalProperties"),
-        "ClassForm" | "KnownForm" | "AgentBody" | "AgentChangeBody" => Some("unevaluatedProperties"),
+        "PreApprovalForm" | "KnownForm" | "AgentBody" | "AgentChangeBody" => Some("unevaluatedProperties"),
         _ => None,
     }
 }
@@ -75,7 +75,7 @@ fn plain(value: &mut Value) {
 fn is_of_requests(name: &str) -> bool {
     ["Body", "Form"].iter().any(|end| name.ends_with(end)) && name != "ErrorBody"
         || name.starts_with("Evaluation")
-        || matches!(name, "ClassTerms" | "Intent" | "Context")
+        || matches!(name, "PreApprovalTerms" | "Intent" | "Context")
 }
 
 /// Which fields go together.
@@ -110,7 +110,7 @@ fn together(name: &str) -> Option<Map<String, Value>> {
             given(&["text", "format"]),
             { "allOf": [text_alone, { "not": given(&["text"]) }] },
         ] }),
-        "ClassForm" => json!({ "oneOf": [given(&["agentId"]), given(&["group"])] }),
+        "PreApprovalForm" => json!({ "oneOf": [given(&["agentId"]), given(&["group"])] }),
         _ => return None,
     };
     more.as_object().cloned()

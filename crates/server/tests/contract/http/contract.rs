@@ -168,7 +168,7 @@ fn a_condition_that_fails_is_a_policy_error_and_nothing_was_decided() {
     let live = Live::new();
     let small_amounts = "name = \"m\"\n[[rule]]\nid = \"send\"\neffect = \"allow\"\n\
                          match.capabilities = [\"email:send\"]\nwhen = \"context.amount < 50\"\n";
-    live.governor.load_policies(PolicySet::from_toml(small_amounts).unwrap()).unwrap();
+    live.governor.policies().load(PolicySet::from_toml(small_amounts).unwrap()).unwrap();
     let ask = |context: Value| {
         let mut body = mailing("a");
         body["intent"]["context"] = context;
@@ -309,7 +309,7 @@ fn the_status_is_for_administrators() {
         assert!(status["metrics"][metric].is_number(), "{metric}");
     }
     assert_eq!((&status["status"], &status["version"]), (&json!("healthy"), &json!(env!("CARGO_PKG_VERSION"))));
-    assert_eq!(status["timestamp"], rulekeep::Timestamp::from_millis(NOON).to_string());
+    assert_eq!(status["timestamp"], rulekeep::system::Timestamp::from_millis(NOON).to_string());
     assert_eq!(live.get("/v1/admin/status", &live.agent).refusal(), (403, "FORBIDDEN".into()));
     let anybody = live.ask(&Ask::new("GET", "/v1/admin/status"));
     assert_eq!(anybody.refusal(), (401, "UNAUTHORIZED".into()));

@@ -20,7 +20,7 @@ fn until(mut is_so: impl FnMut() -> bool) {
 }
 
 /// Whether a request by the key was let in.
-fn is_used(gateway: &Gateway, id: rulekeep::KeyId) -> bool {
+fn is_used(gateway: &Gateway, id: rulekeep::extension::KeyId) -> bool {
     gateway.keys().list().iter().any(|key| key.id == id && key.last_used_at.is_some())
 }
 
@@ -69,7 +69,7 @@ fn what_was_asked_in_part_does_not_hold_up_the_end() {
 #[test]
 fn what_does_not_end_in_time_is_cut_and_said() {
     let governor = builder(&Hand::at(NOON)).policies(policies()).open_in_memory().unwrap();
-    governor.register_agent(Agent::new("a")).unwrap();
+    governor.agents().register(Agent::new("a")).unwrap();
     let gateway = Gateway::new(&governor).unwrap();
     let made = gateway.keys().create(KeyDraft::new(Scope::Agent, wide())).unwrap();
     // This runtime lives on behind the server.

@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Barrier;
 use std::thread;
 
+use rulekeep::agent::AgentChange;
+use rulekeep::escalation::{EscalationId, Review};
 use rulekeep::gateway::{KeyDraft, NewKey, Plan, Scope};
 use rulekeep::http::Server;
-use rulekeep::{
-    Agent, AgentChange, Durability, EscalationId, Governor, PolicySet, ProofId, Review, Score, StopScope, Tier,
-    Timestamp,
-};
+use rulekeep::kill_switch::StopScope;
+use rulekeep::proof::ProofId;
+use rulekeep::system::Timestamp;
+use rulekeep::trust::Score;
+use rulekeep::{Agent, Durability, Governor, PolicySet, Tier};
 use serde_json::json;
 
 use crate::common::{Hand, policies};
@@ -86,7 +89,7 @@ fn who_was_refused_may_come_again() {
     };
     // 404, until there is such an agent.
     assert_eq!(asked(&live.agent, "c").refusal().0, 404);
-    live.governor.register_agent(Agent::new("c").at_tier(Tier::T4)).unwrap();
+    live.governor.agents().register(Agent::new("c").at_tier(Tier::T4)).unwrap();
     asked(&live.agent, "c").ok();
     // 403, and then about an agent that the key is for.
     let limited = live.key(KeyDraft::new(Scope::Agent, wide()).agent("a")).key;
@@ -239,12 +242,12 @@ fn what_was_granted_is_not_given_again_once_what_it_rests_on_was_changed() {
     let changes: [&dyn Fn(&Governor); 3] = [
         &|governor| {
             let group = AgentChange::new().groups(["held"]);
-            drop(governor.update_agent("a", group, "into a group").unwrap());
+            drop(governor.agents().update("a", group, "into a group").unwrap());
         },
-        &|governor| drop(governor.adjust_trust("a", Score::try_from(10).unwrap(), "compromised").unwrap()),
+        &|governor| drop(governor.trust().adjust("a", Score::try_from(10).unwrap(), "compromised").unwrap()),
         &|governor| {
             for policies in [&other, crate::common::POLICIES] {
-                governor.load_policies(PolicySet::from_toml(policies).unwrap()).unwrap();
+                governor.policies().load(PolicySet::from_toml(policies).unwrap()).unwrap();
             }
         },
     ];
@@ -276,10 +279,10 @@ fn what_was_granted_before_a_suspension_is_not_given_again() {
     let live = Live::new();
     let (of_a, first) = granted(&live, "a");
     let (of_b, second) = granted(&live, "b");
-    live.governor.suspend("a", "a look at it").unwrap();
+    live.governor.agents().suspend("a", "a look at it").unwrap();
     is_over(&live, &of_a, &first["proofId"]);
     assert_eq!(live.ask(&of_b).ok(), second, "another's");
-    live.governor.resume("a", "it is well").unwrap();
+    live.governor.agents().resume("a", "it is well").unwrap();
     is_over(&live, &of_a, &first["proofId"]);
     assert_eq!(live.records("a"), 1);
 }
@@ -292,9 +295,9 @@ fn what_was_granted_before_a_stop_is_not_given_again() {
         let mailed =
             Ask::new("POST", "/v1/enforce").key(&live.agent).json(&mailing("a")).header("Idempotency-Key", "m");
         let escalated = live.ask(&mailed).ok();
-        let stop = live.governor.stop(scope, "ann", "").unwrap();
+        let stop = live.governor.kill_switch().set(scope, "ann", "").unwrap();
         is_over(&live, &of_a, &first["proofId"]);
-        live.governor.lift_stop(&stop.id, "ann", "").unwrap();
+        live.governor.kill_switch().lift(&stop.id, "ann", "").unwrap();
         is_over(&live, &of_a, &first["proofId"]);
         assert_eq!(live.ask(&mailed).ok(), escalated, "it lets nobody act");
     }
@@ -306,7 +309,7 @@ fn what_was_granted_before_a_retirement_is_not_given_again() {
     let (of_a, first) = granted(&live, "a");
     let (of_b, second) = granted(&live, "b");
     assert_eq!(live.ask(&of_a).ok(), first);
-    live.governor.retire("a", "its work is done").unwrap();
+    live.governor.agents().retire("a", "its work is done").unwrap();
     is_over(&live, &of_a, &first["proofId"]);
     assert_eq!(live.ask(&of_b).ok(), second, "another's");
     assert_eq!(live.records("a"), 1);
@@ -322,9 +325,9 @@ fn what_was_granted_in_part_before_a_stop_is_not_given_again() {
     let (asked, first) = asked_once(&live, "in part", &changing);
     assert_eq!(first["decision"], "DEGRADE");
     assert_eq!(live.ask(&asked).ok(), first);
-    let stop = live.governor.stop(StopScope::agent("a").unwrap(), "ann", "").unwrap();
+    let stop = live.governor.kill_switch().set(StopScope::agent("a").unwrap(), "ann", "").unwrap();
     is_over(&live, &asked, &first["proofId"]);
-    live.governor.lift_stop(&stop.id, "ann", "").unwrap();
+    live.governor.kill_switch().lift(&stop.id, "ann", "").unwrap();
     is_over(&live, &asked, &first["proofId"]);
     assert_eq!(live.records("a"), 1);
 }
@@ -351,7 +354,7 @@ fn what_was_granted_under_other_policies_is_not_given_again() {
     assert_eq!(live.ask(&claim).ok(), claimed);
 
     let other = crate::common::POLICIES.replace("maxRecords = 100", "maxRecords = 1");
-    live.governor.load_policies(PolicySet::from_toml(&other).unwrap()).unwrap();
+    live.governor.policies().load(PolicySet::from_toml(&other).unwrap()).unwrap();
     is_over(&live, &of_a, &first["proofId"]);
     is_over(&live, &several, &evaluated["evaluations"][0]["context"]["proofId"]);
     is_over(&live, &claim, &claimed["proofId"]);

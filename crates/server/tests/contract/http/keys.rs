@@ -1,7 +1,7 @@
 //! Who may ask for what.
 
-use rulekeep::Timestamp;
 use rulekeep::gateway::{KeyDraft, Scope};
+use rulekeep::system::Timestamp;
 use serde_json::{Value, json};
 
 use crate::common::Hand;
@@ -134,7 +134,7 @@ fn no_path_answers_without_an_accepted_key() {
     assert_eq!(live.ask(&twice).refusal().0, 401, "one of two keys was taken");
     clock.set(now + 3_000);
     live.get("/v1/admin/status", &live.admin).ok();
-    assert!(live.governor.stops().is_empty() && live.governor.agents().len() == 2);
+    assert!(live.governor.kill_switch().list().is_empty() && live.governor.agents().list().len() == 2);
 }
 
 #[test]

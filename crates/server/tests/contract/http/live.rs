@@ -58,8 +58,8 @@ impl Live {
     /// With whatever is served of it.
     pub(crate) fn mounted(governor: Governor, server: Server, mount: fn(&Gateway) -> Router) -> Self {
         for agent in ["a", "b"] {
-            if governor.agent(agent).is_err() {
-                governor.register_agent(Agent::new(agent).at_tier(Tier::T4)).unwrap();
+            if governor.agents().get(agent).is_err() {
+                governor.agents().register(Agent::new(agent).at_tier(Tier::T4)).unwrap();
             }
         }
         let gateway = Gateway::new(&governor).unwrap();

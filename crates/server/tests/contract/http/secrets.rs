@@ -73,7 +73,7 @@ fn no_key_is_in_any_log_at_any_level() {
         live.get("/v1/admin/status", key);
         live.post("/v1/enforce", key, &json!({ "intent": {} }));
     }
-    live.governor.flush().unwrap();
+    live.governor.log().flush().unwrap();
 
     let told = all.0.lock().unwrap().clone();
     assert!(told.contains("rulekeep.enforce"), "nothing was told");

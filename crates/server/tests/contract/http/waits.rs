@@ -3,9 +3,10 @@
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use rulekeep::escalation::{EscalationId, Review};
 use rulekeep::gateway::{KeyDraft, Plan, Scope};
 use rulekeep::http::Server;
-use rulekeep::{EscalationId, ProofId, Review};
+use rulekeep::proof::ProofId;
 use serde_json::json;
 
 use crate::live::{Ask, Client, Live, mailing, reading, wide};

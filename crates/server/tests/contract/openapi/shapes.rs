@@ -1,6 +1,7 @@
 //! The contract's shapes, written out in full: they are read, and come back as they were; and the document takes them.
 
-use rulekeep::{Enforcement, Intent, ParseResult, ProofRecord};
+use rulekeep::intent::ParseResult;
+use rulekeep::{Enforcement, Intent, ProofRecord};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

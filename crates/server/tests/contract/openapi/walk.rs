@@ -154,7 +154,7 @@ fn people(live: &mut Live, governor: &Governor) {
     for query in ["", "state=pending&agentId=a", "state=rejected&page=1&pageSize=1"] {
         live.ask("escalation_list", &[], query, None);
     }
-    let until = rulekeep::Timestamp::from_millis(governor.status().timestamp.as_millis() + 3_600_000);
+    let until = rulekeep::system::Timestamp::from_millis(governor.status().timestamp.as_millis() + 3_600_000);
     let class = json!({
         "reviewer": "mail-lead", "note": "today", "agentId": "a", "capabilities": ["email:send"],
         "rules": ["mail-needs-a-person"], "targets": ["INV-*"], "until": until, "count": 2,
@@ -236,7 +236,7 @@ fn checkpoints(live: &mut Live) {
 
 #[cfg(feature = "webhooks")]
 fn webhooks(live: &mut Live) {
-    use rulekeep::EventType;
+    use rulekeep::event::EventType;
 
     let endpoint = json!({ "url": "http://127.0.0.1:9/hook", "events": [EventType::Alert], "agentId": "a" });
     let added = live.ask("webhook_add", &[], "", endpoint);

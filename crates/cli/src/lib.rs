@@ -1,0 +1,3 @@
+//! The parts of the `rulekeep` tool: each module is a subcommand, callable from tests and other tools.
+
+pub mod policy;

@@ -1,0 +1,6 @@
+//! Switches on the tests beside the library's files that need other implementations.
+
+fn main() {
+    println!("cargo::rustc-check-cfg=cfg(conformance)");
+    println!("cargo::rustc-cfg=conformance");
+}

@@ -1,0 +1,98 @@
+//! Tables read field by field: a field that the schema does not have is refused when the table is opened.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use super::Report;
+use super::nearest::did_you_mean;
+use super::tree::{Field, Node, Value};
+use crate::model::excerpt;
+
+/// The fields of a table, taken one by one.
+///
+/// Fields that the schema does not have were reported when the table was opened.
+pub struct Fields {
+    /// The byte at which the table begins.
+    pub at: usize,
+    path: &'static str,
+    open: Vec<Field>,
+    /// The table held nothing at all, refused fields included.
+    pub(crate) was_empty: bool,
+}
+
+impl Fields {
+    /// Opens a table whose path within its item is `path`, for example `match.`.
+    pub fn of(node: Node, path: &'static str, known: &[&str], report: &mut Report<'_>) -> Option<Self> {
+        let (at, kind) = (node.at, node.kind());
+        let Value::Table(all) = node.value else {
+            report.error(at, path.trim_end_matches('.'), format!("expected a table, found {kind}"));
+            return None;
+        };
+        let was_empty = all.is_empty();
+        let mut fields: Vec<Field> = Vec::with_capacity(all.len());
+        for field in all {
+            let name = field.name.as_str();
+            let path = format!("{path}{}", excerpt(name));
+            if !known.contains(&name) {
+                let meant = did_you_mean(name, known.iter().copied());
+                let meant = if meant.is_empty() { format!("; known are {}", known.join(", ")) } else { meant };
+                report.error(field.at, &path, format!("unknown field {:?}{meant}", excerpt(name)));
+            } else if fields.iter().any(|earlier| earlier.name == name) {
+                report.error(field.at, &path, format!("the field {name:?} stands twice"));
+            } else {
+                fields.push(field);
+            }
+        }
+        Some(Self { at, path, open: fields, was_empty })
+    }
+
+    /// Opens a whole document; `$schema`, which editors read, is skipped.
+    pub fn of_document(root: Node, known: &[&str], report: &mut Report<'_>) -> Option<Self> {
+        let Node { at, mut value } = root;
+        if let Value::Table(all) = &mut value {
+            all.retain(|field| !(field.name == "$schema" && matches!(field.node.value, Value::Text(_))));
+        }
+        Self::of(Node { at, value }, "", known, report)
+    }
+
+    /// Takes the value of a field.
+    pub fn take(&mut self, name: &str) -> Option<Node> {
+        let index = self.open.iter().position(|field| field.name == name)?;
+        Some(self.open.swap_remove(index).node)
+    }
+
+    /// Returns the byte at which a field's value begins, while it has not been taken.
+    pub fn place(&self, name: &str) -> Option<usize> {
+        self.open.iter().find(|field| field.name == name).map(|field| field.node.at)
+    }
+
+    /// Takes a line of text for people; see [`Report::line`].
+    pub fn line(&mut self, name: &str, longest: usize, report: &mut Report<'_>) -> Option<String> {
+        let node = self.take(name)?;
+        report.line(node, &format!("{}{name}", self.path), longest)
+    }
+
+    /// Takes a line of text that must be there.
+    pub fn required_line(&mut self, name: &str, longest: usize, report: &mut Report<'_>) -> Option<String> {
+        self.must_have(name, report);
+        self.line(name, longest, report)
+    }
+
+    /// Takes a word of a closed list.
+    pub fn word<T: FromStr + Display>(&mut self, name: &str, all: &[T], report: &mut Report<'_>) -> Option<T> {
+        let node = self.take(name)?;
+        report.word(node, &format!("{}{name}", self.path), name, all)
+    }
+
+    /// Takes a word of a closed list that must be there.
+    pub fn required_word<T: FromStr + Display>(&mut self, name: &str, all: &[T], report: &mut Report<'_>) -> Option<T> {
+        self.must_have(name, report);
+        self.word(name, all, report)
+    }
+
+    fn must_have(&self, name: &str, report: &mut Report<'_>) {
+        if self.place(name).is_none() {
+            report.error(self.at, &format!("{}{name}", self.path), format!("the field {name:?} is missing"));
+        }
+    }
+}

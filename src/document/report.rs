@@ -1,0 +1,172 @@
+//! The problems of a document, each with its place, and the values that are checked on the way.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use serde_json::{Map, Value as Json};
+
+use super::nearest::did_you_mean;
+use super::place::Lines;
+use super::tree::{Node, Value};
+use crate::model::{Problem, Severity, excerpt};
+
+/// Collects the problems of a document while it is read.
+pub struct Report<'a> {
+    pub(crate) lines: Lines<'a>,
+    pub(crate) problems: Vec<Problem>,
+    /// The rule or other item that is being read, as messages name it.
+    pub(crate) rule: Option<String>,
+}
+
+impl<'a> Report<'a> {
+    pub(crate) fn of(text: &'a str) -> Self {
+        Self { lines: Lines::of(text), problems: Vec::new(), rule: None }
+    }
+
+    /// Names the item that the next problems belong to, such as `rule "a"`; `None` for the document itself.
+    pub fn reading(&mut self, item: Option<String>) {
+        self.rule = item;
+    }
+
+    /// Returns the number of problems so far.
+    pub fn count(&self) -> usize {
+        self.problems.len()
+    }
+
+    /// Returns the line of a byte of the document, counted from 1.
+    pub fn line_of(&self, at: usize) -> usize {
+        self.lines.place(at).0
+    }
+
+    /// Returns whether an error was found, warnings aside.
+    pub fn has_errors(&self) -> bool {
+        self.problems.iter().any(|problem| problem.severity == Severity::Error)
+    }
+
+    /// Whether another error would not be told any more.
+    pub(crate) fn is_full(&self) -> bool {
+        self.problems.iter().filter(|problem| problem.severity == Severity::Error).count() >= MAX_PROBLEMS
+    }
+
+    /// Adds an error at a byte of the document, about a field such as `match.risk`.
+    pub fn error(&mut self, at: usize, field: &str, message: impl Display) {
+        self.add(at, field, Severity::Error, &message);
+    }
+
+    /// Adds a warning at a byte of the document, about a field such as `match.risk`.
+    pub fn warn(&mut self, at: usize, field: &str, message: impl Display) {
+        self.add(at, field, Severity::Warning, &message);
+    }
+
+    /// Errors first in their number: a broken document of many rules is not
+    /// worth more messages than a person reads.
+    fn add(&mut self, at: usize, field: &str, severity: Severity, message: &dyn Display) {
+        if self.problems.iter().filter(|problem| problem.severity == severity).count() >= MAX_PROBLEMS {
+            return;
+        }
+        let (line, column) = self.lines.place(at);
+        let context = match (&self.rule, field.is_empty()) {
+            (Some(rule), true) => format!(" ({rule})"),
+            (Some(rule), false) => format!(" ({rule}, {field})"),
+            (None, _) => String::new(),
+        };
+        self.problems.push(Problem::new(line, column, severity, format!("{message}{context}")));
+    }
+
+    /// Takes the items of a list; none, with an error, when the node is no list.
+    pub fn list(&mut self, node: Node, field: &str) -> Vec<Node> {
+        let (at, kind) = (node.at, node.kind());
+        let Value::List(items) = node.value else {
+            self.error(at, field, format!("expected a list, found {kind}"));
+            return Vec::new();
+        };
+        items
+    }
+
+    /// Takes the items of a list that must not be empty.
+    pub fn filled_list(&mut self, node: Node, field: &str) -> Vec<Node> {
+        let at = node.at;
+        let before = self.problems.len();
+        let items = self.list(node, field);
+        if items.is_empty() && self.problems.len() == before {
+            self.error(at, field, "an empty list names nothing; leave the field out to mean anything");
+        }
+        items
+    }
+
+    /// Reads a whole number from 1 to `most`.
+    pub fn whole(&mut self, node: &Node, field: &str, most: i64) -> Option<i64> {
+        match node.value {
+            Value::Integer(number) if (1..=most).contains(&number) => Some(number),
+            _ => {
+                self.error(node.at, field, format!("expected a whole number from 1 to {most}, found {}", node.told()));
+                None
+            }
+        }
+    }
+
+    /// Reads a string.
+    pub fn text(&mut self, node: Node, field: &str) -> Option<String> {
+        let (at, kind) = (node.at, node.kind());
+        let Value::Text(text) = node.value else {
+            self.error(at, field, format!("expected a string, found {kind}"));
+            return None;
+        };
+        Some(text)
+    }
+
+    /// Reads a line of text for people: not blank, without control characters, at most `longest` characters.
+    pub fn line(&mut self, node: Node, field: &str, longest: usize) -> Option<String> {
+        let at = node.at;
+        let text = self.text(node, field)?;
+        let wrong = if text.trim().is_empty() {
+            "expected a text that is not blank".to_owned()
+        } else if text.chars().any(hides_or_breaks) {
+            "expected a text without control characters".to_owned()
+        } else if text.chars().count() > longest {
+            format!("expected at most {longest} characters")
+        } else {
+            return Some(text);
+        };
+        self.error(at, field, wrong);
+        None
+    }
+
+    /// Reads a table as the JSON object that it says.
+    pub fn object(&mut self, node: Node, field: &str) -> Option<Map<String, Json>> {
+        let (at, kind) = (node.at, node.kind());
+        let Json::Object(map) = node.into_json() else {
+            self.error(at, field, format!("expected a table, found {kind}"));
+            return None;
+        };
+        Some(map)
+    }
+
+    /// Reads a word of a closed list; `what` says in the message what the word stands for.
+    pub fn word<T: FromStr + Display>(&mut self, node: Node, field: &str, what: &str, all: &[T]) -> Option<T> {
+        let at = node.at;
+        let text = self.text(node, field)?;
+        if let Ok(word) = text.parse() {
+            return Some(word);
+        }
+        let words: Vec<String> = all.iter().map(ToString::to_string).collect();
+        // Of words as short as T0 to T5 each is as near as any other.
+        let is_telling = words.iter().any(|word| word.len() > SHORT_WORD);
+        let meant = if is_telling { did_you_mean(&text, words.iter().map(String::as_str)) } else { String::new() };
+        let meant = if meant.is_empty() { format!("; expected one of {}", words.join(", ")) } else { meant };
+        self.error(at, field, format!("unknown {what} {:?}{meant}", excerpt(&text)));
+        None
+    }
+}
+
+/// Whether a character could break a line of reasoning, or make it read otherwise
+/// than it is written: control characters, line separators, and those that turn
+/// the direction of text.
+pub(crate) fn hides_or_breaks(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{061C}' | '\u{200B}'..='\u{200F}')
+        || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}')
+}
+
+const SHORT_WORD: usize = 2;
+const MAX_PROBLEMS: usize = 100;

@@ -1,0 +1,400 @@
+//! The tree that both formats are read into, each value with its place.
+
+use serde::de::IgnoredAny;
+use sha2::{Digest as _, Sha256};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::PolicyFormat;
+use super::place::Lines;
+use crate::model::json_depth;
+
+/// A value of a document and its place.
+pub struct Node {
+    /// The byte at which it begins.
+    pub at: usize,
+    /// The value.
+    pub value: Value,
+}
+
+/// A value that TOML and JSON both have.
+pub enum Value {
+    /// `null`, in JSON alone.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A whole number of 64 bits.
+    Integer(i64),
+    /// Any other number.
+    Float(f64),
+    /// A string; also a date or time of TOML, as it is written.
+    Text(String),
+    /// A list.
+    List(Vec<Node>),
+    /// A table, its fields in the order of the document.
+    Table(Vec<Field>),
+}
+
+/// A field of a table.
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// The byte at which its name begins.
+    pub at: usize,
+    /// Its value.
+    pub node: Node,
+}
+
+/// What is wrong with the text itself, and at which byte.
+pub(super) struct SyntaxError {
+    pub(super) at: usize,
+    pub(super) message: String,
+}
+
+impl Node {
+    /// Reads a text.
+    pub(super) fn read(text: &str, format: PolicyFormat) -> Result<Self, Vec<SyntaxError>> {
+        match format {
+            PolicyFormat::Toml => read_toml(text),
+            PolicyFormat::Json => read_json(text).map_err(|error| vec![error]),
+        }
+    }
+
+    /// Returns the kind of the value, for a message: `a string`.
+    pub fn kind(&self) -> &'static str {
+        match self.value {
+            Value::Null => "null",
+            Value::Bool(_) => "a boolean",
+            Value::Integer(_) | Value::Float(_) => "a number",
+            Value::Text(_) => "a string",
+            Value::List(_) => "a list",
+            Value::Table(_) => "a table",
+        }
+    }
+
+    /// Turns the value into JSON, lists in their order.
+    pub fn into_json(self) -> serde_json::Value {
+        use serde_json::Value as Json;
+        match self.value {
+            Value::Null => Json::Null,
+            Value::Bool(flag) => Json::Bool(flag),
+            Value::Text(text) => Json::String(text),
+            Value::Integer(number) => number.into(),
+            Value::Float(number) => number.into(),
+            Value::List(items) => items.into_iter().map(Self::into_json).collect(),
+            Value::Table(fields) => fields.into_iter().map(|field| (field.name, field.node.into_json())).collect(),
+        }
+    }
+
+    /// Returns a field of a table that is a string.
+    pub fn text_of(&self, name: &str) -> Option<&str> {
+        let Value::Table(fields) = &self.value else { return None };
+        match &fields.iter().find(|field| field.name == name)?.node.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Adds what it says to a hash, each value behind its kind and its length: places and the order of fields aside.
+    pub(crate) fn note(&self, hash: &mut Sha256) {
+        let mut head = |kind: u8, length: usize| {
+            hash.update([kind]);
+            hash.update((length as u64).to_le_bytes());
+        };
+        match &self.value {
+            Value::Null => head(b'n', 0),
+            Value::Bool(flag) => head(b'b', usize::from(*flag)),
+            Value::Integer(number) => {
+                head(b'i', 0);
+                hash.update(number.to_le_bytes());
+            }
+            Value::Float(number) => {
+                head(b'f', 0);
+                hash.update(number.to_le_bytes());
+            }
+            Value::Text(text) => {
+                head(b't', text.len());
+                hash.update(text);
+            }
+            Value::List(items) => {
+                head(b'l', items.len());
+                for item in items {
+                    item.note(hash);
+                }
+            }
+            Value::Table(fields) => {
+                head(b'o', fields.len());
+                let mut fields: Vec<&Field> = fields.iter().collect();
+                fields.sort_by_key(|field| &field.name);
+                for field in fields {
+                    hash.update((field.name.len() as u64).to_le_bytes());
+                    hash.update(&field.name);
+                    field.node.note(hash);
+                }
+            }
+        }
+    }
+
+    /// Returns what was found, for a message: a number itself, of anything else its kind.
+    pub fn told(&self) -> String {
+        match self.value {
+            Value::Integer(number) => number.to_string(),
+            Value::Float(number) => number.to_string(),
+            _ => self.kind().to_owned(),
+        }
+    }
+}
+
+fn read_toml(text: &str) -> Result<Node, Vec<SyntaxError>> {
+    if let Some(at) = long_dotted_key(text) {
+        return Err(vec![SyntaxError { at, message: format!("a key has more than {MAX_DEPTH} parts") }]);
+    }
+    let (document, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        return Err(errors
+            .iter()
+            .map(|error| SyntaxError {
+                at: error.span().map_or(0, |span| span.start),
+                message: format!("this is not TOML: {}{}", error.message(), doubled(text, error)),
+            })
+            .collect());
+    }
+    let at = document.span().start;
+    Ok(Node { at, value: table(document.into_inner()) })
+}
+
+/// The key that stands twice, where that is what is wrong.
+fn doubled(text: &str, error: &toml::de::Error) -> String {
+    let key = error.span().filter(|_| error.message() == "duplicate key").and_then(|span| text.get(span));
+    key.map(|key| format!(" {:?}", crate::model::excerpt(key))).unwrap_or_default()
+}
+
+/// Where a key or header has more parts than a policy ever nests. The TOML
+/// reader bounds the nesting of values, but each part of a dotted key opens a
+/// table too, and tables are dropped by recursion.
+fn long_dotted_key(text: &str) -> Option<usize> {
+    let mut run = 0;
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let skipped = match c {
+            '#' => rest.find('\n').unwrap_or(rest.len()),
+            '"' | '\'' => string_length(rest, c),
+            _ => c.len_utf8(),
+        };
+        match c {
+            '.' => run += 1,
+            '=' | ',' | '{' | '[' | '\n' => run = 0,
+            _ => {}
+        }
+        if run > MAX_DEPTH {
+            return Some(text.len() - rest.len());
+        }
+        rest = rest.get(skipped..).unwrap_or_default();
+    }
+    None
+}
+
+/// Bytes of the TOML string at the start of `text`, its quotes included: to its
+/// closing quotes, or, where they are missing, to the end of its line or text.
+fn string_length(text: &str, quote: char) -> usize {
+    let triple = [quote; 3].iter().collect::<String>();
+    let is_long = text.starts_with(&triple);
+    let mut at = if is_long { 3 } else { 1 };
+    while let Some(rest) = text.get(at..) {
+        let Some(c) = rest.chars().next() else { break };
+        if is_long && rest.starts_with(&triple) {
+            // Up to two quotes may stand before the closing three.
+            let quotes = rest.chars().take(5).take_while(|c| *c == quote).count();
+            return at + quotes;
+        }
+        if !is_long && c == quote {
+            return at + 1;
+        }
+        if !is_long && c == '\n' {
+            return at;
+        }
+        let escapes = c == '\\' && quote == '"';
+        let after = if escapes { rest.chars().nth(1).filter(|c| is_long || *c != '\n') } else { None };
+        at += c.len_utf8() + after.map_or(0, char::len_utf8);
+    }
+    text.len()
+}
+
+fn table(fields: DeTable<'_>) -> Value {
+    let mut fields: Vec<Field> = fields
+        .into_iter()
+        .map(|(name, node)| Field {
+            at: name.span().start,
+            name: name.into_inner().into_owned(),
+            node: toml_node(node),
+        })
+        .collect();
+    fields.sort_by_key(|field| field.at);
+    Value::Table(fields)
+}
+
+fn toml_node(node: Spanned<DeValue<'_>>) -> Node {
+    let at = node.span().start;
+    let value = match node.into_inner() {
+        DeValue::String(text) => Value::Text(text.into_owned()),
+        DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
+            Ok(integer) => Value::Integer(integer),
+            // Past 64 bits: as a float it is refused by whoever wanted a whole number.
+            Err(_) => Value::Float(number.as_str().parse().unwrap_or(f64::INFINITY)),
+        },
+        DeValue::Float(number) => Value::Float(number.as_str().parse().unwrap_or(f64::NAN)),
+        DeValue::Boolean(flag) => Value::Bool(flag),
+        DeValue::Datetime(time) => Value::Text(time.to_string()),
+        DeValue::Array(items) => Value::List(items.into_iter().map(toml_node).collect()),
+        DeValue::Table(fields) => table(fields),
+    };
+    Node { at, value }
+}
+
+fn read_json(text: &str) -> Result<Node, SyntaxError> {
+    if json_depth(text) > MAX_DEPTH {
+        return Err(SyntaxError { at: 0, message: format!("the document nests more than {MAX_DEPTH} levels deep") });
+    }
+    if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
+        let message = error.to_string();
+        let reason = message.split(" at line ").next().unwrap_or(&message);
+        let at = Lines::of(text).offset(error.line(), error.column());
+        return Err(SyntaxError { at, message: format!("this is not JSON: {reason}") });
+    }
+    JsonReader { text, at: 0 }.node()
+}
+
+/// Walks a text that is known to be JSON of bounded depth, noting places.
+struct JsonReader<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl JsonReader<'_> {
+    fn node(&mut self) -> Result<Node, SyntaxError> {
+        self.skip_blanks();
+        let at = self.at;
+        let value = match self.peek() {
+            b'{' => self.table()?,
+            b'[' => self.list()?,
+            b'"' => Value::Text(self.string()?),
+            _ => self.scalar()?,
+        };
+        Ok(Node { at, value })
+    }
+
+    fn table(&mut self) -> Result<Value, SyntaxError> {
+        let mut fields: Vec<Field> = Vec::new();
+        self.at += 1;
+        loop {
+            self.skip_blanks();
+            match self.peek() {
+                b'"' => {
+                    let at = self.at;
+                    let name = self.string()?;
+                    self.skip_blanks();
+                    self.at += 1; // the colon
+                    fields.push(Field { name, at, node: self.node()? });
+                }
+                b',' => self.at += 1,
+                _ => break,
+            }
+        }
+        self.at += 1;
+        Ok(Value::Table(fields))
+    }
+
+    fn list(&mut self) -> Result<Value, SyntaxError> {
+        let mut items = Vec::new();
+        self.at += 1;
+        loop {
+            self.skip_blanks();
+            match self.peek() {
+                b',' => self.at += 1,
+                b']' | END => break,
+                _ => items.push(self.node()?),
+            }
+        }
+        self.at += 1;
+        Ok(Value::List(items))
+    }
+
+    fn string(&mut self) -> Result<String, SyntaxError> {
+        let start = self.at;
+        self.at += 1;
+        while !matches!(self.peek(), b'"' | END) {
+            self.at += if self.peek() == b'\\' { 2 } else { 1 };
+        }
+        self.at += 1;
+        self.parse_from(start)
+    }
+
+    fn scalar(&mut self) -> Result<Value, SyntaxError> {
+        let start = self.at;
+        while !matches!(self.peek(), b',' | b']' | b'}' | b' ' | b'\t' | b'\n' | b'\r' | END) {
+            self.at += 1;
+        }
+        Ok(match self.parse_from(start)? {
+            serde_json::Value::Bool(flag) => Value::Bool(flag),
+            serde_json::Value::Number(number) => match number.as_i64() {
+                Some(integer) => Value::Integer(integer),
+                None => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+            },
+            _ => Value::Null,
+        })
+    }
+
+    fn parse_from<T: serde::de::DeserializeOwned>(&self, start: usize) -> Result<T, SyntaxError> {
+        let piece = self.text.get(start..self.at).unwrap_or_default();
+        serde_json::from_str(piece).map_err(|error| {
+            let message = error.to_string();
+            let reason = message.split(" at line ").next().unwrap_or(&message);
+            SyntaxError { at: start, message: format!("this is not JSON: {reason}") }
+        })
+    }
+
+    fn skip_blanks(&mut self) {
+        while matches!(self.peek(), b' ' | b'\t' | b'\n' | b'\r') {
+            self.at += 1;
+        }
+    }
+
+    fn peek(&self) -> u8 {
+        self.text.as_bytes().get(self.at).copied().unwrap_or(END)
+    }
+}
+
+/// Deepest document: far more than the schema has levels.
+const MAX_DEPTH: usize = 32;
+/// Stands for the end of the text; no JSON holds a zero byte outside a string's escape.
+const END: u8 = 0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_places_are_those_of_the_values() {
+        let text = r#"{"a": [1, "ü\"]", {"b": true}], "c": null}"#;
+        let node = Node::read(text, PolicyFormat::Json).ok().unwrap();
+        let Value::Table(fields) = node.value else { panic!("no table") };
+        assert_eq!(fields.iter().map(|field| field.name.as_str()).collect::<Vec<_>>(), ["a", "c"]);
+        let Value::List(items) = &fields[0].node.value else { panic!("no list") };
+        let starts: Vec<&str> = items.iter().map(|item| &text[item.at..=item.at]).collect();
+        assert_eq!(starts, ["1", "\"", "{"]);
+    }
+
+    #[test]
+    fn hostile_nesting_is_refused_and_does_not_overflow() {
+        let deep_list = format!("a = {}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let deep_key = format!("{} = 1", vec!["a"; 100_000].join("."));
+        let deep_header = format!("[{}]", vec!["a"; 100_000].join("."));
+        let deep_quoted = format!("{} = 1", vec!["\"=\""; 100_000].join("."));
+        let deep_blank = format!("{} = 1", vec!["a"; 100_000].join(" . "));
+        for text in [deep_list, deep_key, deep_header, deep_quoted, deep_blank] {
+            assert!(Node::read(&text, PolicyFormat::Toml).is_err(), "{} was accepted", &text[..20]);
+        }
+        let deep = "[".repeat(100_000);
+        assert!(Node::read(&deep, PolicyFormat::Json).is_err());
+    }
+}

@@ -1,0 +1,358 @@
+//! The approvals given beforehand: what they cover, and what ends them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+use serde::{Deserialize, Serialize};
+
+use super::super::Governor;
+use super::super::limits::Desk;
+use super::digest::folded;
+use crate::model::{
+    AgentId, AgentState, AgentTraits, Constraints, Decision, Digest, Error, GRANT_PREFIX, LONGEST_LIMIT_WINDOW, Label,
+    PreApprovalId, PreApprovalState, Sequence, StopScope, Timestamp, Vote,
+};
+use crate::policy::{Charge, PolicyRequest, PolicySet, PolicyVerdict, PreApproval, PreApprovalTerms, PreApprovalUse};
+use crate::proof::{ChangeDraft, StateDraft};
+
+/// All approvals given beforehand.
+#[derive(Default)]
+pub(in crate::governor) struct PreApprovals {
+    /// The last moment at which one may cover something, exclusive; all that a decision pays where none is given.
+    until: AtomicI64,
+    // Changed by whoever holds the desk of the limits, so that none changes while a decision rests on it. Taken behind
+    // that and before the log's locks.
+    known: Mutex<BTreeMap<PreApprovalId, Held>>,
+    /// Those that may cover something; changed with them.
+    live: ArcSwap<Live>,
+}
+
+/// The approvals that may cover something, by whom they are for, the oldest first.
+#[derive(Default)]
+struct Live {
+    agents: HashMap<AgentId, Vec<PreApprovalId>>,
+    groups: HashMap<Label, Vec<PreApprovalId>>,
+}
+
+impl Live {
+    /// Those for an agent and for its groups.
+    fn of(&self, agent: &AgentId, traits: &AgentTraits) -> Vec<PreApprovalId> {
+        let groups = traits.groups.iter().filter_map(|group| self.groups.get(group));
+        let mut found: Vec<_> = self.agents.get(agent).into_iter().chain(groups).flatten().copied().collect();
+        found.sort_unstable();
+        found
+    }
+}
+
+/// One approval.
+#[derive(Debug, Clone)]
+pub(super) struct Held {
+    pub(super) record: PreApprovalRecord,
+    /// The set in which the rules stand that it answers, as they were when it was given; it covers nothing under another.
+    pub(super) policies: Digest,
+    /// Whether it was taken back before the log was verified, which is to be written still.
+    pub(super) is_owed: bool,
+}
+
+/// What the log keeps of an approval.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PreApprovalRecord {
+    pub(super) id: PreApprovalId,
+    #[serde(rename = "class")]
+    pub(super) approval: PreApproval,
+    /// The rules that it answers, and what they said when it was given.
+    pub(super) rules: BTreeMap<String, Digest>,
+    /// How many people have to agree.
+    pub(super) approvals: u8,
+    pub(super) votes: Vec<Vote>,
+    pub(super) created_at: Timestamp,
+    /// Pending, active or revoked: the rest shows by the time and the counters.
+    pub(super) state: PreApprovalState,
+    /// Why it was revoked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) why: Option<String>,
+    /// The entry that this stands in; last, where it is filled in.
+    pub(super) place: Sequence,
+}
+
+impl PreApprovals {
+    /// Takes one in as the log has it.
+    pub(in crate::governor) fn restore(&self, value: &[u8]) -> Result<(), Error> {
+        let record: PreApprovalRecord = serde_json::from_slice(value)
+            .map_err(|error| Error::storage(format!("the pre-approval cannot be read: {error}")))?;
+        // It covers nothing until it is held against the policies in force.
+        self.lock().insert(record.id, Held { record, policies: Digest::ZERO, is_owed: false });
+        Ok(())
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, BTreeMap<PreApprovalId, Held>> {
+        // Nothing that can panic happens between two changes that belong together.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what there is to look for, and how long.
+    pub(super) fn note(&self, known: &BTreeMap<PreApprovalId, Held>, now: Timestamp) {
+        let (mut live, mut until) = (Live::default(), i64::MIN);
+        for Held { record, .. } in known.values() {
+            if record.state != PreApprovalState::Active || !record.is_live(now) {
+                continue;
+            }
+            let terms = record.approval.terms();
+            until = until.max(terms.until.as_millis());
+            let theirs = match (&terms.agent_id, &terms.group) {
+                (Some(agent), _) => live.agents.entry(agent.clone()).or_default(),
+                (None, Some(group)) => live.groups.entry(group.clone()).or_default(),
+                (None, None) => continue,
+            };
+            theirs.push(record.id);
+        }
+        self.live.store(Arc::new(live));
+        self.until.store(until, Ordering::Release);
+    }
+
+    /// Forgets those that ended and whose last entry is before that place.
+    pub(in crate::governor) fn forget_before(&self, first: u64, now: Timestamp) {
+        let mut known = self.lock();
+        known.retain(|_, held| held.record.place.get() >= first || held.record.is_live(now));
+        self.note(&known, now);
+    }
+}
+
+impl PreApprovalRecord {
+    /// Whether anything can still come of it.
+    pub(super) fn is_live(&self, now: Timestamp) -> bool {
+        self.state != PreApprovalState::Revoked && now < self.approval.terms().until
+    }
+
+    /// What a use takes: one of the count, and an amount of the sum where there is one.
+    pub(super) fn charges(&self, used: PreApprovalUse) -> Vec<Charge> {
+        let charge = |what: &str, amount, most| Charge {
+            counter: format!("{GRANT_PREFIX}{}/{what}", self.id).into(),
+            amount,
+            most,
+            // No approval lasts longer, so that no use leaves before it ends.
+            window: LONGEST_LIMIT_WINDOW,
+        };
+        let count = charge("count", ONE, i64::from(self.approval.terms().count) * ONE);
+        let sum = self.approval.most().map(|most| charge("sum", used.amount, most));
+        std::iter::once(count).chain(sum).collect()
+    }
+
+    /// Whether it answers all that had a person asked, and nobody asked whom that person is.
+    fn answers(&self, request: &PolicyRequest<'_>, verdict: &PolicyVerdict) -> bool {
+        let is_answered = |rule: &Arc<str>| self.rules.contains_key(&**rule);
+        // Only the first rules are named; of the others nobody knows that they are answered.
+        if verdict.rules_total != verdict.rules.len() || !verdict.rules.iter().all(is_answered) {
+            return false;
+        }
+        let requested_by = request.intent.context.get("requestedBy").and_then(|name| name.as_str());
+        let askers = std::iter::once(request.intent.agent_id.as_str()).chain(requested_by);
+        askers.map(folded).all(|asker| self.votes.iter().all(|vote| folded(&vote.reviewer) != asker))
+    }
+
+    /// Who agreed.
+    pub(super) fn people(&self) -> String {
+        self.votes.iter().map(|vote| vote.reviewer.as_str()).collect::<Vec<_>>().join(" and ")
+    }
+}
+
+/// A state of an approval, and why it is so.
+pub(super) fn change(record: &PreApprovalRecord, cause: String) -> Result<ChangeDraft, Error> {
+    let standing = PreApprovalRecord { place: StateDraft::OWN_PLACE, ..record.clone() };
+    let value = serde_json::to_string(&standing)
+        .map_err(|error| Error::Internal { message: format!("the pre-approval does not serialise: {error}") })?;
+    let state = StateDraft::new(format!("{GRANT_PREFIX}{}", record.id), value).with_own_place();
+    Ok(ChangeDraft { state, cause, trust: None })
+}
+
+impl Governor {
+    /// What an escalation comes to: what a person agreed to beforehand, where that covers it and enough of it is left,
+    /// and by which approval; otherwise as it is. The desk is held from then on.
+    pub(in crate::governor) fn agreed_beforehand(
+        &self,
+        request: &PolicyRequest<'_>,
+        mut verdict: PolicyVerdict,
+        policies: Digest,
+        desk: &mut Desk<'_>,
+    ) -> (PolicyVerdict, Option<PreApprovalId>) {
+        let table = &self.inner.pre_approvals;
+        if request.now.as_millis() >= table.until.load(Ordering::Acquire) {
+            return (verdict, None);
+        }
+        let Some(offer) = verdict.on_approval.as_ref().filter(|offer| !offer.granted.is_empty()) else {
+            return (verdict, None);
+        };
+        desk.hold();
+        // No person goes beyond a limit that does not ask.
+        if !offer.charges.iter().all(|charge| charge.fits(desk)) {
+            return (verdict, None);
+        }
+        let candidates = table.live.load().of(&request.intent.agent_id, request.traits);
+        if candidates.is_empty() {
+            return (verdict, None);
+        }
+        let known = table.lock();
+        let candidates = candidates.iter().filter_map(|id| known.get(id));
+        let found = candidates.into_iter().find_map(|Held { record, policies: bound, .. }| {
+            if record.state != PreApprovalState::Active || *bound != policies || !record.answers(request, &verdict) {
+                return None;
+            }
+            let charges = record.charges(record.approval.covers(request, &offer.granted)?);
+            charges.iter().all(|charge| charge.fits(desk)).then_some((record, charges))
+        });
+        let Some((record, charges)) = found else { return (verdict, None) };
+        let Some(mut offer) = verdict.on_approval.take() else { return (verdict, None) };
+        let until = record.approval.terms().until;
+        let mut end = Constraints::new();
+        end.insert("expiresAt", until.to_string().into());
+        offer.constraints.tighten(&end);
+        let (decision, word) =
+            if offer.denied.is_empty() { (Decision::Allow, "Allowed") } else { (Decision::Degrade, "Allowed in part") };
+        let note = record.votes.iter().find_map(|vote| vote.note.as_deref());
+        let note = note.map(|note| format!(": {note}")).unwrap_or_default();
+        verdict.reasoning =
+            format!("{word}: {} approved the like of it until {until} ({}){note}.", record.people(), record.id);
+        verdict.decision = decision;
+        verdict.granted = offer.granted;
+        verdict.denied = offer.denied;
+        verdict.constraints = offer.constraints;
+        verdict.charges = offer.charges;
+        verdict.charges.extend(charges);
+        verdict.reviewer = None;
+        verdict.needs = Vec::new();
+        verdict.expires = std::time::Duration::ZERO;
+        (verdict, Some(record.id))
+    }
+
+    /// Takes back the approvals that `why` has a reason for. They grant nothing any more, also where that cannot be
+    /// recorded; then the first error comes back. Otherwise the last entry, if there is one. What is taken back before
+    /// the log is verified is recorded once it is.
+    pub(super) fn take_back(&self, why: impl Fn(&mut Held) -> Option<String>) -> Result<Option<Sequence>, Error> {
+        let now = self.inner.clock.now();
+        let mut desk = self.inner.limits.desk(now);
+        desk.hold();
+        let mut known = self.inner.pre_approvals.lock();
+        let mut taken = Ok(None);
+        for held in known.values_mut().filter(|held| held.record.is_live(now)) {
+            let Some(why) = why(held) else { continue };
+            held.record.state = PreApprovalState::Revoked;
+            held.record.why = Some(why);
+            // What was read must not be written down before it is known to be what was written.
+            held.is_owed = !self.inner.log.is_verified();
+            if held.is_owed {
+                continue;
+            }
+            match self.write_revoked(held, now) {
+                Ok(sequence) => taken = taken.map(|_| Some(sequence)),
+                Err(error) => taken = taken.and(Err(error)),
+            }
+        }
+        self.inner.pre_approvals.note(&known, now);
+        self.inner.stops.halts().note_change();
+        taken
+    }
+
+    fn write_revoked(&self, held: &mut Held, now: Timestamp) -> Result<Sequence, Error> {
+        let why = held.record.why.clone().unwrap_or_default();
+        // It needs no room: what takes away does not wait for what is granted.
+        let sequence = self.inner.log.stop(now, 0, change(&held.record, why)?)?;
+        held.record.place = sequence;
+        held.is_owed = false;
+        Ok(sequence)
+    }
+
+    /// Records what was taken back before the log was verified; the first that cannot be comes back, and is taken back
+    /// again when the store is opened.
+    pub(super) fn write_taken_back(&self) -> Result<(), Error> {
+        let now = self.inner.clock.now();
+        let mut known = self.inner.pre_approvals.lock();
+        let mut owed = known.values_mut().filter(|held| held.is_owed);
+        owed.try_for_each(|held| self.write_revoked(held, now).map(drop))
+    }
+
+    /// Holds the approvals against a set that is put in force: those that answer a rule that it has not, or has
+    /// otherwise, are taken back.
+    pub(in crate::governor) fn bind_pre_approvals(&self, set: &PolicySet) {
+        // What could not be recorded is taken back again when the store is opened, for the rules are the same then.
+        let _ = self.take_back(|held| {
+            let is_other = |(id, digest): &(&String, &Digest)| set.rule_digest(id) != Some(**digest);
+            held.policies = set.digest();
+            let (rule, _) = held.record.rules.iter().find(is_other)?;
+            Some(format!("a policy set was loaded in which the rule {rule:?} is not what it was"))
+        });
+    }
+
+    /// Takes back what was approved for those whom a stop covers, or a group that one of them belongs to.
+    pub(in crate::governor) fn end_pre_approvals_of(&self, scope: &StopScope, why: &str) {
+        let covered = self.pre_approvals_of(scope, None);
+        if covered.is_empty() {
+            return;
+        }
+        let _ = self.take_back(|held| covered.contains(&held.record.id).then(|| format!("{scope}: {why}")));
+    }
+
+    /// The approvals for those whom a stop covers, if it was set at that time.
+    fn pre_approvals_of(&self, scope: &StopScope, at: Option<Timestamp>) -> BTreeSet<PreApprovalId> {
+        let known: Vec<(PreApprovalId, PreApprovalTerms)> = {
+            let now = self.inner.clock.now();
+            let given = |held: &&Held| held.record.is_live(now) && at.is_none_or(|at| held.record.created_at <= at);
+            // Whoever gives one holds these until it is there.
+            let known = self.inner.pre_approvals.lock();
+            known.values().filter(given).map(|held| (held.record.id, held.record.approval.terms().clone())).collect()
+        };
+        // An agent's lock is taken before the desk, never behind it.
+        known.into_iter().filter(|(_, terms)| self.concerns(scope, terms)).map(|(id, _)| id).collect()
+    }
+
+    fn concerns(&self, scope: &StopScope, terms: &PreApprovalTerms) -> bool {
+        let belongs = |agent: &AgentId, group: &Label| {
+            self.registered(agent).is_ok_and(|cell| cell.read().traits().groups.contains(group))
+        };
+        match (scope, &terms.agent_id, &terms.group) {
+            (StopScope::All, ..) | (_, None, None) => true,
+            (StopScope::Agent(stopped), Some(agent), _) => agent == stopped,
+            (StopScope::Agent(stopped), None, Some(group)) => belongs(stopped, group),
+            (StopScope::Group(stopped), Some(agent), _) => belongs(agent, stopped),
+            (StopScope::Group(stopped), None, Some(group)) => {
+                let is_both = |agent: &crate::trust::AgentRecord| {
+                    let groups = &agent.traits().groups;
+                    groups.contains(group) && groups.contains(stopped)
+                };
+                group == stopped || self.inner.ledger.all().iter().any(|cell| is_both(&cell.read()))
+            }
+        }
+    }
+
+    /// Holds what was approved against what is in force, once the log can be written to: a crash can have come between
+    /// a stop, a suspension or a policy set and what it takes back.
+    pub(in crate::governor) fn mend_pre_approvals(&self) {
+        if self.inner.pre_approvals.lock().is_empty() {
+            return;
+        }
+        self.bind_pre_approvals(&self.policies().current());
+        for stop in self.kill_switch().list() {
+            let covered = self.pre_approvals_of(&stop.scope, Some(stop.timestamp));
+            let why = format!("{}: it was stopped", stop.scope);
+            let _ = self.take_back(|held| covered.contains(&held.record.id).then(|| why.clone()));
+        }
+        let agents: BTreeSet<_> = self.inner.pre_approvals.lock().values().filter_map(Held::agent).collect();
+        let is_inactive = |id: &_| self.registered(id).is_ok_and(|cell| cell.read().state != AgentState::Active);
+        let inactive: BTreeSet<_> = agents.into_iter().filter(is_inactive).collect();
+        let _ = self.take_back(|held| {
+            let agent = held.agent().filter(|agent| inactive.contains(agent))?;
+            Some(format!("agent {agent}: it was suspended"))
+        });
+    }
+}
+
+impl Held {
+    fn agent(&self) -> Option<crate::model::AgentId> {
+        self.record.approval.terms().agent_id.clone()
+    }
+}
+
+/// One, in the millionths that counters count.
+pub(super) const ONE: i64 = 1_000_000;

@@ -1,0 +1,357 @@
+//! What people agree to beforehand, and take back.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::super::stop::StopTable;
+use super::super::{Governor, agents, stop};
+use super::Escalations;
+use super::digest::folded;
+use super::preapproval_table::{Held, ONE, PreApprovalRecord, change};
+use crate::model::{
+    AgentId, AgentState, Digest, Error, PreApprovalId, PreApprovalState, Review, StopScope, Timestamp, Vote,
+    checked_person,
+};
+use crate::parse::conceal_text;
+use crate::policy::{Meter, PolicySet, PreApproval, PreApprovalTerms, PreApprovalUse};
+use crate::trust::AgentRecord;
+
+/// The pre-approval, and what is left of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct PreApprovalStanding {
+    /// Its id, by which it is revoked; the evidence of each decision that rests on it names it as `grant`.
+    pub id: PreApprovalId,
+    /// What is agreed to.
+    #[cfg_attr(feature = "schema", schema(value_type = PreApprovalTerms))]
+    #[serde(rename = "class")]
+    pub approval: PreApproval,
+    /// Who gave it.
+    pub reviewer: String,
+    /// What they noted, with secrets masked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// All who agreed, whoever gave it first.
+    pub votes: Vec<Vote>,
+    /// How many people have to agree.
+    pub approvals: u8,
+    /// When it was given.
+    pub created_at: Timestamp,
+    /// How often it was used; counted for 31 days from each use.
+    pub used_count: u64,
+    /// For how much in all, where it names a sum; counted likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used_sum: Option<f64>,
+    /// How it stands.
+    pub state: PreApprovalState,
+    /// Why it was revoked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+impl Escalations<'_> {
+    /// Agrees beforehand to what the terms cover: that is granted from then on without anybody being asked,
+    /// until its time, its count or its sum is over, or it is revoked. Where one of its rules asks for more than one
+    /// approval it grants nothing until others agree too: [`Escalations::agree_to_pre_approval`].
+    ///
+    /// It answers the rules that it names, as they stand now. It ends when a policy set is put in force in which one of
+    /// them, or the people whom it asks, is not what it was, and when an agent that it covers is stopped or suspended.
+    ///
+    /// ```
+    /// use rulekeep::escalation::{PreApproval, Review};
+    /// use rulekeep::system::{Clock, SystemClock, Timestamp};
+    /// use rulekeep::{Agent, Decision, Governor, Intent, PolicySet, RiskLevel};
+    ///
+    /// let policies = PolicySet::from_toml(
+    ///     r#"
+    ///     name = "payments"
+    ///     [[rule]]
+    ///     id = "money-needs-a-person"
+    ///     effect = "escalate"
+    ///     match.capabilities = ["payment:transfer"]
+    ///     reviewer = "ann"
+    ///     "#,
+    /// )?;
+    /// let governor = Governor::builder().policies(policies).open_in_memory()?;
+    /// governor.agents().register(Agent::new("clerk"))?;
+    ///
+    /// let now = SystemClock.now();
+    /// let terms = serde_json::from_value(serde_json::json!({
+    ///     "agentId": "clerk", "capabilities": ["payment:transfer"], "rules": ["money-needs-a-person"],
+    ///     "targets": ["INV-2026-*"], "maxRisk": "HIGH", "until": Timestamp::from_millis(now.as_millis() + 3_600_000),
+    ///     "count": 1,
+    /// })).expect("terms");
+    /// let id = governor.escalations().pre_approve(PreApproval::new(terms, now)?, Review::by("ann"))?;
+    ///
+    /// let pay = Intent::new("clerk", "pay_invoice", RiskLevel::High, ["payment:transfer"])?
+    ///     .with_context("target", "INV-2026-7");
+    /// assert_eq!(governor.enforce(&pay)?.decision, Decision::Allow);
+    /// assert_eq!(governor.escalations().pre_approvals()[0].used_count, 1);
+    /// assert_eq!(governor.enforce(&pay)?.decision, Decision::Escalate, "its count is used up");
+    /// # Ok::<(), rulekeep::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Forbidden`] for who is not asked by all of its rules, or is the agent itself; [`Error::InvalidInput`]
+    /// that names the term; [`Error::AgentNotFound`]; [`Error::Conflict`] while the agent may not act;
+    /// [`Error::StorageUnavailable`], [`Error::ChainBroken`].
+    #[expect(clippy::needless_pass_by_value, reason = "what is given away is not kept")]
+    pub fn pre_approve(self, approval: PreApproval, review: Review) -> Result<PreApprovalId, Error> {
+        let inner = &*self.governor.inner;
+        let now = inner.clock.now();
+        let approval = PreApproval::new(approval.terms().clone(), now)?;
+        let vote = vote(review, now)?;
+        let id = PreApprovalId::new(now, inner.entropy.bits());
+        self.put(approval.terms(), &vote, now, |known, policies| {
+            if known.values().filter(|held| held.record.is_live(now)).count() >= MOST_LIVE {
+                let message = format!("{MOST_LIVE} pre-approvals are in force; revoke one first");
+                return Err(Error::Conflict { message });
+            }
+            let (rules, approvals) = asked(policies, approval.terms(), &vote.reviewer)?;
+            let state = if approvals > 1 { PreApprovalState::Pending } else { PreApprovalState::Active };
+            let (approval, votes) = (approval.clone(), vec![vote.clone()]);
+            let place = crate::proof::StateDraft::OWN_PLACE;
+            Ok(PreApprovalRecord { id, approval, rules, approvals, votes, created_at: now, state, why: None, place })
+        })?;
+        Ok(id)
+    }
+
+    /// Agrees to a pre-approval that another reviewer gave, where that needs more than one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Escalations::pre_approve`]; [`Error::Conflict`] when it is not pending, or the same person agreed.
+    pub fn agree_to_pre_approval(self, id: &PreApprovalId, review: Review) -> Result<PreApprovalState, Error> {
+        let inner = &*self.governor.inner;
+        let now = inner.clock.now();
+        let vote = vote(review, now)?;
+        let conflict = |message: String| Error::Conflict { message };
+        let unknown = || conflict(format!("no pre-approval {id} is pending"));
+        let terms = inner.pre_approvals.lock().get(id).ok_or_else(unknown)?.record.approval.terms().clone();
+        self.put(&terms, &vote, now, |known, policies| {
+            let held = known.get(id).filter(|held| held.record.is_live(now)).ok_or_else(unknown)?;
+            if held.record.state != PreApprovalState::Pending {
+                return Err(unknown());
+            }
+            asked(policies, &terms, &vote.reviewer)?;
+            if held.policies != policies.digest() {
+                return Err(conflict(format!("{id} was given under other policies")));
+            }
+            let mut record = held.record.clone();
+            if record.votes.iter().any(|known| folded(&known.reviewer) == folded(&vote.reviewer)) {
+                let message = format!("{:?} agreed to {id} already; it needs another person too", vote.reviewer);
+                return Err(conflict(message));
+            }
+            record.votes.push(vote.clone());
+            if record.votes.len() >= usize::from(record.approvals) {
+                record.state = PreApprovalState::Active;
+            }
+            Ok(record)
+        })
+    }
+
+    /// Takes an approval back: it grants nothing any more from then on. Anybody may.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] when it is not in force; [`Error::InvalidInput`]; [`Error::StorageUnavailable`] or
+    /// [`Error::ChainBroken`] when that cannot be recorded: then it grants nothing until a restart.
+    pub fn revoke(self, id: &PreApprovalId, review: Review) -> Result<(), Error> {
+        let governor = self.governor;
+        let Vote { reviewer, note, .. } = vote(review, governor.inner.clock.now())?;
+        let note = note.map(|note| format!(": {note}")).unwrap_or_default();
+        let said =
+            |error| stop::said_with(error, &format!("{id} grants nothing any more, which is gone after a restart"));
+        let is_found = std::cell::Cell::new(false);
+        let taken = governor.take_back(|held| {
+            is_found.set(is_found.get() || held.record.id == *id);
+            (held.record.id == *id).then(|| format!("revoked by {reviewer}{note}"))
+        });
+        let placed = match taken.map_err(said)? {
+            None if is_found.get() => {
+                // It grants nothing already, and is recorded once the log is verified.
+                governor.inner.log.wait_verified().and_then(|()| governor.write_taken_back()).map_err(said)?;
+                governor.inner.pre_approvals.lock().get(id).map(|held| held.record.place)
+            }
+            placed => placed,
+        };
+        match placed {
+            Some(sequence) => governor.inner.log.settle(sequence).map_err(said),
+            None => Err(Error::Conflict { message: format!("no pre-approval {id} is in force") }),
+        }
+    }
+
+    /// All pre-approvals, the oldest first, with how much of them was used; those that ended until they leave with an
+    /// archive.
+    pub fn pre_approvals(self) -> Vec<PreApprovalStanding> {
+        let inner = &*self.governor.inner;
+        let now = inner.clock.now();
+        let records: Vec<PreApprovalRecord> =
+            inner.pre_approvals.lock().values().map(|held| held.record.clone()).collect();
+        // Decisions with limits wait for one at a time.
+        records.iter().map(|record| standing(record, now, &mut inner.limits.window(now))).collect()
+    }
+
+    /// Puts what `next` makes of the approvals in order, with nothing that could take it back in between.
+    fn put(
+        self,
+        terms: &PreApprovalTerms,
+        vote: &Vote,
+        now: Timestamp,
+        next: impl Fn(&std::collections::BTreeMap<PreApprovalId, Held>, &PolicySet) -> Result<PreApprovalRecord, Error>,
+    ) -> Result<PreApprovalState, Error> {
+        let inner = &*self.governor.inner;
+        inner.log.wait_verified()?;
+        let cell = terms.agent_id.as_ref().map(|agent| self.governor.registered(agent)).transpose()?;
+        self.governor.is_other_than_agents(terms, &vote.reviewer)?;
+        let (sequence, state) = loop {
+            let agent = cell.as_ref().map(|cell| cell.read());
+            let stops = inner.stops.load();
+            self.governor.may_act(terms, agent.as_deref(), &stops)?;
+            let mut desk = inner.limits.desk(now);
+            desk.hold();
+            let mut known = inner.pre_approvals.lock();
+            // Whoever is suspended later finds what is given here, and takes it back.
+            if !Arc::ptr_eq(&stops, &inner.stops.load()) {
+                continue;
+            }
+            // Behind the desk: a set that is put in force later finds what is given here.
+            let policies = inner.policies.load();
+            let mut record = next(&known, &policies)?;
+            let cause = format!("approved by {}", vote.reviewer);
+            let Some(sequence) = inner.log.change_unless_stopped(now, change(&record, cause)?, stops.epoch())? else {
+                continue;
+            };
+            record.place = sequence;
+            let state = record.state;
+            known.insert(record.id, Held { record, policies: policies.digest(), is_owed: false });
+            inner.pre_approvals.note(&known, now);
+            break (sequence, state);
+        };
+        inner.log.settle(sequence)?;
+        Ok(state)
+    }
+}
+
+impl Governor {
+    /// Whether the agent, or the group, may act at all.
+    fn may_act(&self, terms: &PreApprovalTerms, agent: Option<&AgentRecord>, stops: &StopTable) -> Result<(), Error> {
+        let conflict = |message: String| Err(Error::Conflict { message });
+        if let Some(agent) = agent {
+            if agent.state != AgentState::Active {
+                return conflict(format!("agent {} is {}", agent.agent_id, agent.state));
+            }
+            if let Some(why) = stops.over(agent) {
+                return conflict(why);
+            }
+        }
+        let is_member = |agent: &&AgentId| {
+            let belongs = |group| self.registered(agent).is_ok_and(|cell| cell.read().traits().groups.contains(group));
+            terms.group.as_ref().is_some_and(belongs)
+        };
+        if let Some(member) = stops.held().find(is_member) {
+            return conflict(format!("agent {member} of that group is being suspended"));
+        }
+        let covers = |scope: &StopScope| match scope {
+            StopScope::All => true,
+            StopScope::Group(group) => terms.group.as_ref() == Some(group),
+            StopScope::Agent(_) => false,
+        };
+        match self.kill_switch().list().into_iter().find(|stop| covers(&stop.scope)) {
+            Some(stop) => conflict(format!("{} was stopped by {} ({})", stop.scope, stop.by, stop.id)),
+            None => Ok(()),
+        }
+    }
+
+    /// No agent agrees to what it may do itself.
+    fn is_other_than_agents(&self, terms: &PreApprovalTerms, reviewer: &str) -> Result<(), Error> {
+        let is_same = |agent: &AgentId| folded(agent.as_str()) == folded(reviewer);
+        let is_one = match (&terms.agent_id, &terms.group) {
+            (Some(agent), _) => is_same(agent),
+            (None, Some(group)) => self.inner.ledger.all().iter().any(|cell| {
+                let agent = cell.read();
+                is_same(&agent.agent_id) && agent.traits().groups.contains(group)
+            }),
+            (None, None) => false,
+        };
+        if is_one {
+            return Err(Error::Forbidden { message: format!("{reviewer:?} would approve what it may do itself") });
+        }
+        Ok(())
+    }
+}
+
+/// What the rules say that a pre-approval names, and how many people have to agree; each of them is asked by every rule.
+fn asked(
+    policies: &PolicySet,
+    terms: &PreApprovalTerms,
+    reviewer: &str,
+) -> Result<(std::collections::BTreeMap<String, Digest>, u8), Error> {
+    let mut rules = std::collections::BTreeMap::new();
+    let mut approvals = 1;
+    for id in &terms.rules {
+        let unasked = || Error::input("rules", format!("no rule {id:?} asks a person in the policies in force"));
+        let (need, digest) = policies.need_of(id).zip(policies.rule_digest(id)).ok_or_else(unasked)?;
+        let person = folded(reviewer);
+        // A name without a list is itself the only person.
+        let is_only = need.people.is_empty() && folded(&need.reviewer) == person;
+        let is_asked = is_only || need.people.iter().any(|known| folded(known) == person);
+        if !is_asked {
+            let message = format!("{reviewer:?} is not asked by the rule {id:?}, but {:?} is", need.reviewer);
+            return Err(Error::Forbidden { message });
+        }
+        approvals = approvals.max(need.approvals);
+        rules.insert(id.clone(), digest);
+    }
+    Ok((rules, approvals))
+}
+
+/// A reviewer's word, fit to be kept.
+fn vote(review: Review, now: Timestamp) -> Result<Vote, Error> {
+    if review.digest.is_some() {
+        return Err(Error::input("digest", "the pre-approval has none; leave it out"));
+    }
+    let reviewer = checked_person("reviewer", &review.reviewer)?;
+    let note = review.note.filter(|note| !note.is_empty());
+    let note = note.as_deref().map(agents::checked_note).transpose()?;
+    let note = note.map(|note| conceal_text(note).unwrap_or_else(|| note.to_owned()));
+    Ok(Vote { reviewer, approved: true, note, at: now })
+}
+
+fn standing(record: &PreApprovalRecord, now: Timestamp, desk: &mut dyn Meter) -> PreApprovalStanding {
+    let [count, sum] = {
+        let charges = record.charges(PreApprovalUse::default());
+        let mut used = charges.iter().map(|charge| desk.used(charge).amount);
+        [used.next().unwrap_or(0), used.next().unwrap_or(0)]
+    };
+    let used_count = u64::try_from(count / ONE).unwrap_or(0);
+    let state = match record.state {
+        PreApprovalState::Revoked => PreApprovalState::Revoked,
+        _ if now >= record.approval.terms().until => PreApprovalState::Expired,
+        PreApprovalState::Active if used_count >= u64::from(record.approval.terms().count) => PreApprovalState::Spent,
+        state => state,
+    };
+    let first = record.votes.first();
+    #[expect(clippy::cast_precision_loss, reason = "for people; what is counted stays whole")]
+    let used_sum = record.approval.most().map(|_| sum as f64 / 1e6);
+    PreApprovalStanding {
+        id: record.id,
+        approval: record.approval.clone(),
+        reviewer: first.map(|vote| vote.reviewer.clone()).unwrap_or_default(),
+        note: first.and_then(|vote| vote.note.clone()),
+        votes: record.votes.clone(),
+        approvals: record.approvals,
+        created_at: record.created_at,
+        used_count,
+        used_sum,
+        state,
+        why: record.why.clone(),
+    }
+}
+
+/// Most approvals that can grant something at a time.
+const MOST_LIVE: usize = 1_000;

@@ -1,0 +1,65 @@
+//! English with what is embedded in it: command lines, SQL and the names of secrets.
+
+use crate::model::{Operation, Resource, RiskLevel};
+use crate::parse::language;
+use crate::parse::lexicon::Lexicon;
+use crate::parse::reading::{Act, Reading};
+
+use super::{driver, embedded, place};
+
+/// Reads a text as English.
+pub(super) fn read(text: &str, lexicon: &Lexicon) -> Reading {
+    let lower = text.to_ascii_lowercase();
+    let understood = language::read(text, &lower, lexicon);
+    let mut reading = understood.reading;
+    for command in understood.commands {
+        reading.absorb(driver::command(command, lexicon));
+    }
+    for order in understood.orders {
+        let lower = order.to_ascii_lowercase();
+        let mut ordered = language::read(order, &lower, lexicon).reading;
+        ordered.acts.retain(|act| !act.is_unknown() && act.operation != Operation::Read);
+        reading.absorb(ordered);
+    }
+    for command in embedded::commands(text, lexicon) {
+        absorb_command(command, &mut reading, lexicon);
+    }
+    let names_secret = text.split_whitespace().any(|word| {
+        // A full stop behind a word makes no path of it.
+        let inner = word.trim_end_matches(|c: char| !c.is_alphanumeric());
+        inner.contains(['.', '/'])
+            && place::is_secret(
+                inner.trim_start_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '/' | '~')),
+            )
+    });
+    if names_secret {
+        // Whatever the sentence calls it, the file holds a secret.
+        let secret = Act::new("read", "secret_file", Resource::Credential, Operation::Read, 0.8);
+        reading.push(secret.at_risk(RiskLevel::High));
+    }
+    // "Explain what DROP TABLE does" runs nothing.
+    let only_asks = !reading.acts.is_empty()
+        && reading.acts.iter().all(|act| act.operation == Operation::Read && act.resource == Resource::Information);
+    let hands_over = reading.acts.iter().all(|act| act.operation == Operation::Read)
+        && text
+            .find(':')
+            .and_then(|colon| text.get(..=colon))
+            .is_some_and(|lead| embedded::asks_for_text(lead, lexicon));
+    if let Some(statement) = driver::embedded_sql(text, lexicon).filter(|_| !only_asks && !hands_over) {
+        reading.absorb(statement);
+    }
+    reading
+}
+
+/// Takes in a command line of a sentence, whose words are no nouns and verbs of the sentence.
+fn absorb_command(command: &str, reading: &mut Reading, lexicon: &Lexicon) {
+    let capitalised = command.starts_with(|c: char| c.is_ascii_uppercase());
+    let shouts = capitalised && !command.bytes().any(|byte| byte.is_ascii_lowercase());
+    let lower = match command.split_once(' ') {
+        _ if shouts => command.to_ascii_lowercase(),
+        Some((program, rest)) => format!("{} {rest}", program.to_ascii_lowercase()),
+        None => command.to_ascii_lowercase(),
+    };
+    reading.acts.retain(|act| !act.is_unknown());
+    reading.absorb(driver::command(&lower, lexicon));
+}

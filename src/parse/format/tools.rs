@@ -1,0 +1,467 @@
+//! What is known of tool calls, from `data/tools.toml`: shapes, the roles of
+//! arguments, values, and the tools that everybody has.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use crate::parse::table::Words;
+use serde::Deserialize;
+
+use crate::model::{Operation, Resource};
+use crate::parse::reading::Act;
+use crate::parse::sign::Sign;
+use crate::parse::table::Table;
+
+/// What a key of a message is for the shape of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Name,
+    /// Names the tool where nothing else does.
+    WeakName,
+    Arguments,
+    Beside,
+}
+
+/// What an argument is, by its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Recipient,
+    /// Text that is written, sent or searched for: content, not a request.
+    Content,
+    Query,
+    Command,
+    Script,
+    Sql,
+    Code,
+    Url,
+    Method,
+    Path,
+    Amount,
+    Currency,
+    Count,
+    Force,
+    Bulk,
+    DryRun,
+    Environment,
+    Access,
+    Visibility,
+    Public,
+    Doing,
+    Secret,
+    Nested,
+    Request,
+    /// Says nothing about risk: ids, pages, formats.
+    Idle,
+}
+
+/// Which argument says what a tool does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Through {
+    Command,
+    Code,
+    Sql,
+    Http,
+    Request,
+    Verb,
+}
+
+/// A tool that everybody has.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub act: Act,
+    pub through: Option<Through>,
+    verbs: Vec<(Box<str>, Resource, Operation)>,
+}
+
+impl Known {
+    /// What the tool does under this verb.
+    pub(super) fn under(&self, verb: &str) -> Option<(Resource, Operation)> {
+        self.verbs.iter().find(|(known, ..)| **known == *verb).map(|&(_, resource, operation)| (resource, operation))
+    }
+}
+
+/// What a verb of a name makes of a noun.
+#[derive(Debug)]
+pub(crate) struct NameRule {
+    pub verbs: Vec<Box<str>>,
+    pub nouns: Vec<Box<str>>,
+    /// Words of which the name must hold one.
+    pub with: Vec<Box<str>>,
+    pub resource: Resource,
+    pub gives: Operation,
+    pub sign: Option<Sign>,
+}
+
+/// The data file, laid out for lookup.
+#[derive(Debug, Default)]
+pub(crate) struct Tools {
+    parts: Table<Part>,
+    wrappers: Vec<Box<str>>,
+    nested: Vec<Box<str>>,
+    types: Vec<Box<str>>,
+    marks: Vec<Box<str>>,
+    roles: Table<Role>,
+    values: Words<Vec<Box<str>>>,
+    known: Vec<Known>,
+    /// A tool's place, and whether its name is of one word: such a name is known only where it stands alone.
+    names: Table<(usize, bool)>,
+    pub(crate) synonyms: Table<Box<str>>,
+    words: Words<Vec<Box<str>>>,
+    pub(crate) rules: Vec<NameRule>,
+    /// Phrases of descriptions that speak to the agent.
+    pub(crate) poison: Vec<Box<str>>,
+    pub(crate) openings: Vec<Box<str>>,
+    /// Verbs beside which a secret's path is an instruction.
+    pub(crate) takes: Vec<Box<str>>,
+    http: Vec<Box<str>>,
+    /// What a patch's line begins with that takes a file away.
+    pub(super) deletes: Vec<Box<str>>,
+}
+
+/// The built-in knowledge. A test rules out that it does not read.
+pub(crate) fn tools() -> &'static Tools {
+    static TOOLS: LazyLock<Tools> =
+        LazyLock::new(|| Tools::read(include_str!("../data/tools.toml")).unwrap_or_default());
+    &TOOLS
+}
+
+impl Tools {
+    pub(super) fn part(&self, key: &str) -> Option<Part> {
+        self.parts.get(key).copied()
+    }
+
+    pub(super) fn wraps(&self, key: &str) -> bool {
+        holds(&self.wrappers, key)
+    }
+
+    pub(super) fn nests(&self, key: &str) -> bool {
+        holds(&self.nested, key)
+    }
+
+    pub(super) fn is_call_type(&self, word: &str) -> bool {
+        holds(&self.types, word)
+    }
+
+    pub(super) fn is_http_method(&self, word: &str) -> bool {
+        self.http.iter().any(|known| known.eq_ignore_ascii_case(word))
+    }
+
+    /// Whether a text that is no JSON holds a key of a call.
+    pub(super) fn marks_call(&self, text: &str) -> bool {
+        self.marks.iter().any(|mark| {
+            text.match_indices(&**mark).any(|(at, _)| {
+                let before = text.get(..at).and_then(|before| before.chars().next_back());
+                let after = text.get(at + mark.len()..).unwrap_or("");
+                let after = after.strip_prefix(['"', '\'']).unwrap_or(after).trim_start();
+                before.is_none_or(|c| !c.is_alphanumeric() && c != '_') && after.starts_with(':')
+            })
+        })
+    }
+
+    /// What an argument is: by its whole key, or by its last word.
+    pub(crate) fn role(&self, key: &str) -> Option<Role> {
+        let mut whole = [0_u8; LONGEST_KEY];
+        if let Some(role) = squeezed(key, &mut whole).and_then(|key| self.roles.get(key)) {
+            return Some(*role);
+        }
+        // "file_content" is content, "recipient_email" a recipient; what a first word says is too little.
+        let mut word = [0_u8; LONGEST_KEY];
+        key_words(key).last().and_then(|last| squeezed(last, &mut word)).and_then(|last| self.roles.get(last)).copied()
+    }
+
+    /// Whether a list of values holds this one, in whatever case.
+    pub(super) fn value(&self, list: &str, text: &str) -> bool {
+        self.values.get(list).is_some_and(|values| values.iter().any(|known| known.eq_ignore_ascii_case(text.trim())))
+    }
+
+    /// Whether the list of name words holds this one.
+    pub(crate) fn name_word(&self, list: &str, word: &str) -> bool {
+        self.words.get(list).is_some_and(|words| holds(words, word))
+    }
+
+    /// The tool that everybody has under this name, in whatever spelling.
+    pub(crate) fn known(&self, name: &str) -> Option<&Known> {
+        let mut whole = [0_u8; LONGEST_KEY];
+        let found = |name: &str, buffer: &mut [u8; LONGEST_KEY]| {
+            let (place, is_word) = squeezed(name, buffer).and_then(|name| self.names.get(name)).copied()?;
+            self.known.get(place).map(|known| (known, is_word))
+        };
+        if let Some((known, _)) = found(name, &mut whole) {
+            return Some(known);
+        }
+        // "users.read" is no "read"; "functions.read" and "x.bash" are.
+        let own = own_part(name)?;
+        let is_bare = name.len() > own.len() && BARE_SERVERS.iter().any(|server| name.starts_with(server));
+        found(own, &mut whole)
+            .filter(|(known, is_word)| {
+                is_bare || !is_word || known.through.is_some_and(|through| through != Through::Request)
+            })
+            .map(|(known, _)| known)
+    }
+
+    fn read(text: &str) -> Result<Self, String> {
+        let text: ToolsText = toml::from_str(text).map_err(|error| error.to_string())?;
+        let mut tools = Self {
+            wrappers: listed(text.shape.get("wrapper")),
+            nested: listed(text.shape.get("nested")),
+            types: listed(text.shape.get("types")),
+            marks: listed(text.shape.get("marks")),
+            http: listed(text.shape.get("http")),
+            poison: phrases(text.poison.get("phrases")),
+            takes: listed(text.poison.get("takes")),
+            deletes: phrases(text.patches.get("deletes")),
+            openings: phrases(text.poison.get("openings")),
+            values: text.values.iter().map(|(name, words)| (name.clone(), listed(Some(words)))).collect(),
+            words: text.names.iter().map(|(name, words)| (name.clone(), listed(Some(words)))).collect(),
+            synonyms: text.synonyms.iter().map(|(word, other)| (word.as_str().into(), other.as_str().into())).collect(),
+            ..Self::default()
+        };
+        for (list, part) in [
+            ("beside", Part::Beside),
+            ("arguments", Part::Arguments),
+            ("weak_name", Part::WeakName),
+            ("name", Part::Name),
+        ] {
+            for key in listed(text.shape.get(list)) {
+                tools.parts.insert(key, part);
+            }
+        }
+        for (name, keys) in &text.roles {
+            let role = role_of(name).ok_or_else(|| format!("unknown role {name:?}"))?;
+            for key in keys.split_whitespace() {
+                tools.roles.insert(squeeze(key).into(), role);
+            }
+        }
+        for tool in &text.tools {
+            tools.add(tool)?;
+        }
+        for rule in &text.rules {
+            let (resource, gives) = capability(&rule.gives)?;
+            tools.rules.push(NameRule {
+                verbs: listed(Some(&rule.verbs)),
+                nouns: rule.nouns.split(',').map(str::trim).filter(|noun| !noun.is_empty()).map(Into::into).collect(),
+                with: listed(Some(&rule.with)),
+                resource,
+                gives,
+                sign: match &rule.sign {
+                    Some(sign) => Some(Sign::from_word(sign).ok_or_else(|| format!("unknown sign {sign:?}"))?),
+                    None => None,
+                },
+            });
+        }
+        Ok(tools)
+    }
+
+    fn add(&mut self, text: &ToolText) -> Result<(), String> {
+        let (resource, operation) = capability(&text.does)?;
+        let verbs = text.verbs.split_whitespace().map(|pair| {
+            let (verb, does) = pair.split_once('=').ok_or_else(|| format!("{pair:?} is no verb=capability"))?;
+            capability(does).map(|(resource, operation)| (verb.into(), resource, operation))
+        });
+        let known = Known {
+            act: Act::new(&text.verb, &text.noun, resource, operation, 0.9),
+            through: match text.through.as_deref() {
+                None => None,
+                Some("command") => Some(Through::Command),
+                Some("code") => Some(Through::Code),
+                Some("sql") => Some(Through::Sql),
+                Some("http") => Some(Through::Http),
+                Some("request") => Some(Through::Request),
+                Some("verb") => Some(Through::Verb),
+                Some(other) => return Err(format!("unknown through {other:?}")),
+            },
+            verbs: verbs.collect::<Result<_, String>>()?,
+        };
+        let place = self.known.len();
+        self.known.push(known);
+        for name in text.names.split_whitespace() {
+            let is_word = name.bytes().all(|byte| byte.is_ascii_lowercase());
+            self.names.entry(squeeze(name).into()).or_insert((place, is_word));
+        }
+        Ok(())
+    }
+}
+
+/// The tool's own part of a name: `mcp__server__tool`, `server.tool`, `functions.tool`.
+pub(crate) fn own_part(name: &str) -> Option<&str> {
+    // The last `__` comes before the last of the others: `mcp__server__x.y` is x.y.
+    let (mut double, mut slash, mut colon, mut dot) = (None, None, None, None);
+    let mut before = b' ';
+    for (at, byte) in name.bytes().enumerate() {
+        match byte {
+            b'_' if before == b'_' => double = Some(at + 1),
+            b'/' => slash = Some(at + 1),
+            b':' => colon = Some(at + 1),
+            b'.' => dot = Some(at + 1),
+            _ => {}
+        }
+        before = byte;
+    }
+    name.get(double.or(slash).or(colon).or(dot)?..).filter(|part| !part.is_empty())
+}
+
+/// The words of a key: `recipientEmail`, `recipient_email`.
+fn key_words(key: &str) -> impl Iterator<Item = &str> {
+    let mut rest = key;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start_matches(|c: char| !c.is_alphanumeric());
+        let mut was_lower = false;
+        let end = rest
+            .char_indices()
+            .find(|&(_, c)| {
+                let ends = !c.is_alphanumeric() || c.is_uppercase() && was_lower;
+                was_lower = c.is_lowercase();
+                ends
+            })
+            .map_or(rest.len(), |(place, _)| place);
+        let (word, after) = rest.split_at_checked(end)?;
+        rest = after;
+        Some(word).filter(|word| !word.is_empty())
+    })
+}
+
+/// A key without case, `_`, `-` and the like; none for one that is too long to be known.
+fn squeezed<'b>(key: &str, buffer: &'b mut [u8; LONGEST_KEY]) -> Option<&'b str> {
+    let mut length = 0;
+    for byte in key.bytes() {
+        if byte.is_ascii_alphanumeric() {
+            *buffer.get_mut(length)? = byte.to_ascii_lowercase();
+            length += 1;
+        } else if !byte.is_ascii() {
+            return None;
+        }
+    }
+    std::str::from_utf8(buffer.get(..length)?).ok().filter(|key| !key.is_empty())
+}
+
+fn squeeze(key: &str) -> String {
+    key.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+fn role_of(name: &str) -> Option<Role> {
+    Some(match name {
+        "recipient" => Role::Recipient,
+        "content" => Role::Content,
+        "query" => Role::Query,
+        "command" => Role::Command,
+        "script" => Role::Script,
+        "sql" => Role::Sql,
+        "code" => Role::Code,
+        "url" => Role::Url,
+        "method" => Role::Method,
+        "path" => Role::Path,
+        "amount" => Role::Amount,
+        "currency" => Role::Currency,
+        "count" => Role::Count,
+        "force" => Role::Force,
+        "bulk" => Role::Bulk,
+        "dry_run" => Role::DryRun,
+        "environment" => Role::Environment,
+        "access" => Role::Access,
+        "visibility" => Role::Visibility,
+        "public" => Role::Public,
+        "doing" => Role::Doing,
+        "secret" => Role::Secret,
+        "nested" => Role::Nested,
+        "request" => Role::Request,
+        "idle" => Role::Idle,
+        _ => return None,
+    })
+}
+
+fn capability(text: &str) -> Result<(Resource, Operation), String> {
+    let (resource, operation) = text.split_once(':').ok_or_else(|| format!("{text:?} is no capability"))?;
+    let wrong = |error: crate::model::InvalidValue| error.to_string();
+    Ok((resource.parse().map_err(wrong)?, operation.parse().map_err(wrong)?))
+}
+
+fn listed(words: Option<&String>) -> Vec<Box<str>> {
+    words.map_or_else(Vec::new, |words| words.split_whitespace().map(Into::into).collect())
+}
+
+fn phrases(text: Option<&String>) -> Vec<Box<str>> {
+    text.map_or_else(Vec::new, |text| {
+        text.split(';').map(str::trim).filter(|phrase| !phrase.is_empty()).map(Into::into).collect()
+    })
+}
+
+fn holds(list: &[Box<str>], word: &str) -> bool {
+    list.iter().any(|known| **known == *word)
+}
+
+/// The data file as TOML lays it out.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolsText {
+    shape: BTreeMap<String, String>,
+    roles: BTreeMap<String, String>,
+    values: BTreeMap<String, String>,
+    synonyms: BTreeMap<String, String>,
+    names: BTreeMap<String, String>,
+    rules: Vec<RuleText>,
+    tools: Vec<ToolText>,
+    poison: BTreeMap<String, String>,
+    patches: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleText {
+    verbs: String,
+    nouns: String,
+    #[serde(default)]
+    with: String,
+    gives: String,
+    sign: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolText {
+    names: String,
+    does: String,
+    verb: String,
+    noun: String,
+    through: Option<String>,
+    #[serde(default)]
+    verbs: String,
+}
+
+/// Servers that stand for no server.
+const BARE_SERVERS: &[&str] = &["functions.", "default_api", "tools."];
+/// Longest key or name that can be known, in bytes without its marks.
+const LONGEST_KEY: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_data_reads() {
+        Tools::read(include_str!("../data/tools.toml")).unwrap();
+    }
+
+    #[test]
+    fn an_argument_is_known_in_every_spelling_and_by_its_last_word() {
+        for (key, role) in [
+            ("file_path", Some(Role::Path)),
+            ("filePath", Some(Role::Path)),
+            ("recipientEmail", Some(Role::Recipient)),
+            ("to_iban", Some(Role::Recipient)),
+            ("commit-message", Some(Role::Content)),
+            ("shellCommand", Some(Role::Command)),
+            ("draft_body", Some(Role::Content)),
+            ("zzz", None),
+        ] {
+            assert_eq!(tools().role(key), role, "{key}");
+        }
+    }
+
+    #[test]
+    fn everybodys_tools_are_known_behind_a_server() {
+        for name in ["bash", "Bash", "mcp__desktop__execute_command", "functions.run_terminal_cmd", "runTerminalCmd"] {
+            assert_eq!(tools().known(name).and_then(|known| known.through), Some(Through::Command), "{name}");
+        }
+        assert!(tools().known("send_email").is_none());
+    }
+}

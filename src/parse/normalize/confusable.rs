@@ -1,0 +1,213 @@
+//! Look-alike letters: words forged with letters of other scripts.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde::Deserialize;
+
+use crate::parse::lexicon::Lexicon;
+use crate::parse::table::{WordSet, Words};
+
+use super::typos::is_dangerous;
+
+/// A text whose forged words are written in Latin.
+pub(super) struct Unmixed {
+    pub text: String,
+    /// Whether a word mixed scripts, or was wholly forged.
+    pub mixes: bool,
+    /// Whether letters that no language writes with stood for Latin ones.
+    pub styled: bool,
+}
+
+/// The text with forged words in Latin, if it has any.
+pub(super) fn unmixed(text: &str, lexicon: &Lexicon) -> Option<Unmixed> {
+    let mut out = Unmixed { text: String::with_capacity(text.len()), mixes: false, styled: false };
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !is_letter(c)).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        out.word(word, lexicon);
+        let gap = after.find(is_letter).unwrap_or(after.len());
+        let (between, next) = after.split_at(gap);
+        out.text.push_str(between);
+        rest = next;
+    }
+    (out.mixes || out.styled).then_some(out)
+}
+
+impl Unmixed {
+    fn word(&mut self, word: &str, lexicon: &Lexicon) {
+        if word.is_ascii() {
+            self.text.push_str(word);
+            return;
+        }
+        let (mut latin, mut alike, mut styled, mut foreign) = (false, false, false, false);
+        for c in word.chars() {
+            if c.is_ascii_alphabetic() {
+                latin = true;
+            } else if is_ornament(c) {
+                styled = true;
+            } else if ALIKE.contains_key(&c) {
+                alike = true;
+            } else if !c.is_ascii() {
+                foreign = true;
+            }
+        }
+        if !latin && !alike && !styled {
+            self.text.push_str(word);
+            return;
+        }
+        let plain: String = word.chars().map(latin_of).collect();
+        // Wholly of look-alikes: forged where it is one of our words and honest where it is not.
+        let forged = !latin && alike && !foreign && is_ours(&plain.to_ascii_lowercase(), lexicon);
+        if latin && alike || forged {
+            self.mixes = true;
+            self.text.push_str(&plain);
+        } else if styled && !alike {
+            self.styled = true;
+            // Turned letters are read from the right.
+            let turned = word.chars().filter(|c| TURNED.contains(*c)).count() >= 2;
+            if turned {
+                self.text.extend(word.chars().rev().map(|c| upright(c).unwrap_or_else(|| latin_of(c))));
+            } else {
+                self.text.push_str(&plain);
+            }
+        } else {
+            self.text.push_str(word);
+        }
+    }
+}
+
+/// Whether letters are one of our words and long enough to be no other language's by chance.
+fn is_ours(word: &str, lexicon: &Lexicon) -> bool {
+    let Some(entry) = lexicon.word(word) else { return false };
+    word.len() >= SHORTEST_FORGED && (entry.verb.is_some() || entry.noun.is_some())
+        || word.len() + 1 >= SHORTEST_FORGED && is_dangerous(entry, lexicon)
+}
+
+/// The Latin letter that a letter looks like, or itself.
+pub(super) fn latin_of(c: char) -> char {
+    enclosed(c).or_else(|| ALIKE.get(&c).copied()).unwrap_or(c)
+}
+
+/// The letter without its stroke or hook.
+pub(super) fn unstroked(c: char) -> char {
+    STROKED.get(&c).copied().unwrap_or(c)
+}
+
+/// Whether a list of the data file holds the word.
+pub(super) fn holds(name: &str, word: &str) -> bool {
+    WORDS.get(name).is_some_and(|list| list.set.contains(word))
+}
+
+/// Whether a text has a word of a list of the data file, in whatever case.
+pub(crate) fn says(text: &str, name: &str) -> bool {
+    WORDS.get(name).and_then(|list| list.form.as_ref()).is_some_and(|form| form.is_match(text))
+}
+
+/// A list of words of the data file.
+struct List {
+    set: WordSet,
+    /// Any of them as a word of a text; made of those lists alone that are looked for in texts.
+    form: Option<Regex>,
+}
+
+impl List {
+    fn of(name: &str, words: &str) -> Self {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let form = SAID.contains(&name).then(|| Regex::new(&format!(r"(?i-u)\b(?:{})\b", words.join("|"))).ok());
+        Self { set: words.into_iter().map(str::to_owned).collect(), form: form.flatten() }
+    }
+}
+
+/// The lists that are looked for in whole texts.
+const SAID: [&str; 3] = ["rotated", "reversed", "asks_of_code"];
+
+/// The letters that a digit or mark stands for in a word.
+pub(super) fn leet(c: char) -> &'static str {
+    DOCUMENT.leet.get(&c).map_or("", String::as_str)
+}
+
+fn is_letter(c: char) -> bool {
+    c.is_alphanumeric() || is_ornament(c)
+}
+
+/// Small capitals, phonetic and turned letters, letters in filled signs: no language's words.
+fn is_ornament(c: char) -> bool {
+    matches!(c, '\u{1d00}'..='\u{1d2b}' | '\u{250}'..='\u{2af}' | '\u{a730}' | '\u{a731}' | '\u{1dd}')
+        && ALIKE.contains_key(&c)
+        || enclosed(c).is_some()
+}
+
+/// White letters in black circles and squares, which compatible folding leaves alone.
+fn enclosed(c: char) -> Option<char> {
+    let code = u32::from(c);
+    let letter = match code {
+        0x1f150..=0x1f169 => code - 0x1f150,
+        0x1f170..=0x1f189 => code - 0x1f170,
+        _ => return None,
+    };
+    u8::try_from(letter).ok().map(|letter| char::from(b'a' + letter))
+}
+
+/// Letters that are others when turned upside down.
+const fn upright(c: char) -> Option<char> {
+    Some(match c {
+        'p' => 'd',
+        'd' => 'p',
+        'b' => 'q',
+        'q' => 'b',
+        'u' => 'n',
+        'n' => 'u',
+        _ => return None,
+    })
+}
+
+/// Fewest letters of a word that is taken for wholly forged.
+const SHORTEST_FORGED: usize = 4;
+/// Letters turned upside down.
+const TURNED: &str = "ɐǝɟƃɥɾʞɯɹʇʌʍʎ";
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    alike: BTreeMap<char, String>,
+    stroked: BTreeMap<char, String>,
+    leet: BTreeMap<char, String>,
+    words: BTreeMap<String, String>,
+}
+
+// A test rules out that the file does not read.
+static DOCUMENT: LazyLock<Document> =
+    LazyLock::new(|| toml::from_str(include_str!("../data/confusables.toml")).unwrap_or_default());
+static ALIKE: LazyLock<HashMap<char, char>> = LazyLock::new(|| by_letter(&DOCUMENT.alike));
+static STROKED: LazyLock<HashMap<char, char>> = LazyLock::new(|| by_letter(&DOCUMENT.stroked));
+static WORDS: LazyLock<Words<List>> =
+    LazyLock::new(|| DOCUMENT.words.iter().map(|(name, words)| (name.clone(), List::of(name, words))).collect());
+
+fn by_letter(letters: &BTreeMap<char, String>) -> HashMap<char, char> {
+    letters.iter().flat_map(|(&latin, alike)| alike.chars().map(move |c| (c, latin))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_data_reads() {
+        assert!(!ALIKE.is_empty() && !STROKED.is_empty() && !DOCUMENT.leet.is_empty());
+        assert!(holds("ordinary", "remote") && !holds("nonsense", "remote"));
+        assert!(says("a ROT13 text", "rotated") && says("read it, backwards", "reversed"));
+        assert!(!says("a reversal of rot130", "rotated") && !says("a reversal", "reversed"));
+        assert!(says("what does it mean?", "asks_of_code"));
+    }
+
+    #[test]
+    fn a_word_wholly_of_look_alikes_is_forged_only_if_it_is_a_word() {
+        let lexicon = Lexicon::shared().unwrap();
+        assert_eq!(unmixed("ԁеӏеtе it", &lexicon).unwrap().text, "delete it");
+        assert_eq!(unmixed("ѕепd", &lexicon).unwrap().text, "send");
+        assert!(unmixed("рост сохнет", &lexicon).is_none());
+    }
+}

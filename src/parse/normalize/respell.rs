@@ -1,0 +1,384 @@
+//! Words whose letters were changed, parted or repeated so that they are not
+//! found: written as they are meant, where that makes a dangerous verb of them.
+
+use std::borrow::Cow;
+
+use crate::parse::lexicon::Lexicon;
+use crate::parse::manipulation;
+
+use super::confusable;
+use super::glance;
+use super::letters;
+use super::segment;
+use super::typos::{Watched, is_dangerous};
+
+/// A text with its words written as they are meant.
+pub(crate) struct Respelled {
+    pub text: String,
+    /// Whether more than slips of the pen were put right.
+    pub disguised: bool,
+}
+
+/// A piece of the text: a word, or what stands between words.
+struct Chunk<'a> {
+    text: &'a str,
+    /// In lower case, where it is a word.
+    lower: Option<Cow<'a, str>>,
+    known: bool,
+}
+
+/// The text as it is meant, if some word of it is a dangerous verb in disguise. Of `structured`
+/// text the names between its marks are words.
+pub(crate) fn respelled(text: &str, structured: bool, lexicon: &Lexicon, watched: &Watched) -> Option<Respelled> {
+    let worth_a_look = if structured {
+        glance::is_worth_a_look_between_marks(text, lexicon, watched)
+    } else {
+        glance::is_worth_a_look(text, lexicon, watched)
+    };
+    if !worth_a_look {
+        return None;
+    }
+    let joined = if text.contains('+') { unconcatenated(text) } else { None };
+    let text = joined.as_deref().unwrap_or(text);
+    let chunks = chunks(text, structured, lexicon);
+    let mut work = Work { chunks: &chunks, lexicon, watched, found: false, disguised: joined.is_some() };
+    let mut out = String::with_capacity(text.len());
+    let mut weak: Vec<(usize, usize, String)> = Vec::new();
+    let mut index = 0;
+    while let Some(chunk) = chunks.get(index) {
+        let Some(lower) = chunk.lower.as_deref() else {
+            out.push_str(chunk.text);
+            index += 1;
+            continue;
+        };
+        if let Some((word, taken)) = work.spelled_out(index).or_else(|| work.parted(index)) {
+            out.push_str(&word);
+            index += taken;
+            continue;
+        }
+        match (!chunk.known).then(|| work.word(index, lower)).flatten() {
+            Some(Meant::Dangerous(word)) => out.push_str(&word),
+            Some(Meant::Word(word)) => {
+                weak.push((out.len(), chunk.text.len(), word));
+                out.push_str(chunk.text);
+            }
+            None => out.push_str(chunk.text),
+        }
+        index += 1;
+    }
+    // Other words in the same disguise are read only beside one that matters, or many of them together.
+    let matters = work.found || joined.is_some() || weak.iter().any(|(_, _, word)| word.len() >= SHORTEST_NOUN);
+    if !matters {
+        return None;
+    }
+    for (start, length, word) in weak.into_iter().rev() {
+        out.replace_range(start..start + length, &word);
+        work.disguised = true;
+    }
+    Some(Respelled { text: out, disguised: work.disguised })
+}
+
+/// What a disguised word is.
+enum Meant {
+    Dangerous(String),
+    Word(String),
+}
+
+struct Work<'t, 'a> {
+    chunks: &'t [Chunk<'a>],
+    lexicon: &'t Lexicon,
+    watched: &'t Watched,
+    found: bool,
+    disguised: bool,
+}
+
+impl Work<'_, '_> {
+    fn dangerous(&self, word: &str) -> bool {
+        self.lexicon.word(word).is_some_and(|entry| is_dangerous(entry, self.lexicon))
+    }
+
+    fn take(&mut self, word: String, disguised: bool) -> Meant {
+        self.found = true;
+        self.disguised |= disguised;
+        Meant::Dangerous(word)
+    }
+
+    /// One unknown word by itself.
+    fn word(&mut self, index: usize, lower: &str) -> Option<Meant> {
+        if lower.len() > LONGEST || lower.contains("://") {
+            return None;
+        }
+        let bytes = lower.as_bytes();
+        if bytes.iter().all(u8::is_ascii_lowercase) {
+            if let Some(word) = self.unstretched(lower) {
+                return Some(self.take(word, true));
+            }
+            if self.verb_stands_at(index)
+                && let Some(verb) = self.watched.meant(lower)
+            {
+                let verb = verb.to_owned();
+                return Some(self.take(verb, false));
+            }
+            return None;
+        }
+        if let Some(plain) = letters::unaccented(lower)
+            && !confusable::holds("ordinary", lower)
+            && self.dangerous(&plain)
+        {
+            return Some(self.take(plain, true));
+        }
+        if !lower.chars().any(char::is_alphabetic) {
+            return None;
+        }
+        if let Some(whole) = self.unparted(lower) {
+            let plain_hyphen =
+                lower.split_once('-').is_some_and(|(lead, rest)| lead.len() <= 3 && self.lexicon.word(rest).is_some());
+            return Some(self.take(whole, !plain_hyphen));
+        }
+        self.leet(lower)
+    }
+
+    /// "d-e-l-e-t-e", "de*lete": the word without the marks inside it.
+    fn unparted(&self, lower: &str) -> Option<String> {
+        let is_mark = |c: char| c.is_ascii_punctuation() && !matches!(c, '@' | '$' | '!');
+        if !lower.contains(is_mark) || lower.contains('@') {
+            return None;
+        }
+        let parts = || lower.split(is_mark).filter(|part| !part.is_empty());
+        // "check-out" and "sign-up" are nouns of verbs that have their particle behind them.
+        let is_noun = lower.rsplit_once(['-', '/', '_']).is_some_and(|(verb, particle)| {
+            confusable::holds("particles", particle) && verb.bytes().all(|byte| byte.is_ascii_lowercase())
+        });
+        if is_noun {
+            return None;
+        }
+        let whole: String = lower.chars().filter(|&c| !is_mark(c)).collect();
+        let whole = self.read_leet(&whole).map_or(whole, |(word, _)| word);
+        if whole.len() >= SHORTEST_PARTED && self.dangerous(&whole) {
+            return Some(whole);
+        }
+        // "re-send" is to send once more.
+        if let Some(rest) = lower.strip_prefix("re-").filter(|rest| self.dangerous(rest)) {
+            return Some(rest.to_owned());
+        }
+        let single = parts().all(|part| part.chars().count() == 1);
+        if single { segment::words(&whole, self.lexicon) } else { None }
+    }
+
+    /// "d3l3te", "$end": digits and marks for letters.
+    fn leet(&mut self, lower: &str) -> Option<Meant> {
+        let (word, dangerous) = self.read_leet(lower)?;
+        if dangerous { Some(self.take(word, true)) } else { Some(Meant::Word(word)) }
+    }
+
+    fn read_leet(&self, lower: &str) -> Option<(String, bool)> {
+        let plain = lower.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '!' | '$'));
+        let odd = lower.chars().filter(|c| !c.is_ascii_lowercase() && *c != '-').count();
+        // "user5" is the fifth user, "done!" is done.
+        if odd == 0
+            || odd == lower.chars().count()
+            || plain.len() + 1 >= lower.len() && self.lexicon.word(plain).is_some()
+        {
+            return None;
+        }
+        // One way to read each ambiguous mark for the whole word: nobody writes it in two.
+        for variant in 0..2 {
+            let mut word = String::with_capacity(lower.len());
+            for c in lower.chars() {
+                let read = if c.is_ascii_lowercase() || c == '-' {
+                    c
+                } else {
+                    let options = confusable::leet(c);
+                    options.chars().nth(variant).or_else(|| options.chars().next())?
+                };
+                word.push(read);
+            }
+            if let Some(entry) = self.lexicon.word(&word) {
+                return Some((word, is_dangerous(entry, self.lexicon)));
+            }
+            if manipulation::knows(&word) {
+                return Some((word, false));
+            }
+        }
+        None
+    }
+
+    /// "deleeeete".
+    fn unstretched(&self, lower: &str) -> Option<String> {
+        let bytes = lower.as_bytes();
+        if !bytes.windows(3).any(|run| run.iter().all(|byte| Some(byte) == run.first())) {
+            return None;
+        }
+        [2, 1].into_iter().find_map(|most| {
+            let mut word = String::with_capacity(lower.len());
+            let mut run = 0;
+            for c in lower.chars() {
+                run = if word.ends_with(c) { run + 1 } else { 1 };
+                if run <= most {
+                    word.push(c);
+                }
+            }
+            self.dangerous(&word).then_some(word)
+        })
+    }
+
+    /// Whether a verb can stand here: at a beginning, or after a word that asks for one.
+    fn verb_stands_at(&self, index: usize) -> bool {
+        let Some(before) = index.checked_sub(2).and_then(|place| self.chunks.get(place)) else { return true };
+        let gap = self.chunks.get(index - 1).map_or("", |gap| gap.text);
+        gap.contains(['.', ',', ';', ':', '!', '?', '\n', '(', '"'])
+            || before.lower.as_deref().is_some_and(|word| confusable::holds("before_verb", word))
+    }
+
+    /// "del ete": this word and the next ones, one of them unknown, are a dangerous verb together.
+    fn parted(&mut self, index: usize) -> Option<(String, usize)> {
+        let mut joined = String::new();
+        let mut unknown = false;
+        for step in 0..MOST_PARTS {
+            let place = index + step * 2;
+            if step > 0 && self.chunks.get(place - 1).is_none_or(|gap| gap.text != " ") {
+                return None;
+            }
+            let chunk = self.chunks.get(place)?;
+            let part = chunk.lower.as_deref().filter(|part| part.bytes().all(|byte| byte.is_ascii_lowercase()))?;
+            unknown |= !chunk.known;
+            joined.push_str(part);
+            if joined.len() > LONGEST_VERB {
+                return None;
+            }
+            if step > 0 && unknown && joined.len() >= SHORTEST_PARTED && self.dangerous(&joined) {
+                (self.found, self.disguised) = (true, true);
+                return Some((joined, step * 2 + 1));
+            }
+        }
+        None
+    }
+
+    /// "d e l e t e": single letters in a row.
+    fn spelled_out(&mut self, index: usize) -> Option<(String, usize)> {
+        let single = |place: usize| {
+            self.chunks.get(place).and_then(|chunk| chunk.lower.as_deref()).filter(|word| word.chars().count() == 1)
+        };
+        // Only where the row begins: each row is looked at once.
+        if single(index).is_none() || index >= 2 && single(index - 2).is_some() {
+            return None;
+        }
+        let mut words = vec![String::new()];
+        let mut last = index;
+        while let Some(letter) = single(last) {
+            if let Some(word) = words.last_mut() {
+                word.push_str(letter);
+            }
+            let gap = self.chunks.get(last + 1).map_or("", |gap| gap.text);
+            if single(last + 2).is_none() || gap.len() > LONGEST_GAP {
+                break;
+            }
+            // Wider gaps part words.
+            if gap.len() > 1 && gap.bytes().all(|byte| byte == b' ') {
+                words.push(String::new());
+            }
+            last += 2;
+        }
+        let taken = last - index + 1;
+        if taken < FEWEST_LETTERS * 2 - 1 {
+            return None;
+        }
+        for word in &mut words {
+            if let Some((meant, _)) = self.read_leet(word) {
+                *word = meant;
+            }
+        }
+        let text = if words.iter().any(|word| self.dangerous(word)) {
+            words.join(" ")
+        } else {
+            segment::words(&words.concat(), self.lexicon)?
+        };
+        (self.found, self.disguised) = (true, true);
+        Some((text, taken))
+    }
+}
+
+/// Words and what stands between them, by turns.
+fn chunks<'a>(text: &'a str, structured: bool, lexicon: &Lexicon) -> Vec<Chunk<'a>> {
+    let divides = |c: char| {
+        c.is_whitespace()
+            || matches!(c, '"' | ',' | ';' | '?' | '`' | '[' | ']' | '{' | '}' | '<' | '>' | ')')
+            || structured && matches!(c, ':' | '_' | '.')
+    };
+    let mut found = Vec::with_capacity(text.len() / 3 + 2);
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest.find(divides).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        // Marks around a word are no part of it, but "$end" and "de!ete" have theirs inside.
+        let core = word
+            .trim_start_matches(|c: char| c.is_ascii_punctuation() && !matches!(c, '$' | '@' | '(' | '|' | '+'))
+            .trim_end_matches(|c: char| c.is_ascii_punctuation() && c != '$');
+        let core = if core.len() < 2 { core.trim_start_matches(|c: char| c.is_ascii_punctuation()) } else { core };
+        let lead = if core.is_empty() { 0 } else { word.find(core).unwrap_or(0) };
+        let (before, tail) = (word.get(..lead).unwrap_or(""), word.get(lead + core.len()..).unwrap_or(""));
+        let gap = after.find(|c| !divides(c)).unwrap_or(after.len());
+        let (between, next) = after.split_at(gap);
+        if !before.is_empty() {
+            found.push(Chunk { text: "", lower: None, known: true });
+            found.push(Chunk { text: before, lower: None, known: true });
+        }
+        let lower = (!core.is_empty() && core.len() <= LONGEST).then(|| lowered(core));
+        let known =
+            lower.as_deref().is_none_or(|word| lexicon.word(word).is_some() || !lexicon.phrases(word).is_empty());
+        found.push(Chunk { text: core, lower, known });
+        let start = text.len() - rest.len() + lead + core.len();
+        let stop = text.len() - next.len();
+        debug_assert!(stop - start == tail.len() + between.len());
+        found.push(Chunk { text: text.get(start..stop).unwrap_or(""), lower: None, known: true });
+        rest = next;
+    }
+    found
+}
+
+fn lowered(word: &str) -> Cow<'_, str> {
+    let is_lower = word.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+    if is_lower { Cow::Borrowed(word) } else { Cow::Owned(word.to_lowercase()) }
+}
+
+/// `"del" + "ete"` as one bare word.
+fn unconcatenated(text: &str) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut changed = false;
+    while let Some(place) = rest.find('+') {
+        let (before, after) = (rest.get(..place)?, rest.get(place + 1..)?);
+        let left = before.trim_end();
+        let right = after.trim_start();
+        let mark = left.chars().next_back().filter(|mark| matches!(mark, '"' | '\''));
+        match mark {
+            Some(mark) if right.starts_with(mark) => {
+                out.push_str(left.get(..left.len() - 1)?);
+                rest = right.get(1..)?;
+                changed = true;
+            }
+            _ => {
+                out.push_str(rest.get(..=place)?);
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    // The outermost marks would make a quotation of what is meant to be run.
+    changed.then(|| out.replace(['"', '\''], ""))
+}
+
+/// Longest word that is looked into.
+const LONGEST: usize = 64;
+/// Longest dangerous verb.
+const LONGEST_VERB: usize = 16;
+/// Shortest verb that is looked for in parts.
+const SHORTEST_PARTED: usize = 4;
+/// Most parts of a verb.
+const MOST_PARTS: usize = 3;
+/// Fewest letters that stand one by one.
+const FEWEST_LETTERS: usize = 4;
+/// Widest gap between letters that stand one by one.
+const LONGEST_GAP: usize = 4;
+/// Shortest noun that is worth a second reading by itself.
+const SHORTEST_NOUN: usize = 4;

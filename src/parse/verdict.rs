@@ -1,0 +1,143 @@
+//! From a reading to the answer: the acts in order, the risk of each, the action,
+//! the capabilities and the context that the intent carries.
+
+use serde_json::{Map, Value};
+
+use crate::model::{
+    ActEvidence, Action, AgentId, Capability, Classification, Intent, IntentId, Operation, ParseResult, Resource,
+    RiskLevel, Timestamp, risk_floor,
+};
+
+use super::reading::{Act, Reading};
+use super::sign::{Sign, Signs};
+use super::{classification, confidence, explain, risk};
+
+/// A text to parse, and what the intent carries besides.
+#[derive(Debug)]
+pub(crate) struct ParseRequest<'a> {
+    pub agent_id: &'a AgentId,
+    pub input: &'a str,
+    pub context: &'a Map<String, Value>,
+    pub id: IntentId,
+    pub at: Timestamp,
+}
+
+/// A reading put in order and assessed.
+pub(super) struct Verdict<'r> {
+    primary: &'r Act,
+    /// Every act, the one that decides most first.
+    ranked: Vec<(RiskLevel, &'r Act)>,
+    pub(super) capabilities: Vec<Capability>,
+    pub(super) action: Action,
+    pub(super) risk: RiskLevel,
+    pub(super) factors: Vec<&'static str>,
+}
+
+impl<'r> Verdict<'r> {
+    pub(super) fn of(reading: &'r Reading) -> Self {
+        static UNKNOWN: std::sync::LazyLock<Act> = std::sync::LazyLock::new(Act::unknown);
+        let mut causes = Signs::default();
+        let mut ranked: Vec<(RiskLevel, &Act)> = reading
+            .acts
+            .iter()
+            .map(|act| {
+                let assessment = risk::assess(act, &reading.facts);
+                causes = causes.with(assessment.causes);
+                (assessment.level, act)
+            })
+            .collect();
+        // A stable sort: of equals the one asked first stays first.
+        ranked.sort_by_key(|&(level, act)| std::cmp::Reverse(precedence(level, act)));
+        let primary = ranked.first().map_or(&*UNKNOWN, |&(_, act)| act);
+        let mut capabilities: Vec<Capability> = Vec::with_capacity(ranked.len());
+        for &(_, act) in &ranked {
+            let capability =
+                if act.is_unknown() { Capability::unknown() } else { Capability::new(act.resource, act.operation) };
+            if !capabilities.contains(&capability) {
+                capabilities.push(capability);
+            }
+        }
+        if capabilities.is_empty() {
+            capabilities.push(Capability::unknown());
+        }
+        let action = if primary.is_unknown() { Action::unknown() } else { confidence::action_name(primary) };
+        let assessed = ranked.iter().map(|&(level, _)| level).max().unwrap_or(RiskLevel::Medium);
+        let risk = assessed.max(floor(&action, &capabilities, reading));
+        let mut factors = vec![risk::cell_text(primary.operation, primary.resource)];
+        factors.extend(causes.iter().map(Sign::text));
+        Self { primary, ranked, capabilities, action, risk, factors }
+    }
+
+    pub(super) fn evidence(&self, reading: &Reading) -> Vec<ActEvidence> {
+        self.ranked.iter().map(|&(_, act)| explain::of(act, &reading.facts)).collect()
+    }
+
+    pub(super) fn into_result(self, request: &ParseRequest<'_>, reading: &Reading) -> ParseResult {
+        let confidence = confidence::of(self.primary, reading);
+        let alternatives = confidence::alternatives(self.primary, reading, confidence);
+        let mut context = request.context.clone();
+        let mut add = |key: &str, value: Value| {
+            context.entry(key).or_insert(value);
+        };
+        let classification = classification::of(&reading.acts, reading.facts.signs)
+            .max(reading.facts.contents.unwrap_or(Classification::Public));
+        add("dataClassification", classification.as_str().into());
+        add("operation", self.primary.operation.as_str().into());
+        add("resource", self.primary.resource.as_str().into());
+        if let Some(target) = &reading.facts.target {
+            add("target", target.chars().take(LONGEST_TARGET).collect::<String>().into());
+        }
+        if let Some(count) = reading.facts.count {
+            add("recordCount", count.into());
+        }
+        if let Some(amount) = reading.facts.amount {
+            add("amount", amount.into());
+        }
+        if let Some(currency) = reading.facts.currency {
+            add("currency", currency.into());
+        }
+        add("parseConfidence", confidence.into());
+        add("riskFactors", self.factors.into());
+        add("inputFormat", reading.format.as_str().into());
+        let intent = Intent {
+            id: Some(request.id),
+            agent_id: request.agent_id.clone(),
+            parsed_action: self.action,
+            risk_level: self.risk,
+            required_capabilities: self.capabilities,
+            context,
+            timestamp: Some(request.at),
+        };
+        ParseResult::new(intent, confidence, alternatives)
+    }
+}
+
+/// A target is for people and policies; a path of 64 KiB serves neither.
+const LONGEST_TARGET: usize = 1024;
+
+/// Changes come before the reads that feed them, then the riskier, then the further-reaching.
+fn precedence(level: RiskLevel, act: &Act) -> (bool, bool, RiskLevel, u8) {
+    let changes = !matches!(act.operation, Operation::Read);
+    let reach = match act.operation {
+        Operation::Transfer => 6,
+        Operation::Admin => 5,
+        Operation::Delete => 4,
+        Operation::Send | Operation::Execute => 3,
+        Operation::Write => 2,
+        Operation::Read => match act.resource {
+            Resource::Credential => 1,
+            _ => 0,
+        },
+        Operation::Unknown => 0,
+    };
+    (changes, !act.is_entailed, level, reach)
+}
+
+/// The rubric's floor of what was parsed. A trial without effect is below it by the rulings.
+fn floor(action: &Action, capabilities: &[Capability], reading: &Reading) -> RiskLevel {
+    let is_public = reading
+        .acts
+        .iter()
+        .all(|act| act.risk.is_some() || act.signs.has(Sign::DryRun) || act.signs.has(Sign::PublicPart));
+    if is_public { RiskLevel::Low } else { risk_floor(action, capabilities) }
+}
