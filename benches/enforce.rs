@@ -1,7 +1,7 @@
 //! What the hot path costs: parse, enforce by the size of the policy set, by
 //! the length of the log, by durability, and by threads.
 //!
-//! `cargo bench --bench enforce`. The log of a million records takes a minute to
+//! `cargo bench -p rulekeep-benches --bench enforce`. The log of a million records takes a minute to
 //! make; `RULEKEEP_BENCH_RECORDS=10000` makes a shorter one.
 
 #![allow(missing_docs)] // criterion's macros make public items without any

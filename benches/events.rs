@@ -1,7 +1,7 @@
 //! How fast one lossless subscriber is told what happens, in a store in a folder: what lies behind it, by types, and
 //! beside a writer that decides as fast as it can.
 //!
-//! `cargo bench --bench events`. `RULEKEEP_BENCH_RECORDS=10000` makes a small one.
+//! `cargo bench -p rulekeep-benches --bench events`. `RULEKEEP_BENCH_RECORDS=10000` makes a small one.
 
 #![allow(clippy::expect_used)] // a bench that cannot be set up has nothing to measure
 

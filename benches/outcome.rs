@@ -2,7 +2,7 @@
 //! order, with its record still on its way to the disk, and with its record so
 //! far back that it lies in a sealed segment.
 //!
-//! `cargo bench --bench outcome`. `RULEKEEP_BENCH_RECORDS` says how far back:
+//! `cargo bench -p rulekeep-benches --bench outcome`. `RULEKEEP_BENCH_RECORDS` says how far back:
 //! 100,000 records by default.
 
 #![allow(missing_docs)] // criterion's macros make public items without any

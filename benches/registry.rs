@@ -1,7 +1,7 @@
 //! What a registry of many agents costs: the time of a registration and of a look by how many there are, and the
 //! memory of each, in a store in a folder.
 //!
-//! `cargo bench --bench registry`. `RULEKEEP_BENCH_AGENTS=1000` makes a small one.
+//! `cargo bench -p rulekeep-benches --bench registry`. `RULEKEEP_BENCH_AGENTS=1000` makes a small one.
 
 #![allow(clippy::expect_used)] // a bench that cannot be set up has nothing to measure
 #![allow(clippy::print_stdout)] // it has nothing else to say

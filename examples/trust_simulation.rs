@@ -14,7 +14,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use plotters::prelude::*;
 use rulekeep::system::{Clock, Timestamp};
 use rulekeep::trust::Score;
 use rulekeep::{Durability, Error, Governor, Intent, Outcome, PolicySet, RiskLevel, Tier};
@@ -35,7 +34,7 @@ fn main() -> ExitCode {
 fn run(file: &PathBuf) -> Result<bool, String> {
     let courses = simulate(DAYS).map_err(|error| format!("{}: {error}", error.code()))?;
     print!("{}", table(&courses));
-    std::fs::write(file, draw(&courses)?).map_err(|error| format!("{}: {error}", file.display()))?;
+    std::fs::write(file, draw(&courses)).map_err(|error| format!("{}: {error}", file.display()))?;
     println!("\n{}", file.display());
     let honest = courses.iter().find(|course| course.character == Character::Honest).map(Course::end);
     Ok(courses.iter().all(|course| course.character == Character::Honest || Some(course.end()) < honest))
@@ -97,14 +96,14 @@ impl Character {
         }
     }
 
-    const fn colour(self) -> RGBColor {
+    const fn colour(self) -> &'static str {
         // SOURCE: Okabe and Ito's palette, which those who see fewer colours can tell apart.
         match self {
-            Self::Honest => RGBColor(0, 158, 115),
-            Self::Careless => RGBColor(230, 159, 0),
-            Self::Farming => RGBColor(0, 114, 178),
-            Self::Sleeper => RGBColor(213, 94, 0),
-            Self::Sybil => RGBColor(204, 121, 167),
+            Self::Honest => "#009e73",
+            Self::Careless => "#e69f00",
+            Self::Farming => "#0072b2",
+            Self::Sleeper => "#d55e00",
+            Self::Sybil => "#cc79a7",
         }
     }
 }
@@ -232,61 +231,48 @@ pub(crate) fn table(courses: &[Course]) -> String {
 }
 
 /// The courses as a picture: an SVG document.
-///
-/// # Errors
-///
-/// What the drawing says.
-pub(crate) fn draw(courses: &[Course]) -> Result<String, String> {
-    let mut picture = String::new();
-    draw_to(&mut picture, courses).map_err(|error| error.to_string())?;
-    Ok(picture)
-}
-
-fn draw_to(picture: &mut String, courses: &[Course]) -> Result<(), Box<dyn std::error::Error>> {
-    let days = courses.iter().map(|course| course.scores.len()).max().unwrap_or(0);
-    let area = SVGBackend::with_string(picture, (960, 540)).into_drawing_area();
-    area.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&area)
-        .margin(16)
-        .margin_right(96)
-        .caption("Trust over time", ("sans-serif", 22))
-        .x_label_area_size(40)
-        .y_label_area_size(48)
-        .build_cartesian_2d(0..days, 0..height(Score::MAX))?;
-    chart
-        .configure_mesh()
-        .disable_mesh()
-        .x_desc("days")
-        .y_desc("score")
-        .x_labels(9)
-        .y_labels(11)
-        .label_style(("sans-serif", 13))
-        .draw()?;
+pub(crate) fn draw(courses: &[Course]) -> String {
+    let days = courses.iter().map(|course| course.scores.len()).max().unwrap_or(0).max(1);
+    let x = |day: usize| LEFT + WIDTH * day / days;
+    let y = |score: Score| TOP + HEIGHT - HEIGHT * usize::from(score.get()) / usize::from(Score::MAX.get());
+    let (right, bottom) = (LEFT + WIDTH, TOP + HEIGHT);
+    let mut svg = String::from(HEAD);
     for &tier in Tier::ALL {
-        let lowest = height(tier.lowest());
-        chart.draw_series(LineSeries::new([(0, lowest), (days, lowest)], RGBColor(208, 208, 208)))?;
-        let label = format!("{tier} {}", tier.name());
-        chart.draw_series([Text::new(
-            label,
-            (4, lowest + 24),
-            ("sans-serif", 12).into_font().color(&RGBColor(112, 112, 112)),
-        )])?;
+        let (lowest, height, name) = (tier.lowest(), y(tier.lowest()), tier.name());
+        // Writing to a String cannot fail.
+        let _ = writeln!(svg, r##"<path d="M{LEFT} {height}H{right}" stroke="#d0d0d0"/>"##);
+        let _ = writeln!(svg, r##"<text x="{}" y="{}" fill="#707070">{tier} {name}</text>"##, LEFT + 6, height - 5);
+        let _ = writeln!(svg, r#"<text x="{}" y="{}" text-anchor="end">{lowest}</text>"#, LEFT - 6, height + 4);
     }
+    let _ = writeln!(svg, r#"<path d="M{LEFT} {TOP}V{bottom}H{right}" fill="none" stroke="black"/>"#);
+    for day in (0..=days).step_by(50) {
+        let _ = writeln!(svg, r#"<text x="{}" y="{}" text-anchor="middle">{day}</text>"#, x(day), bottom + 18);
+    }
+    let _ = writeln!(svg, r#"<text x="{}" y="{}" text-anchor="middle">days</text>"#, LEFT + WIDTH / 2, bottom + 38);
     for course in courses {
-        let points = (1..).zip(course.scores.iter().map(|score| height(*score)));
-        chart.draw_series(LineSeries::new(points, course.character.colour().stroke_width(2)))?;
-        let (x, y) = chart.backend_coord(&(days, height(course.end())));
-        let style = ("sans-serif", 14).into_font().color(&course.character.colour());
-        area.draw_text(course.character.name(), &style, (x + 6, y - 7))?;
+        let (colour, name) = (course.character.colour(), course.character.name());
+        let points: Vec<String> =
+            (1..).zip(&course.scores).map(|(day, score)| format!("{},{}", x(day), y(*score))).collect();
+        let _ = writeln!(
+            svg,
+            r#"<polyline points="{}" fill="none" stroke="{colour}" stroke-width="2"/>"#,
+            points.join(" ")
+        );
+        let _ = writeln!(svg, r#"<text x="{}" y="{}" fill="{colour}">{name}</text>"#, right + 6, y(course.end()) + 4);
     }
-    area.present()?;
-    Ok(())
+    svg + "</svg>\n"
 }
 
-/// A score as the picture counts.
-fn height(score: Score) -> i32 {
-    score.get().into()
-}
+const HEAD: &str = r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 960 540" font-family="sans-serif" font-size="13">
+<rect width="960" height="540" fill="white"/>
+<text x="448" y="30" font-size="22" text-anchor="middle">Trust over time</text>
+"#;
+
+/// The plot within the picture.
+const LEFT: usize = 56;
+const TOP: usize = 48;
+const WIDTH: usize = 800;
+const HEIGHT: usize = 440;
 
 /// A clock that shows what it was last set to.
 #[derive(Clone, Default)]

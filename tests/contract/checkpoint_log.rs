@@ -1,0 +1,408 @@
+//! Checkpoints that a governor makes and keeps: what whoever kept an earlier one
+//! finds, whatever was done to the folder, and what is found when it is opened.
+#![cfg(feature = "checkpoints")]
+
+use crate::common;
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use common::{code, copy_folder, decide, error, journal, open_with};
+use rulekeep::checkpoint::{Checkpoint, CheckpointKey, VerifierKey, verify_consistency, verify_inclusion};
+use rulekeep::proof::BrokenKind;
+use rulekeep::status::Health;
+use rulekeep::{Durability, Error, Governor, GovernorBuilder, Outcome, ProofRecord};
+use serde_json::json;
+
+const ORIGIN: &str = "example.com/agents";
+
+fn key() -> CheckpointKey {
+    CheckpointKey::from_seed(ORIGIN, &[3; 32]).unwrap()
+}
+
+fn public() -> VerifierKey {
+    key().verifier()
+}
+
+fn builder() -> GovernorBuilder {
+    common::builder().checkpoints(key())
+}
+
+fn size_of(note: &str) -> u64 {
+    Checkpoint::open(note, &public()).unwrap().size()
+}
+
+fn decide_often(governor: &Governor, count: usize) {
+    for _ in 0..count {
+        decide(governor, "a");
+    }
+}
+
+/// What the log contradicts a checkpoint in.
+fn contradiction(governor: &Governor, note: &str) -> BrokenKind {
+    match error(governor.log().verify_checkpoint(note, &public())) {
+        Error::Contradicted { kind, .. } => kind,
+        other => panic!("{other}"),
+    }
+}
+
+/// How a folder breaks that a governor with the key opens.
+fn breakage(folder: &Path) -> (BrokenKind, String) {
+    let governor = builder().open(folder).unwrap();
+    let broken = governor.verify().unwrap().first_broken.expect("a break is found");
+    assert_eq!(code(governor.enforce(&common::reading("a"))), "CHAIN_BROKEN");
+    assert_eq!(code(governor.log().checkpoint()), "CHAIN_BROKEN", "a broken log vouches for nothing");
+    (broken.kind, broken.to_string())
+}
+
+/// A log with a checkpoint, a copy of its folder, and a later checkpoint.
+struct Sample {
+    dir: tempfile::TempDir,
+    earlier: String,
+    later: String,
+}
+
+impl Sample {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = dir.path().join("store");
+        let mut notes = Vec::new();
+        for round in ["old", "new"] {
+            let governor = open_with(builder(), &store);
+            decide_often(&governor, 5);
+            notes.push(governor.log().checkpoint().unwrap());
+            governor.close().unwrap();
+            copy_folder(&store, &dir.path().join(round));
+        }
+        let (later, earlier) = (notes.pop().unwrap(), notes.pop().unwrap());
+        assert!(size_of(&earlier) < size_of(&later));
+        Self { dir, earlier, later }
+    }
+
+    /// A copy of the folder as it was after so many rounds.
+    fn copy(&self, round: &str) -> tempfile::TempDir {
+        let copy = tempfile::tempdir().unwrap();
+        copy_folder(&self.dir.path().join(round), copy.path());
+        copy
+    }
+}
+
+#[test]
+fn a_record_is_proven_to_a_stranger_by_texts_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let governor = open_with(builder(), dir.path());
+    let ids: Vec<_> = (0..4).map(|_| decide(&governor, "a")).collect();
+    governor.report(&ids[0], Outcome::Success).unwrap();
+    let mut notes = Vec::new();
+    for id in &ids {
+        let record = serde_json::to_string(&governor.log().record(id).unwrap()).unwrap();
+        let proof = governor.log().prove(id).unwrap();
+
+        let record: ProofRecord = serde_json::from_str(&record).unwrap();
+        let checkpoint = verify_inclusion(&record, &proof, &public().to_string().parse().unwrap()).unwrap();
+        assert_eq!(checkpoint.origin(), ORIGIN);
+        notes.push(checkpoint);
+    }
+    assert!(notes.windows(2).all(|pair| pair[0] == pair[1]), "one checkpoint serves all that it covers");
+    let later = decide(&governor, "a");
+    let proof = governor.log().prove(&later).unwrap();
+    let record = governor.log().record(&later).unwrap();
+    assert!(verify_inclusion(&record, &proof, &public()).unwrap().size() > notes[0].size());
+}
+
+#[test]
+fn a_checkpoint_covers_all_that_was_decided_before_whatever_the_durability() {
+    for durability in [Durability::Sync, Durability::Buffered] {
+        let dir = tempfile::tempdir().unwrap();
+        let governor = open_with(builder().durability(durability), dir.path());
+        for _ in 0..3 {
+            let id = decide(&governor, "a");
+            let note = governor.log().checkpoint().unwrap();
+            assert_eq!(size_of(&note), id.sequence().get() + 1);
+            assert_eq!(fs::read_to_string(dir.path().join("CHECKPOINT")).unwrap(), note);
+            assert_eq!(governor.log().checkpoint().unwrap(), note, "nothing was added");
+        }
+    }
+}
+
+#[test]
+fn each_new_checkpoint_is_handed_out_once() {
+    let handed = Arc::new(Mutex::new(Vec::new()));
+    let hook = {
+        let handed = Arc::clone(&handed);
+        move |note: &str| handed.lock().unwrap().push(note.to_owned())
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let governor = open_with(builder().on_checkpoint(hook), dir.path());
+    let first = governor.log().checkpoint().unwrap();
+    governor.log().checkpoint().unwrap();
+    let id = decide(&governor, "a");
+    let proof = governor.log().prove(&id).unwrap();
+    let handed = handed.lock().unwrap();
+    assert_eq!(handed.len(), 2);
+    assert_eq!(handed[0], first);
+    assert!(proof.ends_with(&handed[1]));
+}
+
+#[test]
+fn checkpoints_are_made_by_themselves_while_the_log_grows_and_at_its_close() {
+    let (tell, handed) = mpsc::channel();
+    let hook = move |note: &str| {
+        let _ = tell.send(size_of(note));
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let builder = builder().checkpoint_every(Duration::from_millis(5)).on_checkpoint(hook);
+    let governor = open_with(builder, dir.path());
+    for _ in 0..3 {
+        let entries = decide(&governor, "a").sequence().get() + 1;
+        // Some may come for what was there before.
+        assert!(handed.iter().any(|size| size == entries));
+    }
+    let entries = decide(&governor, "a").sequence().get() + 1;
+    governor.close().unwrap();
+    assert_eq!(handed.try_iter().last(), Some(entries));
+    drop(governor);
+    assert_eq!(handed.recv(), Err(mpsc::RecvError), "the thread is gone with its hook");
+    let note = fs::read_to_string(dir.path().join("CHECKPOINT")).unwrap();
+    assert_eq!(size_of(&note), entries);
+}
+
+#[test]
+fn a_checkpoint_that_cannot_be_made_by_itself_shows_in_the_status() {
+    let dir = tempfile::tempdir().unwrap();
+    let governor = open_with(builder().checkpoint_every(Duration::from_millis(5)), dir.path());
+    let wait_until = |degraded: bool| {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while (governor.status().components.proof_chain == Health::Degraded) != degraded {
+            assert!(Instant::now() < deadline, "the status never says so");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    };
+    wait_until(false);
+    let in_the_way = dir.path().join("CHECKPOINT.next");
+    // One may be being made right now.
+    while fs::create_dir(&in_the_way).is_err() {}
+    decide(&governor, "a");
+    wait_until(true);
+    let warnings = governor.status().warnings;
+    assert!(warnings.iter().any(|warning| warning.contains("checkpoint could not be made")), "{warnings:?}");
+    fs::remove_dir(&in_the_way).unwrap();
+    wait_until(false);
+    assert!(governor.status().warnings.is_empty());
+}
+
+#[test]
+fn checkpoints_by_themselves_need_a_key() {
+    let error = Governor::builder().checkpoint_every(Duration::from_secs(1)).open_in_memory().unwrap_err();
+    assert_eq!(error.code(), "CONFLICT");
+}
+
+/// Nothing is held while the note is handed out.
+#[test]
+fn who_is_handed_a_checkpoint_may_decide_and_ask_for_another() {
+    static GOVERNOR: std::sync::OnceLock<Governor> = std::sync::OnceLock::new();
+    let hook = |note: &str| {
+        let governor = GOVERNOR.get().unwrap();
+        if size_of(note) < 10 {
+            decide(governor, "a");
+            assert!(size_of(&governor.log().checkpoint().unwrap()) > size_of(note));
+        }
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let governor = GOVERNOR.get_or_init(|| open_with(builder().on_checkpoint(hook), dir.path()));
+    governor.log().checkpoint().unwrap();
+    assert_eq!(size_of(&governor.log().checkpoint().unwrap()), 10);
+    governor.close().unwrap();
+}
+
+#[test]
+fn checkpoints_that_are_made_while_others_decide_follow_one_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let governor = open_with(builder(), dir.path());
+    let mut notes = std::thread::scope(|scope| {
+        let deciding = (0..3).map(|_| scope.spawn(|| decide_often(&governor, 60))).collect::<Vec<_>>();
+        let asking: Vec<_> = (0..2)
+            .map(|_| scope.spawn(|| (0..20).map(|_| governor.log().checkpoint().unwrap()).collect::<Vec<_>>()))
+            .collect();
+        for thread in deciding {
+            thread.join().unwrap();
+        }
+        asking.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+    });
+    notes.push(governor.log().checkpoint().unwrap());
+    notes.sort_by_key(|note| size_of(note));
+    notes.dedup();
+    for pair in notes.windows(2) {
+        let proof = governor.log().prove_consistency(size_of(&pair[0]), size_of(&pair[1])).unwrap();
+        verify_consistency(&pair[0], &pair[1], &proof, &public()).unwrap();
+    }
+    assert_eq!(fs::read_to_string(dir.path().join("CHECKPOINT")).unwrap(), notes[notes.len() - 1]);
+}
+
+#[test]
+fn the_log_is_consistent_with_each_earlier_checkpoint_as_it_grows_and_after_restarts() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut notes: Vec<String> = Vec::new();
+    for round in 0..4 {
+        let governor = open_with(builder().durability(Durability::Buffered), dir.path());
+        if let Some(last) = notes.last() {
+            assert_eq!(&governor.log().checkpoint().unwrap(), last, "a restart adds nothing");
+        }
+        decide_often(&governor, 100 + 60 * round);
+        notes.push(governor.log().checkpoint().unwrap());
+        let new = notes.last().unwrap();
+        for old in &notes {
+            let proof = governor.log().prove_consistency(size_of(old), size_of(new)).unwrap();
+            verify_consistency(old, new, &proof, &public()).unwrap();
+            governor.log().verify_checkpoint(old, &public()).unwrap();
+        }
+        governor.close().unwrap();
+    }
+}
+
+#[test]
+fn a_log_whose_end_was_cut_off_is_found_by_who_kept_a_checkpoint() {
+    let sample = Sample::new();
+    // All of the folder is put back to an older day: nothing in it contradicts anything.
+    let cut = sample.copy("old");
+    let governor = builder().open(cut.path()).unwrap();
+    assert!(governor.verify().unwrap().valid);
+    governor.log().verify_checkpoint(&sample.earlier, &public()).unwrap();
+    assert_eq!(contradiction(&governor, &sample.later), BrokenKind::Missing);
+    assert!(governor.log().prove_consistency(size_of(&sample.earlier), size_of(&sample.later)).is_err());
+
+    // It grows past what was cut off: entries are others than they were.
+    decide_often(&governor, 10);
+    assert_eq!(contradiction(&governor, &sample.later), BrokenKind::Tampering);
+}
+
+#[test]
+fn a_log_that_was_deleted_or_rewritten_is_found_by_who_kept_a_checkpoint() {
+    let sample = Sample::new();
+    let dir = tempfile::tempdir().unwrap();
+    let governor = builder().open(dir.path()).unwrap();
+    assert_eq!(contradiction(&governor, &sample.later), BrokenKind::Missing);
+    governor.close().unwrap();
+
+    let governor = open_with(builder(), dir.path());
+    decide_often(&governor, 20);
+    let note = governor.log().checkpoint().unwrap();
+    assert!(governor.verify().unwrap().valid && size_of(&note) > size_of(&sample.later));
+    assert_eq!(contradiction(&governor, &sample.later), BrokenKind::Tampering);
+    let proof = governor.log().prove_consistency(size_of(&sample.later), size_of(&note)).unwrap();
+    assert!(verify_consistency(&sample.later, &note, &proof, &public()).unwrap_err().is_contradiction());
+}
+
+#[test]
+fn an_entry_that_is_changed_under_a_running_log_cannot_be_proven() {
+    let sample = Sample::new();
+    let store = sample.copy("new");
+    let governor = builder().open(store.path()).unwrap();
+    let id = decide(&governor, "a");
+    governor.log().prove(&id).unwrap();
+    let mut bytes = fs::read(journal(store.path())).unwrap();
+    let last = common::frames(&bytes).pop().unwrap();
+    bytes[last.start + 100] ^= 1;
+    fs::write(journal(store.path()), bytes).unwrap();
+    assert!(["CHAIN_BROKEN", "PROOF_NOT_FOUND"].contains(&code(governor.log().prove(&id))));
+    assert!(!governor.verify().unwrap().valid);
+    assert_eq!(code(governor.log().verify_checkpoint(&sample.later, &public())), "CHAIN_BROKEN");
+}
+
+#[test]
+fn a_checkpoint_that_is_newer_than_the_log_is_found_when_it_is_opened() {
+    let sample = Sample::new();
+    let cut = sample.copy("old");
+    fs::write(cut.path().join("CHECKPOINT"), &sample.later).unwrap();
+    let (kind, message) = breakage(cut.path());
+    assert_eq!(kind, BrokenKind::Missing, "{message}");
+    assert!(message.contains("CHECKPOINT"), "{message}");
+    // Nothing was done about it: it is found again, with or without the key.
+    assert_eq!(breakage(cut.path()).0, BrokenKind::Missing);
+    assert!(!common::builder().open(cut.path()).unwrap().verify().unwrap().valid);
+}
+
+#[test]
+fn a_torn_tail_below_the_checkpoint_is_no_torn_tail() {
+    let sample = Sample::new();
+    let store = sample.copy("new");
+    // Without HEAD's and the view's word for it, zeros at the end would pass for a write that was cut short.
+    for name in ["HEAD", "view"] {
+        let from = sample.dir.path().join("old").join(name);
+        let to = store.path().join(name);
+        if to.is_dir() {
+            fs::remove_dir_all(&to).unwrap();
+            copy_folder(&from, &to);
+        } else {
+            fs::copy(from, to).unwrap();
+        }
+    }
+    let mut bytes = fs::read(journal(store.path())).unwrap();
+    let end = bytes.len();
+    bytes[end - 100..].fill(0);
+    fs::write(journal(store.path()), bytes).unwrap();
+    let (kind, message) = breakage(store.path());
+    assert_eq!(kind, BrokenKind::Damage, "{message}");
+    assert!(message.contains("0000000000.rkj"), "{message}");
+    assert!(!store.path().join("recovered").exists());
+}
+
+#[test]
+fn a_checkpoint_of_another_log_is_found_when_it_is_opened() {
+    let (sample, other) = (Sample::new(), Sample::new());
+    let store = other.copy("new");
+    fs::write(store.path().join("CHECKPOINT"), &sample.earlier).unwrap();
+    let (kind, message) = breakage(store.path());
+    assert_eq!(kind, BrokenKind::Tampering, "{message}");
+    assert!(message.contains("CHECKPOINT"), "{message}");
+}
+
+#[test]
+fn a_folder_with_a_checkpoint_and_no_log_never_opens_empty() {
+    let sample = Sample::new();
+    let store = sample.copy("new");
+    for name in ["journal", "view"] {
+        fs::remove_dir_all(store.path().join(name)).unwrap();
+    }
+    fs::remove_file(store.path().join("HEAD")).unwrap();
+    assert_eq!(code(builder().open(store.path())), "STORAGE_UNAVAILABLE");
+}
+
+#[test]
+fn a_change_of_any_byte_that_a_kept_checkpoint_signs_is_found() {
+    let sample = Sample::new();
+    let signed = sample.later.find("\n\n").unwrap();
+    for at in (0..signed).step_by(3) {
+        let store = sample.copy("new");
+        let mut note = sample.later.clone().into_bytes();
+        note[at] ^= 1;
+        fs::write(store.path().join("CHECKPOINT"), &note).unwrap();
+        breakage(store.path());
+    }
+}
+
+#[test]
+fn a_log_goes_on_under_another_key() {
+    let sample = Sample::new();
+    let store = sample.copy("new");
+    let other = CheckpointKey::from_seed("example.com/second", &[4; 32]).unwrap();
+    let governor = open_with(common::builder().checkpoints(other.clone()), store.path());
+    let note = governor.log().checkpoint().unwrap();
+    assert_eq!(Checkpoint::open(&note, &other.verifier()).unwrap().size(), size_of(&sample.later));
+    governor.log().verify_checkpoint(&sample.later, &public()).unwrap();
+    assert_eq!(error(governor.log().verify_checkpoint(&note, &public())).code(), "INVALID_INPUT");
+    assert_eq!(fs::read_to_string(store.path().join("CHECKPOINT")).unwrap(), note);
+}
+
+#[test]
+fn without_a_key_nothing_is_signed_and_a_checkpoint_still_holds_the_log() {
+    let sample = Sample::new();
+    let store = sample.copy("new");
+    let governor = common::builder().open(store.path()).unwrap();
+    let id = decide(&governor, "a");
+    assert_eq!((code(governor.log().checkpoint()), code(governor.log().prove(&id))), ("CONFLICT", "CONFLICT"));
+    governor.log().verify_checkpoint(&sample.later, &public()).unwrap();
+}
+

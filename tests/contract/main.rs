@@ -1,0 +1,22 @@
+//! What a governor promises its callers: agents, decisions, escalations, events, trust and the log they leave.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod agents;
+mod alerts;
+mod checkpoint_log;
+mod cursors;
+mod durability;
+mod erasure;
+mod escalations;
+mod event_archives;
+mod events;
+mod evidence;
+mod restart;
+mod retention;
+mod status;
+mod stop;
+mod trust;
+mod verification;

@@ -1,0 +1,61 @@
+//! What docs/parsing.md shows: the lexicon that it extends, and the explanation that it prints.
+
+use rulekeep::RiskLevel;
+use rulekeep::intent::{Lexicon, Parser};
+use serde_json::Map;
+
+const PAGE: &str = include_str!("../../docs/parsing.md");
+
+fn blocks(language: &str) -> Vec<&'static str> {
+    PAGE.split("```").skip(1).step_by(2).filter_map(|block| block.strip_prefix(language)).collect()
+}
+
+#[test]
+fn the_lexicon_of_the_page_loads_and_its_words_mean_what_they_say() {
+    let tables = blocks("toml\n");
+    assert_eq!(tables.len(), 1);
+    let parser = Parser::with_lexicon(Lexicon::builtin().unwrap().extend(tables[0]).unwrap());
+    for (text, capability, least) in [
+        ("Scrap the old report", "document:delete", RiskLevel::Medium),
+        ("Rotate the gantry", "device:execute", RiskLevel::Medium),
+        ("yardctl purge north", "device:delete", RiskLevel::High),
+        ("yardctl list", "device:read", RiskLevel::Low),
+        ("frobcat notes.txt", "file:read", RiskLevel::Low),
+    ] {
+        let parsed = parser.parse_text(&"a".parse().unwrap(), text, &Map::new()).unwrap();
+        let found: Vec<&str> =
+            parsed.intent.required_capabilities.iter().map(rulekeep::intent::Capability::as_str).collect();
+        assert!(found.contains(&capability) && parsed.intent.risk_level >= least, "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn the_explanation_of_the_page_is_what_comes_out() {
+    assert!(PAGE.contains("risk_factors[1].found.as_deref(), Some(\"all\")"));
+    let parser = Parser::new().unwrap();
+    let explained =
+        parser.explain_text(&"agent-1".parse().unwrap(), "Delete all customer records", &Map::new()).unwrap();
+    let act = &explained.evidence[0];
+    assert_eq!(act.operation.as_deref(), Some("Delete"));
+    assert_eq!(act.risk_factors[1].found.as_deref(), Some("all"));
+}
+
+#[test]
+fn every_context_key_of_the_page_can_come_out() {
+    let parser = Parser::new().unwrap();
+    let parsed = parser
+        .parse_text(&"a".parse().unwrap(), "Send $20 to all 300 customers at bob@example.com", &Map::new())
+        .unwrap();
+    let table = PAGE.split("### What a parse puts into the context").nth(1).unwrap();
+    let table = table.split("###").next().unwrap();
+    let keys: Vec<&str> = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `"))
+        .flat_map(|line| line.split('|').next().unwrap_or("").split(','))
+        .map(|key| key.trim().trim_matches('`'))
+        .collect();
+    assert!(keys.len() >= 10, "{keys:?}");
+    for key in keys {
+        assert!(parsed.intent.context.contains_key(key), "{key}: {:?}", parsed.intent.context);
+    }
+}

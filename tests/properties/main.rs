@@ -1,0 +1,11 @@
+//! What holds whatever was put in, much of it as a stranger checks it: hashes, exports, proofs and trust.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod checkpoints;
+mod export;
+mod hash;
+mod trust_simulation;
+mod verify_page;

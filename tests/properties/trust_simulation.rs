@@ -1,0 +1,36 @@
+//! What `examples/trust_simulation.rs` shows, held.
+
+#[allow(dead_code)] // its `main` is not called here
+#[path = "../../examples/trust_simulation.rs"]
+mod simulation;
+
+use rulekeep::Tier;
+use rulekeep::trust::Score;
+use simulation::{Character, DAYS};
+
+#[test]
+fn who_plays_the_system_ends_below_the_honest() {
+    let courses = simulation::simulate(DAYS).unwrap();
+    let course = |character| courses.iter().find(|course| course.character == character).unwrap();
+    let honest = course(Character::Honest);
+    assert!(honest.tier >= Tier::T4, "{}", simulation::table(&courses));
+    for character in [Character::Careless, Character::Farming, Character::Sleeper, Character::Sybil] {
+        assert!(course(character).end() < honest.end(), "{}", simulation::table(&courses));
+    }
+    let farming = course(Character::Farming);
+    assert!(farming.scores.iter().all(|score| score.tier() <= Tier::T3), "{}", simulation::table(&courses));
+    let sybil = &course(Character::Sybil).scores;
+    assert!(sybil.iter().all(|score| *score < Tier::T2.lowest()), "no name of many is trusted");
+    let sleeper = &course(Character::Sleeper).scores;
+    let before = sleeper[..300].iter().max().copied().unwrap_or(Score::MIN);
+    assert!(sleeper[300..].iter().all(|score| score.tier() < before.tier()), "what a strike costs is not back soon");
+
+    let picture = simulation::draw(&courses);
+    assert!(picture.contains("<svg") && picture.contains("honest"));
+}
+
+#[test]
+fn two_runs_draw_the_same_bytes() {
+    let picture = || simulation::draw(&simulation::simulate(40).unwrap());
+    assert_eq!(picture(), picture());
+}

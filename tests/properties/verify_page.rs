@@ -1,0 +1,225 @@
+//! What docs/verify-a-chain.md lets an auditor run: the script of the page, on an export
+//! as it was written and on exports that somebody changed.
+
+use crate::common;
+
+use std::fs;
+use std::process::{Command, Output};
+
+use common::{builder, intent};
+use rulekeep::intent::InputText;
+use rulekeep::proof::{EvidenceSelection, ExportRange, verify_export};
+use rulekeep::{Agent, Error, Governor, Outcome, Tier};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+const PAGE: &str = include_str!("../../docs/verify-a-chain.md");
+
+/// Agents whose ids are hard on whoever writes or reads JSON.
+const AGENTS: [&str; 6] = [
+    "plain",
+    "with \"quotes\" and 'others' $(id) `id` %s",
+    "back\\slash \\n \\061",
+    "日本語 😀",
+    "\u{2028}é",
+    "{\"hash\":1}",
+];
+
+/// Three records of each agent, with an outcome for the first, as lines.
+fn export(range: &ExportRange) -> Vec<String> {
+    let governor = governor();
+    let mut bytes = Vec::new();
+    governor.log().export(range, &mut bytes, &mut |_, _| {}).unwrap();
+    String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
+}
+
+fn governor() -> Governor {
+    let governor = builder().open_in_memory().unwrap();
+    for agent in AGENTS {
+        governor.agents().register(Agent::new(agent).at_tier(Tier::T4)).unwrap();
+        let reading = intent(agent, &["document:read"]).with_context("account", 9_007_199_254_740_993_u64);
+        let proof_id = governor.enforce(&reading.with_context("note", agent)).unwrap().proof_id;
+        governor.report(&proof_id, Outcome::Failure).unwrap();
+        governor.enforce(&intent(agent, &["email:send"])).unwrap();
+        governor.enforce(&intent(agent, &["code:write"])).unwrap();
+    }
+    governor
+}
+
+/// The same lines with a last one that states their digest, as whoever changes a file can make it.
+fn covered(mut lines: Vec<String>) -> Vec<String> {
+    let end = lines.pop().unwrap();
+    let text = lines.join("\n") + "\n";
+    let at = end.find("\"sha256\":\"").unwrap();
+    let digest = hex::encode(Sha256::digest(text.as_bytes()));
+    lines.push(format!("{}\"sha256\":\"sha256:{digest}\"}}", &end[..at]));
+    lines
+}
+
+/// Runs the page's script on an export; `None` where the programs are not installed.
+fn run(lines: &[String]) -> Option<Output> {
+    for program in ["jq", "sha256sum", "sh"] {
+        if Command::new(program).arg("--version").output().is_err() {
+            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{program} is not installed");
+            eprintln!("skipped: {program} is not installed");
+            return None;
+        }
+    }
+    let mut blocks = PAGE.split("```").skip(1).step_by(2).filter_map(|block| block.strip_prefix("sh\n"));
+    let (script, command) = (blocks.next().unwrap(), blocks.next().unwrap());
+    assert_eq!(blocks.next(), None);
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("check.sh"), script).unwrap();
+    let text = lines.join("\n") + "\n";
+    fs::write(folder.path().join("export.jsonl"), text).unwrap();
+    Some(Command::new("sh").args(["-euc", command]).current_dir(folder.path()).output().unwrap())
+}
+
+/// Asserts that the script and the library both find what is wrong, and that the script's words say where.
+fn found(lines: &[String], says: &str) {
+    let text = lines.join("\n") + "\n";
+    let error = verify_export(&mut text.as_bytes(), &mut |_, _| {}).unwrap_err();
+    assert!(matches!(error, Error::ExportBroken { .. }), "{error}");
+    let Some(output) = run(lines) else { return };
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && !said.contains("all of it holds"), "{says}: {said}");
+    assert!(said.contains(says), "expected {says:?} in {said:?}");
+}
+
+/// Changes a line as JSON.
+fn changed(lines: &[String], at: usize, change: impl FnOnce(&mut Value)) -> Vec<String> {
+    let mut lines = lines.to_vec();
+    let mut value: Value = serde_json::from_str(&lines[at]).unwrap();
+    change(&mut value);
+    lines[at] = value.to_string();
+    lines
+}
+
+#[test]
+fn exports_as_they_were_written_hold() {
+    let agent = AGENTS[1].parse().unwrap();
+    let ranges = [
+        (ExportRange::all(), "18 records, 18 with evidence"),
+        (ExportRange::all().with_entries(), "18 records, 18 with evidence"),
+        (ExportRange::all().without_evidence(), "18 records, 0 with evidence"),
+        (ExportRange::all().of_agent(agent), "3 records, 3 with evidence"),
+        (ExportRange::all().of_agent("nobody".parse().unwrap()), "0 records"),
+    ];
+    for (range, says) in ranges {
+        let Some(output) = run(&export(&range)) else { return };
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{range:?}: {said}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(said.contains(says) && said.ends_with("all of it holds\n"), "{range:?}: {said}");
+    }
+}
+
+#[test]
+fn a_changed_reasoning_is_found() {
+    let lines = export(&ExportRange::all());
+    let changed = changed(&lines, 4, |line| line["record"]["reasoning"] = json!("another"));
+    found(&changed, "5.record: FAILED");
+    found(&covered(changed), "5.record: FAILED");
+}
+
+#[test]
+fn a_changed_record_with_a_hash_to_match_is_found_at_the_next() {
+    let lines = export(&ExportRange::all());
+    let mut record: Value = serde_json::from_str::<Value>(&lines[4]).unwrap()["record"].take();
+    assert_ne!(record["decision"], "DEGRADE");
+    record["decision"] = json!("DEGRADE");
+    record.as_object_mut().unwrap().remove("hash");
+    let hash = hex::encode(Sha256::digest(serde_json_canonicalizer::to_vec(&record).unwrap()));
+    record["hash"] = json!(format!("sha256:{hash}"));
+    let changed = changed(&lines, 4, |line| line["record"] = record);
+    found(&changed, "line 6: expected previousHash");
+    found(&covered(changed), "line 6: expected previousHash");
+}
+
+#[test]
+fn a_removed_line_is_found_wherever_it_stood() {
+    let lines = export(&ExportRange::all());
+    for (at, says) in
+        [(1, "line 2: expected previousHash"), (9, "line 10: expected previousHash"), (18, "expected records")]
+    {
+        let mut lines = lines.clone();
+        lines.remove(at);
+        found(&lines, says);
+        found(&covered(lines), says);
+    }
+    found(&lines[..lines.len() - 1], "the lines have not the sha256");
+    found(&lines[1..], "line 1: expected manifest start");
+}
+
+#[test]
+fn swapped_lines_are_found() {
+    let mut lines = export(&ExportRange::all());
+    lines.swap(6, 7);
+    found(&lines, "line 7: expected previousHash");
+    found(&covered(lines), "line 7: expected previousHash");
+}
+
+#[test]
+fn changed_evidence_is_found_in_salt_part_and_division() {
+    let lines = export(&ExportRange::all());
+    let changes: [fn(&mut Value); 5] = [
+        |line| {
+            let part = line["evidence"]["parts"][0].as_str().unwrap().replace("9007199254740993", "9007199254740992");
+            line["evidence"]["parts"][0] = json!(part);
+        },
+        |line| line["evidence"]["salt"] = json!("00".repeat(16)),
+        |line| line["evidence"]["parts"].as_array_mut().unwrap().swap(0, 1),
+        |line| line["evidence"]["parts"].as_array_mut().unwrap().push(json!("")),
+        |line| line["record"]["evidenceHash"] = json!(format!("sha256:{}", "0".repeat(64))),
+    ];
+    for (place, change) in changes.into_iter().enumerate() {
+        let changed = changed(&lines, 1, change);
+        assert_ne!(changed, lines);
+        let says = if place == 4 { "2.record: FAILED" } else { "2.evidence: FAILED" };
+        found(&changed, says);
+        found(&covered(changed), says);
+    }
+}
+
+#[test]
+fn a_changed_outcome_is_found_by_the_last_line() {
+    let lines = export(&ExportRange::all());
+    assert!(lines[1].ends_with("\"outcome\":\"FAILURE\"}"));
+    let mut changed = lines;
+    changed[1] = changed[1].replace("\"outcome\":\"FAILURE\"}", "\"outcome\":\"SUCCESS\"}");
+    found(&changed, "the lines have not the sha256");
+}
+
+#[test]
+fn no_text_of_an_export_is_run_or_names_a_file() {
+    let lines = export(&ExportRange::all());
+    let part = changed(&lines, 1, |line| line["evidence"]["parts"][1] = json!("{}\n=../escaped 00\ntext"));
+    found(&part, "a part of several lines");
+    let hash = changed(&lines, 18, |line| line["record"]["hash"] = json!("sha256:00\n=../escaped"));
+    found(&covered(hash), "is no hash");
+}
+
+#[test]
+fn an_export_with_erased_evidence_and_texts_holds() {
+    let governor = builder().auto_register().input_text(InputText::Whole).open_in_memory().unwrap();
+    let asked = "Summarize the \"notes\"\nof é";
+    for agent in AGENTS {
+        governor.enforce_input(agent, asked).unwrap();
+    }
+    governor.log().erase_evidence(&EvidenceSelection::Agent(AGENTS[0].parse().unwrap()), "asked for").unwrap();
+    for range in [ExportRange::all(), ExportRange::all().with_entries()] {
+        let mut bytes = Vec::new();
+        governor.log().export(&range, &mut bytes, &mut |_, _| {}).unwrap();
+        let lines: Vec<String> = String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect();
+        let Some(output) = run(&lines) else { return };
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{range:?}: {said}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(said.contains("6 records, 5 with evidence"), "{range:?}: {said}");
+        // A text that was changed.
+        let has_text = |line: &String| line.starts_with("{\"record\"") && line.contains("Summarize");
+        let at = lines.iter().position(has_text).unwrap();
+        let mut forged = lines.clone();
+        forged[at] = forged[at].replacen("Summarize", "Summarise", 1);
+        assert_ne!(forged, lines);
+        found(&covered(forged), "evidence");
+    }
+}
