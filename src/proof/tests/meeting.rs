@@ -227,10 +227,10 @@ fn of_many_who_report_a_decision_at_once_the_first_stands_and_moves_trust_once()
         let dir = tempfile::tempdir().unwrap();
         let builder = Governor::builder().policies(PolicySet::from_toml(policies).unwrap()).durability(durability);
         let governor = builder.open(dir.path()).unwrap();
-        governor.register_agent(Agent::new("a").at_tier(Tier::T3)).unwrap();
+        governor.agents().register(Agent::new("a").at_tier(Tier::T3)).unwrap();
         let intent = Intent::new("a", "read_document", RiskLevel::Low, ["document:read"]).unwrap();
         for _ in 0..20 {
-            let before = governor.trust_history("a", 1, 1).unwrap().total;
+            let before = governor.trust().history("a", 1, 1).unwrap().total;
             let id = governor.enforce(&intent).unwrap().proof_id;
             let start = std::sync::Barrier::new(8);
             let reported: Vec<_> = std::thread::scope(|scope| {
@@ -242,11 +242,11 @@ fn of_many_who_report_a_decision_at_once_the_first_stands_and_moves_trust_once()
                 let threads: Vec<_> = (0..8).map(|at| scope.spawn(move || report(at))).collect();
                 threads.into_iter().map(|thread| thread.join().unwrap()).collect()
             });
-            let standing = governor.proof(&id).unwrap().outcome;
+            let standing = governor.log().record(&id).unwrap().outcome;
             for (outcome, result) in reported {
                 assert_eq!(result.err(), (Some(outcome) != standing).then_some("CONFLICT"), "{standing:?}, {outcome}");
             }
-            let moves = governor.trust_history("a", 1, 200).unwrap();
+            let moves = governor.trust().history("a", 1, 200).unwrap();
             let of_this = moves.items.iter().filter(|moved| moved.proof_id == Some(id)).count() as u64;
             assert!(of_this <= 1, "trust moved {of_this} times");
             assert_eq!(moves.total - before, of_this);
