@@ -8,10 +8,11 @@
 //! no input panics, that the time grows with the length alone, and that what is
 //! not understood says so and is never harmless.
 //!
-//! The way of a request: `normalize` (the text as a person sees it, and what else
-//! it says), `format` (which form, and a reader for each), `language` (English),
-//! `manipulation` (what sets instructions aside or hides), then `risk`,
-//! `classification` and `confidence` over the acts of a `reading`. What is known
+//! The way of a request: `normalize` (the text as a person sees it, and the other
+//! texts that it stands for), `derived` (has each of them read), `format` (which
+//! form, and a reader for each), `language` (English), `manipulation` (what sets
+//! instructions aside or hides), then `risk`, `classification` and `confidence` over
+//! the acts of a `reading`; `verdict` makes the answer of them. What is known
 //! of words and programs is data (`data/*.toml`), read by `document` and laid out
 //! by `lexicon`, `inflect` and `programs`.
 

@@ -1,7 +1,8 @@
 //! Which form an input has, and the reader of each form.
 //!
 //! A structured form is taken only where its shape is plain; everything else is
-//! read as English. `name` reads the names of tools and actions for all of them.
+//! read as English. `name` reads the names of tools and actions for all of them,
+//! `driver` the commands that a text of another form runs.
 
 mod dangers;
 mod driver;
