@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
+use serde_json::{Map, Value as Json};
+
 use super::Report;
 use super::nearest::did_you_mean;
 use super::tree::{Field, Node, Value};
@@ -61,6 +63,35 @@ impl Fields {
         Some(self.open.swap_remove(index).node)
     }
 
+    /// Takes a field and reads its value with `read`, which is given the field's path for messages.
+    pub fn read<'a, T>(
+        &mut self,
+        name: &str,
+        report: &mut Report<'a>,
+        read: impl FnOnce(Node, &str, &mut Report<'a>) -> Option<T>,
+    ) -> Option<T> {
+        let node = self.take(name)?;
+        read(node, &format!("{}{name}", self.path), report)
+    }
+
+    /// Takes a table as the JSON object that it says.
+    pub fn object(&mut self, name: &str, report: &mut Report<'_>) -> Option<Map<String, Json>> {
+        self.read(name, report, |node, path, report| report.object(node, path))
+    }
+
+    /// Takes a string that is parsed, such as a timestamp.
+    pub fn parsed<T: FromStr<Err: Display>>(&mut self, name: &str, report: &mut Report<'_>) -> Option<T> {
+        self.read(name, report, |node, path, report| report.parsed(node, path))
+    }
+
+    /// Takes a list of strings that are parsed, such as labels.
+    pub fn all_parsed<T: FromStr<Err: Display>>(&mut self, name: &str, report: &mut Report<'_>) -> Option<Vec<T>> {
+        self.read(name, report, |node, path, report| {
+            let items = report.list(node, path).into_iter();
+            Some(items.filter_map(|item| report.parsed(item, path)).collect())
+        })
+    }
+
     /// Returns the byte at which a field's value begins, while it has not been taken.
     pub fn place(&self, name: &str) -> Option<usize> {
         self.open.iter().find(|field| field.name == name).map(|field| field.node.at)
@@ -68,8 +99,7 @@ impl Fields {
 
     /// Takes a line of text for people; see [`Report::line`].
     pub fn line(&mut self, name: &str, longest: usize, report: &mut Report<'_>) -> Option<String> {
-        let node = self.take(name)?;
-        report.line(node, &format!("{}{name}", self.path), longest)
+        self.read(name, report, |node, path, report| report.line(node, path, longest))
     }
 
     /// Takes a line of text that must be there.
@@ -80,8 +110,7 @@ impl Fields {
 
     /// Takes a word of a closed list.
     pub fn word<T: FromStr + Display>(&mut self, name: &str, all: &[T], report: &mut Report<'_>) -> Option<T> {
-        let node = self.take(name)?;
-        report.word(node, &format!("{}{name}", self.path), name, all)
+        self.read(name, report, |node, path, report| report.word(node, path, name, all))
     }
 
     /// Takes a word of a closed list that must be there.
@@ -90,7 +119,8 @@ impl Fields {
         self.word(name, all, report)
     }
 
-    fn must_have(&self, name: &str, report: &mut Report<'_>) {
+    /// Reports a field that is missing.
+    pub fn must_have(&self, name: &str, report: &mut Report<'_>) {
         if self.place(name).is_none() {
             report.error(self.at, &format!("{}{name}", self.path), format!("the field {name:?} is missing"));
         }

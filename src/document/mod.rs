@@ -19,7 +19,6 @@ use crate::model::{Error, Problem, Severity, closed_words};
 pub use fields::Fields;
 pub use file::File;
 pub use nearest::did_you_mean;
-pub(crate) use nearest::distance;
 pub use report::Report;
 pub(crate) use report::hides_or_breaks;
 pub use tree::{Field, Node, Value};

@@ -1,5 +1,6 @@
 //! The problems of a document, each with its place, and the values that are checked on the way.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -94,6 +95,18 @@ impl<'a> Report<'a> {
         items
     }
 
+    /// Reads a list that must not be empty as a set: sorted, nothing twice.
+    pub fn set<T: Ord>(
+        &mut self,
+        node: Node,
+        field: &str,
+        mut read: impl FnMut(Node, &str, &mut Self) -> Option<T>,
+    ) -> Vec<T> {
+        let items = self.filled_list(node, field).into_iter();
+        let set: BTreeSet<T> = items.filter_map(|item| read(item, field, self)).collect();
+        set.into_iter().collect()
+    }
+
     /// Reads a whole number from 1 to `most`.
     pub fn whole(&mut self, node: &Node, field: &str, most: i64) -> Option<i64> {
         match node.value {
@@ -113,6 +126,13 @@ impl<'a> Report<'a> {
             return None;
         };
         Some(text)
+    }
+
+    /// Reads a string and parses it.
+    pub fn parsed<T: FromStr<Err: Display>>(&mut self, node: Node, field: &str) -> Option<T> {
+        let at = node.at;
+        let text = self.text(node, field)?;
+        text.parse().map_err(|error| self.error(at, field, error)).ok()
     }
 
     /// Reads a line of text for people: not blank, without control characters, at most `longest` characters.

@@ -1,6 +1,10 @@
 //! The tree that both formats are read into, each value with its place.
 
-use serde::de::IgnoredAny;
+use std::fmt;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -255,119 +259,85 @@ fn read_json(text: &str) -> Result<Node, SyntaxError> {
     if json_depth(text) > MAX_DEPTH {
         return Err(SyntaxError { at: 0, message: format!("the document nests more than {MAX_DEPTH} levels deep") });
     }
-    if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
-        let message = error.to_string();
-        let reason = message.split(" at line ").next().unwrap_or(&message);
-        let at = Lines::of(text).offset(error.line(), error.column());
-        return Err(SyntaxError { at, message: format!("this is not JSON: {reason}") });
-    }
-    JsonReader { text, at: 0 }.node()
+    let raw = serde_json::from_str(text)
+        .map_err(|error| not_json(Lines::of(text).offset(error.line(), error.column()), &error))?;
+    json_node(raw, text)
 }
 
-/// Walks a text that is known to be JSON of bounded depth, noting places.
-struct JsonReader<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl JsonReader<'_> {
-    fn node(&mut self) -> Result<Node, SyntaxError> {
-        self.skip_blanks();
-        let at = self.at;
-        let value = match self.peek() {
-            b'{' => self.table()?,
-            b'[' => self.list()?,
-            b'"' => Value::Text(self.string()?),
-            _ => self.scalar()?,
-        };
-        Ok(Node { at, value })
-    }
-
-    fn table(&mut self) -> Result<Value, SyntaxError> {
-        let mut fields: Vec<Field> = Vec::new();
-        self.at += 1;
-        loop {
-            self.skip_blanks();
-            match self.peek() {
-                b'"' => {
-                    let at = self.at;
-                    let name = self.string()?;
-                    self.skip_blanks();
-                    self.at += 1; // the colon
-                    fields.push(Field { name, at, node: self.node()? });
-                }
-                b',' => self.at += 1,
-                _ => break,
-            }
+/// Reads a piece of `text`, which is known to be JSON of bounded depth; its place is where the piece lies in it.
+fn json_node(raw: &RawValue, text: &str) -> Result<Node, SyntaxError> {
+    let piece = raw.get();
+    let at = place(piece, text);
+    let refused = |error: serde_json::Error| not_json(at, &error);
+    let value = match piece.as_bytes().first() {
+        Some(b'{') => {
+            let JsonFields(fields) = serde_json::from_str(piece).map_err(refused)?;
+            let field = |(name, value): (&RawValue, &RawValue)| {
+                let at = place(name.get(), text);
+                let node = json_node(value, text)?;
+                serde_json::from_str(name.get())
+                    .map(|name| Field { name, at, node })
+                    .map_err(|error| not_json(at, &error))
+            };
+            Value::Table(fields.into_iter().map(field).collect::<Result<_, _>>()?)
         }
-        self.at += 1;
-        Ok(Value::Table(fields))
-    }
-
-    fn list(&mut self) -> Result<Value, SyntaxError> {
-        let mut items = Vec::new();
-        self.at += 1;
-        loop {
-            self.skip_blanks();
-            match self.peek() {
-                b',' => self.at += 1,
-                b']' | END => break,
-                _ => items.push(self.node()?),
-            }
+        Some(b'[') => {
+            let items: Vec<&RawValue> = serde_json::from_str(piece).map_err(refused)?;
+            Value::List(items.into_iter().map(|item| json_node(item, text)).collect::<Result<_, _>>()?)
         }
-        self.at += 1;
-        Ok(Value::List(items))
-    }
-
-    fn string(&mut self) -> Result<String, SyntaxError> {
-        let start = self.at;
-        self.at += 1;
-        while !matches!(self.peek(), b'"' | END) {
-            self.at += if self.peek() == b'\\' { 2 } else { 1 };
-        }
-        self.at += 1;
-        self.parse_from(start)
-    }
-
-    fn scalar(&mut self) -> Result<Value, SyntaxError> {
-        let start = self.at;
-        while !matches!(self.peek(), b',' | b']' | b'}' | b' ' | b'\t' | b'\n' | b'\r' | END) {
-            self.at += 1;
-        }
-        Ok(match self.parse_from(start)? {
+        _ => match serde_json::from_str(piece).map_err(refused)? {
+            serde_json::Value::String(text) => Value::Text(text),
             serde_json::Value::Bool(flag) => Value::Bool(flag),
             serde_json::Value::Number(number) => match number.as_i64() {
                 Some(integer) => Value::Integer(integer),
                 None => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
             },
             _ => Value::Null,
-        })
-    }
+        },
+    };
+    Ok(Node { at, value })
+}
 
-    fn parse_from<T: serde::de::DeserializeOwned>(&self, start: usize) -> Result<T, SyntaxError> {
-        let piece = self.text.get(start..self.at).unwrap_or_default();
-        serde_json::from_str(piece).map_err(|error| {
-            let message = error.to_string();
-            let reason = message.split(" at line ").next().unwrap_or(&message);
-            SyntaxError { at: start, message: format!("this is not JSON: {reason}") }
-        })
-    }
+/// The byte at which a piece of a text lies in it.
+fn place(piece: &str, text: &str) -> usize {
+    piece.as_ptr().addr().saturating_sub(text.as_ptr().addr())
+}
 
-    fn skip_blanks(&mut self) {
-        while matches!(self.peek(), b' ' | b'\t' | b'\n' | b'\r') {
-            self.at += 1;
+fn not_json(at: usize, error: &serde_json::Error) -> SyntaxError {
+    let message = error.to_string();
+    let reason = message.split(" at line ").next().unwrap_or(&message);
+    SyntaxError { at, message: format!("this is not JSON: {reason}") }
+}
+
+/// The fields of a JSON object in their order, names that stand twice included.
+struct JsonFields<'a>(Vec<(&'a RawValue, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for JsonFields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+
+        impl<'de> Visitor<'de> for Fields {
+            type Value = JsonFields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(JsonFields(fields))
+            }
         }
-    }
 
-    fn peek(&self) -> u8 {
-        self.text.as_bytes().get(self.at).copied().unwrap_or(END)
+        deserializer.deserialize_map(Fields)
     }
 }
 
 /// Deepest document: far more than the schema has levels.
 const MAX_DEPTH: usize = 32;
-/// Stands for the end of the text; no JSON holds a zero byte outside a string's escape.
-const END: u8 = 0;
 
 #[cfg(test)]
 mod tests {

@@ -118,7 +118,7 @@ impl Agents<'_> {
         let changed = AgentRecord { trust: moved.trust, ..changed };
         let trust = trust.map(|trust| (agent.agent_id.clone(), trust));
         let change = ChangeDraft { state: state_of(&changed)?, cause: masked(&caused("changed", note)), trust };
-        let sequence = self.governor.inner.log.change(at, change)?;
+        let sequence = self.governor.inner.log.queue().change(at, change)?;
         let changed = changed.placed_at(sequence);
         *agent = changed;
         let info = self.governor.info(&agent, at);
@@ -169,9 +169,9 @@ impl Agents<'_> {
         let cause = masked(&caused(state.as_str(), note));
         let change = ChangeDraft { state: state_of(&changed)?, cause, trust: None };
         let sequence = match state {
-            AgentState::Active => self.governor.inner.log.change(at, change)?,
+            AgentState::Active => self.governor.inner.log.queue().change(at, change)?,
             // Needs no room, and no decision has to be looked at again that the lock did not keep out.
-            AgentState::Suspended | AgentState::Retired => self.governor.inner.log.stop(at, 0, change)?,
+            AgentState::Suspended | AgentState::Retired => self.governor.inner.log.queue().stop(at, 0, change)?,
         };
         self.governor.inner.ledger.replace(&mut agent, changed);
         let info = self.governor.info(&agent, at);
@@ -239,7 +239,7 @@ impl Governor {
         let noted = AgentRecord { trust: agent.trust.noted(StateDraft::OWN_PLACE), ..agent.clone() };
         let trust = Some((agent.agent_id.clone(), trust));
         let sequence =
-            self.inner.log.change(at, ChangeDraft { state: state_of(&noted)?, cause: masked(cause), trust })?;
+            self.inner.log.queue().change(at, ChangeDraft { state: state_of(&noted)?, cause: masked(cause), trust })?;
         *agent = noted.placed_at(sequence);
         Ok(sequence)
     }

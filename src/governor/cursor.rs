@@ -108,7 +108,7 @@ impl Kept {
     /// Puts it in order, where the journal does not say it yet.
     fn write(&mut self, name: &str, inner: &Inner) -> Result<(), Error> {
         if self.unwritten > 0 {
-            inner.log.note(inner.clock.now(), state_of(name, self.place)?, "events were acknowledged")?;
+            inner.log.queue().note(inner.clock.now(), state_of(name, self.place)?, "events were acknowledged")?;
             (self.unwritten, self.written) = (0, Instant::now());
         }
         Ok(())
@@ -188,7 +188,7 @@ impl Log<'_> {
             return Err(Error::input("cursor", "no cursor has this name"));
         };
         let gone = StateDraft::new(format!("{KEY_PREFIX}{name}"), "null".to_owned());
-        let sequence = self.governor.inner.log.set_state(
+        let sequence = self.governor.inner.log.queue().set_state(
             self.governor.inner.clock.now(),
             gone,
             "the cursor was forgotten".to_owned(),
@@ -204,7 +204,7 @@ impl Log<'_> {
         let mut cursors = self.governor.inner.cursors.lock();
         let Entry::Vacant(vacant) = cursors.entry(name.to_owned()) else { return Ok(()) };
         let (now, state) = (self.governor.inner.clock.now(), state_of(name, place)?);
-        let sequence = self.governor.inner.log.set_state(now, state, "a cursor begins".to_owned())?;
+        let sequence = self.governor.inner.log.queue().set_state(now, state, "a cursor begins".to_owned())?;
         vacant.insert(Kept::written(place));
         drop(cursors);
         self.governor.inner.log.settle(sequence)
@@ -221,7 +221,7 @@ impl Governor {
         for (name, kept) in &mut *self.inner.cursors.lock() {
             let state = state_of(name, kept.place)?;
             keys.insert(state.key.clone());
-            self.inner.log.set_state(self.inner.clock.now(), state, cause.to_owned())?;
+            self.inner.log.queue().set_state(self.inner.clock.now(), state, cause.to_owned())?;
             *kept = Kept::written(kept.place);
         }
         Ok(())

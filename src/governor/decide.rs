@@ -236,7 +236,7 @@ impl Governor {
             return self.ask(recording, epoch);
         }
         let draft = self.draft(recording)?;
-        self.inner.log.decide(recording.request.now, draft, epoch)
+        self.inner.log.queue().decide(recording.request.now, draft, epoch)
     }
 
     /// The decision as it is to be written, with its evidence.

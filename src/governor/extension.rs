@@ -144,7 +144,7 @@ impl<'a> Extension<'a> {
         }
         let mut states = self.inner().extensions.states();
         let draft = StateDraft::new(key.clone(), value.clone().unwrap_or_else(|| FORGOTTEN.to_owned()));
-        let sequence = self.inner().log.set_state(self.inner().clock.now(), draft, cause.to_owned())?;
+        let sequence = self.inner().log.queue().set_state(self.inner().clock.now(), draft, cause.to_owned())?;
         match value {
             Some(value) => states.insert(key, value),
             None => states.remove(&key),

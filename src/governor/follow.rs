@@ -102,11 +102,11 @@ impl Governor {
     pub(super) fn restate_alerts(&self, cause: &str) -> Result<(), Error> {
         let state = self.inner.following.lock();
         let Some(from) = state.from else { return Ok(()) };
-        self.inner.log.set_state(self.inner.clock.now(), place_of(Some(from))?, cause.to_owned()).map(drop)
+        self.inner.log.queue().set_state(self.inner.clock.now(), place_of(Some(from))?, cause.to_owned()).map(drop)
     }
 
     fn note_place(&self, state: &mut State, from: Option<Sequence>) -> Result<(), Error> {
-        self.inner.log.note(self.inner.clock.now(), place_of(from)?, "alerts are looked for")?;
+        self.inner.log.queue().note(self.inner.clock.now(), place_of(from)?, "alerts are looked for")?;
         state.from = from;
         Ok(())
     }

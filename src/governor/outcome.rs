@@ -4,7 +4,7 @@ use super::trust::Moved;
 use super::{Governor, agents};
 use crate::model::{Decision, Error, Outcome, OutcomeReport, ProofId, TrustCause, TrustSnapshot};
 use crate::parse::conceal_text;
-use crate::proof::{DecisionFacts, OutcomeBasis, OutcomeDraft, Reported};
+use crate::proof::{DecisionFacts, OutcomeBasis, OutcomeDraft};
 use crate::telemetry::Work;
 use crate::trust::TrustEvent;
 
@@ -36,26 +36,10 @@ impl Governor {
         inner.log.wait_verified()?;
         let facts = inner.log.facts(proof_id)?;
         self.give_up_untaken(*proof_id, outcome)?;
-        loop {
-            // Asked before the agent is held, so that its decisions do not wait for the index.
-            let seen = inner.log.look_for_outcome(&facts.entity, proof_id, outcome)?;
-            let Some(version) = seen else { return self.trust_now(&facts) };
-            if let Some(trust) = self.report_at(proof_id, outcome, note, &facts, version)? {
-                return Ok(trust);
-            }
-        }
-    }
-
-    /// One try; none where an outcome reached the index meanwhile.
-    fn report_at(
-        &self,
-        proof_id: &ProofId,
-        outcome: Outcome,
-        note: Option<&str>,
-        facts: &DecisionFacts,
-        version: u64,
-    ) -> Result<Option<TrustSnapshot>, Error> {
-        let inner = &*self.inner;
+        // Reserved before the agent is held, so that its decisions do not wait for the index.
+        let Some(reserved) = inner.log.reserve_for(&facts.entity, proof_id, outcome)? else {
+            return self.trust_now(&facts);
+        };
         let cell = self.registered(&facts.entity)?;
         let now = inner.clock.now();
         let event = TrustEvent { outcome, decision: facts.decision, risk: facts.risk, earns: facts.earns };
@@ -73,26 +57,18 @@ impl Governor {
             trust: moved,
             basis: Some(OutcomeBasis { decision: facts.decision, risk: facts.risk, earns: facts.earns, at: now }),
         };
-        let ordered = match inner.log.report_at(now, draft, version)? {
-            Reported::Ordered(sequence) => Some(sequence),
-            Reported::Standing => None,
-            Reported::LookAgain => return Ok(None),
-        };
-        if let Some(sequence) = ordered {
-            *agent = changed.placed_at(sequence);
-            if outcome == Outcome::Failure {
-                inner.limits.give_back(proof_id.sequence());
-            }
+        let sequence = reserved.report(now, draft)?;
+        *agent = changed.placed_at(sequence);
+        if outcome == Outcome::Failure {
+            inner.limits.give_back(proof_id.sequence());
         }
         let trust = self.trust_of(&agent, now);
         drop(agent);
-        if let Some(sequence) = ordered {
-            if facts.decision == Decision::Escalate {
-                self.end_reported(*proof_id, outcome)?;
-            }
-            inner.log.settle_decision(sequence, facts.risk)?;
+        if facts.decision == Decision::Escalate {
+            self.end_reported(*proof_id, outcome)?;
         }
-        Ok(Some(trust))
+        inner.log.settle_decision(sequence, facts.risk)?;
+        Ok(trust)
     }
 
     fn trust_now(&self, facts: &DecisionFacts) -> Result<TrustSnapshot, Error> {

@@ -119,6 +119,6 @@ impl Governor {
 
     pub(super) fn order_policies(&self, set: &PolicySet, cause: &str) -> Result<Sequence, Error> {
         let state = PolicyState::of(set)?.draft()?;
-        self.inner.log.set_state(self.inner.clock.now(), state, cause.to_owned())
+        self.inner.log.queue().set_state(self.inner.clock.now(), state, cause.to_owned())
     }
 }

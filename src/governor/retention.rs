@@ -163,7 +163,7 @@ impl Governor {
             let agent = cell.write();
             let state = agents::state_of(&agent)?;
             keys.insert(state.key.clone());
-            self.inner.log.set_state(at, state, CAUSE.to_owned())?;
+            self.inner.log.queue().set_state(at, state, CAUSE.to_owned())?;
         }
         self.restate_escalations(CAUSE, &mut keys)?;
         let turn = self.inner.policy_turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -172,7 +172,9 @@ impl Governor {
         keys.insert(PolicyState::KEY.to_owned());
         self.restate_stops(at, CAUSE)?;
         keys.insert(self.restate_trust_model(at, CAUSE)?);
-        self.inner.extensions.restate(|state| self.inner.log.set_state(at, state, CAUSE.to_owned()), &mut keys)?;
+        self.inner
+            .extensions
+            .restate(|state| self.inner.log.queue().set_state(at, state, CAUSE.to_owned()), &mut keys)?;
         self.restate_cursors(CAUSE, &mut keys)?;
         self.restate_alerts(CAUSE)?;
         Ok(keys)

@@ -47,7 +47,7 @@ impl KillSwitch<'_> {
 
         let turn = self.governor.inner.stops.turn();
         let epoch = self.governor.inner.stops.set(stop);
-        let ordered = self.governor.inner.log.stop(at, epoch, change);
+        let ordered = self.governor.inner.log.queue().stop(at, epoch, change);
         drop(turn);
         ordered.and_then(|sequence| self.governor.inner.log.settle(sequence)).map_err(|error| {
             said_with(error, &format!("the stop {id} is in force, but not recorded and gone after a restart"))
@@ -80,8 +80,11 @@ impl KillSwitch<'_> {
         };
         let at = self.governor.inner.clock.now();
         let lifted = StopState { scope: stop.scope.clone(), on: false, by, note, timestamp: at };
-        let sequence =
-            self.governor.inner.log.set_state(at, lifted.draft(*id)?, cause("lifted", &lifted.by, &lifted.note))?;
+        let sequence = self.governor.inner.log.queue().set_state(
+            at,
+            lifted.draft(*id)?,
+            cause("lifted", &lifted.by, &lifted.note),
+        )?;
         self.governor.inner.log.settle(sequence)?;
         let _turn = self.governor.inner.stops.turn();
         self.governor.inner.stops.remove(*id);
@@ -141,7 +144,7 @@ impl Governor {
         // Held so that no lifting comes between.
         let _lifting = self.inner.stops.lifting();
         for stop in self.kill_switch().list() {
-            self.inner.log.set_state(at, state_of(&stop)?, cause.to_owned())?;
+            self.inner.log.queue().set_state(at, state_of(&stop)?, cause.to_owned())?;
         }
         Ok(())
     }

@@ -268,7 +268,7 @@ impl Governor {
     ) -> Result<Sequence, Error> {
         let trust = trust.map(|trust| (agent.agent_id.clone(), trust));
         let change = ChangeDraft { state: state_of(&changed)?, cause: cause.to_owned(), trust };
-        let sequence = self.inner.log.change(now, change)?;
+        let sequence = self.inner.log.queue().change(now, change)?;
         *agent = changed.placed_at(sequence);
         Ok(sequence)
     }
@@ -301,7 +301,7 @@ impl Governor {
         }
         let state = StateDraft::new(MODEL_KEY.to_owned(), value);
         let now = self.inner.clock.now();
-        let sequence = self.inner.log.set_state(now, state, "in force from here on".to_owned())?;
+        let sequence = self.inner.log.queue().set_state(now, state, "in force from here on".to_owned())?;
         self.inner.log.settle(sequence)
     }
 }
@@ -311,7 +311,7 @@ impl Governor {
     pub(super) fn restate_trust_model(&self, at: Timestamp, cause: &str) -> Result<String, Error> {
         let value = serde_json::to_string(&self.inner.trust_model)
             .map_err(|error| Error::Internal { message: format!("the trust model does not serialise: {error}") })?;
-        self.inner.log.set_state(at, StateDraft::new(MODEL_KEY.to_owned(), value), cause.to_owned())?;
+        self.inner.log.queue().set_state(at, StateDraft::new(MODEL_KEY.to_owned(), value), cause.to_owned())?;
         Ok(MODEL_KEY.to_owned())
     }
 }

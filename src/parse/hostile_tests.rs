@@ -2,6 +2,8 @@
 
 use serde_json::Map;
 
+use crate::model::Intent;
+
 use super::*;
 
 fn intent(input: &str) -> Intent {

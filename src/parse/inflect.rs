@@ -3,7 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use super::lexicon::Form;
+/// How a verb is inflected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Base,
+    Third,
+    Ing,
+    Past,
+}
 
 /// A verb's forms. Of a phrase ("turn on") the first word is inflected.
 pub(super) fn verb_forms(lemma: &str, irregular: &BTreeMap<String, String>) -> Vec<(Form, String)> {

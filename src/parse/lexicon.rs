@@ -9,6 +9,7 @@ use crate::model::{Error, Operation, Resource};
 
 use super::document::Document;
 use super::inflect;
+pub(crate) use super::inflect::Form;
 use super::programs::Programs;
 use super::sign::Sign;
 use super::table::Table;
@@ -346,16 +347,15 @@ impl Verb {
     }
 }
 
-/// Defines the classes of verbs and their names in data files.
-macro_rules! classes {
-    ($( $(#[$meta:meta])* $name:ident = $word:literal; )+) => {
-        /// What a verb does to the roles of what it governs.
+/// Defines an enum whose values have names in data files.
+macro_rules! named {
+    ($(#[$says:meta])* $type:ident { $( $(#[$meta:meta])* $name:ident = $word:literal; )+ }) => {
+        $(#[$says])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
-        pub(crate) enum Class { $( $(#[$meta])* $name ),+ }
+        pub(crate) enum $type { $( $(#[$meta])* $name ),+ }
 
-        impl Class {
-            /// Their names in data files.
+        impl $type {
             const WORDS: &[&str] = &[$( $word ),+];
 
             fn from_word(word: &str) -> Option<Self> {
@@ -365,43 +365,46 @@ macro_rules! classes {
     };
 }
 
-classes! {
-    /// Looks something up in the world: find, search, suggest.
-    Searches = "searches";
-    /// Hands data over, whatever it is: list, show, dump.
-    Opens = "opens";
-    /// Opens what is at hand rather than looks it up: read, view.
-    Reads = "reads";
-    /// Does what somebody else says: do, follow, carry out.
-    Obeys = "obeys";
-    /// Moves what it governs, so that money is paid: send, give, move.
-    Moves = "moves";
-    /// Gives somebody something, a right as well: give, make, let, add.
-    Gives = "gives";
-    /// Takes a control down: disable, switch off, remove.
-    TakesDown = "takes_down";
-    /// Brings data to another place: upload, copy, push.
-    Uploads = "uploads";
-    /// Says what goes into something else: include, mention.
-    Includes = "includes";
-    /// Speaks to somebody: tell, ask.
-    Tells = "tells";
-    /// Runs a command or a program: run, execute.
-    Runs = "runs";
-    /// Lets others see: share.
-    Shares = "shares";
-    /// Puts before the public: post, publish.
-    Posts = "posts";
-    /// Says what its reader is to do: tell, ask, want.
-    Instructs = "instructs";
-    /// Lays open what nobody saw yet: decode, read, open.
-    Uncovers = "uncovers";
-    /// Keeps in mind what follows, so that it is not done now: remind.
-    Reminds = "reminds";
-    /// Puts something into something else: put, add, save.
-    Fills = "fills";
-    /// Sets what follows as a property: make, set.
-    Makes = "makes";
+named! {
+    /// What a verb does to the roles of what it governs.
+    Class {
+        /// Looks something up in the world: find, search, suggest.
+        Searches = "searches";
+        /// Hands data over, whatever it is: list, show, dump.
+        Opens = "opens";
+        /// Opens what is at hand rather than looks it up: read, view.
+        Reads = "reads";
+        /// Does what somebody else says: do, follow, carry out.
+        Obeys = "obeys";
+        /// Moves what it governs, so that money is paid: send, give, move.
+        Moves = "moves";
+        /// Gives somebody something, a right as well: give, make, let, add.
+        Gives = "gives";
+        /// Takes a control down: disable, switch off, remove.
+        TakesDown = "takes_down";
+        /// Brings data to another place: upload, copy, push.
+        Uploads = "uploads";
+        /// Says what goes into something else: include, mention.
+        Includes = "includes";
+        /// Speaks to somebody: tell, ask.
+        Tells = "tells";
+        /// Runs a command or a program: run, execute.
+        Runs = "runs";
+        /// Lets others see: share.
+        Shares = "shares";
+        /// Puts before the public: post, publish.
+        Posts = "posts";
+        /// Says what its reader is to do: tell, ask, want.
+        Instructs = "instructs";
+        /// Lays open what nobody saw yet: decode, read, open.
+        Uncovers = "uncovers";
+        /// Keeps in mind what follows, so that it is not done now: remind.
+        Reminds = "reminds";
+        /// Puts something into something else: put, add, save.
+        Fills = "fills";
+        /// Sets what follows as a property: make, set.
+        Makes = "makes";
+    }
 }
 
 /// A set of classes.
@@ -431,81 +434,35 @@ impl Noun {
         Self { lemma: std::borrow::Cow::Borrowed("thing"), resource: Resource::Unknown, strength: 1 };
 }
 
-/// How a verb is inflected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    Base,
-    Third,
-    Ing,
-    Past,
-}
-
-/// The grammatical work that a word does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Function {
-    /// the, a, my, this
-    Determiner,
-    /// of, in, from, with
-    Preposition,
-    /// it, them, me
-    Pronoun,
-    /// can, could, would
-    Modal,
-    /// is, are, do, have
-    Auxiliary,
-    /// what, who, when
-    Question,
-    /// and, then, or
-    Conjunction,
-    /// please, kindly, also
-    Filler,
-    /// not, never, don't
-    Negation,
-    /// want, need, like, have (before "to")
-    Want,
-    /// "don't forget to", "make sure to": the verb after it is asked for
-    Lead,
-    /// "how do i", "what does": asks about doing, not to do
-    About,
-    /// "make sure that": tells how what is asked is to turn out
-    Constraint,
-}
-
-impl Function {
-    /// Their names in data files.
-    const WORDS: &[&str] = &[
-        "determiner",
-        "preposition",
-        "pronoun",
-        "modal",
-        "auxiliary",
-        "question",
-        "conjunction",
-        "filler",
-        "negation",
-        "want",
-        "lead",
-        "about",
-        "constraint",
-    ];
-
-    fn from_word(word: &str) -> Option<Self> {
-        Some(match word {
-            "determiner" => Self::Determiner,
-            "preposition" => Self::Preposition,
-            "pronoun" => Self::Pronoun,
-            "modal" => Self::Modal,
-            "auxiliary" => Self::Auxiliary,
-            "question" => Self::Question,
-            "conjunction" => Self::Conjunction,
-            "filler" => Self::Filler,
-            "negation" => Self::Negation,
-            "want" => Self::Want,
-            "lead" => Self::Lead,
-            "about" => Self::About,
-            "constraint" => Self::Constraint,
-            _ => return None,
-        })
+named! {
+    /// The grammatical work that a word does.
+    Function {
+        /// the, a, my, this
+        Determiner = "determiner";
+        /// of, in, from, with
+        Preposition = "preposition";
+        /// it, them, me
+        Pronoun = "pronoun";
+        /// can, could, would
+        Modal = "modal";
+        /// is, are, do, have
+        Auxiliary = "auxiliary";
+        /// what, who, when
+        Question = "question";
+        /// and, then, or
+        Conjunction = "conjunction";
+        /// please, kindly, also
+        Filler = "filler";
+        /// not, never, don't
+        Negation = "negation";
+        /// want, need, like, have (before "to")
+        Want = "want";
+        /// "don't forget to", "make sure to": the verb after it is asked for
+        Lead = "lead";
+        /// "how do i", "what does": asks about doing, not to do
+        About = "about";
+        /// "make sure that": tells how what is asked is to turn out
+        Constraint = "constraint";
     }
 }
 

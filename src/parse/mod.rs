@@ -17,6 +17,7 @@
 
 mod catalogue;
 mod classification;
+mod codes;
 mod confidence;
 mod derived;
 mod document;

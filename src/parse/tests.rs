@@ -3,6 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::model::{Capability, risk_floor};
+
 use super::*;
 
 fn parse(input: &str) -> ParseResult {

@@ -208,11 +208,7 @@ fn names(node: Node, report: &mut Report<'_>) -> Option<[Names; 3]> {
     if fields.was_empty {
         report.error(fields.at, "match", "an empty match says nothing; leave the field out to mean any agent");
     }
-    let mut names = |name: &str, field: &str| match fields.take(name) {
-        Some(node) => clauses::names(node, field, report),
-        None => Names::default(),
-    };
-    Some([names("agents", "match.agents"), names("labels", "match.labels"), names("groups", "match.groups")])
+    Some(["agents", "labels", "groups"].map(|name| fields.read(name, report, clauses::names).unwrap_or_default()))
 }
 
 const FIELDS: &[&str] = &["id", "on", "count", "per", "below", "match", "severity", "cooldown"];

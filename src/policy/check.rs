@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::cover::{self, Coverers, Reach};
-use super::document::{Document, LocatedRule};
+use super::document::Document;
 use super::naming::DocumentNames;
 use super::pattern::CapabilityPattern;
 use super::rule::{Effect, Rule};
@@ -16,7 +16,9 @@ use crate::model::{
 /// Adds the problems of the set as a whole.
 pub(super) fn check(document: &Document, report: &mut Report<'_>) {
     ids_are_unique(&document.rules, report);
-    conditions_are_bounded(&document.rules, report);
+    if let Some(message) = too_many_steps(&document.rules) {
+        report.error(0, "", message);
+    }
     // Warnings on half a document would mislead.
     if report.has_errors() {
         return;
@@ -34,9 +36,7 @@ pub(super) fn warnings_of_all(rules: &[&Rule], delegates: &[Vec<CapabilityPatter
     if !rules.iter().any(|rule| grants(rule)) {
         return vec![warning("the policy has no allow or degrade rule: it grants nothing".to_owned())];
     }
-    // What is not left to a document it only narrows.
-    let opening: Vec<&Rule> = rules.iter().copied().filter(|rule| !grants(rule) || is_left(rule, delegates)).collect();
-    let rules = &opening[..];
+    let rules = &opening(rules.iter().copied(), delegates)[..];
     if !is_something_open(rules) {
         return vec![warning(
             "the policy can grant nothing: no rule that grants can match, or denies cover all".to_owned(),
@@ -45,31 +45,19 @@ pub(super) fn warnings_of_all(rules: &[&Rule], delegates: &[Vec<CapabilityPatter
     closed_tiers(rules).into_iter().map(warning).collect()
 }
 
-/// The conditions of all documents together, where they are too many.
-pub(super) fn unbounded_across_layers(rules: &[Rule]) -> Option<Problem> {
+/// Why the conditions of some rules are too many, if they are: a request can come to need every one.
+pub(super) fn too_many_steps(rules: &[Rule]) -> Option<String> {
     let cost: u64 = rules.iter().map(|rule| rule.conditions.cost()).sum();
-    (cost > MOST_STEPS).then(|| Problem::new(1, 1, Severity::Error, too_many_steps(cost)))
+    (cost > MOST_STEPS)
+        .then(|| format!("the conditions take up to {cost} steps together; at most {MOST_STEPS} are allowed"))
 }
 
-fn too_many_steps(cost: u64) -> String {
-    format!("the conditions take up to {cost} steps together; at most {MOST_STEPS} are allowed")
-}
-
-/// A request can come to need every condition of a document.
-fn conditions_are_bounded(rules: &[LocatedRule], report: &mut Report<'_>) {
-    let cost: u64 = rules.iter().map(|located| located.rule.conditions.cost()).sum();
-    if cost > MOST_STEPS {
-        report.error(0, "", too_many_steps(cost));
-    }
-}
-
-fn ids_are_unique(rules: &[LocatedRule], report: &mut Report<'_>) {
+fn ids_are_unique(rules: &[Rule], report: &mut Report<'_>) {
     let mut first_lines: HashMap<&str, usize> = HashMap::with_capacity(rules.len());
-    for located in rules {
-        let rule = &located.rule;
+    for rule in rules {
         if let Some(line) = first_lines.get(&*rule.id) {
             report.rule = Some(format!("rule {:?}", rule.id));
-            report.error(located.at, "id", format!("another rule has the id {:?}, on line {line}", rule.id));
+            report.error(rule.at, "id", format!("another rule has the id {:?}, on line {line}", rule.id));
             report.rule = None;
         } else {
             first_lines.insert(&rule.id, rule.line);
@@ -145,13 +133,13 @@ pub(super) fn covered_across(rules: &[Rule], names: &DocumentNames) -> Vec<Probl
 
 /// Warns of each rule that never decides anything, or not what it says: because another covers it, or because
 /// no request can match it.
-fn warn_of_idle_rules(rules: &[LocatedRule], report: &mut Report<'_>) {
-    let all: Vec<&Rule> = rules.iter().map(|located| &located.rule).collect();
+fn warn_of_idle_rules(rules: &[Rule], report: &mut Report<'_>) {
+    let all: Vec<&Rule> = rules.iter().collect();
     let coverers = Coverers::of(&all, can_match);
-    for (number, located) in rules.iter().enumerate() {
-        if let Some(message) = idleness(&coverers, number, &located.rule) {
-            report.rule = Some(format!("rule {:?}", located.rule.id));
-            report.warn(located.at, "", message);
+    for (number, rule) in rules.iter().enumerate() {
+        if let Some(message) = idleness(&coverers, number, rule) {
+            report.rule = Some(format!("rule {:?}", rule.id));
+            report.warn(rule.at, "", message);
             report.rule = None;
         }
     }
@@ -207,23 +195,22 @@ const fn does(effect: Effect) -> &'static str {
     if matches!(effect, Effect::Allow) { "grants anything" } else { "decides anything" }
 }
 
+/// Whether some rule can grant anything: it is left to its document, and no deny covers it.
+pub(super) fn grants_something(rules: &[Rule], delegates: &[Vec<CapabilityPattern>]) -> bool {
+    is_something_open(&opening(rules.iter(), delegates))
+}
+
+/// The rules without those that grant what no earlier document leaves to theirs: these only narrow.
+fn opening<'a>(rules: impl Iterator<Item = &'a Rule>, delegates: &[Vec<CapabilityPattern>]) -> Vec<&'a Rule> {
+    rules.filter(|rule| !grants(rule) || is_left(rule, delegates)).collect()
+}
+
 /// Whether some rule that grants can match something that no deny covers.
 fn is_something_open(rules: &[&Rule]) -> bool {
     let denies = Coverers::of(rules, |rule| rule.effect == Effect::Deny);
     let is_open = |reach: Reach<'_>| denies.find(Effect::Deny, &reach, |_, _| true).is_none();
     let mut granting = rules.iter().filter(|rule| grants(rule) && can_match(rule));
     granting.any(|rule| Reach::granted_by(rule).is_some_and(is_open))
-}
-
-/// Whether some rule can grant anything: it is not of a later layer that nothing is left to, and
-/// no deny covers it.
-pub(super) fn grants_something(rules: &[Rule], delegates: &[Vec<CapabilityPattern>]) -> bool {
-    let all: Vec<&Rule> = rules.iter().collect();
-    let denies = Coverers::of(&all, |rule| rule.effect == Effect::Deny);
-    let is_open = |reach: Reach<'_>| denies.find(Effect::Deny, &reach, |_, _| true).is_none();
-    rules.iter().any(|rule| {
-        grants(rule) && is_left(rule, delegates) && can_match(rule) && Reach::granted_by(rule).is_some_and(is_open)
-    })
 }
 
 /// Tells of tiers at which nobody is granted or could be granted anything: no rule names them, or denies cover

@@ -20,37 +20,29 @@ pub(super) fn read(
 ) -> Match {
     let Some(mut fields) = Fields::of(node, "match.", MATCH_FIELDS, report) else { return Match::default() };
     let actions_at = fields.place("actions");
-    let mut names = |name: &str, field: &str| match fields.take(name) {
-        Some(node) => names(node, field, report),
-        None => Names::default(),
-    };
-    let agents = names("agents", "match.agents");
-    let labels = names("labels", "match.labels");
-    let groups = names("groups", "match.groups");
-    let actions = names("actions", "match.actions");
+    let mut names = |name: &str| fields.read(name, report, names).unwrap_or_default();
+    let (agents, labels, groups, actions) = (names("agents"), names("labels"), names("groups"), names("actions"));
     for glob in actions.texts().filter(|glob| !can_be_action(glob)) {
         let message =
             format!("no action can be {:?}: an action is snake_case that starts with a letter", excerpt(glob));
         report.warn(actions_at.unwrap_or_default(), "match.actions", message);
     }
-    let capabilities = match fields.take("capabilities") {
-        Some(node) => vocabulary.patterns(node, "match.capabilities", report),
-        None => Vec::new(),
-    };
-    let risk = fields.take("risk").map(|node| range(node, "match.risk.", RiskLevel::ALL, report));
-    let tiers = fields.take("tiers").map(|node| range(node, "match.tiers.", Tier::ALL, report));
-    let classification = fields.take("classification").map(|node| classification(node, report));
-    let environment = fields.take("environment").map(|node| environment(node, report));
-    let context = fields.take("context").map(|node| context(node, patterns, report));
+    let capabilities =
+        fields.read("capabilities", report, |node, path, report| vocabulary.patterns(node, path, report));
+    let risk = fields.take("risk").and_then(|node| range(node, "match.risk.", RiskLevel::ALL, report));
+    let tiers = fields.take("tiers").and_then(|node| range(node, "match.tiers.", Tier::ALL, report));
+    let classification = fields.read("classification", report, classification);
+    let environment = fields.read("environment", report, environment);
+    let context = fields.read("context", report, |node, path, report| context(node, path, patterns, report));
     Match {
         agents,
         labels,
         groups,
         actions,
-        capabilities,
+        capabilities: capabilities.unwrap_or_default(),
         levels: Levels::new(
-            risk.flatten().unwrap_or((RiskLevel::Low, RiskLevel::Critical)),
-            tiers.flatten().unwrap_or((Tier::T0, Tier::T5)),
+            risk.unwrap_or((RiskLevel::Low, RiskLevel::Critical)),
+            tiers.unwrap_or((Tier::T0, Tier::T5)),
             &classification.unwrap_or_default(),
         ),
         environment: environment.unwrap_or_default(),
@@ -71,18 +63,8 @@ pub(super) struct Vocabulary {
 
 impl Vocabulary {
     pub(super) fn read(node: Node, report: &mut Report<'_>) -> Self {
-        let mut own = BTreeSet::new();
-        for item in report.list(node, "vocabulary") {
-            let at = item.at;
-            let Some(text) = report.text(item, "vocabulary") else { continue };
-            match text.parse::<Capability>() {
-                Ok(capability) => {
-                    own.insert(capability);
-                }
-                Err(error) => report.error(at, "vocabulary", error),
-            }
-        }
-        Self { own }
+        let items = report.list(node, "vocabulary").into_iter();
+        Self { own: items.filter_map(|item| report.parsed(item, "vocabulary")).collect() }
     }
 
     /// Takes over another document's words.
@@ -101,19 +83,13 @@ impl Vocabulary {
     }
 
     /// A list of capabilities with wildcards, sorted, none twice.
-    pub(super) fn patterns(&self, node: Node, field: &str, report: &mut Report<'_>) -> Vec<CapabilityPattern> {
-        let mut patterns: Vec<CapabilityPattern> = report
-            .filled_list(node, field)
-            .into_iter()
-            .filter_map(|item| {
-                let at = item.at;
-                let text = report.text(item, field)?;
-                self.pattern(&text).map_err(|message| report.error(at, field, message)).ok()
-            })
-            .collect();
-        patterns.sort();
-        patterns.dedup();
-        patterns
+    pub(super) fn patterns(&self, node: Node, field: &str, report: &mut Report<'_>) -> Option<Vec<CapabilityPattern>> {
+        let pattern = |item: Node, field: &str, report: &mut Report<'_>| {
+            let at = item.at;
+            let text = report.text(item, field)?;
+            self.pattern(&text).map_err(|message| report.error(at, field, message)).ok()
+        };
+        Some(report.set(node, field, pattern))
     }
 
     fn pattern(&self, text: &str) -> Result<CapabilityPattern, String> {
@@ -161,10 +137,10 @@ static CAPABILITIES: LazyLock<Vec<String>> = LazyLock::new(|| {
     resources().flat_map(|resource| operations().map(move |operation| format!("{resource}:{operation}"))).collect()
 });
 
-pub(super) fn names(node: Node, field: &str, report: &mut Report<'_>) -> Names {
+pub(super) fn names(node: Node, field: &str, report: &mut Report<'_>) -> Option<Names> {
     let items = report.filled_list(node, field);
     let texts: Vec<String> = items.into_iter().filter_map(|item| report.line(item, field, MAX_GLOB_CHARS)).collect();
-    Names::new(texts.iter().map(String::as_str))
+    Some(Names::new(texts.iter().map(String::as_str)))
 }
 
 /// Both ends of a range, each the extreme when absent.
@@ -187,65 +163,41 @@ where
     Some((min, max))
 }
 
-fn classification(node: Node, report: &mut Report<'_>) -> Vec<Classification> {
-    let field = "match.classification";
-    let items = report.filled_list(node, field);
-    let mut words: Vec<Classification> =
-        items.into_iter().filter_map(|item| report.word(item, field, "classification", Classification::ALL)).collect();
-    words.sort();
-    words.dedup();
-    words
+fn classification(node: Node, field: &str, report: &mut Report<'_>) -> Option<Vec<Classification>> {
+    Some(report.set(node, field, |item, field, report| report.word(item, field, "classification", Classification::ALL)))
 }
 
-fn environment(node: Node, report: &mut Report<'_>) -> Vec<Box<str>> {
-    let field = "match.environment";
-    let items = report.filled_list(node, field);
-    let mut words: Vec<Box<str>> = items
-        .into_iter()
-        .filter_map(|item| {
-            let at = item.at;
-            let word = report.line(item, field, MAX_GLOB_CHARS)?;
-            if word.contains('*') {
-                // It would be held against the letters, and a deny would let the rest through.
-                report.error(
-                    at,
-                    field,
-                    format!("expected an environment's name, found the pattern {word:?}; name each"),
-                );
-                return None;
-            }
-            // As what the context names is read.
-            Some(word.trim().to_lowercase().into())
-        })
-        .collect();
-    words.sort();
-    words.dedup();
-    words
+fn environment(node: Node, field: &str, report: &mut Report<'_>) -> Option<Vec<Box<str>>> {
+    Some(report.set(node, field, |item, field, report| {
+        let at = item.at;
+        let word = report.line(item, field, MAX_GLOB_CHARS)?;
+        if word.contains('*') {
+            // It would be compared with the letters, and a deny would let the rest through.
+            report.error(at, field, format!("expected an environment's name, found the pattern {word:?}; name each"));
+            return None;
+        }
+        // As what the context names is read.
+        Some(word.trim().to_lowercase().into())
+    }))
 }
 
-fn context(node: Node, patterns: &mut HashMap<String, Pattern>, report: &mut Report<'_>) -> Vec<ContextClause> {
-    let items = report.filled_list(node, "match.context");
-    let mut clauses: Vec<ContextClause> = items
-        .into_iter()
-        .filter_map(|item| {
-            let mut fields = Fields::of(item, "match.context.", &["key", "matches"], report)?;
-            let key = fields.required_line("key", MAX_GLOB_CHARS, report);
-            let Some(matches) = fields.take("matches") else {
-                report.error(fields.at, "match.context.matches", "the field \"matches\" is missing");
-                return None;
-            };
-            let pattern = regex(matches, patterns, report)?;
-            Some(ContextClause { key: key?.into(), pattern, allows: false })
-        })
-        .collect();
-    clauses.sort_by(|a, b| (&a.key, a.pattern.0.as_str()).cmp(&(&b.key, b.pattern.0.as_str())));
-    clauses.dedup();
-    clauses
+fn context(
+    node: Node,
+    field: &str,
+    patterns: &mut HashMap<String, Pattern>,
+    report: &mut Report<'_>,
+) -> Option<Vec<ContextClause>> {
+    Some(report.set(node, field, |item, _, report| {
+        let mut fields = Fields::of(item, "match.context.", &["key", "matches"], report)?;
+        let key = fields.required_line("key", MAX_GLOB_CHARS, report);
+        fields.must_have("matches", report);
+        let pattern = fields.read("matches", report, |node, path, report| regex(node, path, patterns, report))?;
+        Some(ContextClause { key: key?.into(), pattern, allows: false })
+    }))
 }
 
 /// A regular expression, bounded in its source, its size and their number.
-fn regex(node: Node, patterns: &mut HashMap<String, Pattern>, report: &mut Report<'_>) -> Option<Pattern> {
-    let field = "match.context.matches";
+fn regex(node: Node, field: &str, patterns: &mut HashMap<String, Pattern>, report: &mut Report<'_>) -> Option<Pattern> {
     let at = node.at;
     if let Value::Text(text) = &node.value
         && let Some(known) = patterns.get(text)

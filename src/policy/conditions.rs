@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use serde::{Serialize, Serializer};
+
 use super::condition::{Bindings, Condition, Scope};
 use super::rule::Clause;
 use crate::document::{Fields, Node, Report, Value};
@@ -103,13 +105,24 @@ impl Conditions {
         }
     }
 
+    /// Whether the rule has none, not even a name.
+    pub(super) fn says_nothing(&self) -> bool {
+        self.texts().next().is_none()
+    }
+
     /// What stands in them, for the canonical form.
-    pub(super) fn texts(&self) -> impl Iterator<Item = [Cow<'_, str>; 2]> {
+    fn texts(&self) -> impl Iterator<Item = [Cow<'_, str>; 2]> {
         // No name holds a full stop, so none can pass for what it is not.
         let named = self.named.iter().map(|(name, source)| [format!("let.{name}").into(), (&**source).into()]);
         let when = self.when.iter().map(|when| ["when".into(), when.source().into()]);
         let unless = self.unless.iter().map(|unless| ["unless".into(), unless.source().into()]);
         named.chain(when).chain(unless)
+    }
+}
+
+impl Serialize for Conditions {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.texts())
     }
 }
 

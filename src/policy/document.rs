@@ -12,7 +12,7 @@ use super::examples::Examples;
 use super::limit::Limit;
 use super::pattern::CapabilityPattern;
 use super::reviewers::Reviewers;
-use super::rule::{DEFAULT_EXPIRY, Effect, Match, Pattern, Rule};
+use super::rule::{DEFAULT_EXPIRY, Effect, Pattern, Rule};
 use super::value;
 use crate::document::{Fields, Node, Report};
 use crate::model::{Constraints, RiskLevel};
@@ -25,14 +25,8 @@ pub(super) struct Document {
     /// What documents that are laid over this one may grant by themselves.
     pub(super) delegates: Vec<CapabilityPattern>,
     pub(super) reviewers: Reviewers,
-    pub(super) rules: Vec<LocatedRule>,
+    pub(super) rules: Vec<Rule>,
     pub(super) alerts: Vec<LocatedAlert>,
-}
-
-/// A rule with the places that checks of the whole set point at.
-pub(super) struct LocatedRule {
-    pub(super) rule: Rule,
-    pub(super) at: usize,
 }
 
 impl Document {
@@ -45,9 +39,8 @@ impl Document {
         if let Some(node) = fields.take("vocabulary") {
             document.vocabulary = Vocabulary::read(node, report);
         }
-        if let Some(node) = fields.take("delegates") {
-            document.delegates = document.vocabulary.patterns(node, "delegates", report);
-        }
+        let patterns = |node, path: &_, report: &mut _| document.vocabulary.patterns(node, path, report);
+        document.delegates = fields.read("delegates", report, patterns).unwrap_or_default();
         if let Some(node) = fields.take("reviewers") {
             document.reviewers = Reviewers::read(node, report);
         }
@@ -62,15 +55,12 @@ impl Document {
                     break;
                 }
                 report.rule = Some(format!("rule number {}", index + 1));
-                let at = node.at;
                 let mut reader = RuleReader {
                     vocabulary: &document.vocabulary,
                     reviewers: &document.reviewers,
                     patterns: &mut patterns,
                 };
-                if let Some(rule) = reader.read(node, report) {
-                    document.rules.push(LocatedRule { rule, at });
-                }
+                document.rules.extend(reader.read(node, report));
                 report.rule = None;
             }
         }
@@ -101,18 +91,15 @@ impl RuleReader<'_> {
         let reviewer_at = fields.place("reviewer");
         let reviewer = fields.line("reviewer", MAX_NAME_CHARS, report);
         let (approvals_at, expires_at) = (fields.place("approvals"), fields.place("expires"));
-        let approvals = fields.take("approvals").and_then(|node| {
-            let number = report.whole(&node, "approvals", MAX_APPROVALS)?;
-            u8::try_from(number).ok()
+        let approvals = fields.read("approvals", report, |node, path, report| {
+            u8::try_from(report.whole(&node, path, MAX_APPROVALS)?).ok()
         });
-        let expires = fields.take("expires").and_then(|node| duration::read(node, "expires", report));
+        let expires = fields.read("expires", report, duration::read);
         let to_at = fields.place("to");
-        let to = fields.take("to").map(|node| self.vocabulary.patterns(node, "to", report));
+        let to = fields.read("to", report, |node, path, report| self.vocabulary.patterns(node, path, report));
         let reason = fields.line("reason", MAX_TEXT_CHARS, report);
-        let mut matches = match fields.take("match") {
-            Some(node) => clauses::read(node, self.vocabulary, self.patterns, report),
-            None => Match::default(),
-        };
+        let matches = fields.take("match").map(|node| clauses::read(node, self.vocabulary, self.patterns, report));
+        let mut matches = matches.unwrap_or_default();
         let constraints_at = fields.place("constraints");
         let constraints = fields.take("constraints").map(|node| value::constraints(node, report));
 
@@ -166,6 +153,7 @@ impl RuleReader<'_> {
             limit,
             severity,
             layer: 0,
+            at,
             line: report.line_of(at),
         };
         if let Some(examples) = examples.filter(|_| !report.has_errors()) {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::assumptions::{Approved, Assumptions, ConditionCache, Resolved};
 use super::canonical;
 use super::clauses::Vocabulary;
 use super::index::{Index, RequestNumbers};
@@ -13,7 +14,6 @@ use super::reasoning::{self, Citations};
 use super::request::PolicyRequest;
 use super::reviewers::Reviewers;
 use super::rule::{Effect, Rule};
-use super::settle::{Approved, Given, Memo, Settled};
 use super::verdict::{Approval, Need, PolicyVerdict};
 use crate::model::{Capability, Constraints, Decision, Digest};
 
@@ -61,12 +61,12 @@ pub(super) enum Standing {
     Unmatched,
 }
 
-/// A request, the same in the index's numbers, and what is taken for given.
+/// A request, the same in the index's numbers, and the assumptions under which rules are evaluated.
 struct Asked<'a> {
     request: &'a PolicyRequest<'a>,
     numbers: &'a RequestNumbers,
-    given: &'a Given,
-    memo: &'a Memo,
+    assumed: &'a Assumptions,
+    cache: &'a ConditionCache,
 }
 
 /// How each required capability stands, and by which groups.
@@ -118,8 +118,8 @@ impl Engine {
     }
 
     /// The verdict that findings come to.
-    pub(super) fn verdict(&self, request: &PolicyRequest<'_>, settled: Settled) -> PolicyVerdict {
-        let Settled { findings, limits, charges, approved } = settled;
+    pub(super) fn verdict(&self, request: &PolicyRequest<'_>, resolved: Resolved) -> PolicyVerdict {
+        let Resolved { findings, limits, charges, approved } = resolved;
         let required = &request.intent.required_capabilities;
         let decision = findings.decision();
         let is_granted = |standing: Standing| match decision {
@@ -152,9 +152,9 @@ impl Engine {
     }
 
     /// How each required capability stands.
-    pub(super) fn find(&self, request: &PolicyRequest<'_>, given: &Given, memo: &Memo) -> Findings {
+    pub(super) fn find(&self, request: &PolicyRequest<'_>, assumed: &Assumptions, cache: &ConditionCache) -> Findings {
         let required = &request.intent.required_capabilities;
-        let asked = Asked { request, numbers: &self.index.numbers(request), given, memo };
+        let asked = Asked { request, numbers: &self.index.numbers(request), assumed, cache };
         let mut findings = Findings::with_room_for(required.len());
         for capability in required {
             let buckets = self.index.buckets(asked.numbers, capability);
@@ -196,7 +196,7 @@ impl Engine {
                 })
         };
         let may_grant = |group: &u32| self.lead(*group).is_some_and(|rule| self.may_grant(rule, capability));
-        if !asked.given.is_approved() {
+        if !asked.assumed.is_approved() {
             self.collect(asked, buckets, Effect::Escalate, found);
             self.collect_spent(asked, buckets, Effect::Escalate, found);
             retain_tail(&mut found.groups, start, knows);
@@ -264,7 +264,7 @@ impl Engine {
         // What cannot be compared makes a degrading rule constrain, not grant. What a person agreed to, rules that
         // were not left it constrain all the same.
         let grants = |rule: &Rule| {
-            asked.given.is_approved()
+            asked.assumed.is_approved()
                 || self.may_grant(rule, capability) && rule.matches.grants_by_context(asked.request)
         };
         if found.groups.iter().skip(start).any(|group| self.lead(*group).is_some_and(grants)) {
@@ -282,8 +282,8 @@ impl Engine {
     /// Adds the groups of an effect that match.
     fn collect(&self, asked: &Asked<'_>, buckets: &[u32], effect: Effect, found: &mut Findings) {
         let grants = |group| {
-            !asked.given.is_spent(group)
-                || asked.given.is_approved() && self.past_its_limit(group) == Some(Effect::Escalate)
+            !asked.assumed.is_spent(group)
+                || asked.assumed.is_approved() && self.past_its_limit(group) == Some(Effect::Escalate)
         };
         self.each_match(asked, buckets, effect, found, grants);
     }
@@ -295,8 +295,8 @@ impl Engine {
 
     /// Adds the groups that grant no more, for their limit is used up, and do this instead.
     fn collect_spent(&self, asked: &Asked<'_>, buckets: &[u32], instead: Effect, found: &mut Findings) {
-        if asked.given.has_spent() {
-            let does_instead = |group| asked.given.is_spent(group) && self.past_its_limit(group) == Some(instead);
+        if asked.assumed.has_spent() {
+            let does_instead = |group| asked.assumed.is_spent(group) && self.past_its_limit(group) == Some(instead);
             self.each_match(asked, buckets, Effect::Degrade, found, does_instead);
             self.each_match(asked, buckets, Effect::Allow, found, does_instead);
         }
@@ -319,7 +319,7 @@ impl Engine {
         }
     }
 
-    /// Whether all clauses and conditions of a group hold. A condition that failed holds as it is given.
+    /// Whether all clauses and conditions of a group hold. A condition that failed holds as the assumptions say.
     fn holds(&self, asked: &Asked<'_>, group: u32) -> bool {
         let Some(rule) = self.lead(group) else { return false };
         if rule.matches.failing_besides_levels(asked.request).is_some() {
@@ -329,7 +329,7 @@ impl Engine {
             return true;
         }
         let run = || rule.condition(asked.request).map(|failing| failing.is_none());
-        asked.memo.ask(group, run).unwrap_or_else(|| asked.given.failed_holds(group, rule.effect))
+        asked.cache.ask(group, run).unwrap_or_else(|| asked.assumed.failed_holds(group, rule.effect))
     }
 
     fn constraints(&self, findings: &Findings) -> Constraints {

@@ -78,33 +78,14 @@ impl Example {
         let mut fields = Fields::of(node, "examples.", FIELDS, report)?;
         let agent = fields.line("agent", MAX_CHARS, report);
         let action = fields.line("action", MAX_CHARS, report);
-        let capabilities = fields.take("capabilities").map(|node| words(node, "examples.capabilities", report));
-        let mut labels = |name: &'static str, field: &str, report: &mut Report<'_>| {
-            let node = fields.take(name)?;
-            let at = node.at;
-            let texts = words(node, field, report);
-            let parsed: Result<Vec<Label>, _> = texts.iter().map(|text| text.parse()).collect();
-            parsed.map_err(|error| report.error(at, field, error)).ok()
-        };
-        let (labels, groups) =
-            (labels("labels", "examples.labels", report), labels("groups", "examples.groups", report));
-        let mut object = |name: &'static str, field: &str, report: &mut Report<'_>| {
-            let node = fields.take(name)?;
-            report.object(node, field)
-        };
-        let attributes = object("attributes", "examples.attributes", report).unwrap_or_default();
-        let context = object("context", "examples.context", report);
+        let capabilities = fields.read("capabilities", report, words);
+        let (labels, groups) = (fields.all_parsed("labels", report), fields.all_parsed("groups", report));
+        let attributes = fields.object("attributes", report).unwrap_or_default();
+        let context = fields.object("context", report);
         let risk = fields.word("risk", RiskLevel::ALL, report);
         let tier = fields.word("tier", Tier::ALL, report);
-        let now = match fields.take("now") {
-            Some(node) => {
-                let at = node.at;
-                let text = report.text(node, "examples.now")?;
-                text.parse().map_err(|error| report.error(at, "examples.now", error)).ok()
-            }
-            None => None,
-        };
-        let all = Self {
+        let now = fields.parsed("now", report);
+        Some(Self {
             at,
             number,
             must_match,
@@ -118,8 +99,7 @@ impl Example {
             tier,
             context,
             now,
-        };
-        Some(all)
+        })
     }
 
     /// What keeps the rule from matching; nothing when it matches.
@@ -166,8 +146,8 @@ fn name_of(glob: Option<&str>, otherwise: &str) -> String {
     glob.map_or_else(|| otherwise.to_owned(), as_name)
 }
 
-fn words(node: Node, field: &str, report: &mut Report<'_>) -> Vec<String> {
-    report.list(node, field).into_iter().filter_map(|item| report.text(item, field)).collect()
+fn words(node: Node, field: &str, report: &mut Report<'_>) -> Option<Vec<String>> {
+    Some(report.list(node, field).into_iter().filter_map(|item| report.text(item, field)).collect())
 }
 
 const FIELDS: &[&str] =

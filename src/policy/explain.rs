@@ -3,13 +3,13 @@
 
 use serde::Serialize;
 
+use super::assumptions::{Assumptions, ConditionCache, Resolved};
 use super::condition::Condition;
 use super::evaluate::Engine;
 use super::limit::{LimitUse, Meter};
 use super::pattern::Names;
 use super::request::PolicyRequest;
 use super::rule::{CLASSIFICATION_KEY, Clause, ENVIRONMENT_KEY, Effect, Levels, Rule};
-use super::settle::{Given, Memo, Settled};
 use crate::model::{Capability, Constraints, RiskLevel, Tier, excerpt};
 
 /// One rule of a policy set, held against a request.
@@ -59,7 +59,8 @@ impl RuleTrace {
 impl Engine {
     /// Every rule, in the order of the document.
     pub(super) fn explain(&self, request: &PolicyRequest<'_>, meter: &mut dyn Meter) -> Vec<RuleTrace> {
-        let Settled { findings, limits, .. } = self.settle(request, Given::default(), &Memo::default(), meter);
+        let Resolved { findings, limits, .. } =
+            self.resolve_limits(request, Assumptions::default(), &ConditionCache::default(), meter);
         let trace = |(number, rule): (usize, &Rule)| {
             let decided = self.decided(&findings, number);
             self.trace(rule, request, decided, spending(rule, request, decided, &limits))

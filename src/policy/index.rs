@@ -90,8 +90,8 @@ impl Index {
         let mut numbers = RequestNumbers {
             levels: Levels::of(request),
             environment: self.environment(request),
-            actions: Few::of(ANY),
-            askers: Few::of(ANY),
+            actions: Few::from_slice(&[ANY]),
+            askers: Few::from_slice(&[ANY]),
         };
         self.actions.find(request.intent.parsed_action.as_str(), ACTIONS, &mut numbers.actions);
         self.agents.find(request.intent.agent_id.as_str(), AGENTS, &mut numbers.askers);
@@ -115,8 +115,8 @@ impl Index {
         let operation = self.operations.number(capability.operation_word()).unwrap_or(ANY);
         for resource in any_and(resource) {
             for operation in any_and(operation) {
-                for action in numbers.actions.iter() {
-                    for asker in numbers.askers.iter() {
+                for &action in &numbers.actions {
+                    for &asker in &numbers.askers {
                         for environment in any_and(numbers.environment) {
                             let key = Key { resource, operation, action, asker, environment };
                             let is_filed = self.shapes & (1 << key.shape()) != 0;

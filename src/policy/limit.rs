@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::conditions::Conditions;
 use super::document::MAX_NAME_CHARS;
@@ -213,16 +213,10 @@ impl Limit {
         let at = fields.at;
         let (count, sum, max) = (fields.take("count"), fields.take("sum"), fields.take("max"));
         match (count, sum, max) {
-            (Some(count), None, None) => match count.value {
-                Value::Integer(most) if (1..=MOST_COUNT).contains(&most) => {
-                    u64::try_from(most).ok().map(Measure::Count)
-                }
-                _ => {
-                    let message = format!("expected a whole number from 1 to {MOST_COUNT}, found {}", count.told());
-                    report.error(count.at, "limit.count", message);
-                    None
-                }
-            },
+            (Some(count), None, None) => {
+                let most = report.whole(&count, "limit.count", MOST_COUNT)?;
+                u64::try_from(most).ok().map(Measure::Count)
+            }
             (None, Some(sum), Some(max)) => {
                 let sum_at = sum.at;
                 let key = report.line(sum, "limit.sum", MAX_KEY_CHARS);
@@ -265,19 +259,6 @@ impl Limit {
         }
         let is_of_no_group = self.charges(rule, request).0.is_empty();
         is_of_no_group.then(|| "the agent is in no group that is counted".to_owned())
-    }
-
-    /// One text for one meaning.
-    pub(super) fn canonical(&self) -> String {
-        let over = match &self.over {
-            Over::Deny => "deny".to_owned(),
-            Over::Escalate(reviewer) => format!("escalate to {reviewer:?}"),
-        };
-        let measure = match &self.measure {
-            Measure::Count(most) => format!("{most}"),
-            Measure::Sum { key, most } => format!("{most} of {key:?}"),
-        };
-        format!("{measure} in {} by {}, then {over}", self.window.millis, self.by)
     }
 
     /// What a request would use of it, counter by counter; the amount is absent where the intent does not say it.
@@ -329,6 +310,21 @@ fn no_key(key: &str, conditions: &Conditions) -> Option<String> {
     conditions.names_otherwise(key).then(|| {
         format!("{says}, and {key:?} is a name under let, which a limit does not look at; name the key that it reads")
     })
+}
+
+/// In its canonical form: one text for one meaning.
+impl Serialize for Limit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let over = match &self.over {
+            Over::Deny => "deny".to_owned(),
+            Over::Escalate(reviewer) => format!("escalate to {reviewer:?}"),
+        };
+        let measure = match &self.measure {
+            Measure::Count(most) => format!("{most}"),
+            Measure::Sum { key, most } => format!("{most} of {key:?}"),
+        };
+        serializer.collect_str(&format_args!("{measure} in {} by {}, then {over}", self.window.millis, self.by))
+    }
 }
 
 impl fmt::Display for Limit {

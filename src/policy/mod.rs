@@ -14,6 +14,7 @@
 //! `preapproval` holds pre-approvals.
 
 mod alert;
+mod assumptions;
 mod canonical;
 mod check;
 mod clauses;
@@ -36,7 +37,6 @@ mod request;
 mod reviewers;
 mod rule;
 mod set;
-mod settle;
 mod value;
 mod verdict;
 

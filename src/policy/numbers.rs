@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use smallvec::SmallVec;
+
 use super::pattern::Names;
 
 /// Words by number, from 1.
@@ -97,51 +99,7 @@ impl Affixes {
 }
 
 /// A short list of numbers that rarely needs the heap.
-#[derive(Debug, Default)]
-pub(super) struct Few {
-    inline: [u32; Self::INLINE],
-    length: usize,
-    /// All of them, once there is no room inline.
-    spilt: Vec<u32>,
-}
-
-impl Few {
-    const INLINE: usize = 8;
-
-    pub(super) fn of(number: u32) -> Self {
-        let mut few = Self::default();
-        few.push(number);
-        few
-    }
-
-    pub(super) fn push(&mut self, number: u32) {
-        if let Some(slot) = self.inline.get_mut(self.length) {
-            *slot = number;
-            self.length += 1;
-            return;
-        }
-        if self.spilt.is_empty() {
-            self.spilt.extend_from_slice(&self.inline);
-        }
-        self.spilt.push(number);
-    }
-
-    pub(super) fn as_slice(&self) -> &[u32] {
-        if self.spilt.is_empty() { self.inline.get(..self.length).unwrap_or_default() } else { &self.spilt }
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
-        self.as_slice().iter().copied()
-    }
-}
-
-impl FromIterator<u32> for Few {
-    fn from_iter<I: IntoIterator<Item = u32>>(numbers: I) -> Self {
-        let mut few = Self::default();
-        numbers.into_iter().for_each(|number| few.push(number));
-        few
-    }
-}
+pub(super) type Few = SmallVec<[u32; 8]>;
 
 pub(super) type QuickState = BuildHasherDefault<QuickHasher>;
 
@@ -200,16 +158,3 @@ const PREFIX: u32 = 1;
 const SUFFIX: u32 = 2;
 const NAME_BITS: u32 = 4;
 pub(super) const FAMILY_AND_KIND: u32 = 15;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_short_list_keeps_all_in_order_whether_it_spilt_or_not() {
-        for count in [0, 1, 7, 8, 9, 100] {
-            let few: Few = (0..count).collect();
-            assert_eq!(few.as_slice(), (0..count).collect::<Vec<u32>>());
-        }
-    }
-}

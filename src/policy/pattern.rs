@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Serialize, Serializer};
+
 use crate::model::Capability;
 
 /// A glob: `*` stands for any run of characters, `?` for one. Everything else
@@ -140,6 +142,12 @@ impl Names {
     }
 }
 
+impl Serialize for Names {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.texts())
+    }
+}
+
 /// A capability of which either half may be `*`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CapabilityPattern {
@@ -179,6 +187,12 @@ impl CapabilityPattern {
     pub(super) fn meets(&self, other: &Self) -> bool {
         let half = |a: &Option<Box<str>>, b: &Option<Box<str>>| a.is_none() || b.is_none() || a == b;
         half(&self.resource, &other.resource) && half(&self.operation, &other.operation)
+    }
+}
+
+impl Serialize for CapabilityPattern {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

@@ -1,9 +1,11 @@
 //! A rule that has been checked, ready to be evaluated.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
 use regex::Regex;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::condition::Condition;
@@ -35,30 +37,56 @@ impl Effect {
     }
 }
 
-/// One rule.
-#[derive(Debug)]
+/// One rule. It serializes to its canonical form, of which digests are made: names, order and omissions matter.
+#[derive(Debug, Serialize)]
 pub(super) struct Rule {
     pub(super) id: Arc<str>,
+    /// Which of several documents it stands in, from 0.
+    #[serde(skip_serializing_if = "is_base")]
+    pub(super) layer: usize,
     pub(super) effect: Effect,
     pub(super) reviewer: Option<Arc<str>>,
     /// How many people have to agree; one unless the rule escalates.
+    #[serde(skip_serializing_if = "is_one")]
     pub(super) approvals: u8,
     /// How long a person has to answer; the default unless the rule escalates.
+    #[serde(skip_serializing_if = "is_default_expiry")]
     pub(super) expires: Duration,
     /// What remains of the matched capabilities; empty unless the rule degrades.
     pub(super) to: Vec<CapabilityPattern>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<Box<str>>,
+    #[serde(rename = "match")]
     pub(super) matches: Match,
+    #[serde(skip_serializing_if = "Conditions::says_nothing")]
     pub(super) conditions: Conditions,
-    pub(super) constraints: Constraints,
-    /// How often, or for how much, what it grants may be used.
-    pub(super) limit: Option<Limit>,
     /// How grave it is that the rule matched, for people and alerts.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) severity: Option<RiskLevel>,
-    /// Which of several documents it stands in, from 0.
-    pub(super) layer: usize,
+    /// How often, or for how much, what it grants may be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) limit: Option<Limit>,
+    pub(super) constraints: Constraints,
+    /// The byte of its document at which it begins.
+    #[serde(skip)]
+    pub(super) at: usize,
     /// Line of the rule in its document.
+    #[serde(skip)]
     pub(super) line: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_base(layer: &usize) -> bool {
+    *layer == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_one(approvals: &u8) -> bool {
+    *approvals == 1
+}
+
+fn is_default_expiry(expires: &Duration) -> bool {
+    *expires == DEFAULT_EXPIRY
 }
 
 impl Rule {
@@ -97,10 +125,11 @@ impl Rule {
 pub(super) const DEFAULT_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The clauses of a rule: an empty one matches anything.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct Match {
     pub(super) agents: Names,
     pub(super) labels: Names,
+    #[serde(skip_serializing_if = "Names::is_any")]
     pub(super) groups: Names,
     pub(super) actions: Names,
     pub(super) capabilities: Vec<CapabilityPattern>,
@@ -199,7 +228,7 @@ pub(super) const CLASSIFICATION_KEY: &str = "dataClassification";
 pub(super) const ENVIRONMENT_KEY: &str = "environment";
 
 /// A context value held against a regular expression.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ContextClause {
     pub(super) key: Box<str>,
     pub(super) pattern: Pattern,
@@ -207,6 +236,12 @@ pub(super) struct ContextClause {
     /// compared does not. In a rule that restricts one item is enough, and what
     /// cannot be compared does match, so that no other form of a value slips past.
     pub(super) allows: bool,
+}
+
+impl Serialize for ContextClause {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        [&*self.key, self.pattern.0.as_str()].serialize(serializer)
+    }
 }
 
 impl ContextClause {
@@ -237,20 +272,32 @@ fn plain(number: &serde_json::Number) -> String {
     }
 }
 
-/// A regular expression, equal to another when written alike.
+/// A regular expression; two are equal, and ordered, as they are written.
 #[derive(Debug, Clone)]
 pub(super) struct Pattern(pub(super) Arc<Regex>);
 
+impl Ord for Pattern {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.as_str().cmp(other.0.as_str())
+    }
+}
+
+impl PartialOrd for Pattern {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 impl PartialEq for Pattern {
     fn eq(&self, other: &Self) -> bool {
-        self.0.as_str() == other.0.as_str()
+        self.cmp(other).is_eq()
     }
 }
 
 impl Eq for Pattern {}
 
 /// The risks, tiers and data classes that a rule is about, a bit each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct Levels(u16);
 
 impl Levels {
@@ -306,10 +353,6 @@ impl Levels {
     pub(super) fn classes(self) -> impl Iterator<Item = Classification> {
         let named = !self.has_class(None);
         Classification::ALL.iter().copied().filter(move |class| named && self.has_class(Some(*class)))
-    }
-
-    pub(super) const fn bits(self) -> u16 {
-        self.0
     }
 }
 

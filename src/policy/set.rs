@@ -155,7 +155,7 @@ impl PolicySet {
         let mut layers = Layers::default();
         let mut content = Sha256::new();
         for source in &sources {
-            let Reading { document, problems } = Reading::noting(&source.text, source.format, &mut content);
+            let (document, problems) = read(&source.text, source.format, &mut content);
             let Some(document) = document.filter(|_| !has_errors(&problems)) else {
                 return Err(refusal("policy", &source.name, problems));
             };
@@ -173,7 +173,8 @@ impl PolicySet {
             let problem = Problem::new(rule.line, 1, Severity::Error, message);
             return Err(refusal("policy", &names.join(" + "), vec![problem]));
         }
-        if let Some(problem) = check::unbounded_across_layers(&rules) {
+        if let Some(message) = check::too_many_steps(&rules) {
+            let problem = Problem::new(1, 1, Severity::Error, message);
             return Err(refusal("policy", &names.join(" + "), vec![problem]));
         }
         if sources.is_empty() {
@@ -222,10 +223,10 @@ impl PolicySet {
     /// places; none for a document that loads and says what it seems to. Problems
     /// do not repeat the document's name.
     pub fn validate(text: &str, format: PolicyFormat) -> Vec<Problem> {
-        let Reading { document, mut problems } = Reading::of(text, format);
+        let (document, mut problems) = read(text, format, &mut Sha256::new());
         // Warnings on half a document would mislead.
         if let Some(document) = document.filter(|_| !has_errors(&problems)) {
-            let rules: Vec<_> = document.rules.iter().map(|located| &located.rule).collect();
+            let rules: Vec<_> = document.rules.iter().collect();
             problems.extend(check::warnings_of_all(&rules, &[]));
             problems.extend(document.reviewers.warnings(&rules));
             problems.sort_by_key(|problem| (problem.line, problem.column));
@@ -262,7 +263,7 @@ impl PolicySet {
     }
 
     /// When somebody is to be alerted, in the order of the documents. They are no part of the digest, for no
-    /// decision hangs on them.
+    /// decision depends on them.
     pub fn alerts(&self) -> &[AlertRule] {
         &self.0.alerts
     }
@@ -320,7 +321,7 @@ impl PolicySet {
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] when a condition fails and the verdict hangs on it;
+    /// [`Error::Policy`] when a condition fails and the verdict depends on it;
     /// [`Error::InvalidIntent`] when a rule names environments and the context's is no string.
     pub fn evaluate(&self, request: &PolicyRequest<'_>) -> Result<PolicyVerdict, Error> {
         // A governor has checked the intent; here nobody has.
@@ -334,7 +335,7 @@ impl PolicySet {
     ///
     /// # Errors
     ///
-    /// [`Error::Policy`] when a condition fails and the verdict hangs on it.
+    /// [`Error::Policy`] when a condition fails and the verdict depends on it.
     pub(crate) fn evaluate_with(
         &self,
         request: &PolicyRequest<'_>,
@@ -414,35 +415,22 @@ impl Layers {
         let mut vocabulary = self.vocabularies.last().cloned().unwrap_or_default();
         vocabulary.extend(document.vocabulary);
         self.vocabularies.push(vocabulary);
-        self.rules.extend(document.rules.into_iter().map(|located| Rule { layer, ..located.rule }));
+        self.rules.extend(document.rules.into_iter().map(|rule| Rule { layer, ..rule }));
         self.delegates.push(document.delegates);
         self.warnings.push(warnings);
         Ok(())
     }
 }
 
-/// What came of reading a document: itself, as far as it has the schema's shape,
-/// and its problems in the order of their places.
-struct Reading {
-    document: Option<Document>,
-    problems: Vec<Problem>,
-}
-
-impl Reading {
-    fn of(text: &str, format: PolicyFormat) -> Self {
-        Self::noting(text, format, &mut Sha256::new())
-    }
-
-    /// Reads a document, and adds what it says to a hash.
-    fn noting(text: &str, format: PolicyFormat, content: &mut Sha256) -> Self {
-        let (document, problems) = document::read(text, format, PolicySet::MAX_BYTES, too_large, |root, report| {
-            root.note(content);
-            let document = Document::read(root, report);
-            check::check(&document, report);
-            document
-        });
-        Self { document, problems }
-    }
+/// Reads a document, as far as it has the schema's shape, and adds what it says to a hash; problems come in the order
+/// of their places.
+fn read(text: &str, format: PolicyFormat, content: &mut Sha256) -> (Option<Document>, Vec<Problem>) {
+    document::read(text, format, PolicySet::MAX_BYTES, too_large, |root, report| {
+        root.note(content);
+        let document = Document::read(root, report);
+        check::check(&document, report);
+        document
+    })
 }
 
 /// The warnings of all documents, each with its document's name where there are several.

@@ -2,8 +2,9 @@
 //! form that merges to the same whatever the order.
 
 use serde_json::{Map, Number, Value as Json};
+use strsim::osa_distance;
 
-use crate::document::{Node, Report, Value, distance, hides_or_breaks};
+use crate::document::{Node, Report, Value, hides_or_breaks};
 use crate::model::{Constraints, Timestamp, excerpt};
 
 /// Reads a rule's `constraints`.
@@ -58,7 +59,7 @@ fn slip(name: &str) -> Option<&'static str> {
         return None;
     }
     let plain = |text: &str| text.replace(['_', '-'], "").to_lowercase();
-    KNOWN.iter().copied().find(|known| distance(&plain(name), &plain(known)) <= 1)
+    KNOWN.iter().copied().find(|known| osa_distance(&plain(name), &plain(known)) <= 1)
 }
 
 /// A timestamp in the one form in which the earlier is the lesser text; `null`

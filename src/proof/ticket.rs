@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::intake::Requester;
-use super::progress::Waiting;
-use super::shared::Shared;
 use crate::model::{Error, Sequence};
+use crate::proof::journal::progress::Waiting;
+use crate::proof::parts::Parts;
+use crate::proof::queue::Requester;
 
 /// An entry that is in order, and the right to learn when it is as durable as
 /// was promised. It holds up nothing, and can be dropped at any time.
 pub(crate) struct Ticket {
-    shared: Arc<Shared>,
+    parts: Arc<Parts>,
     sequence: Sequence,
     /// It has to be on disk; otherwise it is enough that it is in order.
     is_awaited: bool,
@@ -21,17 +21,17 @@ pub(crate) struct Ticket {
 
 impl Ticket {
     /// A ticket for an entry; from now on it is written as soon as can be if it has to be on disk.
-    pub(super) fn new(shared: Arc<Shared>, sequence: Sequence, is_awaited: bool) -> Self {
+    pub(super) fn new(parts: Arc<Parts>, sequence: Sequence, is_awaited: bool) -> Self {
         if is_awaited {
             // INVARIANT: a task is given no turn.
-            drop(shared.intake.request(sequence, Requester::Task));
+            drop(parts.queue.request(sequence, Requester::Task));
         }
-        Self { shared, sequence, is_awaited, place: None }
+        Self { parts, sequence, is_awaited, place: None }
     }
 
     /// Blocks until it is known.
     pub(crate) fn wait(&self) -> Result<(), Error> {
-        if self.is_awaited { self.answer(self.shared.progress.wait_durable(self.sequence)) } else { Ok(()) }
+        if self.is_awaited { self.answer(self.parts.journal.progress.wait_durable(self.sequence)) } else { Ok(()) }
     }
 
     /// Whether it is durable; none while that is open.
@@ -39,7 +39,7 @@ impl Ticket {
         if !self.is_awaited {
             return Some(Ok(()));
         }
-        self.shared.progress.is_durable(self.sequence).map(|is_durable| self.answer(is_durable))
+        self.parts.journal.progress.is_durable(self.sequence).map(|is_durable| self.answer(is_durable))
     }
 
     /// Like [`Ticket::look`], for a task that is woken when it is known.
@@ -47,21 +47,21 @@ impl Ticket {
         if !self.is_awaited {
             return Poll::Ready(Ok(()));
         }
-        match self.shared.progress.poll_durable(self.sequence, &mut self.place, context.waker()) {
+        match self.parts.journal.progress.poll_durable(self.sequence, &mut self.place, context.waker()) {
             Some(is_durable) => Poll::Ready(self.answer(is_durable)),
             None => Poll::Pending,
         }
     }
 
     fn answer(&self, is_durable: bool) -> Result<(), Error> {
-        if is_durable { Ok(()) } else { Err(self.shared.refused("the writer stopped")) }
+        if is_durable { Ok(()) } else { Err(self.parts.queue.refused("the writer stopped")) }
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
         if let Some(place) = self.place {
-            self.shared.progress.forget(place);
+            self.parts.journal.progress.forget(place);
         }
     }
 }

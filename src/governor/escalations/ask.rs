@@ -24,7 +24,7 @@ impl Governor {
         let stand_in = ProofId::new(request.now, draft.random, StateDraft::OWN_PLACE);
         let mut record = self.question(recording, intent_id, reason).asked(stand_in, request, verdict)?;
         let mut change = change(&record, "a person is asked")?;
-        let committed = self.inner.log.ask(request.now, draft, epoch, |proof_id| {
+        let committed = self.inner.log.queue().ask(request.now, draft, epoch, |proof_id| {
             change.state.name(&stand_in, &proof_id);
             record.proof_id = proof_id;
             change.state.key = key(record.id());

@@ -167,7 +167,9 @@ impl Governor {
             if agent.state != AgentState::Active {
                 return Err(conflict(format!("agent {} is {}", agent.agent_id, agent.state)));
             }
-            if let Some(sequence) = inner.log.change_unless_stopped(now, change(&next, "taken up")?, stops.epoch())? {
+            if let Some(sequence) =
+                inner.log.queue().change_unless_stopped(now, change(&next, "taken up")?, stops.epoch())?
+            {
                 break sequence;
             }
         };

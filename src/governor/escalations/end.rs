@@ -107,7 +107,7 @@ impl Governor {
         self.inner.log.wait_verified()?;
         let mut next =
             EscalationRecord { state: EscalationState::Expired, why: Some(why.to_owned()), ..record.clone() };
-        let sequence = self.inner.log.change(self.inner.clock.now(), change(&next, why)?)?;
+        let sequence = self.inner.log.queue().change(self.inner.clock.now(), change(&next, why)?)?;
         next.place = sequence;
         let before = record.state;
         *record = next;

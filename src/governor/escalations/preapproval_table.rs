@@ -258,7 +258,7 @@ impl Governor {
     fn write_revoked(&self, held: &mut Held, now: Timestamp) -> Result<Sequence, Error> {
         let why = held.record.why.clone().unwrap_or_default();
         // It needs no room: what takes away does not wait for what is granted.
-        let sequence = self.inner.log.stop(now, 0, change(&held.record, why)?)?;
+        let sequence = self.inner.log.queue().stop(now, 0, change(&held.record, why)?)?;
         held.record.place = sequence;
         held.is_owed = false;
         Ok(sequence)

@@ -223,7 +223,9 @@ impl Escalations<'_> {
             let policies = inner.policies.load();
             let mut record = next(&known, &policies)?;
             let cause = format!("approved by {}", vote.reviewer);
-            let Some(sequence) = inner.log.change_unless_stopped(now, change(&record, cause)?, stops.epoch())? else {
+            let Some(sequence) =
+                inner.log.queue().change_unless_stopped(now, change(&record, cause)?, stops.epoch())?
+            else {
                 continue;
             };
             record.place = sequence;

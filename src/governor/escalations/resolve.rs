@@ -16,7 +16,7 @@ use crate::model::{
     TrustCause, Vote,
 };
 use crate::policy::{PolicyRequest, PolicyVerdict};
-use crate::proof::{Committed, OutcomeDraft, StateDraft, TrustMove};
+use crate::proof::{Committed, DecisionDraft, OutcomeDraft, StateDraft, TrustMove};
 use crate::trust::AgentRecord;
 
 /// What becomes of an escalation.
@@ -61,7 +61,7 @@ impl Governor {
     /// tells those who wait once it holds nothing any more.
     pub(super) fn resolve(&self, record: &mut EscalationRecord, answer: &Answer) -> Result<Committed, Error> {
         loop {
-            // None where a stop came, or an outcome moved to the index: all of it is to be looked at again.
+            // None where a stop came: all of it is to be looked at again.
             if let Some(committed) = self.try_resolve(record, answer)? {
                 return Ok(committed);
             }
@@ -78,6 +78,11 @@ impl Governor {
             // Nothing is granted by these, so nothing has to be seen.
             (Err(_), Answer::Rejected | Answer::Ended { .. }) => untold(record)?,
         };
+        // Reserved before the agent is held, so that its decisions do not wait for the index.
+        let reserved = inner.log.reserve_outcome(&record.agent_id, &record.proof_id)?.map_err(|standing| {
+            let message = format!("the record that asks has the outcome {standing} already; the first one stands");
+            Error::Conflict { message }
+        })?;
         let now = inner.clock.now();
         let mut agent = cell.write();
         if matches!(answer, Answer::Rejected) {
@@ -122,7 +127,7 @@ impl Governor {
             bar: None,
             resolution: Some(json!({ "state": next.state, "why": next.why, "votes": next.votes })),
         };
-        let draft = self.draft(&recording)?;
+        let draft = DecisionDraft { resolves: Some(record.proof_id), ..self.draft(&recording)? };
         // All but its id is written before the log is held.
         let stand_in = ProofId::new(now, draft.random, StateDraft::OWN_PLACE);
         next.resolution = Some(stand_in);
@@ -137,7 +142,7 @@ impl Governor {
             trust: moved.flatten(),
             basis: None,
         };
-        let committed = inner.log.answer(now, draft, stops.epoch(), record.proof_id, |proof_id| {
+        let committed = reserved.answer(now, draft, stops.epoch(), |proof_id| {
             standing.name(&stand_in, &proof_id);
             OutcomeDraft { asked: Some(standing), ..outcome }
         })?;

@@ -119,36 +119,37 @@ impl Governor {
                 constraints: serde_json::from_value(detail("constraints")).map_err(unreadable)?,
             });
         }
+        let Some(reserved) = self.inner.log.reserve_for(&record.agent_id, &asked, Outcome::Escalated)? else {
+            return Ok(());
+        };
         let now = self.inner.clock.now();
         let cell = self.registered(&record.agent_id)?;
         let mut agent = cell.write();
         let (changed, moved) = self.rejected(&agent, &next, now).unzip();
-        let ordered = self.inner.log.report(now, || {
-            Ok(OutcomeDraft {
+        let sequence = reserved.report(
+            now,
+            OutcomeDraft {
                 proof_id: asked,
                 entity: record.agent_id.clone(),
                 outcome: Outcome::Escalated,
                 note: next.votes.last().and_then(|vote| vote.note.clone()),
                 state: changed.as_ref().map(agents::state_of).transpose()?,
                 asked: Some(super::state_of(&next)?),
-                trust: moved.clone().flatten(),
+                trust: moved.flatten(),
                 basis: None,
-            })
-        })?;
-        if let (Some(sequence), Some(changed)) = (ordered, changed) {
+            },
+        )?;
+        if let Some(changed) = changed {
             *agent = changed.placed_at(sequence);
         }
         drop(agent);
-        if let Some(sequence) = ordered {
-            next.place = sequence;
-            *record = next;
-            self.inner.escalations.changed(EscalationState::Pending, &record);
-            drop(record);
-            let settled = self.inner.log.settle(sequence);
-            open.tell();
-            settled?;
-        }
-        Ok(())
+        next.place = sequence;
+        *record = next;
+        self.inner.escalations.changed(EscalationState::Pending, &record);
+        drop(record);
+        let settled = self.inner.log.settle(sequence);
+        open.tell();
+        settled
     }
 
     /// Starts the thread that ends what is due, unless it works; it mends first what is to be mended.
@@ -193,7 +194,7 @@ impl Governor {
             }
             let restated = change(&record, cause)?;
             keys.insert(restated.state.key.clone());
-            record.place = self.inner.log.change(self.inner.clock.now(), restated)?;
+            record.place = self.inner.log.queue().change(self.inner.clock.now(), restated)?;
             self.inner.escalations.changed(record.state, &record);
         }
         Ok(())

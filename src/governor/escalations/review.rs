@@ -43,7 +43,7 @@ impl Escalations<'_> {
         if !is_agreed(&voted) {
             let now = governor.inner.clock.now();
             governor.can_be_granted(&record, now)?;
-            let sequence = governor.inner.log.change(now, change(&voted, "a reviewer agrees")?)?;
+            let sequence = governor.inner.log.queue().change(now, change(&voted, "a reviewer agrees")?)?;
             voted.place = sequence;
             *record = voted;
             governor.inner.escalations.changed(EscalationState::Pending, &record);

@@ -242,26 +242,7 @@ impl Word<'_> {
 
     /// What makes the deed a question, a condition or another's.
     fn subordinates(&self) -> bool {
-        matches!(
-            self.lower.as_str(),
-            "whether"
-                | "if"
-                | "when"
-                | "how"
-                | "who"
-                | "that"
-                | "which"
-                | "unless"
-                | "while"
-                | "what"
-                | "why"
-                | "can"
-                | "may"
-                | "could"
-                | "would"
-                | "should"
-                | "must"
-        )
+        tools().name_word("subordinating", &self.lower)
     }
 
     /// Whether a verb before it governs it: "the", "it", "all", or behind "posts" a plain noun.

@@ -100,64 +100,14 @@ fn ends_clause(word: &str) -> bool {
 }
 
 fn is_link(word: &str) -> bool {
-    matches!(
-        word,
-        "and"
-            | "And"
-            | "Then"
-            | "Next"
-            | "Finally"
-            | "then"
-            | "&"
-            | "also"
-            | "afterwards"
-            | "finally"
-            | "next"
-            | "-"
-            | "*"
-            | "->"
-            | "=>"
-    )
+    dangers::holds("clause_links", word)
 }
 
 /// Whether a word before a command leaves it a request: "can you run", "you should", "just", "let's".
 fn only_asks(word: &str, lexicon: &Lexicon) -> bool {
     let lower = word.to_ascii_lowercase();
-    if matches!(
-        lower.as_str(),
-        "the"
-            | "this"
-            | "following"
-            | "command"
-            | "commands"
-            | "do"
-            | "try"
-            | "let's"
-            | "lets"
-            | "to"
-            | "go"
-            | "type"
-            | "enter"
-            | "issue"
-            | "use"
-            | "call"
-            | "need"
-            | "want"
-            | "have"
-            | "i"
-            | "you"
-            | "we"
-            | "u"
-            | "it"
-            | "me"
-            | "step"
-            | "line"
-            | "with"
-            | "by"
-            | "shell"
-            | "terminal"
-            | "bash"
-    ) || lower.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_punctuation())
+    if dangers::holds("asking_words", &lower)
+        || lower.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_punctuation())
     {
         return true;
     }
@@ -185,41 +135,7 @@ fn is_on_text(clause: &str, lexicon: &Lexicon) -> bool {
 
 /// Verbs of which the object is a text as it stands.
 fn is_of_text(word: &str) -> bool {
-    matches!(
-        word,
-        "explain"
-            | "compare"
-            | "difference"
-            | "between"
-            | "translate"
-            | "summarize"
-            | "summarise"
-            | "paraphrase"
-            | "proofread"
-            | "classify"
-            | "describe"
-            | "rephrase"
-            | "rewrite"
-            | "reword"
-            | "quote"
-            | "spell"
-            | "analyze"
-            | "analyse"
-            | "define"
-            | "say"
-            | "write"
-            | "note"
-            | "review"
-            | "comment"
-            | "categorize"
-            | "categorise"
-            | "tokenize"
-            | "label"
-            | "summary"
-            | "title"
-            | "subject"
-            | "message"
-    )
+    dangers::holds("text_verbs", word)
 }
 
 /// Whether a word and what follows it are a command: a program, and what only a command has behind it.

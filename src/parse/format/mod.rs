@@ -7,6 +7,7 @@ mod dangers;
 mod driver;
 mod embedded;
 mod english;
+mod graphql;
 mod http;
 mod name;
 mod place;

@@ -99,22 +99,7 @@ pub(super) fn is_open_to_all(path: &str) -> bool {
 pub(super) fn is_whole(path: &str) -> bool {
     let path = resolved(path);
     let path = path.trim_end_matches("/*").trim_end_matches('/');
-    matches!(
-        path,
-        "" | "/*"
-            | "~"
-            | "/etc"
-            | "/usr"
-            | "/var"
-            | "/home"
-            | "/boot"
-            | "/bin"
-            | "/sbin"
-            | "/lib"
-            | "/lib64"
-            | "/root"
-            | "/opt"
-    )
+    path.is_empty() || holds("whole_paths", path)
 }
 
 /// Whether a word can name a file at all that matters: most arguments cannot, and are told at a glance.

@@ -4,6 +4,8 @@
 
 use serde_json::{Value, json};
 
+use super::dangers;
+
 /// A call behind prose: the prose, the call, and what follows it.
 pub(super) fn call_in_prose(text: &str) -> Option<(&str, &str, &str)> {
     let from = text.find('{').filter(|&at| at > 0)?;
@@ -80,25 +82,7 @@ fn order(value: &Value) -> Option<String> {
 }
 
 fn hands_over(key: &str) -> bool {
-    matches!(
-        key.to_ascii_lowercase().as_str(),
-        "content"
-            | "prompt"
-            | "task"
-            | "text"
-            | "input"
-            | "query"
-            | "instruction"
-            | "instructions"
-            | "message"
-            | "request"
-            | "goal"
-            | "objective"
-            | "user"
-            | "question"
-            | "user_input"
-            | "command"
-    )
+    dangers::holds("request_keys", &key.to_ascii_lowercase())
 }
 
 /// `wipe_the_database`, `WipeTheDatabase`: the words of a sentence in one piece.

@@ -23,7 +23,8 @@ pub(super) enum Part {
 }
 
 /// What an argument is, by its key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Role {
     Recipient,
     /// Text that is written, sent or searched for: content, not a request.
@@ -55,7 +56,8 @@ pub(crate) enum Role {
 }
 
 /// Which argument says what a tool does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Through {
     Command,
     Code,
@@ -226,11 +228,8 @@ impl Tools {
                 tools.parts.insert(key, part);
             }
         }
-        for (name, keys) in &text.roles {
-            let role = role_of(name).ok_or_else(|| format!("unknown role {name:?}"))?;
-            for key in keys.split_whitespace() {
-                tools.roles.insert(squeeze(key).into(), role);
-            }
+        for (role, keys) in &text.roles {
+            tools.roles.extend(keys.split_whitespace().map(|key| (squeeze(key).into(), *role)));
         }
         for tool in &text.tools {
             tools.add(tool)?;
@@ -260,16 +259,7 @@ impl Tools {
         });
         let known = Known {
             act: Act::new(&text.verb, &text.noun, resource, operation, 0.9),
-            through: match text.through.as_deref() {
-                None => None,
-                Some("command") => Some(Through::Command),
-                Some("code") => Some(Through::Code),
-                Some("sql") => Some(Through::Sql),
-                Some("http") => Some(Through::Http),
-                Some("request") => Some(Through::Request),
-                Some("verb") => Some(Through::Verb),
-                Some(other) => return Err(format!("unknown through {other:?}")),
-            },
+            through: text.through,
             verbs: verbs.collect::<Result<_, String>>()?,
         };
         let place = self.known.len();
@@ -338,37 +328,6 @@ fn squeeze(key: &str) -> String {
     key.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
-fn role_of(name: &str) -> Option<Role> {
-    Some(match name {
-        "recipient" => Role::Recipient,
-        "content" => Role::Content,
-        "query" => Role::Query,
-        "command" => Role::Command,
-        "script" => Role::Script,
-        "sql" => Role::Sql,
-        "code" => Role::Code,
-        "url" => Role::Url,
-        "method" => Role::Method,
-        "path" => Role::Path,
-        "amount" => Role::Amount,
-        "currency" => Role::Currency,
-        "count" => Role::Count,
-        "force" => Role::Force,
-        "bulk" => Role::Bulk,
-        "dry_run" => Role::DryRun,
-        "environment" => Role::Environment,
-        "access" => Role::Access,
-        "visibility" => Role::Visibility,
-        "public" => Role::Public,
-        "doing" => Role::Doing,
-        "secret" => Role::Secret,
-        "nested" => Role::Nested,
-        "request" => Role::Request,
-        "idle" => Role::Idle,
-        _ => return None,
-    })
-}
-
 fn capability(text: &str) -> Result<(Resource, Operation), String> {
     let (resource, operation) = text.split_once(':').ok_or_else(|| format!("{text:?} is no capability"))?;
     let wrong = |error: crate::model::InvalidValue| error.to_string();
@@ -394,7 +353,7 @@ fn holds(list: &[Box<str>], word: &str) -> bool {
 #[serde(deny_unknown_fields)]
 struct ToolsText {
     shape: BTreeMap<String, String>,
-    roles: BTreeMap<String, String>,
+    roles: BTreeMap<Role, String>,
     values: BTreeMap<String, String>,
     synonyms: BTreeMap<String, String>,
     names: BTreeMap<String, String>,
@@ -422,7 +381,7 @@ struct ToolText {
     does: String,
     verb: String,
     noun: String,
-    through: Option<String>,
+    through: Option<Through>,
     #[serde(default)]
     verbs: String,
 }

@@ -1,19 +1,10 @@
 //! Base64 and hexadecimal digits as text, where they are text.
 
+use crate::parse::codes::base64_bytes;
+
 /// The text that base64 stands for, if it is plain words: ASCII, or ASCII in UTF-16.
 pub(super) fn decoded(token: &str) -> Option<String> {
-    let digits = token.trim_end_matches('=');
-    let mut bytes = Vec::with_capacity(digits.len() * 3 / 4);
-    let (mut bits, mut held) = (0_u32, 0_u8);
-    for byte in digits.bytes().filter(|byte| !byte.is_ascii_whitespace()) {
-        bits = bits << 6 | u32::from(value(byte)?);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            bytes.push(u8::try_from(bits >> held & 0xff).unwrap_or(0));
-        }
-    }
-    printable(&bytes)
+    printable(&base64_bytes(token)?)
 }
 
 /// The text that pairs of hexadecimal digits stand for, if it is plain words.
@@ -53,17 +44,6 @@ pub(super) fn printable(bytes: &[u8]) -> Option<String> {
     // A few bytes may come out printable by chance; of many some may be what hides the rest.
     let is_text = all >= SHORTEST && letters >= 2 && (plain == all || all >= SHORTEST_MIXED && written * 4 >= all * 3);
     is_text.then_some(words)
-}
-
-const fn value(digit: u8) -> Option<u8> {
-    Some(match digit {
-        b'A'..=b'Z' => digit - b'A',
-        b'a'..=b'z' => digit - b'a' + 26,
-        b'0'..=b'9' => digit - b'0' + 52,
-        b'+' | b'-' => 62,
-        b'/' | b'_' => 63,
-        _ => return None,
-    })
 }
 
 /// Shortest text that is worth reading: "rm x".

@@ -5,15 +5,15 @@
 mod differential;
 #[cfg(conformance)]
 mod generate;
+#[cfg(not(conformance))]
 mod hostile;
+#[cfg(not(conformance))]
 mod language;
+#[cfg(not(conformance))]
 mod refusals;
 
 use serde_json::{Value as Json, json};
 
-use super::error::Problem;
-use super::evaluate::Run;
-use super::value::Value;
 use super::*;
 
 /// What a scope borrows from.
@@ -70,14 +70,6 @@ impl Facts {
             now: self.now,
         }
     }
-}
-
-/// The value of an expression of any type. A map is read as it lies in `facts`.
-fn value_of<'f>(source: &str, facts: &'f Facts) -> Result<Result<Value<'f>, Problem>, ConditionError> {
-    let (typed, _) = parse::parse(source, &[])?;
-    // The value may borrow from the tree and the scope, and the tests are short.
-    let (node, scope) = (Box::leak(Box::new(typed.node)), Box::leak(Box::new(facts.scope())));
-    Ok(Run::new(scope).value(node, None).map_err(|fault| fault.problem))
 }
 
 /// Whether the condition holds in an ordinary request.

@@ -208,9 +208,9 @@ fn a_condition_is_run_once_however_much_is_asked_for() {
     let asked = intent("do_it", &capabilities).with_context("l", vec![1; 256]);
     let request = request(&asked, Tier::T3, RiskLevel::Low);
     let evaluations = std::cell::Cell::new(0);
-    let memo = crate::policy::settle::Memo::default();
+    let cache = crate::policy::assumptions::ConditionCache::default();
     for _ in 0..64 {
-        memo.ask(1, || {
+        cache.ask(1, || {
             evaluations.set(evaluations.get() + 1);
             Ok(true)
         });

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::persist;
 use crate::model::{Digest, LONGEST_LIMIT_WINDOW, Sequence};
-use crate::proof::used::{UsedLimit, UsedLimits};
+use crate::proof::journal::used::{UsedLimit, UsedLimits};
 use crate::store::{BlockBatch, Blocks, ViewError};
 
 /// What changed of it and is not in the view yet.

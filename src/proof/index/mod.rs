@@ -18,8 +18,11 @@ mod dirty;
 mod held;
 mod intents;
 mod kept;
+mod part;
 mod persist;
 mod posting;
+pub(super) mod reading;
+pub(super) mod recent;
 mod select;
 mod sums;
 
@@ -30,6 +33,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) use census::Census;
 pub(crate) use held::{Held, HeldSums, HoldPlace, Holding, Rule};
 pub(crate) use kept::KeptStart;
+pub(super) use part::{IndexPart, load_view};
 pub(crate) use persist::Mark;
 pub(crate) use posting::{Cells, Filter};
 pub(crate) use select::{Paging, Selection};
@@ -41,8 +45,8 @@ use kept::Kept;
 use posting::{Block, FEW, Posting};
 use sums::{SumTree, Summary};
 
-use super::used::UsedLimit;
 use crate::model::{AgentId, Decision, Digest, IntentId, Outcome, RiskLevel, Score, Sequence, Timestamp};
+use crate::proof::journal::used::UsedLimit;
 use crate::store::{Blocks, Position, ViewError};
 
 /// The index. The log's writer changes it; anybody reads it.
@@ -164,9 +168,7 @@ impl Index {
         entity: &AgentId,
         sequence: Sequence,
         outcome: Outcome,
-        at: Timestamp,
     ) -> Result<(), ViewError> {
-        self.see_time(at);
         let Some(number) = self.numbers.get(entity).copied() else { return Ok(()) };
         if self.set_outcome(number, sequence, outcome)? {
             self.set_outcome(ALL, sequence, outcome)?;

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -11,19 +10,19 @@ use super::{Open, ProofLog};
 use crate::model::{
     Breakage, ChainPosition, LogProgress, OnProgress, OpenVerification, Recovered, Sequence, Timestamp,
 };
-use crate::proof::apply::Reading;
-use crate::proof::durability::Durability;
-use crate::proof::entry::{RecoveryEntry, StoreEntry};
-use crate::proof::erase::{self, Covered, Erasure, Erasures};
-use crate::proof::index::{Census, Index, Mark, Totals};
-use crate::proof::intake::{Intake, Refusal, Room};
-use crate::proof::progress::Progress;
-use crate::proof::recent::{self, Recent};
-use crate::proof::retention::{self, Retained};
-use crate::proof::shared::{Shared, load_view};
-use crate::proof::used::{UsedLimit, UsedLimits};
-use crate::proof::verify::{Behind, Believed};
-use crate::proof::writer::{self, Pace, Writer};
+use crate::proof::commit;
+use crate::proof::index::reading::Reading;
+use crate::proof::index::{Census, Index, IndexPart, Mark, Totals, load_view};
+use crate::proof::journal::JournalPart;
+use crate::proof::journal::entry::{RecoveryEntry, StoreEntry, is_kept};
+use crate::proof::journal::erase::{self, Covered, Erasure, Erasures};
+use crate::proof::journal::retention::{self, Retained};
+use crate::proof::journal::used::{UsedLimit, UsedLimits};
+use crate::proof::journal::writer::{Pace, Writer};
+use crate::proof::maintenance::Maintenance;
+use crate::proof::maintenance::verify::{Behind, Believed};
+use crate::proof::parts::Parts;
+use crate::proof::queue::{Durability, Queue, Refusal, Room};
 use crate::store::{
     self, Blocks, Files, FolderLock, FrameDraft, Journal, JournalOptions, Kind, Known, LockError, MemoryFiles, Reader,
     RealFiles, StoreId, ViewError,
@@ -145,89 +144,72 @@ impl ProofLog {
         }
 
         let room = Room { drafts: options.queue, bytes: options.queue_bytes, patience: options.patience };
-        let shared = Shared {
-            intake: Intake::new(room, options.durability),
-            progress: Progress::new(opened.position.entries),
-            writer: Mutex::new(None),
-            index: RwLock::new(index),
-            recent: Recent::new(recent::MOST),
-            reader: opened.reader,
-            store: opened.store,
-            files,
-            view,
-            cache_bytes: options.cache_bytes,
-            view_lost: AtomicBool::new(false),
-            index_incomplete: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
-            syncs: AtomicU64::new(0),
-            past: RwLock::new(past),
-            archiving: Mutex::new(()),
-            verified: Mutex::new(None),
-            erasures: Erasures::of(&erasures),
-            erasing: Mutex::new(()),
-            broken_at: AtomicU64::new(breakage.as_ref().map_or(u64::MAX, |broken| broken.sequence.get())),
-            breakage: Mutex::new(breakage.clone()),
+        let on_disk = (opened.reader, opened.store, files);
+        let parts = Parts {
+            queue: Queue::new(room, options.durability),
+            journal: JournalPart::new(on_disk, past, Erasures::of(&erasures), breakage.clone()),
+            index: IndexPart::new(index, view, options.cache_bytes),
+            maintenance: Maintenance::default(),
         };
-        {
-            let mut index = shared.index.write().unwrap_or_else(PoisonError::into_inner);
-            match (&breakage, view_error) {
-                // The view is left as it is: it may help to tell what happened.
-                (Some(_), _) => shared.index_in_memory(&mut index),
-                (None, Some(_)) => shared.rebuild(&mut index),
-                (None, None) => {}
-            }
+        match (&breakage, view_error) {
+            // The view is left as it is: it may help to tell what happened.
+            (Some(_), _) => parts.index.rebuild_in_memory(&mut parts.index.write(), &parts.journal),
+            (None, Some(_)) => parts.index.rebuild(&mut parts.index.write(), &parts.journal),
+            (None, None) => {}
         }
         // What is written next stands on the index's last hash and time.
-        if shared.index_incomplete.load(Ordering::Relaxed) {
+        if parts.index.is_incomplete() {
             let error = std::io::Error::other("reading it again for the index failed");
             return Err(OpenLogError::Io("read the journal", error));
         }
         let believed = is_believed.then(|| {
-            let (_, root) = shared.reader.tree_head();
+            let (_, root) = parts.journal.reader.tree_head();
             Believed::new(opened.position, &states, used.clone(), census, root)
         });
         if breakage.is_none() && believed.is_none() {
             // All that was read was verified.
-            let Totals { applied, records, head_hash, .. } = *shared.index().totals();
+            let Totals { applied, records, head_hash, .. } = *parts.index.read().totals();
             let position = ChainPosition::new(applied.entries, applied.link, records, head_hash);
-            *shared.verified.lock().unwrap_or_else(PoisonError::into_inner) = Some(position);
+            parts.maintenance.note_verified(position);
             // A view that cannot take it is read in full once more.
-            let _ = shared.index().note_broken(false);
+            let _ = parts.index.read().note_broken(false);
         }
-        let shared = Arc::new(shared);
+        let parts = Arc::new(parts);
         let writer = if let (Some(journal), Some(freeze)) = (&mut journal, &freeze) {
-            shared
-                .keep_frozen(journal, freeze, opened.frozen)
-                .map_err(|error| OpenLogError::Io("write HEAD", error))?;
-            shared.intake.start_at(opened.position.entries, now);
-            shared.progress.over();
+            let message = retention::frozen(&freeze.cause, freeze.timestamp);
+            parts.queue.refuse(Refusal::Frozen(message));
+            // `HEAD` says so from then on, if a crash came before it did.
+            if !opened.frozen {
+                journal.freeze();
+                journal.close().map_err(|error| OpenLogError::Io("write HEAD", error))?;
+            }
             None
         } else if let Some(journal) = journal {
-            Some(Self::start(&shared, journal, options, opened.created, opened.recovered.as_ref(), now)?)
+            Some(Self::start(&parts, journal, options, opened.created, opened.recovered.as_ref(), now)?)
         } else {
-            let message = breakage.as_ref().map_or_else(String::new, ToString::to_string);
-            shared.intake.refuse(Refusal::Broken(message));
-            shared.intake.start_at(opened.position.entries, now);
-            shared.progress.over();
+            parts.queue.refuse(Refusal::Broken(breakage.as_ref().map_or_else(String::new, ToString::to_string)));
             None
         };
+        if writer.is_none() {
+            parts.queue.start_at(opened.position.entries, now);
+            parts.journal.progress.over();
+        }
         let behind = match believed {
-            Some(believed) => Behind::start(&shared, believed),
+            Some(believed) => Behind::start(&parts, believed),
             None => Ok(Behind::nothing()),
         };
         let open = Mutex::new(Some(Open { writer, _lock: lock }));
-        let mut log =
-            Self { shared, durability: options.durability, open, behind: Behind::nothing(), scrub: Mutex::new(None) };
+        let mut log = Self { parts, open, behind: Behind::nothing(), scrub: Mutex::new(None) };
         // Where it cannot be started, dropping the log closes it.
         log.behind = behind.map_err(|error| OpenLogError::Io("start verifying", error))?;
         let mut states = states;
-        states.retain(|(key, _)| !Retained::is_key(key) && !erase::is_key(key));
+        states.retain(|(key, _)| !is_kept(key));
         Ok((log, Startup { states, used, created: opened.created, recovered: opened.recovered }))
     }
 
     /// Writes what a new or a recovered journal must say first, then starts the writer.
     fn start(
-        shared: &Arc<Shared>,
+        parts: &Arc<Parts>,
         mut journal: Journal,
         options: &LogOptions,
         created: bool,
@@ -235,15 +217,10 @@ impl ProofLog {
         now: Timestamp,
     ) -> Result<JoinHandle<()>, OpenLogError> {
         let error = |error| OpenLogError::Io("write to the store", error);
-        let at = now.max(Timestamp::from_millis(shared.index().totals().last_time));
+        let at = now.max(Timestamp::from_millis(parts.index.read().totals().last_time));
         let mut first_entries = Vec::new();
         if journal.position().entries == 0 {
-            let store = StoreEntry {
-                format: store::FORMAT,
-                store: shared.store.to_string(),
-                timestamp: at,
-                made_by: format!("rulekeep {}", env!("CARGO_PKG_VERSION")),
-            };
+            let store = StoreEntry::new(parts.journal.store, at);
             first_entries.push((Kind::Store, json(&store).map_err(error)?));
         }
         if let Some(Recovered { copy, bytes, segment, offset }) = recovered.cloned() {
@@ -252,7 +229,7 @@ impl ProofLog {
         }
         for (kind, body) in &first_entries {
             let staged = journal.stage(&FrameDraft { kind: *kind, body, evidence: &[] }).map_err(error)?;
-            shared.index.write().unwrap_or_else(PoisonError::into_inner).advance(staged.position);
+            parts.index.write().advance(staged.position);
         }
         journal.write().map_err(error)?;
         let entries = journal.position().entries;
@@ -261,20 +238,20 @@ impl ProofLog {
         if created || !first_entries.is_empty() || entries == 1 {
             journal.note_head().map_err(error)?;
         }
-        shared.intake.start_at(entries, at);
-        shared.progress.durable(entries);
-        shared.progress.applied(entries);
+        parts.queue.start_at(entries, at);
+        parts.journal.progress.durable(entries);
+        parts.journal.progress.applied(entries);
 
         let gather = match options.durability {
             Durability::Sync => Duration::ZERO,
             Durability::Buffered | Durability::SyncFrom(_) => FLUSH_INTERVAL,
         };
         let pace = Pace { gather, idle: IDLE, persist_every: PERSIST_EVERY };
-        let head_hash = shared.index().totals().head_hash;
+        let head_hash = parts.index.read().totals().head_hash;
         let writer = Writer::new(journal, pace, head_hash);
-        *shared.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
-        let shared = Arc::clone(shared);
-        let run = move || writer::run(&shared, pace);
+        *parts.journal.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
+        let parts = Arc::clone(parts);
+        let run = move || commit::run(&parts, pace);
         thread::Builder::new().name("rulekeep-writer".to_owned()).spawn(run).map_err(error)
     }
 }
@@ -455,7 +432,7 @@ fn carry_out(erasures: &[(Sequence, Erasure)], reader: &Reader, files: &dyn File
     covered.carry_out(reader, files, last.get() + 1)
 }
 
-pub(super) fn make_folder(folder: &Path) -> Result<(), OpenLogError> {
+pub(in crate::proof) fn make_folder(folder: &Path) -> Result<(), OpenLogError> {
     let error = |error| OpenLogError::Io("make the folder", error);
     let is_new = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
     let made: Vec<&Path> = folder.ancestors().take_while(is_new).collect();

@@ -9,7 +9,7 @@ impl ProofLog {
     /// Answers a query.
     pub(crate) fn query(&self, query: &ProofQuery) -> Result<ProofPage, Error> {
         let query = query.checked()?;
-        self.catch_up()?;
+        self.parts.catch_up()?;
         if let Some(cursor) = query.cursor {
             return self.page_behind(&query, cursor);
         }
@@ -23,7 +23,7 @@ impl ProofLog {
     pub(crate) fn records(&self, query: &ProofQuery) -> Records<'_> {
         let start = || {
             let query = query.checked()?;
-            self.catch_up()?;
+            self.parts.catch_up()?;
             let walk = self.walk(&query, query.cursor.unwrap_or(ProofCursor::START));
             Ok((query, walk.rest))
         };
@@ -41,7 +41,7 @@ impl ProofLog {
         skip: u64,
         take: u64,
     ) -> Result<(Vec<ProofRecord>, u64), Error> {
-        self.catch_up()?;
+        self.parts.catch_up()?;
         let most = skip.saturating_add(take);
         let paging = Paging { order: Order::NewestFirst, skip: 0, take: most };
         let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
@@ -76,7 +76,7 @@ impl ProofLog {
 
     /// What a cursor stands for.
     fn walk(&self, query: &CheckedQuery, cursor: ProofCursor) -> Walk {
-        let entries = cursor.0.map_or_else(|| self.shared.index().totals().applied.entries, |place| place.entries);
+        let entries = cursor.0.map_or_else(|| self.parts.index.applied().entries, |place| place.entries);
         let whole = Filter { last: entries.saturating_sub(1), ..query.filter };
         let rest = cursor.0.map_or(whole, |place| behind(&whole, query.order, place.last));
         Walk { entries, page: cursor.0.map_or(1, |place| place.page.saturating_add(1)), whole, rest }
@@ -86,7 +86,9 @@ impl ProofLog {
     fn find(&self, query: &CheckedQuery, filter: &Filter, paging: Paging, total: Total) -> Result<Selection, Error> {
         match query.intent {
             Some(intent) => self.find_of_intent(query, intent, filter, paging, total),
-            None => self.with_index(|index| index.select(query.entity.as_ref(), filter, paging)),
+            None => {
+                self.parts.index.ask(&self.parts.journal, |index| index.select(query.entity.as_ref(), filter, paging))
+            }
         }
     }
 
@@ -100,14 +102,17 @@ impl ProofLog {
         paging: Paging,
         total: Total,
     ) -> Result<Selection, Error> {
-        let mut runs: Vec<u32> = self.with_index(|index| index.runs(filter))?.collect();
+        let mut runs: Vec<u32> = self.parts.index.ask(&self.parts.journal, |index| index.runs(filter))?.collect();
         if paging.order == Order::NewestFirst {
             runs.reverse();
         }
         let mut found = Selection::default();
         for run in runs {
-            let mut mentions =
-                self.with_index(|index| index.mentions(run, intent, query.entity.as_ref(), filter))?.records;
+            let mut mentions = self
+                .parts
+                .index
+                .ask(&self.parts.journal, |index| index.mentions(run, intent, query.entity.as_ref(), filter))?
+                .records;
             if paging.order == Order::NewestFirst {
                 mentions.reverse();
             }
@@ -187,7 +192,7 @@ pub(crate) struct Records<'a> {
 impl Records<'_> {
     fn refill(&mut self) -> Result<(), Error> {
         let Some((query, rest)) = self.ahead.take() else { return Ok(()) };
-        self.log.check_open()?;
+        self.log.parts.index.check_open()?;
         let paging = Paging { order: query.order, skip: 0, take: BATCH };
         self.batch = self.log.find(&query, &rest, paging, Total::Unasked)?.records;
         if let Some((last, _)) = self.batch.last().filter(|_| self.batch.len() as u64 >= BATCH) {

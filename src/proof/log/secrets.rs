@@ -9,7 +9,7 @@ use crate::store;
 impl ProofLog {
     /// The secrets as they were kept last.
     pub(crate) fn kept_secrets(&self) -> Result<Option<Vec<u8>>, Error> {
-        store::read_secrets(&*self.shared.files)
+        store::read_secrets(&*self.parts.journal.files)
             .map_err(|error| Error::storage(format!("cannot read SECRETS: {error}")))
     }
 
@@ -18,9 +18,9 @@ impl ProofLog {
         // Held so that the folder is not let go meanwhile.
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.is_none() {
-            return Err(self.refused("the log is closed"));
+            return Err(self.parts.queue.refused("the log is closed"));
         }
-        store::write_secrets(&*self.shared.files, content)
+        store::write_secrets(&*self.parts.journal.files, content)
             .map_err(|error| Error::storage(format!("cannot write SECRETS: {error}")))
     }
 }

@@ -1,32 +1,31 @@
 //! Verifying the log while it is in use.
 
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 
 use super::ProofLog;
-use super::answer::read_error;
 use crate::model::{
     Error, LogProgress, ScrubOptions, ScrubStatus, Timestamp, Verification, VerifyOptions, VerifySince, VerifyView,
     ViewFinding,
 };
-use crate::proof::verify::{Scrub, Verifying, verify};
+use crate::proof::journal::read_error;
+use crate::proof::maintenance::verify::{self, Scrub, Verifying};
 
 impl ProofLog {
     /// Reads the journal and checks what is asked for.
     pub(crate) fn verify_with(&self, options: &VerifyOptions) -> Result<Verification, Error> {
-        self.catch_up()?;
-        let compares = options.view == VerifyView::Compare && self.shared.first_breakage().is_none();
+        self.parts.catch_up()?;
+        let compares = options.view == VerifyView::Compare && self.parts.journal.breakage.get().cloned().is_none();
         // Where the log begins must stay where it is meanwhile.
         let is_bound = compares || matches!(options.since, VerifySince::LastVerified);
-        let _turn = is_bound.then(|| self.shared.archiving.lock().unwrap_or_else(PoisonError::into_inner));
+        let _turn = is_bound.then(|| self.parts.maintenance.archiving());
         let since = match options.since {
             _ if compares => None,
             VerifySince::Start => None,
-            VerifySince::LastVerified => self.shared.verified_until(),
+            VerifySince::LastVerified => *self.parts.maintenance.verified(),
             VerifySince::Position(position) => Some(position),
         };
-        let held = if compares { Some(self.shared.held().map_err(|error| error.to_string())) } else { None };
-        let of = self.shared.index().totals().applied.entries;
+        let held = if compares { Some(verify::held(&self.parts).map_err(|error| error.to_string())) } else { None };
+        let of = self.parts.index.applied().entries;
         let tell =
             options.progress.as_ref().map(|progress| move |done: u64| (progress.0)(LogProgress::new(done.min(of), of)));
         let verifying = Verifying {
@@ -36,7 +35,7 @@ impl ProofLog {
             progress: tell.as_ref().map(|tell| tell as &dyn Fn(u64)),
             pace: None,
         };
-        let (mut found, differs) = verify(&self.shared, &verifying).map_err(|error| read_error(&error))?;
+        let (mut found, differs) = verify::verify(&self.parts, &verifying).map_err(|error| read_error(&error))?;
         if found.valid {
             found.checked.view = match (held, differs) {
                 (None, _) => ViewFinding::NotCompared,
@@ -60,8 +59,8 @@ impl ProofLog {
         if let Some(running) = scrub.take() {
             running.stop();
         }
-        self.check_open()?;
-        *scrub = Some(Scrub::start(&self.shared, options, now)?);
+        self.parts.index.check_open()?;
+        *scrub = Some(Scrub::start(&self.parts, options, now)?);
         Ok(())
     }
 
@@ -71,9 +70,9 @@ impl ProofLog {
     }
 
     fn make_view_anew(&self) -> Result<(), Error> {
-        let mut index = self.shared.index.write().unwrap_or_else(PoisonError::into_inner);
-        self.shared.rebuild(&mut index);
-        if self.shared.index_incomplete.load(Ordering::Relaxed) {
+        let mut index = self.parts.index.write();
+        self.parts.index.rebuild(&mut index, &self.parts.journal);
+        if self.parts.index.is_incomplete() {
             return Err(Error::storage("the view differs from the journal, and cannot be made anew"));
         }
         Ok(())

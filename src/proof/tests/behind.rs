@@ -24,7 +24,7 @@ fn ended(log: &ProofLog) -> VerificationState {
 
 fn set(log: &ProofLog, key: &str, value: &str) {
     let state = StateDraft::new(key.to_owned(), value.to_owned());
-    let sequence = log.set_state(Timestamp::from_millis(0), state, "a test".to_owned()).unwrap();
+    let sequence = log.queue().set_state(Timestamp::from_millis(0), state, "a test".to_owned()).unwrap();
     log.settle(sequence).unwrap();
 }
 

@@ -7,8 +7,9 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use super::*;
 use crate::model::{OpenVerification, VerificationState};
-use crate::proof::erase::{Erasure, EvidenceSelection};
-use crate::store::{BlockBatch, Blocks, OpenMode, StoreFile};
+use crate::proof::journal::entry::ErasureEntry;
+use crate::proof::journal::erase::{Erasure, EvidenceSelection};
+use crate::store::{BlockBatch, Blocks, Kind, OpenMode, StoreFile};
 use crate::{Agent, Governor, Intent, PolicySet};
 
 fn erase(log: &ProofLog, selection: &EvidenceSelection) -> Result<u64, Error> {
@@ -97,9 +98,10 @@ fn erasures_are_carried_out_whatever_a_note_from_elsewhere_says() {
     let (log, _) = open_small(disk.clone(), Durability::Sync).unwrap();
     let id = decide(&log, 0, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap();
     let erasure = Erasure { selection: of_agent("a"), entries: 2 };
-    let entry = log.shared().intake.erasure(Timestamp::from_millis(9), erasure, "asked for".to_owned()).unwrap();
-    log.shared().intake.hurry();
-    assert!(log.shared().progress.wait_durable(entry));
+    let body = |at| ErasureEntry::new(&erasure, "asked for", at);
+    let (entry, _) = log.queue().entry(Timestamp::from_millis(9), Kind::Erasure, None, body).unwrap();
+    log.parts().queue.hurry();
+    assert!(log.parts().journal.progress.wait_durable(entry));
     // Killed between the entry and the bytes, with the note of a longer log beside it.
     let left = disk.fork();
     crate::store::note_carried_out(&left, 1000).unwrap();
@@ -206,7 +208,7 @@ fn a_waker_that_owns_a_ticket_is_dropped_without_the_list_being_held() {
     let (log, _) = open(MemoryFiles::new(), Durability::Sync).unwrap();
     // Of entries that do not come.
     let ticket =
-        |sequence| crate::proof::Ticket::new(Arc::clone(log.shared()), crate::model::Sequence::new(sequence), true);
+        |sequence| crate::proof::Ticket::new(Arc::clone(log.parts()), crate::model::Sequence::new(sequence), true);
     let mut inner = ticket(1000);
     assert!(matches!(inner.poll(&Context::from_waker(Waker::noop())), Poll::Pending));
     let mut outer = ticket(1001);
@@ -215,4 +217,40 @@ fn a_waker_that_owns_a_ticket_is_dropped_without_the_list_being_held() {
     drop(waker);
     // The last one that holds the waker is the list.
     drop(outer);
+}
+
+/// Many report the same decision at once, in two ways: one outcome comes to stand, and moves trust once.
+#[test]
+fn of_many_who_report_a_decision_at_once_the_first_stands_and_moves_trust_once() {
+    let policies = "name = \"p\"\n[[rule]]\nid = \"all\"\neffect = \"allow\"\nmatch.capabilities = [\"*:*\"]\n";
+    for durability in [Durability::Sync, Durability::Buffered] {
+        let dir = tempfile::tempdir().unwrap();
+        let builder = Governor::builder().policies(PolicySet::from_toml(policies).unwrap()).durability(durability);
+        let governor = builder.open(dir.path()).unwrap();
+        governor.register_agent(Agent::new("a").at_tier(Tier::T3)).unwrap();
+        let intent = Intent::new("a", "read_document", RiskLevel::Low, ["document:read"]).unwrap();
+        for _ in 0..20 {
+            let before = governor.trust_history("a", 1, 1).unwrap().total;
+            let id = governor.enforce(&intent).unwrap().proof_id;
+            let start = std::sync::Barrier::new(8);
+            let reported: Vec<_> = std::thread::scope(|scope| {
+                let report = |at: usize| {
+                    start.wait();
+                    let outcome = if at.is_multiple_of(2) { Outcome::Failure } else { Outcome::Success };
+                    (outcome, governor.report(&id, outcome).map_err(|error| error.code()))
+                };
+                let threads: Vec<_> = (0..8).map(|at| scope.spawn(move || report(at))).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            let standing = governor.proof(&id).unwrap().outcome;
+            for (outcome, result) in reported {
+                assert_eq!(result.err(), (Some(outcome) != standing).then_some("CONFLICT"), "{standing:?}, {outcome}");
+            }
+            let moves = governor.trust_history("a", 1, 200).unwrap();
+            let of_this = moves.items.iter().filter(|moved| moved.proof_id == Some(id)).count() as u64;
+            assert!(of_this <= 1, "trust moved {of_this} times");
+            assert_eq!(moves.total - before, of_this);
+        }
+        assert!(governor.verify().unwrap().valid);
+    }
 }

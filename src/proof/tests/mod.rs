@@ -79,7 +79,7 @@ fn encode_evidence(
     intent: &impl serde::Serialize,
     detail: &impl serde::Serialize,
     charges: &[(Box<str>, i64)],
-    input: Option<&super::evidence::KeptInput>,
+    input: Option<&crate::proof::journal::evidence::KeptInput>,
 ) -> serde_json::Result<Vec<u8>> {
     let write_intent = |out: &mut Vec<u8>| serde_json::to_writer(out, intent);
     let write_detail = |out: &mut Vec<u8>| serde_json::to_writer(out, detail);
@@ -87,26 +87,17 @@ fn encode_evidence(
 }
 
 fn decide(log: &ProofLog, at: i64, draft: DecisionDraft) -> Result<ProofId, Error> {
-    let committed = log.decide(Timestamp::from_millis(at), draft, 0)?.unwrap();
+    let committed = log.queue().decide(Timestamp::from_millis(at), draft, 0)?.unwrap();
     log.settle(committed.sequence)?;
     Ok(committed.proof_id)
 }
 
 fn report(log: &ProofLog, proof_id: ProofId, outcome: Outcome) -> Result<(), Error> {
     let entity = log.facts(&proof_id)?.entity;
-    let ordered = log.report(Timestamp::from_millis(0), || {
-        Ok(OutcomeDraft {
-            proof_id,
-            entity: entity.clone(),
-            outcome,
-            note: None,
-            state: None,
-            asked: None,
-            trust: None,
-            basis: None,
-        })
-    })?;
-    ordered.map_or(Ok(()), |sequence| log.settle(sequence))
+    let Some(reserved) = log.reserve_for(&entity, &proof_id, outcome)? else { return Ok(()) };
+    let draft =
+        OutcomeDraft { proof_id, entity, outcome, note: None, state: None, asked: None, trust: None, basis: None };
+    log.settle(reserved.report(Timestamp::from_millis(0), draft)?)
 }
 
 /// Changes the first block that a folder's view has under a prefix, checksum and all.

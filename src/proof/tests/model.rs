@@ -96,7 +96,7 @@ impl Twin {
                 self.now += pause;
                 self.random += 1;
                 let draft = DecisionDraft { random: self.random, ..draft(&name(*entity), *decision, *risk, *score) };
-                let made = self.log.decide(Timestamp::from_millis(self.now), draft, 0)?.unwrap();
+                let made = self.log.queue().decide(Timestamp::from_millis(self.now), draft, 0)?.unwrap();
                 let what = What::Decision {
                     id: made.proof_id,
                     at: made.at,
@@ -111,7 +111,8 @@ impl Twin {
             Step::State { key, value } => {
                 let (key, value) = (format!("agent/{key}"), format!("{{\"value\":{value}}}"));
                 let state = StateDraft::new(key.clone(), value.clone());
-                let sequence = self.log.set_state(Timestamp::from_millis(self.now), state, "model".to_owned())?;
+                let sequence =
+                    self.log.queue().set_state(Timestamp::from_millis(self.now), state, "model".to_owned())?;
                 self.ordered(sequence.get(), What::State { key, value })?;
             }
             Step::Alert => {
@@ -165,7 +166,7 @@ impl Twin {
             return Ok(());
         };
         let (id, entity) = self.decisions().map(|(id, entity, ..)| (id, entity)).nth(of).unwrap();
-        let draft = || OutcomeDraft {
+        let draft = OutcomeDraft {
             proof_id: id,
             entity: name(entity).parse().unwrap(),
             outcome,
@@ -177,7 +178,10 @@ impl Twin {
         };
         let facts = self.log.facts(&id)?;
         assert_eq!(facts.entity.as_str(), name(entity));
-        match (self.outcome_of(&id), self.log.report(Timestamp::from_millis(self.now), || Ok(draft()))) {
+        let reserved = self.log.reserve_for(&draft.entity, &id, outcome);
+        let taken = reserved
+            .and_then(|reserved| reserved.map(|it| it.report(Timestamp::from_millis(self.now), draft)).transpose());
+        match (self.outcome_of(&id), taken) {
             (None, Ok(Some(sequence))) => self.ordered(sequence.get(), What::Outcome { of: id, outcome }),
             (Some(standing), Ok(None)) if standing == outcome => Ok(()),
             (Some(standing), Err(error)) if error.code() == "CONFLICT" => {

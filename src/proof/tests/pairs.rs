@@ -5,8 +5,8 @@ use std::thread;
 
 use super::*;
 use crate::proof::ChangeDraft;
-use crate::proof::entry::{OutcomeEntry, StateEntry};
-use crate::proof::record::CanonicalRecord;
+use crate::proof::journal::entry::{OutcomeEntry, StateEntry};
+use crate::proof::journal::record::CanonicalRecord;
 use crate::store::{Frame, Kind};
 
 fn change(key: &str, value: &str) -> ChangeDraft {
@@ -20,15 +20,18 @@ fn at(millis: i64) -> Timestamp {
 fn ask(log: &ProofLog, epoch: u64) -> Option<ProofId> {
     let draft = draft("a", Decision::Escalate, RiskLevel::High, 500);
     let asked = |id: ProofId| change("asked", &format!("\"{id}\""));
-    let committed = log.ask(at(0), draft, epoch, asked).unwrap()?;
+    let committed = log.queue().ask(at(0), draft, epoch, asked).unwrap()?;
     assert_eq!(committed.sequence, committed.proof_id.sequence());
     log.settle(committed.sequence).unwrap();
     Some(committed.proof_id)
 }
 
 fn answer(log: &ProofLog, asked: ProofId, decision: Decision, epoch: u64) -> Result<Option<ProofId>, Error> {
-    let draft = draft("a", decision, RiskLevel::High, 500);
-    let committed = log.answer(at(0), draft, epoch, asked, |id| {
+    let draft = DecisionDraft { resolves: Some(asked), ..draft("a", decision, RiskLevel::High, 500) };
+    let reserved = log
+        .reserve_outcome(&"a".parse().unwrap(), &asked)?
+        .map_err(|standing| Error::Conflict { message: format!("it has the outcome {standing} already") })?;
+    let committed = reserved.answer(at(0), draft, epoch, |id| {
         let state = Some(StateDraft::new("asked".to_owned(), format!("\"{id}\"")));
         let entity = "a".parse().unwrap();
         OutcomeDraft {
@@ -50,8 +53,8 @@ fn answer(log: &ProofLog, asked: ProofId, decision: Decision, epoch: u64) -> Res
 /// Every entry's kind and body.
 fn entries(log: &ProofLog) -> Vec<(Kind, Vec<u8>)> {
     log.flush().unwrap();
-    let read = |sequence| log.shared().reader.read(Sequence::new(sequence)).unwrap().unwrap();
-    (0..log.shared().intake.ordered())
+    let read = |sequence| log.parts().journal.reader.read(Sequence::new(sequence)).unwrap().unwrap();
+    (0..log.parts().queue.ordered())
         .map(|sequence| {
             let bytes = read(sequence);
             let frame = Frame::decode(&bytes).unwrap();
@@ -145,7 +148,7 @@ fn nothing_is_granted_behind_a_stop() {
                             continue;
                         }
                         let draft = draft("a", decision, RiskLevel::Low, 500);
-                        if log.decide(at(0), draft, known).unwrap().is_some() {
+                        if log.queue().decide(at(0), draft, known).unwrap().is_some() {
                             break;
                         }
                     }
@@ -154,7 +157,7 @@ fn nothing_is_granted_behind_a_stop() {
         }
         thread::yield_now();
         epoch.store(1, Ordering::SeqCst);
-        stopped = Some(log.stop(at(0), 1, change("stop", "1")).unwrap());
+        stopped = Some(log.queue().stop(at(0), 1, change("stop", "1")).unwrap());
     });
     let behind = usize::try_from(stopped.unwrap().get()).unwrap();
     let entries = entries(&log);
@@ -169,16 +172,16 @@ fn a_stop_holds_also_where_it_cannot_be_written() {
     let log = open(MemoryFiles::new(), Durability::Buffered).unwrap().0;
     let asked = ask(&log, 0).unwrap();
     log.close().unwrap();
-    assert!(log.stop(at(0), 1, change("stop", "1")).is_err());
+    assert!(log.queue().stop(at(0), 1, change("stop", "1")).is_err());
     let log = open(MemoryFiles::new(), Durability::Buffered).unwrap().0;
-    log.stop(at(0), 3, change("stop", "1")).unwrap();
+    log.queue().stop(at(0), 3, change("stop", "1")).unwrap();
     for known in [0, 2] {
-        assert!(log.decide(at(0), draft("a", Decision::Allow, RiskLevel::Low, 500), known).unwrap().is_none());
+        assert!(log.queue().decide(at(0), draft("a", Decision::Allow, RiskLevel::Low, 500), known).unwrap().is_none());
         assert!(ask(&log, known).is_none());
         assert!(answer(&log, asked, Decision::Allow, known).unwrap().is_none());
     }
-    assert!(log.decide(at(0), draft("a", Decision::Deny, RiskLevel::Low, 500), 0).unwrap().is_some());
-    assert!(log.decide(at(0), draft("a", Decision::Allow, RiskLevel::Low, 500), 3).unwrap().is_some());
+    assert!(log.queue().decide(at(0), draft("a", Decision::Deny, RiskLevel::Low, 500), 0).unwrap().is_some());
+    assert!(log.queue().decide(at(0), draft("a", Decision::Allow, RiskLevel::Low, 500), 3).unwrap().is_some());
 }
 
 #[test]
@@ -188,7 +191,7 @@ fn a_state_can_say_which_entry_it_stands_in() {
         decide(&log, 0, draft("b", Decision::Allow, RiskLevel::Low, 500)).unwrap();
         let value = format!("{{\"last\":{}}}", StateDraft::OWN_PLACE);
         let state = StateDraft::new("key".to_owned(), value).with_own_place();
-        let sequence = log.change(at(0), ChangeDraft { state, cause: String::new(), trust: None }).unwrap();
+        let sequence = log.queue().change(at(0), ChangeDraft { state, cause: String::new(), trust: None }).unwrap();
         log.settle(sequence).unwrap();
         let (_, body) = &entries(&log)[usize::try_from(sequence.get()).unwrap()];
         let entry: StateEntry<'_> = serde_json::from_slice(body).unwrap();

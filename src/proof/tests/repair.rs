@@ -1,7 +1,7 @@
 //! A repair that is cut short anywhere, by a failed call, a kill or a power cut.
 
 use super::*;
-use crate::proof::repair::{Carried, FoundStates, repair_files};
+use crate::proof::maintenance::{Carried, FoundStates, repair_files};
 
 const SECRETS: &[u8] = b"{}";
 const NEW: StoreId = StoreId([8; 16]);
@@ -24,7 +24,7 @@ fn broken() -> (CrashFiles, Vec<(std::path::PathBuf, Vec<u8>)>) {
     let disk = CrashFiles::new();
     let (log, _) = open_small(disk.clone(), Durability::Sync).unwrap();
     let state = StateDraft::new("agent/a".to_owned(), "{\"kept\":1}".to_owned());
-    log.settle(log.set_state(Timestamp::from_millis(0), state, "test".to_owned()).unwrap()).unwrap();
+    log.settle(log.queue().set_state(Timestamp::from_millis(0), state, "test".to_owned()).unwrap()).unwrap();
     for at in 0..8 {
         decide(&log, at, draft("a", Decision::Allow, RiskLevel::Low, 700)).unwrap();
     }
@@ -114,7 +114,7 @@ fn evidence_that_is_gone_without_an_erasure_is_repaired_as_it_is_found_when_the_
     log.close().unwrap();
     assert_eq!(run(disk.fork()).unwrap_err().code(), "CONFLICT", "what was erased is in order");
     let (log, _) = open_small(disk.clone(), Durability::Sync).unwrap();
-    log.shared().reader.erase(&disk, &|_| true, &|frame| frame.sequence == ids[4].sequence()).unwrap();
+    log.parts().journal.reader.erase(&disk, &|_| true, &|frame| frame.sequence == ids[4].sequence()).unwrap();
     log.close().unwrap();
     let broken = open_small(disk.fork(), Durability::Sync).unwrap().0.state().breakage.unwrap();
     let report = run(disk.fork()).unwrap();

@@ -31,7 +31,7 @@ fn written(disk: &(impl Files + Clone + 'static)) -> (ProofLog, Vec<ProofId>) {
 
 fn state(log: &ProofLog, at: i64) -> Result<(), Error> {
     let state = StateDraft::new("agent/a".to_owned(), "{\"kept\":1}".to_owned());
-    log.settle(log.set_state(Timestamp::from_millis(at), state, "test".to_owned())?)
+    log.settle(log.queue().set_state(Timestamp::from_millis(at), state, "test".to_owned())?)
 }
 
 fn archive(log: &ProofLog, files: &Arc<dyn Files>, before: i64, name: &str) -> Result<ArchiveReport, Error> {
@@ -158,7 +158,7 @@ fn evidence_that_is_gone_without_an_erasure_is_not_archived() {
     let (log, _) = written(&disk);
     let files: Arc<dyn Files> = Arc::new(disk.clone());
     // As an erasure leaves it, and no erasure says so.
-    log.shared().reader.erase(&*files, &|_| true, &|frame| frame.sequence.get() == 3).unwrap();
+    log.parts().journal.reader.erase(&*files, &|_| true, &|frame| frame.sequence.get() == 3).unwrap();
     assert_eq!(archive(&log, &files, 8, NAME).unwrap_err().code(), "CHAIN_BROKEN");
     assert!(checked(disk, NAME).is_err());
 }

@@ -177,7 +177,7 @@ fn a_log_in_a_folder_opens_by_its_parts_as_it_was() {
     let (log, _) = open();
     let mut ids = fill(&log, 60);
     let state = StateDraft::new("agent/a".to_owned(), "1".to_owned());
-    log.set_state(Timestamp::from_millis(0), state, "a cause".to_owned()).unwrap();
+    log.queue().set_state(Timestamp::from_millis(0), state, "a cause".to_owned()).unwrap();
     ids.extend(fill(&log, 20));
     log.close().unwrap();
     for _ in 0..3 {

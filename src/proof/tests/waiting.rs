@@ -119,13 +119,14 @@ fn gated(durability: Durability) -> (ProofLog, Gated) {
 }
 
 fn decide_at(log: &ProofLog, risk: RiskLevel) -> Result<ProofId, Error> {
-    let made = log.decide(Timestamp::from_millis(0), draft("a", Decision::Allow, risk, 700), 0)?.unwrap();
+    let made = log.queue().decide(Timestamp::from_millis(0), draft("a", Decision::Allow, risk, 700), 0)?.unwrap();
     log.settle_decision(made.sequence, made.risk)?;
     Ok(made.proof_id)
 }
 
 fn ticket(log: &ProofLog, risk: RiskLevel) -> Ticket {
-    let made = log.decide(Timestamp::from_millis(0), draft("a", Decision::Allow, risk, 700), 0).unwrap().unwrap();
+    let made =
+        log.queue().decide(Timestamp::from_millis(0), draft("a", Decision::Allow, risk, 700), 0).unwrap().unwrap();
     log.ticket(made.sequence, made.risk)
 }
 
@@ -187,13 +188,14 @@ fn an_outcome_waits_like_its_decision_and_a_change_of_state_always() {
     log.catch_up().unwrap();
     files.disk.power_off_after(0);
     let facts = log.facts(&low).unwrap();
-    let outcome = log.report(Timestamp::from_millis(0), || {
-        let (proof_id, entity, outcome) = (low, facts.entity.clone(), Outcome::Success);
-        Ok(OutcomeDraft { proof_id, entity, outcome, note: None, state: None, asked: None, trust: None, basis: None })
-    });
-    log.settle_decision(outcome.unwrap().unwrap(), facts.risk).unwrap();
+    let (proof_id, entity, outcome) = (low, facts.entity.clone(), Outcome::Success);
+    let reserved = log.reserve_for(&entity, &low, outcome).unwrap().unwrap();
+    let draft =
+        OutcomeDraft { proof_id, entity, outcome, note: None, state: None, asked: None, trust: None, basis: None };
+    let sequence = reserved.report(Timestamp::from_millis(0), draft).unwrap();
+    log.settle_decision(sequence, facts.risk).unwrap();
     let state = StateDraft::new("agent/a".to_owned(), "1".to_owned());
-    let changed = log.set_state(Timestamp::from_millis(0), state, "a cause".to_owned());
+    let changed = log.queue().set_state(Timestamp::from_millis(0), state, "a cause".to_owned());
     assert!(changed.and_then(|sequence| log.settle(sequence)).is_err(), "nothing was put on disk");
 }
 
@@ -283,7 +285,7 @@ fn all_who_come_during_a_sync_are_served_by_the_next() {
         for _ in 0..40 {
             scope.spawn(|| decide_at(&log, RiskLevel::Low).unwrap());
         }
-        while log.shared().intake.awaited() < 40 {
+        while log.parts().queue.awaited() < 40 {
             thread::yield_now();
         }
         files.gate.open();

@@ -1,7 +1,7 @@
 //! HTTP requests: request lines with headers and bodies, and calls of HTTP libraries.
 //!
 //! `request` tells the shapes, `address` undoes the spelling of hosts and paths, `path`
-//! reads what the method does to what the path names, `body` finds pairs and GraphQL.
+//! reads what the method does to what the path names, `body` finds pairs.
 //! What is known is in `data/http.toml`.
 
 mod address;
@@ -16,6 +16,7 @@ use crate::parse::reading::{Act, Format, Reading};
 use crate::parse::risk;
 use crate::parse::sign::Sign;
 
+use super::graphql::{self, Document};
 use super::{name, sql};
 use address::Address;
 use body::Pair;
@@ -88,17 +89,18 @@ impl<'l> Reader<'l> {
     fn graphql(&mut self, request: &Request<'_>, address: &Address, pairs: &[Pair]) {
         let carried = pairs.iter().chain(&address.query).filter(|(key, _)| key == "query" || key == "mutation");
         let documents = carried.map(|(_, value)| value.as_str()).chain(request.body);
-        let Some(document) =
-            documents.into_iter().find(|text| body::is_graphql(text) && !body::fields(text).is_empty())
-        else {
-            return;
-        };
+        let found = documents
+            .into_iter()
+            .filter(|text| graphql::is_document(text))
+            .map(|text| (text, Document::of(text).fields))
+            .find(|(_, fields)| !fields.is_empty());
+        let Some((document, fields)) = found else { return };
         // A body of JSON is no document, though it begins like one.
         if request.body == Some(document) && !address.path.contains("graphql") {
             return;
         }
-        for (mutates, field) in body::fields(document) {
-            let words = name::words(&field);
+        for (mutates, field) in fields {
+            let words = name::words(field);
             let found =
                 name::act(&words, None, self.lexicon).filter(|act| act.resource != Resource::Unknown || mutates);
             let act = match found {
@@ -113,7 +115,7 @@ impl<'l> Reader<'l> {
                 }
                 None => Act::new("query", "field", Resource::Web, Operation::Read, 0.6),
             };
-            self.reading.push(act.told_by(&field).named_by(&field));
+            self.reading.push(act.told_by(field).named_by(field));
         }
         self.main = Act::unknown();
     }

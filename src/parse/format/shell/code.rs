@@ -2,6 +2,7 @@
 //! runs, files that it removes and what it sends are read where they stand in it.
 
 use crate::model::{Operation, Resource, RiskLevel};
+use crate::parse::codes::base64_bytes;
 use crate::parse::format::dangers;
 use crate::parse::reading::Act;
 
@@ -136,9 +137,7 @@ impl Shell<'_, '_> {
             flag.len() > 1 && "-encodedcommand".starts_with(&flag.to_ascii_lowercase())
                 || flag.eq_ignore_ascii_case("-ec")
         });
-        if let Some(bytes) =
-            encoded.and_then(|place| arguments.get(place + 1)).and_then(|text| super::output::base64_bytes(text))
-        {
+        if let Some(bytes) = encoded.and_then(|place| arguments.get(place + 1)).and_then(|text| base64_bytes(text)) {
             let text: String = bytes.iter().filter(|byte| **byte != 0).map(|byte| char::from(*byte)).collect();
             self.line(&text, depth + 1);
         }

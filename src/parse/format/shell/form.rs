@@ -242,24 +242,5 @@ fn is_small_word(word: &str, lexicon: &Lexicon) -> bool {
                     | Function::Preposition
             )
         )
-    }) && !matches!(
-        word,
-        "all"
-            | "where"
-            | "when"
-            | "if"
-            | "do"
-            | "at"
-            | "who"
-            | "in"
-            | "as"
-            | "is"
-            | "one"
-            | "two"
-            | "up"
-            | "by"
-            | "per"
-            | "no"
-            | "like"
-    )
+    }) && !dangers::holds("shared_words", word)
 }

@@ -126,17 +126,8 @@ impl Invocation<'_> {
     /// Deleting all, or by force, is HIGH.
     fn widen(&self, acts: &mut [Act]) {
         let wide = self.arguments.iter().any(|argument| {
-            matches!(
-                *argument,
-                "--all"
-                    | "--force"
-                    | "--recursive"
-                    | "--purge"
-                    | "-rf"
-                    | "-fr"
-                    | "--no-preserve-root"
-                    | "--all-namespaces"
-            ) || argument.starts_with("--all-")
+            dangers::holds("widening_flags", argument)
+                || argument.starts_with("--all-")
                 || matches!(*argument, "*" | ".*" | "**")
                 || is_forcing_cluster(argument) && !self.program.takes_value(argument)
         });

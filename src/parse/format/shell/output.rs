@@ -1,6 +1,8 @@
 //! What a pipeline prints, where its text stands in the line itself: `echo rm`,
 //! `printf '%s' x | base64 -d`. A decoder in front of a shell hides nothing then.
 
+use crate::parse::codes::base64_bytes;
+
 use super::lexer::{Command, Feed};
 use super::word::unescaped;
 
@@ -128,28 +130,6 @@ fn printf(arguments: &[&str]) -> Option<String> {
 /// Base64, padding or not; what is no text is none.
 pub(super) fn decoded(text: &str) -> Option<String> {
     String::from_utf8(base64_bytes(text)?).ok()
-}
-
-pub(super) fn base64_bytes(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut buffer, mut bits) = (0_u32, 0_u32);
-    for byte in text.bytes().filter(|byte| !byte.is_ascii_whitespace() && *byte != b'=') {
-        let value = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' | b'-' => 62,
-            b'/' | b'_' => 63,
-            _ => return None,
-        };
-        buffer = (buffer << 6 | u32::from(value)) & 0xFF_FFFF;
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            bytes.push(u8::try_from(buffer >> bits & 0xFF).ok()?);
-        }
-    }
-    Some(bytes)
 }
 
 fn from_hex(text: &str) -> Option<String> {

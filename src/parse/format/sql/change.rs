@@ -4,10 +4,11 @@ use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::reading::Act;
 use crate::parse::sign::Sign;
 
+use super::known::{self, database, unclear};
 use super::lex::Kind;
-use super::statement::{Reader, database, unclear};
+use super::statement::Reader;
 use super::tree::{Part, Path};
-use super::{bound, exposure, known};
+use super::{bound, exposure};
 
 impl<'t> Reader<'_, 't> {
     pub(super) fn insert(&mut self, part: Part<'t>) {
@@ -205,22 +206,10 @@ impl<'t> Reader<'_, 't> {
         if (1..part.len()).any(|place| part.is(place, "drop") || part.is(place, "truncate") || part.is(place, "purge"))
         {
             // A constraint or a default can be made again.
-            let only_rules = (1..part.len()).filter(|&place| part.is(place, "drop")).all(|place| {
-                part.word(place + 1).is_some_and(|word| {
-                    matches!(
-                        word,
-                        "constraint"
-                            | "default"
-                            | "not"
-                            | "index"
-                            | "foreign"
-                            | "primary"
-                            | "check"
-                            | "identity"
-                            | "expression"
-                    )
-                })
-            }) && part.has("drop");
+            let only_rules = (1..part.len())
+                .filter(|&place| part.is(place, "drop"))
+                .all(|place| part.word(place + 1).is_some_and(|word| known::holds("remade", word)))
+                && part.has("drop");
             if only_rules {
                 return act;
             }

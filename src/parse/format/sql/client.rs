@@ -4,8 +4,7 @@ use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::reading::{Act, Reading};
 use crate::parse::sign::Sign;
 
-use super::known;
-use super::statement::unclear;
+use super::known::{self, unclear};
 
 /// Reads one command with the rest of its line.
 pub(super) fn read(line: &str, reading: &mut Reading) {

@@ -24,9 +24,8 @@ use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::reading::{Act, Reading};
 use crate::parse::sign::Sign;
 
-use super::known;
+use super::known::{self, unclear};
 use super::lex::{self, Kind, Token};
-use super::statement::unclear;
 
 /// The reading by tokens, made stricter, or surer, by what the grammar says.
 pub(super) fn refined(text: &str, mut reading: Reading) -> Reading {

@@ -48,6 +48,15 @@ pub(super) fn only_computes(name: &str) -> bool {
     KNOWN.harmless.contains(name) || KNOWN.families.iter().any(|start| name.starts_with(start.as_str()))
 }
 
+/// What could not be read with certainty.
+pub(super) fn unclear(verb: &str, noun: &str) -> Act {
+    Act { verb: verb.to_owned(), resource: Resource::Database, ..Act::unclear_execution(noun) }
+}
+
+pub(super) fn database(verb: &str, noun: &str, operation: Operation) -> Act {
+    Act::new(verb, noun, Resource::Database, operation, 0.9)
+}
+
 /// `capability RISK verb_noun`, then signs.
 #[derive(Debug)]
 pub(super) struct Rule {
@@ -64,14 +73,7 @@ impl Rule {
     fn read(text: &str) -> Option<Self> {
         let mut parts = text.split_whitespace();
         let (resource, operation) = parts.next()?.split_once(':')?;
-        let risk = match parts.next()? {
-            "LOW" => Some(RiskLevel::Low),
-            "MEDIUM" => Some(RiskLevel::Medium),
-            "HIGH" => Some(RiskLevel::High),
-            "CRITICAL" => Some(RiskLevel::Critical),
-            "-" => None,
-            _ => return None,
-        };
+        let risk = Some(parts.next()?).filter(|level| *level != "-").map(str::parse).transpose().ok()?;
         let (verb, noun) = parts.next()?.rsplit_once('_')?;
         Some(Self {
             resource: resource.parse().ok()?,

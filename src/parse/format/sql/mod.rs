@@ -23,8 +23,9 @@ mod tree;
 
 use crate::parse::reading::{Format, Reading};
 
+use known::unclear;
 use lex::{Kind, Lexed, Rules, Token};
-use statement::{Session, unclear};
+use statement::Session;
 use tree::Source;
 
 /// Reads a text that is plainly SQL; other texts are none.

@@ -267,21 +267,7 @@ impl Shape<'_> {
             let bare = self.part.name(place).is_some()
                 && !self.part.word(place).is_some_and(|word| {
                     holds("connectors", word) && !matches!(word, "of" | "to" | "for" | "with" | "only" | "on" | "by")
-                        || matches!(
-                            word,
-                            "then"
-                                | "end"
-                                | "else"
-                                | "null"
-                                | "filter"
-                                | "within"
-                                | "at"
-                                | "time"
-                                | "zone"
-                                | "top"
-                                | "over"
-                                | "collate"
-                        )
+                        || holds("phrase_parts", word)
                 });
             run = if bare { run + 1 } else { 0 };
             longest = longest.max(run);
@@ -509,53 +495,13 @@ impl Shape<'_> {
     }
 
     fn explain(&self) -> bool {
-        let start = (1..self.part.len().min(10)).find(|&place| {
-            self.part.word(place).is_some_and(|word| {
-                matches!(
-                    word,
-                    "select"
-                        | "with"
-                        | "insert"
-                        | "replace"
-                        | "update"
-                        | "delete"
-                        | "merge"
-                        | "execute"
-                        | "values"
-                        | "create"
-                        | "declare"
-                        | "call"
-                )
-            })
-        });
+        let start = (1..self.part.len().min(10))
+            .find(|&place| self.part.word(place).is_some_and(|word| holds("explained", word)));
         let Some(start) = start else { return false };
         let options = (1..start).all(|place| {
             self.part.group(place).is_some()
                 || self.part.is_symbol(place, "=")
-                || self.part.word(place).is_some_and(|word| {
-                    matches!(
-                        word,
-                        "analyze"
-                            | "analyse"
-                            | "verbose"
-                            | "query"
-                            | "plan"
-                            | "for"
-                            | "extended"
-                            | "format"
-                            | "json"
-                            | "tree"
-                            | "traditional"
-                            | "ast"
-                            | "pipeline"
-                            | "estimate"
-                            | "formatted"
-                            | "cost"
-                            | "using"
-                            | "text"
-                            | "syntax"
-                    )
-                })
+                || self.part.word(place).is_some_and(|word| holds("explain_options", word))
         });
         options
             && self.part.items.get(start..).is_some_and(|items| {

@@ -6,7 +6,7 @@ use crate::parse::reading::{Act, Reading};
 use crate::parse::sign::Sign;
 
 use super::exposure::{self, Call};
-use super::known;
+use super::known::{self, database, unclear};
 use super::lex::Kind;
 use super::tree::{Part, Path, Source, Tree};
 
@@ -327,18 +327,6 @@ impl<'t> Reader<'_, 't> {
         }
         self.reading.push(act);
     }
-}
-
-/// What could not be read with certainty.
-pub(super) fn unclear(verb: &str, noun: &str) -> Act {
-    let mut act = Act::unclear_execution(noun);
-    verb.clone_into(&mut act.verb);
-    act.resource = Resource::Database;
-    act
-}
-
-pub(super) fn database(verb: &str, noun: &str, operation: Operation) -> Act {
-    Act::new(verb, noun, Resource::Database, operation, 0.9)
 }
 
 /// `EXPLAIN` that runs nothing.

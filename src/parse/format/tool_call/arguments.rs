@@ -6,14 +6,15 @@ use std::borrow::Cow;
 
 use crate::model::{MAX_CONTEXT_DEPTH, Operation, Resource, RiskLevel, json_depth};
 use crate::parse::language::{Kind, classify};
+use crate::parse::lexicon::Lexicon;
 use crate::parse::reading::Act;
 use crate::parse::sign::Sign;
 
 use super::super::tools::{Known, Part, Role, Through, own_part, tools};
-use super::super::{dangers, driver, english};
+use super::super::{dangers, driver, english, graphql, tool_name};
 use super::json::{Field, Json, values};
 use super::shape::{self, Call};
-use super::{Named, Reader, changes, effects, graphql};
+use super::{Named, Reader, changes, effects};
 
 /// What a call switches off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -368,7 +369,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
     fn query(&mut self, text: &str) {
         if let Some(mutations) = graphql::mutations(text) {
             for field in mutations {
-                let act = graphql::act(field, self.reader.lexicon);
+                let act = mutation(field, self.reader.lexicon);
                 self.reader.reading.push(act);
             }
             self.is_told |= self.act.is_unknown() || self.through.is_some();
@@ -501,5 +502,13 @@ const MANY_ITEMS: usize = 1000;
 const MOST_UNPACKED: u8 = 4;
 /// Longest value that is a verb or a setting, in bytes.
 pub(super) const LONGEST_VERB: usize = 64;
+/// What a mutation does, by its name; one that says nothing changes something all the same.
+fn mutation(field: &str, lexicon: &Lexicon) -> Act {
+    let changes = |act: &Act| !matches!(act.operation, Operation::Read | Operation::Unknown);
+    tool_name::acts(field, lexicon).into_iter().find(changes).unwrap_or_else(|| {
+        Act::new("change", "record", Resource::Database, Operation::Write, 0.5).told_by(field).marked(Sign::Unclear)
+    })
+}
+
 /// Longest value that is a place, in bytes.
 pub(super) const LONGEST_PLACE: usize = 512;

@@ -7,7 +7,6 @@
 //! | `shape.rs` | where the calls stand in a message |
 //! | `expression.rs` | calls written as expressions |
 //! | `arguments.rs` | what the arguments of a call add |
-//! | `graphql.rs` | the mutations of a GraphQL document |
 //! | `effects.rs` | what single arguments mean: rights, links, verbs, places, controls |
 //!
 //! A call whose name stands in the catalogue is what the catalogue says; its
@@ -16,7 +15,6 @@
 mod arguments;
 mod effects;
 mod expression;
-mod graphql;
 mod json;
 mod shape;
 

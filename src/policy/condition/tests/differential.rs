@@ -7,9 +7,11 @@ use cel::objects::{Key, Map as CelMap};
 use cel::{Context, Env, Program, Value as Cel};
 use serde_json::Value as Json;
 
+use super::Facts;
 use super::generate::{EVERY, Random, Writer, facts};
-use super::{Facts, value_of};
-use crate::policy::condition::error::Problem;
+use crate::policy::condition::error::{ConditionError, Problem};
+use crate::policy::condition::evaluate::Run;
+use crate::policy::condition::parse;
 use crate::policy::condition::value::Value;
 
 /// How many programs; a long run asks for more by the environment.
@@ -94,6 +96,14 @@ fn compare(env: &Arc<Env>, source: &str, facts: &Facts, tally: &mut Tally) -> Re
         }
     }
     Ok(())
+}
+
+/// The value of an expression of any type. A map is read as it lies in `facts`.
+fn value_of<'f>(source: &str, facts: &'f Facts) -> Result<Result<Value<'f>, Problem>, ConditionError> {
+    let (typed, _) = parse::parse(source, &[])?;
+    // The value may borrow from the tree and the scope, and the tests are short.
+    let (node, scope) = (Box::leak(Box::new(typed.node)), Box::leak(Box::new(facts.scope())));
+    Ok(Run::new(scope).value(node, None).map_err(|fault| fault.problem))
 }
 
 fn same(ours: &Value<'_>, theirs: &Cel) -> bool {

@@ -2,7 +2,6 @@
 //! every departure from it with case, field and place.
 
 use std::collections::{BTreeMap, HashMap};
-use std::str::FromStr;
 
 use rulekeep::agent::{AgentId, AgentTraits, Label};
 use rulekeep::document::{Fields, Node, Report, Value};
@@ -117,7 +116,7 @@ fn read_case(node: Node, defaults: &Partial, report: &mut Report<'_>) -> Option<
     let input_at = fields.place("input");
     let input = fields.take("input").and_then(|node| report.text(node, "input"));
     let context_at = fields.place("context");
-    let context = fields.take("context").and_then(|node| report.object(node, "context"));
+    let context = fields.object("context", report);
     let intent_at = fields.place("intent");
     let used = fields.take("used").map(|node| used(node, report)).unwrap_or_default();
     let expect_at = fields.place("expect");
@@ -176,7 +175,7 @@ impl Partial {
     fn of(fields: &mut Fields, report: &mut Report<'_>) -> Self {
         let intent = fields.take("intent").and_then(|node| PartialIntent::read(node, report));
         let agent = fields.take("agent").and_then(|node| PartialAgent::read(node, report));
-        let now = fields.take("now").and_then(|node| parsed(node, "now", report));
+        let now = fields.parsed("now", report);
         Self { intent: intent.unwrap_or_default(), agent: agent.unwrap_or_default(), now }
     }
 
@@ -214,9 +213,9 @@ impl PartialIntent {
         let mut fields = Fields::of(node, "intent.", INTENT_FIELDS, report)?;
         Some(Self {
             action: fields.line("action", MAX_NAME_CHARS, report),
-            capabilities: fields.take("capabilities").map(|node| all_parsed(node, "intent.capabilities", report)),
+            capabilities: fields.all_parsed("capabilities", report),
             risk: fields.word("risk", RiskLevel::ALL, report),
-            context: fields.take("context").and_then(|node| report.object(node, "intent.context")),
+            context: fields.object("context", report),
         })
     }
 
@@ -265,17 +264,14 @@ impl PartialAgent {
         if let (Some(at), Some(_)) = (score_at, tier) {
             report.error(at, "agent.score", "an agent has a tier or a score, not both");
         }
-        let mut labels = |name: &'static str, field: &str, report: &mut Report<'_>| {
-            fields.take(name).map(|node| all_parsed::<Label>(node, field, report))
-        };
         Some(Self {
-            labels: labels("labels", "agent.labels", report),
-            groups: labels("groups", "agent.groups", report),
+            labels: fields.all_parsed("labels", report),
+            groups: fields.all_parsed("groups", report),
             id: fields.line("id", MAX_NAME_CHARS, report),
             trust: tier
                 .map(|tier| TrustSnapshot::new(tier.middle(), tier))
                 .or(score.map(|score| TrustSnapshot::new(score, score.tier()))),
-            attributes: fields.take("attributes").and_then(|node| report.object(node, "agent.attributes")),
+            attributes: fields.object("attributes", report),
         })
     }
 }
@@ -284,19 +280,17 @@ impl Expect {
     fn read(node: Node, report: &mut Report<'_>) -> Option<Self> {
         let mut fields = Fields::of(node, "expect.", EXPECT_FIELDS, report)?;
         let outcome = Outcome::read(&mut fields, report);
-        let mut list = |name: &'static str, field: &str, report: &mut Report<'_>| {
-            fields.take(name).map(|node| all_parsed::<Capability>(node, field, report))
-        };
-        let (granted, denied) = (list("granted", "expect.granted", report), list("denied", "expect.denied", report));
-        let constraints = fields.take("constraints").and_then(|node| report.object(node, "expect.constraints"));
+        let (granted, denied) = (fields.all_parsed("granted", report), fields.all_parsed("denied", report));
+        let constraints = fields.object("constraints", report);
         let reviewer = fields.line("reviewer", MAX_NAME_CHARS, report);
-        let mut names = |name: &'static str, field: &str, report: &mut Report<'_>| -> Vec<String> {
-            let Some(node) = fields.take(name) else { return Vec::new() };
-            let items = report.filled_list(node, field);
-            items.into_iter().filter_map(|item| report.line(item, field, MAX_NAME_CHARS)).collect()
+        let mut names = |name: &str| -> Vec<String> {
+            let names = fields.read(name, report, |node, path, report| {
+                let items = report.filled_list(node, path).into_iter();
+                Some(items.filter_map(|item| report.line(item, path, MAX_NAME_CHARS)).collect())
+            });
+            names.unwrap_or_default()
         };
-        let unconstrained = names("unconstrained", "expect.unconstrained", report);
-        let rules = names("rules", "expect.rules", report);
+        let (unconstrained, rules) = (names("unconstrained"), names("rules"));
         Some(Self {
             outcome: outcome?,
             granted,
@@ -378,16 +372,6 @@ fn score(node: &Node, report: &mut Report<'_>) -> Option<Score> {
         report.error(node.at, "agent.score", "expected a whole number from 0 to 1000");
     }
     number
-}
-
-fn parsed<T: FromStr<Err: std::fmt::Display>>(node: Node, field: &str, report: &mut Report<'_>) -> Option<T> {
-    let at = node.at;
-    let text = report.text(node, field)?;
-    text.parse().map_err(|error: T::Err| report.error(at, field, error)).ok()
-}
-
-fn all_parsed<T: FromStr<Err: std::fmt::Display>>(node: Node, field: &str, report: &mut Report<'_>) -> Vec<T> {
-    report.list(node, field).into_iter().filter_map(|item| parsed(item, field, report)).collect()
 }
 
 const DOCUMENT_FIELDS: &[&str] = &["name", "description", "defaults", "case", "equivalent"];

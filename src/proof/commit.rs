@@ -1,0 +1,232 @@
+//! The way of an entry through the parts: from the queue to the journal, and then to the index.
+//!
+//! There is one [`Writer`], and whoever has the turn uses it: a caller who waits
+//! for its entry and finds nobody writing, or else the writer's thread, which
+//! also does what is due from time to time.
+
+use std::io;
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
+
+use super::index::{Index, RecordFacts};
+use super::journal::entry::kept_key;
+use super::journal::used::UsedLimit;
+use super::journal::writer::{Pace, Writer};
+use super::parts::Parts;
+use super::queue::{Batch, Draft, Pending, Refusal, Task, Turn};
+use crate::model::{Digest, Outcome};
+use crate::store::{Staged, ViewError};
+use crate::telemetry;
+
+/// The writer's thread: works until the queue is closed or a write fails.
+pub(super) fn run(parts: &Parts, pace: Pace) {
+    let guard = Guard { parts: Some(parts) };
+    loop {
+        let step = match parts.queue.task(pace.gather, pace.idle) {
+            Task::Write(turn) => write(parts, &turn),
+            Task::Upkeep(_turn) => with_writer(parts, |writer| {
+                keep_up(parts, writer);
+                Ok(Wrote::All)
+            }),
+            Task::Rest(_turn) => with_writer(parts, |writer| {
+                parts.index.persist(&parts.journal);
+                writer.note_head();
+                Ok(Wrote::All)
+            }),
+        };
+        match step {
+            Ok(Wrote::All) => {}
+            Ok(Wrote::Last) => break,
+            Err(error) => return guard.fail(&error.to_string()),
+        }
+    }
+    parts.index.persist(&parts.journal);
+    let closed = with_writer(parts, |writer| writer.journal.close().map(|()| Wrote::Last));
+    seat(parts).take();
+    match closed {
+        Ok(_) => {
+            guard.disarm();
+            parts.journal.progress.over();
+        }
+        Err(error) => guard.fail(&error.to_string()),
+    }
+}
+
+/// A caller's own turn: writes all that waits.
+pub(super) fn write_in_turn(parts: &Parts, turn: &Turn<'_>) {
+    let guard = Guard { parts: Some(parts) };
+    match write(parts, turn) {
+        Ok(_) => guard.disarm(),
+        Err(error) => guard.fail(&error.to_string()),
+    }
+}
+
+/// What a turn came to.
+enum Wrote {
+    All,
+    /// The queue is closed, and nothing was left.
+    Last,
+}
+
+fn write(parts: &Parts, turn: &Turn<'_>) -> io::Result<Wrote> {
+    turn.gather();
+    with_writer(parts, |writer| {
+        let batch = turn.take();
+        if batch.last {
+            return Ok(Wrote::Last);
+        }
+        if !batch.drafts.is_empty() {
+            commit(parts, writer, turn, &batch)?;
+        }
+        Ok(Wrote::All)
+    })
+}
+
+fn with_writer(parts: &Parts, use_it: impl FnOnce(&mut Writer) -> io::Result<Wrote>) -> io::Result<Wrote> {
+    let mut seat = seat(parts);
+    let used = match seat.as_mut() {
+        Some(writer) => use_it(writer),
+        None => Err(io::Error::other("the writer ended")),
+    };
+    if used.is_err() {
+        // Whatever it holds, it must not be written to any more.
+        seat.take();
+    }
+    used
+}
+
+fn seat(parts: &Parts) -> MutexGuard<'_, Option<Writer>> {
+    parts.journal.writer.lock().unwrap_or_else(|poisoned| {
+        // Somebody panicked at it: how far it came is unknown.
+        let mut seat = poisoned.into_inner();
+        seat.take();
+        seat
+    })
+}
+
+fn commit(parts: &Parts, writer: &mut Writer, turn: &Turn<'_>, batch: &Batch) -> io::Result<()> {
+    let (journal, drafts) = (&parts.journal, &batch.drafts);
+    let mut staged = Vec::with_capacity(drafts.len());
+    let (sync_time, durable) = writer.write(drafts, &mut staged)?;
+    journal.syncs.fetch_add(1, Ordering::Relaxed);
+    turn.answering(batch.awaited, sync_time);
+    journal.progress.durable(durable);
+    for pending in drafts.iter() {
+        // INVARIANT: `HEAD` names another beginning only when the entry that says so is on disk.
+        if let Draft::Entry(entry) = &pending.draft
+            && let Some(start) = entry.begins
+        {
+            writer.journal.begin_at(start)?;
+        }
+    }
+    apply(parts, drafts, &staged);
+    // INVARIANT: before the queue forgets the batch, so that whoever does not find it there finds it here.
+    parts.index.recent.apply(drafts);
+    parts.queue.applied(drafts);
+    journal.progress.applied(durable);
+    telemetry::recorded(drafts.iter().filter_map(|pending| match &pending.draft {
+        Draft::Decision { draft, .. } => Some((draft.decision, draft.risk)),
+        _ => None,
+    }));
+    if parts.index.read().unpersisted() >= writer.pace.persist_every || writer.is_head_due() {
+        turn.ask_for_upkeep();
+    }
+    Ok(())
+}
+
+/// Does what is due from time to time.
+fn keep_up(parts: &Parts, writer: &mut Writer) {
+    if parts.index.read().unpersisted() >= writer.pace.persist_every {
+        parts.index.persist(&parts.journal);
+    }
+    if writer.is_head_due() {
+        writer.note_head();
+    }
+}
+
+/// Applies a batch to the index, which is rebuilt if that fails.
+fn apply(parts: &Parts, drafts: &[Pending], staged: &[Staged]) {
+    let mut index = parts.index.write();
+    for (pending, staged) in drafts.iter().zip(staged) {
+        // A rebuild by a query may have read the entry from the journal already.
+        if index.has_applied(pending.sequence) {
+            continue;
+        }
+        if apply_one(&mut index, pending, staged.digest).is_err() {
+            return parts.index.rebuild(&mut index, &parts.journal);
+        }
+        index.advance(staged.position);
+        if index.is_heavy() {
+            drop(index);
+            parts.index.persist(&parts.journal);
+            index = parts.index.write();
+        }
+    }
+}
+
+fn apply_one(index: &mut Index, Pending { sequence, at, draft }: &Pending, hash: Digest) -> Result<(), ViewError> {
+    index.see_time(*at);
+    match draft {
+        Draft::Decision { draft, .. } => {
+            if let Some(used) = UsedLimit::of(*sequence, *at, &draft.evidence) {
+                index.use_limits(used);
+            }
+            let facts = RecordFacts {
+                entity: &draft.entity,
+                intent: draft.intent,
+                time: *at,
+                decision: draft.decision,
+                risk: draft.risk,
+                score: draft.trust.score,
+                hash,
+            };
+            return index.add_record(*sequence, &facts);
+        }
+        Draft::Outcome(draft) => {
+            for state in draft.state.iter().chain(&draft.asked) {
+                index.set_state(&state.key, state.value.as_bytes());
+            }
+            let record = draft.proof_id.sequence();
+            if draft.outcome == Outcome::Failure {
+                index.give_back(record);
+            }
+            return index.add_outcome(&draft.entity, record, draft.outcome);
+        }
+        Draft::State(change) => index.set_state(&change.state.key, change.state.value.as_bytes()),
+        Draft::Entry(entry) => {
+            if let Some(key) = kept_key(entry.kind, *sequence) {
+                index.set_state(&key, &entry.body);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tells who waits when writing ends without the journal having been closed: by a
+/// failed write, or by a panic.
+struct Guard<'a> {
+    parts: Option<&'a Parts>,
+}
+
+impl Guard<'_> {
+    fn disarm(mut self) {
+        self.parts = None;
+    }
+
+    fn fail(mut self, message: &str) {
+        self.tell(message);
+    }
+
+    fn tell(&mut self, message: &str) {
+        if let Some(parts) = self.parts.take() {
+            parts.queue.refuse(Refusal::Failed(message.to_owned()));
+            parts.journal.progress.over();
+        }
+    }
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        self.tell("the writer ended unexpectedly");
+    }
+}

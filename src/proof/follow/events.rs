@@ -1,0 +1,116 @@
+//! Events: what an entry of the journal tells, in the contract's terms. An entry
+//! always tells the same events with the same ids.
+
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::model::{
+    Alert, AlertKind, Breakage, Decision, DecisionRendered, EscalationId, Event, EventData, EventId, EventType,
+    RiskLevel, Timestamp, TrustChanged, TrustSnapshot,
+};
+use crate::store::{Frame, Kind, StoreId};
+
+use super::details::Details;
+use super::moves::MovedTrust;
+use crate::proof::journal::entry::AlertEntry;
+use crate::proof::journal::record::CanonicalRecord;
+
+/// The events of the entry that `wanted` asks for, in order; none where its body cannot be read, which
+/// verifying the log tells. `details` lasts from entry to entry, and changes nothing but how long it takes.
+pub(crate) fn of_entry(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool, details: &mut Details) -> Vec<Event> {
+    match frame.kind {
+        Kind::Decision => of_decision(frame, wanted, details),
+        Kind::Alert => of_alert(frame, wanted),
+        Kind::Outcome | Kind::State => of_trust(frame, wanted),
+        Kind::Store | Kind::Recovery | Kind::Erasure | Kind::Freeze | Kind::Archive | Kind::Repair => None,
+    }
+    .unwrap_or_default()
+}
+
+fn of_decision(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool, details: &mut Details) -> Option<Vec<Event>> {
+    let (wants_decision, wants_record) = (wanted(EventType::Decision), wanted(EventType::Recorded));
+    if !wants_decision && !wants_record {
+        return None;
+    }
+    let record = CanonicalRecord::read(frame.body).ok()?;
+    let at = record.timestamp;
+    let mut events = Vec::with_capacity(2);
+    if wants_decision {
+        let rendered = DecisionRendered {
+            proof_id: record.id,
+            intent_id: record.intent_id,
+            agent_id: record.entity_id.clone(),
+            decision: record.decision,
+            reasoning: record.reasoning.clone().into_owned(),
+            risk_level: record.risk_level,
+            trust_snapshot: TrustSnapshot::new(record.trust_score, record.trust_tier),
+            escalation_id: (record.decision == Decision::Escalate).then(|| EscalationId::of(record.id)),
+            detail: details.told(frame.evidence, record.decision == Decision::Escalate),
+        };
+        events.push(event(frame, EventType::Decision, at, EventData::Decision(Box::new(rendered))));
+    }
+    if wants_record {
+        // Its hash is most of what a record costs; who wants decisions alone does without.
+        let record = record.into_record(frame.digest(), None);
+        events.push(event(frame, EventType::Recorded, at, EventData::Recorded(Box::new(record))));
+    }
+    Some(events)
+}
+
+fn of_trust(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Option<Vec<Event>> {
+    if !wanted(EventType::ScoreChanged) && !wanted(EventType::TierChanged) {
+        return None;
+    }
+    let MovedTrust { agent_id, timestamp, trust, proof_id, outcome, note } = MovedTrust::read(frame)?;
+    let cause = match outcome {
+        Some(outcome) => format!("the outcome {outcome} was reported"),
+        None => note.unwrap_or_default(),
+    };
+    let change = trust.change;
+    let changed = TrustChanged { agent_id, change, cause, proof_id };
+    let happened = [
+        (EventType::ScoreChanged, change.from != change.to),
+        (EventType::TierChanged, change.from_tier != change.to_tier),
+    ];
+    let told = happened.into_iter().filter(|(event_type, happened)| *happened && wanted(*event_type));
+    let tell = |(event_type, _)| event(frame, event_type, timestamp, EventData::Trust(Box::new(changed.clone())));
+    Some(told.map(tell).collect())
+}
+
+fn of_alert(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool) -> Option<Vec<Event>> {
+    if !wanted(EventType::Alert) {
+        return None;
+    }
+    let entry: AlertEntry = serde_json::from_slice(frame.body).ok()?;
+    let data = EventData::Alert(Box::new(entry.alert.with_records()));
+    Some(vec![event(frame, EventType::Alert, entry.timestamp, data)])
+}
+
+/// The alert on a log that breaks, which no entry can tell: the same whenever and in whichever run it is made. `at` is the
+/// time of the entry before, `rule` the rule that asks for it.
+pub(super) fn of_breakage(
+    store: StoreId,
+    breakage: &Breakage,
+    at: Timestamp,
+    rule: Option<(Arc<str>, RiskLevel)>,
+) -> Event {
+    let marked = Sha256::new()
+        .chain_update(store.0)
+        .chain_update(breakage.sequence.get().to_le_bytes())
+        .chain_update(breakage.kind.as_str());
+    let [a, b, c, ..]: [u8; 32] = marked.finalize().into();
+    let id = EventId::new(at, [a, b, c], EventType::Alert as u8, breakage.sequence);
+    let (rule, severity) = rule.unzip();
+    let message = format!("the chain does not verify: {breakage}");
+    let alert = Alert::new(AlertKind::Chain, severity.unwrap_or(RiskLevel::Critical), None, message);
+    let alert = Alert { rule, ..alert.about(breakage.proof_id.into_iter().collect()) };
+    Event::new(id, EventType::Alert, at, EventData::Alert(Box::new(alert)))
+}
+
+fn event(frame: &Frame<'_>, event_type: EventType, at: Timestamp, data: EventData) -> Event {
+    let [a, b, c, ..] = *frame.link.as_bytes();
+    // The place in the list of types: an entry tells at most one event of each.
+    let id = EventId::new(at, [a, b, c], event_type as u8, frame.sequence);
+    Event::new(id, event_type, at, data)
+}

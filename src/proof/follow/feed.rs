@@ -1,0 +1,156 @@
+//! The journal's entries one after another, from any place on and as they come:
+//! what those read who want to hear of everything.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::events;
+use crate::model::{Breakage, Error, Event, RiskLevel, Sequence, Timestamp};
+use crate::proof::journal::entry::time_of;
+use crate::proof::maintenance::verify::{Verifying, verify};
+use crate::proof::parts::Parts;
+use crate::store::{Frame, claimed_size};
+
+/// A place in the journal that moves on. It holds nothing up: it reads what is
+/// on disk, and waits for what is not.
+pub(crate) struct Feed {
+    parts: Arc<Parts>,
+    next: u64,
+    /// Bytes of the journal, from the entry at `next` on.
+    run: Vec<u8>,
+    at: usize,
+}
+
+/// What a feed came to.
+pub(crate) enum Fed<T> {
+    /// An entry, and what was made of it.
+    Entry(T),
+    /// Nothing came in time.
+    Nothing,
+    /// The log is closed and all of it was read.
+    Ended,
+}
+
+impl Feed {
+    /// A feed whose first entry is the one at `next`.
+    pub(in crate::proof) fn new(parts: Arc<Parts>, next: u64) -> Self {
+        Self { parts, next, run: Vec::new(), at: 0 }
+    }
+
+    /// The place of the entry that comes next.
+    pub(crate) fn place(&self) -> u64 {
+        self.next
+    }
+
+    /// How many entries are there to be read.
+    pub(crate) fn behind(&self) -> u64 {
+        self.parts.journal.progress.durable_entries().saturating_sub(self.next)
+    }
+
+    /// Passes over entries, so that at most `most` are left to be read.
+    /// Returns how many it passed over.
+    pub(crate) fn skip_to_last(&mut self, most: u64) -> u64 {
+        let skipped = self.behind().saturating_sub(most);
+        if skipped > 0 {
+            self.next += skipped;
+            self.run.clear();
+            self.at = 0;
+        }
+        skipped
+    }
+
+    /// Hands the next entry to `look`, waiting for it until `deadline`; for as
+    /// long as it takes without one.
+    pub(crate) fn next<T>(
+        &mut self,
+        deadline: Option<Instant>,
+        look: impl FnOnce(&Frame<'_>) -> T,
+    ) -> Result<Fed<T>, Error> {
+        let is_there = self.parts.journal.progress.wait_durable_until(self.next + 1, deadline);
+        if self.parts.journal.is_broken_at(self.next) {
+            return Err(self.broken());
+        }
+        if !is_there {
+            return Ok(if self.parts.journal.progress.is_over() { Fed::Ended } else { Fed::Nothing });
+        }
+        let sequence = Sequence::new(self.next);
+        let rest = self.run.get(self.at..).unwrap_or_default();
+        if claimed_size(rest).is_none_or(|size| size > rest.len()) {
+            let read = self.parts.journal.reader.read_run(sequence, RUN_BYTES);
+            self.run =
+                read.map_err(|error| Error::storage(format!("cannot read the journal: {error}")))?.unwrap_or_default();
+            self.at = 0;
+        }
+        let Some(frame) = self.in_run(sequence) else {
+            if self.next < self.parts.journal.reader.start().entries {
+                let past = self.parts.journal.past();
+                return Err(Error::Conflict { message: past.archive_of(self.next) });
+            }
+            return Err(self.broken());
+        };
+        let (size, looked) = (frame.size(), look(&frame));
+        self.at += size;
+        self.next += 1;
+        Ok(Fed::Entry(looked))
+    }
+
+    /// Where the log breaks: found by reading all of it, where nobody has yet.
+    pub(crate) fn breakage(&self) -> Option<Breakage> {
+        let all = Verifying { since: None, held: None, threads: 1, progress: None, pace: None };
+        // What it finds it notes; where it cannot read at all, nothing is known.
+        self.parts
+            .journal
+            .breakage
+            .get()
+            .cloned()
+            .or_else(|| verify(&self.parts, &all).ok().and(self.parts.journal.breakage.get().cloned()))
+    }
+
+    /// The alert on a log that breaks; `rule` is what asks for it.
+    pub(crate) fn chain_alert(&self, breakage: &Breakage, rule: Option<(Arc<str>, RiskLevel)>) -> Event {
+        let before = breakage.sequence.get().checked_sub(1).and_then(|last| self.time_of(last));
+        let at = before.unwrap_or(Timestamp::from_millis(0));
+        events::of_breakage(self.parts.journal.store, breakage, at, rule)
+    }
+
+    /// Goes back to the first entry that was put in order within a time before the next one, or as far as the log goes.
+    pub(crate) fn go_back_by(&mut self, time: Duration) {
+        let last = self.next.min(self.parts.journal.progress.durable_entries()).saturating_sub(1);
+        let Some(at) = self.time_of(last) else { return };
+        let time = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        let moment = Timestamp::from_millis(at.as_millis().saturating_sub(time));
+        let (mut first, mut behind) = (self.parts.journal.reader.start().entries, self.next);
+        // Times never step back in a log. What cannot be read is passed over here, and told where it is read.
+        while first < behind {
+            let middle = first.midpoint(behind);
+            if self.time_of(middle).is_some_and(|at| at < moment) {
+                first = middle + 1;
+            } else {
+                behind = middle;
+            }
+        }
+        self.next = first.min(self.next);
+        self.run.clear();
+        self.at = 0;
+    }
+
+    fn time_of(&self, sequence: u64) -> Option<Timestamp> {
+        self.parts.journal.look(Sequence::new(sequence), time_of).ok()?
+    }
+
+    fn broken(&self) -> Error {
+        let message = match self.parts.journal.breakage.get().cloned() {
+            Some(breakage) => breakage.to_string(),
+            None => format!("entry {} cannot be read; verify the log", self.next),
+        };
+        Error::ChainBroken { message }
+    }
+
+    fn in_run(&self, sequence: Sequence) -> Option<Frame<'_>> {
+        let rest = self.run.get(self.at..).filter(|rest| !rest.is_empty())?;
+        Frame::decode(rest).ok().filter(|frame| frame.sequence == sequence)
+    }
+}
+
+/// What is read at once: some hundred entries.
+const RUN_BYTES: u32 = 128 << 10;

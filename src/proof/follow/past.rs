@@ -1,0 +1,61 @@
+//! Past decisions with their evidence, from the first on: for those who decide
+//! them again.
+
+use crate::model::{AgentId, Decision, Digest, Error, ProofId, Timestamp};
+use crate::proof::journal::erase::{Erasures, Kept};
+use crate::proof::journal::record::CanonicalRecord;
+use crate::store::{Finding, Frame, Kind, Visitor};
+
+/// Which decisions are looked at.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PastRange {
+    pub(crate) entity: Option<AgentId>,
+    /// Inclusive.
+    pub(crate) from: Option<Timestamp>,
+    /// Inclusive.
+    pub(crate) to: Option<Timestamp>,
+}
+
+/// One decision.
+#[derive(Debug)]
+pub(crate) struct PastDecision {
+    pub(crate) proof_id: ProofId,
+    pub(crate) decision: Decision,
+    pub(crate) evidence: Kept,
+}
+
+/// Hands the decisions of a range on.
+pub(in crate::proof) struct Past<'a> {
+    pub(in crate::proof) range: &'a PastRange,
+    pub(in crate::proof) erasures: &'a Erasures,
+    pub(in crate::proof) each: &'a mut dyn FnMut(PastDecision) -> Result<(), Error>,
+    /// Why the caller wants no more.
+    pub(in crate::proof) stopped: Option<Error>,
+}
+
+impl PastRange {
+    fn has(&self, entity: &AgentId, at: Timestamp) -> bool {
+        self.entity.as_ref().is_none_or(|wanted| wanted == entity)
+            && self.from.is_none_or(|from| at >= from)
+            && self.to.is_none_or(|to| at <= to)
+    }
+}
+
+impl Visitor for Past<'_> {
+    fn visit(&mut self, frame: &Frame<'_>, _: &Digest) -> Option<Finding> {
+        if self.stopped.is_some() || frame.kind != Kind::Decision {
+            return None;
+        }
+        // What cannot be read is for the verification to tell.
+        let fields = CanonicalRecord::read(frame.body).ok()?;
+        if self.range.has(&fields.entity_id, fields.timestamp) {
+            let past = PastDecision {
+                proof_id: fields.id,
+                decision: fields.decision,
+                evidence: self.erasures.look(&fields, frame.evidence),
+            };
+            self.stopped = (self.each)(past).err();
+        }
+        None
+    }
+}

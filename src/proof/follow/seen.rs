@@ -1,0 +1,102 @@
+//! What whoever follows the log for alerts sees of an entry, at no more cost than that.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::moves::MovedTrust;
+use crate::model::{
+    AgentId, AgentState, Decision, ENDED_BY_STOP, ProofId, RiskLevel, Sequence, Timestamp, TrustChange,
+};
+use crate::proof::journal::entry::AlertEntry;
+use crate::proof::journal::evidence;
+use crate::proof::journal::record::CanonicalRecord;
+use crate::store::{Frame, Kind};
+
+/// An entry as it is seen.
+pub(crate) struct Seen {
+    pub(crate) sequence: Sequence,
+    pub(crate) at: Timestamp,
+    pub(crate) what: Happened,
+}
+
+/// What it says.
+pub(crate) enum Happened {
+    /// A decision that denies, or at CRITICAL risk.
+    Decision {
+        agent_id: AgentId,
+        proof_id: ProofId,
+        decision: Decision,
+        risk: RiskLevel,
+        /// It answers an escalation.
+        answers: bool,
+        /// No policy had a part in it, for the agent was stopped, suspended or retired.
+        is_barred: bool,
+    },
+    /// An agent's trust moved.
+    Trust { agent_id: AgentId, change: TrustChange, proof_id: Option<ProofId> },
+    /// An alert was raised by whoever follows the log.
+    Alert { rule: Arc<str>, agent_id: AgentId, up_to: Sequence },
+}
+
+impl Seen {
+    /// What an entry says; none where that is of no concern to alerts, or it cannot be read.
+    pub(crate) fn of(frame: &Frame<'_>) -> Option<Self> {
+        let (at, what) = match frame.kind {
+            Kind::Decision => of_decision(frame)?,
+            Kind::Outcome | Kind::State => {
+                let MovedTrust { agent_id, timestamp, trust, proof_id, outcome, .. } = MovedTrust::read(frame)?;
+                let proof_id = outcome.and(proof_id);
+                (timestamp, Happened::Trust { agent_id, change: trust.change, proof_id })
+            }
+            Kind::Alert => {
+                let AlertEntry { alert, up_to, timestamp } = serde_json::from_slice(frame.body).ok()?;
+                (timestamp, Happened::Alert { rule: alert.rule?, agent_id: alert.agent_id?, up_to: up_to? })
+            }
+            _ => return None,
+        };
+        Some(Self { sequence: frame.sequence, at, what })
+    }
+}
+
+fn of_decision(frame: &Frame<'_>) -> Option<(Timestamp, Happened)> {
+    let body = frame.body;
+    let concerns = |decision, risk| decision == Decision::Deny || risk == RiskLevel::Critical;
+    let record = CanonicalRecord::read_facts(body, |_| None).ok()?;
+    concerns(record.decision, record.risk_level).then(|| {
+        let what = Happened::Decision {
+            agent_id: record.entity_id,
+            proof_id: record.id,
+            decision: record.decision,
+            risk: record.risk_level,
+            answers: record.resolves.is_some(),
+            is_barred: record.decision == Decision::Deny && is_barred(frame.evidence),
+        };
+        (record.timestamp, what)
+    })
+}
+
+/// What evidence says of who was not to act.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Barred {
+    agent_state: AgentState,
+    /// The stop that denied it.
+    stop: Option<IgnoredAny>,
+    /// How a question to people ended.
+    resolution: Option<Ended>,
+}
+
+#[derive(Deserialize)]
+struct Ended {
+    why: Option<String>,
+}
+
+/// Whether evidence says so. Where it was erased, nothing does.
+fn is_barred(evidence: &[u8]) -> bool {
+    evidence::detail::<Barred>(evidence).is_some_and(|Barred { agent_state, stop, resolution }| {
+        let ended_by_stop = resolution.and_then(|ended| ended.why).is_some_and(|why| why == ENDED_BY_STOP);
+        stop.is_some() || agent_state != AgentState::Active || ended_by_stop
+    })
+}

@@ -1,0 +1,180 @@
+//! The index of a running log: loading it from the view, persisting it there, and rebuilding it from the journal.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::reading::Reading;
+use super::recent::{NotRecent, Recent};
+use super::{Index, Mark};
+use crate::model::{AgentId, Error, Outcome, Sequence};
+use crate::proof::journal::JournalPart;
+use crate::proof::queue::Refusal;
+use crate::store::{self, Blocks, Position, ViewError};
+
+/// The index over the journal. It owns the view's folder; the writer alone changes the index, and a rebuild replaces it.
+pub(in crate::proof) struct IndexPart {
+    // Held to read or to change it; taken after the queue's lock is given back.
+    index: RwLock<Index>,
+    /// What outcomes need of the last decisions.
+    pub(in crate::proof) recent: Recent,
+    /// The view's folder; `None` in memory.
+    pub(in crate::proof) view: Option<PathBuf>,
+    cache_bytes: u64,
+    /// The view cannot be persisted; the index lives in memory alone.
+    view_lost: AtomicBool,
+    /// It lacks what could not be read from the journal when it was rebuilt.
+    is_incomplete: AtomicBool,
+    /// The log is closed, and the index let go.
+    is_closed: AtomicBool,
+}
+
+impl IndexPart {
+    pub(in crate::proof) fn new(index: Index, view: Option<PathBuf>, cache_bytes: u64) -> Self {
+        let [view_lost, is_incomplete, is_closed] = [const { AtomicBool::new(false) }; 3];
+        let (index, recent) = (RwLock::new(index), Recent::new(super::recent::MOST));
+        Self { index, recent, view, cache_bytes, view_lost, is_incomplete, is_closed }
+    }
+
+    pub(in crate::proof) fn read(&self) -> RwLockReadGuard<'_, Index> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(in crate::proof) fn write(&self) -> RwLockWriteGuard<'_, Index> {
+        self.index.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Behind the last entry that is applied.
+    pub(in crate::proof) fn applied(&self) -> Position {
+        self.read().totals().applied
+    }
+
+    /// Persists the index; when the view fails, it is rebuilt. Only the writer calls this, and it changes nothing
+    /// meanwhile: so queries go on while sled writes.
+    pub(in crate::proof) fn persist(&self, journal: &JournalPart) {
+        let changes = {
+            let index = self.read();
+            // The tree is never behind what is applied; it is read before the index is let go, so nothing is behind both.
+            let nodes = journal.reader.nodes(index.first_node(), index.totals().applied.entries);
+            index.changes(journal.store, &nodes)
+        };
+        let Some(changes) = changes else { return };
+        let written = changes.write();
+        let mut index = self.write();
+        match written {
+            Ok(written) => index.forget_changes(written),
+            Err(_) => self.rebuild(&mut index, journal),
+        }
+    }
+
+    /// Rebuilds the index from the journal, with a fresh view if that can be had, otherwise in memory.
+    pub(in crate::proof) fn rebuild(&self, index: &mut Index, journal: &JournalPart) {
+        // sled must let its folder go first.
+        *index = Index::new(None);
+        let aside = self.view.as_deref().map_or(Ok(()), store::set_view_aside);
+        let blocks = aside.ok().and_then(|()| Blocks::open(self.view.as_deref(), self.cache_bytes).ok());
+        self.view_lost.store(blocks.is_none(), Ordering::Relaxed);
+        *index = Index::new(blocks);
+        if fill(index, journal).and_then(|()| index.persist(journal.store)).is_err() {
+            self.view_lost.store(true, Ordering::Relaxed);
+            self.rebuild_in_memory(index, journal);
+        } else {
+            self.is_incomplete.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Rebuilds the index from the journal, in memory alone.
+    pub(in crate::proof) fn rebuild_in_memory(&self, index: &mut Index, journal: &JournalPart) {
+        *index = Index::new(None);
+        // Without a view there is nothing that could fail but reading.
+        self.is_incomplete.store(fill(index, journal).is_err(), Ordering::Relaxed);
+    }
+
+    /// Rebuilds an index that lacks something, if the journal can be read now.
+    pub(in crate::proof) fn complete(&self, journal: &JournalPart) -> Result<(), Error> {
+        if !self.is_incomplete() {
+            return Ok(());
+        }
+        let mut index = self.write();
+        if journal.breakage.get().is_some() {
+            self.rebuild_in_memory(&mut index, journal);
+        } else {
+            self.rebuild(&mut index, journal);
+        }
+        if self.is_incomplete() { Err(Error::storage(UNREADABLE)) } else { Ok(()) }
+    }
+
+    /// Asks the index; when the view fails, it is rebuilt and asked once more.
+    pub(in crate::proof) fn ask<T>(
+        &self,
+        journal: &JournalPart,
+        ask: impl Fn(&Index) -> Result<T, ViewError>,
+    ) -> Result<T, Error> {
+        let first = ask(&self.read());
+        if let Ok(answer) = first {
+            return Ok(answer);
+        }
+        let mut index = self.write();
+        self.rebuild(&mut index, journal);
+        if self.is_incomplete() {
+            return Err(Error::storage("the view failed and the journal cannot be read"));
+        }
+        ask(&index).map_err(|error| Error::storage(format!("the view cannot be rebuilt: {error}")))
+    }
+
+    /// The outcome of an entity's record.
+    pub(in crate::proof) fn outcome_of(
+        &self,
+        journal: &JournalPart,
+        entity: &AgentId,
+        sequence: Sequence,
+    ) -> Result<Option<Outcome>, Error> {
+        match self.recent.outcome(sequence) {
+            Ok(outcome) => Ok(outcome),
+            Err(NotRecent) => self.ask(journal, |index| index.outcome_of(entity, sequence)),
+        }
+    }
+
+    pub(in crate::proof) fn is_incomplete(&self) -> bool {
+        self.is_incomplete.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::proof) fn is_view_lost(&self) -> bool {
+        self.view_lost.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::proof) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    pub(in crate::proof) fn check_open(&self) -> Result<(), Error> {
+        if self.is_closed() { Err(Refusal::Closed.error()) } else { Ok(()) }
+    }
+
+    /// Lets the view go.
+    pub(in crate::proof) fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        *self.write() = Index::new(None);
+    }
+}
+
+fn fill(index: &mut Index, journal: &JournalPart) -> Result<(), ViewError> {
+    let mut reading = Reading::into_index(index).persisting(journal.store).knowing(Arc::clone(&journal.erasures));
+    let start = journal.reader.start();
+    let read = journal.reader.verify(&mut reading, Position { entries: start.entries, link: start.link });
+    match (reading.view_error, read) {
+        (Some(error), _) => Err(error),
+        (None, Err(_)) => Err(ViewError::Disagrees(UNREADABLE)),
+        (None, Ok(_)) => Ok(()),
+    }
+}
+
+/// The index as the view has it; an empty one where the view cannot be used.
+pub(in crate::proof) fn load_view(folder: Option<&Path>, cache_bytes: u64) -> (Index, Option<Mark>, Option<ViewError>) {
+    match Blocks::open(folder, cache_bytes).and_then(Index::load) {
+        Ok((index, mark)) => (index, mark, None),
+        Err(error) => (Index::new(None), None, Some(error)),
+    }
+}
+
+const UNREADABLE: &str = "the journal cannot be read";

@@ -1,0 +1,473 @@
+//! Reading the journal from front to back: what stands in each entry is
+//! checked, and what is new to the index goes into it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use super::{Census, HeldSums, Index, KeptStart, RecordFacts, Rule, Totals};
+use crate::model::{Breakage, BrokenKind, ChainPosition, Digest, Outcome, Sequence};
+use crate::proof::journal::entry::{Entry, OutcomeEntry, kept_key};
+use crate::proof::journal::erase::{Absences, Erasure, Erasures, Subject};
+use crate::proof::journal::evidence;
+use crate::proof::journal::record::CanonicalRecord;
+use crate::proof::journal::retention::Retained;
+use crate::proof::journal::used::{UsedLimit, UsedLimits};
+use crate::store::{Finding, Frame, GONE, Kind, Manner, Parts, Position, Reader, Start, StoreId, ViewError, Visitor};
+
+/// A reading of the journal.
+pub(in crate::proof) struct Reading<'a> {
+    index: Option<&'a mut Index>,
+    /// The store whose index may be persisted meanwhile.
+    persist: Option<StoreId>,
+    /// The latest value of each state, from the journal alone.
+    pub(in crate::proof) states: BTreeMap<String, Vec<u8>>,
+    /// What was used of limits, and not given back.
+    pub(in crate::proof) used: UsedLimits,
+    /// What the index must add up to.
+    pub(in crate::proof) census: Census,
+    /// What the log says of its own past, and of its end.
+    pub(in crate::proof) past: Retained,
+    /// The erasures with the places of their entries.
+    pub(in crate::proof) erasures: Vec<(Sequence, Erasure)>,
+    /// What was erased, as far as it is known before the journal is read; otherwise what lacks its evidence is noted, to be
+    /// held against the erasures that were read.
+    known: Option<Arc<Erasures>>,
+    absences: Absences,
+    /// Why the index takes in nothing more.
+    pub(in crate::proof) view_error: Option<ViewError>,
+    chain: Chain,
+    /// The chain as it was at the beginning.
+    start: Chain,
+    /// The chain as it was at the first break.
+    before_break: Option<Chain>,
+    /// It began in the middle of the journal.
+    is_part: bool,
+    begins: Option<Begins>,
+    /// Where the journal begins.
+    origin: Start,
+    /// How much evidence is gone, where that is counted: in an archive, whose log says what was erased.
+    pub(in crate::proof) erased: Option<u64>,
+    range: CheckedRange,
+    /// What the journal says, added up to be compared with what the index says.
+    pub(in crate::proof) held: HeldSums,
+}
+
+/// Which entries are checked, and how.
+#[derive(Debug, Clone)]
+pub(in crate::proof) struct CheckedRange {
+    /// Records before it are archived.
+    first: u64,
+    /// Records before it are read, and not counted.
+    from: u64,
+    /// Entries from here on are for the next time.
+    until: u64,
+    /// By what the index was added up.
+    rule: Option<Arc<Rule>>,
+}
+
+impl CheckedRange {
+    const ALL: Self = Self { first: 0, from: 0, until: u64::MAX, rule: None };
+}
+
+/// The chain of proof records so far.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::proof) struct Chain {
+    pub(in crate::proof) records: u64,
+    pub(in crate::proof) head_hash: Digest,
+    last_time: i64,
+    /// The latest time of any entry, in milliseconds since 1970.
+    pub(in crate::proof) latest: i64,
+}
+
+impl Chain {
+    /// Before the first record.
+    const START: Self = Self { records: 0, head_hash: Digest::ZERO, last_time: i64::MIN, latest: i64::MIN };
+}
+
+/// What the first record of a part says of what stands before it.
+#[derive(Debug, Clone, Copy)]
+struct Begins {
+    previous_hash: Digest,
+    time: i64,
+}
+
+impl<'a> Reading<'a> {
+    /// A reading that brings what the index lacks into it.
+    pub(in crate::proof) fn into_index(index: &'a mut Index) -> Self {
+        Self::new(Some(index))
+    }
+
+    /// Persists the index on the way, whenever it takes too much memory.
+    pub(in crate::proof) fn persisting(self, store: StoreId) -> Self {
+        Self { persist: Some(store), ..self }
+    }
+
+    /// A reading that only checks, and that knows what was erased.
+    pub(in crate::proof) fn checking(known: Arc<Erasures>) -> Self {
+        Self::new(None).knowing(known)
+    }
+
+    /// A reading that only checks, and learns of erasures as it comes to them: ask it then for
+    /// [`Reading::unexplained`].
+    pub(in crate::proof) fn learning() -> Self {
+        Self::new(None)
+    }
+
+    /// A reading that only checks, behind `since` and up to `until`, and adds up what it reads as `rule` says.
+    pub(in crate::proof) fn checking_range(
+        known: Arc<Erasures>,
+        since: Option<&ChainPosition>,
+        until: Position,
+        rule: Option<Arc<Rule>>,
+    ) -> Self {
+        let mut reading = Self::checking(known);
+        let from = since.map_or(0, |since| since.entries);
+        reading.range = CheckedRange { first: 0, from, until: until.entries, rule };
+        if let Some(since) = since {
+            reading.is_part = true;
+            reading.used = UsedLimits::of_part();
+            reading.start = Chain { records: since.records, head_hash: since.head_hash, ..Chain::START };
+            reading.chain = reading.start;
+        }
+        reading
+    }
+
+    /// Goes on with what is known behind so many entries: read again are only the last of these.
+    pub(in crate::proof) fn going_on(mut self, totals: &Totals, kept: KeptStart) -> Self {
+        self.range.from = totals.applied.entries;
+        self.is_part = true;
+        self.start = Chain { records: totals.records, head_hash: totals.head_hash, ..Chain::START };
+        self.chain = self.start;
+        self.states = kept.states;
+        self.used = kept.used;
+        self
+    }
+
+    /// The totals of the index that it feeds.
+    pub(in crate::proof) fn totals(&self) -> Option<&Totals> {
+        self.index.as_ref().map(|index| index.totals())
+    }
+
+    /// Whether the records that were read lead to those totals.
+    pub(in crate::proof) fn leads_to(&self, totals: &Totals) -> bool {
+        let Chain { records, head_hash, .. } = self.chain;
+        (records, head_hash) == (totals.records, totals.head_hash) && (self.begins.is_some() || records == 0)
+    }
+
+    /// Knows what was erased.
+    pub(in crate::proof) fn knowing(self, known: Arc<Erasures>) -> Self {
+        Self { known: Some(known), ..self }
+    }
+
+    /// The first record that lacks its evidence where no erasure says so, given the journal that was read: it is read
+    /// once more if there is one, or if there may be.
+    pub(in crate::proof) fn unexplained(&self, reader: &Reader, until: Position) -> io::Result<Option<Breakage>> {
+        let Some(known) = self.unexplained_but_for() else { return Ok(None) };
+        let verified = reader.verify_parts(&mut Self::checking(known), None, until, Manner::default())?;
+        Ok(verified.breakage)
+    }
+
+    /// The erasures that were read, where they may not cover every record that lacks its evidence.
+    pub(in crate::proof) fn unexplained_but_for(&self) -> Option<Arc<Erasures>> {
+        let known = Erasures::of(&self.erasures);
+        (!self.absences.are_covered(|subject| known.has(subject))).then_some(known)
+    }
+
+    /// The records that were checked, up to the first break.
+    pub(in crate::proof) fn verified(&self) -> Chain {
+        self.before_break.unwrap_or(self.chain)
+    }
+
+    fn new(index: Option<&'a mut Index>) -> Self {
+        Self {
+            index,
+            persist: None,
+            states: BTreeMap::new(),
+            used: UsedLimits::default(),
+            census: Census::default(),
+            past: Retained::default(),
+            erasures: Vec::new(),
+            known: None,
+            absences: Absences::default(),
+            view_error: None,
+            chain: Chain::START,
+            start: Chain::START,
+            before_break: None,
+            is_part: false,
+            begins: None,
+            origin: Start::WHOLE,
+            erased: None,
+            range: CheckedRange::ALL,
+            held: HeldSums::default(),
+        }
+    }
+
+    /// Calls the index, unless it has the entry or has failed.
+    fn feed(&mut self, frame: &Frame<'_>, feed: impl FnOnce(&mut Index) -> Result<(), ViewError>) {
+        let Some(index) = self.index.as_mut().filter(|index| !index.has_applied(frame.sequence)) else { return };
+        if self.view_error.is_none()
+            && let Err(error) = feed(index)
+        {
+            self.view_error = Some(error);
+        }
+    }
+
+    fn decision(&mut self, frame: &Frame<'_>, hash: Digest) -> Option<Finding> {
+        let known = |entity: &str| self.census.known(entity).cloned();
+        let Ok(record) = CanonicalRecord::read_facts(frame.body, known) else {
+            return Some(unreadable("a proof record".to_owned()));
+        };
+        let time = record.timestamp.as_millis();
+        self.chain.latest = self.chain.latest.max(time);
+        if self.is_part && self.begins.is_none() {
+            self.begins = Some(Begins { previous_hash: record.previous_hash, time });
+            self.chain.head_hash = record.previous_hash;
+        }
+        let tampering = |expected: String, found: String| {
+            Some(Finding { proof_id: Some(record.id), kind: BrokenKind::Tampering, expected, found })
+        };
+        let found = if record.previous_hash != self.chain.head_hash {
+            let expected = format!("previousHash {}", self.chain.head_hash);
+            tampering(expected, format!("previousHash {}", record.previous_hash))
+        } else if record.id.sequence() != frame.sequence {
+            let found = format!("the id of entry {}", record.id.sequence());
+            tampering(format!("an id of entry {}", frame.sequence), found)
+        } else if time < self.chain.last_time {
+            tampering("a time not before the last record's".to_owned(), record.timestamp.to_string())
+        } else {
+            self.evidence(&record, frame)
+        };
+        if found.is_some() {
+            // It is none of those that hold.
+            self.before_break.get_or_insert(self.chain);
+        }
+        self.chain.records += u64::from(self.is_new(frame));
+        self.chain.head_hash = hash;
+        self.chain.last_time = time.max(self.chain.last_time);
+        if self.is_new(frame)
+            && let Some(used) = UsedLimit::of(frame.sequence, record.timestamp, frame.evidence)
+        {
+            self.used.push(used.clone());
+            self.feed(frame, |index| {
+                index.use_limits(used);
+                Ok(())
+            });
+        }
+        let facts = RecordFacts {
+            entity: &record.entity_id,
+            intent: record.intent_id,
+            time: record.timestamp,
+            decision: record.decision,
+            risk: record.risk_level,
+            score: record.trust_score,
+            hash,
+        };
+        self.census.add_record(&facts);
+        if let Some(rule) = &self.range.rule {
+            self.held.add_record(rule, frame.sequence, &facts);
+        }
+        self.feed(frame, |index| index.add_record(frame.sequence, &facts));
+        found
+    }
+
+    fn evidence(&mut self, record: &CanonicalRecord<'_>, frame: &Frame<'_>) -> Option<Finding> {
+        let stored = frame.evidence;
+        let found = evidence::digest(stored);
+        if found == record.evidence_hash {
+            return None;
+        }
+        if let Some(erased) = &mut self.erased
+            && frame.has_no_evidence()
+            && self.known.as_ref().is_none_or(|known| known.has(Subject::of(record)))
+        {
+            *erased += 1;
+            return None;
+        }
+        match &self.known {
+            _ if self.erased.is_some() => {}
+            Some(known) if known.has(Subject::of(record)) => return None,
+            // What has none of the bytes that an erasure leaves was not touched by one.
+            None if stored.is_empty() || stored.contains(&GONE) => {
+                self.absences.add(Subject::of(record));
+                return None;
+            }
+            Some(_) | None => {}
+        }
+        Some(other_evidence(record, stored, found))
+    }
+
+    /// Whether the entry is not known from elsewhere.
+    fn is_new(&self, frame: &Frame<'_>) -> bool {
+        frame.sequence.get() >= self.range.from
+    }
+
+    /// An entry that is no decision.
+    fn entry(&mut self, frame: &Frame<'_>) -> Option<Finding> {
+        let entry = Entry::read(frame.kind, frame.body).filter(|entry| match entry {
+            Entry::Erasure(erasure, _) => erasure.entries <= frame.sequence.get(),
+            _ => true,
+        });
+        let Some(entry) = entry else { return Some(unreadable(format!("the {} of an entry", frame.kind))) };
+        let at = entry.time();
+        self.chain.latest = self.chain.latest.max(at.as_millis());
+        if self.is_new(frame) {
+            for state in entry.states() {
+                self.set_state(frame, &state.key, state.value.get().as_bytes());
+            }
+            if let Some(key) = kept_key(frame.kind, frame.sequence) {
+                self.set_state(frame, &key, frame.body);
+            }
+        }
+        self.feed(frame, |index| {
+            index.see_time(at);
+            Ok(())
+        });
+        match entry {
+            Entry::Outcome(entry) => self.outcome(frame, &entry),
+            Entry::Erasure(erasure, _) if self.is_new(frame) => self.erasures.push((frame.sequence, erasure)),
+            entry => self.past.take(entry),
+        }
+        None
+    }
+
+    fn outcome(&mut self, frame: &Frame<'_>, entry: &OutcomeEntry<'_>) {
+        let record = entry.proof_id.sequence();
+        if entry.outcome == Outcome::Failure && self.is_new(frame) {
+            self.used.give_back(record);
+            self.feed(frame, |index| {
+                index.give_back(record);
+                Ok(())
+            });
+        }
+        if record.get() >= self.range.first {
+            self.census.add_outcome(&entry.entity_id, entry.outcome);
+            if let Some(rule) = &self.range.rule {
+                self.held.add_outcome(rule, &entry.entity_id, record, entry.outcome, frame.sequence);
+            }
+        }
+        self.feed(frame, |index| index.add_outcome(&entry.entity_id, record, entry.outcome));
+    }
+
+    fn set_state(&mut self, frame: &Frame<'_>, key: &str, value: &[u8]) {
+        self.states.insert(key.to_owned(), value.to_vec());
+        self.feed(frame, |index| {
+            index.set_state(key, value);
+            Ok(())
+        });
+    }
+}
+
+impl Parts for Reading<'_> {
+    type Part = Reading<'static>;
+    type Plan = CheckedRange;
+
+    fn plan(&self) -> CheckedRange {
+        self.range.clone()
+    }
+
+    fn part(plan: &CheckedRange) -> Reading<'static> {
+        Reading { is_part: true, used: UsedLimits::of_part(), range: plan.clone(), ..Reading::learning() }
+    }
+
+    fn join(&mut self, part: Reading<'static>) -> bool {
+        if let Some(begins) = part.begins {
+            let is_first = self.is_part && self.begins.is_none();
+            if is_first {
+                self.begins = Some(begins);
+            } else if begins.previous_hash != self.chain.head_hash || begins.time < self.chain.last_time {
+                return false;
+            }
+            self.chain.head_hash = part.chain.head_hash;
+            self.chain.last_time = part.chain.last_time;
+        }
+        self.chain.latest = self.chain.latest.max(part.chain.latest);
+        match &self.known {
+            Some(known) if !part.absences.are_covered(|subject| known.has(subject)) => return false,
+            Some(_) => {}
+            None => self.absences.join(&part.absences),
+        }
+        self.erasures.extend(part.erasures);
+        self.chain.records += part.chain.records;
+        self.states.extend(part.states);
+        self.used.join(part.used);
+        self.census.join(part.census);
+        if self.past.freeze.is_some() {
+            return false;
+        }
+        self.past.join(part.past);
+        self.held.join(part.held);
+        true
+    }
+
+    fn reset(&mut self) {
+        let (persist, range, is_part) = (self.persist.take(), self.range.clone(), self.is_part);
+        let used = if is_part { UsedLimits::of_part() } else { UsedLimits::default() };
+        let (chain, known, origin, erased) = (self.start, self.known.take(), self.origin, self.erased.map(|_| 0));
+        let new = Self::new(self.index.take());
+        *self = Self { persist, known, range, is_part, used, chain, start: chain, erased, ..new };
+        self.begins(&origin);
+    }
+}
+
+impl Visitor for Reading<'_> {
+    fn begins(&mut self, start: &Start) {
+        if *start == Start::WHOLE {
+            return;
+        }
+        (self.origin, self.range.first) = (*start, start.entries);
+        self.chain.head_hash = start.head_hash;
+        if let Some(index) = &mut self.index {
+            index.begin_with(start.head_hash);
+        }
+    }
+
+    fn ends(&mut self) -> Option<Finding> {
+        self.past.missing_archive(&self.origin)
+    }
+
+    fn visit(&mut self, frame: &Frame<'_>, digest: &Digest) -> Option<Finding> {
+        if frame.sequence.get() >= self.range.until {
+            // Where the journal begins may be said there.
+            if let Some(entry) = Entry::read(frame.kind, frame.body).filter(|_| frame.kind == Kind::Archive) {
+                self.past.take(entry);
+            }
+            return None;
+        }
+        if self.past.freeze.is_some() {
+            return Some(Finding {
+                proof_id: None,
+                kind: BrokenKind::Tampering,
+                expected: "the end of a log that is frozen".to_owned(),
+                found: format!("another entry, a {}", frame.kind),
+            });
+        }
+        let finding = if frame.kind == Kind::Decision { self.decision(frame, *digest) } else { self.entry(frame) };
+        let position = Position { entries: frame.sequence.get() + 1, link: frame.link };
+        let persist = self.persist;
+        self.feed(frame, |index| {
+            index.advance(position);
+            match persist.filter(|_| index.is_heavy()) {
+                Some(store) => index.persist(store),
+                None => Ok(()),
+            }
+        });
+        finding
+    }
+
+    fn broken(&mut self) {
+        self.before_break.get_or_insert(self.chain);
+    }
+}
+
+fn other_evidence(record: &CanonicalRecord<'_>, bytes: &[u8], found: Digest) -> Finding {
+    // Bytes that still read as evidence were more likely written than decayed.
+    let kind = if evidence::decode(bytes).is_some() { BrokenKind::Tampering } else { BrokenKind::Damage };
+    let (expected, found) = (format!("evidenceHash {}", record.evidence_hash), format!("evidence of hash {found}"));
+    Finding { proof_id: Some(record.id), kind, expected, found }
+}
+
+fn unreadable(expected: String) -> Finding {
+    let found = "a body that cannot be read".to_owned();
+    Finding { proof_id: None, kind: BrokenKind::Tampering, expected, found }
+}

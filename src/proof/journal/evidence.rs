@@ -1,0 +1,250 @@
+//! Evidence: everything that a decision depended on, kept beside its record.
+//!
+//! The record carries `evidenceHash`, SHA-256 over the exact bytes that are
+//! stored: 16 random bytes of salt, then each part behind its length in four
+//! little-endian bytes. The salt keeps a digest from being guessed back into
+//! what it covers. Nothing is brought into a canonical form first: RFC 8785
+//! folds integers beyond 2^53, so two account numbers could hash the same.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::model::Digest;
+
+/// The evidence of one decision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[non_exhaustive]
+pub struct Evidence {
+    /// The intent as it was evaluated.
+    #[cfg_attr(feature = "schema", schema(value_type = Object))]
+    pub intent: Value,
+    /// Granted and denied capabilities, constraints, the policy set's digest,
+    /// the rules that decided, the trust snapshot, the agent's labels, groups and attributes,
+    /// the time, and how the limits stood.
+    #[cfg_attr(feature = "schema", schema(value_type = Object))]
+    pub detail: Value,
+    /// The text that was asked, where it is kept.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub input: Option<InputEvidence>,
+    #[serde(skip)]
+    salt: [u8; SALT_BYTES],
+}
+
+/// What is kept of the text that was asked, its secrets masked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum InputEvidence {
+    /// The text.
+    Text(String),
+    /// SHA-256 over the evidence's salt and the text.
+    Sha256(Digest),
+}
+
+impl InputEvidence {
+    /// The text, where it is kept whole.
+    pub(crate) fn into_text(self) -> Option<String> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Sha256(_) => None,
+        }
+    }
+}
+
+/// What is to be kept of the text that was asked.
+#[derive(Debug)]
+pub(crate) enum KeptInput {
+    Text(String),
+    /// Its digest alone.
+    ToDigest(String),
+}
+
+impl Evidence {
+    /// Whether the text that was asked, its secrets masked, is this one; `None` where none is kept.
+    pub(crate) fn has_input(&self, text: &str) -> Option<bool> {
+        self.input.as_ref().map(|input| match input {
+            InputEvidence::Text(kept) => kept == text,
+            InputEvidence::Sha256(digest) => *digest == salted(self.salt, text),
+        })
+    }
+}
+
+fn salted(salt: [u8; SALT_BYTES], text: &str) -> Digest {
+    Digest::new(Sha256::new().chain_update(salt).chain_update(text).finalize().into())
+}
+
+/// What a decision used of a limit: the counter, and how much in millionths.
+pub(crate) type Charged = (Box<str>, i64);
+
+/// The bytes that are stored for two parts of JSON, a third where the decision used limits or a text is kept, and
+/// a fourth where one is.
+pub(crate) fn encode(
+    salt: u128,
+    intent: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
+    detail: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
+    charges: &[Charged],
+    input: Option<&KeptInput>,
+) -> serde_json::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(1024);
+    bytes.extend_from_slice(&salt.to_le_bytes());
+    push_part(&mut bytes, intent)?;
+    push_part(&mut bytes, detail)?;
+    if !charges.is_empty() || input.is_some() {
+        push_part(&mut bytes, |bytes| serde_json::to_writer(bytes, &charges))?;
+    }
+    match input {
+        Some(KeptInput::Text(text)) => {
+            let text = InputEvidence::Text(text.clone());
+            push_part(&mut bytes, |bytes| serde_json::to_writer(bytes, &text))?;
+        }
+        Some(KeptInput::ToDigest(text)) => {
+            let digest = InputEvidence::Sha256(salted(salt.to_le_bytes(), text));
+            push_part(&mut bytes, |bytes| serde_json::to_writer(bytes, &digest))?;
+        }
+        None => {}
+    }
+    Ok(bytes)
+}
+
+/// The digest that goes into the record.
+pub(in crate::proof) fn digest(bytes: &[u8]) -> Digest {
+    Digest::new(Sha256::digest(bytes).into())
+}
+
+/// Reads stored evidence back; `None` when the bytes are none.
+pub(in crate::proof) fn decode(bytes: &[u8]) -> Option<Evidence> {
+    let (salt, rest) = bytes.split_first_chunk::<SALT_BYTES>()?;
+    let (intent, rest) = split_part(rest)?;
+    let (detail, rest) = split_part(rest)?;
+    let intent = serde_json::from_slice(intent).ok()?;
+    let detail = serde_json::from_slice(detail).ok()?;
+    let (_, input) = read_rest(rest)?;
+    Some(Evidence { intent, detail, input, salt: *salt })
+}
+
+/// The part that holds the decision's detail, read as a type; `None` when the bytes are no evidence.
+pub(in crate::proof) fn detail<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    serde_json::from_slice(detail_bytes(bytes)?).ok()
+}
+
+/// The bytes of the decision's detail; `None` when the bytes are no evidence.
+pub(in crate::proof) fn detail_bytes(bytes: &[u8]) -> Option<&[u8]> {
+    let (_salt, rest) = bytes.split_first_chunk::<SALT_BYTES>()?;
+    let (_, rest) = split_part(rest)?;
+    split_part(rest).map(|(detail, _)| detail)
+}
+
+/// What the decision used of limits, without reading the rest; `None` when the bytes are no evidence.
+pub(in crate::proof) fn charges(bytes: &[u8]) -> Option<Vec<Charged>> {
+    let (_salt, rest) = bytes.split_first_chunk::<SALT_BYTES>()?;
+    let (_, rest) = split_part(rest)?;
+    let (_, rest) = split_part(rest)?;
+    read_rest(rest).map(|(charges, _)| charges)
+}
+
+/// The parts behind the second, where they are.
+fn read_rest(bytes: &[u8]) -> Option<(Vec<Charged>, Option<InputEvidence>)> {
+    if bytes.is_empty() {
+        return Some((Vec::new(), None));
+    }
+    let (charges, rest) = split_part(bytes)?;
+    let charges = serde_json::from_slice(charges).ok()?;
+    if rest.is_empty() {
+        return Some((charges, None));
+    }
+    let (input, rest) = split_part(rest)?;
+    rest.is_empty().then_some((charges, Some(serde_json::from_slice(input).ok()?)))
+}
+
+const SALT_BYTES: usize = 16;
+
+fn push_part(
+    bytes: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
+) -> serde_json::Result<()> {
+    let length_at = bytes.len();
+    bytes.extend_from_slice(&[0; 4]);
+    let start = bytes.len();
+    write(bytes)?;
+    let length = u32::try_from(bytes.len() - start).unwrap_or(u32::MAX);
+    if let Some(place) = bytes.get_mut(length_at..start) {
+        place.copy_from_slice(&length.to_le_bytes());
+    }
+    Ok(())
+}
+
+/// The salt, and what follows it.
+pub(in crate::proof) fn split_salt(bytes: &[u8]) -> Option<(&[u8; SALT_BYTES], &[u8])> {
+    bytes.split_first_chunk()
+}
+
+/// The part at the front, and what follows it.
+pub(in crate::proof) fn split_part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    rest.split_at_checked(u32::from_le_bytes(*length) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn encode(
+        salt: u128,
+        intent: &Value,
+        detail: &Value,
+        charges: &[Charged],
+        input: Option<&KeptInput>,
+    ) -> serde_json::Result<Vec<u8>> {
+        let part = |value: &Value, out: &mut Vec<u8>| serde_json::to_writer(out, value);
+        super::encode(salt, |out| part(intent, out), |out| part(detail, out), charges, input)
+    }
+
+    #[test]
+    fn evidence_reads_back_and_the_salt_changes_its_digest() {
+        let (intent, detail) = (json!({"account": 9_007_199_254_740_993_u64}), json!({"rules": []}));
+        let bytes = encode(1, &intent, &detail, &[], None).unwrap();
+        let read = decode(&bytes).unwrap();
+        assert_eq!((read.intent, read.detail, read.input), (intent.clone(), detail.clone(), None));
+        assert_ne!(digest(&bytes), digest(&encode(2, &intent, &detail, &[], None).unwrap()));
+        let neighbour = json!({"account": 9_007_199_254_740_992_u64});
+        assert_ne!(digest(&bytes), digest(&encode(1, &neighbour, &detail, &[], None).unwrap()));
+    }
+
+    #[test]
+    fn what_was_used_of_limits_reads_back_beside_the_rest() {
+        let used = [(Box::from("r/agent/a"), 1_000_000)];
+        let bytes = encode(1, &json!("intent"), &json!("detail"), &used, None).unwrap();
+        assert_eq!(charges(&bytes), Some(used.to_vec()));
+        assert!(decode(&bytes).is_some());
+        let none = encode(1, &json!("intent"), &json!("detail"), &[], None).unwrap();
+        assert_eq!(charges(&none), Some(Vec::new()));
+        assert!(bytes.starts_with(&none));
+        assert_eq!(decode(&bytes[..bytes.len() - 1]), None);
+    }
+
+    #[test]
+    fn a_text_reads_back_whole_or_as_its_digest() {
+        for input in [KeptInput::Text("asked".to_owned()), KeptInput::ToDigest("asked".to_owned())] {
+            let bytes = encode(1, &json!("intent"), &json!("detail"), &[], Some(&input)).unwrap();
+            let read = decode(&bytes).unwrap();
+            assert_eq!((read.has_input("asked"), read.has_input("other")), (Some(true), Some(false)));
+            assert_eq!(charges(&bytes), Some(Vec::new()));
+            assert_eq!(String::from_utf8_lossy(&bytes).contains("asked"), matches!(input, KeptInput::Text(_)));
+            assert_eq!(decode(&bytes[..bytes.len() - 1]), None);
+        }
+        assert_eq!(decode(&encode(1, &json!(1), &json!(2), &[], None).unwrap()).unwrap().has_input("asked"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_decoding_panic(bytes in proptest::collection::vec(any::<u8>(), 0..128)) {
+            let _ = decode(&bytes);
+            let _ = charges(&bytes);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The journal of a log: the bodies of its entries, the writer that appends them, and what is known of those on disk.
+
+pub(super) mod entry;
+pub(super) mod erase;
+pub(super) mod evidence;
+pub(super) mod fields;
+pub(super) mod progress;
+pub(super) mod record;
+pub(super) mod retention;
+pub(super) mod used;
+pub(super) mod writer;
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+
+use crate::model::{Breakage, Error, ProofId, Sequence};
+use crate::store::{Files, Frame, Kind, Reader, StoreId};
+use erase::Erasures;
+use progress::Progress;
+use retention::Retained;
+use writer::Writer;
+
+/// The journal, and who knows what of it. It owns all of these; only the writer appends.
+pub(super) struct JournalPart {
+    pub(super) reader: Reader,
+    pub(super) store: StoreId,
+    pub(super) files: Arc<dyn Files>,
+    /// How many entries are on disk, and in the index.
+    pub(super) progress: Progress,
+    // Whoever has the queue's turn holds it while it writes, across I/O; taken before the index's lock. None in a broken
+    // log, and once the writer has ended.
+    pub(super) writer: Mutex<Option<Writer>>,
+    /// How often the writer synced.
+    pub(super) syncs: AtomicU64,
+    // What the log says of its own past; held to look or to add.
+    past: RwLock<Retained>,
+    /// What was erased.
+    pub(super) erasures: Arc<Erasures>,
+    /// The first break that any check found.
+    pub(super) breakage: OnceLock<Breakage>,
+}
+
+impl JournalPart {
+    pub(super) fn new(
+        (reader, store, files): (Reader, StoreId, Arc<dyn Files>),
+        past: Retained,
+        erasures: Arc<Erasures>,
+        broken: Option<Breakage>,
+    ) -> Self {
+        let progress = Progress::new(reader.tree_head().0);
+        let breakage = broken.map_or_else(OnceLock::new, OnceLock::from);
+        let (writer, syncs, past) = (Mutex::new(None), AtomicU64::new(0), RwLock::new(past));
+        Self { reader, store, files, progress, writer, syncs, past, erasures, breakage }
+    }
+
+    /// What the log says of its own past.
+    pub(super) fn past(&self) -> RwLockReadGuard<'_, Retained> {
+        self.past.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in what the log says of its past from now on.
+    pub(super) fn add_past(&self, add: impl FnOnce(&mut Retained)) {
+        add(&mut self.past.write().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Whether the log is known to break at or before an entry.
+    pub(super) fn is_broken_at(&self, sequence: u64) -> bool {
+        self.breakage.get().is_some_and(|broken| broken.sequence.get() <= sequence)
+    }
+
+    /// Fails where the log is broken.
+    pub(super) fn check_integrity(&self) -> Result<(), Error> {
+        match self.breakage.get() {
+            Some(breakage) => Err(Error::ChainBroken { message: breakage.to_string() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Looks into the entry at a place; `None` where none can be read.
+    pub(super) fn look<T>(
+        &self,
+        sequence: Sequence,
+        look: impl FnOnce(&Frame<'_>) -> Option<T>,
+    ) -> Result<Option<T>, Error> {
+        let bytes = self.reader.read(sequence).map_err(|error| read_error(&error))?;
+        let frame = bytes.as_deref().and_then(|bytes| Frame::decode(bytes).ok());
+        Ok(frame.filter(|frame| frame.sequence == sequence).and_then(|frame| look(&frame)))
+    }
+
+    /// Looks into the stored decision of a proof id.
+    pub(super) fn look_at_record<T>(
+        &self,
+        proof_id: &ProofId,
+        look: impl FnOnce(&Frame<'_>) -> Option<T>,
+    ) -> Result<T, Error> {
+        let found = self.look(proof_id.sequence(), |frame| (frame.kind == Kind::Decision).then(|| look(frame))?)?;
+        found.ok_or_else(|| self.not_found(proof_id))
+    }
+
+    /// The error for a record that is not in the log.
+    pub(super) fn not_found(&self, proof_id: &ProofId) -> Error {
+        self.past().not_found(proof_id, &self.reader.start())
+    }
+}
+
+pub(super) fn read_error(error: &std::io::Error) -> Error {
+    Error::storage(format!("cannot read the journal: {error}"))
+}

@@ -1,0 +1,175 @@
+//! A record's canonical form: the bytes that are hashed and stored.
+//!
+//! The journal keeps a record as its canonical JSON (RFC 8785) without `hash`
+//! and `outcome`; the hash is always computed from these bytes. The fields stand in the order that
+//! RFC 8785 asks for, every number is a small integer, and `serde_json` escapes
+//! strings as the RFC does, so that plain serialising is canonical; a test
+//! holds this, and writing by hand, against another implementation.
+
+use std::borrow::Cow;
+
+use super::fields;
+use crate::model::json::push_text;
+use crate::model::{
+    AgentId, Decision, Digest, IntentId, Outcome, ProofId, ProofRecord, RiskLevel, Score, Tier, Timestamp,
+};
+use serde::{Deserialize, Serialize};
+
+/// A record without its hash and outcome, the fields in canonical order.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(in crate::proof) struct CanonicalRecord<'a> {
+    pub(in crate::proof) decision: Decision,
+    pub(in crate::proof) entity_id: AgentId,
+    pub(in crate::proof) evidence_hash: Digest,
+    pub(in crate::proof) id: ProofId,
+    pub(in crate::proof) intent_id: IntentId,
+    pub(in crate::proof) previous_hash: Digest,
+    #[serde(borrow)]
+    pub(in crate::proof) reasoning: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(in crate::proof) resolves: Option<ProofId>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(in crate::proof) retry_of: Option<ProofId>,
+    pub(in crate::proof) risk_level: RiskLevel,
+    pub(in crate::proof) timestamp: Timestamp,
+    pub(in crate::proof) trust_score: Score,
+    pub(in crate::proof) trust_tier: Tier,
+}
+
+impl CanonicalRecord<'_> {
+    /// Writes the body of a decision's entry.
+    pub(in crate::proof) fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        // By hand: most of it needs no escaping and no formatter, and it is written for every decision.
+        put(out, b"{\"decision\":\"", self.decision.as_str().as_bytes());
+        out.extend_from_slice(b"\",\"entityId\":");
+        push_text(out, self.entity_id.as_str())?;
+        put(out, b",\"evidenceHash\":\"", &self.evidence_hash.written());
+        put(out, b"\",\"id\":\"", &self.id.written());
+        put(out, b"\",\"intentId\":\"", &self.intent_id.written());
+        put(out, b"\",\"previousHash\":\"", &self.previous_hash.written());
+        out.extend_from_slice(b"\",\"reasoning\":");
+        push_text(out, &self.reasoning)?;
+        if let Some(resolved) = &self.resolves {
+            put(out, b",\"resolves\":\"", &resolved.written());
+            out.push(b'"');
+        }
+        if let Some(earlier) = &self.retry_of {
+            put(out, b",\"retryOf\":\"", &earlier.written());
+            out.push(b'"');
+        }
+        put(out, b",\"riskLevel\":\"", self.risk_level.as_str().as_bytes());
+        put(out, b"\",\"timestamp\":\"", &self.timestamp.written());
+        out.extend_from_slice(b"\",\"trustScore\":");
+        serde_json::to_writer(&mut *out, &self.trust_score)?;
+        out.extend_from_slice(b",\"trustTier\":\"");
+        out.extend_from_slice(self.trust_tier.as_str().as_bytes());
+        out.extend_from_slice(b"\"}");
+        Ok(())
+    }
+
+    /// Reads the body of a decision's entry; nothing is checked against anything.
+    pub(in crate::proof) fn read(body: &[u8]) -> serde_json::Result<CanonicalRecord<'_>> {
+        fields::read(body, |_| None, true).map_or_else(|| serde_json::from_slice(body), Ok)
+    }
+
+    /// Likewise, for those who want no reasoning; `known` may have the id of the entity already.
+    pub(in crate::proof) fn read_facts(
+        body: &[u8],
+        known: impl FnOnce(&str) -> Option<AgentId>,
+    ) -> serde_json::Result<CanonicalRecord<'_>> {
+        fields::read(body, known, false).map_or_else(|| serde_json::from_slice(body), Ok)
+    }
+
+    /// What of a record is hashed.
+    pub(in crate::proof) fn of(record: &ProofRecord) -> CanonicalRecord<'_> {
+        CanonicalRecord {
+            decision: record.decision,
+            entity_id: record.entity_id.clone(),
+            evidence_hash: record.evidence_hash,
+            id: record.id,
+            intent_id: record.intent_id,
+            previous_hash: record.previous_hash,
+            reasoning: Cow::Borrowed(&record.reasoning),
+            resolves: record.resolves,
+            retry_of: record.retry_of,
+            risk_level: record.risk_level,
+            timestamp: record.timestamp,
+            trust_score: record.trust_score,
+            trust_tier: record.trust_tier,
+        }
+    }
+
+    /// The record as the contract shows it, with the hash that its stored bytes have.
+    pub(in crate::proof) fn into_record(self, hash: Digest, outcome: Option<Outcome>) -> ProofRecord {
+        let fields = self;
+        ProofRecord {
+            id: fields.id,
+            entity_id: fields.entity_id,
+            intent_id: fields.intent_id,
+            decision: fields.decision,
+            reasoning: fields.reasoning.into_owned(),
+            resolves: fields.resolves,
+            retry_of: fields.retry_of,
+            trust_score: fields.trust_score,
+            trust_tier: fields.trust_tier,
+            risk_level: fields.risk_level,
+            outcome,
+            timestamp: fields.timestamp,
+            hash,
+            previous_hash: fields.previous_hash,
+            evidence_hash: fields.evidence_hash,
+        }
+    }
+}
+
+fn put(out: &mut Vec<u8>, before: &[u8], text: &[u8]) {
+    out.extend_from_slice(before);
+    out.extend_from_slice(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Sequence;
+    use proptest::prelude::*;
+
+    fn record(entity: &str, reasoning: &str) -> CanonicalRecord<'static> {
+        let at = Timestamp::from_millis(1_800_000_000_000);
+        CanonicalRecord {
+            decision: Decision::Escalate,
+            entity_id: entity.parse().unwrap(),
+            evidence_hash: Digest::new([7; 32]),
+            id: ProofId::new(at, 1, Sequence::new(2)),
+            intent_id: IntentId::new(at, 3),
+            previous_hash: Digest::ZERO,
+            reasoning: Cow::Owned(reasoning.to_owned()),
+            resolves: None,
+            retry_of: None,
+            risk_level: RiskLevel::High,
+            timestamp: at,
+            trust_score: Score::MAX,
+            trust_tier: Tier::T5,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_stored_form_is_rfc_8785_by_another_hand(entity in "[^\\p{C}]{1,40}", reasoning in "\\PC*|[\\x00-\\x1f\"\\\\/é€😀]*", linked in any::<[bool; 2]>()) {
+            prop_assume!(entity.parse::<AgentId>().is_ok());
+            let mut body = Vec::new();
+            let mut record = record(&entity, &reasoning);
+            let linked = linked.map(|is_linked| is_linked.then(|| ProofId::new(record.timestamp, 9, Sequence::new(1))));
+            [record.resolves, record.retry_of] = linked;
+            record.write(&mut body).unwrap();
+            prop_assert_eq!(&body, &serde_json::to_vec(&record).unwrap());
+            let stored = CanonicalRecord::read(&body).unwrap().into_record(Digest::ZERO, Some(Outcome::Success));
+
+            let mut value = serde_json::to_value(stored).unwrap();
+            let fields = value.as_object_mut().unwrap();
+            fields.remove("hash");
+            fields.remove("outcome");
+            prop_assert_eq!(serde_json_canonicalizer::to_vec(&value).unwrap(), body);
+        }
+    }
+}

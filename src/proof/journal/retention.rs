@@ -1,0 +1,116 @@
+//! What a log says of its own past and of its end: begun in place of a broken
+//! one, its first entries archived, frozen.
+
+use super::entry::{ArchiveEntry, Entry, FreezeEntry, RepairEntry, kept_under};
+use crate::model::{Breakage, BrokenKind, Error, ProofId, Sequence, Timestamp};
+use crate::store::{Finding, Position, Start};
+
+/// The entries that tell of it.
+#[derive(Debug, Default)]
+pub(in crate::proof) struct Retained {
+    pub(in crate::proof) repair: Option<RepairEntry>,
+    /// In their order.
+    pub(in crate::proof) archives: Vec<ArchiveEntry>,
+    pub(in crate::proof) freeze: Option<FreezeEntry>,
+}
+
+impl Retained {
+    /// What the states tell of it.
+    pub(in crate::proof) fn of_states(states: &[(String, Vec<u8>)]) -> Self {
+        let mut retained = Self::default();
+        for (key, body) in states {
+            // It was read before it was put there, and is read again where it is not believed.
+            if let Some(entry) = kept_under(key).and_then(|(_, kind)| Entry::read(kind, body)) {
+                retained.take(entry);
+            }
+        }
+        retained
+    }
+
+    /// Takes in an entry, where it is one of these.
+    pub(in crate::proof) fn take(&mut self, entry: Entry<'_>) {
+        match entry {
+            Entry::Repair(entry) => self.repair = Some(*entry),
+            Entry::Archive(entry) => self.archives.push(entry),
+            Entry::Freeze(entry) => self.freeze = Some(entry),
+            _ => {}
+        }
+    }
+
+    /// Takes over what later entries tell.
+    pub(in crate::proof) fn join(&mut self, later: Self) {
+        self.repair = later.repair.or(self.repair.take());
+        self.archives.extend(later.archives);
+        self.freeze = later.freeze.or(self.freeze.take());
+    }
+
+    /// Whether no entry says that the entries before `start` were archived.
+    pub(in crate::proof) fn missing_archive(&self, start: &Start) -> Option<Finding> {
+        let is_it = |entry: &&ArchiveEntry| {
+            (entry.entries, entry.link, entry.root, entry.head_hash)
+                == (start.entries, start.link, start.root, start.head_hash)
+        };
+        if *start == Start::WHOLE || self.archives.iter().any(|entry| is_it(&entry)) {
+            return None;
+        }
+        Some(Finding {
+            proof_id: None,
+            kind: BrokenKind::Missing,
+            expected: format!("an entry that says that the first {} were archived, as HEAD has it", start.entries),
+            found: "none".to_owned(),
+        })
+    }
+
+    /// Where the entry at a place before `start` is.
+    pub(in crate::proof) fn archive_of(&self, place: u64) -> String {
+        let entry = self.archives.iter().rev().find(|entry| (entry.from..entry.entries).contains(&place));
+        match (entry, self.archives.first()) {
+            (Some(ArchiveEntry { file, from, entries, sha256, .. }), _) => {
+                format!("entries {from} to {} were moved to the archive {file:?} ({sha256})", entries - 1)
+            }
+            (None, Some(first)) => format!("entry {place} was moved to an archive before {:?}", first.file),
+            (None, None) => format!("entry {place} was moved to an archive"),
+        }
+    }
+
+    /// The error for a record that is not in the log, which begins at `start`.
+    pub(in crate::proof) fn not_found(&self, proof_id: &ProofId, start: &Start) -> Error {
+        let place = proof_id.sequence().get();
+        if place < start.entries {
+            return Error::ProofElsewhere { proof_id: proof_id.to_string(), place: self.archive_of(place) };
+        }
+        match &self.repair {
+            Some(entry) if proof_id.at() <= entry.timestamp => {
+                Error::ProofElsewhere { proof_id: proof_id.to_string(), place: place_of(entry) }
+            }
+            _ => Error::proof_not_found(proof_id),
+        }
+    }
+}
+
+/// Where an id of the time before a repair is to be looked for.
+fn place_of(repair: &RepairEntry) -> String {
+    let RepairEntry { kept, timestamp, .. } = repair;
+    format!("it was begun anew at {timestamp}, when it was repaired; what was decided before is in the folder {kept}")
+}
+
+/// How it is said that a log is frozen.
+pub(in crate::proof) fn frozen(cause: &str, at: Timestamp) -> String {
+    format!(
+        "the log was frozen for good at {at} ({cause}): it is queried, verified and proved from, and takes nothing in; \
+         begin another one in another folder"
+    )
+}
+
+/// `HEAD` says that the log is frozen, and it is not.
+pub(in crate::proof) fn lost_freeze(is_noted: bool, freeze: Option<&FreezeEntry>, end: Position) -> Option<Breakage> {
+    (is_noted && freeze.is_none()).then(|| Breakage {
+        sequence: Sequence::new(end.entries),
+        proof_id: None,
+        file: "HEAD".to_owned(),
+        offset: 0,
+        kind: BrokenKind::Tampering,
+        expected: "a freeze as the last entry, as HEAD has it".to_owned(),
+        found: "another one".to_owned(),
+    })
+}

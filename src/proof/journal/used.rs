@@ -1,0 +1,95 @@
+//! What decisions used of limits, as the journal tells it: read when the log is
+//! opened, so that counters go on where they were.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::evidence::{self, Charged};
+use crate::model::{LONGEST_LIMIT_WINDOW, Sequence, Timestamp, is_grant_counter};
+
+/// What one decision used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct UsedLimit {
+    pub(crate) record: Sequence,
+    pub(crate) at: Timestamp,
+    pub(crate) charges: Vec<Charged>,
+}
+
+/// All that was used within the longest window, less what failures gave back: all but the uses of pre-approvals.
+#[derive(Debug, Default)]
+pub(crate) struct UsedLimits {
+    by_record: BTreeMap<Sequence, UsedLimit>,
+    last: Option<Timestamp>,
+    until_sweep: usize,
+    is_part: bool,
+    /// Given back here, and not used here.
+    of_earlier: Vec<Sequence>,
+}
+
+impl UsedLimit {
+    /// What a decision used, by its evidence; `None` where it is nothing.
+    pub(in crate::proof) fn of(record: Sequence, at: Timestamp, evidence: &[u8]) -> Option<Self> {
+        let charges = evidence::charges(evidence).unwrap_or_default();
+        (!charges.is_empty()).then_some(Self { record, at, charges })
+    }
+}
+
+impl UsedLimits {
+    pub(crate) fn push(&mut self, used: UsedLimit) {
+        self.last = self.last.max(Some(used.at));
+        self.by_record.insert(used.record, used);
+        self.until_sweep += 1;
+        if self.until_sweep >= SWEEP_EVERY {
+            self.sweep();
+        }
+    }
+
+    pub(crate) fn give_back(&mut self, record: Sequence) {
+        match self.by_record.get_mut(&record) {
+            Some(used) => {
+                used.charges.retain(|(counter, _)| is_grant_counter(counter));
+                if used.charges.is_empty() {
+                    self.by_record.remove(&record);
+                }
+            }
+            None if self.is_part => self.of_earlier.push(record),
+            None => {}
+        }
+    }
+
+    /// Uses of some entries in the middle of a journal: what they give back may have been used before.
+    pub(in crate::proof) fn of_part() -> Self {
+        Self { is_part: true, ..Self::default() }
+    }
+
+    /// Takes over what later entries used and gave back.
+    pub(in crate::proof) fn join(&mut self, later: Self) {
+        for record in later.of_earlier {
+            self.give_back(record);
+        }
+        self.last = self.last.max(later.last);
+        self.until_sweep += later.by_record.len();
+        self.by_record.extend(later.by_record);
+        if self.until_sweep >= SWEEP_EVERY {
+            self.sweep();
+        }
+    }
+
+    /// In the order of the records.
+    pub(in crate::proof) fn into_list(mut self) -> Vec<UsedLimit> {
+        self.sweep();
+        self.by_record.into_values().collect()
+    }
+
+    fn sweep(&mut self) {
+        self.until_sweep = 0;
+        if let Some(last) = self.last {
+            let oldest = last.as_millis() - LONGEST_LIMIT_WINDOW;
+            self.by_record.retain(|_, used| used.at.as_millis() > oldest);
+        }
+    }
+}
+
+/// Uses that are taken in before old ones are looked for.
+const SWEEP_EVERY: usize = 1 << 16;

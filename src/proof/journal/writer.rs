@@ -1,0 +1,149 @@
+//! Writing: drafts become entries of the journal, and these are made to last.
+
+use std::borrow::Cow;
+use std::io;
+use std::time::{Duration, Instant};
+
+use serde_json::value::RawValue;
+
+use super::entry::{NewState, OutcomeEntry, StateEntry};
+use super::evidence;
+use super::record::CanonicalRecord;
+use crate::model::{Digest, ProofId, Timestamp};
+use crate::proof::queue::{ChangeDraft, DecisionDraft, Draft, OutcomeDraft, Pending, StateDraft};
+use crate::store::{FrameDraft, Journal, Kind, Staged};
+
+/// How the writer paces itself.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::proof) struct Pace {
+    /// How long it gathers drafts before it flushes, when nobody waits.
+    pub(in crate::proof) gather: Duration,
+    /// How long nothing happens before it persists the index and notes the head.
+    pub(in crate::proof) idle: Duration,
+    /// How many entries may be applied before the index is persisted.
+    pub(in crate::proof) persist_every: u64,
+}
+
+/// What writing needs.
+pub(in crate::proof) struct Writer {
+    pub(in crate::proof) journal: Journal,
+    pub(in crate::proof) pace: Pace,
+    /// The hash of the last proof record.
+    head_hash: Digest,
+    body: Vec<u8>,
+    /// The journal has grown since the head was noted.
+    head_is_old: bool,
+    head_noted: Instant,
+}
+
+impl Writer {
+    pub(in crate::proof) fn new(journal: Journal, pace: Pace, head_hash: Digest) -> Self {
+        Self { journal, pace, head_hash, body: Vec::new(), head_is_old: true, head_noted: Instant::now() }
+    }
+
+    /// Writes and syncs entries. Returns how long the sync took, and how many entries are on disk then.
+    pub(in crate::proof) fn write(
+        &mut self,
+        drafts: &[Pending],
+        staged: &mut Vec<Staged>,
+    ) -> io::Result<(Duration, u64)> {
+        for pending in drafts {
+            staged.push(self.stage(pending)?);
+            if self.journal.staged_bytes() >= MOST_STAGED {
+                self.journal.write()?;
+            }
+        }
+        self.journal.write()?;
+        let started = Instant::now();
+        let durable = self.journal.sync()?;
+        self.head_is_old = true;
+        Ok((started.elapsed(), durable))
+    }
+
+    fn stage(&mut self, pending: &Pending) -> io::Result<Staged> {
+        let at = pending.at;
+        let (kind, body, evidence): (_, &[u8], &[u8]) = match &pending.draft {
+            Draft::Decision { id, draft } => {
+                self.body.clear();
+                canonical(*id, at, draft, self.head_hash).write(&mut self.body)?;
+                (Kind::Decision, &self.body, &draft.evidence)
+            }
+            Draft::Outcome(draft) => {
+                write_json(&mut self.body, &outcome_entry(at, draft)?)?;
+                (Kind::Outcome, &self.body, &[])
+            }
+            Draft::State(change) => {
+                let ChangeDraft { state, cause, trust } = &**change;
+                let (agent_id, trust) = trust.clone().unzip();
+                let state = new_state(state)?;
+                let entry = StateEntry { state, cause: Cow::Borrowed(cause), agent_id, trust, timestamp: at };
+                write_json(&mut self.body, &entry)?;
+                (Kind::State, &self.body, &[])
+            }
+            Draft::Entry(entry) => (entry.kind, &entry.body, &[]),
+        };
+        let staged = self.journal.stage(&FrameDraft { kind, body, evidence })?;
+        if kind == Kind::Decision {
+            self.head_hash = staged.digest;
+        }
+        Ok(staged)
+    }
+
+    /// Whether `HEAD` was noted so long ago that it is due again.
+    pub(in crate::proof) fn is_head_due(&self) -> bool {
+        self.head_noted.elapsed() >= self.pace.idle
+    }
+
+    /// Notes in `HEAD` how far the journal has come. Where that fails the entries
+    /// are on disk all the same; it is tried again later.
+    pub(in crate::proof) fn note_head(&mut self) {
+        if self.head_is_old && self.journal.note_head().is_ok() {
+            self.head_is_old = false;
+        }
+        self.head_noted = Instant::now();
+    }
+}
+
+/// Staged bytes at which a batch is written in parts.
+const MOST_STAGED: usize = 1 << 20;
+
+fn canonical(id: ProofId, at: Timestamp, draft: &DecisionDraft, previous_hash: Digest) -> CanonicalRecord<'_> {
+    CanonicalRecord {
+        decision: draft.decision,
+        entity_id: draft.entity.clone(),
+        evidence_hash: evidence::digest(&draft.evidence),
+        id,
+        intent_id: draft.intent,
+        previous_hash,
+        reasoning: Cow::Borrowed(&draft.reasoning),
+        resolves: draft.resolves,
+        retry_of: draft.retry_of,
+        risk_level: draft.risk,
+        timestamp: at,
+        trust_score: draft.trust.score,
+        trust_tier: draft.trust.tier,
+    }
+}
+
+fn outcome_entry(at: Timestamp, draft: &OutcomeDraft) -> serde_json::Result<OutcomeEntry<'_>> {
+    Ok(OutcomeEntry {
+        proof_id: draft.proof_id,
+        entity_id: draft.entity.clone(),
+        outcome: draft.outcome,
+        note: draft.note.as_deref().map(Cow::Borrowed),
+        timestamp: at,
+        state: draft.state.as_ref().map(new_state).transpose()?,
+        asked: draft.asked.as_ref().map(new_state).transpose()?,
+        trust: draft.trust.clone(),
+        basis: draft.basis,
+    })
+}
+
+fn new_state(draft: &StateDraft) -> serde_json::Result<NewState<'_>> {
+    Ok(NewState { key: Cow::Borrowed(&draft.key), value: serde_json::from_str::<&RawValue>(&draft.value)? })
+}
+
+fn write_json(body: &mut Vec<u8>, entry: &impl serde::Serialize) -> serde_json::Result<()> {
+    body.clear();
+    serde_json::to_writer(body, entry)
+}

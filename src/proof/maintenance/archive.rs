@@ -1,0 +1,211 @@
+//! A log that is frozen, and one whose first entries move to an archive.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
+use crate::model::{ArchiveReport, Digest, Error, Sequence, Timestamp};
+use crate::proof::ProofLog;
+use crate::proof::index::reading::Reading;
+use crate::proof::journal::entry::{ArchiveEntry, FreezeEntry, is_kept, time_of};
+use crate::proof::journal::{read_error, retention};
+use crate::store::{self, ArchiveError, Archived, Archiving, Counted, Files, Kind, OpenMode, Start};
+
+/// Gives the signed checkpoint of a log of so many entries and that root, where there is a key.
+pub(crate) type Sign<'a> = &'a dyn Fn(u64, Digest) -> Result<Option<String>, Error>;
+
+impl ProofLog {
+    /// Takes nothing more in, for good; comes back when that is on disk.
+    pub(crate) fn freeze(&self, now: Timestamp, cause: String) -> Result<(), Error> {
+        self.parts.index.check_open()?;
+        let entry = |timestamp| FreezeEntry { cause: cause.clone(), timestamp };
+        let (sequence, at) = self.parts.queue.freeze(now, entry, |at| retention::frozen(&cause, at))?;
+        self.parts.journal.progress.wait_over();
+        if !self.parts.journal.progress.wait_durable(sequence) || self.parts.queue.has_failed() {
+            return Err(self.parts.queue.refused("the writer stopped"));
+        }
+        self.parts.journal.add_past(|past| past.freeze = Some(FreezeEntry { cause, timestamp: at }));
+        Ok(())
+    }
+
+    /// How many of the first segments have nothing but entries before that time.
+    #[cfg(test)]
+    pub(crate) fn archivable(&self, before: Timestamp) -> Result<usize, Error> {
+        self.archivable_up_to(before, u64::MAX)
+    }
+
+    /// Likewise, and none that is at `wanted` or behind.
+    pub(crate) fn archivable_up_to(&self, before: Timestamp, wanted: u64) -> Result<usize, Error> {
+        self.flush()?;
+        let mut count = 0;
+        for last in Archiving::candidates(&self.parts.journal.reader) {
+            let Some(timestamp) = self.parts.journal.look(last, time_of)? else {
+                return Err(Error::ChainBroken { message: format!("entry {last} cannot be read; verify the log") });
+            };
+            if timestamp >= before || last.get() >= wanted {
+                break;
+            }
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Moves the first segments to a file. All states that stand in them must have been put in order again, but those
+    /// that nobody needs: `may_leave` says so of their keys.
+    pub(crate) fn archive(
+        &self,
+        now: Timestamp,
+        count: usize,
+        may_leave: &dyn Fn(&str) -> bool,
+        to: &Arc<dyn Files>,
+        name: &str,
+        sign: Sign<'_>,
+    ) -> Result<ArchiveReport, Error> {
+        // What is believed until then is of all entries.
+        self.behind.wait();
+        let _turn = self.parts.maintenance.archiving();
+        let _erasing = self.parts.maintenance.erasing();
+        // Held so that the folder is not let go meanwhile.
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.is_none() {
+            return Err(self.parts.queue.refused("the log is closed"));
+        }
+        if let Some(refusal) = self.refusal() {
+            return Err(refusal);
+        }
+        self.flush()?;
+        let parts = &self.parts;
+        let files = &*parts.journal.files;
+        let mut reading = counting(Reading::checking(Arc::clone(&parts.journal.erasures)));
+        let survey = Archiving::survey(files, &parts.journal.reader, count, &mut reading).map_err(not_archived)?;
+        // What the log says of its own past covers what leaves with it.
+        if let Some(key) = reading.states.keys().find(|key| !is_kept(key) && !may_leave(key)) {
+            return Err(Error::Internal { message: format!("the state {key:?} would go with the archive") });
+        }
+        let note = sign(survey.entries, survey.root)?;
+        let counted = counted(&reading);
+        let path = Path::new(name);
+        let written = survey.write(files, parts.journal.store.to_string(), &counted, note.as_deref(), (&**to, path));
+        written.map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => Error::Conflict {
+                message: format!("the file {name:?} is there already; an archive has a name of its own"),
+            },
+            _ => Error::storage(format!("cannot write the archive: {error}")),
+        })?;
+        // What came to stand in the file is what counts.
+        let report = verify_archive(&**to, path)?;
+        let start = survey.start_behind(counted.head_hash);
+        if (report.entries, report.link, report.root, report.head_hash)
+            != (start.entries, start.link, start.root, start.head_hash)
+        {
+            return Err(Error::ArchiveBroken { message: "what was written is not what the journal has".to_owned() });
+        }
+        let Start { entries, link, root, head_hash, .. } = start;
+        let (file, from, sha256) = (name.to_owned(), survey.from(), report.sha256);
+        let entry =
+            |timestamp| ArchiveEntry { file: file.clone(), from, entries, link, root, head_hash, sha256, timestamp };
+        let (sequence, at) = parts.queue.entry(now, Kind::Archive, Some(start), entry)?;
+        parts.queue.hurry();
+        parts.journal.add_past(|past| past.archives.push(entry(at)));
+        self.complete(sequence)?;
+        Ok(report)
+    }
+
+    /// Waits until the note of the archive is on disk and the log begins behind it; then takes away what went.
+    fn complete(&self, sequence: Sequence) -> Result<(), Error> {
+        let parts = &self.parts;
+        parts.journal.progress.wait_applied(sequence.get() + 1);
+        if !parts.journal.progress.has_applied(sequence.get() + 1) {
+            return Err(self.parts.queue.refused("the writer stopped"));
+        }
+        {
+            // Queries find what went until here, and no more from here on.
+            let mut index = parts.index.write();
+            parts.index.rebuild(&mut index, &parts.journal);
+        }
+        parts.index.recent.clear();
+        // It counted the records that went.
+        *parts.maintenance.verified() = None;
+        // The view of before lists what is gone; nothing is wrong with it.
+        if let Some(aside) = parts.index.view.as_ref().map(|view| view.with_extension("damaged")) {
+            let _ = fs::remove_dir_all(aside);
+        }
+        // Where that fails the log goes on: opening it again takes them away.
+        store::remove_archived(&*parts.journal.files, &parts.journal.reader)
+            .map_err(|error| Error::storage(format!("the archive stands, but its segments cannot be removed: {error}")))
+    }
+
+    /// The SHA-256 of the archive of these entries, as the log noted it; `None` where it does not tell any more.
+    pub(crate) fn archived_sha256(&self, from: u64, entries: u64) -> Option<Digest> {
+        let past = self.parts.journal.past();
+        let noted = past.archives.iter().find(|archive| (archive.from, archive.entries) == (from, entries));
+        noted.map(|archive| archive.sha256)
+    }
+
+    /// Where the log begins.
+    pub(crate) fn begins(&self) -> Start {
+        self.parts.journal.reader.start()
+    }
+}
+
+/// Checks an archive by the file alone.
+pub(crate) fn verify_archive(files: &dyn Files, name: &Path) -> Result<ArchiveReport, Error> {
+    let file = files
+        .open(name, OpenMode::Read)
+        .map_err(|error| Error::storage(format!("cannot read the archive {}: {error}", name.display())))?;
+    let mut reading = counting(Reading::learning());
+    let Archived { manifest, root_before, note, sha256 } =
+        store::verify_archive(&file, &mut reading, |reading| counted(reading)).map_err(|error| match error {
+            ArchiveError::Io(error) => Error::storage(format!("cannot read the archive: {error}")),
+            broken @ ArchiveError::Broken { .. } => Error::ArchiveBroken { message: broken.to_string() },
+        })?;
+    Ok(ArchiveReport {
+        file: name.to_string_lossy().into_owned(),
+        store: manifest.store,
+        from: manifest.from,
+        entries: manifest.entries,
+        records: manifest.records,
+        until: manifest.until,
+        previous_link: manifest.previous_link,
+        link: manifest.link,
+        previous_hash: manifest.previous_hash,
+        head_hash: manifest.head_hash,
+        previous_root: root_before,
+        root: manifest.root,
+        erased: reading.erased.unwrap_or(0),
+        sha256,
+        checkpoint: note,
+    })
+}
+
+/// A reading that counts the evidence which is gone.
+fn counting(mut reading: Reading<'static>) -> Reading<'static> {
+    reading.erased = Some(0);
+    reading
+}
+
+/// What an archive of these entries says of itself.
+fn counted(reading: &Reading<'_>) -> Counted {
+    let chain = reading.verified();
+    Counted { records: chain.records, head_hash: chain.head_hash, until: Timestamp::from_millis(chain.latest) }
+}
+
+fn not_archived(error: ArchiveError) -> Error {
+    match error {
+        ArchiveError::Io(error) => read_error(&error),
+        broken @ ArchiveError::Broken { .. } => Error::ChainBroken { message: broken.to_string() },
+    }
+}
+
+#[cfg(test)]
+impl ProofLog {
+    /// How many entries there are, and the root over them.
+    pub(in crate::proof) fn shared_root(&self) -> (u64, Digest) {
+        self.parts.journal.reader.tree_head()
+    }
+
+    /// The root of the first entries.
+    pub(in crate::proof) fn root_of(&self, size: u64) -> Digest {
+        self.parts.journal.reader.root_at(size).unwrap()
+    }
+}

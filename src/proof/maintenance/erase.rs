@@ -1,0 +1,98 @@
+//! Erasing evidence: the entry that says so first, then the bytes.
+
+use std::path::Path;
+
+use crate::model::{Error, LONGEST_LIMIT_WINDOW, Timestamp};
+use crate::proof::ProofLog;
+use crate::proof::journal::entry::ErasureEntry;
+use crate::proof::journal::erase::{Covered, Erasure, EvidenceSelection};
+use crate::proof::journal::evidence;
+use crate::proof::journal::read_error;
+use crate::proof::queue::Refusal;
+use crate::store::{self, Kind};
+
+impl ProofLog {
+    /// Erases the evidence of all selected records that have it by now; returns how many these were. `kept_until` says
+    /// until when the evidence of a record of a time must be kept, if so.
+    pub(crate) fn erase(
+        &self,
+        now: Timestamp,
+        selection: &EvidenceSelection,
+        cause: &str,
+        kept_until: &dyn Fn(Timestamp) -> Option<Timestamp>,
+    ) -> Result<u64, Error> {
+        let _turn = self.parts.maintenance.erasing();
+        if let Some(refusal) = self.refusal() {
+            return Err(refusal);
+        }
+        self.flush()?;
+        if let EvidenceSelection::Records(ids) = selection {
+            for id in ids {
+                self.record(id)?;
+            }
+        }
+        let entries = self.parts.index.applied().entries;
+        let erasure = Erasure { selection: selection.clone(), entries };
+        let mut covered = Covered::default();
+        covered.add(&erasure);
+
+        let (mut count, mut young, mut counting) = (0_u64, Held::default(), Held::default());
+        let looked = covered.each_kept(&self.parts.journal.reader, &mut |time, stored| {
+            count += 1;
+            if let Some(until) = kept_until(time).filter(|until| now < *until) {
+                young.add(until);
+            }
+            let still_counts = Timestamp::from_millis(time.as_millis().saturating_add(LONGEST_LIMIT_WINDOW));
+            if now < still_counts && evidence::charges(stored).is_some_and(|charges| !charges.is_empty()) {
+                counting.add(still_counts);
+            }
+        });
+        looked.map_err(|error| read_error(&error))?;
+        young.refuse("must be kept")?;
+        counting.refuse("counts in limits and is needed")?;
+        // What a crash cut short may hold evidence of which no record tells.
+        let copies = self.parts.journal.files.list(Path::new(store::RECOVERED)).map_err(|error| read_error(&error))?;
+        if count == 0 && copies.is_empty() {
+            return Ok(0);
+        }
+
+        let entry = |at| ErasureEntry::new(&erasure, cause, at);
+        let (sequence, _) = self.parts.queue.entry(now, Kind::Erasure, None, entry)?;
+        self.parts.queue.hurry();
+        if !self.parts.journal.progress.wait_durable(sequence) {
+            return Err(self.parts.queue.refused("the writer stopped"));
+        }
+        // From here on whoever finds the bytes gone, or half gone, knows why.
+        self.parts.journal.erasures.add(sequence, &erasure);
+        let done = covered.carry_out(&self.parts.journal.reader, &*self.parts.journal.files, sequence.get() + 1);
+        if let Err(error) = done {
+            // What is on disk now is known to nobody; opening the log carries it out.
+            let refusal = Refusal::Failed(format!("erasing evidence: {error}"));
+            self.parts.queue.refuse(refusal.clone());
+            return Err(refusal.error());
+        }
+        self.parts.index.recent.clear();
+        Ok(count)
+    }
+}
+
+/// Records whose evidence may not go yet.
+#[derive(Default)]
+struct Held {
+    count: u64,
+    until: Option<Timestamp>,
+}
+
+impl Held {
+    fn add(&mut self, until: Timestamp) {
+        self.count += 1;
+        self.until = self.until.max(Some(until));
+    }
+
+    fn refuse(&self, why: &str) -> Result<(), Error> {
+        let Some(until) = self.until else { return Ok(()) };
+        let message =
+            format!("the evidence of {} of the selected records {why} until {until}; nothing was erased", self.count);
+        Err(Error::Conflict { message })
+    }
+}

@@ -1,0 +1,147 @@
+//! What must hold from line to line of an export, whether it is being written
+//! or read.
+
+use super::line::{End, EntryLine, FORMAT, RecordLine, Start};
+use crate::model::{Digest, ProofId, Sequence, Timestamp};
+use crate::proof::journal::entry::Entry;
+use crate::proof::journal::evidence;
+use crate::proof::journal::record::CanonicalRecord;
+
+/// A line that is not what it must be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::proof) struct Mismatch {
+    pub(in crate::proof) expected: String,
+    pub(in crate::proof) found: String,
+}
+
+impl Mismatch {
+    pub(in crate::proof) fn new(expected: impl Into<String>, found: impl Into<String>) -> Self {
+        Self { expected: expected.into(), found: found.into() }
+    }
+}
+
+/// What the lines so far add up to.
+#[derive(Debug, Clone)]
+pub(in crate::proof) struct Check {
+    pub(in crate::proof) start: Start,
+    pub(in crate::proof) records: u64,
+    pub(in crate::proof) entries: u64,
+    pub(in crate::proof) without_evidence: u64,
+    /// The hash of the last record.
+    pub(in crate::proof) head: Digest,
+    pub(in crate::proof) last: Option<ProofId>,
+    last_time: Option<Timestamp>,
+    /// No entry before this place may follow.
+    pub(in crate::proof) next: u64,
+}
+
+/// The stored bytes of a record, kept from line to line for their memory.
+#[derive(Default)]
+pub(in crate::proof) struct Stored {
+    /// What is hashed.
+    pub(in crate::proof) body: Vec<u8>,
+    pub(in crate::proof) evidence: Vec<u8>,
+}
+
+impl Check {
+    pub(in crate::proof) fn new(start: Start) -> Result<Self, Mismatch> {
+        if start.format != FORMAT {
+            return Err(Mismatch::new(format!("an export of format {FORMAT}"), format!("format {}", start.format)));
+        }
+        // Where records are left out, none can be told to follow another.
+        if start.agent_id.is_some() != start.previous_hash.is_none() || (start.agent_id.is_some() && start.entries) {
+            return Err(Mismatch::new("previousHash, or an agentId and no entries", "neither, or both"));
+        }
+        Ok(Self {
+            head: start.previous_hash.unwrap_or(Digest::ZERO),
+            next: start.first.get(),
+            start,
+            records: 0,
+            entries: 0,
+            without_evidence: 0,
+            last: None,
+            last_time: None,
+        })
+    }
+
+    /// Takes a record in, whose stored bytes come to stand in `stored`.
+    pub(in crate::proof) fn record(&mut self, line: &RecordLine<'_>, stored: &mut Stored) -> Result<(), Mismatch> {
+        let record = &line.record;
+        self.place(record.id.sequence())?;
+        if self.start.agent_id.as_ref().is_some_and(|agent| *agent != record.entity_id) {
+            return Err(Mismatch::new(
+                "a record of the export's agent",
+                format!("one of {:?}", record.entity_id.as_str()),
+            ));
+        }
+        if record.outcome.is_some() {
+            return Err(Mismatch::new("a record without its outcome, which stands beside it", "one with it"));
+        }
+        stored.body.clear();
+        CanonicalRecord::of(record)
+            .write(&mut stored.body)
+            .map_err(|error| Mismatch::new("a record", error.to_string()))?;
+        same("a content of hash", record.hash, crate::store::digest(&stored.body))?;
+        if self.start.previous_hash.is_some() {
+            same("previousHash", self.head, record.previous_hash)?;
+        }
+        if let Some(last) = self.last_time.filter(|last| record.timestamp < *last) {
+            return Err(Mismatch::new(format!("a time not before {last}"), record.timestamp.to_string()));
+        }
+        stored.evidence.clear();
+        match &line.evidence {
+            Some(_) if !self.start.evidence => return Err(Mismatch::new("no evidence, as the start says", "evidence")),
+            Some(evidence) => {
+                if evidence.stored(&mut stored.evidence).is_none() {
+                    return Err(Mismatch::new("a salt in hex and parts of evidence", "others"));
+                }
+                same("evidence of hash", record.evidence_hash, evidence::digest(&stored.evidence))?;
+            }
+            None => self.without_evidence += 1,
+        }
+        self.records += 1;
+        self.head = record.hash;
+        self.last = Some(record.id);
+        self.last_time = Some(record.timestamp);
+        self.next = record.id.sequence().get() + 1;
+        Ok(())
+    }
+
+    /// Takes an entry in that is no decision.
+    pub(in crate::proof) fn entry(&mut self, line: &EntryLine<'_>) -> Result<(), Mismatch> {
+        let entry = &line.entry;
+        if !self.start.entries {
+            return Err(Mismatch::new("records alone, as the start says", format!("an entry, {}", entry.kind)));
+        }
+        self.place(entry.sequence)?;
+        if Entry::read(entry.kind, entry.body.as_bytes()).is_none() {
+            return Err(Mismatch::new("an entry that is no decision and can be read", entry.kind.as_str()));
+        }
+        self.entries += 1;
+        self.next = entry.sequence.get() + 1;
+        Ok(())
+    }
+
+    /// What the last line must say, but for the digest.
+    pub(in crate::proof) fn end(&self, line: &End) -> Result<(), Mismatch> {
+        if (line.records, line.entries) != (self.records, self.entries) {
+            let expected = format!("{} records and {} entries", self.records, self.entries);
+            return Err(Mismatch::new(expected, format!("{} and {}", line.records, line.entries)));
+        }
+        same("headHash", self.head, line.head_hash)
+    }
+
+    /// Entries stand in their order, and where all are there, without gaps.
+    fn place(&self, found: Sequence) -> Result<(), Mismatch> {
+        let found = found.get();
+        if found == self.next || (found > self.next && !self.start.entries) {
+            return Ok(());
+        }
+        let expected = if self.start.entries { "entry" } else { "an entry not before" };
+        Err(Mismatch::new(format!("{expected} {}", self.next), format!("entry {found}")))
+    }
+}
+
+pub(in crate::proof) fn same(what: &str, expected: Digest, found: Digest) -> Result<(), Mismatch> {
+    if expected == found { Ok(()) } else { Err(Mismatch::new(format!("{what} {expected}"), found.to_string())) }
+}

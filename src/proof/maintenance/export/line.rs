@@ -1,0 +1,160 @@
+//! What stands in the lines of an export. Each line has one spelling: that of
+//! these types, written without blanks.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{AgentId, Digest, Outcome, ProofRecord, Sequence};
+use crate::proof::journal::evidence;
+use crate::store::Kind;
+
+/// The form of export that this library writes and reads.
+pub(in crate::proof) const FORMAT: u32 = 1;
+
+/// The first line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(in crate::proof) struct Start {
+    pub(in crate::proof) manifest: Begins,
+    pub(in crate::proof) format: u32,
+    pub(in crate::proof) store: String,
+    /// Only the records of this agent: the chain has gaps then.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(in crate::proof) agent_id: Option<AgentId>,
+    /// No entry before this place is in the export.
+    pub(in crate::proof) first: Sequence,
+    /// The hash of the record before the first one; `null` where the chain has gaps.
+    pub(in crate::proof) previous_hash: Option<Digest>,
+    /// Whether records have their evidence beside them.
+    pub(in crate::proof) evidence: bool,
+    /// Whether the entries that are no decisions are there too.
+    pub(in crate::proof) entries: bool,
+    /// The version of the library that wrote it.
+    pub(in crate::proof) made_by: String,
+}
+
+/// What the first line says that it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::proof) enum Begins {
+    #[serde(rename = "start")]
+    Start,
+}
+
+/// The last line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(in crate::proof) struct End {
+    pub(in crate::proof) manifest: Ends,
+    pub(in crate::proof) records: u64,
+    pub(in crate::proof) entries: u64,
+    /// The hash of the last record.
+    pub(in crate::proof) head_hash: Digest,
+    /// Over all lines before this one, with the newline of each.
+    pub(in crate::proof) sha256: Digest,
+}
+
+/// What the last line says that it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::proof) enum Ends {
+    #[serde(rename = "end")]
+    End,
+}
+
+/// A decision.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::proof) struct RecordLine<'a> {
+    /// Without its outcome, which is not hashed.
+    pub(in crate::proof) record: ProofRecord,
+    /// `null` where it is left out or erased.
+    #[serde(borrow)]
+    pub(in crate::proof) evidence: Option<Evidence<'a>>,
+    /// `null` where none was reported by then.
+    pub(in crate::proof) outcome: Option<Outcome>,
+}
+
+/// The evidence beside a record, its parts as texts: as JSON values, numbers
+/// beyond 2^53 would not come through every reader as they were stored.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::proof) struct Evidence<'a> {
+    /// In hex.
+    #[serde(borrow)]
+    salt: Cow<'a, str>,
+    #[serde(borrow)]
+    parts: Vec<Cow<'a, str>>,
+}
+
+impl<'a> Evidence<'a> {
+    /// Takes stored evidence apart; `None` where the bytes are none.
+    pub(in crate::proof) fn of(stored: &'a [u8]) -> Option<Self> {
+        let (salt, mut rest) = evidence::split_salt(stored)?;
+        let mut parts = Vec::with_capacity(3);
+        while !rest.is_empty() {
+            let (part, behind) = evidence::split_part(rest)?;
+            parts.push(Cow::Borrowed(std::str::from_utf8(part).ok()?));
+            rest = behind;
+        }
+        Some(Self { salt: Cow::Owned(hex::encode(salt)), parts })
+    }
+
+    /// Puts the stored bytes together again; `None` where that cannot be done.
+    pub(in crate::proof) fn stored(&self, bytes: &mut Vec<u8>) -> Option<()> {
+        bytes.clear();
+        bytes.extend_from_slice(&hex::decode(self.salt.as_bytes()).ok()?);
+        for part in &self.parts {
+            bytes.extend_from_slice(&u32::try_from(part.len()).ok()?.to_le_bytes());
+            bytes.extend_from_slice(part.as_bytes());
+        }
+        Some(())
+    }
+}
+
+/// An entry that is no decision.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::proof) struct EntryLine<'a> {
+    #[serde(borrow)]
+    pub(in crate::proof) entry: Entry<'a>,
+}
+
+impl<'a> EntryLine<'a> {
+    pub(in crate::proof) fn new(sequence: Sequence, kind: Kind, body: &'a str) -> Self {
+        Self { entry: Entry { sequence, kind, body: Cow::Borrowed(body) } }
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::proof) struct Entry<'a> {
+    pub(in crate::proof) sequence: Sequence,
+    pub(in crate::proof) kind: Kind,
+    /// The exact bytes that are stored.
+    #[serde(borrow)]
+    pub(in crate::proof) body: Cow<'a, str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn evidence_comes_together_again_as_it_was_stored(
+            salt in any::<[u8; 16]>(),
+            parts in proptest::collection::vec("\\PC*|[\\x00-\\x1f\"\\\\/é€😀]*", 0..4),
+        ) {
+            let mut stored = salt.to_vec();
+            for part in &parts {
+                stored.extend_from_slice(&u32::try_from(part.len()).unwrap().to_le_bytes());
+                stored.extend_from_slice(part.as_bytes());
+            }
+            let text = serde_json::to_string(&Evidence::of(&stored).unwrap()).unwrap();
+            let mut again = Vec::new();
+            serde_json::from_str::<Evidence<'_>>(&text).unwrap().stored(&mut again).unwrap();
+            prop_assert_eq!(again, stored);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Reading all that is stored again and again, slowly, so that what decays is found while there is still a copy.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::{Verifying, verify};
+use crate::model::{Error, LogProgress, ScrubOptions, ScrubPass, ScrubStatus, Timestamp};
+use crate::proof::parts::Parts;
+
+/// The thread that scrubs.
+pub(in crate::proof) struct Scrub {
+    pace: Arc<Pace>,
+    // Taken by whoever stops it first.
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the thread and its owner share.
+struct Pace {
+    options: ScrubOptions,
+    // Held to look at it or to change it.
+    state: Mutex<PaceState>,
+    stopped: Condvar,
+}
+
+struct PaceState {
+    status: ScrubStatus,
+    is_stopped: bool,
+    /// Before then nothing more is read.
+    next: Instant,
+}
+
+impl Scrub {
+    /// Starts the thread; `now` tells the time of a pass that is finished.
+    pub(in crate::proof) fn start(
+        parts: &Arc<Parts>,
+        options: ScrubOptions,
+        now: impl Fn() -> Timestamp + Send + 'static,
+    ) -> Result<Self, Error> {
+        let status = ScrubStatus::default();
+        let state = Mutex::new(PaceState { status, is_stopped: false, next: Instant::now() });
+        let pace = Arc::new(Pace { options, state, stopped: Condvar::new() });
+        // The thread must not keep what it reads alive once everybody else has let go.
+        let (parts, theirs) = (Arc::downgrade(parts), Arc::clone(&pace));
+        let work = move || {
+            while let Some(parts) = parts.upgrade() {
+                if !theirs.pass(&parts, &now) {
+                    break;
+                }
+                drop(parts);
+                if !theirs.wait(theirs.options.pause) {
+                    break;
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("rulekeep-scrub".to_owned()).spawn(work);
+        let thread = thread.map_err(|error| Error::storage(format!("the scrub cannot be started: {error}")))?;
+        Ok(Self { pace, thread: Mutex::new(Some(thread)) })
+    }
+
+    pub(in crate::proof) fn status(&self) -> ScrubStatus {
+        self.pace.lock().status.clone()
+    }
+
+    /// Ends it behind the segment that it is at.
+    pub(in crate::proof) fn stop(&self) {
+        self.pace.lock().is_stopped = true;
+        self.pace.stopped.notify_all();
+        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Pace {
+    /// Reads all of it once; false when there is no point in another time.
+    fn pass(&self, parts: &Parts, now: &impl Fn() -> Timestamp) -> bool {
+        let of = parts.index.applied().entries;
+        let tell = |done: u64| self.lock().status.running = Some(LogProgress::new(done.min(of), of));
+        let pace = |bytes: u64| self.allow(bytes);
+        let verifying = Verifying { since: None, held: None, threads: 1, progress: Some(&tell), pace: Some(&pace) };
+        tell(0);
+        let found = verify(parts, &verifying);
+        let mut state = self.lock();
+        state.status.running = None;
+        match found {
+            Ok((found, _)) => {
+                let is_valid = found.valid;
+                state.status.passes += 1;
+                state.status.last = Some(ScrubPass::new(now(), found));
+                state.status.unreadable = None;
+                is_valid && !state.is_stopped
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => !state.is_stopped,
+            // A disk that cannot be read now may be read later.
+            Err(error) => {
+                state.status.unreadable = Some(error.to_string());
+                !state.is_stopped
+            }
+        }
+    }
+
+    /// Waits until so many bytes more may be read; for none, not at all. False when it is stopped.
+    fn allow(&self, bytes: u64) -> bool {
+        let mut state = self.lock();
+        if bytes == 0 {
+            return !state.is_stopped;
+        }
+        let wait = state.next.saturating_duration_since(Instant::now());
+        let rate = self.options.bytes_per_second.max(1);
+        #[allow(clippy::cast_precision_loss)] // a rate needs no more than 53 bits
+        let takes = Duration::try_from_secs_f64(bytes as f64 / rate as f64).unwrap_or(Duration::MAX);
+        drop(state);
+        if !self.wait(wait) {
+            return false;
+        }
+        state = self.lock();
+        state.next = Instant::now().checked_add(takes).unwrap_or_else(Instant::now);
+        true
+    }
+
+    /// Waits so long; false when it is stopped.
+    fn wait(&self, time: Duration) -> bool {
+        let state = self.lock();
+        let waited = self.stopped.wait_timeout_while(state, time, |state| !state.is_stopped);
+        !waited.unwrap_or_else(PoisonError::into_inner).0.is_stopped
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PaceState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,65 @@
+//! When a call that writes comes back.
+
+use crate::model::{InvalidValue, RiskLevel};
+
+/// When a call that writes comes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Durability {
+    /// When the record is on disk: it survives `kill -9` and a power cut.
+    /// Callers at the same time share one flush.
+    #[default]
+    Sync,
+    /// When the record is in order in memory; it is on disk within some 10
+    /// milliseconds. A crash before that loses it.
+    Buffered,
+    /// Like `Sync` for decisions at or above a level of risk and for their
+    /// outcomes, like `Buffered` for the others. The risk is the one that was
+    /// decided on, not the one that the caller claimed. Changes of agents and
+    /// policies are always on disk when their call comes back. What is on disk
+    /// has all before it on disk, whatever its risk.
+    SyncFrom(RiskLevel),
+}
+
+impl Durability {
+    /// Whether a decision of that risk, or its outcome, is waited for.
+    pub(in crate::proof) fn awaits(self, risk: RiskLevel) -> bool {
+        match self {
+            Self::Sync => true,
+            Self::Buffered => false,
+            Self::SyncFrom(least) => risk >= least,
+        }
+    }
+
+    /// Whether a change of an agent or of the policies is waited for.
+    pub(in crate::proof) fn awaits_changes(self) -> bool {
+        self != Self::Buffered
+    }
+}
+
+impl std::fmt::Display for Durability {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Sync => f.pad("sync"),
+            Self::Buffered => f.pad("buffered"),
+            Self::SyncFrom(least) => write!(f, "{SYNC_FROM}{least}"),
+        }
+    }
+}
+
+impl std::str::FromStr for Durability {
+    type Err = InvalidValue;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        match word {
+            "sync" => Ok(Self::Sync),
+            "buffered" => Ok(Self::Buffered),
+            _ => match word.strip_prefix(SYNC_FROM).map(str::parse) {
+                Some(Ok(least)) => Ok(Self::SyncFrom(least)),
+                _ => Err(InvalidValue::new("durability", word, "sync, buffered, or a level as in sync-from:HIGH")),
+            },
+        }
+    }
+}
+
+const SYNC_FROM: &str = "sync-from:";

@@ -1,0 +1,266 @@
+//! The order of entries. Callers hand drafts in, under one short lock, and get
+//! a sequence and a time back; whoever's turn it is to write takes drafts out in
+//! batches. That is the writer's thread, or a caller who waits for its own entry
+//! and finds nobody writing: so a lone caller waits for no other thread.
+
+mod draft;
+mod durability;
+mod order;
+mod turn;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+pub(crate) use draft::{ChangeDraft, DecisionDraft, OutcomeBasis, OutcomeDraft, StateDraft, TrustMove};
+pub(super) use draft::{Draft, EntryDraft, Pending};
+pub use durability::Durability;
+pub(crate) use order::{Committed, Reservation};
+pub(super) use turn::{Batch, Requester, Task, Turn};
+
+use crate::model::{Error, Outcome, Sequence, Timestamp};
+
+/// What may wait for the writer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    /// Drafts.
+    pub(super) drafts: usize,
+    /// Memory that they take, about. As much again may be in the writer's hands.
+    pub(super) bytes: usize,
+    /// How long a caller that finds no room waits before it is refused.
+    pub(super) patience: Duration,
+}
+
+/// The queue between callers and the writer. It owns the order of entries, the outcomes in flight, the kill switch's
+/// epoch, and whether anything is accepted at all.
+pub(crate) struct Queue {
+    // Callers hold it to number and push one draft, who writes to take all of
+    // them. Taken after an agent's lock and before the index's, never across I/O.
+    state: Mutex<State>,
+    /// The writer's thread waits here for its turn.
+    work: Condvar,
+    /// Whose turn it is waits here for callers who are expected.
+    enough: Condvar,
+    /// Callers wait here for room.
+    room: Condvar,
+    /// Callers wait here for the outcome that another one has reserved.
+    released: Condvar,
+    most: Room,
+    pub(super) durability: Durability,
+}
+
+struct State {
+    next: u64,
+    last_time: Timestamp,
+    queue: Vec<Pending>,
+    /// What the queue weighs.
+    weight: usize,
+    /// Callers who wait for room.
+    crowded: usize,
+    /// What was taken out and not yet brought to the index.
+    in_flight: Arc<Vec<Pending>>,
+    /// Everything before this place was taken out.
+    taken: u64,
+    last_taken: Instant,
+    /// Somebody gathers or writes.
+    is_busy: bool,
+    /// Callers who wait for entries in the queue.
+    awaited: usize,
+    /// How many are likely to wait when those who were just answered are back.
+    expected: usize,
+    /// How long nobody may come before those who are expected are given up.
+    pause: Duration,
+    /// Outcomes in flight, by the place of their record: enqueued and not yet in the index. `None` while a caller that
+    /// has reserved it decides.
+    outcomes: HashMap<Sequence, Option<Outcome>>,
+    /// How often it was said who must not act.
+    epoch: u64,
+    /// The writer should not wait for more.
+    hurry: bool,
+    /// There is upkeep to be done.
+    upkeep: bool,
+    closed: Option<Refusal>,
+}
+
+/// Why nothing more is taken in.
+#[derive(Debug, Clone)]
+pub(super) enum Refusal {
+    Closed,
+    /// A write failed: the fate of the last entries is unknown.
+    Failed(String),
+    /// The chain does not verify.
+    Broken(String),
+    /// It was frozen for good; how that is said.
+    Frozen(String),
+}
+
+impl Refusal {
+    pub(super) fn error(&self) -> Error {
+        match self {
+            Self::Closed => Error::storage("it is closed; open it again"),
+            Self::Failed(message) => Error::storage(format!(
+                "a write failed ({message}); whether the last entries were written is unknown; free the cause and open it again"
+            )),
+            Self::Broken(message) => Error::ChainBroken { message: message.clone() },
+            Self::Frozen(message) => Error::Conflict { message: message.clone() },
+        }
+    }
+}
+
+impl Queue {
+    pub(super) fn new(most: Room, durability: Durability) -> Self {
+        let state = State {
+            next: 0,
+            last_time: Timestamp::from_millis(i64::MIN),
+            queue: Vec::new(),
+            weight: 0,
+            crowded: 0,
+            in_flight: Arc::new(Vec::new()),
+            taken: 0,
+            last_taken: Instant::now(),
+            is_busy: false,
+            awaited: 0,
+            expected: 0,
+            pause: Duration::ZERO,
+            outcomes: HashMap::new(),
+            epoch: 0,
+            hurry: false,
+            upkeep: false,
+            closed: None,
+        };
+        let [work, enough, room, released] = [const { Condvar::new() }; 4];
+        Self { state: Mutex::new(state), work, enough, room, released, most, durability }
+    }
+
+    /// Goes on behind the journal's last entry.
+    pub(super) fn start_at(&self, next: u64, last_time: Timestamp) {
+        let mut state = self.lock();
+        state.next = next;
+        state.taken = next;
+        state.last_time = last_time;
+    }
+
+    /// What is known of the entry at `sequence` while it is not in the index yet.
+    pub(super) fn pending<T>(&self, sequence: Sequence, look: impl FnOnce(&Pending) -> T) -> Option<T> {
+        let state = self.lock();
+        let find = |drafts: &[Pending]| {
+            let first = drafts.first()?.sequence.get();
+            usize::try_from(sequence.get().checked_sub(first)?).ok().filter(|place| *place < drafts.len())
+        };
+        let found = match find(&state.queue) {
+            Some(place) => state.queue.get(place),
+            None => find(&state.in_flight).and_then(|place| state.in_flight.get(place)),
+        };
+        found.map(look)
+    }
+
+    /// How many entries have been put in order so far.
+    pub(super) fn ordered(&self) -> u64 {
+        self.lock().next
+    }
+
+    /// Asks the writer not to wait for more.
+    pub(super) fn hurry(&self) {
+        self.lock().hurry = true;
+        self.work.notify_one();
+    }
+
+    /// Takes nothing more in. The first reason stands.
+    pub(super) fn refuse(&self, reason: Refusal) {
+        let mut state = self.lock();
+        // A clean close gives way to what is worse, so that it is not hidden; so does a freeze.
+        let gives_way = match &state.closed {
+            None | Some(Refusal::Closed) => true,
+            Some(Refusal::Frozen(_)) => !matches!(reason, Refusal::Closed),
+            Some(Refusal::Failed(_) | Refusal::Broken(_)) => false,
+        };
+        if gives_way {
+            state.closed = Some(reason);
+        }
+        drop(state);
+        self.work.notify_one();
+        self.room.notify_all();
+    }
+
+    /// The error for an entry that did not come to be on disk.
+    pub(super) fn refused(&self, otherwise: &str) -> Error {
+        self.refusal().map_or_else(|| Error::storage(otherwise), |refusal| refusal.error())
+    }
+
+    /// Why nothing is taken in, if so.
+    pub(super) fn refusal(&self) -> Option<Refusal> {
+        self.lock().closed.clone()
+    }
+
+    /// Whether an entry would be taken in now: false where it would have to wait for room.
+    pub(super) fn probe(&self) -> Result<bool, Refusal> {
+        let state = self.lock();
+        match &state.closed {
+            Some(refusal) => Err(refusal.clone()),
+            None => Ok(!self.is_full(&state)),
+        }
+    }
+
+    /// Whether there is so much room that hardly anybody has to wait for it.
+    pub(super) fn has_ample_room(&self) -> bool {
+        let state = self.lock();
+        !self.is_half_full(&state)
+    }
+
+    /// Whether a write failed.
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(self.lock().closed, Some(Refusal::Failed(_)))
+    }
+
+    /// Forgets the batch that the index has now.
+    pub(super) fn applied(&self, drafts: &[Pending]) {
+        let mut state = self.lock();
+        state.in_flight = Arc::new(Vec::new());
+        for pending in drafts {
+            if let Draft::Outcome(draft) = &pending.draft {
+                state.outcomes.remove(&draft.proof_id.sequence());
+            }
+        }
+    }
+
+    /// How many callers wait for entries in the queue.
+    #[cfg(test)]
+    pub(super) fn awaited(&self) -> usize {
+        self.lock().awaited
+    }
+
+    fn is_half_full(&self, state: &State) -> bool {
+        state.queue.len() >= self.most.drafts / 2 || state.weight >= self.most.bytes / 2
+    }
+
+    fn is_full(&self, state: &State) -> bool {
+        state.queue.len() >= self.most.drafts || state.weight >= self.most.bytes
+    }
+
+    fn with_room(&self) -> Result<MutexGuard<'_, State>, Error> {
+        let mut state = self.lock();
+        if self.is_full(&state) {
+            let until = Instant::now() + self.most.patience;
+            while self.is_full(&state) && state.closed.is_none() {
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(Error::storage(
+                        "its queue is full; the disk is slower than the callers; try again later",
+                    ));
+                }
+                state.crowded += 1;
+                state = self.room.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+                state.crowded -= 1;
+            }
+        }
+        match &state.closed {
+            Some(refusal) => Err(refusal.error()),
+            None => Ok(state),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing that can panic happens between two changes that belong together.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

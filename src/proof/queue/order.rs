@@ -1,0 +1,252 @@
+//! What callers enqueue: each entry gets its place and a time that never runs backwards.
+
+use std::sync::PoisonError;
+
+use serde::Serialize;
+
+use super::{
+    ChangeDraft, DecisionDraft, Draft, Durability, EntryDraft, OutcomeDraft, Pending, Queue, Refusal, State, StateDraft,
+};
+use crate::model::{Decision, Error, Outcome, ProofId, RiskLevel, Sequence, Timestamp};
+use crate::store::{Kind, Start};
+
+/// A decision that is enqueued.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Committed {
+    pub(crate) proof_id: ProofId,
+    /// The last entry that belongs to it.
+    pub(crate) sequence: Sequence,
+    pub(crate) at: Timestamp,
+    pub(crate) risk: RiskLevel,
+}
+
+/// The exclusive right to enqueue the outcome of a record.
+// INVARIANT: only the holder enqueues one, and one leaves the queue's outcomes only once the index has it. So an index
+// that has none has none until the holder enqueues it.
+pub(crate) struct Reservation<'a> {
+    queue: &'a Queue,
+    record: Sequence,
+    is_held: bool,
+}
+
+impl Queue {
+    /// Enqueues a decision evaluated at kill-switch epoch `epoch`. Returns `None` if the epoch has advanced since, so the
+    /// caller must evaluate it again; a denial stands at any epoch.
+    pub(crate) fn decide(&self, now: Timestamp, draft: DecisionDraft, epoch: u64) -> Result<Option<Committed>, Error> {
+        let mut state = self.with_room()?;
+        if state.epoch != epoch && draft.decision != Decision::Deny {
+            return Ok(None);
+        }
+        Ok(Some(self.number_decision(&mut state, now, draft)))
+    }
+
+    /// Enqueues a decision to escalate, and before it the state of the escalation with nothing between. Returns `None` if
+    /// the epoch has advanced.
+    pub(crate) fn ask(
+        &self,
+        now: Timestamp,
+        draft: DecisionDraft,
+        epoch: u64,
+        asked: impl FnOnce(ProofId) -> ChangeDraft,
+    ) -> Result<Option<Committed>, Error> {
+        let mut state = self.with_room()?;
+        if state.epoch != epoch {
+            return Ok(None);
+        }
+        let at = state.last_time.max(now);
+        let change = asked(ProofId::new(at, draft.random, Sequence::new(state.next + 1)));
+        self.push_change(&mut state, now, change, self.durability.awaits(draft.risk));
+        Ok(Some(self.number_decision(&mut state, now, draft)))
+    }
+
+    /// Enqueues a change of state; it may move an agent's trust.
+    pub(crate) fn change(&self, now: Timestamp, change: ChangeDraft) -> Result<Sequence, Error> {
+        let mut state = self.with_room()?;
+        Ok(self.push_change(&mut state, now, change, self.durability.awaits_changes()))
+    }
+
+    /// Enqueues the new value of a state.
+    pub(crate) fn set_state(&self, now: Timestamp, state: StateDraft, cause: String) -> Result<Sequence, Error> {
+        self.change(now, ChangeDraft { state, cause, trust: None })
+    }
+
+    /// Enqueues the new value of a state that nobody waits for.
+    pub(crate) fn note(&self, now: Timestamp, state: StateDraft, cause: &str) -> Result<Sequence, Error> {
+        let mut queue = self.with_room()?;
+        let change = ChangeDraft { state, cause: cause.to_owned(), trust: None };
+        Ok(self.push_change(&mut queue, now, change, false))
+    }
+
+    /// Enqueues a change of state that lets somebody act. Returns `None` if the epoch has advanced.
+    pub(crate) fn change_unless_stopped(
+        &self,
+        now: Timestamp,
+        change: ChangeDraft,
+        epoch: u64,
+    ) -> Result<Option<Sequence>, Error> {
+        let mut state = self.with_room()?;
+        if state.epoch != epoch {
+            return Ok(None);
+        }
+        Ok(Some(self.push_change(&mut state, now, change, self.durability.awaits_changes())))
+    }
+
+    /// Advances the epoch, so that decisions evaluated before are evaluated again, and enqueues the change of the kill
+    /// switch. The epoch advances even where the change is refused; the change needs no room.
+    pub(crate) fn stop(&self, now: Timestamp, epoch: u64, change: ChangeDraft) -> Result<Sequence, Error> {
+        let mut state = self.lock();
+        state.epoch = state.epoch.max(epoch);
+        if let Some(refusal) = &state.closed {
+            return Err(refusal.error());
+        }
+        Ok(self.push_change(&mut state, now, change, self.durability.awaits_changes()))
+    }
+
+    /// Enqueues an entry of another kind, whose body is what `make` returns for its time. The log begins at `begins` once
+    /// it is on disk.
+    pub(in crate::proof) fn entry<T: Serialize>(
+        &self,
+        now: Timestamp,
+        kind: Kind,
+        begins: Option<Start>,
+        make: impl FnOnce(Timestamp) -> T,
+    ) -> Result<(Sequence, Timestamp), Error> {
+        let mut state = self.with_room()?;
+        self.push_entry(&mut state, now, kind, begins, make)
+    }
+
+    /// Enqueues the last entry, a freeze: nothing is accepted behind it, for the reason that `message` gives.
+    pub(in crate::proof) fn freeze<T: Serialize>(
+        &self,
+        now: Timestamp,
+        make: impl FnOnce(Timestamp) -> T,
+        message: impl FnOnce(Timestamp) -> String,
+    ) -> Result<(Sequence, Timestamp), Error> {
+        let mut state = self.with_room()?;
+        let (sequence, at) = self.push_entry(&mut state, now, Kind::Freeze, None, make)?;
+        state.closed = Some(Refusal::Frozen(message(at)));
+        self.room.notify_all();
+        Ok((sequence, at))
+    }
+
+    fn push_entry<T: Serialize>(
+        &self,
+        state: &mut State,
+        now: Timestamp,
+        kind: Kind,
+        begins: Option<Start>,
+        make: impl FnOnce(Timestamp) -> T,
+    ) -> Result<(Sequence, Timestamp), Error> {
+        let body = serde_json::to_vec(&make(state.last_time.max(now)))
+            .map_err(|error| Error::Internal { message: format!("an entry cannot be written: {error}") })?;
+        let (sequence, at) = state.number(now);
+        let draft = Draft::Entry(EntryDraft { kind, body, begins });
+        self.push(state, Pending { sequence, at, draft }, false);
+        Ok((sequence, at))
+    }
+
+    /// Reserves the outcome of a record, once no other caller has; fails with the one that is in flight.
+    pub(in crate::proof) fn reserve(&self, record: Sequence) -> Result<Reservation<'_>, Outcome> {
+        let mut state = self.lock();
+        while let Some(found) = state.outcomes.get(&record) {
+            match found {
+                Some(outcome) => return Err(*outcome),
+                None => state = self.released.wait(state).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+        state.outcomes.insert(record, None);
+        Ok(Reservation { queue: self, record, is_held: true })
+    }
+
+    fn number_decision(&self, state: &mut State, now: Timestamp, draft: DecisionDraft) -> Committed {
+        let (sequence, at) = state.number(now);
+        let (proof_id, risk) = (ProofId::new(at, draft.random, sequence), draft.risk);
+        let pending = Pending { sequence, at, draft: Draft::Decision { id: proof_id, draft } };
+        self.push(state, pending, self.durability.awaits(risk));
+        Committed { proof_id, sequence, at, risk }
+    }
+
+    fn push_change(&self, state: &mut State, now: Timestamp, mut change: ChangeDraft, is_awaited: bool) -> Sequence {
+        let (sequence, at) = state.number(now);
+        change.state.stand_at(sequence);
+        self.push(state, Pending { sequence, at, draft: Draft::State(Box::new(change)) }, is_awaited);
+        sequence
+    }
+
+    fn push(&self, state: &mut State, pending: Pending, is_awaited: bool) {
+        let was_half_full = self.is_half_full(state);
+        state.weight += pending.weight();
+        state.queue.push(pending);
+        // One wake for a batch: the writer gathers by itself from then on, and is called when it should stop gathering.
+        // Who waits for its entry asks for it to be written in a moment.
+        let is_first = state.queue.len() == 1 && !is_awaited;
+        if is_first || (!was_half_full && self.is_half_full(state)) {
+            self.work.notify_one();
+        }
+    }
+}
+
+impl Reservation<'_> {
+    /// Enqueues the outcome.
+    pub(crate) fn report(mut self, now: Timestamp, draft: OutcomeDraft) -> Result<Sequence, Error> {
+        let mut state = self.queue.with_room()?;
+        let (sequence, at) = state.number(now);
+        self.enqueue(&mut state, sequence, at, draft, self.queue.durability == Durability::Sync);
+        Ok(sequence)
+    }
+
+    /// Enqueues the decision that answers the record, and its outcome behind it with nothing between. None where a stop
+    /// came that the decision does not know of.
+    pub(crate) fn answer(
+        mut self,
+        now: Timestamp,
+        draft: DecisionDraft,
+        epoch: u64,
+        outcome: impl FnOnce(ProofId) -> OutcomeDraft,
+    ) -> Result<Option<Committed>, Error> {
+        let mut state = self.queue.with_room()?;
+        if state.epoch != epoch && draft.decision != Decision::Deny {
+            return Ok(None);
+        }
+        let committed = self.queue.number_decision(&mut state, now, draft);
+        let (sequence, at) = state.number(now);
+        let is_awaited = self.queue.durability.awaits(committed.risk);
+        self.enqueue(&mut state, sequence, at, outcome(committed.proof_id), is_awaited);
+        Ok(Some(Committed { sequence, ..committed }))
+    }
+
+    fn enqueue(
+        &mut self,
+        state: &mut State,
+        sequence: Sequence,
+        at: Timestamp,
+        mut draft: OutcomeDraft,
+        awaited: bool,
+    ) {
+        for state in draft.state.iter_mut().chain(&mut draft.asked) {
+            state.stand_at(sequence);
+        }
+        state.outcomes.insert(self.record, Some(draft.outcome));
+        self.is_held = false;
+        self.queue.push(state, Pending { sequence, at, draft: Draft::Outcome(draft) }, awaited);
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        if self.is_held {
+            self.queue.lock().outcomes.remove(&self.record);
+        }
+        self.queue.released.notify_all();
+    }
+}
+
+impl State {
+    /// The next place and a time that never runs backwards.
+    fn number(&mut self, now: Timestamp) -> (Sequence, Timestamp) {
+        let sequence = Sequence::new(self.next);
+        self.next += 1;
+        self.last_time = self.last_time.max(now);
+        (sequence, self.last_time)
+    }
+}
