@@ -1,21 +1,17 @@
 //! Keys, plans and limits in front of a governor.
-#![cfg(feature = "gateway")]
-#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
-
-mod common;
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use rulekeep::gateway::{ApiKey, Gateway, KeyDraft, KeyState, Plan, Request, Response, Scope};
+use rulekeep_server::gateway::{ApiKey, Gateway, KeyDraft, KeyState, Plan, Request, Response, Scope};
 use rulekeep::{
     Agent, Durability, Error, EventData, EventFilter, Governor, GovernorBuilder, Intent, PolicySet, ProofQuery,
     RiskLevel, Tier, Timestamp,
 };
 use serde_json::{Map, Value, json};
 
-use common::{Hand, call, copy_folder, heavy, wait_until_sealed};
+use crate::common::{Hand, call, copy_folder, heavy, wait_until_sealed};
 
 const NOON: i64 = 1_800_014_400_000;
 const DAY: i64 = 24 * 3_600_000;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Barrier;
 use std::thread;
 
-use rulekeep::gateway::{KeyDraft, NewKey, Plan, Scope};
-use rulekeep::http::Server;
+use rulekeep_server::gateway::{KeyDraft, NewKey, Plan, Scope};
+use rulekeep_server::http::Server;
 use rulekeep::{
     Agent, AgentChange, Durability, EscalationId, Governor, PolicySet, ProofId, Review, Score, StopScope, Tier,
     Timestamp,
@@ -13,7 +13,7 @@ use rulekeep::{
 use serde_json::json;
 
 use crate::common::{Hand, policies};
-use crate::live::{Ask, Live, NOON, builder, mailing, reading, wide};
+use super::live::{Ask, Live, NOON, builder, mailing, reading, wide};
 
 const DAY: i64 = 24 * 3_600_000;
 

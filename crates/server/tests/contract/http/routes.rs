@@ -4,7 +4,7 @@ use rulekeep::PolicySet;
 use serde_json::{Value, json};
 
 use crate::common::POLICIES;
-use crate::live::{Ask, Live, mailing, reading};
+use super::live::{Ask, Live, mailing, reading};
 
 /// Asks as an administrator; the answer must be one.
 struct Admin(Live);

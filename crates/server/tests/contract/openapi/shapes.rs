@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::common;
-use crate::live::Live;
+use super::live::Live;
 
 fn intent() -> Value {
     json!({

@@ -6,7 +6,7 @@ use rulekeep::{Governor, GovernorBuilder, Intent, RiskLevel};
 use serde_json::{Value, json};
 
 use crate::common;
-use crate::live::{Asked, Live};
+use super::live::{Asked, Live};
 
 #[cfg(feature = "checkpoints")]
 fn builder() -> GovernorBuilder {
