@@ -204,26 +204,6 @@ fn denials_by_the_policies_cost_and_those_by_a_stop_do_not() {
 }
 
 #[test]
-fn history_and_adjustments_go_over_lines() {
-    let hand = Hand::at(NOON);
-    let governor = builder().clock(hand.clone()).open_in_memory().unwrap();
-    governor.register_agent(Agent::new("a").at_score(score(400))).unwrap();
-    let adjusted = result(&governor, "trust/adjust", &json!({ "agentId": "a", "score": 700, "note": "why" }));
-    assert_eq!((&adjusted["score"], &adjusted["tier"]), (&json!(700), &json!("T4")));
-    let history = result(&governor, "trust/history", &json!({ "agentId": "a", "pageSize": 1 }));
-    assert_eq!((&history["total"], &history["hasMore"]), (&json!(2), &json!(true)));
-    let expected = json!({
-        "timestamp": Timestamp::from_millis(NOON), "from": 400, "to": 700, "fromTier": "T2", "toTier": "T4",
-        "cause": "adjusted", "note": "why",
-    });
-    assert_eq!(history["items"][0], expected);
-    assert_eq!(
-        common::call(&governor, "trust/history", &json!({ "agentId": "a", "page": 0 }))["error"]["data"]["code"],
-        "INVALID_QUERY"
-    );
-}
-
-#[test]
 fn a_decision_that_repeats_another_says_so() {
     let governor = builder().open_in_memory().unwrap();
     governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();

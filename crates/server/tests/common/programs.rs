@@ -1,0 +1,124 @@
+//! Programs that are not ours, to hold the library against: whether they are there, a Python with a package of `PyPI`,
+//! and runs that end by a deadline.
+//!
+//! What is not there on a machine is said on standard error, and the test is passed over; with
+//! `RULEKEEP_REQUIRE_PEERS` set it fails instead.
+#![allow(dead_code)] // every test crate has its own copy of this module and uses a part of it
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a helper that cannot go on fails its test
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
+
+/// For a program that has little to do, on a machine that has much.
+pub(crate) const SOON: Duration = Duration::from_secs(2 * 60);
+/// For one that fetches things or goes through many.
+pub(crate) const LATER: Duration = Duration::from_secs(20 * 60);
+
+/// Says why a test is passed over, past the test harness, which keeps what a good test prints to itself.
+pub(crate) fn pass_over(why: &str) {
+    assert!(std::env::var_os("RULEKEEP_REQUIRE_PEERS").is_none(), "{why}");
+    let _ = writeln!(std::io::stderr(), "SKIPPED, nothing was tried: {why}");
+}
+
+/// Whether a program is there; says so where it is not.
+pub(crate) fn is_there(program: &str) -> bool {
+    found(program).map_err(|why| pass_over(&why)).is_ok()
+}
+
+/// A program that says its version, or that it is not there.
+pub(crate) fn found(program: &str) -> Result<(), String> {
+    done(Command::new(program).arg("--version"), SOON).map_err(|_| format!("{program} is not on this machine"))
+}
+
+/// Runs a program to its end. Not well where it cannot be started, or is still at it at the deadline, and then cut off.
+pub(crate) fn run(command: &mut Command, input: &[u8], deadline: Duration) -> Result<Output, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    // What it starts itself ends with it.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
+    let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = started.map_err(|error| format!("{name}: {error}"))?;
+    let (id, mut stdin, input) = (child.id(), child.stdin.take().unwrap(), input.to_vec());
+    // Whether it read all of it shows in how it ends.
+    thread::spawn(move || stdin.write_all(&input));
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || tell.send(child.wait_with_output()));
+    if let Ok(ended) = told.recv_timeout(deadline) {
+        return ended.map_err(|error| format!("{name}: {error}"));
+    }
+    cut(id);
+    let said = told.recv_timeout(SOON).ok().and_then(Result::ok).map(|output| said(&output)).unwrap_or_default();
+    Err(format!("{name} did not end within {deadline:?}: {said}"))
+}
+
+/// What a program said that must end, well or not.
+#[track_caller]
+pub(crate) fn ended(command: &mut Command, input: &[u8], deadline: Duration) -> Output {
+    match run(command, input, deadline) {
+        Ok(output) => output,
+        Err(why) => panic!("{why}"),
+    }
+}
+
+/// What a program said that must end well.
+#[track_caller]
+pub(crate) fn succeeded(command: &mut Command, input: &[u8], deadline: Duration) -> String {
+    let output = ended(command, input, deadline);
+    assert!(output.status.success(), "{}", said(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs a program that is to end well, or says what it said.
+pub(crate) fn done(command: &mut Command, deadline: Duration) -> Result<(), String> {
+    let output = run(command, &[], deadline)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{}: {}", command.get_program().display(), String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+/// Whether that Python has a module.
+pub(crate) fn imports(python: &Path, module: &str) -> bool {
+    done(Command::new(python).args(["-c", &format!("import {module}")]), SOON).is_ok()
+}
+
+/// A Python that has a package, given as `name==version`: made once, kept with what is built. Or why there is none.
+pub(crate) fn python(package: &str) -> Result<PathBuf, String> {
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let (module, _) = package.split_once("==").expect("a peer has a version");
+    let folder = kept(package);
+    let python = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
+    if imports(&python, module) {
+        return Ok(python);
+    }
+    done(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder), LATER)
+        .map_err(|why| format!("no venv: {why}"))?;
+    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", package];
+    done(Command::new(&python).args(install), LATER).map_err(|why| format!("{package} is not installed: {why}"))?;
+    if imports(&python, module) { Ok(python) } else { Err(format!("{package} was installed and is not imported")) }
+}
+
+/// The folder of a package, beside what is built.
+pub(crate) fn kept(package: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(package.replace("==", "-"))
+}
+
+fn said(output: &Output) -> String {
+    format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Ends a process, and what it has started, at once.
+fn cut(id: u32) {
+    let (shell, line) = if cfg!(windows) {
+        (["cmd", "/C"], format!("taskkill /F /T /PID {id}"))
+    } else {
+        (["sh", "-c"], format!("kill -KILL -{id}"))
+    };
+    // It may just have ended.
+    let _ = Command::new(shell[0]).args([shell[1], &line]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+}

@@ -1,0 +1,565 @@
+//! Keys, plans and limits in front of a governor.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use rulekeep_server::gateway::{ApiKey, Gateway, KeyDraft, KeyState, Plan, Request, Response, Scope};
+use rulekeep::{
+    Agent, Durability, Error, EventData, EventFilter, Governor, GovernorBuilder, Intent, PolicySet, ProofQuery,
+    RiskLevel, Tier, Timestamp,
+};
+use serde_json::{Map, Value, json};
+
+use crate::common::{Hand, call, copy_folder, heavy, wait_until_sealed};
+
+const NOON: i64 = 1_800_014_400_000;
+const DAY: i64 = 24 * 3_600_000;
+const HERE: &str = "10.0.0.7";
+
+fn builder(clock: &Hand) -> GovernorBuilder {
+    Governor::builder().clock(clock.clone()).durability(Durability::Buffered)
+}
+
+fn opened(clock: &Hand) -> (Governor, Gateway) {
+    let governor = builder(clock).open_in_memory().unwrap();
+    for agent in ["a", "b"] {
+        governor.register_agent(Agent::new(agent).at_tier(Tier::T4)).unwrap();
+    }
+    let gateway = Gateway::new(&governor).unwrap();
+    (governor, gateway)
+}
+
+fn reading(agent: &str) -> Request {
+    Request::enforce(Intent::new(agent, "read_document", RiskLevel::Low, ["document:read"]).unwrap())
+}
+
+fn ask(gateway: &Gateway, key: &ApiKey, request: Request) -> Result<Response, Error> {
+    gateway.handle(Some(key.expose()), HERE, request)
+}
+
+fn code(answer: Result<Response, Error>) -> &'static str {
+    answer.map_or_else(|error| error.code(), |_| "")
+}
+
+fn named(name: &str, params: Value) -> Request {
+    let Value::Object(params) = params else { panic!("{params}") };
+    Request::call(name, params).unwrap()
+}
+
+#[test]
+fn a_key_is_shown_once_and_the_store_has_its_digest_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let governor = Governor::open(folder.path()).unwrap();
+    let gateway = Gateway::new(&governor).unwrap();
+    let draft = KeyDraft::new(Scope::Agent, Plan::Pro).name("shop").agent("a");
+    let made = gateway.keys().create(draft).unwrap();
+    let text = made.key.expose().to_owned();
+    assert_eq!(serde_json::to_value(&made).unwrap()["key"], text.as_str());
+    let random = text.rsplit('_').next().unwrap();
+    for shown in [format!("{made:?}"), format!("{gateway:?}"), format!("{:?}", gateway.keys().list())] {
+        assert!(!shown.contains(random), "{shown}");
+    }
+    let listed = serde_json::to_value(gateway.keys().list()).unwrap();
+    assert_eq!(listed[0]["name"], "shop");
+    assert_eq!(listed[0]["plan"], "pro");
+    assert!(listed[0].get("digest").is_none() && listed[0].get("key").is_none(), "{listed}");
+    governor.close().unwrap();
+    let mut files = 0;
+    for file in std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap) {
+        if file.path().is_file() {
+            let bytes = std::fs::read(file.path()).unwrap();
+            assert!(!bytes.windows(random.len()).any(|window| window == random.as_bytes()), "{file:?}");
+            files += 1;
+        }
+    }
+    assert!(files > 1, "nothing was looked at");
+}
+
+#[test]
+fn what_is_no_key_of_this_store_is_unauthorized() {
+    let (_, gateway) = opened(&Hand::at(NOON));
+    let (_, other) = opened(&Hand::at(NOON));
+    let draft = || KeyDraft::new(Scope::Agent, Plan::Pro);
+    let strange = other.keys().create(draft()).unwrap().key;
+    let right = gateway.keys().create(draft()).unwrap().key;
+    let cut = &right.expose()[..80];
+    let capital = right.expose().to_uppercase();
+    for wrong in [None, Some(""), Some("Bearer"), Some(strange.expose()), Some(cut), Some(capital.as_str())] {
+        let error = gateway.handle(wrong, "elsewhere", reading("a")).unwrap_err();
+        assert_eq!((error.code(), error.http_status()), ("UNAUTHORIZED", 401), "{wrong:?}");
+        assert!(wrong.is_none_or(|wrong| wrong.is_empty() || !error.to_string().contains(wrong)), "{error}");
+    }
+    assert_eq!(code(ask(&gateway, &right, reading("a"))), "");
+}
+
+#[test]
+fn a_key_ends_when_it_expires_and_when_it_is_revoked() {
+    let clock = Hand::at(NOON);
+    let (_, gateway) = opened(&clock);
+    let expiring = KeyDraft::new(Scope::Agent, Plan::Pro).expires_at(Timestamp::from_millis(NOON + 1000));
+    let expiring = gateway.keys().create(expiring).unwrap();
+    let revoked = gateway.keys().create(KeyDraft::new(Scope::Agent, Plan::Pro)).unwrap();
+    clock.set(NOON + 999);
+    assert_eq!(code(ask(&gateway, &expiring.key, reading("a"))), "");
+    clock.set(NOON + 1000);
+    assert_eq!(code(ask(&gateway, &expiring.key, reading("a"))), "UNAUTHORIZED");
+    assert_eq!(code(ask(&gateway, &revoked.key, reading("a"))), "");
+    assert_eq!(gateway.keys().revoke(revoked.info.id).unwrap().state, KeyState::Revoked);
+    assert_eq!(code(ask(&gateway, &revoked.key, reading("a"))), "UNAUTHORIZED");
+    let states: Vec<KeyState> = gateway.keys().list().iter().map(|key| key.state).collect();
+    assert!(states.contains(&KeyState::Expired) && states.contains(&KeyState::Revoked), "{states:?}");
+}
+
+#[test]
+fn a_key_that_ends_behind_the_door_does_nothing_more() {
+    let clock = Hand::at(NOON);
+    let (governor, gateway) = opened(&clock);
+    let draft = || KeyDraft::new(Scope::Admin, Plan::Pro);
+    let revoked = gateway.keys().create(draft()).unwrap();
+    let expiring = gateway.keys().create(draft().expires_at(Timestamp::from_millis(NOON + 1000))).unwrap();
+    let admit = |key: &ApiKey| gateway.admit(Some(key.expose()), HERE).unwrap();
+    let making = || named("key/create", json!({ "scope": "admin", "plan": "pro" }));
+    let admitted = [admit(&revoked.key), admit(&revoked.key), admit(&expiring.key)];
+    gateway.keys().revoke(revoked.info.id).unwrap();
+    clock.set(NOON + 1000);
+    for (admitted, request) in admitted.into_iter().zip([making(), reading("a"), reading("a")]) {
+        assert_eq!(code(admitted.perform(request)), "UNAUTHORIZED");
+    }
+    assert_eq!(gateway.keys().list().len(), 2, "a revoked key made another");
+    assert_eq!(governor.status().metrics.decisions_today, 0);
+}
+
+#[test]
+fn a_revocation_that_was_answered_outlasts_a_crash_whatever_the_durability() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), Hand::at(NOON));
+    let governor = builder(&clock).auto_register().open(folder.path()).unwrap();
+    let gateway = Gateway::new(&governor).unwrap();
+    for _ in 0..10 {
+        let made = gateway.keys().create(KeyDraft::new(Scope::Agent, Plan::Pro)).unwrap();
+        gateway.keys().revoke(made.info.id).unwrap();
+        // What a crash at this moment leaves.
+        let left = tempfile::tempdir().unwrap();
+        copy_folder(folder.path(), left.path());
+        let reopened = builder(&clock).auto_register().open(left.path()).unwrap();
+        let gateway = Gateway::new(&reopened).unwrap();
+        assert_eq!(code(ask(&gateway, &made.key, reading("a"))), "UNAUTHORIZED");
+        assert!(gateway.keys().list().iter().any(|key| key.id == made.info.id), "not even the key is there");
+    }
+}
+
+#[test]
+fn keys_outlast_a_restart_and_so_does_a_revocation() {
+    let folder = tempfile::tempdir().unwrap();
+    let (kept, revoked) = {
+        let governor = Governor::builder().auto_register().open(folder.path()).unwrap();
+        let gateway = Gateway::new(&governor).unwrap();
+        let draft = || KeyDraft::new(Scope::Agent, Plan::Pro).agent("a");
+        let (kept, revoked) = (gateway.keys().create(draft()).unwrap(), gateway.keys().create(draft()).unwrap());
+        gateway.keys().revoke(revoked.info.id).unwrap();
+        governor.close().unwrap();
+        (kept, revoked)
+    };
+    let governor = Governor::builder().auto_register().open(folder.path()).unwrap();
+    let gateway = Gateway::new(&governor).unwrap();
+    assert_eq!(code(ask(&gateway, &kept.key, reading("a"))), "");
+    assert_eq!(code(ask(&gateway, &kept.key, reading("b"))), "FORBIDDEN");
+    assert_eq!(code(ask(&gateway, &revoked.key, reading("a"))), "UNAUTHORIZED");
+}
+
+#[test]
+fn a_key_limited_to_one_agent_reaches_no_other_by_any_call() {
+    let (governor, gateway) = opened(&Hand::at(NOON));
+    let made = |draft: KeyDraft| gateway.keys().create(draft).unwrap().key;
+    let key = made(
+        KeyDraft::new(
+            Scope::Agent,
+            Plan::Enterprise { per_minute: 1000.try_into().unwrap(), burst: 1000.try_into().unwrap() },
+        )
+        .agent("a"),
+    );
+    let escalating = |agent: &str| Intent::new(agent, "pay_invoice", RiskLevel::High, ["payment:transfer"]).unwrap();
+    let mine = governor.enforce(&escalating("a")).unwrap().proof_id;
+    let theirs = governor.enforce(&escalating("b")).unwrap().proof_id;
+    let requests = |agent: &str, proof| {
+        vec![
+            Request::parse(agent, "read the file notes.txt", Map::new()),
+            reading(agent),
+            Request::enforce_input(agent, "read the file notes.txt", Map::new()),
+            Request::query(ProofQuery::entity(agent)).unwrap(),
+            Request::stats(agent, ..),
+            named("agent/get", json!({ "agentId": agent })),
+            named("trust/history", json!({ "agentId": agent })),
+            named("proof/get", json!({ "proofId": proof, "evidence": true })),
+            named("escalation/get", json!({ "id": proof })),
+            named("intent", json!({ "agentId": agent, "input": "read the file notes.txt" })),
+            named("enforce", json!({ "agentId": agent, "input": "read the file notes.txt" })),
+            named("proof/query", json!({ "entityId": agent })),
+            named("proof/stats", json!({ "entityId": agent })),
+        ]
+    };
+    for request in requests("a", mine) {
+        let shown = format!("{request:?}");
+        assert_eq!(code(ask(&gateway, &key, request)), "", "{shown}");
+    }
+    let before = governor.stats("b", ..).unwrap().total_records;
+    for request in requests("b", theirs) {
+        let shown = format!("{request:?}");
+        assert_eq!(code(ask(&gateway, &key, request)), "FORBIDDEN", "{shown}");
+    }
+    let report = named("outcome/report", json!({ "proofId": theirs, "outcome": "SUCCESS" }));
+    assert_eq!(code(ask(&gateway, &key, report)), "FORBIDDEN");
+    assert_eq!(governor.stats("b", ..).unwrap().total_records, before);
+    assert!(governor.proof(&theirs).unwrap().outcome.is_none());
+    let unlimited = made(KeyDraft::new(Scope::Agent, Plan::Pro));
+    for request in requests("b", theirs) {
+        assert_eq!(code(ask(&gateway, &unlimited, request)), "");
+    }
+}
+
+#[test]
+fn a_key_of_an_agent_is_forbidden_all_that_is_for_administrators() {
+    let (_, gateway) = opened(&Hand::at(NOON));
+    let plan = Plan::enterprise(6000, 1000).unwrap();
+    let agents = gateway.keys().create(KeyDraft::new(Scope::Agent, plan)).unwrap().key;
+    let admins = gateway.keys().create(KeyDraft::new(Scope::Admin, plan)).unwrap().key;
+    let calls = [
+        ("agent/register", json!({ "agentId": "c" })),
+        ("agent/suspend", json!({ "agentId": "a" })),
+        ("agent/resume", json!({ "agentId": "a" })),
+        ("trust/adjust", json!({ "agentId": "a", "score": 300, "note": "why" })),
+        ("policy/explain", json!({ "agentId": "a", "input": "read the file notes.txt" })),
+        ("policy/load", json!({ "format": "toml", "text": "name = \"n\"" })),
+        ("stop/set", json!({ "all": true, "by": "ann", "note": "why" })),
+        ("escalation/list", json!({})),
+        ("proof/verify", json!({})),
+        ("agent/export", json!({})),
+        ("key/create", json!({ "scope": "agent", "plan": "free" })),
+        ("key/list", json!({})),
+    ];
+    for (name, params) in calls {
+        assert_eq!(code(ask(&gateway, &agents, named(name, params.clone()))), "FORBIDDEN", "{name}");
+        let admitted = code(ask(&gateway, &admins, named(name, params)));
+        assert!(admitted != "FORBIDDEN" && admitted != "UNAUTHORIZED", "{name}: {admitted}");
+    }
+    assert_eq!(code(ask(&gateway, &agents, Request::status())), "FORBIDDEN");
+    assert_eq!(code(ask(&gateway, &admins, Request::status())), "");
+    let admit = |key: &ApiKey| gateway.admit(Some(key.expose()), HERE).unwrap().admin().is_ok();
+    assert!(!admit(&agents) && admit(&admins));
+}
+
+#[test]
+fn a_plan_is_held_to_the_millisecond() {
+    let clock = Hand::at(NOON);
+    let (_, gateway) = opened(&clock);
+    let key = gateway.keys().create(KeyDraft::new(Scope::Agent, Plan::Free)).unwrap().key;
+    for left in (0..10).rev() {
+        let admitted = gateway.admit(Some(key.expose()), HERE).unwrap();
+        assert_eq!((admitted.allowance().remaining, admitted.allowance().reset_seconds), (left, 10 - u64::from(left)));
+    }
+    let error = ask(&gateway, &key, reading("a")).unwrap_err();
+    assert_eq!((error.code(), error.http_status(), error.retry_after()), ("RATE_LIMITED", 429, Some(1)));
+    clock.set(NOON + 999);
+    assert_eq!(code(ask(&gateway, &key, reading("a"))), "RATE_LIMITED");
+    clock.set(NOON + 1000);
+    assert_eq!(code(ask(&gateway, &key, reading("a"))), "");
+    assert_eq!(code(ask(&gateway, &key, reading("a"))), "RATE_LIMITED");
+    // What the key does not permit takes room too: every request counts.
+    clock.set(NOON + 2000);
+    assert_eq!(code(ask(&gateway, &key, Request::status())), "FORBIDDEN");
+    assert_eq!(code(ask(&gateway, &key, Request::status())), "RATE_LIMITED");
+}
+
+#[test]
+fn each_plan_has_exactly_its_burst_and_its_rate() {
+    for (plan, per_minute, burst) in [(Plan::Free, 60, 10), (Plan::Pro, 600, 100)] {
+        let clock = Hand::at(NOON);
+        let (_, gateway) = opened(&clock);
+        let key = gateway.keys().create(KeyDraft::new(Scope::Agent, plan)).unwrap().key;
+        // How many are let in at this moment.
+        let let_in = || (0..1_000).take_while(|_| gateway.admit(Some(key.expose()), HERE).is_ok()).count();
+        assert_eq!(let_in(), burst, "{plan:?}");
+        let each = 60_000 / per_minute;
+        for request in 1..=per_minute {
+            clock.set(NOON + request * each - 1);
+            assert_eq!(let_in(), 0, "{plan:?}, {request}");
+            clock.set(NOON + request * each);
+            assert_eq!(let_in(), 1, "{plan:?}, {request}");
+        }
+        // Rest saves up no more than the burst.
+        clock.set(NOON + DAY);
+        assert_eq!(let_in(), burst, "{plan:?}");
+    }
+}
+
+#[test]
+fn at_one_moment_a_plan_lets_in_exactly_its_burst() {
+    let (_, gateway) = opened(&Hand::at(NOON));
+    let plan = Plan::enterprise(600, 137).unwrap();
+    let key = gateway.keys().create(KeyDraft::new(Scope::Agent, plan)).unwrap().key;
+    let (barrier, admitted) = (Barrier::new(16), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| {
+                barrier.wait();
+                for _ in 0..40 {
+                    if gateway.admit(Some(key.expose()), HERE).is_ok() {
+                        admitted.fetch_add(1, Ordering::SeqCst);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(admitted.load(Ordering::SeqCst), 137);
+}
+
+#[test]
+fn guessing_is_slow_and_harms_nobody_who_has_a_key_in_use() {
+    let clock = Hand::at(NOON);
+    let (_, gateway) = opened(&clock);
+    let key = || gateway.keys().create(KeyDraft::new(Scope::Agent, Plan::Pro)).unwrap().key;
+    let (in_use, new) = (key(), key());
+    assert_eq!(code(ask(&gateway, &in_use, reading("a"))), "");
+    let guess = |caller: &str| code(gateway.handle(Some("rkp_agent_guess"), caller, reading("a")));
+    let refused: Vec<&str> = (0..30).map(|_| guess(HERE)).collect();
+    assert_eq!(refused.iter().filter(|code| **code == "UNAUTHORIZED").count(), 20, "{refused:?}");
+    assert_eq!(guess(HERE), "RATE_LIMITED");
+    assert_eq!(code(ask(&gateway, &new, reading("a"))), "RATE_LIMITED", "a right guess is told from a wrong one");
+    assert_eq!(code(ask(&gateway, &in_use, reading("a"))), "");
+    assert_eq!(code(gateway.handle(Some(new.expose()), "10.0.0.8", reading("a"))), "");
+    assert_eq!(guess("10.0.0.9"), "UNAUTHORIZED");
+    clock.set(NOON + 3000);
+    assert_eq!(code(ask(&gateway, &new, reading("a"))), "");
+}
+
+#[test]
+fn whatever_is_refused_counts_as_a_guess_does() {
+    let clock = Hand::at(NOON);
+    let (_, gateway) = opened(&clock);
+    let draft = || KeyDraft::new(Scope::Agent, Plan::Pro);
+    let revoked = gateway.keys().create(draft()).unwrap();
+    let expired = gateway.keys().create(draft().expires_at(Timestamp::from_millis(NOON + 1))).unwrap();
+    let new = gateway.keys().create(draft()).unwrap().key;
+    let ask = |bearer: Option<&str>, caller: &str| code(gateway.handle(bearer, caller, reading("a")));
+    let all = [("none", None), ("revoked", Some(revoked.key.expose())), ("expired", Some(expired.key.expose()))];
+    for (name, bearer) in all {
+        // One caller to whom it was of use once.
+        assert_eq!(ask(bearer, &format!("{name} used")), if bearer.is_some() { "" } else { "UNAUTHORIZED" });
+    }
+    gateway.keys().revoke(revoked.info.id).unwrap();
+    // Time for what was refused so far to be forgotten.
+    clock.set(NOON + 60_000);
+    for (name, bearer) in all {
+        for caller in [format!("{name} used"), format!("{name} new")] {
+            let refused: Vec<&str> = (0..21).map(|_| ask(bearer, &caller)).collect();
+            assert_eq!(refused, [["UNAUTHORIZED"; 20].as_slice(), &["RATE_LIMITED"]].concat(), "{caller}");
+            assert_eq!(ask(Some("rkp_agent_guess"), &caller), "RATE_LIMITED", "{caller}");
+            assert_eq!(ask(Some(new.expose()), &caller), "RATE_LIMITED", "{caller}");
+        }
+    }
+    assert_eq!(ask(None, "another"), "UNAUTHORIZED");
+}
+
+#[test]
+fn from_when_a_revocation_returns_nothing_is_let_in() {
+    let (_, gateway) = opened(&Hand::at(NOON));
+    let plan = Plan::enterprise(60_000_000, 1_000_000).unwrap();
+    for round in 0..50 {
+        // Whoever goes on trying is slowed down, and is another one in the next round.
+        let caller = format!("10.0.1.{round}");
+        let made = gateway.keys().create(KeyDraft::new(Scope::Agent, plan)).unwrap();
+        let (is_revoked, let_in) = (AtomicBool::new(false), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    loop {
+                        let is_over = is_revoked.load(Ordering::SeqCst);
+                        let is_let_in = gateway.admit(Some(made.key.expose()), &caller).is_ok();
+                        if is_let_in {
+                            let_in.fetch_add(1, Ordering::SeqCst);
+                        }
+                        assert!(!(is_over && is_let_in), "it was let in behind its revocation");
+                        if is_over {
+                            break;
+                        }
+                    }
+                });
+            }
+            while let_in.load(Ordering::SeqCst) == 0 {
+                thread::yield_now();
+            }
+            gateway.keys().revoke(made.info.id).unwrap();
+            is_revoked.store(true, Ordering::SeqCst);
+        });
+    }
+}
+
+#[test]
+fn a_key_made_over_lines_is_one_for_every_gateway_of_the_governor() {
+    let (governor, gateway) = opened(&Hand::at(NOON));
+    let made = call(&governor, "key/create", &json!({ "scope": "agent", "plan": "pro", "agents": ["a"] }));
+    let text = made["result"]["key"].as_str().unwrap();
+    assert_eq!(code(gateway.handle(Some(text), HERE, reading("a"))), "");
+    let listed = call(&governor, "key/list", &json!({}));
+    assert_eq!(listed["result"]["keys"][0]["id"], made["result"]["id"]);
+    assert!(!listed.to_string().contains(text) && !listed.to_string().contains("sha256"), "{listed}");
+    let revoked = call(&governor, "key/revoke", &json!({ "id": made["result"]["id"] }));
+    assert_eq!(revoked["result"]["state"], "revoked");
+    assert_eq!(code(gateway.handle(Some(text), HERE, reading("a"))), "UNAUTHORIZED");
+    for wrong in [
+        json!({ "plan": "pro" }),
+        json!({ "scope": "agent" }),
+        json!({ "scope": "all", "plan": "pro" }),
+        json!({ "scope": "agent", "plan": "gold" }),
+        json!({ "scope": "agent", "plan": { "perMinute": 0, "burst": 1 } }),
+        json!({ "scope": "admin", "plan": "pro", "agents": ["a"] }),
+        json!({ "scope": "agent", "plan": "pro", "agents": ["a\nb"] }),
+        json!({ "scope": "agent", "plan": "pro", "expiresAt": "2020-01-01T00:00:00Z" }),
+        json!({ "scope": "agent", "plan": "pro", "expiresAt": "tomorrow" }),
+        json!({ "scope": "agent", "plan": "pro", "agents": [] }),
+        json!({ "scope": "agent", "plan": "pro", "agents": null }),
+        json!({ "scope": "agent", "plan": "pro", "expiresAt": null }),
+        json!({ "scope": "agent", "plan": "pro", "agentIds": ["a"] }),
+        json!({ "scope": "agent", "plan": "pro", "expires_at": "2100-01-01T00:00:00Z" }),
+    ] {
+        let answer = call(&governor, "key/create", &wrong);
+        assert_eq!(answer["error"]["data"]["code"], "INVALID_INPUT", "{wrong}: {answer}");
+    }
+}
+
+#[test]
+fn plans_are_read_as_the_contract_writes_them() {
+    let (governor, _) = opened(&Hand::at(NOON));
+    for (written, plan) in [("Free", "free"), ("free", "free"), ("Pro", "pro"), ("pro", "pro")] {
+        let made = call(&governor, "key/create", &json!({ "scope": "agent", "plan": written }));
+        assert_eq!(made["result"]["plan"], plan, "{made}");
+    }
+}
+
+#[test]
+fn an_administrators_first_key_is_made_once() {
+    let clock = Hand::at(NOON);
+    let (_, gateway) = opened(&clock);
+    let first = gateway.keys().ensure_admin("first").unwrap().unwrap();
+    assert!(gateway.keys().ensure_admin("first").unwrap().is_none());
+    gateway.keys().revoke(first.info.id).unwrap();
+    assert!(gateway.keys().ensure_admin("second").unwrap().is_some(), "nobody could get in");
+}
+
+#[test]
+fn an_administrator_whose_only_key_is_accepted_no_longer_gets_another() {
+    for is_revoked in [false, true] {
+        let (folder, clock) = (tempfile::tempdir().unwrap(), Hand::at(NOON));
+        let ended = {
+            let governor = builder(&clock).open(folder.path()).unwrap();
+            let gateway = Gateway::new(&governor).unwrap();
+            let draft = KeyDraft::new(Scope::Admin, Plan::Pro);
+            let draft = if is_revoked { draft } else { draft.expires_at(Timestamp::from_millis(NOON + 1000)) };
+            let only = gateway.keys().create(draft).unwrap();
+            // One that is no administrator's lets none in.
+            gateway.keys().create(KeyDraft::new(Scope::Agent, Plan::Pro)).unwrap();
+            clock.set(NOON + 999);
+            assert!(gateway.keys().ensure_admin("second").unwrap().is_none(), "the first is accepted");
+            if is_revoked {
+                gateway.keys().revoke(only.info.id).unwrap();
+            }
+            governor.close().unwrap();
+            only
+        };
+        clock.set(NOON + 1000);
+        let governor = builder(&clock).open(folder.path()).unwrap();
+        let gateway = Gateway::new(&governor).unwrap();
+        assert_eq!(code(ask(&gateway, &ended.key, Request::status())), "UNAUTHORIZED");
+        let second = gateway.keys().ensure_admin("second").unwrap();
+        let second = second.unwrap_or_else(|| panic!("nobody can get in; revoked: {is_revoked}"));
+        assert_eq!(code(ask(&gateway, &second.key, Request::status())), "");
+        assert!(gateway.keys().ensure_admin("third").unwrap().is_none(), "a third");
+    }
+}
+
+#[test]
+fn keys_that_are_refused_again_and_again_raise_an_alert() {
+    let (governor, gateway) = opened(&Hand::at(NOON));
+    let rule = "name = \"n\"\n[[alert]]\nid = \"keys\"\non = \"key\"\ncount = 3\nper = \"1h\"\nseverity = \"HIGH\"";
+    governor.load_policies(PolicySet::from_toml(rule).unwrap()).unwrap();
+    let mut events = governor.subscribe(&EventFilter::all()).unwrap();
+    let made = gateway.keys().create(KeyDraft::new(Scope::Agent, Plan::Pro)).unwrap();
+    gateway.keys().revoke(made.info.id).unwrap();
+    for _ in 0..3 {
+        assert_eq!(code(ask(&gateway, &made.key, reading("a"))), "UNAUTHORIZED");
+    }
+    governor.flush().unwrap();
+    let EventData::Alert(alert) = events.poll().unwrap().unwrap().data else { panic!("no alert") };
+    assert!(alert.message.contains(&made.info.id.to_string()), "{alert:?}");
+    assert!(!alert.message.contains(&made.key.expose()[10..]), "{alert:?}");
+}
+
+#[test]
+fn one_who_guesses_raises_an_alert_beyond_what_is_let_through_in_a_minute() {
+    let (governor, gateway) = opened(&Hand::at(NOON));
+    let rule = "name = \"n\"\n[[alert]]\nid = \"keys\"\non = \"key\"\ncount = 100\nper = \"1m\"\nseverity = \"HIGH\"";
+    governor.load_policies(PolicySet::from_toml(rule).unwrap()).unwrap();
+    let mut events = governor.subscribe(&EventFilter::all()).unwrap();
+    for _ in 0..100 {
+        gateway.handle(Some("guess"), "10.6.6.6", reading("a")).unwrap_err();
+    }
+    governor.flush().unwrap();
+    let EventData::Alert(alert) = events.poll().unwrap().unwrap().data else { panic!("no alert") };
+    assert!(alert.message.contains("10.6.6.6"), "{alert:?}");
+}
+
+#[test]
+fn a_key_outlasts_what_leaves_for_an_archive() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Hand::at(NOON);
+    let governor = builder(&clock).auto_register().open(folder.path().join("log")).unwrap();
+    let made = Gateway::new(&governor).unwrap().keys().create(KeyDraft::new(Scope::Agent, Plan::Pro)).unwrap();
+    heavy(&governor, 400, 1);
+    clock.set(NOON + 40 * DAY);
+    heavy(&governor, 380, 2);
+    wait_until_sealed(&governor);
+    let report = governor.archive(Timestamp::from_millis(NOON + DAY), folder.path().join("a.rka")).unwrap();
+    assert!(report.is_some(), "nothing left");
+    governor.close().unwrap();
+    drop(governor);
+    let governor = builder(&clock).auto_register().open(folder.path().join("log")).unwrap();
+    let gateway = Gateway::new(&governor).unwrap();
+    assert_eq!(code(ask(&gateway, &made.key, reading("a"))), "");
+}
+
+#[test]
+fn a_repair_takes_keys_over_and_believes_revocations_behind_the_break_alone() {
+    let store = tempfile::tempdir().unwrap();
+    let governor = Governor::builder().auto_register().open(store.path()).unwrap();
+    let gateway = Gateway::new(&governor).unwrap();
+    let make = || gateway.keys().create(KeyDraft::new(Scope::Agent, Plan::Pro)).unwrap();
+    let (kept, revoked) = (make(), make());
+    let damaged = common::decide(&governor, "a");
+    gateway.keys().revoke(revoked.info.id).unwrap();
+    let made_behind = make();
+    governor.close().unwrap();
+    drop((gateway, governor));
+    let file = common::journal(store.path());
+    let mut bytes = std::fs::read(&file).unwrap();
+    let frame = common::frames(&bytes)[usize::try_from(damaged.sequence().get()).unwrap()].clone();
+    bytes[frame.start + 80] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+
+    let report = rulekeep::repair(store.path(), &rulekeep::RepairOptions::default()).unwrap();
+    assert!(report.notes.iter().any(|note| note.starts_with("1 API keys")), "{:?}", report.notes);
+    let governor = Governor::builder().auto_register().open(store.path()).unwrap();
+    let gateway = Gateway::new(&governor).unwrap();
+    assert_eq!(code(ask(&gateway, &kept.key, reading("a"))), "");
+    for refused in [&revoked, &made_behind] {
+        assert_eq!(code(ask(&gateway, &refused.key, reading("a"))), "UNAUTHORIZED");
+    }
+}
+
+#[test]
+fn a_gateway_does_not_keep_a_governor_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let governor = Governor::open(folder.path()).unwrap();
+    let gateway = Gateway::new(&governor).unwrap();
+    drop((governor, gateway));
+    Governor::open(folder.path()).unwrap();
+}

@@ -1,0 +1,19 @@
+//! The contract over HTTP, and whatever a client may try.
+
+mod admin;
+mod authzen;
+mod console;
+mod contract;
+mod end;
+mod errors;
+mod idempotency;
+mod keys;
+mod limits;
+mod live;
+mod routes;
+#[cfg(feature = "tracing")]
+mod secrets;
+mod shapes;
+mod slow;
+mod tls;
+mod waits;

@@ -1,0 +1,184 @@
+//! Deliveries, verified by hands that are not ours: the library
+//! `standardwebhooks` from `PyPI`, and the code in the README in Python and in Node.
+//!
+//! What is not there on a machine is said on standard error, and the test is
+//! passed over; with `RULEKEEP_REQUIRE_PEERS` set it fails instead.
+
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::common::decide;
+use crate::common::programs::is_there;
+use crate::common::receiver::{Receiver, Request};
+use rulekeep_server::webhook::EndpointDraft;
+use rulekeep::{Agent, EventType, Tier};
+use serde_json::{Value, json};
+
+/// What a verifier must say to each delivery: `[what, secret, headers, body, seconds that have gone by, is good]`.
+struct Cases(Vec<Value>);
+
+impl Cases {
+    fn new() -> Self {
+        let receiver = Receiver::taking();
+        let settings = Settings { allow_private: true, ..Settings::default() };
+        let governor = Served::with(&builder().open_in_memory().unwrap(), settings);
+        governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+        let webhooks = governor.webhooks();
+        let draft = EndpointDraft::to(&receiver.url).of_type(EventType::Decision);
+        let added = webhooks.add(&draft).unwrap();
+        decide(&governor, "a");
+        let alone = receiver.next();
+        let rotated = webhooks.rotate(added.id, Duration::from_secs(3600)).unwrap();
+        decide(&governor, "a");
+        let meanwhile = receiver.next();
+        let last = webhooks.rotate(added.id, Duration::ZERO).unwrap();
+        decide(&governor, "a");
+        let afterwards = receiver.next();
+        // A secret of the caller's own, which is not base 64, comes back in a form that every library reads alike.
+        let own_receiver = Receiver::taking();
+        let draft =
+            EndpointDraft::to(&own_receiver.url).of_type(EventType::Decision).secret("çelui-ci, of 24 bytes and more");
+        let own = webhooks.add(&draft).unwrap().secret;
+        decide(&governor, "a");
+        let with_own = own_receiver.next();
+
+        let mut changed = alone.clone();
+        changed.body.push(b' ');
+        let mut cases = Self(Vec::new());
+        cases.add("as it came", &added.secret, &alone, 0, true);
+        cases.add("by another secret", &rotated, &alone, 0, false);
+        cases.add("with another body", &added.secret, &changed, 0, false);
+        cases.add("sent once more", &added.secret, &alone, 299 - 60, true);
+        cases.add("sent once more, late", &added.secret, &alone, 302, false);
+        cases.add("rotating, by the old secret", &added.secret, &meanwhile, 0, true);
+        cases.add("rotating, by the new secret", &rotated, &meanwhile, 0, true);
+        cases.add("rotated, by the old secret", &rotated, &afterwards, 0, false);
+        cases.add("rotated, by the new secret", &last, &afterwards, 0, true);
+        cases.add("by a secret of the caller's own", &own, &with_own, 0, true);
+        cases.add("of another event", &added.secret, &with(&alone, "webhook-id", "evt_1"), 0, false);
+        cases.add(
+            "of another second",
+            &added.secret,
+            &with(&alone, "webhook-timestamp", &second_after(&alone)),
+            0,
+            false,
+        );
+        let signature = alone.header("webhook-signature").unwrap();
+        let truncated = with(&alone, "webhook-signature", &signature[..signature.len() - 4]);
+        cases.add("with half a signature", &added.secret, &truncated, 0, false);
+        for name in ["webhook-id", "webhook-timestamp", "webhook-signature"] {
+            let mut without = alone.clone();
+            without.headers.retain(|(known, _)| known != name);
+            cases.add(&format!("without {name}"), &added.secret, &without, 0, false);
+        }
+        let nonsense = with(&alone, "webhook-timestamp", &"9".repeat(400));
+        cases.add("at no time", &added.secret, &nonsense, 0, false);
+        cases
+    }
+
+    fn add(&mut self, what: &str, secret: &str, request: &Request, gone_by: i64, is_good: bool) {
+        let headers: serde_json::Map<_, _> =
+            request.headers.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+        let body = String::from_utf8(request.body.clone()).unwrap();
+        self.0.push(json!([what, secret, headers, body, gone_by, is_good]));
+    }
+
+    /// Has a program read the cases and say what it found to be otherwise: nothing.
+    fn check(&self, program: &mut Command) {
+        let said = programs::succeeded(program, &serde_json::to_vec(&self.0).unwrap(), programs::SOON);
+        assert_eq!(said.trim(), format!("{} as expected", self.0.len()));
+    }
+}
+
+fn with(request: &Request, name: &str, value: &str) -> Request {
+    let mut request = request.clone();
+    for (known, old) in &mut request.headers {
+        if known == name {
+            value.clone_into(old);
+        }
+    }
+    request
+}
+
+fn second_after(request: &Request) -> String {
+    let second: i64 = request.header("webhook-timestamp").unwrap().parse().unwrap();
+    (second + 1).to_string()
+}
+
+/// The code of that language in the README's section on webhooks.
+fn of_readme(language: &str) -> String {
+    let readme = include_str!("../../../../README.md");
+    let section = readme.split("\n## Webhooks\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let code = section.split(&format!("\n```{language}\n")).nth(1).expect("the README has code in that language");
+    code.split("\n```").next().unwrap().to_owned()
+}
+
+const PYTHON_CASES: &str = r#"
+import json, sys
+real = time.time
+cases = json.load(sys.stdin)
+for what, secret, headers, body, gone_by, is_good in cases:
+    time.time = lambda: real() + gone_by
+    try:
+        accepted = verify(secret, headers, body.encode()) == headers["webhook-id"]
+    except Exception as error:
+        accepted = False
+    if accepted != is_good:
+        sys.exit(print(what, "was", "accepted" if accepted else "refused") or 1)
+print(len(cases), "as expected")
+"#;
+
+#[test]
+fn the_readme_verifies_in_python() {
+    if !is_there("python3") {
+        return;
+    }
+    // What it refuses is a ValueError, as it says of itself.
+    let program = of_readme("python") + &PYTHON_CASES.replace("except Exception", "except ValueError");
+    Cases::new().check(Command::new("python3").args(["-c", &program]));
+}
+
+#[test]
+fn the_readme_verifies_in_node() {
+    if !is_there("node") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = of_readme("js")
+        + r#"
+import { readFileSync } from "node:fs";
+const [cases, real] = [JSON.parse(readFileSync(0)), Date.now];
+for (const [what, secret, headers, body, goneBy, isGood] of cases) {
+  Date.now = () => real() + goneBy * 1000;
+  let accepted = false;
+  try { accepted = verify(secret, headers, Buffer.from(body)) === headers["webhook-id"]; } catch {}
+  if (accepted !== isGood) { console.log(what, "was", accepted ? "accepted" : "refused"); process.exit(1); }
+}
+console.log(cases.length, "as expected");
+"#;
+    let file = folder.path().join("verify.mjs");
+    fs::write(&file, program).unwrap();
+    Cases::new().check(Command::new("node").arg(&file));
+}
+
+#[test]
+fn the_library_of_standard_webhooks_verifies_what_is_delivered() {
+    if !is_there("python3") {
+        return;
+    }
+    let python = match programs::python("standardwebhooks==1.1.0") {
+        Ok(python) => python,
+        Err(why) => return programs::pass_over(&why),
+    };
+    let program = String::from(
+        "import datetime, standardwebhooks.webhooks as library, time\n\
+         class Now(datetime.datetime):\n\
+        \x20   @classmethod\n\
+        \x20   def now(cls, tz=None): return datetime.datetime.fromtimestamp(time.time(), tz)\n\
+         library.datetime = Now\n\
+         def verify(secret, headers, body):\n\
+        \x20   return library.Webhook(secret).verify(body, headers)[\"id\"]\n",
+    );
+    Cases::new().check(Command::new(python).args(["-c", &(program + PYTHON_CASES)]));
+}
