@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use rulekeep::extension::{excerpt};
-use rulekeep::{Error};
+use rulekeep::Error;
+use rulekeep::extension::excerpt;
 
 /// A request that is one.
 #[derive(Debug)]

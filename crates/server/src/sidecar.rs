@@ -189,9 +189,10 @@ mod tests {
         let of_session = events::CALLS.iter().map(|entry| entry.spec.method);
         let all: Vec<_> = calls::CALLS.iter().map(|entry| entry.spec.method).chain(of_session).collect();
         assert!(all.len() > 60, "{}", all.len());
-        for (file, text) in
-            [("docs/sidecar.md", include_str!("../../../docs/sidecar.md")), ("README.md", include_str!("../../../README.md"))]
-        {
+        for (file, text) in [
+            ("docs/sidecar.md", include_str!("../../../docs/sidecar.md")),
+            ("README.md", include_str!("../../../README.md")),
+        ] {
             let missing: Vec<_> = all.iter().filter(|name| !text.contains(&format!("`{name}`"))).collect();
             assert!(missing.is_empty(), "{file} lacks {missing:?}");
         }

@@ -108,8 +108,7 @@ pub(super) struct List {
 }
 
 impl Call for List {
-    const SPEC: Spec =
-        Spec::get("agent/list", "/admin/agents", "Lists the agents").queried(&["page", "pageSize"]);
+    const SPEC: Spec = Spec::get("agent/list", "/admin/agents", "Lists the agents").queried(&["page", "pageSize"]);
     type Answer = AgentPage;
 
     fn run(self, gateway: &Gateway) -> Result<AgentPage, Error> {

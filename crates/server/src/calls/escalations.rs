@@ -103,13 +103,10 @@ const LONGEST_WAIT: u64 = 10_000;
 const LONGEST_LINE: u64 = 1_000;
 
 impl Call for Wait {
-    const SPEC: Spec = Spec::post(
-        "escalation/wait",
-        "/escalations/{id}/wait",
-        "Waits until an escalation is answered or has expired",
-    )
-    .for_agents()
-    .errors(&[404]);
+    const SPEC: Spec =
+        Spec::post("escalation/wait", "/escalations/{id}/wait", "Waits until an escalation is answered or has expired")
+            .for_agents()
+            .errors(&[404]);
     type Answer = Escalation;
 
     fn subject(&self) -> Subject<'_> {
@@ -184,9 +181,7 @@ macro_rules! answers {
     };
 }
 
-answers!(
-    Approve, "escalation/approve", "/admin/escalations/{id}/approve", "Agrees to an escalation", approve
-);
+answers!(Approve, "escalation/approve", "/admin/escalations/{id}/approve", "Agrees to an escalation", approve);
 answers!(Reject, "escalation/reject", "/admin/escalations/{id}/reject", "Refuses an escalation", reject);
 
 /// What a person's word came to.
@@ -265,9 +260,8 @@ impl Read for Grant {
 }
 
 impl Call for Grant {
-    const SPEC: Spec =
-        Spec::post("escalation/grant", "/admin/grants", "Agrees to a class of actions beforehand")
-            .errors(&[404, 409, 422]);
+    const SPEC: Spec = Spec::post("escalation/grant", "/admin/grants", "Agrees to a class of actions beforehand")
+        .errors(&[404, 409, 422]);
     type Answer = Granted;
 
     fn run(self, gateway: &Gateway) -> Result<Granted, Error> {
@@ -341,9 +335,8 @@ pub(super) struct Revoke {
 }
 
 impl Call for Revoke {
-    const SPEC: Spec =
-        Spec::post("escalation/revoke", "/admin/grants/{id}/revoke", "Takes back what was agreed to")
-            .errors(&[404, 409]);
+    const SPEC: Spec = Spec::post("escalation/revoke", "/admin/grants/{id}/revoke", "Takes back what was agreed to")
+        .errors(&[404, 409]);
     type Answer = GrantId;
 
     fn run(self, gateway: &Gateway) -> Result<GrantId, Error> {

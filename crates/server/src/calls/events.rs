@@ -116,7 +116,8 @@ struct Subscribe {
 }
 
 impl SessionCall for Subscribe {
-    const SPEC: Spec = Spec::of_session("event/subscribe", "Tells events from now on, or from one on").queried(&["after"]);
+    const SPEC: Spec =
+        Spec::of_session("event/subscribe", "Tells events from now on, or from one on").queried(&["after"]);
     type Answer = SubscriptionRef;
 
     fn run(self, subscriptions: &mut Subscriptions, governor: &Governor) -> Result<SubscriptionRef, Error> {

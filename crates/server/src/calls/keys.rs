@@ -28,11 +28,10 @@ pub(super) struct Create {
 }
 
 impl Call for Create {
-    const SPEC: Spec =
-        Spec::post("key/create", "/admin/keys", "Makes a key, whose text is in this answer alone")
-            .no_null()
-            .secret()
-            .errors(&[409]);
+    const SPEC: Spec = Spec::post("key/create", "/admin/keys", "Makes a key, whose text is in this answer alone")
+        .no_null()
+        .secret()
+        .errors(&[409]);
     type Answer = NewKey;
 
     fn together() -> Value {
@@ -55,9 +54,8 @@ impl Call for Create {
 fn plan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Plan, D::Error> {
     let mut plan = Value::deserialize(deserializer)?;
     in_whole_numbers(&mut plan);
-    serde_json::from_value(plan).map_err(|_| {
-        serde::de::Error::custom("expected free, pro, or perMinute and burst, both whole and above 0")
-    })
+    serde_json::from_value(plan)
+        .map_err(|_| serde::de::Error::custom("expected free, pro, or perMinute and burst, both whole and above 0"))
 }
 
 /// Nothing.
@@ -86,8 +84,7 @@ pub(super) struct Revoke {
 }
 
 impl Call for Revoke {
-    const SPEC: Spec =
-        Spec::of(Verb::Delete, "key/revoke", "/admin/keys/{id}", "Revokes a key").errors(&[404]);
+    const SPEC: Spec = Spec::of(Verb::Delete, "key/revoke", "/admin/keys/{id}", "Revokes a key").errors(&[404]);
     type Answer = KeyInfo;
 
     fn run(self, gateway: &Gateway) -> Result<KeyInfo, Error> {

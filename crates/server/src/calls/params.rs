@@ -67,8 +67,7 @@ impl Params {
 
     /// The type whose fields they are. An error names the first that is missing or malformed, and what was expected.
     pub(crate) fn typed<T: DeserializeOwned>(self, spec: &Spec) -> Result<T, Error> {
-        let fields =
-            Fields { rest: self.fields.into_iter(), names: &[], value: None, refuses_null: spec.refuses_null };
+        let fields = Fields { rest: self.fields.into_iter(), names: &[], value: None, refuses_null: spec.refuses_null };
         T::deserialize(fields).map_err(|fault| spec.fault(fault.name, fault.message))
     }
 }
@@ -167,7 +166,8 @@ impl serde::de::Error for Fault {
 /// What was expected, in the words of JSON. What was found instead is not told: it may be anything that stood in the wrong
 /// place.
 fn expected(message: &str) -> String {
-    let is_plain = ["invalid type: ", "invalid value: ", "unknown variant "].iter().any(|kind| message.starts_with(kind));
+    let is_plain =
+        ["invalid type: ", "invalid value: ", "unknown variant "].iter().any(|kind| message.starts_with(kind));
     let Some((_, expected)) = message.rsplit_once(", expected ").filter(|_| is_plain) else {
         return message.to_owned();
     };

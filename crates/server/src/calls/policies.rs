@@ -54,11 +54,9 @@ pub(super) struct Load {
 }
 
 impl Call for Load {
-    const SPEC: Spec = Spec::of(
-        Verb::Put, "policy/load", "/admin/policies", "Puts another policy set into force",
-    )
-    .large()
-    .errors(&[409, 422]);
+    const SPEC: Spec = Spec::of(Verb::Put, "policy/load", "/admin/policies", "Puts another policy set into force")
+        .large()
+        .errors(&[409, 422]);
     type Answer = PoliciesLoaded;
 
     fn together() -> Value {
@@ -166,13 +164,10 @@ pub(super) struct Shadow {
 }
 
 impl Call for Shadow {
-    const SPEC: Spec = Spec::post(
-        "policy/shadow",
-        "/admin/policies/shadow",
-        "Sets a set into the shadow, and says what it came to",
-    )
-    .large()
-    .errors(&[422]);
+    const SPEC: Spec =
+        Spec::post("policy/shadow", "/admin/policies/shadow", "Sets a set into the shadow, and says what it came to")
+            .large()
+            .errors(&[422]);
     type Answer = Shadowed;
 
     /// In `allOf`, for all of them may be left out.
@@ -220,11 +215,7 @@ fn layers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Layer
 }
 
 /// One document, or several laid over each other.
-fn set(
-    text: Option<String>,
-    format: Option<PolicyFormat>,
-    layers: Option<Vec<LayerForm>>,
-) -> Result<PolicySet, Error> {
+fn set(text: Option<String>, format: Option<PolicyFormat>, layers: Option<Vec<LayerForm>>) -> Result<PolicySet, Error> {
     let Some(layers) = layers else {
         let text = text.ok_or_else(|| Error::input("text", "is missing"))?;
         let format = format.ok_or_else(|| Error::input("format", "is missing"))?;

@@ -167,8 +167,7 @@ pub(super) struct Get {
 }
 
 impl Call for Get {
-    const SPEC: Spec =
-        Spec::get("proof/get", "/proof/records/{proofId}", "Reads a record").for_agents().errors(&[404]);
+    const SPEC: Spec = Spec::get("proof/get", "/proof/records/{proofId}", "Reads a record").for_agents().errors(&[404]);
     type Answer = ShownRecord;
 
     fn subject(&self) -> Subject<'_> {

@@ -22,11 +22,10 @@ pub(super) struct History {
 }
 
 impl Call for History {
-    const SPEC: Spec =
-        Spec::get("trust/history", "/agents/{agentId}/trust", "Reads how an agent's trust came about")
-            .for_agents()
-            .errors(&[404])
-            .queried(&["agentId", "page", "pageSize"]);
+    const SPEC: Spec = Spec::get("trust/history", "/agents/{agentId}/trust", "Reads how an agent's trust came about")
+        .for_agents()
+        .errors(&[404])
+        .queried(&["agentId", "page", "pageSize"]);
     type Answer = TrustPage;
 
     fn subject(&self) -> Subject<'_> {
@@ -71,9 +70,8 @@ pub(super) struct Correct {
 }
 
 impl Call for Correct {
-    const SPEC: Spec =
-        Spec::post("trust/correct", "/admin/trust/correct", "Says that a reported SUCCESS was none")
-            .errors(&[404, 409]);
+    const SPEC: Spec = Spec::post("trust/correct", "/admin/trust/correct", "Says that a reported SUCCESS was none")
+        .errors(&[404, 409]);
     type Answer = TrustSnapshot;
 
     fn run(self, gateway: &Gateway) -> Result<TrustSnapshot, Error> {

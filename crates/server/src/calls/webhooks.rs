@@ -97,10 +97,9 @@ pub(super) struct Rotate {
 const OVERLAP: u64 = 24 * 3600;
 
 impl Call for Rotate {
-    const SPEC: Spec =
-        Spec::post("webhook/rotate", "/admin/webhooks/{id}/rotate", "Gives an endpoint a new secret")
-            .secret()
-            .errors(&[404, 409]);
+    const SPEC: Spec = Spec::post("webhook/rotate", "/admin/webhooks/{id}/rotate", "Gives an endpoint a new secret")
+        .secret()
+        .errors(&[404, 409]);
     type Answer = WebhookSecret;
 
     fn run(self, gateway: &Gateway) -> Result<WebhookSecret, Error> {
@@ -143,12 +142,9 @@ pub(super) struct Resume {
 }
 
 impl Call for Resume {
-    const SPEC: Spec = Spec::post(
-        "webhook/resume",
-        "/admin/webhooks/{id}/resume",
-        "Sends again to an endpoint that is off or broken",
-    )
-    .errors(&[404, 409]);
+    const SPEC: Spec =
+        Spec::post("webhook/resume", "/admin/webhooks/{id}/resume", "Sends again to an endpoint that is off or broken")
+            .errors(&[404, 409]);
     type Answer = WebhookRef;
 
     fn run(self, gateway: &Gateway) -> Result<WebhookRef, Error> {

@@ -29,15 +29,15 @@ mod key;
 mod keys;
 mod limit;
 
-use rulekeep::extension::{Extension, Follower};
 use crate::webhook::{self, Webhooks};
+use rulekeep::extension::{Extension, Follower};
 use std::sync::Arc;
 
 pub use key::{ApiKey, KeyDraft, KeyInfo, KeyState, NewKey, Plan, Scope};
 pub use limit::Allowance;
 
-use rulekeep::Governor;
 use rulekeep::EscalationId;
+use rulekeep::Governor;
 use rulekeep::{Error, KeyId};
 use serde_json::Value;
 

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use super::answer::Refusal;
 use super::handle::Asked;
 use crate::calls::{Params, Spec};
-use rulekeep::extension::{excerpt};
-use rulekeep::{Error};
+use rulekeep::Error;
+use rulekeep::extension::excerpt;
 
 /// Makes sure that a head says in one way whom it is for and where its body ends.
 // SOURCE: RFC 9112, 3.2 (no host, or several) and 6.1 (codings; chunks are taken apart by now).
@@ -56,8 +56,7 @@ pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
 
 /// The named parameters of a call.
 pub(super) fn params(Asked { spec, path, query, body }: Asked<'_>) -> Result<Params, Error> {
-    let mut params =
-        if spec.verb.has_body() { read_body(spec, body)? } else { read_query(query.unwrap_or_default())? };
+    let mut params = if spec.verb.has_body() { read_body(spec, body)? } else { read_query(query.unwrap_or_default())? };
     for (name, value) in path {
         params.fix(&name, value)?;
     }
