@@ -9,8 +9,8 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
-use rulekeep::Governor;
-use rulekeep::extension::Standing;
+use rulekeep::extension::{Standing};
+use rulekeep::{Governor};
 use rulekeep::{Error, KeyId, ProofId};
 
 /// A request under an idempotency key.
@@ -189,9 +189,7 @@ impl Kept {
                            list what there is, revoke or remove it, and ask under another key";
             return conflict(message.to_owned());
         };
-        if let (Some(first), Some(why)) =
-            (self.granted.first(), Extension::of(governor).change_since(&self.standing, &self.granted))
-        {
+        if let (Some(first), Some(why)) = (self.granted.first(), Extension::of(governor).change_since(&self.standing, &self.granted)) {
             return conflict(format!(
                 "it was granted already under this idempotency key, by {first}, and {why} since then: \
                  it is no leave to act any more, ask anew under another key"
@@ -322,14 +320,7 @@ mod tests {
     fn kept(governor: &Governor, key: KeyId, idempotency_key: &str, bytes: usize) -> Kept {
         let name = Name::of(&once(key, idempotency_key));
         let answer = Some(vec![b'x'; bytes].into());
-        Kept {
-            name,
-            key,
-            asked: [0; 32],
-            standing: Extension::of(governor).standing(),
-            granted: Box::default(),
-            answer,
-        }
+        Kept { name, key, asked: [0; 32], standing: Extension::of(governor).standing(), granted: Box::default(), answer }
     }
 
     fn has(answers: &Answers, key: KeyId, idempotency_key: &str) -> bool {

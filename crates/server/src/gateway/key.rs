@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use rulekeep::extension::closed_words;
+use rulekeep::extension::{closed_words};
 use rulekeep::{AgentId, Digest, Error, InvalidValue, KeyId, Timestamp};
 
 closed_words! {
@@ -240,7 +240,8 @@ impl KeyDraft {
 }
 
 /// What is said of a key; its text and its digest never are.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct KeyInfo {
@@ -283,7 +284,8 @@ closed_words! {
 }
 
 /// A key that was just made.
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[derive(utoipa::ToSchema)]
 #[non_exhaustive]
 pub struct NewKey {
     /// What is said of it from now on.

@@ -204,10 +204,7 @@ impl Keys {
 
     fn create_in_turn(&self, governor: &Governor, draft: KeyDraft, _: &MutexGuard<'_, ()>) -> Result<NewKey, Error> {
         let now = Extension::of(governor).clock().now();
-        let key = ApiKey::new(
-            draft.scope,
-            [Extension::of(governor).entropy().bits(), Extension::of(governor).entropy().bits()],
-        );
+        let key = ApiKey::new(draft.scope, [Extension::of(governor).entropy().bits(), Extension::of(governor).entropy().bits()]);
         let id = KeyId::new(now, Extension::of(governor).entropy().bits());
         let record = checked(draft, id, key.digest(), now)?;
         keep(governor, &record, "an API key was made")?;
@@ -314,10 +311,6 @@ mod tests {
         // They may be of one millisecond, and then either is the oldest.
         let stayed = [&old, &other].into_iter().filter(|gone| keys.find(&gone.key).is_some()).count();
         assert!(stayed == 1 && keys.find(&made.key).is_some(), "{stayed}");
-        assert_eq!(
-            restored().list(Extension::of(governor).clock().now()),
-            keys.list(Extension::of(governor).clock().now()),
-            "a restart knows others"
-        );
+        assert_eq!(restored().list(Extension::of(governor).clock().now()), keys.list(Extension::of(governor).clock().now()), "a restart knows others");
     }
 }

@@ -15,8 +15,8 @@ use gcra::{Quota, RateLimiter};
 use serde::Serialize;
 
 use super::key::Plan;
-use rulekeep::Clock;
 use rulekeep::Error;
+use rulekeep::Clock;
 
 /// The governor's time, as the limiter takes it.
 #[derive(Clone)]
