@@ -20,9 +20,9 @@ use axum::routing::post;
 use criterion::{Criterion, criterion_group, criterion_main};
 use gcra::middleware::StateInformationMiddleware;
 use gcra::{Quota, RateLimiter};
-use rulekeep::gateway::{Gateway, KeyDraft, Plan, Request, Scope};
-use rulekeep::http::{Server, router};
 use rulekeep::{Agent, Durability, Governor, Intent, RiskLevel, Tier};
+use rulekeep_server::gateway::{Gateway, KeyDraft, Plan, Scope};
+use rulekeep_server::http::{Server, router};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -137,8 +137,8 @@ fn enforce(criterion: &mut Criterion) {
     });
     group.bench_function("gateway", |bencher| {
         bencher.iter(|| {
-            let request = Request::enforce(black_box(&intent).clone());
-            served.gateway.handle(bearer, CALLER, request).expect("a verdict")
+            let params = json!({ "intent": black_box(&intent) });
+            served.gateway.call(bearer, CALLER, "enforce", params).expect("a verdict")
         });
     });
     group.bench_function("http", |bencher| bencher.iter(|| connection.ask(black_box(&request))));
@@ -164,8 +164,8 @@ fn in_turns(served: &Served) {
         (
             "intent, gateway",
             Box::new(|| {
-                let request = Request::enforce(intent.clone());
-                drop(served.gateway.handle(bearer, CALLER, request).expect("a verdict"));
+                let params = json!({ "intent": intent });
+                drop(served.gateway.call(bearer, CALLER, "enforce", params).expect("a verdict"));
             }),
         ),
         ("intent, http", over_http(json!({ "intent": intent }))),

@@ -6,42 +6,19 @@
 //!
 //! | file | subject |
 //! |---|---|
+//! | `calls/` | every call: its parameters, its answer, who may make it |
 //! | `gateway/` | keys, plans and limits in front of the calls |
 //! | `http/` | the calls over HTTP |
-//! | `key_calls.rs` | the calls on keys |
-//! | `params.rs` | reading a request's fields, each fault with its name |
-//! | `wire.rs` | the contract's calls: named parameters in, JSON out |
-//! | `agent.rs` | the calls on agents |
-//! | `catalogue.rs` | the calls about tools |
-//! | `checkpoint.rs` | the calls about checkpoints |
-//! | `escalation.rs` | the calls on escalations |
-//! | `events.rs` | the calls on events, and telling them |
-//! | `policy.rs` | the calls on policy sets |
 //! | `rpc.rs` | JSON-RPC 2.0 framing |
-//! | `stop.rs` | the calls on stops |
+//! | `sidecar.rs` | the calls over lines of text: the protocol of the sidecar |
 //! | `strict.rs` | JSON in which no name stands twice |
-//! | `sidecar.rs` | the two over lines of text: the protocol of the sidecar |
-//! | `signature.rs` | signing webhook payloads, and verifying them |
-//! | `trust.rs` | the calls on trust |
 //! | `webhook/` | delivering events to web addresses |
-//! | `webhook_calls.rs` | the calls about this |
 
-mod agent;
-mod catalogue;
-mod checkpoint;
-mod escalation;
-mod events;
+mod calls;
 pub mod gateway;
 pub mod http;
-mod key_calls;
-mod params;
-mod policy;
 mod rpc;
 pub mod sidecar;
-mod stop;
 mod strict;
 mod telemetry;
-mod trust;
 pub mod webhook;
-mod webhook_calls;
-mod wire;

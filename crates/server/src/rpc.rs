@@ -30,7 +30,7 @@ pub(super) struct Fault {
 pub(super) struct Response<'a> {
     jsonrpc: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<Value>,
+    result: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Fault>,
     id: Option<&'a RawValue>,
@@ -51,7 +51,7 @@ impl<P: Serialize> Notification<P> {
 }
 
 impl<'a> Response<'a> {
-    pub(super) fn new(id: Option<&'a RawValue>, outcome: Result<Value, Fault>) -> Self {
+    pub(super) fn new(id: Option<&'a RawValue>, outcome: Result<Box<RawValue>, Fault>) -> Self {
         let (result, error) = match outcome {
             Ok(result) => (Some(result), None),
             Err(fault) => (None, Some(fault)),

@@ -22,16 +22,12 @@ use std::io::{self, BufRead, Read, Write};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Scope};
 
-use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::escalation;
-use super::events::{self, Subscriptions};
+use super::calls::events::{self, Subscriptions};
+use super::calls::{self, Params};
 use super::gateway::Gateway;
-use super::params::Params;
 use super::rpc::{Fault, Request, Response};
-use super::wire;
-use super::{key_calls, webhook_calls};
 use rulekeep::Error;
 
 /// Longest line in bytes; a longer one is answered with `PAYLOAD_TOO_LARGE` and
@@ -147,8 +143,11 @@ impl Session<'_> {
         }
     }
 
-    fn call(&mut self, request: &Request<'_>) -> Result<Value, Fault> {
-        let call = Call::find(&request.method).ok_or_else(|| Fault::unknown_method(&request.method))?;
+    fn call(&mut self, request: &Request<'_>) -> Result<Box<RawValue>, Fault> {
+        let (call, of_session) = (calls::find(&request.method), events::find(&request.method));
+        if call.is_none() && of_session.is_none() {
+            return Err(Fault::unknown_method(&request.method));
+        }
         let params = match request.params {
             None => Params::default(),
             Some(raw) if raw.get().starts_with('{') => {
@@ -162,33 +161,17 @@ impl Session<'_> {
             }
             Some(_) => return Err(Fault::invalid_params()),
         };
-        if request.method == "escalation/wait" {
-            escalation::checked_line(&params)?;
+        let mut answer = Vec::new();
+        if let Some(call) = call {
+            let mut job = (call.read)(params)?;
+            job.wait().map_or(Ok(()), |wait| wait.check_line())?;
+            answer = job.run(self.gateway)?.answer;
+        } else if let Some(call) = of_session {
+            answer = (call.run)(params, &mut self.subscriptions, self.gateway.governor())?;
         }
-        Ok(match call {
-            Call::Governor(call) => call(self.gateway.governor(), &params),
-            Call::Session(call) => call(&mut self.subscriptions, self.gateway.governor(), &params),
-            Call::Key => key_calls::call(self.gateway, &request.method, &params),
-            Call::Webhook(call) => call(self.gateway.webhooks(), &params),
-        }?)
-    }
-}
-
-/// A call, and whom it is made on.
-enum Call {
-    Governor(wire::Call),
-    Session(events::Call),
-    Key,
-    Webhook(webhook_calls::Call),
-}
-
-impl Call {
-    fn find(name: &str) -> Option<Self> {
-        let of_governor = wire::find(name).map(Self::Governor);
-        of_governor
-            .or_else(|| events::find(name).map(Self::Session))
-            .or_else(|| webhook_calls::find(name).map(Self::Webhook))
-            .or_else(|| key_calls::is_known(name).then_some(Self::Key))
+        let unreadable = || Error::Internal { message: "an answer is no JSON".to_owned() };
+        let text = String::from_utf8(answer).map_err(|_| unreadable())?;
+        Ok(RawValue::from_string(text).map_err(|_| unreadable())?)
     }
 }
 
@@ -203,12 +186,8 @@ mod tests {
 
     #[test]
     fn every_call_has_its_row_in_the_documents() {
-        let of_session = events::CALLS.iter().map(|(name, _)| *name);
-        let all: Vec<_> = wire::names()
-            .chain(webhook_calls::CALLS.iter().map(|(name, _)| *name))
-            .chain(of_session)
-            .chain(key_calls::NAMES.iter().copied())
-            .collect();
+        let of_session = events::CALLS.iter().map(|entry| entry.spec.method);
+        let all: Vec<_> = calls::CALLS.iter().map(|entry| entry.spec.method).chain(of_session).collect();
         assert!(all.len() > 60, "{}", all.len());
         for (file, text) in [
             ("docs/sidecar.md", include_str!("../../../docs/sidecar.md")),

@@ -1,11 +1,12 @@
-//! Keys, plans and limits in front of a governor, without a transport: a bearer token and a request in, the contract's
+//! Keys, plans and limits in front of a governor, without a transport: a bearer token and a call in, the contract's
 //! answer or error out.
 //!
 //! With the feature `gateway`; `docs/gateway.md` has the whole of it.
 //!
 //! ```
-//! use rulekeep_server::gateway::{Gateway, KeyDraft, Plan, Request, Scope};
+//! use rulekeep_server::gateway::{Gateway, KeyDraft, Plan, Scope};
 //! use rulekeep::{Agent, Governor};
+//! use serde_json::json;
 //!
 //! let governor = Governor::builder().open_in_memory()?;
 //! governor.agents().register(Agent::new("support-1"))?;
@@ -14,13 +15,12 @@
 //! let made = gateway.keys().create(KeyDraft::new(Scope::Agent, Plan::Free).agent("support-1"))?;
 //! let bearer = Some(made.key.expose()); // shown here alone
 //!
-//! let request = Request::enforce_input("support-1", "Summarize the meeting notes", Default::default());
-//! let verdict = gateway.handle(bearer, "10.0.0.7", request)?;
-//! assert_eq!(serde_json::to_value(&verdict)?["decision"], "ALLOW");
+//! let asked = |agent: &str| json!({ "agentId": agent, "input": "Summarize the meeting notes" });
+//! let verdict = gateway.call(bearer, "10.0.0.7", "enforce", asked("support-1"))?;
+//! assert_eq!(verdict["decision"], "ALLOW");
 //!
-//! let request = Request::enforce_input("support-2", "Summarize the meeting notes", Default::default());
-//! assert_eq!(gateway.handle(bearer, "10.0.0.7", request).unwrap_err().code(), "FORBIDDEN");
-//! assert_eq!(gateway.handle(None, "10.0.0.7", Request::status()).unwrap_err().code(), "UNAUTHORIZED");
+//! assert_eq!(gateway.call(bearer, "10.0.0.7", "enforce", asked("support-2")).unwrap_err().code(), "FORBIDDEN");
+//! assert_eq!(gateway.call(None, "10.0.0.7", "admin/status", json!({})).unwrap_err().code(), "UNAUTHORIZED");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -28,8 +28,6 @@ mod answers;
 mod key;
 mod keys;
 mod limit;
-mod request;
-mod scope;
 
 use crate::webhook::{self, Webhooks};
 use rulekeep::extension::{Extension, Follower};
@@ -37,16 +35,16 @@ use std::sync::Arc;
 
 pub use key::{ApiKey, KeyDraft, KeyInfo, KeyState, NewKey, Plan, Scope};
 pub use limit::Allowance;
-pub use request::{Request, Response};
 
 use rulekeep::Error;
 use rulekeep::Governor;
 use rulekeep::escalation::EscalationId;
 use rulekeep::extension::KeyId;
+use serde_json::Value;
 
-pub(crate) use crate::escalation::Wait;
 pub(crate) use answers::{Given, Made, Once};
-pub(crate) use scope::is_for_agents;
+
+use crate::calls::{self, Call, Job, Params, Spec, Subject};
 
 use keys::Entry;
 use limit::{Refusals, Time};
@@ -166,13 +164,13 @@ impl Gateway {
         Ok(Admitted { gateway: self.clone(), entry, allowance })
     }
 
-    /// [`Gateway::admit`] and [`Admitted::perform`] in one.
+    /// [`Gateway::admit`] and [`Admitted::call`] in one.
     ///
     /// # Errors
     ///
     /// Those of the two.
-    pub fn handle(&self, bearer: Option<&str>, caller: &str, request: Request) -> Result<Response, Error> {
-        self.admit(bearer, caller)?.perform(request)
+    pub fn call(&self, bearer: Option<&str>, caller: &str, method: &str, params: Value) -> Result<Value, Error> {
+        self.admit(bearer, caller)?.call(method, params)
     }
 }
 
@@ -232,21 +230,33 @@ impl Admitted {
         Extension::of(self.gateway.governor()).answers_at_once()
     }
 
-    /// Does what is asked, where the key permits it.
+    /// Makes a call of the sidecar's protocol by its name, for example `outcome/report`, with its named parameters.
     ///
     /// # Errors
     ///
-    /// [`Error::Forbidden`] where it does not; [`Error::Unauthorized`] where it was revoked or expired since it was
-    /// admitted; else those of the governor.
-    pub fn perform(self, request: Request) -> Result<Response, Error> {
-        self.perform_one(request)
+    /// [`Error::InvalidInput`] for an unknown name and for parameters that are no object; [`Error::Forbidden`] where the
+    /// key does not permit it; [`Error::Unauthorized`] where it was revoked or expired since it was admitted; else what is
+    /// wrong with the parameters, and the errors of the governor.
+    pub fn call(self, method: &str, params: Value) -> Result<Value, Error> {
+        let Some(entry) = calls::find(method) else {
+            return Err(Error::input("method", "there is no call of that name"));
+        };
+        self.may_call(entry.spec)?;
+        let Value::Object(params) = params else { return Err(Error::input("params", "expected an object")) };
+        let made = self.perform((entry.read)(Params::of(params))?)?;
+        serde_json::from_slice(&made.answer)
+            .map_err(|error| Error::Internal { message: format!("an answer is no JSON: {error}") })
     }
 
-    /// A body may take its time to come, and a wait for people a while: what was accepted before may not be so now.
-    fn perform_one(&self, request: Request) -> Result<Response, Error> {
+    /// Does what is asked, where the key permits it. A body may take its time to come, and a wait for people a while: a
+    /// key that was accepted before may not be so now.
+    pub(crate) fn perform(&self, job: Box<dyn Job>) -> Result<Made, Error> {
         accepted(&self.gateway, &self.entry)?;
-        scope::permit(self.gateway.governor(), &self.entry, &request)?;
-        request.perform(&self.gateway)
+        job.run_for(self)
+    }
+
+    pub(crate) fn gateway(&self) -> &Gateway {
+        &self.gateway
     }
 
     /// Whether the key is accepted still, to be asked behind this.
@@ -255,17 +265,20 @@ impl Admitted {
         move || accepted(&gateway, &entry)
     }
 
-    /// Does one thing after the other, each as if it had been asked alone: what the key does not permit is refused, and from
-    /// the second on each takes room of its own from the plan. Ends behind the first that `is_last` holds of.
-    pub(crate) fn perform_each(
-        self,
-        requests: Vec<Result<Request, Error>>,
-        is_last: impl Fn(&Result<Response, Error>) -> bool,
-    ) -> Vec<Result<Response, Error>> {
-        let mut done = Vec::with_capacity(requests.len());
-        for (place, request) in requests.into_iter().enumerate() {
+    /// Makes several calls, one after the other, each as if it had been made alone: what the key does not permit is refused,
+    /// and from the second on each takes room of its own from the plan. Ends behind the first that `is_last` holds of.
+    pub(crate) fn run_each<C: Call>(
+        &self,
+        each: Vec<Result<C, Error>>,
+        is_last: impl Fn(&Result<C::Answer, Error>) -> bool,
+    ) -> Vec<Result<C::Answer, Error>> {
+        let mut done = Vec::with_capacity(each.len());
+        for (place, call) in each.into_iter().enumerate() {
             let room = if place == 0 { Ok(()) } else { self.entry.limit().take().map(drop).map_err(|(full, _)| full) };
-            let answer = room.and(request).and_then(|request| self.perform_one(request));
+            let answer = room.and(call).and_then(|call| {
+                accepted(&self.gateway, &self.entry)?;
+                call.run_for(self)
+            });
             let is_last = is_last(&answer);
             done.push(answer);
             if is_last {
@@ -276,13 +289,29 @@ impl Admitted {
     }
 
     /// Makes sure that the call is one that the key may make at all, before what it is about is read.
-    pub(crate) fn may_call(&self, name: &str) -> Result<(), Error> {
-        scope::permit_name(&self.entry, name)
+    pub(crate) fn may_call(&self, spec: &Spec) -> Result<(), Error> {
+        if spec.is_for_agents { Ok(()) } else { self.admin() }
     }
 
-    /// Makes sure that the key is for the agent of that escalation.
-    pub(crate) fn may_see(&self, id: EscalationId) -> Result<(), Error> {
-        scope::permit_escalation(self.gateway.governor(), &self.entry, id)
+    /// Makes sure that the key permits what concerns this.
+    pub(crate) fn permit(&self, subject: &Subject<'_>) -> Result<(), Error> {
+        if matches!(subject, Subject::Everything) {
+            return self.admin();
+        }
+        if !self.entry.is_limited_to_agents() {
+            return Ok(());
+        }
+        let governor = self.gateway.governor();
+        let is_permitted = match *subject {
+            Subject::Everything => false,
+            Subject::Agent(agent_id) => self.entry.is_for(agent_id),
+            Subject::Record(id) => self.entry.is_for(governor.log().record(&calls::proof_id(id)?)?.entity_id.as_str()),
+            Subject::Escalation(id) => self.entry.is_for(governor.escalations().get(id)?.agent_id.as_str()),
+        };
+        if is_permitted {
+            return Ok(());
+        }
+        Err(Error::Forbidden { message: "this API key is limited to other agents".to_owned() })
     }
 
     /// Comes when that escalation is not pending any more.
@@ -296,7 +325,10 @@ impl Admitted {
     ///
     /// [`Error::Forbidden`] where it is one for agents.
     pub fn admin(&self) -> Result<(), Error> {
-        scope::admin(&self.entry)
+        if self.scope() == Scope::Admin {
+            return Ok(());
+        }
+        Err(Error::Forbidden { message: "this needs an API key of the scope admin".to_owned() })
     }
 }
 

@@ -5,7 +5,9 @@ use std::fmt::{Arguments, Write as _};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
+use serde::Serialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use crate::gateway::Allowance;
 use rulekeep::Error;
@@ -102,27 +104,21 @@ impl Frame {
     pub(super) fn refusal(&self, refusal: &Refusal) -> Response {
         let (code, message) = (refusal.code(), refusal.message());
         let request_id = self.request_id.to_str().unwrap_or_default();
-        let (content_type, mut body) = if self.wants_problem {
-            let title = code.to_ascii_lowercase().replace('_', " ");
-            let problem = json!({
-                "type": format!("urn:rulekeep:error:{code}"),
-                "title": title,
-                "status": refusal.status().as_u16(),
-                "detail": message,
-                "code": code,
-                "requestId": request_id,
-            });
-            (PROBLEM, problem)
+        let details = refusal.details();
+        let (content_type, body) = if self.wants_problem {
+            let problem = ProblemDetails {
+                r#type: format!("urn:rulekeep:error:{code}"),
+                title: code.to_ascii_lowercase().replace('_', " "),
+                status: refusal.status().as_u16(),
+                detail: message,
+                code,
+                request_id,
+                details,
+            };
+            (PROBLEM, json!(problem))
         } else {
-            let error = json!({ "code": code, "message": message, "requestId": request_id });
-            ("application/json", json!({ "error": error }))
+            ("application/json", json!(ErrorBody { error: ErrorObject { code, message, request_id, details } }))
         };
-        if let Some(details) = refusal.details() {
-            let holder = if self.wants_problem { Some(&mut body) } else { body.get_mut("error") };
-            if let Some(Value::Object(holder)) = holder {
-                holder.insert("details".to_owned(), details);
-            }
-        }
         let mut response = self.finished(refusal.status(), content_type, body.to_string().into_bytes());
         let headers = response.headers_mut();
         match refusal {
@@ -156,6 +152,46 @@ impl Frame {
         headers.insert(REQUEST_ID, self.request_id.clone());
         response
     }
+}
+
+/// An error.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ErrorBody<'a> {
+    error: ErrorObject<'a>,
+}
+
+/// What was wrong.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ErrorObject<'a> {
+    /// What a program acts on.
+    #[schema(pattern = "^[A-Z_]+$")]
+    code: &'static str,
+    /// One line for people.
+    message: String,
+    /// That of the header `X-Request-Id`.
+    request_id: &'a str,
+    /// What a program can act on besides: the field, the limit, the problems.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    details: Option<Value>,
+}
+
+/// An error as RFC 9457 has it, for who accepts `application/problem+json`.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ProblemDetails<'a> {
+    #[schema(pattern = "^urn:rulekeep:error:[A-Z_]+$")]
+    r#type: String,
+    title: String,
+    status: u16,
+    detail: String,
+    #[schema(pattern = "^[A-Z_]+$")]
+    code: &'static str,
+    request_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    details: Option<Value>,
 }
 
 /// Whether a parameter of an accepted type says that it is not accepted: `q=0`.

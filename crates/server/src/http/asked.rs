@@ -6,8 +6,7 @@ use serde_json::{Map, Value};
 
 use super::answer::Refusal;
 use super::handle::Asked;
-use super::routes::{Method, Route};
-use crate::params::Params;
+use crate::calls::{Params, Spec};
 use rulekeep::Error;
 use rulekeep::extension::excerpt;
 
@@ -56,11 +55,8 @@ pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 /// The named parameters of a call.
-pub(super) fn params(Asked { route, path, query, body }: Asked<'_>) -> Result<Params, Error> {
-    let mut params = match route.method {
-        Method::Get | Method::Delete => read_query(query.unwrap_or_default())?,
-        Method::Post | Method::Put | Method::Patch => read_body(route, body)?,
-    };
+pub(super) fn params(Asked { spec, path, query, body }: Asked<'_>) -> Result<Params, Error> {
+    let mut params = if spec.verb.has_body() { read_body(spec, body)? } else { read_query(query.unwrap_or_default())? };
     for (name, value) in path {
         params.fix(&name, value)?;
     }
@@ -68,12 +64,12 @@ pub(super) fn params(Asked { route, path, query, body }: Asked<'_>) -> Result<Pa
 }
 
 /// A body that is no object is faulty as the call's own field is.
-fn read_body(route: &Route, body: &[u8]) -> Result<Params, Error> {
-    let faulty = |message: String| match route.call {
-        "enforce" => Error::intent("body", message),
-        _ => Error::input("body", message),
+fn read_body(spec: &Spec, body: &[u8]) -> Result<Params, Error> {
+    let is_decided = spec.is_quick && spec.method != "intent";
+    let faulty = |message: String| {
+        if is_decided { Error::intent("body", message) } else { Error::input("body", message) }
     };
-    if body.is_empty() && route.call != "enforce" && route.call != "intent" {
+    if body.is_empty() && !spec.is_quick {
         return Ok(Params::default());
     }
     let text = std::str::from_utf8(body).map_err(|_| faulty("expected UTF-8".to_owned()))?;
@@ -130,13 +126,11 @@ fn known(name: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use axum::http::HeaderValue;
     use proptest::prelude::*;
 
-    use super::super::routes::ROUTES;
     use super::*;
+    use crate::calls::CALLS;
 
     fn header(name: &header::HeaderName, values: &[&str]) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -214,15 +208,15 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_comes_is_read_or_a_fault_of_the_client(
-            place in 0..ROUTES.len(),
+            place in 0..CALLS.len(),
             query in proptest::option::of("((page|pageSize|entityId|from|evidence|open|%[0-9a-f]{0,2}|[ -~]{0,4})=?([ -~]{0,12}|[0-9]{1,22})&?){0,5}"),
             value in "\\PC{0,12}",
             body in any_body(),
         ) {
-            let route = &ROUTES[place];
-            let path = BTreeMap::from([("agentId".to_owned(), value)]);
-            let asked = Asked { route, path, query: query.as_deref(), body: &body };
-            match params(asked).and_then(|params| crate::gateway::Request::read(route.call, params)) {
+            let entry = &CALLS[place];
+            let path = vec![("agentId".to_owned(), value)];
+            let asked = Asked { spec: entry.spec, path, query: query.as_deref(), body: &body };
+            match params(asked).and_then(entry.read) {
                 Ok(_) => {}
                 Err(error) => prop_assert!((400..500).contains(&error.http_status()), "{:?}", error),
             }

@@ -3,136 +3,378 @@
 //! `subject.id` is the agent, `resource.type` and `action.name` are the capability, and what else comes is context: what the
 //! rubric and policies know by name at its top, wherever the protocol has it put.
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
-use super::handle::{Asked, Job, Way, to_bytes};
-use super::routes::{Method, Route, Size};
-use crate::gateway::{Made, Request, Response};
-use crate::params::{Faults, Params};
+use crate::calls::decisions::is_granted;
+use crate::calls::{Call, Entry, Params, Read, Spec, Subject};
+use crate::gateway::{Admitted, Gateway};
+use rulekeep::agent::AgentId;
 use rulekeep::intent::Capability;
-use rulekeep::{Decision, Error, Intent, RiskLevel};
+use rulekeep::policy::Constraints;
+use rulekeep::proof::ProofId;
+use rulekeep::{Decision, Enforcement, Error, Intent, RiskLevel};
 
-pub(super) const ONE: Route = route("/access/v1/evaluation");
-pub(super) const MANY: Route = route("/access/v1/evaluations");
-pub(super) const WAYS: [Way; 2] = [Way { route: &ONE, read: read_one }, Way { route: &MANY, read: read_many }];
+/// Both, which stand beside the calls of the contract.
+pub(super) static CALLS: [Entry; 2] =
+    [Entry::in_form::<Evaluate, Evaluation>(), Entry::in_form::<EvaluateEach, Evaluations>()];
 
-const fn route(path: &'static str) -> Route {
-    Route { method: Method::Post, path, call: "enforce", size: Size::Request }
+/// An access evaluation of `OpenID` `AuthZEN` 1.0.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Evaluation {
+    #[serde(deserialize_with = "object")]
+    subject: EvaluationSubject,
+    #[serde(deserialize_with = "object")]
+    action: EvaluationAction,
+    #[serde(deserialize_with = "object")]
+    resource: EvaluationResource,
+    #[schema(value_type = Option<EvaluationContext>)]
+    context: Option<Map<String, Value>>,
 }
 
-#[derive(Deserialize)]
-struct Subject {
+/// Several access evaluations of `OpenID` `AuthZEN` 1.0: what one of them does not say stands beside them. Where there are
+/// none, it is a single one.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Evaluations {
+    #[schema(value_type = Option<EvaluationSubject>)]
+    subject: Option<Value>,
+    #[schema(value_type = Option<EvaluationAction>)]
+    action: Option<Value>,
+    #[schema(value_type = Option<EvaluationResource>)]
+    resource: Option<Value>,
+    #[schema(value_type = Option<EvaluationContext>)]
+    context: Option<Value>,
+    #[schema(max_items = 100, value_type = Option<Vec<EvaluationPart>>)]
+    evaluations: Option<Vec<Value>>,
+    #[schema(value_type = Option<EvaluationOptions>)]
+    options: Option<Map<String, Value>>,
+}
+
+/// One of several.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "read as an evaluation, with what stands beside")]
+struct EvaluationPart {
+    subject: Option<EvaluationSubject>,
+    action: Option<EvaluationAction>,
+    resource: Option<EvaluationResource>,
+    context: Option<EvaluationContext>,
+}
+
+/// Whether all are evaluated, or up to the first of an answer.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "read as a map")]
+struct EvaluationOptions {
+    #[serde(default)]
+    #[schema(nullable = false)]
+    evaluations_semantic: EvaluationSemantic,
+}
+
+/// What ends them.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum EvaluationSemantic {
+    ExecuteAll,
+    DenyOnFirstDeny,
+    PermitOnFirstPermit,
+}
+
+/// Who wants it: `id` is the agent.
+#[derive(Deserialize, ToSchema)]
+struct EvaluationSubject {
     r#type: String,
+    #[schema(value_type = AgentId)]
     id: String,
     #[serde(default)]
+    #[schema(value_type = Object)]
     properties: Map<String, Value>,
 }
 
-#[derive(Deserialize)]
-struct Action {
+/// What is wanted: with the resource's type it is the capability `<type>:<name>`, in lower case, with `_` for blanks,
+/// hyphens, dots and slashes.
+#[derive(Deserialize, ToSchema)]
+struct EvaluationAction {
+    #[schema(pattern = "^[A-Za-z][A-Za-z0-9_]*$", max_length = 40)]
     name: String,
     #[serde(default)]
+    #[schema(value_type = Object)]
     properties: Map<String, Value>,
 }
 
-#[derive(Deserialize)]
-struct Resource {
+/// What it is wanted of.
+#[derive(Deserialize, ToSchema)]
+struct EvaluationResource {
+    #[schema(pattern = "^[A-Za-z][A-Za-z0-9_]*$", max_length = 40)]
     r#type: String,
     id: String,
     #[serde(default)]
+    #[schema(value_type = Object)]
     properties: Map<String, Value>,
 }
 
-fn read_one(asked: Asked<'_>) -> Result<Job, Error> {
-    Ok(Job::new(request_of(&super::asked::params(asked)?)?, |response| to_bytes(&told(&response)?)))
+/// Whatever else is known.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "read as a map")]
+struct EvaluationContext {
+    /// How risky it is at the least.
+    #[serde(default)]
+    #[schema(nullable = false)]
+    risk_level: RiskLevel,
+    environment: Option<String>,
+}
+
+/// An array would be read as the fields in their order.
+fn object<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T, D::Error> {
+    let fields = Map::deserialize(deserializer)?;
+    T::deserialize(Value::Object(fields)).map_err(serde::de::Error::custom)
+}
+
+/// An evaluation as the intent that it is.
+pub(super) struct Evaluate(Intent);
+
+impl Read for Evaluate {
+    fn read(params: Params, spec: &Spec) -> Result<Self, Error> {
+        params.typed::<Evaluation>(spec)?.intent().map(Self)
+    }
+}
+
+impl Call for Evaluate {
+    const SPEC: Spec = Spec::post(
+        "access/evaluation",
+        "/access/v1/evaluation",
+        "Decides as OpenID AuthZEN 1.0 asks, and records the decision",
+    )
+    .for_agents()
+    .quick()
+    .errors(&[404, 422]);
+    type Answer = Evaluated;
+
+    fn subject(&self) -> Subject<'_> {
+        Subject::Agent(self.0.agent_id.as_str())
+    }
+
+    fn run(self, gateway: &Gateway) -> Result<Evaluated, Error> {
+        gateway.governor().enforce(&self.0).map(Evaluated::from)
+    }
+
+    fn granted(answer: &Evaluated) -> Vec<ProofId> {
+        answer.granted().into_iter().collect()
+    }
+}
+
+/// Several of them, or a single one.
+pub(super) enum EvaluateEach {
+    One(Evaluate),
+    Each {
+        each: Vec<Result<Evaluate, Error>>,
+        /// The answer behind which nothing more is evaluated, if there is one.
+        last: Option<bool>,
+    },
 }
 
 /// Most evaluations of one request.
 const MOST: usize = 100;
 
-/// The parts of an evaluation.
-const PARTS: [&str; 4] = ["subject", "action", "resource", "context"];
-
-/// Several in one request. What one of them does not say stands beside them; where there are none, it is a single one.
-fn read_many(asked: Asked<'_>) -> Result<Job, Error> {
-    let params = super::asked::params(asked)?;
-    let evaluations = match params.get("evaluations") {
-        None => &[][..],
-        Some(Value::Array(evaluations)) if evaluations.len() <= MOST => evaluations,
-        Some(_) => return Err(Error::input("evaluations", format!("expected an array of {MOST} at the most"))),
-    };
-    if evaluations.is_empty() {
-        return Ok(Job::new(request_of(&params)?, |response| to_bytes(&told(&response)?)));
+impl Read for EvaluateEach {
+    fn read(params: Params, spec: &Spec) -> Result<Self, Error> {
+        let Evaluations { subject, action, resource, context, evaluations, options } = params.typed(spec)?;
+        let shared = [("subject", subject), ("action", action), ("resource", resource), ("context", context)];
+        let evaluations = evaluations.unwrap_or_default();
+        if evaluations.len() > MOST {
+            return Err(Error::input("evaluations", format!("expected an array of {MOST} at the most")));
+        }
+        // What one of them does not say stands beside them.
+        let completed = |evaluation: &Map<String, Value>| {
+            let part = |(name, shared): &(&str, Option<Value>)| {
+                let own = evaluation.get(*name).filter(|own| !own.is_null());
+                Some(((*name).to_owned(), own.or(shared.as_ref())?.clone()))
+            };
+            Evaluate::read(Params::of(shared.iter().filter_map(part).collect()), spec)
+        };
+        if evaluations.is_empty() {
+            return completed(&Map::new()).map(Self::One);
+        }
+        let last = match options.unwrap_or_default().remove("evaluations_semantic") {
+            None => None,
+            Some(semantic) => match serde_json::from_value(semantic) {
+                Ok(EvaluationSemantic::ExecuteAll) => None,
+                Ok(EvaluationSemantic::DenyOnFirstDeny) => Some(false),
+                Ok(EvaluationSemantic::PermitOnFirstPermit) => Some(true),
+                Err(_) => {
+                    let expected =
+                        "evaluations_semantic: expected execute_all, deny_on_first_deny or permit_on_first_permit";
+                    return Err(Error::input("options", expected));
+                }
+            },
+        };
+        let each = evaluations.iter().map(|evaluation| match evaluation {
+            Value::Object(evaluation) => completed(evaluation),
+            _ => Err(Error::input("evaluations", "expected objects")),
+        });
+        Ok(Self::Each { each: each.collect(), last })
     }
-    let until = last_of(&params)?;
-    let requests = evaluations.iter().map(|evaluation| request_of(&completed(evaluation, &params)?)).collect();
-    Ok(Job::long(move |admitted| {
-        let answers = admitted.perform_each(requests, |answer| until.is_some_and(|last| is_yes(answer) == last));
-        let told: Result<Vec<Value>, Error> = answers
-            .iter()
-            .map(|answer| match answer {
-                Ok(response) => told(response),
-                Err(error) => Ok(refused(error)),
-            })
-            .collect();
-        let granted = answers.iter().flatten().filter_map(Response::granted).collect();
-        Ok(Made { answer: to_bytes(&json!({ "evaluations": told? }))?, granted, is_secret: false })
-    }))
 }
 
-/// The answer behind which nothing more is evaluated, if there is one.
-fn last_of(params: &Params) -> Result<Option<bool>, Error> {
-    match params.object("options")?.get("evaluations_semantic").map(Value::as_str) {
-        None | Some(Some("execute_all")) => Ok(None),
-        Some(Some("deny_on_first_deny")) => Ok(Some(false)),
-        Some(Some("permit_on_first_permit")) => Ok(Some(true)),
-        Some(_) => {
-            let expected = "evaluations_semantic: expected execute_all, deny_on_first_deny or permit_on_first_permit";
-            Err(Error::input("options", expected))
+impl Call for EvaluateEach {
+    const SPEC: Spec = Spec::post(
+        "access/evaluations",
+        "/access/v1/evaluations",
+        "Decides on several in one request, each as if it had been asked alone",
+    )
+    .for_agents()
+    .errors(&[404, 422]);
+    type Answer = EvaluatedAll;
+
+    fn together() -> Value {
+        let given = crate::calls::required_together;
+        json!({ "anyOf": [given(&["evaluations"]), given(&["subject", "action", "resource"])] })
+    }
+
+    fn run(self, _: &Gateway) -> Result<EvaluatedAll, Error> {
+        Err(Error::Internal { message: "several evaluations are decided for a key alone".to_owned() })
+    }
+
+    fn run_for(self, admitted: &Admitted) -> Result<EvaluatedAll, Error> {
+        match self {
+            Self::One(one) => one.run_for(admitted).map(EvaluatedAll::One),
+            Self::Each { each, last } => {
+                let answers = admitted.run_each(each, |answer| {
+                    last.is_some_and(|last| answer.as_ref().is_ok_and(|answer| answer.decision) == last)
+                });
+                Ok(EvaluatedAll::Each { evaluations: answers.into_iter().map(EvaluatedEach::from).collect() })
+            }
+        }
+    }
+
+    fn granted(answer: &EvaluatedAll) -> Vec<ProofId> {
+        match answer {
+            EvaluatedAll::One(one) => Evaluate::granted(one),
+            EvaluatedAll::Each { evaluations } => {
+                let decided = evaluations.iter().filter_map(|each| match each {
+                    EvaluatedEach::Decided(decided) => decided.granted(),
+                    EvaluatedEach::Refused { .. } => None,
+                });
+                decided.collect()
+            }
         }
     }
 }
 
-/// An evaluation with what it does not say itself.
-fn completed(evaluation: &Value, beside: &Params) -> Result<Params, Error> {
-    let Value::Object(fields) = evaluation else {
-        return Err(Error::input("evaluations", "expected objects"));
-    };
-    let part = |name: &str| Some((name.to_owned(), fields.get(name).or_else(|| beside.get(name))?.clone()));
-    Ok(Params::of(PARTS.into_iter().filter_map(part).collect()))
+/// A decision of `OpenID` `AuthZEN` 1.0: true for ALLOW alone. The protocol has no word for a part, or for a person's answer
+/// that is to come.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Evaluated {
+    decision: bool,
+    context: EvaluatedContext,
 }
 
-fn request_of(params: &Params) -> Result<Request, Error> {
-    let subject: Subject = part(params, "subject")?;
-    let action: Action = part(params, "action")?;
-    let resource: Resource = part(params, "resource")?;
-    let mut context = Gathered::of(params.object("context")?);
-    // `target` is what the rest of the house calls the resource's id.
-    context.put("target", "resource.id", Value::from(resource.id))?;
-    context.put("subjectType", "subject.type", Value::from(subject.r#type))?;
-    context.lift("resource.properties", &resource.properties)?;
-    context.lift("action.properties", &action.properties)?;
-    for (name, place, properties) in [
-        ("subjectProperties", "subject.properties", subject.properties),
-        ("actionProperties", "action.properties", action.properties),
-        ("resourceProperties", "resource.properties", resource.properties),
-    ] {
-        if !properties.is_empty() {
-            context.put(name, place, Value::from(properties))?;
+/// What was decided, and why.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct EvaluatedContext {
+    decision: Decision,
+    reason: String,
+    proof_id: ProofId,
+    granted_capabilities: Vec<Capability>,
+    denied_capabilities: Vec<Capability>,
+    constraints: Constraints,
+}
+
+impl Evaluated {
+    fn granted(&self) -> Option<ProofId> {
+        is_granted(self.context.decision).then_some(self.context.proof_id)
+    }
+}
+
+impl From<Enforcement> for Evaluated {
+    fn from(enforced: Enforcement) -> Self {
+        let context = EvaluatedContext {
+            decision: enforced.decision,
+            reason: enforced.reasoning,
+            proof_id: enforced.proof_id,
+            granted_capabilities: enforced.granted_capabilities,
+            denied_capabilities: enforced.denied_capabilities,
+            constraints: enforced.constraints,
+        };
+        Self { decision: context.decision == Decision::Allow, context }
+    }
+}
+
+/// Decisions in the order of what was asked; a single one where that was.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(super) enum EvaluatedAll {
+    One(Evaluated),
+    Each { evaluations: Vec<EvaluatedEach> },
+}
+
+/// One of several decisions; or why it was not made. That is not recorded.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(super) enum EvaluatedEach {
+    Decided(Evaluated),
+    Refused { decision: bool, context: EvaluatedFault },
+}
+
+/// Why one of several was not decided; it is not recorded.
+#[derive(Serialize, ToSchema)]
+pub(super) struct EvaluatedFault {
+    error: EvaluatedError,
+}
+
+/// An error as it would be answered alone.
+#[derive(Serialize, ToSchema)]
+struct EvaluatedError {
+    status: u16,
+    code: &'static str,
+    message: String,
+}
+
+impl From<Result<Evaluated, Error>> for EvaluatedEach {
+    fn from(answer: Result<Evaluated, Error>) -> Self {
+        match answer {
+            Ok(decided) => Self::Decided(decided),
+            Err(error) => {
+                let error =
+                    EvaluatedError { status: error.http_status(), code: error.code(), message: error.to_string() };
+                Self::Refused { decision: false, context: EvaluatedFault { error } }
+            }
         }
     }
-    let risk = context.take_risk()?;
-    let capability = format!("{}:{}", word(&resource.r#type), word(&action.name));
-    let capability: Capability = capability
-        .parse()
-        .map_err(|error: rulekeep::intent::InvalidValue| Error::input("action", error.to_string()))?;
-    let name = format!("{}_{}", word(&action.name), word(&resource.r#type));
-    let mut intent = Intent::new(&subject.id, &name, risk, [capability.as_str()])?;
-    for (name, value) in context.fields {
-        intent = intent.with_context(name, value);
+}
+
+impl Evaluation {
+    fn intent(self) -> Result<Intent, Error> {
+        let Self { subject, action, resource, context } = self;
+        let mut context = Gathered::of(context.unwrap_or_default());
+        // `target` is what the rest of the house calls the resource's id.
+        context.put("target", "resource.id", Value::from(resource.id))?;
+        context.put("subjectType", "subject.type", Value::from(subject.r#type))?;
+        context.lift("resource.properties", &resource.properties)?;
+        context.lift("action.properties", &action.properties)?;
+        for (name, place, properties) in [
+            ("subjectProperties", "subject.properties", subject.properties),
+            ("actionProperties", "action.properties", action.properties),
+            ("resourceProperties", "resource.properties", resource.properties),
+        ] {
+            if !properties.is_empty() {
+                context.put(name, place, Value::from(properties))?;
+            }
+        }
+        let risk = context.take_risk()?;
+        let capability = format!("{}:{}", word(&resource.r#type), word(&action.name));
+        let capability: Capability = capability
+            .parse()
+            .map_err(|error: rulekeep::intent::InvalidValue| Error::input("action", error.to_string()))?;
+        let name = format!("{}_{}", word(&action.name), word(&resource.r#type));
+        let mut intent = Intent::new(&subject.id, &name, risk, [capability.as_str()])?;
+        for (name, value) in context.fields {
+            intent = intent.with_context(name, value);
+        }
+        Ok(intent)
     }
-    Ok(Request::enforce(intent))
 }
 
 /// The attributes that the rubric, policies and escalations know by these names: lifted out of properties, where none of
@@ -202,15 +444,6 @@ impl Gathered {
     }
 }
 
-fn part<T: for<'de> Deserialize<'de>>(params: &Params, field: &'static str) -> Result<T, Error> {
-    let value = params.get(field).ok_or_else(|| Faults::Input.error(field, "is missing"))?;
-    // An array would be read as the fields in their order.
-    if !value.is_object() {
-        return Err(Error::input(field, "expected an object"));
-    }
-    T::deserialize(value).map_err(|error| Error::input(field, error.to_string()))
-}
-
 /// A name in the form of capabilities: `can_read` and `canRead` are `can_read`, `read-all` is `read_all`.
 fn word(name: &str) -> String {
     let mut word = String::with_capacity(name.len());
@@ -231,34 +464,6 @@ fn word(name: &str) -> String {
     word
 }
 
-/// A yes is an ALLOW alone: the protocol has no word for a part, or for a person's answer that is to come.
-fn is_yes(answer: &Result<Response, Error>) -> bool {
-    matches!(answer, Ok(Response::Enforced(enforced)) if enforced.decision == Decision::Allow)
-}
-
-fn told(response: &Response) -> Result<Value, Error> {
-    let Response::Enforced(enforced) = response else {
-        return Err(Error::Internal { message: "an evaluation was answered as something else".to_owned() });
-    };
-    Ok(json!({
-        "decision": enforced.decision == Decision::Allow,
-        "context": {
-            "decision": enforced.decision,
-            "reason": enforced.reasoning,
-            "proofId": enforced.proof_id,
-            "grantedCapabilities": enforced.granted_capabilities,
-            "deniedCapabilities": enforced.denied_capabilities,
-            "constraints": enforced.constraints,
-        },
-    }))
-}
-
-/// One among several that was not decided; the others are.
-fn refused(error: &Error) -> Value {
-    let error = json!({ "status": error.http_status(), "code": error.code(), "message": error.to_string() });
-    json!({ "decision": false, "context": { "error": error } })
-}
-
 #[cfg(test)]
 mod tests {
     use super::{LIFTED, word};
@@ -266,7 +471,7 @@ mod tests {
     /// Who reads one more key of a context there has to name it here.
     #[test]
     fn what_the_rubric_reads_of_a_context_is_lifted() {
-        let rubric = include_str!("../../governor/risk.rs");
+        let rubric = include_str!("../../../../src/governor/risk.rs");
         let read: Vec<&str> = rubric
             .split("context.get(")
             .skip(1)

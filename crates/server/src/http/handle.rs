@@ -1,7 +1,6 @@
 //! The way of one request: its key, its parts, the call, the answer.
 
 use rulekeep::extension::Extension;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,11 +20,12 @@ use super::asked;
 use super::caller::Caller;
 use super::idempotency;
 use super::openapi;
-use super::routes::{Method, Route, Size};
 use super::server::BODY_TIMEOUT;
-use crate::gateway::{Admitted, Gateway, Given, Made, Once, Refused, Request, Response, Wait};
+use crate::calls::{Entry, Job, Size, Spec, Subject, Verb};
+use crate::gateway::{Admitted, Gateway, Given, Made, Once, Refused};
 use crate::sidecar::{MAX_LINE_BYTES, MAX_REQUEST_BYTES};
 use rulekeep::Error;
+use rulekeep::escalation::EscalationId;
 use rulekeep::status::Health;
 
 /// How long a request's body may take to come.
@@ -44,74 +44,13 @@ pub(super) struct App {
     health: Mutex<Option<(Instant, Health)>>,
 }
 
-/// What a request asks for, read from its parts.
-type Read = fn(Asked<'_>) -> Result<Job, Error>;
-
-/// What is to be done for a request that was let in, and how it is told.
-pub(super) struct Job {
-    /// It takes microseconds, but for the wait for the disk.
-    is_quick: bool,
-    /// Whom it waits for before, holding up no thread.
-    wait: Option<Wait>,
-    work: Box<dyn FnOnce(Admitted) -> Result<Made, Error> + Send>,
-}
-
-impl Job {
-    pub(super) fn new(request: Request, tell: fn(Response) -> Result<Vec<u8>, Error>) -> Self {
-        let (is_quick, is_secret) = (request.is_quick(), request.tells_secret());
-        let work = move |admitted: Admitted| {
-            let response = admitted.perform(request)?;
-            let granted = response.granted().into_iter().collect();
-            Ok(Made { answer: tell(response)?, granted, is_secret })
-        };
-        Self { is_quick, wait: None, work: Box::new(work) }
-    }
-
-    /// One that may take a while.
-    pub(super) fn long(work: impl FnOnce(Admitted) -> Result<Made, Error> + Send + 'static) -> Self {
-        Self { is_quick: false, wait: None, work: Box::new(work) }
-    }
-}
-
 /// The parts of a request.
 pub(super) struct Asked<'a> {
-    pub(super) route: &'a Route,
-    pub(super) path: BTreeMap<String, String>,
+    pub(super) spec: &'static Spec,
+    pub(super) path: Vec<(String, String)>,
     pub(super) query: Option<&'a str>,
     pub(super) body: &'a [u8],
 }
-
-/// A path's call, read in its way.
-#[derive(Clone, Copy)]
-pub(super) struct Way {
-    pub(super) route: &'static Route,
-    pub(super) read: Read,
-}
-
-impl Way {
-    /// The protocol's own.
-    pub(super) const fn plain(route: &'static Route) -> Self {
-        Self { route, read: plain }
-    }
-}
-
-fn plain(asked: Asked<'_>) -> Result<Job, Error> {
-    let call = asked.route.call;
-    let mut request = Request::read(call, asked::params(asked)?)?;
-    let wait = request.take_wait()?;
-    Ok(Job { wait, ..Job::new(request, |response| to_bytes(&response)) })
-}
-
-pub(super) fn to_bytes(answer: &impl serde::Serialize) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::with_capacity(USUAL_ANSWER);
-    match serde_json::to_writer(&mut bytes, answer) {
-        Ok(()) => Ok(bytes),
-        Err(error) => Err(Error::Internal { message: format!("an answer does not serialise: {error}") }),
-    }
-}
-
-/// Bytes that most verdicts fit in.
-const USUAL_ANSWER: usize = 1024;
 
 impl App {
     pub(super) fn new(gateway: Gateway) -> Self {
@@ -119,7 +58,7 @@ impl App {
     }
 
     /// Answers a request.
-    pub(super) async fn answer(self: Arc<Self>, way: Way, request: HttpRequest) -> HttpResponse {
+    pub(super) async fn answer(self: Arc<Self>, entry: &'static Entry, request: HttpRequest) -> HttpResponse {
         let (parts, body) = request.into_parts();
         let frame = self.frame(&parts);
         if let Err(error) = asked::check_head(&parts) {
@@ -136,7 +75,7 @@ impl App {
             }
         };
         let allowance = admitted.allowance();
-        let mut response = match self.perform(way, admitted, parts, body).await {
+        let mut response = match self.perform(entry, admitted, parts, body).await {
             Err(refusal) => frame.refusal(&refusal),
             Ok(Given::Now(answer)) => frame.answer(answer),
             Ok(Given::Again(answer)) => {
@@ -177,7 +116,7 @@ impl App {
             Ok(status) => status,
             Err(error) => return self.frame(&parts).refusal(&error.into()),
         };
-        let mut response = self.frame(&parts).answer(json!({ "status": status }).to_string());
+        let mut response = self.frame(&parts).answer(json!(openapi::HealthWord { status }).to_string());
         if status == Health::Unhealthy {
             *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
         }
@@ -219,24 +158,26 @@ impl App {
 
     async fn perform(
         self: Arc<Self>,
-        way: Way,
+        entry: &'static Entry,
         admitted: Admitted,
         mut parts: Parts,
         body: Body,
     ) -> Result<Given, Refusal> {
         // Before the body, so that nobody has large ones read who may not do what they are for.
-        admitted.may_call(way.route.call)?;
-        let path = path_of(&mut parts).await?;
-        let idempotency_key = match way.route.method {
-            Method::Post => idempotency::key_of(&parts.headers)?,
+        let spec = entry.spec;
+        admitted.may_call(spec)?;
+        let path = path_of(spec, &mut parts).await?;
+        let idempotency_key = match spec.verb {
+            Verb::Post => idempotency::key_of(&parts.headers)?,
             _ => None,
         };
-        let body = self.body(way.route, &parts, body).await?;
-        let asked = Asked { route: way.route, path, query: parts.uri.query(), body: &body };
-        let mut job = (way.read)(asked)?;
-        if let Some(wait) = job.wait.take() {
+        let body = self.body(spec, &parts, body).await?;
+        let asked = Asked { spec, path, query: parts.uri.query(), body: &body };
+        let mut job = (entry.read)(asked::params(asked)?)?;
+        if let Some(wait) = job.wait() {
+            let (id, timeout) = (wait.id, wait.take_timeout()?);
             // Who waits changes nothing: asked again, it is looked at again.
-            let admitted = waited(admitted, wait, parts.extensions.get().cloned()).await?;
+            let admitted = waited(admitted, id, timeout, parts.extensions.get().cloned()).await?;
             return Ok(Given::Now(self.run(admitted, job).await?.answer));
         }
         let Some(idempotency_key) = idempotency_key else {
@@ -255,18 +196,18 @@ impl App {
 
     /// Does what is asked. What comes back at once does so here; what may wait for the disk or takes longer does so where
     /// it holds up no connection.
-    async fn run(&self, admitted: Admitted, job: Job) -> Result<Made, Error> {
-        if job.is_quick && admitted.answers_at_once() {
-            return (job.work)(admitted);
+    async fn run(&self, admitted: Admitted, job: Box<dyn Job>) -> Result<Made, Error> {
+        if job.spec().is_quick && admitted.answers_at_once() {
+            return admitted.perform(job);
         }
-        aside(move || (job.work)(admitted)).await?
+        aside(move || admitted.perform(job)).await?
     }
 
-    async fn body(&self, route: &Route, parts: &Parts, body: Body) -> Result<Bytes, Refusal> {
-        if matches!(route.method, Method::Get | Method::Delete) {
+    async fn body(&self, spec: &Spec, parts: &Parts, body: Body) -> Result<Bytes, Refusal> {
+        if !spec.verb.has_body() {
             return Ok(Bytes::new());
         }
-        let limit = match route.size {
+        let limit = match spec.size {
             Size::Request => MAX_REQUEST_BYTES,
             Size::Document => MAX_LINE_BYTES,
         };
@@ -294,15 +235,20 @@ impl App {
 }
 
 /// Waits for people, for so long at the most, or until the server ends.
-async fn waited(admitted: Admitted, wait: Wait, ending: Option<Ending>) -> Result<Admitted, Error> {
-    let until = Instant::now() + wait.timeout;
-    if wait.timeout.is_zero() {
+async fn waited(
+    admitted: Admitted,
+    id: EscalationId,
+    timeout: Duration,
+    ending: Option<Ending>,
+) -> Result<Admitted, Error> {
+    let until = Instant::now() + timeout;
+    if timeout.is_zero() {
         return Ok(admitted);
     }
     let (admitted, answered) = aside(move || {
         // Before, so that nobody learns when another's is answered.
-        admitted.may_see(wait.id)?;
-        let answered = admitted.answered(wait.id);
+        admitted.permit(&Subject::Escalation(id))?;
+        let answered = admitted.answered(id);
         Ok::<_, Error>((admitted, answered))
     })
     .await??;
@@ -327,7 +273,10 @@ async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
     done.map_err(|_| Error::Internal { message: "the request was not finished".to_owned() })
 }
 
-async fn path_of(parts: &mut Parts) -> Result<BTreeMap<String, String>, Refusal> {
+async fn path_of(spec: &Spec, parts: &mut Parts) -> Result<Vec<(String, String)>, Refusal> {
+    if !spec.path.contains('{') {
+        return Ok(Vec::new());
+    }
     let params = parts.extract::<RawPathParams>().await.map_err(|_| Refusal::Path)?;
     Ok(params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }

@@ -28,7 +28,6 @@ mod descriptors;
 mod handle;
 mod idempotency;
 mod openapi;
-mod routes;
 mod server;
 mod stall;
 
@@ -41,11 +40,11 @@ use axum::routing::{MethodFilter, MethodRouter, get, on};
 pub use caller::Caller;
 pub use server::{Server, ServerError, TlsFault};
 
+use crate::calls::{CALLS, Entry, Verb};
 use crate::gateway::Gateway;
 
 use answer::Refusal;
-use handle::{App, Way};
-use routes::{Method, ROUTES};
+use handle::App;
 
 /// Everything that is served: the versioned address `/v1` with the contract, `POST /access/v1/evaluation` and
 /// `POST /access/v1/evaluations` of OpenID AuthZEN, `GET /openapi.json`, which describes them, and `GET /healthz`; the last two need no key.
@@ -55,11 +54,11 @@ use routes::{Method, ROUTES};
 pub fn router(gateway: &Gateway) -> Router {
     let app = Arc::new(app(gateway));
     let mut router = Router::new();
-    for route in ROUTES {
-        router = router.route(&format!("/v1{}", route.path), answering(&app, Way::plain(route)));
+    for entry in CALLS {
+        router = router.route(&format!("{BASE}{}", entry.spec.path), answering(&app, entry));
     }
-    for way in authzen::WAYS {
-        router = router.route(way.route.path, answering(&app, way));
+    for entry in &authzen::CALLS {
+        router = router.route(entry.spec.path, answering(&app, entry));
     }
     let described = Arc::clone(&app);
     router = router.route(openapi::PATH, get(move |request: HttpRequest| async move { described.describe(request) }));
@@ -87,17 +86,20 @@ fn app(gateway: &Gateway) -> App {
 /// Where whoever watches the service asks whether it works; nobody needs a key for that one word.
 const HEALTH: &str = "/healthz";
 
-fn answering(app: &Arc<App>, way: Way) -> MethodRouter {
+/// Where the paths of the contract begin.
+const BASE: &str = "/v1";
+
+fn answering(app: &Arc<App>, entry: &'static Entry) -> MethodRouter {
     let app = Arc::clone(app);
-    on(filter(way.route.method), move |request: HttpRequest| Arc::clone(&app).answer(way, request))
+    on(filter(entry.spec.verb), move |request: HttpRequest| Arc::clone(&app).answer(entry, request))
 }
 
-const fn filter(method: Method) -> MethodFilter {
-    match method {
-        Method::Get => MethodFilter::GET,
-        Method::Post => MethodFilter::POST,
-        Method::Put => MethodFilter::PUT,
-        Method::Patch => MethodFilter::PATCH,
-        Method::Delete => MethodFilter::DELETE,
+const fn filter(verb: Verb) -> MethodFilter {
+    match verb {
+        Verb::Get => MethodFilter::GET,
+        Verb::Post => MethodFilter::POST,
+        Verb::Put => MethodFilter::PUT,
+        Verb::Patch => MethodFilter::PATCH,
+        Verb::Delete => MethodFilter::DELETE,
     }
 }

@@ -54,7 +54,7 @@ impl std::fmt::Debug for EndpointDraft {
 }
 
 /// An endpoint that was added.
-#[derive(Clone, Serialize)]
+#[derive(Clone, Serialize, utoipa::ToSchema)]
 #[non_exhaustive]
 pub struct AddedEndpoint {
     /// Its id.
@@ -85,7 +85,7 @@ closed_words! {
 }
 
 /// An endpoint as it stands.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Endpoint {
@@ -107,6 +107,7 @@ pub struct Endpoint {
     pub created: Timestamp,
     /// How long is waited before each attempt.
     #[serde(serialize_with = "seconds")]
+    #[schema(value_type = Vec<f64>)]
     pub schedule: Vec<Duration>,
     /// The secrets that sign now.
     pub secrets: Vec<SecretPrint>,
@@ -134,7 +135,7 @@ pub struct Redelivery {
 }
 
 /// An endpoint that an event is not sent to though it wants it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[non_exhaustive]
 pub struct NotTaken {
     /// The endpoint.

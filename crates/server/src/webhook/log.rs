@@ -22,7 +22,7 @@ closed_words! {
 }
 
 /// An attempt to deliver an event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Delivery {
@@ -53,7 +53,7 @@ pub struct Delivery {
 }
 
 /// A page of attempts, the newest first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DeliveryPage {

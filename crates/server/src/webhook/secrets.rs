@@ -15,11 +15,12 @@ use rulekeep::signature::Secret;
 use rulekeep::system::Timestamp;
 
 /// What the journal says of a secret.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct SecretPrint {
     /// The first 8 bytes of its SHA-256, in hex: tells secrets apart, and not what they are.
+    #[schema(pattern = "^[0-9a-f]{16}$")]
     pub print: String,
     /// Until when it signs; none for the one that is in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,20 +1,16 @@
 //! Keys, plans and limits in front of a governor.
-#![cfg(feature = "gateway")]
-#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
-
-mod common;
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use rulekeep::event::{EventData, EventFilter};
-use rulekeep::gateway::{ApiKey, Gateway, KeyDraft, KeyState, Plan, Request, Response, Scope};
 use rulekeep::system::Timestamp;
-use rulekeep::{Agent, Durability, Error, Governor, GovernorBuilder, Intent, PolicySet, ProofQuery, RiskLevel, Tier};
-use serde_json::{Map, Value, json};
+use rulekeep::{Agent, Durability, Error, Governor, GovernorBuilder, Intent, PolicySet, RiskLevel, Tier};
+use rulekeep_server::gateway::{ApiKey, Gateway, KeyDraft, KeyState, Plan, Scope};
+use serde_json::{Value, json};
 
-use common::{Hand, call, copy_folder, heavy, wait_until_sealed};
+use crate::common::{Hand, call, copy_folder, heavy, wait_until_sealed};
 
 const NOON: i64 = 1_800_014_400_000;
 const DAY: i64 = 24 * 3_600_000;
@@ -33,21 +29,28 @@ fn opened(clock: &Hand) -> (Governor, Gateway) {
     (governor, gateway)
 }
 
+/// A call by its name, and its parameters.
+type Request = (&'static str, Value);
+
 fn reading(agent: &str) -> Request {
-    Request::enforce(Intent::new(agent, "read_document", RiskLevel::Low, ["document:read"]).unwrap())
+    let intent = Intent::new(agent, "read_document", RiskLevel::Low, ["document:read"]).unwrap();
+    ("enforce", json!({ "intent": intent }))
 }
 
-fn ask(gateway: &Gateway, key: &ApiKey, request: Request) -> Result<Response, Error> {
-    gateway.handle(Some(key.expose()), HERE, request)
+fn status() -> Request {
+    ("admin/status", json!({}))
 }
 
-fn code(answer: Result<Response, Error>) -> &'static str {
+fn handle(gateway: &Gateway, bearer: Option<&str>, caller: &str, (name, params): Request) -> Result<Value, Error> {
+    gateway.call(bearer, caller, name, params)
+}
+
+fn ask(gateway: &Gateway, key: &ApiKey, request: Request) -> Result<Value, Error> {
+    handle(gateway, Some(key.expose()), HERE, request)
+}
+
+fn code(answer: Result<Value, Error>) -> &'static str {
     answer.map_or_else(|error| error.code(), |_| "")
-}
-
-fn named(name: &str, params: Value) -> Request {
-    let Value::Object(params) = params else { panic!("{params}") };
-    Request::call(name, params).unwrap()
 }
 
 #[test]
@@ -89,7 +92,7 @@ fn what_is_no_key_of_this_store_is_unauthorized() {
     let cut = &right.expose()[..80];
     let capital = right.expose().to_uppercase();
     for wrong in [None, Some(""), Some("Bearer"), Some(strange.expose()), Some(cut), Some(capital.as_str())] {
-        let error = gateway.handle(wrong, "elsewhere", reading("a")).unwrap_err();
+        let error = handle(&gateway, wrong, "elsewhere", reading("a")).unwrap_err();
         assert_eq!((error.code(), error.http_status()), ("UNAUTHORIZED", 401), "{wrong:?}");
         assert!(wrong.is_none_or(|wrong| wrong.is_empty() || !error.to_string().contains(wrong)), "{error}");
     }
@@ -122,12 +125,12 @@ fn a_key_that_ends_behind_the_door_does_nothing_more() {
     let revoked = gateway.keys().create(draft()).unwrap();
     let expiring = gateway.keys().create(draft().expires_at(Timestamp::from_millis(NOON + 1000))).unwrap();
     let admit = |key: &ApiKey| gateway.admit(Some(key.expose()), HERE).unwrap();
-    let making = || named("key/create", json!({ "scope": "admin", "plan": "pro" }));
+    let making = || ("key/create", json!({ "scope": "admin", "plan": "pro" }));
     let admitted = [admit(&revoked.key), admit(&revoked.key), admit(&expiring.key)];
     gateway.keys().revoke(revoked.info.id).unwrap();
     clock.set(NOON + 1000);
     for (admitted, request) in admitted.into_iter().zip([making(), reading("a"), reading("a")]) {
-        assert_eq!(code(admitted.perform(request)), "UNAUTHORIZED");
+        assert_eq!(code(admitted.call(request.0, request.1)), "UNAUTHORIZED");
     }
     assert_eq!(gateway.keys().list().len(), 2, "a revoked key made another");
     assert_eq!(governor.status().metrics.decisions_today, 0);
@@ -186,19 +189,19 @@ fn a_key_limited_to_one_agent_reaches_no_other_by_any_call() {
     let theirs = governor.enforce(&escalating("b")).unwrap().proof_id;
     let requests = |agent: &str, proof| {
         vec![
-            Request::parse(agent, "read the file notes.txt", Map::new()),
+            ("intent", json!({ "agentId": agent, "input": "read the file notes.txt", "context": {} })),
             reading(agent),
-            Request::enforce_input(agent, "read the file notes.txt", Map::new()),
-            Request::query(ProofQuery::entity(agent)).unwrap(),
-            Request::stats(agent, ..),
-            named("agent/get", json!({ "agentId": agent })),
-            named("trust/history", json!({ "agentId": agent })),
-            named("proof/get", json!({ "proofId": proof, "evidence": true })),
-            named("escalation/get", json!({ "id": proof })),
-            named("intent", json!({ "agentId": agent, "input": "read the file notes.txt" })),
-            named("enforce", json!({ "agentId": agent, "input": "read the file notes.txt" })),
-            named("proof/query", json!({ "entityId": agent })),
-            named("proof/stats", json!({ "entityId": agent })),
+            ("enforce", json!({ "agentId": agent, "input": "read the file notes.txt", "context": {} })),
+            ("proof/query", json!({ "entityId": agent, "page": 1 })),
+            ("proof/stats", json!({ "entityId": agent, "from": null })),
+            ("agent/get", json!({ "agentId": agent })),
+            ("trust/history", json!({ "agentId": agent })),
+            ("proof/get", json!({ "proofId": proof, "evidence": true })),
+            ("escalation/get", json!({ "id": proof })),
+            ("intent", json!({ "agentId": agent, "input": "read the file notes.txt" })),
+            ("enforce", json!({ "agentId": agent, "input": "read the file notes.txt" })),
+            ("proof/query", json!({ "entityId": agent })),
+            ("proof/stats", json!({ "entityId": agent })),
         ]
     };
     for request in requests("a", mine) {
@@ -210,7 +213,7 @@ fn a_key_limited_to_one_agent_reaches_no_other_by_any_call() {
         let shown = format!("{request:?}");
         assert_eq!(code(ask(&gateway, &key, request)), "FORBIDDEN", "{shown}");
     }
-    let report = named("outcome/report", json!({ "proofId": theirs, "outcome": "SUCCESS" }));
+    let report = ("outcome/report", json!({ "proofId": theirs, "outcome": "SUCCESS" }));
     assert_eq!(code(ask(&gateway, &key, report)), "FORBIDDEN");
     assert_eq!(governor.stats("b", ..).unwrap().total_records, before);
     assert!(governor.log().record(&theirs).unwrap().outcome.is_none());
@@ -241,12 +244,12 @@ fn a_key_of_an_agent_is_forbidden_all_that_is_for_administrators() {
         ("key/list", json!({})),
     ];
     for (name, params) in calls {
-        assert_eq!(code(ask(&gateway, &agents, named(name, params.clone()))), "FORBIDDEN", "{name}");
-        let admitted = code(ask(&gateway, &admins, named(name, params)));
+        assert_eq!(code(ask(&gateway, &agents, (name, params.clone()))), "FORBIDDEN", "{name}");
+        let admitted = code(ask(&gateway, &admins, (name, params)));
         assert!(admitted != "FORBIDDEN" && admitted != "UNAUTHORIZED", "{name}: {admitted}");
     }
-    assert_eq!(code(ask(&gateway, &agents, Request::status())), "FORBIDDEN");
-    assert_eq!(code(ask(&gateway, &admins, Request::status())), "");
+    assert_eq!(code(ask(&gateway, &agents, status())), "FORBIDDEN");
+    assert_eq!(code(ask(&gateway, &admins, status())), "");
     let admit = |key: &ApiKey| gateway.admit(Some(key.expose()), HERE).unwrap().admin().is_ok();
     assert!(!admit(&agents) && admit(&admins));
 }
@@ -269,8 +272,8 @@ fn a_plan_is_held_to_the_millisecond() {
     assert_eq!(code(ask(&gateway, &key, reading("a"))), "RATE_LIMITED");
     // What the key does not permit takes room too: every request counts.
     clock.set(NOON + 2000);
-    assert_eq!(code(ask(&gateway, &key, Request::status())), "FORBIDDEN");
-    assert_eq!(code(ask(&gateway, &key, Request::status())), "RATE_LIMITED");
+    assert_eq!(code(ask(&gateway, &key, status())), "FORBIDDEN");
+    assert_eq!(code(ask(&gateway, &key, status())), "RATE_LIMITED");
 }
 
 #[test]
@@ -323,13 +326,13 @@ fn guessing_is_slow_and_harms_nobody_who_has_a_key_in_use() {
     let key = || gateway.keys().create(KeyDraft::new(Scope::Agent, Plan::Pro)).unwrap().key;
     let (in_use, new) = (key(), key());
     assert_eq!(code(ask(&gateway, &in_use, reading("a"))), "");
-    let guess = |caller: &str| code(gateway.handle(Some("rkp_agent_guess"), caller, reading("a")));
+    let guess = |caller: &str| code(handle(&gateway, Some("rkp_agent_guess"), caller, reading("a")));
     let refused: Vec<&str> = (0..30).map(|_| guess(HERE)).collect();
     assert_eq!(refused.iter().filter(|code| **code == "UNAUTHORIZED").count(), 20, "{refused:?}");
     assert_eq!(guess(HERE), "RATE_LIMITED");
     assert_eq!(code(ask(&gateway, &new, reading("a"))), "RATE_LIMITED", "a right guess is told from a wrong one");
     assert_eq!(code(ask(&gateway, &in_use, reading("a"))), "");
-    assert_eq!(code(gateway.handle(Some(new.expose()), "10.0.0.8", reading("a"))), "");
+    assert_eq!(code(handle(&gateway, Some(new.expose()), "10.0.0.8", reading("a"))), "");
     assert_eq!(guess("10.0.0.9"), "UNAUTHORIZED");
     clock.set(NOON + 3000);
     assert_eq!(code(ask(&gateway, &new, reading("a"))), "");
@@ -343,7 +346,7 @@ fn whatever_is_refused_counts_as_a_guess_does() {
     let revoked = gateway.keys().create(draft()).unwrap();
     let expired = gateway.keys().create(draft().expires_at(Timestamp::from_millis(NOON + 1))).unwrap();
     let new = gateway.keys().create(draft()).unwrap().key;
-    let ask = |bearer: Option<&str>, caller: &str| code(gateway.handle(bearer, caller, reading("a")));
+    let ask = |bearer: Option<&str>, caller: &str| code(handle(&gateway, bearer, caller, reading("a")));
     let all = [("none", None), ("revoked", Some(revoked.key.expose())), ("expired", Some(expired.key.expose()))];
     for (name, bearer) in all {
         // One caller to whom it was of use once.
@@ -402,13 +405,13 @@ fn a_key_made_over_lines_is_one_for_every_gateway_of_the_governor() {
     let (governor, gateway) = opened(&Hand::at(NOON));
     let made = call(&governor, "key/create", &json!({ "scope": "agent", "plan": "pro", "agents": ["a"] }));
     let text = made["result"]["key"].as_str().unwrap();
-    assert_eq!(code(gateway.handle(Some(text), HERE, reading("a"))), "");
+    assert_eq!(code(handle(&gateway, Some(text), HERE, reading("a"))), "");
     let listed = call(&governor, "key/list", &json!({}));
     assert_eq!(listed["result"]["keys"][0]["id"], made["result"]["id"]);
     assert!(!listed.to_string().contains(text) && !listed.to_string().contains("sha256"), "{listed}");
     let revoked = call(&governor, "key/revoke", &json!({ "id": made["result"]["id"] }));
     assert_eq!(revoked["result"]["state"], "revoked");
-    assert_eq!(code(gateway.handle(Some(text), HERE, reading("a"))), "UNAUTHORIZED");
+    assert_eq!(code(handle(&gateway, Some(text), HERE, reading("a"))), "UNAUTHORIZED");
     for wrong in [
         json!({ "plan": "pro" }),
         json!({ "scope": "agent" }),
@@ -472,10 +475,10 @@ fn an_administrator_whose_only_key_is_accepted_no_longer_gets_another() {
         clock.set(NOON + 1000);
         let governor = builder(&clock).open(folder.path()).unwrap();
         let gateway = Gateway::new(&governor).unwrap();
-        assert_eq!(code(ask(&gateway, &ended.key, Request::status())), "UNAUTHORIZED");
+        assert_eq!(code(ask(&gateway, &ended.key, status())), "UNAUTHORIZED");
         let second = gateway.keys().ensure_admin("second").unwrap();
         let second = second.unwrap_or_else(|| panic!("nobody can get in; revoked: {is_revoked}"));
-        assert_eq!(code(ask(&gateway, &second.key, Request::status())), "");
+        assert_eq!(code(ask(&gateway, &second.key, status())), "");
         assert!(gateway.keys().ensure_admin("third").unwrap().is_none(), "a third");
     }
 }
@@ -504,7 +507,7 @@ fn one_who_guesses_raises_an_alert_beyond_what_is_let_through_in_a_minute() {
     governor.policies().load(PolicySet::from_toml(rule).unwrap()).unwrap();
     let mut events = governor.subscribe(&EventFilter::all()).unwrap();
     for _ in 0..100 {
-        gateway.handle(Some("guess"), "10.6.6.6", reading("a")).unwrap_err();
+        handle(&gateway, Some("guess"), "10.6.6.6", reading("a")).unwrap_err();
     }
     governor.log().flush().unwrap();
     let EventData::Alert(alert) = events.poll().unwrap().unwrap().data else { panic!("no alert") };

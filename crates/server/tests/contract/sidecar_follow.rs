@@ -1,15 +1,13 @@
 //! Over lines: following what happens from where somebody stopped, and asking for what is open.
-#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
-
-mod common;
 
 use std::io::{BufRead, BufReader, Write};
 use std::thread;
 use std::time::Duration;
 
-use common::{builder, decide, in_folder, in_memory, intent, reading, refusal, result, serve};
+use crate::common::{builder, decide, in_folder, in_memory, intent, reading, refusal, result, serve};
 use rulekeep::escalation::{EscalationState, Review};
-use rulekeep::{Agent, Decision, Governor, Outcome, PolicySet, Tier, sidecar};
+use rulekeep::{Agent, Decision, Governor, Outcome, PolicySet, Tier};
+use rulekeep_server::sidecar;
 use serde_json::{Value, json};
 
 fn line(id: u64, method: &str, params: &Value) -> String {
@@ -45,10 +43,10 @@ impl Session<'_> {
 }
 
 /// Talks to a session until the talk is over.
-fn talk(governor: &Governor, talk: impl FnOnce(&mut Session<'_>)) {
+fn talk(governor: &Served, talk: impl FnOnce(&mut Session<'_>)) {
     let ((input, mut to), (from, output)) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
     thread::scope(|scope| {
-        let served = scope.spawn(move || sidecar::serve(governor, BufReader::new(input), output));
+        let served = scope.spawn(move || sidecar::serve(&governor.gateway, BufReader::new(input), output));
         talk(&mut Session { to: &mut to, from: &mut BufReader::new(from) });
         drop(to);
         served.join().unwrap().unwrap();

@@ -1,97 +1,80 @@
-//! The OpenAPI document: made from the table of routes, what each call is described as, and the types themselves.
+//! The OpenAPI document: made from the table of calls and the types that they are read into and answered with.
 //!
-//! | file | subject |
-//! |---|---|
-//! | `answers.rs` | answers that are no type of the library |
-//! | `bodies.rs` | bodies and queries of requests |
-//! | `calls.rs` | every call: what it does, takes and gives |
-//! | `tighten.rs` | what the builders cannot say |
+//! `schemas.rs` has what the derived schemas cannot say.
 
-mod answers;
-mod bodies;
-mod calls;
-mod tighten;
+mod schemas;
 
 use std::sync::LazyLock;
 
 use axum::body::Bytes;
-use utoipa::openapi::header::HeaderBuilder;
-use utoipa::openapi::path::{OperationBuilder, Parameter, ParameterBuilder, ParameterIn, PathItem};
-use utoipa::openapi::request_body::RequestBodyBuilder;
-use utoipa::openapi::schema::{ComponentsBuilder, Type};
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::tag::TagBuilder;
-use utoipa::openapi::{
-    ContentBuilder, HttpMethod, InfoBuilder, LicenseBuilder, ObjectBuilder, OpenApiBuilder, PathsBuilder, Ref, RefOr,
-    Required, ResponseBuilder, Schema, ServerBuilder,
-};
-use utoipa::{PartialSchema, ToSchema};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
-use self::answers::{ErrorBody, Evaluated, EvaluatedAll, HealthWord, ProblemDetails};
-use self::bodies::{EvaluationBody, EvaluationsBody};
-use self::calls::{CALLS, Described, Shape};
-use super::authzen;
-use super::routes::{Method, ROUTES, Route};
-use crate::gateway::is_for_agents;
-use rulekeep::agent::{AgentId, Label};
-use rulekeep::escalation::EscalationState;
-use rulekeep::intent::IntentId;
-use rulekeep::proof::{Order, ProofCursor, ProofId};
-use rulekeep::system::Timestamp;
-use rulekeep::{Decision, Outcome, RiskLevel, Tier};
+use self::schemas::{Schemas, not_null};
+use super::{BASE, HEALTH, authzen};
+use crate::calls::{CALLS, Entry, Shape, Spec, Verb};
+use rulekeep::status::Health;
 
 /// Where it is served; nobody needs a key for it.
 pub(super) const PATH: &str = "/openapi.json";
 
 /// The document, as it is served and as it stands under `docs/`.
 pub(super) fn document() -> Bytes {
-    static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| Bytes::from(written()));
+    static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| {
+        // A document that does not serialise would be a fault of this build; its tests read it.
+        let mut text = serde_json::to_string_pretty(&made()).unwrap_or_default();
+        text.push('\n');
+        Bytes::from(text)
+    });
     DOCUMENT.clone()
 }
 
-fn written() -> String {
-    // A document that does not serialise would be a fault of this build; its tests read it.
-    let mut document = serde_json::to_value(made()).unwrap_or_default();
-    tighten::tighten(&mut document);
-    let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
-    text.push('\n');
-    text
-}
-
-fn made() -> utoipa::openapi::OpenApi {
-    let mut paths = PathsBuilder::new();
-    let mut components = vocabulary();
-    for route in ROUTES {
-        let Some(described) = CALLS.iter().find(|described| described.call == route.call) else { continue };
-        components = with_shapes(components, described);
-        let path = format!("/v1{}", route.path);
-        paths = paths.path(path, PathItem::new(method(route.method), operation(route, described)));
+fn made() -> Value {
+    let mut schemas = Schemas::default();
+    let mut paths = Map::new();
+    let of_contract = CALLS.iter().map(|entry| (format!("{BASE}{}", entry.spec.path), entry));
+    let of_authzen = authzen::CALLS.iter().map(|entry| (entry.spec.path.to_owned(), entry));
+    for (path, entry) in of_contract.chain(of_authzen) {
+        let operation = operation(entry, &mut schemas);
+        let operations = paths.entry(path).or_insert_with(|| json!({}));
+        operations[entry.spec.verb.name().to_ascii_lowercase()] = operation;
     }
-    for (route, described) in [(&authzen::ONE, &EVALUATION), (&authzen::MANY, &EVALUATIONS)] {
-        components = with_shapes(components, described);
-        paths = paths.path(route.path, PathItem::new(HttpMethod::Post, operation(route, described)));
-    }
-    paths = paths.path(super::HEALTH, PathItem::new(HttpMethod::Get, health()));
-    paths = paths.path(PATH, PathItem::new(HttpMethod::Get, itself()));
-    let info = InfoBuilder::new()
-        .title("Rulekeep")
-        .version(env!("CARGO_PKG_VERSION"))
-        .description(Some(
-            "Governance of software agents: what an agent asks is parsed, decided by policy and trust, and recorded in a \
-             hash-linked log.",
-        ))
-        .license(Some(LicenseBuilder::new().name("MIT OR Apache-2.0").identifier(Some("MIT OR Apache-2.0")).build()))
-        .build();
-    let tag =
-        |(name, description): &(&str, &str)| TagBuilder::new().name(*name).description(Some(*description)).build();
-    OpenApiBuilder::new()
-        .info(info)
-        .servers(Some([ServerBuilder::new().url("/").description(Some("Where this document is served")).build()]))
-        .tags(Some(TAGS.iter().map(tag)))
-        .security(Some([SecurityRequirement::new::<_, [&str; 0], &str>(SCHEME, [])]))
-        .paths(paths)
-        .components(Some(components.build()))
-        .build()
+    paths.insert(HEALTH.to_owned(), json!({ "get": health(&mut schemas) }));
+    paths.insert(PATH.to_owned(), json!({ "get": itself() }));
+    let responses: Map<String, Value> =
+        STATUSES.iter().map(|status| (refusal_name(*status), refused(*status, &mut schemas))).collect();
+    let headers: Map<String, Value> = HEADERS
+        .iter()
+        .map(|(name, said)| ((*name).to_owned(), json!({ "description": said, "schema": { "type": "string" } })))
+        .collect();
+    let tags: Vec<Value> = TAGS.iter().map(|(name, said)| json!({ "name": name, "description": said })).collect();
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Rulekeep",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Governance of software agents: what an agent asks is parsed, decided by policy and trust, and \
+                            recorded in a hash-linked log.",
+            "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
+        },
+        "servers": [{ "url": "/", "description": "Where this document is served" }],
+        "tags": tags,
+        "security": [{ SCHEME: [] }],
+        "paths": paths,
+        "components": {
+            "schemas": schemas.finished(),
+            "responses": responses,
+            "headers": headers,
+            "parameters": { "RequestId": request_id(), "IdempotencyKey": idempotency_key() },
+            "securitySchemes": { SCHEME: {
+                "type": "http",
+                "scheme": "bearer",
+                "bearerFormat": "rkp_<scope>_<72 hex digits>",
+                "description": "An API key. What it permits is its scope, `agent` or `admin`, and the agents that it is for.",
+            } },
+        },
+    })
 }
 
 /// What keys are called in the document.
@@ -113,109 +96,119 @@ const TAGS: &[(&str, &str)] = &[
     ("access", "OpenID AuthZEN"),
 ];
 
-const EVALUATION: Described = Described {
-    call: "access/evaluation",
-    summary: "Decides as OpenID AuthZEN 1.0 asks, and records the decision",
-    answer: Shape::of::<Evaluated>(),
-    body: Some(Shape::of::<EvaluationBody>()),
-    id: None,
-    query: &[],
-    errors: &[404, 422],
-};
-
-const EVALUATIONS: Described = Described {
-    call: "access/evaluations",
-    summary: "Decides on several in one request, each as if it had been asked alone",
-    answer: Shape::of::<EvaluatedAll>(),
-    body: Some(Shape::of::<EvaluationsBody>()),
-    id: None,
-    query: &[],
-    errors: &[404, 422],
-};
-
-fn operation(route: &Route, described: &Described) -> OperationBuilder {
-    let is_for_agents = is_for_agents(route.call);
-    let scope = if is_for_agents { "agent" } else { "admin" };
-    let needs = if is_for_agents {
-        "Needs a key of the scope `agent`, for the agent that it concerns, or `admin`."
+fn operation(entry: &Entry, schemas: &mut Schemas) -> Value {
+    let spec = entry.spec;
+    let (scope, needs) = if spec.is_for_agents {
+        ("agent", "Needs a key of the scope `agent`, for the agent that it concerns, or `admin`.")
     } else {
-        "Needs a key of the scope `admin`."
+        ("admin", "Needs a key of the scope `admin`.")
     };
-    let mut operation = OperationBuilder::new()
-        .operation_id(Some(described.call.replace('/', "_")))
-        .summary(Some(described.summary))
-        .description(Some(needs))
-        .tag(tag_of(described.call))
-        .security(SecurityRequirement::new(SCHEME, [scope]))
-        .parameter_ref(parameter_ref("RequestId"));
-    for name in route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')) {
-        operation = operation.parameter(path_parameter(name, described));
+    let mut request = schemas.request(entry);
+    let mut parameters = vec![json!({ "$ref": "#/components/parameters/RequestId" })];
+    for name in spec.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')) {
+        parameters.extend(request.take(name).map(|taken| parameter("path", name, taken, true)));
     }
-    for parameter in described.query.iter().flat_map(|query| query()) {
-        operation = operation.parameter(parameter);
+    let mut operation = json!({
+        "operationId": spec.method.replace('/', "_"),
+        "summary": spec.summary,
+        "description": needs,
+        "tags": [tag_of(spec.method)],
+        "security": [{ SCHEME: [scope] }],
+    });
+    if !spec.verb.has_body() {
+        for (name, schema, is_required) in request.take_all() {
+            parameters.push(parameter("query", &name, schema, is_required));
+        }
+    } else if !request.is_empty() {
+        let is_required = request.is_required();
+        let name = schemas.add_request(spec, request);
+        operation["requestBody"] = json!({ "content": json_content(&name), "required": is_required });
     }
-    let has_body = !matches!(route.method, Method::Get | Method::Delete);
-    if route.method == Method::Post {
-        operation = operation.parameter_ref(parameter_ref("IdempotencyKey"));
-    }
-    if let Some(body) = described.body.filter(|_| has_body) {
-        let content = ContentBuilder::new().schema(Some(reference(body))).build();
-        let is_required = if tighten::may_be_empty(body) { Required::False } else { Required::True };
-        operation = operation
-            .request_body(Some(RequestBodyBuilder::new().content(JSON, content).required(Some(is_required)).build()));
-    }
-    let mut answer = answered("What was asked for", described.answer);
+    let mut answer = answered("What was asked for", &schemas.add(entry.answer));
     for name in ["RateLimit-Policy", "RateLimit"] {
-        answer = answer.header_ref(name, header_ref(name));
+        answer["headers"][name] = header_ref(name);
     }
-    if route.method == Method::Post {
-        answer = answer.header_ref("Idempotent-Replayed", header_ref("Idempotent-Replayed"));
+    if spec.verb == Verb::Post {
+        parameters.push(json!({ "$ref": "#/components/parameters/IdempotencyKey" }));
+        answer["headers"]["Idempotent-Replayed"] = header_ref("Idempotent-Replayed");
     }
-    operation = operation.response("200", answer.build());
-    let mut statuses = vec![400, 401, 429, 500, 503];
-    // A key of an agent may be for others; one that is no administrator's is refused.
-    statuses.push(403);
-    if has_body {
-        statuses.extend([408, 413, 415]);
-    }
-    if route.method == Method::Post {
-        statuses.push(409);
-    }
-    // The document is the same in every build.
-    if matches!(tag_of(described.call), "checkpoint" | "webhook") {
-        statuses.push(501);
-    }
-    statuses.extend(described.errors);
-    statuses.sort_unstable();
-    statuses.dedup();
-    for status in statuses {
-        operation = operation.response(status.to_string(), Ref::from_response_name(refusal_name(status)));
-    }
+    operation["parameters"] = Value::Array(parameters);
+    let refusals = statuses(spec).into_iter().map(|status| {
+        let reference = json!({ "$ref": format!("#/components/responses/{}", refusal_name(status)) });
+        (status.to_string(), reference)
+    });
+    operation["responses"] = refusals.chain([("200".to_owned(), answer)]).collect::<Map<_, _>>().into();
     operation
 }
 
-fn itself() -> OperationBuilder {
-    let content = ContentBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::Object))).build();
-    let answer = ResponseBuilder::new().description("This document").content(JSON, content);
-    OperationBuilder::new()
-        .operation_id(Some("openapi"))
-        .summary(Some("This document"))
-        .description(Some("Needs no key."))
-        .tag("contract")
-        .securities(Some([SecurityRequirement::default()]))
-        .response("200", answer.header_ref("X-Request-Id", header_ref("X-Request-Id")).build())
+/// The statuses of errors that a call can have.
+fn statuses(spec: &Spec) -> Vec<u16> {
+    // A key of an agent may be for others; one that is no administrator's is refused.
+    let mut statuses = vec![400, 401, 403, 429, 500, 503];
+    if spec.verb.has_body() {
+        statuses.extend([408, 413, 415]);
+    }
+    if spec.verb == Verb::Post {
+        statuses.push(409);
+    }
+    // The document is the same in every build.
+    if matches!(tag_of(spec.method), "checkpoint" | "webhook") {
+        statuses.push(501);
+    }
+    statuses.extend(spec.errors);
+    statuses
 }
 
-fn health() -> OperationBuilder {
-    let answered = |what: &str| answered(what, Shape::of::<HealthWord>());
-    OperationBuilder::new()
-        .operation_id(Some("health"))
-        .summary(Some("The service's health, in a word"))
-        .description(Some("Needs no key."))
-        .tag("contract")
-        .securities(Some([SecurityRequirement::default()]))
-        .response("200", answered("It governs").build())
-        .response("503", answered("It governs nothing").build())
+/// A parameter of a path or a query. Nobody writes `null` there.
+fn parameter(place: &str, name: &str, mut schema: Value, is_required: bool) -> Value {
+    not_null(&mut schema);
+    let said = match name {
+        "agentId" if place == "path" => Some(json!("The agent")),
+        "proofId" if place == "path" => Some(json!("The record")),
+        _ if place == "path" => Some(json!("Which one")),
+        _ => schema.as_object_mut().and_then(|schema| schema.remove("description")),
+    };
+    let mut parameter = json!({ "name": name, "in": place, "required": is_required, "schema": schema });
+    if let Some(said) = said {
+        parameter["description"] = said;
+    }
+    parameter
+}
+
+fn itself() -> Value {
+    json!({
+        "operationId": "openapi",
+        "summary": "This document",
+        "description": "Needs no key.",
+        "tags": ["contract"],
+        "security": [{}],
+        "responses": { "200": {
+            "description": "This document",
+            "headers": { "X-Request-Id": header_ref("X-Request-Id") },
+            "content": { JSON: { "schema": { "type": "object" } } },
+        } },
+    })
+}
+
+fn health(schemas: &mut Schemas) -> Value {
+    let name = schemas.add(Shape::of::<HealthWord>());
+    json!({
+        "operationId": "health",
+        "summary": "The service's health, in a word",
+        "description": "Needs no key.",
+        "tags": ["contract"],
+        "security": [{}],
+        "responses": {
+            "200": answered("It governs", &name),
+            "503": answered("It governs nothing", &name),
+        },
+    })
+}
+
+/// How well the service works.
+#[derive(Serialize, ToSchema)]
+pub(super) struct HealthWord {
+    pub(super) status: Health,
 }
 
 const JSON: &str = "application/json";
@@ -234,35 +227,35 @@ fn refusal_name(status: u16) -> String {
     format!("Error{status}")
 }
 
-fn parameter_ref(name: &str) -> Ref {
-    Ref::new(format!("#/components/parameters/{name}"))
+fn header_ref(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/headers/{name}") })
 }
 
-fn header_ref(name: &str) -> Ref {
-    Ref::new(format!("#/components/headers/{name}"))
+fn json_content(schema: &str) -> Value {
+    json!({ JSON: { "schema": { "$ref": format!("#/components/schemas/{schema}") } } })
 }
 
-fn answered(description: &str, shape: Shape) -> ResponseBuilder {
-    let content = ContentBuilder::new().schema(Some(reference(shape))).build();
-    ResponseBuilder::new()
-        .description(description)
-        .content(JSON, content)
-        .header_ref("X-Request-Id", header_ref("X-Request-Id"))
+fn answered(description: &str, schema: &str) -> Value {
+    json!({
+        "description": description,
+        "content": json_content(schema),
+        "headers": { "X-Request-Id": header_ref("X-Request-Id") },
+    })
 }
 
-fn refused(status: u16) -> utoipa::openapi::Response {
-    let problem = ContentBuilder::new().schema(Some(reference(Shape::of::<ProblemDetails>()))).build();
-    let mut answer = answered(codes(status), Shape::of::<ErrorBody>()).content("application/problem+json", problem);
+fn refused(status: u16, schemas: &mut Schemas) -> Value {
+    let mut answer = answered(codes(status), &schemas.add(Shape::of::<super::answer::ErrorBody>()));
+    let problem = schemas.add(Shape::of::<super::answer::ProblemDetails>());
+    answer["content"]["application/problem+json"] = json_content(&problem)[JSON].take();
     match status {
-        401 => answer = answer.header_ref("WWW-Authenticate", header_ref("WWW-Authenticate")),
+        401 => answer["headers"]["WWW-Authenticate"] = header_ref("WWW-Authenticate"),
         429 => {
-            let seconds = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1));
-            let header = HeaderBuilder::new().schema(Some(seconds)).description(Some("Seconds to wait")).build();
-            answer = answer.header("Retry-After", header);
+            let seconds = json!({ "type": "integer", "minimum": 1 });
+            answer["headers"]["Retry-After"] = json!({ "description": "Seconds to wait", "schema": seconds });
         }
         _ => {}
     }
-    answer.build()
+    answer
 }
 
 /// Which codes come with a status.
@@ -286,125 +279,32 @@ const fn codes(status: u16) -> &'static str {
     }
 }
 
-fn request_id() -> Parameter {
-    let description = "Comes back in the answer, where it has 1 to 128 visible characters";
-    ParameterBuilder::new()
-        .name("X-Request-Id")
-        .parameter_in(ParameterIn::Header)
-        .required(Required::False)
-        .description(Some(description))
-        .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
-        .build()
+fn request_id() -> Value {
+    json!({
+        "name": "X-Request-Id",
+        "in": "header",
+        "required": false,
+        "description": "Comes back in the answer, where it has 1 to 128 visible characters",
+        "schema": { "type": "string" },
+    })
 }
 
-fn idempotency_key() -> Parameter {
-    let schema = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[!-~]([ -~]{0,253}[!-~])?$"));
-    ParameterBuilder::new()
-        .name("Idempotency-Key")
-        .parameter_in(ParameterIn::Header)
-        .required(Required::False)
-        .description(Some("With the same one, the same request is answered again for a day, and done once"))
-        .schema(Some(schema))
-        .build()
+fn idempotency_key() -> Value {
+    json!({
+        "name": "Idempotency-Key",
+        "in": "header",
+        "required": false,
+        "description": "With the same one, the same request is answered again for a day, and done once",
+        "schema": { "type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$" },
+    })
 }
 
-fn path_parameter(name: &str, described: &Described) -> Parameter {
-    let (schema, description) = match (name, described.id) {
-        ("agentId", _) => (reference(Shape::of::<AgentId>()), "The agent"),
-        ("proofId", _) => (reference(Shape::of::<ProofId>()), "The record"),
-        (_, Some(id)) => (reference(id), "Which one"),
-        (_, None) => (ObjectBuilder::new().schema_type(Type::String).into(), "Which one"),
-    };
-    ParameterBuilder::new()
-        .name(name)
-        .parameter_in(ParameterIn::Path)
-        .required(Required::True)
-        .description(Some(description))
-        .schema(Some(schema))
-        .build()
-}
-
-fn text_header(description: &str) -> utoipa::openapi::header::Header {
-    let schema = ObjectBuilder::new().schema_type(Type::String);
-    HeaderBuilder::new().schema(Some(schema)).description(Some(description)).build()
-}
-
-fn tag_of(call: &str) -> &str {
-    if matches!(call, "intent" | "enforce" | "proof/query" | "proof/stats" | "admin/status") {
+fn tag_of(method: &str) -> &str {
+    if matches!(method, "intent" | "enforce" | "proof/query" | "proof/stats" | "admin/status") {
         return "contract";
     }
-    match call.split('/').next() {
+    match method.split('/').next() {
         Some("outcome") | None => "proof",
         Some(about) => about,
     }
-}
-
-const fn method(method: Method) -> HttpMethod {
-    match method {
-        Method::Get => HttpMethod::Get,
-        Method::Post => HttpMethod::Post,
-        Method::Put => HttpMethod::Put,
-        Method::Patch => HttpMethod::Patch,
-        Method::Delete => HttpMethod::Delete,
-    }
-}
-
-fn reference(shape: Shape) -> RefOr<Schema> {
-    RefOr::Ref(Ref::from_schema_name((shape.name)()))
-}
-
-fn with_shapes(mut components: ComponentsBuilder, described: &Described) -> ComponentsBuilder {
-    for shape in [Some(described.answer), described.body, described.id].into_iter().flatten() {
-        components = with_shape(components, shape);
-    }
-    components
-}
-
-fn with_shape(components: ComponentsBuilder, shape: Shape) -> ComponentsBuilder {
-    let mut schemas = vec![((shape.name)().into_owned(), (shape.schema)())];
-    (shape.parts)(&mut schemas);
-    components.schemas_from_iter(schemas)
-}
-
-/// The words that parameters are written in, and errors.
-fn vocabulary() -> ComponentsBuilder {
-    fn named<T: ToSchema + PartialSchema>() -> Shape {
-        Shape::of::<T>()
-    }
-    let key = Http::builder()
-        .scheme(HttpAuthScheme::Bearer)
-        .bearer_format("rkp_<scope>_<72 hex digits>")
-        .description(Some(
-            "An API key. What it permits is its scope, `agent` or `admin`, and the agents that it is for.",
-        ))
-        .build();
-    let mut components = ComponentsBuilder::new()
-        .security_scheme(SCHEME, SecurityScheme::Http(key))
-        .parameter("RequestId", request_id())
-        .parameter("IdempotencyKey", idempotency_key());
-    for (name, description) in HEADERS {
-        components = components.header(*name, text_header(description));
-    }
-    for status in STATUSES {
-        components = components.response(refusal_name(*status), refused(*status));
-    }
-    [
-        named::<AgentId>(),
-        named::<HealthWord>(),
-        named::<Label>(),
-        named::<Tier>(),
-        named::<ProofId>(),
-        named::<IntentId>(),
-        named::<ProofCursor>(),
-        named::<Timestamp>(),
-        named::<Decision>(),
-        named::<Outcome>(),
-        named::<RiskLevel>(),
-        named::<Order>(),
-        named::<EscalationState>(),
-        named::<ErrorBody>(),
-        named::<ProblemDetails>(),
-    ]
-    .into_iter()
-    .fold(components, with_shape)
 }

@@ -6,17 +6,17 @@ use std::thread;
 
 use rulekeep::agent::AgentChange;
 use rulekeep::escalation::{EscalationId, Review};
-use rulekeep::gateway::{KeyDraft, NewKey, Plan, Scope};
-use rulekeep::http::Server;
 use rulekeep::kill_switch::StopScope;
 use rulekeep::proof::ProofId;
 use rulekeep::system::Timestamp;
 use rulekeep::trust::Score;
 use rulekeep::{Agent, Durability, Governor, PolicySet, Tier};
+use rulekeep_server::gateway::{KeyDraft, NewKey, Plan, Scope};
+use rulekeep_server::http::Server;
 use serde_json::json;
 
+use super::live::{Ask, Live, NOON, builder, mailing, reading, wide};
 use crate::common::{Hand, policies};
-use crate::live::{Ask, Live, NOON, builder, mailing, reading, wide};
 
 const DAY: i64 = 24 * 3_600_000;
 

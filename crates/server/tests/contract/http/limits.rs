@@ -4,11 +4,11 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use rulekeep::gateway::{KeyDraft, Plan, Scope};
-use rulekeep::http::Server;
+use rulekeep_server::gateway::{KeyDraft, Plan, Scope};
+use rulekeep_server::http::Server;
 
+use super::live::{Ask, Live, NOON, builder, reading};
 use crate::common::Hand;
-use crate::live::{Ask, Live, NOON, builder, reading};
 
 #[test]
 fn behind_a_trusted_proxy_one_who_guesses_holds_up_nobody_else() {

@@ -3,8 +3,8 @@
 use rulekeep::PolicySet;
 use serde_json::{Value, json};
 
+use super::live::{Ask, Live, mailing, reading};
 use crate::common::POLICIES;
-use crate::live::{Ask, Live, mailing, reading};
 
 /// Asks as an administrator; the answer must be one.
 struct Admin(Live);

@@ -4,12 +4,12 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use rulekeep::escalation::{EscalationId, Review};
-use rulekeep::gateway::{KeyDraft, Plan, Scope};
-use rulekeep::http::Server;
 use rulekeep::proof::ProofId;
+use rulekeep_server::gateway::{KeyDraft, Plan, Scope};
+use rulekeep_server::http::Server;
 use serde_json::json;
 
-use crate::live::{Ask, Client, Live, mailing, reading, wide};
+use super::live::{Ask, Client, Live, mailing, reading, wide};
 
 /// Asks for something that a person has to answer.
 fn escalated(live: &Live) -> EscalationId {

@@ -12,8 +12,8 @@ use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
 use rulekeep::Governor;
-use rulekeep::gateway::{Gateway, KeyDraft, Plan, Scope};
-use rulekeep::http::router;
+use rulekeep_server::gateway::{Gateway, KeyDraft, Plan, Scope};
+use rulekeep_server::http::router;
 
 pub(crate) struct Live {
     runtime: Runtime,

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use rulekeep::{Governor, GovernorBuilder, Intent, RiskLevel};
 use serde_json::{Value, json};
 
+use super::live::{Asked, Live};
 use crate::common;
-use crate::live::{Asked, Live};
 
 #[cfg(feature = "checkpoints")]
 fn builder() -> GovernorBuilder {

@@ -9,20 +9,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Scope;
 use std::time::Duration;
 
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-use super::params::{Faults, Params};
-use super::rpc::{Fault, Notification};
-use rulekeep::Governor;
-use rulekeep::event::{EventFilter, Subscription};
-use rulekeep::event::{EventId, EventType};
+use super::records::given;
+use super::{Params, Spec, to_bytes};
+use crate::rpc::{Fault, Notification};
+use rulekeep::event::{EventFilter, EventId, EventType, Subscription};
 use rulekeep::extension::Reader;
-use rulekeep::intent::InvalidValue;
-use rulekeep::{Error, Event};
+use rulekeep::{Error, Event, Governor};
 
 /// The subscriptions of one session.
-pub(super) struct Subscriptions {
+pub(crate) struct Subscriptions {
     last: u64,
     live: HashMap<String, Live>,
     /// Made by a call whose answer is not written yet.
@@ -68,78 +66,124 @@ struct EventParams<'a> {
     error: Option<Fault>,
 }
 
-/// A call on a session's subscriptions.
-pub(super) type Call = fn(&mut Subscriptions, &Governor, &Params) -> Result<Value, Error>;
+/// A call on a session's subscriptions, with its parameters as its fields.
+trait SessionCall: DeserializeOwned {
+    const SPEC: Spec;
+    type Answer: Serialize;
 
-/// Every call by its name.
-pub(super) const CALLS: &[(&str, Call)] = &[
-    ("event/subscribe", Subscriptions::subscribe),
-    ("event/unsubscribe", Subscriptions::unsubscribe),
-    ("event/acknowledge", Subscriptions::acknowledge),
-    ("event/forget", forget),
+    fn run(self, subscriptions: &mut Subscriptions, governor: &Governor) -> Result<Self::Answer, Error>;
+}
+
+/// A row of the table of a session's calls.
+pub(crate) struct SessionEntry {
+    pub(crate) spec: &'static Spec,
+    pub(crate) run: fn(Params, &mut Subscriptions, &Governor) -> Result<Vec<u8>, Error>,
+}
+
+impl SessionEntry {
+    const fn of<C: SessionCall>() -> Self {
+        Self {
+            spec: &C::SPEC,
+            run: |params, subscriptions, governor| {
+                to_bytes(&params.typed::<C>(&C::SPEC)?.run(subscriptions, governor)?)
+            },
+        }
+    }
+}
+
+/// Every call on a session.
+pub(crate) static CALLS: &[SessionEntry] = &[
+    SessionEntry::of::<Subscribe>(),
+    SessionEntry::of::<Unsubscribe>(),
+    SessionEntry::of::<Acknowledge>(),
+    SessionEntry::of::<Forget>(),
 ];
 
 /// The call of that name.
-pub(super) fn find(name: &str) -> Option<Call> {
-    CALLS.iter().find(|(known, _)| *known == name).map(|(_, call)| *call)
+pub(crate) fn find(name: &str) -> Option<&'static SessionEntry> {
+    CALLS.iter().find(|entry| entry.spec.method == name)
 }
 
-impl Subscriptions {
-    pub(super) fn new() -> Self {
-        Self { last: 0, live: HashMap::new(), fresh: Vec::new(), ended: Arc::default() }
-    }
+/// Which events, and from where on.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Subscribe {
+    types: Option<Vec<EventType>>,
+    agent_id: Option<String>,
+    after: Option<EventId>,
+    latest: Option<u64>,
+    /// The name under which the store keeps what was dealt with.
+    cursor: Option<String>,
+}
 
-    fn subscribe(&mut self, governor: &Governor, params: &Params) -> Result<Value, Error> {
-        if self.live.len() >= MOST_SUBSCRIPTIONS {
+impl SessionCall for Subscribe {
+    const SPEC: Spec =
+        Spec::of_session("event/subscribe", "Tells events from now on, or from one on").queried(&["after"]);
+    type Answer = SubscriptionRef;
+
+    fn run(self, subscriptions: &mut Subscriptions, governor: &Governor) -> Result<SubscriptionRef, Error> {
+        if subscriptions.live.len() >= MOST_SUBSCRIPTIONS {
             let message =
                 format!("there are {MOST_SUBSCRIPTIONS} subscriptions already; end one with event/unsubscribe");
             return Err(Error::Conflict { message });
         }
-        let mut filter = EventFilter::all();
-        for word in params.texts("types")? {
-            let event_type: EventType =
-                word.parse().map_err(|error: InvalidValue| Error::input("types", error.to_string()))?;
-            filter = filter.of_type(event_type);
-        }
-        if let Some(agent_id) = params.optional_text("agentId", Faults::Input)? {
-            filter = filter.agent(agent_id);
-        }
-        if let Some(event) = params.optional_word("after", Faults::Query)? {
-            filter = filter.after(event);
-        }
-        if let Some(entries) = params.optional_whole("latest", Faults::Input)? {
-            filter = filter.latest(entries);
-        }
-        let cursor = params.optional_text("cursor", Faults::Input)?;
-        let subscription = match cursor {
-            Some(name) => governor.log().cursor(name, &filter)?,
+        let mut filter = self.types.into_iter().flatten().fold(EventFilter::all(), EventFilter::of_type);
+        filter = given(filter, self.agent_id, EventFilter::agent);
+        filter = given(filter, self.after, EventFilter::after);
+        filter = given(filter, self.latest, EventFilter::latest);
+        let subscription = match self.cursor {
+            Some(name) => governor.log().cursor(&name, &filter)?,
             None => governor.subscribe(&filter)?,
         };
-        self.last += 1;
-        let id = format!("sub_{}", self.last);
-        let shared = Arc::<Shared>::default();
-        let live = Live { reader: subscription.reader().cloned(), shared: Arc::clone(&shared) };
-        self.live.insert(id.clone(), live);
-        self.fresh.push(Told { id: id.clone(), subscription, shared });
-        Ok(json!({ "subscriptionId": id }))
+        Ok(SubscriptionRef { subscription_id: subscriptions.add(subscription) })
     }
+}
 
-    fn unsubscribe(&mut self, governor: &Governor, params: &Params) -> Result<Value, Error> {
-        let id = params.text("subscriptionId", Faults::Input)?;
-        let live = self.live.remove(id).ok_or_else(not_ours)?;
+/// A subscription of this session.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Unsubscribe {
+    subscription_id: String,
+}
+
+impl SessionCall for Unsubscribe {
+    const SPEC: Spec = Spec::of_session("event/unsubscribe", "Ends a subscription");
+    type Answer = SubscriptionRef;
+
+    fn run(self, subscriptions: &mut Subscriptions, governor: &Governor) -> Result<SubscriptionRef, Error> {
+        let live = subscriptions.live.remove(&self.subscription_id).ok_or_else(not_ours)?;
         live.shared.is_cancelled.store(true, Ordering::Release);
         // Its thread may take a moment to see that.
         if let Some(reader) = &live.reader {
             Extension::of(governor).free_cursor(reader);
         }
-        Ok(json!({ "subscriptionId": id }))
+        Ok(SubscriptionRef { subscription_id: self.subscription_id })
     }
+}
 
-    /// Notes that an event of a named cursor was dealt with: `{subscriptionId, eventId}`.
-    fn acknowledge(&mut self, governor: &Governor, params: &Params) -> Result<Value, Error> {
-        let id = params.text("subscriptionId", Faults::Input)?;
-        let event: EventId = params.word("eventId", Faults::Query)?;
-        let live = self.live.get(id).ok_or_else(not_ours)?;
+/// Which subscription it was.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SubscriptionRef {
+    subscription_id: String,
+}
+
+/// An event of a named cursor that was dealt with, and all before it.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Acknowledge {
+    subscription_id: String,
+    event_id: EventId,
+}
+
+impl SessionCall for Acknowledge {
+    const SPEC: Spec =
+        Spec::of_session("event/acknowledge", "Notes that an event was dealt with").queried(&["eventId"]);
+    type Answer = Self;
+
+    fn run(self, subscriptions: &mut Subscriptions, governor: &Governor) -> Result<Self, Error> {
+        let Self { subscription_id: id, event_id: event } = &self;
+        let live = subscriptions.live.get(id).ok_or_else(not_ours)?;
         let Some(reader) = &live.reader else {
             return Err(Error::Conflict { message: format!("{id} has no cursor: subscribe with one") });
         };
@@ -147,13 +191,46 @@ impl Subscriptions {
         if last.is_none_or(|last| last.place() < event.place()) {
             return Err(Error::query("eventId", format!("{event} was not told by {id}")));
         }
-        Extension::of(governor).acknowledge(reader, event)?;
-        Ok(json!({ "subscriptionId": id, "eventId": event }))
+        Extension::of(governor).acknowledge(reader, *event)?;
+        Ok(self)
+    }
+}
+
+/// The name of a cursor, which begins anew.
+#[derive(Serialize, Deserialize)]
+struct Forget {
+    cursor: String,
+}
+
+impl SessionCall for Forget {
+    const SPEC: Spec = Spec::of_session("event/forget", "Lets a cursor's name begin anew");
+    type Answer = Self;
+
+    fn run(self, _: &mut Subscriptions, governor: &Governor) -> Result<Self, Error> {
+        governor.log().forget_cursor(&self.cursor)?;
+        Ok(self)
+    }
+}
+
+impl Subscriptions {
+    pub(crate) fn new() -> Self {
+        Self { last: 0, live: HashMap::new(), fresh: Vec::new(), ended: Arc::default() }
+    }
+
+    /// Keeps a subscription that is to be told; its id.
+    fn add(&mut self, subscription: Subscription) -> String {
+        self.last += 1;
+        let id = format!("sub_{}", self.last);
+        let shared = Arc::<Shared>::default();
+        let live = Live { reader: subscription.reader().cloned(), shared: Arc::clone(&shared) };
+        self.live.insert(id.clone(), live);
+        self.fresh.push(Told { id: id.clone(), subscription, shared });
+        id
     }
 
     /// Begins to tell what was subscribed to since it was last called. Events stand behind
     /// the answer to the call that asked for them.
-    pub(super) fn start<'scope, W: Write + Send>(
+    pub(crate) fn start<'scope, W: Write + Send>(
         &mut self,
         scope: &'scope Scope<'scope, '_>,
         output: &'scope Mutex<W>,
@@ -166,7 +243,7 @@ impl Subscriptions {
     }
 
     /// Lets every subscription tell what is on disk by now, and then end.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Release);
     }
 }
@@ -228,13 +305,6 @@ impl Told {
         lines.push(b'\n');
         Ok(())
     }
-}
-
-/// Lets a cursor's name begin anew: `{cursor}`.
-fn forget(_: &mut Subscriptions, governor: &Governor, params: &Params) -> Result<Value, Error> {
-    let cursor = params.text("cursor", Faults::Input)?;
-    governor.log().forget_cursor(cursor)?;
-    Ok(json!({ "cursor": cursor }))
 }
 
 fn not_ours() -> Error {

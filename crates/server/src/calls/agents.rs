@@ -1,0 +1,303 @@
+//! The calls on agents.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use super::spec::required_together;
+use super::{Call, Spec, Subject, Verb};
+use crate::gateway::Gateway;
+use rulekeep::agent::{AgentChange, AgentId, AgentImport, AgentInfo, AgentState, Label, Observability};
+use rulekeep::trust::{Score, TrustSnapshot};
+use rulekeep::{Agent, Error, Tier};
+
+/// An agent to register: at a score, or in the middle of a tier, or as a newcomer.
+// A misspelt field that is dropped, a ceiling for example, would leave an agent more than was meant.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Register {
+    #[schema(value_type = AgentId)]
+    agent_id: String,
+    score: Option<Score>,
+    tier: Option<Tier>,
+    #[schema(max_items = 64, value_type = Option<Vec<Label>>)]
+    labels: Option<Vec<String>>,
+    #[schema(max_items = 64, value_type = Option<Vec<Label>>)]
+    groups: Option<Vec<String>>,
+    /// At most 4 KiB of JSON.
+    #[schema(value_type = Option<Object>)]
+    attributes: Option<Map<String, Value>>,
+    #[schema(schema_with = super::spec::person)]
+    owner: Option<String>,
+    ceiling: Option<Score>,
+    observability: Option<Observability>,
+}
+
+impl Call for Register {
+    const SPEC: Spec = Spec::post("agent/register", "/admin/agents", "Registers an agent").errors(&[409]);
+    type Answer = AgentTrust;
+
+    fn together() -> Value {
+        json!({ "not": required_together(&["score", "tier"]) })
+    }
+
+    fn run(self, gateway: &Gateway) -> Result<AgentTrust, Error> {
+        let mut agent = Agent::new(self.agent_id);
+        agent = match (self.score, self.tier) {
+            (Some(_), Some(_)) => return Err(Error::input("tier", "expected either score or tier, found both")),
+            (Some(score), None) => agent.at_score(score),
+            (None, Some(tier)) => agent.at_tier(tier),
+            (None, None) => agent,
+        };
+        agent = self.labels.into_iter().flatten().fold(agent, Agent::with_label);
+        agent = self.groups.into_iter().flatten().fold(agent, Agent::in_group);
+        for (name, value) in self.attributes.into_iter().flatten() {
+            agent = agent.with_attribute(name, value);
+        }
+        if let Some(owner) = self.owner {
+            agent = agent.owned_by(owner);
+        }
+        if let Some(ceiling) = self.ceiling {
+            agent = agent.with_ceiling(ceiling);
+        }
+        if let Some(observability) = self.observability {
+            agent = agent.with_observability(observability);
+        }
+        let registered = gateway.governor().agents().register(agent).map_err(|error| match error {
+            Error::InvalidInput { field: "score", message } if self.tier.is_some() => {
+                Error::input("tier", format!("{message}, the middle of the tier's range: give a score"))
+            }
+            error => error,
+        });
+        registered.map(AgentTrust::from)
+    }
+}
+
+/// An agent.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Get {
+    /// The agent
+    #[schema(value_type = AgentId)]
+    agent_id: String,
+}
+
+impl Call for Get {
+    const SPEC: Spec =
+        Spec::get("agent/get", "/agents/{agentId}", "Reads an agent's trust").for_agents().errors(&[404]);
+    type Answer = AgentTrust;
+
+    fn subject(&self) -> Subject<'_> {
+        Subject::Agent(&self.agent_id)
+    }
+
+    fn run(self, gateway: &Gateway) -> Result<AgentTrust, Error> {
+        gateway.governor().agents().get(&self.agent_id).map(AgentTrust::from)
+    }
+}
+
+/// Which page.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct List {
+    #[schema(minimum = 1, maximum = 18_446_744_073_709_551_615_u64, default = 1)]
+    page: Option<u64>,
+    #[schema(minimum = 1, maximum = 200, default = 50)]
+    page_size: Option<u64>,
+}
+
+impl Call for List {
+    const SPEC: Spec = Spec::get("agent/list", "/admin/agents", "Lists the agents").queried(&["page", "pageSize"]);
+    type Answer = AgentPage;
+
+    fn run(self, gateway: &Gateway) -> Result<AgentPage, Error> {
+        const MOST: u64 = 200;
+        let (page, page_size) = (self.page.unwrap_or(1), self.page_size.unwrap_or(50));
+        let Some(before) = page.checked_sub(1) else { return Err(Error::query("page", "expected a page from 1 on")) };
+        if !(1..=MOST).contains(&page_size) {
+            return Err(Error::query("pageSize", format!("expected 1 to {MOST}")));
+        }
+        let skip = before.saturating_mul(page_size);
+        let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let (total, items) = gateway.governor().agents().page(whole(skip), whole(page_size));
+        let has_more = whole(skip.saturating_add(page_size)) < total;
+        Ok(AgentPage { items, total, page, page_size, has_more })
+    }
+}
+
+/// What is to change of an agent; what is not named stays.
+// A misspelt field that is dropped, a ceiling for example, would leave an agent more than was meant.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Update {
+    /// The agent
+    #[schema(value_type = AgentId)]
+    agent_id: String,
+    #[schema(max_items = 64, value_type = Option<Vec<Label>>)]
+    labels: Option<Vec<String>>,
+    #[schema(max_items = 64, value_type = Option<Vec<Label>>)]
+    groups: Option<Vec<String>>,
+    /// At most 4 KiB of JSON.
+    #[schema(value_type = Option<Object>)]
+    attributes: Option<Map<String, Value>>,
+    #[schema(schema_with = super::spec::person)]
+    owner: Option<String>,
+    ceiling: Option<Score>,
+    observability: Option<Observability>,
+    /// What is said no more.
+    clear: Option<Vec<Clear>>,
+    #[schema(max_length = 4096)]
+    note: Option<String>,
+}
+
+/// What can be taken from an agent.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase", expecting = "owner, ceiling or observability")]
+enum Clear {
+    Owner,
+    Ceiling,
+    Observability,
+}
+
+impl Call for Update {
+    const SPEC: Spec =
+        Spec::of(Verb::Patch, "agent/update", "/admin/agents/{agentId}", "Changes what is said of an agent")
+            .errors(&[404, 409]);
+    type Answer = AgentInfo;
+
+    fn run(self, gateway: &Gateway) -> Result<AgentInfo, Error> {
+        let mut change = AgentChange::new();
+        if let Some(labels) = self.labels {
+            change = change.labels(labels);
+        }
+        if let Some(groups) = self.groups {
+            change = change.groups(groups);
+        }
+        if let Some(attributes) = self.attributes {
+            change = change.attributes(attributes);
+        }
+        for cleared in self.clear.into_iter().flatten() {
+            change = match cleared {
+                Clear::Owner => change.without_owner(),
+                Clear::Ceiling => change.without_ceiling(),
+                Clear::Observability => change.without_observability(),
+            };
+        }
+        if let Some(owner) = self.owner {
+            change = change.owner(owner);
+        }
+        if let Some(ceiling) = self.ceiling {
+            change = change.ceiling(ceiling);
+        }
+        if let Some(observability) = self.observability {
+            change = change.observability(observability);
+        }
+        gateway.governor().agents().update(&self.agent_id, change, &self.note.unwrap_or_default())
+    }
+}
+
+/// A call that changes whether an agent may act.
+macro_rules! changes_state {
+    ($name:ident, $method:literal, $path:literal, $summary:literal, $change:ident) => {
+        /// Why.
+        #[derive(Deserialize, ToSchema)]
+        #[serde(rename_all = "camelCase")]
+        pub(super) struct $name {
+            /// The agent
+            #[schema(value_type = AgentId)]
+            agent_id: String,
+            #[schema(max_length = 4096)]
+            note: Option<String>,
+        }
+
+        impl Call for $name {
+            const SPEC: Spec = Spec::post($method, $path, $summary).errors(&[404, 409]);
+            type Answer = AgentStanding;
+
+            fn run(self, gateway: &Gateway) -> Result<AgentStanding, Error> {
+                let note = self.note.unwrap_or_default();
+                let AgentInfo { agent_id, trust, state, .. } =
+                    gateway.governor().agents().$change(&self.agent_id, &note)?;
+                Ok(AgentStanding { agent_id, trust, state })
+            }
+        }
+    };
+}
+
+changes_state!(Suspend, "agent/suspend", "/admin/agents/{agentId}/suspend", "Suspends an agent", suspend);
+changes_state!(Resume, "agent/resume", "/admin/agents/{agentId}/resume", "Lets an agent act again", resume);
+changes_state!(Retire, "agent/retire", "/admin/agents/{agentId}/retire", "Retires an agent for good", retire);
+
+/// Nothing.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Export {}
+
+impl Call for Export {
+    const SPEC: Spec = Spec::get("agent/export", "/admin/agents/export", "Writes every agent as a line");
+    type Answer = AgentExport;
+
+    fn run(self, gateway: &Gateway) -> Result<AgentExport, Error> {
+        let mut lines = Vec::new();
+        let agents = gateway.governor().agents().export(&mut lines)?;
+        Ok(AgentExport { agents, lines: String::from_utf8_lossy(&lines).lines().map(str::to_owned).collect() })
+    }
+}
+
+/// Agents of an export.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Import {
+    lines: Vec<String>,
+}
+
+impl Call for Import {
+    const SPEC: Spec =
+        Spec::post("agent/import", "/admin/agents/import", "Registers the agents of an export").large().errors(&[409]);
+    type Answer = AgentImport;
+
+    fn run(self, gateway: &Gateway) -> Result<AgentImport, Error> {
+        gateway.governor().agents().import(&mut self.lines.join("\n").as_bytes())
+    }
+}
+
+/// An agent's trust.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AgentTrust {
+    agent_id: AgentId,
+    #[serde(flatten)]
+    trust: TrustSnapshot,
+}
+
+impl From<AgentInfo> for AgentTrust {
+    fn from(info: AgentInfo) -> Self {
+        Self { agent_id: info.agent_id, trust: info.trust }
+    }
+}
+
+/// An agent's trust and state.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AgentStanding {
+    agent_id: AgentId,
+    #[serde(flatten)]
+    trust: TrustSnapshot,
+    state: AgentState,
+}
+
+/// A page of agents.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AgentPage {
+    items: Vec<AgentInfo>,
+    total: usize,
+    page: u64,
+    page_size: u64,
+    has_more: bool,
+}
+
+/// Every agent, a line each.
+#[derive(Serialize, ToSchema)]
+pub(super) struct AgentExport {
+    agents: u64,
+    lines: Vec<String>,
+}

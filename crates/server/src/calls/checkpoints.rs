@@ -1,0 +1,74 @@
+//! The calls about checkpoints.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::records::proof_id;
+use super::spec::required_together;
+use super::{Call, Spec};
+use crate::gateway::Gateway;
+use rulekeep::Error;
+use rulekeep::proof::ProofId;
+
+/// Nothing.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Create {}
+
+impl Call for Create {
+    const SPEC: Spec = Spec::post("checkpoint/create", "/admin/checkpoints", "Makes a checkpoint").errors(&[409]);
+    type Answer = CheckpointNote;
+
+    fn run(self, gateway: &Gateway) -> Result<CheckpointNote, Error> {
+        Ok(CheckpointNote { note: gateway.governor().log().checkpoint()? })
+    }
+}
+
+/// A record, or two sizes of the log.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Prove {
+    /// The record that is to be proved to be in the log.
+    #[schema(value_type = Option<ProofId>)]
+    proof_id: Option<String>,
+    /// With `toSize`: that the log of that size is the beginning of the other.
+    from_size: Option<u64>,
+    to_size: Option<u64>,
+}
+
+impl Call for Prove {
+    const SPEC: Spec = Spec::post(
+        "checkpoint/prove",
+        "/admin/checkpoints/proof",
+        "Proves that a record is in the log, or that the log only grew",
+    )
+    .errors(&[404, 409]);
+    type Answer = CheckpointProof;
+
+    fn together() -> Value {
+        let one_of = |field| json!({ "oneOf": [required_together(&["proofId"]), required_together(&[field])] });
+        json!({ "oneOf": one_of("fromSize")["oneOf"], "allOf": [one_of("toSize")] })
+    }
+
+    fn run(self, gateway: &Gateway) -> Result<CheckpointProof, Error> {
+        let proof = match (self.proof_id, self.from_size, self.to_size) {
+            (Some(text), None, None) => gateway.governor().log().prove(&proof_id(&text)?)?,
+            (None, Some(old), Some(new)) => gateway.governor().log().prove_consistency(old, new)?,
+            _ => return Err(Error::input("proofId", "expected either proofId or both fromSize and toSize")),
+        };
+        Ok(CheckpointProof { proof })
+    }
+}
+
+/// A checkpoint.
+#[derive(Serialize, ToSchema)]
+pub(super) struct CheckpointNote {
+    /// A signed note as C2SP writes it.
+    note: String,
+}
+
+/// A proof against checkpoints.
+#[derive(Serialize, ToSchema)]
+pub(super) struct CheckpointProof {
+    proof: String,
+}

@@ -1,0 +1,252 @@
+//! Parsing and deciding, and what would be decided.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::{Call, Params, Read, Spec, Subject};
+use crate::gateway::Gateway;
+use rulekeep::agent::AgentId;
+use rulekeep::extension::Context;
+use rulekeep::intent::Input;
+use rulekeep::intent::{ActEvidence, Alternative, InputEnforcement, ParseResult};
+use rulekeep::preview::Explanation;
+use rulekeep::preview::PreviewRequest;
+use rulekeep::proof::ProofId;
+use rulekeep::{Decision, Enforcement, Error, Intent};
+
+/// A request to parse.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Parse {
+    #[schema(value_type = AgentId)]
+    agent_id: String,
+    /// What the agent wants to do, in words or in a structured form; at most 64 KiB.
+    #[schema(max_length = 65536, pattern = r"\S")]
+    input: String,
+    #[schema(value_type = Option<Context>)]
+    context: Option<Map<String, Value>>,
+    /// Whether to say from what it was read.
+    explain: Option<bool>,
+}
+
+impl Call for Parse {
+    const SPEC: Spec = Spec::post("intent", "/intent", "Parses an action request into an intent")
+        .for_agents()
+        .quick()
+        .errors(&[404, 413]);
+    type Answer = Parsed;
+
+    /// What it was read from tells of the tools that are known.
+    fn subject(&self) -> Subject<'_> {
+        if self.explain.unwrap_or_default() { Subject::Everything } else { Subject::Agent(&self.agent_id) }
+    }
+
+    fn run(self, gateway: &Gateway) -> Result<Parsed, Error> {
+        let (governor, context) = (gateway.governor(), self.context.unwrap_or_default());
+        if self.explain.unwrap_or_default() {
+            let explained =
+                governor.tools().explain_parse(&self.agent_id, Input::new(&self.input).context(&context))?;
+            return Ok(Parsed { parse: explained.parse, evidence: Some(explained.evidence) });
+        }
+        Ok(Parsed { parse: governor.parse(&self.agent_id, Input::new(&self.input).context(&context))?, evidence: None })
+    }
+}
+
+/// What parsing gives.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Parsed {
+    #[serde(flatten)]
+    parse: ParseResult,
+    /// From what it was read; only where `explain` asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evidence: Option<Vec<ActEvidence>>,
+}
+
+/// A request for a decision: on an intent, or on what is to be parsed first.
+#[derive(ToSchema)]
+#[serde(untagged)]
+pub(crate) enum DecisionForm {
+    /// On an intent.
+    Intent(IntentForm),
+    /// On an input.
+    Input(InputForm),
+}
+
+/// An intent, from `POST /intent` or built by the caller.
+#[derive(ToSchema)]
+pub(crate) struct IntentForm {
+    intent: Intent,
+}
+
+/// What is to be parsed first.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct InputForm {
+    #[schema(value_type = AgentId)]
+    agent_id: String,
+    /// What the agent wants to do, in words or in a structured form; at most 64 KiB.
+    #[schema(max_length = 65536, pattern = r"\S")]
+    input: String,
+    #[schema(value_type = Option<Context>)]
+    context: Option<Map<String, Value>>,
+}
+
+impl Read for DecisionForm {
+    /// A body that is neither form lacks what the contract asks for, which is an invalid intent.
+    fn read(mut params: Params, spec: &Spec) -> Result<Self, Error> {
+        const EXPECTED: &str = "expected an intent, or agentId and input";
+        match (params.take("intent"), params.get("input").is_some()) {
+            (Some(_), true) => Err(Error::intent("intent", "expected either an intent or an input, found both")),
+            (Some(intent), false) => Ok(Self::Intent(IntentForm { intent: Intent::from_json(&intent)? })),
+            (None, false) if params.get("agentId").is_none() => {
+                Err(Error::intent("intent", format!("is missing: {EXPECTED}")))
+            }
+            (None, _) => params.typed(spec).map(Self::Input).map_err(|error| match error {
+                Error::InvalidInput { field: field @ ("agentId" | "input"), message } if message == "is missing" => {
+                    Error::intent(field, format!("{message}: {EXPECTED}"))
+                }
+                Error::InvalidInput { field: field @ ("agentId" | "input"), message } => Error::intent(field, message),
+                error => error,
+            }),
+        }
+    }
+}
+
+impl DecisionForm {
+    fn subject(&self) -> Subject<'_> {
+        Subject::Agent(match self {
+            Self::Intent(form) => form.intent.agent_id.as_str(),
+            Self::Input(form) => &form.agent_id,
+        })
+    }
+}
+
+/// A call that takes both forms, and answers with what was parsed beside.
+macro_rules! decides {
+    (
+        $name:ident, $spec:expr, $(#[$meta:meta])* $answer:ident($inner:ident: $inner_type:ty),
+        |$governor:ident, $asked:ident| $of_intent:expr, |$form:ident, $context:ident| $of_input:expr,
+        |$given:ident| $granted:expr
+    ) => {
+        pub(crate) struct $name(DecisionForm);
+
+        impl Read for $name {
+            fn read(params: Params, spec: &Spec) -> Result<Self, Error> {
+                DecisionForm::read(params, spec).map(Self)
+            }
+        }
+
+        impl Call for $name {
+            const SPEC: Spec = $spec.errors(&[404, 422]);
+            type Answer = $answer;
+
+            fn subject(&self) -> Subject<'_> {
+                if Self::SPEC.is_for_agents { self.0.subject() } else { Subject::Everything }
+            }
+
+            fn run(self, gateway: &Gateway) -> Result<$answer, Error> {
+                let $governor = gateway.governor();
+                match self.0 {
+                    DecisionForm::Intent(IntentForm { intent: $asked }) => Ok($answer {
+                        $inner: $of_intent,
+                        intent: None,
+                        confidence: None,
+                        alternatives: None,
+                    }),
+                    DecisionForm::Input($form) => {
+                        let $context = $form.context.unwrap_or_default();
+                        let ($inner, parse) = $of_input;
+                        let ParseResult { intent, confidence, alternatives, .. } = parse;
+                        Ok($answer {
+                            $inner,
+                            intent: Some(intent),
+                            confidence: Some(confidence),
+                            alternatives: Some(alternatives),
+                        })
+                    }
+                }
+            }
+
+            fn granted($given: &$answer) -> Vec<ProofId> {
+                $granted
+            }
+        }
+
+        $(#[$meta])*
+        #[derive(Serialize, ToSchema)]
+        pub(crate) struct $answer {
+            #[serde(flatten)]
+            $inner: $inner_type,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            intent: Option<Intent>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            confidence: Option<f64>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            alternatives: Option<Vec<Alternative>>,
+        }
+    };
+}
+
+decides!(
+    Enforce,
+    Spec::post("enforce", "/enforce", "Decides on an intent, or on an input, and records the decision")
+        .for_agents()
+        .quick(),
+    /// A decision; with what was parsed, where it was.
+    Enforced(enforcement: Enforcement),
+    |governor, intent| governor.enforce(&intent)?,
+    |form, context| {
+        let enforced = governor.enforce_input(&form.agent_id, Input::new(&form.input).context(&context))?;
+        let InputEnforcement { enforcement, parse, .. } = enforced;
+        (enforcement, parse)
+    },
+    |answer| granted(&answer.enforcement).into_iter().collect()
+);
+
+decides!(
+    Explain,
+    Spec::post(
+        "policy/explain",
+        "/admin/policies/explain",
+        "Says what would be decided, and why, rule by rule",
+    ),
+    /// What would be decided, and why, rule by rule; with what was parsed, where it was.
+    Explained(explanation: Explanation),
+    |governor, intent| governor.policies().explain(&intent)?,
+    |form, context| {
+        let request = PreviewRequest::input(&form.agent_id, Input::new(&form.input).context(&context));
+        let mut explanation = governor.policies().explain(request)?;
+        let parse = explanation.preview.parse.take();
+        (explanation, parse.ok_or_else(unparsed)?)
+    },
+    |_answer| Vec::new()
+);
+
+decides!(
+    Preview,
+    Spec::post("policy/preview", "/admin/policies/preview", "Says what would be decided"),
+    /// What would be decided; with what was parsed, where it was.
+    Previewed(preview: rulekeep::preview::Preview),
+    |governor, intent| governor.policies().preview(&intent)?,
+    |form, context| {
+        let request = PreviewRequest::input(&form.agent_id, Input::new(&form.input).context(&context));
+        let mut preview = governor.policies().preview(request)?;
+        let parse = preview.parse.take();
+        (preview, parse.ok_or_else(unparsed)?)
+    },
+    |_answer| Vec::new()
+);
+
+fn unparsed() -> Error {
+    Error::Internal { message: "an input was not parsed".to_owned() }
+}
+
+/// The record by which somebody may act now.
+pub(crate) fn granted(enforcement: &Enforcement) -> Option<ProofId> {
+    is_granted(enforcement.decision).then_some(enforcement.proof_id)
+}
+
+pub(crate) const fn is_granted(decision: Decision) -> bool {
+    matches!(decision, Decision::Allow | Decision::Degrade)
+}

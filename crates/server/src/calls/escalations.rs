@@ -1,0 +1,368 @@
+//! The calls on escalations, and on classes of actions that are agreed to beforehand.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::params::in_whole_numbers;
+use super::records::given;
+use super::spec::required_person;
+use super::{Call, Params, Read, Spec, Subject, decisions};
+use crate::gateway::Gateway;
+use rulekeep::agent::AgentId;
+use rulekeep::escalation::{
+    Escalation, EscalationId, EscalationPage, EscalationQuery, EscalationState, PreApproval, PreApprovalId,
+    PreApprovalStanding, PreApprovalState, PreApprovalTerms, Resolved, Review,
+};
+use rulekeep::proof::{Digest, ProofId};
+use rulekeep::{Enforcement, Error, Intent};
+
+/// Which escalations.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct List {
+    state: Option<EscalationState>,
+    #[schema(value_type = Option<AgentId>)]
+    agent_id: Option<String>,
+    #[schema(minimum = 1, maximum = 18_446_744_073_709_551_615_u64, default = 1)]
+    page: Option<u64>,
+    #[schema(minimum = 1, maximum = 200, default = 50)]
+    page_size: Option<u64>,
+}
+
+impl Call for List {
+    const SPEC: Spec = Spec::get("escalation/list", "/admin/escalations", "Lists the escalations")
+        .queried(&["state", "agentId", "page", "pageSize"]);
+    type Answer = EscalationPage;
+
+    fn run(self, gateway: &Gateway) -> Result<EscalationPage, Error> {
+        let mut query = given(EscalationQuery::all(), self.state, EscalationQuery::state);
+        query = given(query, self.agent_id, EscalationQuery::agent);
+        query = given(query, self.page, EscalationQuery::page);
+        query = given(query, self.page_size, EscalationQuery::page_size);
+        gateway.governor().escalations().list(&query)
+    }
+}
+
+/// An escalation.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Get {
+    #[serde(deserialize_with = "escalation_id")]
+    id: EscalationId,
+}
+
+impl Call for Get {
+    const SPEC: Spec =
+        Spec::get("escalation/get", "/escalations/{id}", "Reads an escalation").for_agents().errors(&[404]);
+    type Answer = Escalation;
+
+    fn subject(&self) -> Subject<'_> {
+        Subject::Escalation(self.id)
+    }
+
+    fn run(self, gateway: &Gateway) -> Result<Escalation, Error> {
+        gateway.governor().escalations().get(self.id)
+    }
+}
+
+/// How long to wait.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Wait {
+    #[serde(deserialize_with = "escalation_id")]
+    pub(crate) id: EscalationId,
+    /// Milliseconds.
+    #[schema(maximum = 10000, default = 0)]
+    timeout_ms: Option<u64>,
+}
+
+impl Wait {
+    /// How long it waits. From here on it only looks.
+    pub(crate) fn take_timeout(&mut self) -> Result<Duration, Error> {
+        let timeout = self.timeout_ms.take().unwrap_or_default();
+        if timeout > LONGEST_WAIT {
+            return Err(Error::input("timeoutMs", format!("expected at most {LONGEST_WAIT}")));
+        }
+        Ok(Duration::from_millis(timeout))
+    }
+
+    /// Refuses to wait for longer than a line may hold up those behind it.
+    pub(crate) fn check_line(&self) -> Result<(), Error> {
+        match self.timeout_ms {
+            Some(timeout) if timeout > LONGEST_LINE => {
+                let message = format!("expected at most {LONGEST_LINE}: lines behind it wait as long");
+                Err(Error::input("timeoutMs", message))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The longest wait, in milliseconds.
+const LONGEST_WAIT: u64 = 10_000;
+/// The longest that a line holds up those behind it.
+const LONGEST_LINE: u64 = 1_000;
+
+impl Call for Wait {
+    const SPEC: Spec =
+        Spec::post("escalation/wait", "/escalations/{id}/wait", "Waits until an escalation is answered or has expired")
+            .for_agents()
+            .errors(&[404]);
+    type Answer = Escalation;
+
+    fn subject(&self) -> Subject<'_> {
+        Subject::Escalation(self.id)
+    }
+
+    fn wait(&mut self) -> Option<&mut Wait> {
+        Some(self)
+    }
+
+    fn run(mut self, gateway: &Gateway) -> Result<Escalation, Error> {
+        let timeout = self.take_timeout()?;
+        gateway.governor().escalations().wait_answered(self.id, timeout)
+    }
+}
+
+/// The intent that was agreed to.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Claim {
+    #[serde(deserialize_with = "escalation_id")]
+    id: EscalationId,
+    #[schema(value_type = Intent)]
+    intent: Value,
+}
+
+impl Call for Claim {
+    const SPEC: Spec = Spec::post("escalation/claim", "/escalations/{id}/claim", "Takes up what was approved, once")
+        .for_agents()
+        .errors(&[404, 409, 422]);
+    type Answer = Enforcement;
+
+    fn subject(&self) -> Subject<'_> {
+        Subject::Escalation(self.id)
+    }
+
+    fn run(self, gateway: &Gateway) -> Result<Enforcement, Error> {
+        gateway.governor().escalations().claim(self.id, &Intent::from_json(&self.intent)?)
+    }
+
+    fn granted(answer: &Enforcement) -> Vec<ProofId> {
+        decisions::granted(answer).into_iter().collect()
+    }
+}
+
+/// A person's answer to an escalation.
+macro_rules! answers {
+    ($name:ident, $method:literal, $path:literal, $summary:literal, $answer:ident) => {
+        /// A person's word.
+        #[derive(Deserialize, ToSchema)]
+        #[serde(deny_unknown_fields)]
+        pub(super) struct $name {
+            #[serde(deserialize_with = "escalation_id")]
+            id: EscalationId,
+            #[schema(schema_with = required_person)]
+            reviewer: String,
+            #[schema(max_length = 4096)]
+            note: Option<String>,
+            /// The digest of what was looked at: refused where it is another by now.
+            digest: Option<Digest>,
+        }
+
+        impl Call for $name {
+            const SPEC: Spec = Spec::post($method, $path, $summary).no_null().errors(&[403, 404, 409, 422]);
+            type Answer = Answered;
+
+            fn run(self, gateway: &Gateway) -> Result<Answered, Error> {
+                let review = review(self.reviewer, self.note, self.digest);
+                let Resolved { state, proof_id, .. } = gateway.governor().escalations().$answer(self.id, review)?;
+                Ok(Answered { state, proof_id })
+            }
+        }
+    };
+}
+
+answers!(Approve, "escalation/approve", "/admin/escalations/{id}/approve", "Agrees to an escalation", approve);
+answers!(Reject, "escalation/reject", "/admin/escalations/{id}/reject", "Refuses an escalation", reject);
+
+/// What a person's word came to.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Answered {
+    state: EscalationState,
+    /// The record of the answer; `null` while others have to agree.
+    #[schema(required)]
+    proof_id: Option<ProofId>,
+}
+
+/// A class of actions to agree to beforehand, or one that another person gave.
+#[derive(ToSchema)]
+#[serde(untagged)]
+pub(super) enum Grant {
+    /// A new one.
+    Class(PreApprovalForm),
+    /// One that another person gave.
+    Known(KnownForm),
+}
+
+/// A class of actions, and a person's word.
+#[derive(ToSchema)]
+pub(super) struct PreApprovalForm {
+    #[serde(flatten)]
+    terms: PreApprovalTerms,
+    #[serde(flatten)]
+    person: PersonForm,
+}
+
+/// The class of actions that another person gave, and a person's word.
+#[derive(ToSchema)]
+pub(super) struct KnownForm {
+    id: PreApprovalId,
+    #[serde(flatten)]
+    person: PersonForm,
+}
+
+/// A person's word on a class of actions.
+#[derive(ToSchema)]
+pub(super) struct PersonForm {
+    #[schema(schema_with = required_person)]
+    reviewer: String,
+    #[schema(max_length = 4096)]
+    note: Option<String>,
+    /// Looked at for an escalation alone.
+    #[schema(ignore)]
+    digest: Option<Digest>,
+}
+
+/// What says what a class covers.
+const TERMS: &[&str] =
+    &["agentId", "group", "capabilities", "rules", "actions", "targets", "maxRisk", "until", "count", "sum"];
+
+impl Read for Grant {
+    /// A misspelt term that were dropped would widen what the person agrees to.
+    fn read(mut params: Params, spec: &Spec) -> Result<Self, Error> {
+        let known = params.get("id").is_some();
+        let terms: Map<String, Value> = if known {
+            Map::new()
+        } else {
+            TERMS.iter().filter_map(|name| Some(((*name).to_owned(), params.take(name)?))).collect()
+        };
+        let word: Word = params.typed(spec)?;
+        let person = PersonForm { reviewer: word.reviewer, note: word.note, digest: word.digest };
+        if let Some(id) = word.id {
+            return Ok(Self::Known(KnownForm { id, person }));
+        }
+        let mut terms = Value::Object(terms);
+        in_whole_numbers(&mut terms);
+        let terms = serde_json::from_value(terms)
+            .map_err(|error| Error::input("params", format!("these are no terms of a class: {error}")))?;
+        Ok(Self::Class(PreApprovalForm { terms, person }))
+    }
+}
+
+impl Call for Grant {
+    const SPEC: Spec = Spec::post("escalation/grant", "/admin/grants", "Agrees to a class of actions beforehand")
+        .errors(&[404, 409, 422]);
+    type Answer = Granted;
+
+    fn run(self, gateway: &Gateway) -> Result<Granted, Error> {
+        let escalations = gateway.governor().escalations();
+        match self {
+            Self::Known(KnownForm { id, person }) => {
+                let state = Some(escalations.agree_to_pre_approval(&id, person.review())?);
+                Ok(Granted { id, state })
+            }
+            Self::Class(PreApprovalForm { terms, person }) => {
+                let id = escalations.pre_approve(PreApproval::try_from(terms)?, person.review())?;
+                let standing = escalations.pre_approvals().into_iter().find(|class| class.id == id);
+                Ok(Granted { id, state: standing.map(|standing| standing.state) })
+            }
+        }
+    }
+}
+
+/// What stands beside the terms of a class.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Word {
+    id: Option<PreApprovalId>,
+    reviewer: String,
+    note: Option<String>,
+    digest: Option<Digest>,
+}
+
+impl PersonForm {
+    fn review(self) -> Review {
+        review(self.reviewer, self.note, self.digest)
+    }
+}
+
+/// How a class of actions stands.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Granted {
+    id: PreApprovalId,
+    #[schema(required)]
+    state: Option<PreApprovalState>,
+}
+
+/// Nothing.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Grants {}
+
+impl Call for Grants {
+    const SPEC: Spec =
+        Spec::get("escalation/grants", "/admin/grants", "Lists the classes of actions that are agreed to");
+    type Answer = GrantList;
+
+    fn run(self, gateway: &Gateway) -> Result<GrantList, Error> {
+        Ok(GrantList { grants: gateway.governor().escalations().pre_approvals() })
+    }
+}
+
+/// Every class of actions that is agreed to.
+#[derive(Serialize, ToSchema)]
+pub(super) struct GrantList {
+    grants: Vec<PreApprovalStanding>,
+}
+
+/// A person's word on a class of actions.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Revoke {
+    id: PreApprovalId,
+    #[schema(schema_with = required_person)]
+    reviewer: String,
+    #[schema(max_length = 4096)]
+    note: Option<String>,
+}
+
+impl Call for Revoke {
+    const SPEC: Spec = Spec::post("escalation/revoke", "/admin/grants/{id}/revoke", "Takes back what was agreed to")
+        .errors(&[404, 409]);
+    type Answer = GrantId;
+
+    fn run(self, gateway: &Gateway) -> Result<GrantId, Error> {
+        gateway.governor().escalations().revoke(&self.id, review(self.reviewer, self.note, None))?;
+        Ok(GrantId { id: self.id })
+    }
+}
+
+/// Which one it was.
+#[derive(Serialize, ToSchema)]
+pub(super) struct GrantId {
+    id: PreApprovalId,
+}
+
+fn review(reviewer: String, note: Option<String>, digest: Option<Digest>) -> Review {
+    given(given(Review::by(reviewer), note, Review::note), digest, Review::of)
+}
+
+/// The escalation's id, or that of the record that asks.
+fn escalation_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<EscalationId, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    match text.parse::<ProofId>() {
+        Ok(record) => Ok(EscalationId::of(record)),
+        Err(_) => text.parse().map_err(serde::de::Error::custom),
+    }
+}

@@ -1,0 +1,96 @@
+//! The calls on keys.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::params::in_whole_numbers;
+use super::records::given;
+use super::{Call, Spec, Verb};
+use crate::gateway::{Gateway, KeyDraft, KeyInfo, NewKey, Plan, Scope};
+use rulekeep::Error;
+use rulekeep::agent::AgentId;
+use rulekeep::extension::KeyId;
+use rulekeep::system::Timestamp;
+
+/// A key to be made.
+// A misspelt field that is dropped would make a key for more, or for longer, than was meant.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Create {
+    scope: Scope,
+    #[serde(deserialize_with = "plan")]
+    plan: Plan,
+    /// The agents that it is limited to; only for the scope `agent`.
+    #[schema(min_items = 1, max_items = 1000, value_type = Option<Vec<AgentId>>)]
+    agents: Option<Vec<String>>,
+    /// From when on it is refused; in the future.
+    expires_at: Option<Timestamp>,
+    #[schema(schema_with = super::spec::person)]
+    name: Option<String>,
+}
+
+impl Call for Create {
+    const SPEC: Spec = Spec::post("key/create", "/admin/keys", "Makes a key, whose text is in this answer alone")
+        .no_null()
+        .secret()
+        .errors(&[409]);
+    type Answer = NewKey;
+
+    fn together() -> Value {
+        json!({ "not": {
+            "required": ["agents"],
+            "properties": { "scope": { "const": "admin" }, "agents": { "type": "array", "minItems": 1 } },
+        } })
+    }
+
+    fn run(self, gateway: &Gateway) -> Result<NewKey, Error> {
+        if self.agents.as_ref().is_some_and(Vec::is_empty) {
+            return Err(Error::input("agents", "expected one at the least; without the field it is a key for all"));
+        }
+        let mut draft = given(KeyDraft::new(self.scope, self.plan), self.name, KeyDraft::name);
+        draft = given(draft, self.expires_at, KeyDraft::expires_at);
+        gateway.keys().create(self.agents.into_iter().flatten().fold(draft, KeyDraft::agent))
+    }
+}
+
+fn plan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Plan, D::Error> {
+    let mut plan = Value::deserialize(deserializer)?;
+    in_whole_numbers(&mut plan);
+    serde_json::from_value(plan)
+        .map_err(|_| serde::de::Error::custom("expected free, pro, or perMinute and burst, both whole and above 0"))
+}
+
+/// Nothing.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct List {}
+
+impl Call for List {
+    const SPEC: Spec = Spec::get("key/list", "/admin/keys", "Lists the keys");
+    type Answer = KeyList;
+
+    fn run(self, gateway: &Gateway) -> Result<KeyList, Error> {
+        Ok(KeyList { keys: gateway.keys().list() })
+    }
+}
+
+/// Every key, without its text.
+#[derive(Serialize, ToSchema)]
+pub(super) struct KeyList {
+    keys: Vec<KeyInfo>,
+}
+
+/// A key.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Revoke {
+    id: KeyId,
+}
+
+impl Call for Revoke {
+    const SPEC: Spec = Spec::of(Verb::Delete, "key/revoke", "/admin/keys/{id}", "Revokes a key").errors(&[404]);
+    type Answer = KeyInfo;
+
+    fn run(self, gateway: &Gateway) -> Result<KeyInfo, Error> {
+        gateway.keys().revoke(self.id)
+    }
+}

@@ -1,0 +1,100 @@
+//! The calls on stops.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::spec::{required_person, required_together};
+use super::{Call, Spec};
+use crate::gateway::Gateway;
+use rulekeep::Error;
+use rulekeep::agent::{AgentId, Label};
+use rulekeep::kill_switch::{Stop, StopId, StopReport, StopScope};
+
+/// Who is to be stopped, by whom, and why: one of `agentId`, `group` and `all: true`.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Set {
+    #[schema(value_type = Option<AgentId>)]
+    agent_id: Option<String>,
+    #[schema(value_type = Option<Label>)]
+    group: Option<String>,
+    all: Option<bool>,
+    #[schema(schema_with = required_person)]
+    by: String,
+    #[schema(max_length = 4096)]
+    note: Option<String>,
+}
+
+impl Call for Set {
+    const SPEC: Spec = Spec::post("stop/set", "/admin/stops", "Stops an agent, a group or all").errors(&[404, 409]);
+    type Answer = StopReport;
+
+    fn together() -> Value {
+        one_scope()
+    }
+
+    fn run(self, gateway: &Gateway) -> Result<StopReport, Error> {
+        let scope = match (self.agent_id, self.group, self.all.unwrap_or_default()) {
+            (Some(agent), None, false) => StopScope::agent(&agent)?,
+            (None, Some(group), false) => StopScope::group(&group)?,
+            (None, None, true) => StopScope::All,
+            _ => return Err(Error::input("agentId", "expected one of agentId, group and all: true")),
+        };
+        gateway.governor().kill_switch().set(scope, &self.by, &self.note.unwrap_or_default())
+    }
+}
+
+/// One of those who can be stopped, and no other.
+pub(crate) fn one_scope() -> Value {
+    json!({ "oneOf": [
+        required_together(&["agentId"]),
+        required_together(&["group"]),
+        { "required": ["all"], "properties": { "all": { "const": true } } },
+    ] })
+}
+
+/// Who lifts a stop, and why.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Lift {
+    id: StopId,
+    #[schema(schema_with = required_person)]
+    by: String,
+    #[schema(max_length = 4096)]
+    note: Option<String>,
+}
+
+impl Call for Lift {
+    const SPEC: Spec = Spec::post("stop/lift", "/admin/stops/{id}/lift", "Lifts a stop").errors(&[404, 409]);
+    type Answer = LiftedStop;
+
+    fn run(self, gateway: &Gateway) -> Result<LiftedStop, Error> {
+        gateway.governor().kill_switch().lift(&self.id, &self.by, &self.note.unwrap_or_default())?;
+        Ok(LiftedStop { id: self.id })
+    }
+}
+
+/// Nothing.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct List {}
+
+impl Call for List {
+    const SPEC: Spec = Spec::get("stop/list", "/admin/stops", "Lists the stops in force");
+    type Answer = Stops;
+
+    fn run(self, gateway: &Gateway) -> Result<Stops, Error> {
+        Ok(Stops { stops: gateway.governor().kill_switch().list() })
+    }
+}
+
+/// Which one it was.
+#[derive(Serialize, ToSchema)]
+pub(super) struct LiftedStop {
+    id: StopId,
+}
+
+/// The stops in force.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Stops {
+    stops: Vec<Stop>,
+}

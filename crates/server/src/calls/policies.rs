@@ -1,0 +1,244 @@
+//! The calls on policy sets.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use super::records::given;
+use super::spec::required_together;
+use super::{Call, Spec, Verb};
+use crate::gateway::Gateway;
+use rulekeep::agent::AgentId;
+use rulekeep::policy::PolicySource;
+use rulekeep::policy::{PolicyFormat, Problem, Severity};
+use rulekeep::preview::{Replay as Replayed, ReplayRange, ShadowReport};
+use rulekeep::proof::Digest;
+use rulekeep::system::Timestamp;
+use rulekeep::{Error, PolicySet};
+
+/// A policy document.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Validate {
+    /// At most 4 MiB.
+    text: String,
+    format: PolicyFormat,
+}
+
+impl Call for Validate {
+    const SPEC: Spec =
+        Spec::post("policy/validate", "/admin/policies/validate", "Says what is wrong with a policy document").large();
+    type Answer = PoliciesValidated;
+
+    fn run(self, _: &Gateway) -> Result<PoliciesValidated, Error> {
+        let problems = PolicySet::validate(&self.text, self.format);
+        let valid = !problems.iter().any(|problem| problem.severity == Severity::Error);
+        Ok(PoliciesValidated { valid, problems })
+    }
+}
+
+/// What is wrong with a document.
+#[derive(Serialize, ToSchema)]
+pub(super) struct PoliciesValidated {
+    /// Whether it would load.
+    valid: bool,
+    problems: Vec<Problem>,
+}
+
+/// A policy document, or several laid over each other.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Load {
+    /// At most 4 MiB.
+    text: Option<String>,
+    format: Option<PolicyFormat>,
+    /// The base first.
+    #[serde(default, deserialize_with = "layers")]
+    #[schema(min_items = 1)]
+    layers: Option<Vec<LayerForm>>,
+}
+
+impl Call for Load {
+    const SPEC: Spec = Spec::of(Verb::Put, "policy/load", "/admin/policies", "Puts another policy set into force")
+        .large()
+        .errors(&[409, 422]);
+    type Answer = PoliciesLoaded;
+
+    fn together() -> Value {
+        a_set()
+    }
+
+    fn run(self, gateway: &Gateway) -> Result<PoliciesLoaded, Error> {
+        let set = set(self.text, self.format, self.layers)?;
+        let (digest, rules, warnings) = (set.digest(), set.len(), set.warnings().to_vec());
+        gateway.governor().policies().load(set)?;
+        let left_behind = gateway.governor().escalations().left_behind();
+        Ok(PoliciesLoaded { digest, rules, warnings, left_behind: Some(left_behind).filter(|count| *count > 0) })
+    }
+}
+
+/// The set that was loaded.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PoliciesLoaded {
+    digest: Digest,
+    rules: usize,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Problem>,
+    /// How many escalations can be neither approved nor taken up, as they were asked under other policies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_behind: Option<u64>,
+}
+
+/// Nothing.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Get {}
+
+impl Call for Get {
+    const SPEC: Spec = Spec::get("policy/get", "/admin/policies", "Reads the policy set in force");
+    type Answer = PoliciesShown;
+
+    fn run(self, gateway: &Gateway) -> Result<PoliciesShown, Error> {
+        let set = gateway.governor().policies().current();
+        let documents = set.documents().to_vec();
+        Ok(PoliciesShown { name: set.name().to_owned(), digest: set.digest(), rules: set.len(), documents })
+    }
+}
+
+/// The set in force: its digest, its rules, and the documents that it was made from.
+#[derive(Serialize, ToSchema)]
+pub(super) struct PoliciesShown {
+    name: String,
+    digest: Digest,
+    rules: usize,
+    documents: Vec<PolicySource>,
+}
+
+/// A candidate set, and what it is held against.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Replay {
+    /// At most 4 MiB.
+    text: Option<String>,
+    format: Option<PolicyFormat>,
+    /// The base first.
+    #[serde(default, deserialize_with = "layers")]
+    #[schema(min_items = 1)]
+    layers: Option<Vec<LayerForm>>,
+    agent_id: Option<AgentId>,
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
+}
+
+impl Call for Replay {
+    const SPEC: Spec =
+        Spec::post("policy/replay", "/admin/policies/replay", "Decides the past again by a candidate set")
+            .large()
+            .errors(&[404, 422])
+            .queried(&["agentId", "from", "to"]);
+    type Answer = Replayed;
+
+    fn together() -> Value {
+        a_set()
+    }
+
+    fn run(self, gateway: &Gateway) -> Result<Replayed, Error> {
+        if let (Some(from), Some(to)) = (self.from, self.to)
+            && from > to
+        {
+            return Err(Error::query("from", "is after to"));
+        }
+        let mut range = given(ReplayRange::all(), self.agent_id, ReplayRange::of_agent);
+        range = given(range, self.from, ReplayRange::from);
+        range = given(range, self.to, ReplayRange::to);
+        gateway.governor().policies().replay(&set(self.text, self.format, self.layers)?, &range, |_| {})
+    }
+}
+
+/// A set for the shadow; with `clear` none; with nothing it stays.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Shadow {
+    clear: Option<bool>,
+    /// At most 4 MiB.
+    text: Option<String>,
+    format: Option<PolicyFormat>,
+    /// The base first.
+    #[serde(default, deserialize_with = "layers")]
+    #[schema(min_items = 1)]
+    layers: Option<Vec<LayerForm>>,
+}
+
+impl Call for Shadow {
+    const SPEC: Spec =
+        Spec::post("policy/shadow", "/admin/policies/shadow", "Sets a set into the shadow, and says what it came to")
+            .large()
+            .errors(&[422]);
+    type Answer = Shadowed;
+
+    /// In `allOf`, for all of them may be left out.
+    fn together() -> Value {
+        json!({ "allOf": [{ "anyOf": [
+            { "required": ["clear"], "properties": { "clear": { "const": true } } },
+            required_together(&["layers"]),
+            required_together(&["text", "format"]),
+            { "not": { "anyOf": [required_together(&["layers"]), required_together(&["text"])] } },
+        ] }] })
+    }
+
+    fn run(self, gateway: &Gateway) -> Result<Shadowed, Error> {
+        if self.clear.unwrap_or_default() {
+            gateway.governor().policies().shadow(None);
+        } else if self.text.is_some() || self.layers.is_some() {
+            gateway.governor().policies().shadow(Some(set(self.text, self.format, self.layers)?));
+        }
+        Ok(Shadowed { shadow: gateway.governor().policies().shadow_report() })
+    }
+}
+
+/// The set in the shadow.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Shadowed {
+    /// `null` where there is none.
+    #[schema(required)]
+    shadow: Option<ShadowReport>,
+}
+
+/// One document of several.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct LayerForm {
+    /// At most 4 MiB.
+    text: String,
+    format: PolicyFormat,
+}
+
+/// Objects alone: an array would be read as the fields in their order.
+fn layers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<LayerForm>>, D::Error> {
+    let wrong = |_| serde::de::Error::custom("expected a list of {text, format}, the base first");
+    let layers = Vec::<Map<String, Value>>::deserialize(deserializer).map_err(wrong)?;
+    let layers = layers.into_iter().map(|layer| serde_json::from_value(Value::Object(layer)));
+    Ok(Some(layers.collect::<Result<Vec<_>, _>>().map_err(|error| wrong(serde::de::Error::custom(error)))?))
+}
+
+/// One document, or several laid over each other.
+fn set(text: Option<String>, format: Option<PolicyFormat>, layers: Option<Vec<LayerForm>>) -> Result<PolicySet, Error> {
+    let Some(layers) = layers else {
+        let text = text.ok_or_else(|| Error::input("text", "is missing"))?;
+        let format = format.ok_or_else(|| Error::input("format", "is missing"))?;
+        return PolicySet::parse(&text, format, DOCUMENT);
+    };
+    if layers.is_empty() {
+        return Err(Error::input("layers", "expected a list of {text, format}, the base first"));
+    }
+    let sets: Vec<PolicySet> = layers
+        .iter()
+        .enumerate()
+        .map(|(place, layer)| PolicySet::parse(&layer.text, layer.format, &format!("layer {}", place + 1)))
+        .collect::<Result<_, Error>>()?;
+    PolicySet::layered(&sets)
+}
+
+/// How messages name a policy document that came without a file.
+const DOCUMENT: &str = "text";
+
+/// A set, in one form or the other.
+fn a_set() -> Value {
+    json!({ "anyOf": [required_together(&["layers"]), required_together(&["text", "format"])] })
+}

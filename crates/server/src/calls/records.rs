@@ -1,0 +1,267 @@
+//! The log: its records, what became of them, its statistics, and how the service does.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::{Call, Params, Read, Spec, Subject};
+use crate::gateway::Gateway;
+use rulekeep::agent::AgentId;
+use rulekeep::intent::IntentId;
+use rulekeep::proof::{Evidence, Order, Period, ProofCursor, ProofId, ProofPage, ProofStats, Verification};
+use rulekeep::status::SystemStatus;
+use rulekeep::system::Timestamp;
+use rulekeep::{Decision, Error, Outcome, ProofQuery, ProofRecord, RiskLevel};
+
+/// Which records: all that match, a page of them.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RecordsForm {
+    /// The agent.
+    #[schema(value_type = Option<AgentId>)]
+    entity_id: Option<String>,
+    /// Decisions from then on.
+    from: Option<Timestamp>,
+    /// Decisions until then, inclusive.
+    to: Option<Timestamp>,
+    outcome: Option<Outcome>,
+    decision: Option<Decision>,
+    risk: Option<RiskLevel>,
+    /// Only what was granted or asked and has no outcome yet.
+    open: Option<bool>,
+    intent_id: Option<IntentId>,
+    /// `newest` where nothing is said.
+    order: Option<Order>,
+    /// `start`, or the `nextCursor` of the page before; instead of `page`.
+    cursor: Option<ProofCursor>,
+    #[schema(minimum = 1, maximum = 18_446_744_073_709_551_615_u64, default = 1)]
+    page: Option<u64>,
+    #[schema(minimum = 1, maximum = 200, default = 50)]
+    page_size: Option<u64>,
+}
+
+const QUERIED: &[&str] =
+    &["entityId", "from", "to", "outcome", "decision", "risk", "intentId", "order", "cursor", "page", "pageSize"];
+
+impl RecordsForm {
+    fn query(self) -> ProofQuery {
+        let mut query = self.entity_id.map_or_else(ProofQuery::all, ProofQuery::entity);
+        query = given(query, self.from, ProofQuery::from);
+        query = given(query, self.to, ProofQuery::to);
+        query = given(query, self.decision, ProofQuery::decision);
+        query = given(query, self.outcome, ProofQuery::outcome);
+        query = given(query, self.risk, ProofQuery::risk);
+        query = given(query, self.intent_id, ProofQuery::intent);
+        query = given(query, self.order, ProofQuery::order);
+        query = given(query, self.cursor, ProofQuery::after);
+        query = given(query, self.page, ProofQuery::page);
+        query = given(query, self.page_size, ProofQuery::page_size);
+        if self.open.unwrap_or_default() { query.open() } else { query }
+    }
+}
+
+/// A query narrowed by what was given, where it was.
+pub(super) fn given<Q, T>(query: Q, value: Option<T>, narrow: impl FnOnce(Q, T) -> Q) -> Q {
+    match value {
+        None => query,
+        Some(value) => narrow(query, value),
+    }
+}
+
+/// Records of one.
+pub(super) struct Query(RecordsForm);
+
+impl Read for Query {
+    fn read(params: Params, spec: &Spec) -> Result<Self, Error> {
+        let form: RecordsForm = params.typed(spec)?;
+        if form.entity_id.is_none() {
+            return Err(Error::query("entityId", "is missing"));
+        }
+        Ok(Self(form))
+    }
+}
+
+impl Call for Query {
+    const SPEC: Spec =
+        Spec::get("proof/query", "/proof/query", "Reads the records of an agent").for_agents().queried(QUERIED);
+    type Answer = ProofPage;
+
+    fn together() -> Value {
+        json!({ "required": ["entityId"] })
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        self.0.entity_id.as_deref().map_or(Subject::Everything, Subject::Agent)
+    }
+
+    fn run(self, gateway: &Gateway) -> Result<ProofPage, Error> {
+        gateway.governor().query(&self.0.query())
+    }
+}
+
+/// Records of everybody, or of one.
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(super) struct List(RecordsForm);
+
+impl Call for List {
+    const SPEC: Spec = Spec::get("proof/list", "/admin/records", "Reads the records of all agents").queried(QUERIED);
+    type Answer = ProofPage;
+
+    fn run(self, gateway: &Gateway) -> Result<ProofPage, Error> {
+        gateway.governor().query(&self.0.query())
+    }
+}
+
+/// What was granted or asked and has no outcome yet, of everybody or of one.
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(super) struct Open(RecordsForm);
+
+impl Call for Open {
+    const SPEC: Spec =
+        Spec::get("proof/open", "/admin/records/open", "Reads what was granted or asked and has no outcome yet")
+            .queried(QUERIED);
+    type Answer = ProofPage;
+
+    fn run(self, gateway: &Gateway) -> Result<ProofPage, Error> {
+        gateway.governor().query(&self.0.query().open())
+    }
+}
+
+/// Of whom, and when.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Stats {
+    /// The agent.
+    #[schema(value_type = AgentId)]
+    entity_id: String,
+    /// Decisions from then on.
+    from: Option<Timestamp>,
+    /// Decisions until then, inclusive.
+    to: Option<Timestamp>,
+}
+
+impl Call for Stats {
+    const SPEC: Spec =
+        Spec::get("proof/stats", "/proof/stats", "Counts the records of an agent").for_agents().queried(QUERIED);
+    type Answer = ProofStats;
+
+    fn subject(&self) -> Subject<'_> {
+        Subject::Agent(&self.entity_id)
+    }
+
+    fn run(self, gateway: &Gateway) -> Result<ProofStats, Error> {
+        gateway.governor().stats(&self.entity_id, Period::new(self.from, self.to))
+    }
+}
+
+/// Which record, and with what.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Get {
+    /// The record
+    #[schema(value_type = ProofId)]
+    proof_id: String,
+    /// Whether to show what it depended on.
+    #[schema(default = false)]
+    evidence: Option<bool>,
+}
+
+impl Call for Get {
+    const SPEC: Spec = Spec::get("proof/get", "/proof/records/{proofId}", "Reads a record").for_agents().errors(&[404]);
+    type Answer = ShownRecord;
+
+    fn subject(&self) -> Subject<'_> {
+        Subject::Record(&self.proof_id)
+    }
+
+    fn run(self, gateway: &Gateway) -> Result<ShownRecord, Error> {
+        let proof_id = proof_id(&self.proof_id)?;
+        let record = gateway.governor().log().record(&proof_id)?;
+        let mut shown = ShownRecord { record, evidence: None, evidence_erased: None };
+        if self.evidence.unwrap_or_default() {
+            match gateway.governor().log().evidence(&proof_id) {
+                Err(Error::EvidenceErased { .. }) => (shown.evidence, shown.evidence_erased) = (Some(None), Some(true)),
+                evidence => shown.evidence = Some(Some(evidence?)),
+            }
+        }
+        Ok(shown)
+    }
+}
+
+/// A record; with its evidence, where that is asked for.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ShownRecord {
+    #[serde(flatten)]
+    record: ProofRecord,
+    /// `null` where it was erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Evidence>)]
+    evidence: Option<Option<Evidence>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evidence_erased: Option<bool>,
+}
+
+/// What became of an action.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Report {
+    #[schema(value_type = ProofId)]
+    proof_id: String,
+    outcome: Outcome,
+    #[schema(max_length = 4096)]
+    note: Option<String>,
+}
+
+impl Call for Report {
+    const SPEC: Spec = Spec::post("outcome/report", "/proof/outcome", "Reports what became of an action")
+        .for_agents()
+        .errors(&[404, 409]);
+    type Answer = ProofRecord;
+
+    fn subject(&self) -> Subject<'_> {
+        Subject::Record(&self.proof_id)
+    }
+
+    fn run(self, gateway: &Gateway) -> Result<ProofRecord, Error> {
+        let (governor, proof_id) = (gateway.governor(), proof_id(&self.proof_id)?);
+        match self.note {
+            Some(note) => governor.report(&proof_id, self.outcome.note(&note))?,
+            None => governor.report(&proof_id, self.outcome)?,
+        };
+        governor.log().record(&proof_id)
+    }
+}
+
+/// Nothing.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Verify {}
+
+impl Call for Verify {
+    const SPEC: Spec = Spec::get("proof/verify", "/admin/verification", "Verifies the whole log");
+    type Answer = Verification;
+
+    fn run(self, gateway: &Gateway) -> Result<Verification, Error> {
+        gateway.governor().verify()
+    }
+}
+
+/// Nothing.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Status {}
+
+impl Call for Status {
+    const SPEC: Spec = Spec::get("admin/status", "/admin/status", "Says how the service does");
+    type Answer = SystemStatus;
+
+    fn run(self, gateway: &Gateway) -> Result<SystemStatus, Error> {
+        Ok(gateway.governor().status())
+    }
+}
+
+/// A text that is no proof id names no record either.
+pub(crate) fn proof_id(text: &str) -> Result<ProofId, Error> {
+    text.parse().map_err(|_| Error::unknown_proof(text))
+}

@@ -1,0 +1,98 @@
+//! The calls on trust.
+
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::agents::AgentTrust;
+use super::{Call, Spec, Subject};
+use crate::gateway::Gateway;
+use rulekeep::Error;
+use rulekeep::agent::AgentId;
+use rulekeep::proof::ProofId;
+use rulekeep::trust::{Score, TrustCheck, TrustPage, TrustSnapshot};
+
+/// Whose trust, and which page of it.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct History {
+    /// The agent
+    #[schema(value_type = AgentId)]
+    agent_id: String,
+    #[schema(minimum = 1, maximum = 18_446_744_073_709_551_615_u64, default = 1)]
+    page: Option<u64>,
+    #[schema(minimum = 1, maximum = 200, default = 50)]
+    page_size: Option<u64>,
+}
+
+impl Call for History {
+    const SPEC: Spec = Spec::get("trust/history", "/agents/{agentId}/trust", "Reads how an agent's trust came about")
+        .for_agents()
+        .errors(&[404])
+        .queried(&["agentId", "page", "pageSize"]);
+    type Answer = TrustPage;
+
+    fn subject(&self) -> Subject<'_> {
+        Subject::Agent(&self.agent_id)
+    }
+
+    fn run(self, gateway: &Gateway) -> Result<TrustPage, Error> {
+        let (page, page_size) = (self.page.unwrap_or(1), self.page_size.unwrap_or(50));
+        gateway.governor().trust().history(&self.agent_id, page, page_size)
+    }
+}
+
+/// Where an agent's score is to be, and why.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Adjust {
+    /// The agent
+    #[schema(value_type = AgentId)]
+    agent_id: String,
+    score: Score,
+    #[schema(max_length = 4096, pattern = r"\S")]
+    note: String,
+}
+
+impl Call for Adjust {
+    const SPEC: Spec =
+        Spec::post("trust/adjust", "/admin/agents/{agentId}/trust", "Sets an agent's score").errors(&[404, 409]);
+    type Answer = AgentTrust;
+
+    fn run(self, gateway: &Gateway) -> Result<AgentTrust, Error> {
+        gateway.governor().trust().adjust(&self.agent_id, self.score, &self.note).map(AgentTrust::from)
+    }
+}
+
+/// Which reported SUCCESS was none, and why.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Correct {
+    proof_id: ProofId,
+    #[schema(max_length = 4096, pattern = r"\S")]
+    note: String,
+}
+
+impl Call for Correct {
+    const SPEC: Spec = Spec::post("trust/correct", "/admin/trust/correct", "Says that a reported SUCCESS was none")
+        .errors(&[404, 409]);
+    type Answer = TrustSnapshot;
+
+    fn run(self, gateway: &Gateway) -> Result<TrustSnapshot, Error> {
+        gateway.governor().trust().correct(&self.proof_id, &self.note)
+    }
+}
+
+/// Nothing.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Verify {}
+
+impl Call for Verify {
+    const SPEC: Spec =
+        Spec::get("trust/verify", "/admin/trust/verification", "Verifies that trust is what the log says")
+            .errors(&[409]);
+    type Answer = TrustCheck;
+
+    fn run(self, gateway: &Gateway) -> Result<TrustCheck, Error> {
+        gateway.governor().trust().verify()
+    }
+}

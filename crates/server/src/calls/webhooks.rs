@@ -1,0 +1,226 @@
+//! The calls about webhooks.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::records::given;
+use super::{Call, Spec, Verb};
+use crate::gateway::Gateway;
+use crate::webhook::{AddedEndpoint, DeliveryPage, Endpoint, EndpointDraft, NotTaken, Redelivery};
+use rulekeep::Error;
+use rulekeep::agent::AgentId;
+use rulekeep::event::{EventId, EventType};
+use rulekeep::extension::WebhookId;
+
+/// An endpoint to add.
+// A misspelt field that is dropped would tell an endpoint more than was meant.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Add {
+    /// `https`, and an address that is public.
+    #[schema(format = "uri", max_length = 2048)]
+    url: String,
+    /// What it is told; everything where nothing is named.
+    events: Option<Vec<EventType>>,
+    #[schema(value_type = Option<AgentId>)]
+    agent_id: Option<String>,
+    /// One of your own, of 24 bytes or more.
+    secret: Option<String>,
+}
+
+impl Call for Add {
+    const SPEC: Spec =
+        Spec::post("webhook/add", "/admin/webhooks", "Adds an endpoint, whose secret is in this answer alone")
+            .no_null()
+            .secret()
+            .errors(&[409]);
+    type Answer = AddedEndpoint;
+
+    fn run(self, gateway: &Gateway) -> Result<AddedEndpoint, Error> {
+        let mut draft = self.events.into_iter().flatten().fold(EndpointDraft::to(self.url), EndpointDraft::of_type);
+        draft = given(draft, self.agent_id, EndpointDraft::agent);
+        gateway.webhooks().add(&given(draft, self.secret, EndpointDraft::secret))
+    }
+}
+
+/// Nothing.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct List {}
+
+impl Call for List {
+    const SPEC: Spec = Spec::get("webhook/list", "/admin/webhooks", "Lists the endpoints of webhooks").errors(&[409]);
+    type Answer = EndpointList;
+
+    fn run(self, gateway: &Gateway) -> Result<EndpointList, Error> {
+        Ok(EndpointList { endpoints: gateway.webhooks().list()? })
+    }
+}
+
+/// Every endpoint.
+#[derive(Serialize, ToSchema)]
+pub(super) struct EndpointList {
+    endpoints: Vec<Endpoint>,
+}
+
+/// Which one it was.
+#[derive(Serialize, ToSchema)]
+pub(super) struct WebhookRef {
+    id: WebhookId,
+}
+
+/// An endpoint.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Remove {
+    id: WebhookId,
+}
+
+impl Call for Remove {
+    const SPEC: Spec =
+        Spec::of(Verb::Delete, "webhook/remove", "/admin/webhooks/{id}", "Removes an endpoint").errors(&[404, 409]);
+    type Answer = WebhookRef;
+
+    fn run(self, gateway: &Gateway) -> Result<WebhookRef, Error> {
+        gateway.webhooks().remove(self.id)?;
+        Ok(WebhookRef { id: self.id })
+    }
+}
+
+/// How long the old secret signs beside the new one.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Rotate {
+    id: WebhookId,
+    #[schema(default = 86400)]
+    overlap_seconds: Option<u64>,
+}
+
+/// Seconds that an old secret signs beside the new one: a day.
+const OVERLAP: u64 = 24 * 3600;
+
+impl Call for Rotate {
+    const SPEC: Spec = Spec::post("webhook/rotate", "/admin/webhooks/{id}/rotate", "Gives an endpoint a new secret")
+        .secret()
+        .errors(&[404, 409]);
+    type Answer = WebhookSecret;
+
+    fn run(self, gateway: &Gateway) -> Result<WebhookSecret, Error> {
+        let overlap = Duration::from_secs(self.overlap_seconds.unwrap_or(OVERLAP));
+        Ok(WebhookSecret { id: self.id, secret: gateway.webhooks().rotate(self.id, overlap)? })
+    }
+}
+
+/// An endpoint's secret, which is shown here alone.
+#[derive(Serialize, ToSchema)]
+pub(super) struct WebhookSecret {
+    id: WebhookId,
+    secret: String,
+}
+
+/// Another address.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Readdress {
+    id: WebhookId,
+    #[schema(format = "uri", max_length = 2048)]
+    url: String,
+}
+
+impl Call for Readdress {
+    const SPEC: Spec =
+        Spec::post("webhook/readdress", "/admin/webhooks/{id}/readdress", "Gives an endpoint another address")
+            .errors(&[404, 409]);
+    type Answer = WebhookRef;
+
+    fn run(self, gateway: &Gateway) -> Result<WebhookRef, Error> {
+        gateway.webhooks().readdress(self.id, &self.url)?;
+        Ok(WebhookRef { id: self.id })
+    }
+}
+
+/// An endpoint.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Resume {
+    id: WebhookId,
+}
+
+impl Call for Resume {
+    const SPEC: Spec =
+        Spec::post("webhook/resume", "/admin/webhooks/{id}/resume", "Sends again to an endpoint that is off or broken")
+            .errors(&[404, 409]);
+    type Answer = WebhookRef;
+
+    fn run(self, gateway: &Gateway) -> Result<WebhookRef, Error> {
+        gateway.webhooks().resume(self.id)?;
+        Ok(WebhookRef { id: self.id })
+    }
+}
+
+/// Which deliveries.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Deliveries {
+    id: WebhookId,
+    #[schema(minimum = 1, maximum = 18_446_744_073_709_551_615_u64, default = 1)]
+    page: Option<u64>,
+    /// All that was given up and has not arrived; the last attempts where it is not there.
+    #[schema(pattern = "^parked$")]
+    state: Option<String>,
+}
+
+impl Call for Deliveries {
+    const SPEC: Spec = Spec::get(
+        "webhook/deliveries",
+        "/admin/webhooks/{id}/deliveries",
+        "Reads what was sent to an endpoint last, or what was given up",
+    )
+    .errors(&[404, 409]);
+    type Answer = DeliveryPage;
+
+    fn run(self, gateway: &Gateway) -> Result<DeliveryPage, Error> {
+        let page = self.page.unwrap_or(1);
+        if page == 0 {
+            return Err(Error::input("page", "expected a number of 1 or more"));
+        }
+        match self.state.as_deref() {
+            None => gateway.webhooks().deliveries(self.id, page),
+            Some("parked") => gateway.webhooks().parked(self.id, page),
+            Some(_) => Err(Error::input("state", "expected parked, or none for the last attempts")),
+        }
+    }
+}
+
+/// An event.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Redeliver {
+    event_id: EventId,
+    /// The endpoint; all that want it where none is named.
+    id: Option<WebhookId>,
+}
+
+impl Call for Redeliver {
+    const SPEC: Spec =
+        Spec::post("webhook/redeliver", "/admin/webhooks/redeliver", "Sends an event once more").errors(&[404, 409]);
+    type Answer = Redelivered;
+
+    fn run(self, gateway: &Gateway) -> Result<Redelivered, Error> {
+        let event_id = self.event_id;
+        if let Some(id) = self.id {
+            gateway.webhooks().redeliver_to(event_id, id)?;
+            return Ok(Redelivered { event_id, endpoints: 1, not_taken: Vec::new() });
+        }
+        let Redelivery { endpoints, not_taken } = gateway.webhooks().redeliver(event_id)?;
+        Ok(Redelivered { event_id, endpoints, not_taken })
+    }
+}
+
+/// How many endpoints an event is sent to once more.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Redelivered {
+    event_id: EventId,
+    endpoints: u64,
+    /// Those that want it and do not take it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_taken: Vec<NotTaken>,
+}
