@@ -153,7 +153,7 @@ pub(super) struct Update {
 
 /// What can be taken from an agent.
 #[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase", expecting = "owner, ceiling or observability")]
+#[serde(rename_all = "lowercase")]
 enum Clear {
     Owner,
     Ceiling,
