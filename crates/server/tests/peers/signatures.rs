@@ -8,10 +8,10 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::common::decide;
+use crate::common::{Served, builder, decide};
 use crate::common::programs::is_there;
 use crate::common::receiver::{Receiver, Request};
-use rulekeep_server::webhook::EndpointDraft;
+use rulekeep_server::webhook::{EndpointDraft, Settings};
 use rulekeep::{Agent, EventType, Tier};
 use serde_json::{Value, json};
 
