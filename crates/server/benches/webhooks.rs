@@ -16,7 +16,8 @@ use rulekeep::{Agent, Durability, EventFilter, Governor, Intent, RiskLevel, Tier
 use rulekeep_server::webhook::{EndpointDraft, Settings, Webhooks};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let events: usize = std::env::args().skip(1).find(|given| given != "--bench").map_or(Ok(20_000), |count| count.parse())?;
+    let events: usize =
+        std::env::args().skip(1).find(|given| given != "--bench").map_or(Ok(20_000), |count| count.parse())?;
     let folder = tempfile::tempdir()?;
     let builder = Governor::builder().durability(Durability::Buffered);
     let governor = builder.open(folder.path())?;

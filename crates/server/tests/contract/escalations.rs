@@ -85,11 +85,8 @@ fn people_answer_through_the_sidecar() {
         assert_eq!(refused["code"], "INVALID_INPUT");
     }
     // By the record's id just as well.
-    let approved = result(
-        &governor,
-        "escalation/approve",
-        &json!({ "id": verdict.proof_id, "reviewer": "ann", "note": "ok" }),
-    );
+    let approved =
+        result(&governor, "escalation/approve", &json!({ "id": verdict.proof_id, "reviewer": "ann", "note": "ok" }));
     assert_eq!(approved["state"], "approved");
     let claimed = result(
         &governor,

@@ -4,11 +4,11 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use rulekeep_server::gateway::{ApiKey, Gateway, KeyDraft, KeyState, Plan, Request, Response, Scope};
 use rulekeep::{
     Agent, Durability, Error, EventData, EventFilter, Governor, GovernorBuilder, Intent, PolicySet, ProofQuery,
     RiskLevel, Tier, Timestamp,
 };
+use rulekeep_server::gateway::{ApiKey, Gateway, KeyDraft, KeyState, Plan, Request, Response, Scope};
 use serde_json::{Map, Value, json};
 
 use crate::common::{self, Hand, Served, call, copy_folder, heavy, wait_until_sealed};

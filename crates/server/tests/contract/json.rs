@@ -3,7 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::{self, Served, builder, call, chain, decide, in_memory, intent, policies, reading, refusal, result};
+use crate::common::{
+    self, Served, builder, call, chain, decide, in_memory, intent, policies, reading, refusal, result,
+};
 use regex::Regex;
 use rulekeep::{Agent, Decision, Governor, Outcome, ProofQuery, RiskLevel, Tier};
 use serde_json::{Value, json};

@@ -5,8 +5,8 @@
 use crate::common::{self, Served, call, in_memory, intent, reading, refusal, result, serve};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use rulekeep_server::sidecar::{MAX_LINE_BYTES, MAX_REQUEST_BYTES};
 use rulekeep::EvidenceSelection;
+use rulekeep_server::sidecar::{MAX_LINE_BYTES, MAX_REQUEST_BYTES};
 use serde_json::{Value, json};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":"ping","method":"agent/get","params":{"agentId":"a"}}"#;

@@ -9,16 +9,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{
-    self, ChildProcess, Served, builder, Hand, NOON, child_folder, code, decide, error, files_below, intent, refusal, result, say,
-};
 use crate::common::receiver::{OK, Receiver, Reply};
-use rulekeep::signature::SignatureError;
-use rulekeep_server::webhook::{DeliveryResult, Endpoint, EndpointDraft, EndpointState};
-use rulekeep::{
-    Agent, Durability, Error, Event, EventFilter, EventId, EventType, Health, Outcome,
-    Subscription, Tier, Timestamp, WebhookId,
+use crate::common::{
+    self, ChildProcess, Hand, NOON, Served, builder, child_folder, code, decide, error, files_below, intent, refusal,
+    result, say,
 };
+use rulekeep::signature::SignatureError;
+use rulekeep::{
+    Agent, Durability, Error, Event, EventFilter, EventId, EventType, Health, Outcome, Subscription, Tier, Timestamp,
+    WebhookId,
+};
+use rulekeep_server::webhook::{DeliveryResult, Endpoint, EndpointDraft, EndpointState};
 use serde_json::json;
 
 use super::{in_memory, opened, opened_with, soon};
@@ -499,7 +500,8 @@ fn a_proxy_that_stands_in_the_environment_is_told_nothing() {
     let of = |name: &String| (name.clone(), at.to_owned());
     let no_exceptions = ["NO_PROXY", "no_proxy"].map(|name| (name.to_owned(), String::new()));
     let environment: Vec<_> = names.as_flattened().iter().map(of).chain(no_exceptions).collect();
-    let mut child = ChildProcess::start_with("deliveries::child_that_delivers_beside_a_proxy", folder.path(), environment);
+    let mut child =
+        ChildProcess::start_with("deliveries::child_that_delivers_beside_a_proxy", folder.path(), environment);
     assert_eq!(child.heard().as_deref(), Some("decided"));
     receiver.next();
     assert!(proxy.rest().is_empty());

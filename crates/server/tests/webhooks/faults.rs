@@ -7,10 +7,10 @@ use std::sync::{Arc, Barrier, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::common::{self, Hand, NOON, builder, code, decide};
 use crate::common::receiver::{OK, Receiver, Reply};
-use rulekeep_server::webhook::{EndpointDraft, EndpointState};
+use crate::common::{self, Hand, NOON, builder, code, decide};
 use rulekeep::{Clock, Durability, EventFilter, EventType, Timestamp};
+use rulekeep_server::webhook::{EndpointDraft, EndpointState};
 
 use super::{opened, opened_with};
 

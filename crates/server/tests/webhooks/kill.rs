@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::thread;
 
-use crate::common::{ChildProcess, Served, builder, chain, child_folder, decide, say};
 use crate::common::receiver::{OK, Receiver, Reply, Request};
-use rulekeep_server::webhook::EndpointDraft;
+use crate::common::{ChildProcess, Served, builder, chain, child_folder, decide, say};
 use rulekeep::{Agent, Durability, EventId, EventType, Governor, Outcome, Tier};
+use rulekeep_server::webhook::EndpointDraft;
 
 use super::soon;
 

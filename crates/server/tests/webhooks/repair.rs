@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::common::{decide, frames, journal};
 use crate::common::receiver::Receiver;
-use rulekeep_server::webhook::{EndpointDraft, EndpointState};
+use crate::common::{decide, frames, journal};
 use rulekeep::{RepairOptions, repair};
+use rulekeep_server::webhook::{EndpointDraft, EndpointState};
 
 use super::opened;
 

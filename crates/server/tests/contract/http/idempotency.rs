@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Barrier;
 use std::thread;
 
-use rulekeep_server::gateway::{KeyDraft, NewKey, Plan, Scope};
-use rulekeep_server::http::Server;
 use rulekeep::{
     Agent, AgentChange, Durability, EscalationId, Governor, PolicySet, ProofId, Review, Score, StopScope, Tier,
     Timestamp,
 };
+use rulekeep_server::gateway::{KeyDraft, NewKey, Plan, Scope};
+use rulekeep_server::http::Server;
 use serde_json::json;
 
-use crate::common::{Hand, policies};
 use super::live::{Ask, Live, NOON, builder, mailing, reading, wide};
+use crate::common::{Hand, policies};
 
 const DAY: i64 = 24 * 3_600_000;
 

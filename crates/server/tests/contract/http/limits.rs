@@ -7,8 +7,8 @@ use std::thread;
 use rulekeep_server::gateway::{KeyDraft, Plan, Scope};
 use rulekeep_server::http::Server;
 
-use crate::common::Hand;
 use super::live::{Ask, Live, NOON, builder, reading};
+use crate::common::Hand;
 
 #[test]
 fn behind_a_trusted_proxy_one_who_guesses_holds_up_nobody_else() {

@@ -7,9 +7,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use axum::Router;
+use rulekeep::{Agent, Durability, Governor, GovernorBuilder, Tier};
 use rulekeep_server::gateway::{Gateway, KeyDraft, NewKey, Plan, Scope};
 use rulekeep_server::http::{Server, ServerError, router};
-use rulekeep::{Agent, Durability, Governor, GovernorBuilder, Tier};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 

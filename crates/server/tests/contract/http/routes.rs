@@ -3,8 +3,8 @@
 use rulekeep::PolicySet;
 use serde_json::{Value, json};
 
-use crate::common::POLICIES;
 use super::live::{Ask, Live, mailing, reading};
+use crate::common::POLICIES;
 
 /// Asks as an administrator; the answer must be one.
 struct Admin(Live);

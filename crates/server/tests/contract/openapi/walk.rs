@@ -7,8 +7,8 @@ use rulekeep::{Governor, Intent, RiskLevel};
 use rulekeep_server::webhook::Settings;
 use serde_json::{Value, json};
 
-use crate::common::{self, Served};
 use super::live::{Asked, Live};
+use crate::common::{self, Served};
 
 fn governor() -> Served {
     let key = CheckpointKey::from_seed("example.com/log", &[3; 32]).unwrap();
