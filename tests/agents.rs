@@ -337,4 +337,3 @@ fn a_tier_that_was_not_won_back_does_not_come_by_an_import() {
     governor.import_agents(&mut text.as_bytes()).unwrap();
     assert_eq!(governor.agent("a").unwrap().trust.tier, Tier::T3);
 }
-

@@ -433,4 +433,3 @@ fn what_can_still_grant_stays_when_entries_leave_and_what_ended_goes() {
     }
     assert_eq!(decision(&governor, &pay(1)), Decision::Escalate);
 }
-

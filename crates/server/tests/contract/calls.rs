@@ -1,7 +1,7 @@
 //! The calls over lines: what each takes, and what it answers.
 
 use rulekeep::checkpoint::{Checkpoint, CheckpointKey, verify_consistency, verify_inclusion};
-use rulekeep::{Agent, AgentState, Observability, PolicySet, Score, Tier, Timestamp};
+use rulekeep::{Agent, AgentState, Observability, PolicySet, Score, Timestamp};
 use serde_json::json;
 
 use crate::common::{Hand, NOON, Served, builder, call, decide, in_memory, open_with, reading, refusal, result};
@@ -66,10 +66,7 @@ fn tools_are_loaded_listed_overridden_and_pinned() {
     let tool = result(&governor, "catalogue/override", &params);
     assert_eq!((&tool["riskLevel"], &tool["overridden"]), (&json!("LOW"), &json!("kept for a year")));
     assert_eq!(result(&governor, "catalogue/pin", &json!({ "name": "delete_page" }))["pinned"], true);
-    assert_eq!(
-        result(&governor, "catalogue/pin", &json!({ "name": "delete_page", "pinned": false }))["pinned"],
-        false
-    );
+    assert_eq!(result(&governor, "catalogue/pin", &json!({ "name": "delete_page", "pinned": false }))["pinned"], false);
     assert_eq!(result(&governor, "catalogue/list", &json!({}))["tools"].as_array().unwrap().len(), 1);
 }
 
@@ -87,11 +84,7 @@ fn a_request_that_is_none_names_its_field() {
         ("catalogue/pin", json!({ "name": "x" }), "name"),
     ] {
         let data = refusal(&governor, method, &params);
-        assert_eq!(
-            (&data["code"], &data["details"]["field"]),
-            (&json!("INVALID_INPUT"), &json!(field)),
-            "{params}"
-        );
+        assert_eq!((&data["code"], &data["details"]["field"]), (&json!("INVALID_INPUT"), &json!(field)), "{params}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! People answer escalations over lines.
 
-use rulekeep::{Agent, Decision, Enforcement, EscalationId, Intent, PolicySet, RiskLevel, Tier};
+use rulekeep::{Agent, ClassApproval, Decision, Enforcement, EscalationId, Intent, PolicySet, RiskLevel, Tier};
 use serde_json::{Value, json};
 
 use crate::common::{Hand, NOON, Served, builder, call, refusal, result};
@@ -85,11 +85,8 @@ fn people_answer_through_the_sidecar() {
         assert_eq!(refused["code"], "INVALID_INPUT");
     }
     // By the record's id just as well.
-    let approved = result(
-        &governor,
-        "escalation/approve",
-        &json!({ "id": verdict.proof_id, "reviewer": "ann", "note": "ok" }),
-    );
+    let approved =
+        result(&governor, "escalation/approve", &json!({ "id": verdict.proof_id, "reviewer": "ann", "note": "ok" }));
     assert_eq!(approved["state"], "approved");
     let claimed = result(
         &governor,
@@ -122,6 +119,7 @@ fn the_sidecar_gives_lists_and_takes_back() {
     assert_eq!(given["state"], "active");
     assert_eq!(pay(&governor, 3), Decision::Allow);
     let listed = &result(&governor, "escalation/grants", &json!({}))["grants"][0];
+    let class: ClassApproval = serde_json::from_value(terms()).unwrap();
     assert_eq!(listed["class"], json!(class));
     let told = [&listed["id"], &listed["reviewer"], &listed["note"], &listed["usedCount"], &listed["usedSum"]];
     assert_eq!(json!(told), json!([given["id"], "ann", "for today", 1, 3.0]));

@@ -84,8 +84,7 @@ fn a_policy_file_that_does_not_load_leaves_the_old_set_in_force() {
 
 #[test]
 fn a_level_that_is_none_is_not_quoted() {
-    let params =
-        json!({ "name": "x", "reason": "y", "riskLevel": "NONE ghp_abcdefghijklmnopqrstuvwxyzABCDEFGHIJ" });
+    let params = json!({ "name": "x", "reason": "y", "riskLevel": "NONE ghp_abcdefghijklmnopqrstuvwxyzABCDEFGHIJ" });
     let data = refusal(&in_memory(), "catalogue/override", &params);
     assert!(!data.to_string().contains("ghp_"), "{data}");
 }

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::{Served, builder, call, chain, decide, in_memory, intent, policies, reading, refusal, result};
+use crate::common::{
+    self, Served, builder, call, chain, decide, in_memory, intent, policies, reading, refusal, result,
+};
 use regex::Regex;
 use rulekeep::{Agent, Decision, Governor, Outcome, ProofQuery, RiskLevel, Tier};
 use serde_json::{Value, json};
@@ -303,7 +305,7 @@ fn records_can_be_asked_for_by_intent_risk_and_order() {
 #[test]
 fn both_ends_of_a_time_range_are_inclusive() {
     let clock = common::Hand::at(common::NOON);
-    let governor = builder().clock(clock.clone()).open_in_memory().unwrap();
+    let governor = Served::new(&builder().clock(clock.clone()).open_in_memory().unwrap());
     governor.register_agent(Agent::new("a")).unwrap();
     for second in 0..5 {
         clock.set(common::NOON + second * 1000);
@@ -395,7 +397,8 @@ fn statistics_of_an_entity_without_records_are_zeros_and_null_ends() {
 #[test]
 fn the_status_has_the_contracts_fields_and_counts_what_was_done() {
     // A day must not end between two of these calls.
-    let governor = builder().clock(common::Still::at(common::NOON)).open_in_memory().unwrap();
+    let clock = common::Still::at(common::NOON);
+    let governor = Served::new(&builder().clock(clock).open_in_memory().unwrap());
     for agent in ["a", "b", "c"] {
         governor.register_agent(Agent::new(agent)).unwrap();
     }
@@ -440,7 +443,7 @@ fn the_status_has_the_contracts_fields_and_counts_what_was_done() {
 #[test]
 fn what_was_decided_yesterday_is_not_counted_for_today() {
     let clock = common::Hand::at(common::NOON);
-    let governor = builder().clock(clock.clone()).open_in_memory().unwrap();
+    let governor = Served::new(&builder().clock(clock.clone()).open_in_memory().unwrap());
     governor.register_agent(Agent::new("a")).unwrap();
     governor.enforce(&intent("a", &["email:send"])).unwrap();
     clock.set(common::NOON + 24 * 3_600_000);

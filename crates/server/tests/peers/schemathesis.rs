@@ -10,12 +10,15 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use rulekeep::{Agent, Clock, Governor, SystemClock, Tier, Timestamp};
 use rulekeep_server::gateway::{Gateway, KeyDraft, Plan, Scope};
 use rulekeep_server::http::{Server, router};
-use rulekeep::{Agent, Clock, Governor, SystemClock, Tier, Timestamp};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
+
+use crate::common::{self, programs};
+use crate::nightly;
 
 const VERSION: &str = "schemathesis==4.32.5";
 
@@ -34,6 +37,9 @@ impl Clock for Hasty {
 
 #[test]
 fn schemathesis_finds_nothing() {
+    if !nightly() {
+        return;
+    }
     let python = match programs::python(VERSION) {
         Ok(python) => python,
         Err(why) => return programs::pass_over(&why),

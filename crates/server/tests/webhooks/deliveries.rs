@@ -9,17 +9,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{
-    ChildProcess, Hand, NOON, child_folder, code, decide, error, files_below, intent, open_with, refusal, result, say,
-};
 use crate::common::receiver::{OK, Receiver, Reply};
-use rulekeep::signature::SignatureError;
-use rulekeep_server::webhook::{DeliveryResult, Endpoint, EndpointDraft, EndpointState};
-use rulekeep::{
-    Agent, Durability, Error, Event, EventFilter, EventId, EventType, Governor, GovernorBuilder, Health, Outcome,
-    Subscription, Tier, Timestamp, WebhookId,
+use crate::common::{
+    self, ChildProcess, Hand, NOON, Served, builder, child_folder, code, decide, error, files_below, intent, refusal,
+    result, say,
 };
+use rulekeep::signature::SignatureError;
+use rulekeep::{
+    Agent, Durability, Error, Event, EventFilter, EventId, EventType, Health, Outcome, Subscription, Tier, Timestamp,
+    WebhookId,
+};
+use rulekeep_server::webhook::{DeliveryResult, Endpoint, EndpointDraft, EndpointState};
 use serde_json::json;
+
+use super::{in_memory, opened, opened_with, soon};
 
 fn shown(governor: &Served, id: WebhookId) -> Endpoint {
     governor.webhooks().list().unwrap().into_iter().find(|endpoint| endpoint.id == id).unwrap()
@@ -401,7 +404,7 @@ fn one_that_was_removed_is_told_nothing_more_also_after_a_restart() {
 
 #[test]
 fn addresses_that_are_not_of_the_internet_are_refused_unless_they_are_allowed() {
-    let governor = crate::common::in_memory();
+    let governor = common::in_memory();
     for url in [
         "http://127.0.0.1:8080/",
         "https://10.0.0.1/",
@@ -424,7 +427,7 @@ fn a_store_whose_endpoint_is_at_a_private_address_does_not_reach_it_without_leav
     let governor = opened(folder.path());
     let id = governor.webhooks().add(&EndpointDraft::to(&receiver.url)).unwrap().id;
     governor.close().unwrap();
-    let governor = crate::common::in_folder(folder.path());
+    let governor = common::in_folder(folder.path());
     decide(&governor, "a");
     governor.flush().unwrap();
     assert_eq!(shown(&governor, id).state, EndpointState::Broken);
@@ -497,7 +500,8 @@ fn a_proxy_that_stands_in_the_environment_is_told_nothing() {
     let of = |name: &String| (name.clone(), at.to_owned());
     let no_exceptions = ["NO_PROXY", "no_proxy"].map(|name| (name.to_owned(), String::new()));
     let environment: Vec<_> = names.as_flattened().iter().map(of).chain(no_exceptions).collect();
-    let mut child = ChildProcess::start_with("deliveries::child_that_delivers_beside_a_proxy", folder.path(), environment);
+    let mut child =
+        ChildProcess::start_with("deliveries::child_that_delivers_beside_a_proxy", folder.path(), environment);
     assert_eq!(child.heard().as_deref(), Some("decided"));
     receiver.next();
     assert!(proxy.rest().is_empty());

@@ -6,12 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::thread;
-use std::time::Duration;
 
-use crate::common::{ChildProcess, chain, child_folder, decide, say};
 use crate::common::receiver::{OK, Receiver, Reply, Request};
+use crate::common::{ChildProcess, Served, builder, chain, child_folder, decide, say};
+use rulekeep::{Agent, Durability, EventId, EventType, Governor, Outcome, Tier};
 use rulekeep_server::webhook::EndpointDraft;
-use rulekeep::{Agent, Durability, EventId, EventType, Governor, GovernorBuilder, Outcome, Tier};
+
+use super::soon;
 
 const SECRET: &str = "the secret of the killed, 24 bytes and more";
 const AGENTS: [&str; 2] = ["left", "right"];

@@ -2,8 +2,8 @@
 
 use rulekeep_server::http::{Server, console, router};
 
-use crate::common::Hand;
 use super::live::{Ask, Live, NOON, builder};
+use crate::common::Hand;
 
 /// What its answers say beside their type: no less, and nothing wider.
 const HEADERS: &[(&str, &str)] = &[

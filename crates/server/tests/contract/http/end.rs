@@ -7,8 +7,8 @@ use rulekeep::Agent;
 use rulekeep_server::gateway::{Gateway, KeyDraft, Scope};
 use rulekeep_server::http::{Server, ServerError, router};
 
-use crate::common::{Hand, policies};
 use super::live::{Ask, Client, Live, NOON, builder, reading, wide};
+use crate::common::{Hand, policies};
 
 /// Waits until that is so.
 fn until(mut is_so: impl FnMut() -> bool) {

@@ -4,8 +4,8 @@ use rulekeep::Timestamp;
 use rulekeep_server::gateway::{KeyDraft, Scope};
 use serde_json::{Value, json};
 
-use crate::common::Hand;
 use super::live::{Ask, Live, NOON, builder, mailing, reading, wide};
+use crate::common::Hand;
 use rulekeep_server::http::Server;
 
 /// Every path for administrators.

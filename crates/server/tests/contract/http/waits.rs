@@ -3,9 +3,9 @@
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use rulekeep::{EscalationId, ProofId, Review};
 use rulekeep_server::gateway::{KeyDraft, Plan, Scope};
 use rulekeep_server::http::Server;
-use rulekeep::{EscalationId, ProofId, Review};
 use serde_json::json;
 
 use super::live::{Ask, Client, Live, mailing, reading, wide};

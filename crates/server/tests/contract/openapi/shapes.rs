@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::common;
 use super::live::Live;
+use crate::common;
 
 fn intent() -> Value {
     json!({
