@@ -7,7 +7,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use common::{Hand, NOON, Still, builder, code, error, reading, refusal, result};
+use common::{Hand, NOON, Still, builder, code, error, reading};
 use rulekeep::{
     Agent, AgentChange, AgentInfo, AgentState, Decision, Durability, Error, EventFilter, EventType, Governor, Label,
     Observability, Outcome, PolicySet, ProofQuery, Score, Tier,

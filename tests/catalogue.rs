@@ -2,9 +2,7 @@
 //! and never lower, changes are noticed, and only an operator lowers.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
-mod common;
 
-use common::{refusal, result};
 use rulekeep::{
     Agent, Capability, Decision, Error, Governor, Operation, ParseResult, RiskLevel, Tier, ToolClassification,
     ToolOverride,

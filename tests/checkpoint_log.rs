@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use common::{code, copy_folder, decide, error, journal, open_with};
 use rulekeep::checkpoint::{Checkpoint, CheckpointKey, VerifierKey, verify_consistency, verify_inclusion};
 use rulekeep::{BrokenKind, Durability, Error, Governor, GovernorBuilder, Health, Outcome, ProofRecord};
-use serde_json::json;
 
 const ORIGIN: &str = "example.com/agents";
 

@@ -4,15 +4,13 @@
 mod common;
 
 use std::collections::HashMap;
-use std::io::{BufReader, Read, Write};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Hand, NOON, builder, decide, in_folder, in_memory, intent, reading, refusal, serve};
+use common::{Hand, NOON, builder, decide, in_folder, in_memory, intent, reading};
 use proptest::prelude::*;
 use rulekeep::{
     Agent, AlertKind, Decision, Durability, Event, EventData, EventFilter, EventId, EventType, Governor, Outcome,
-    PolicySet, RiskLevel, Subscription, Tier, sidecar,
+    PolicySet, RiskLevel, Subscription, Tier,
 };
 use serde_json::{Value, json};
 

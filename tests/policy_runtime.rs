@@ -5,7 +5,7 @@ mod common;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{call, in_memory, intent, reading, result};
+use common::{in_memory, intent, reading};
 use rulekeep::{Agent, Decision, Governor, PolicySet, ReplayRange, StopScope, Tier};
 use serde_json::json;
 

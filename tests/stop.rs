@@ -10,12 +10,11 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use common::{ChildProcess, builder, child_folder, code, in_folder, in_memory, intent, reading, refusal, result, say};
+use common::{ChildProcess, builder, child_folder, code, in_folder, in_memory, intent, reading, say};
 use rulekeep::{
     Agent, AgentChange, Decision, Durability, Enforcement, Governor, Order, Outcome, ProofId, ProofQuery, ProofRecord,
     StopId, StopScope,
 };
-use serde_json::json;
 
 fn agent(id: &str) -> StopScope {
     StopScope::agent(id).unwrap()

@@ -5,9 +5,9 @@ mod common;
 
 use std::fs;
 
-use common::{Hand, NOON, builder, code, intent, reading, result};
+use common::{Hand, NOON, builder, code, intent, reading};
 use rulekeep::{
-    Agent, Decision, EventFilter, EventType, Governor, Outcome, Score, Tier, Timestamp, TrustCause, TrustModel,
+    Agent, Decision, EventFilter, EventType, Governor, Outcome, Score, Tier, TrustCause, TrustModel,
 };
 use serde_json::json;
 

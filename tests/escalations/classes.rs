@@ -4,7 +4,6 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{fs, thread};
 
-use common::{refusal, result};
 use rulekeep::{
     ClassApproval, ClassApprovalId, ClassStanding, ClassState, Durability, OpenVerification, Outcome, ReplayRange,
     StopScope,
