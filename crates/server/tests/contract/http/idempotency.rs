@@ -9,7 +9,7 @@ use rulekeep::{
     Timestamp,
 };
 use rulekeep_server::gateway::{KeyDraft, NewKey, Plan, Scope};
-use rulekeep_server::http::Server;
+use rulekeep_server::http::{Server, router};
 use serde_json::json;
 
 use super::live::{Ask, Live, NOON, builder, mailing, reading, wide};
