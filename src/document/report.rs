@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 
 use super::nearest::did_you_mean;
 use super::place::Lines;
-use super::tree::{Node, Value};
+use super::tree::{Field, Node, Value};
 use crate::model::{Problem, Severity, excerpt};
 
 /// Collects the problems of a document while it is read.
@@ -82,6 +82,16 @@ impl<'a> Report<'a> {
             return Vec::new();
         };
         items
+    }
+
+    /// Takes the fields of a table whose names are the author's own; `expected` says in the message what it holds.
+    pub fn table(&mut self, node: Node, field: &str, expected: &str) -> Vec<Field> {
+        let (at, kind) = (node.at, node.kind());
+        let Value::Table(fields) = node.value else {
+            self.error(at, field, format!("expected {expected}, found {kind}"));
+            return Vec::new();
+        };
+        fields
     }
 
     /// Takes the items of a list that must not be empty.

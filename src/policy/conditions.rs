@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::condition::{Bindings, Condition, Scope};
 use super::rule::Clause;
-use crate::document::{Fields, Node, Report, Value};
+use crate::document::{Fields, Node, Report};
 use crate::model::excerpt;
 
 /// The conditions of one rule.
@@ -128,13 +128,8 @@ impl Serialize for Conditions {
 
 /// Each name with its place and its expression.
 fn name_all(node: Node, bindings: &mut Bindings, report: &mut Report<'_>) -> Vec<(usize, Box<str>, Box<str>)> {
-    let (at, kind) = (node.at, node.kind());
-    let Value::Table(fields) = node.value else {
-        report.error(at, "let", format!("expected a table of expressions, found {kind}"));
-        return Vec::new();
-    };
     let mut named = Vec::new();
-    for field in fields {
+    for field in report.table(node, "let", "a table of expressions") {
         let path = format!("let.{}", excerpt(&field.name));
         let at = field.node.at;
         let Some(source) = report.text(field.node, &path) else { continue };

@@ -6,8 +6,8 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::collections::HashMap;
 
+use super::index::Index;
 use super::pattern::{CapabilityPattern, Names};
 use super::rule::{Effect, Levels, Match, Rule};
 use crate::model::Tier;
@@ -107,25 +107,15 @@ fn covers_context(wide: &Match, narrow: &Match) -> bool {
     })
 }
 
-/// The rules that always do what they say where their clauses hold, filed by what they name so that few have
-/// to be compared with another.
+/// The rules that always do what they say where their clauses hold, indexed so that few have to be compared with
+/// another.
 pub(super) struct Coverers<'a> {
     rules: &'a [&'a Rule],
     /// Whether each is one of them.
     is_plain: Vec<bool>,
-    by_effect: [HashMap<Key<'a>, Vec<usize>>; Effect::ALL.len()],
+    index: Index,
     /// How many comparisons are left: a warning is worth a bounded search only.
     budget: Cell<usize>,
-}
-
-/// A resource, an operation, an action and whoever asks, by kind; none for any, or for what is not filed by.
-type Key<'a> = (Option<&'a str>, Option<&'a str>, Option<&'a str>, Option<(Asker, &'a str)>);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Asker {
-    Agent,
-    Label,
-    Group,
 }
 
 impl<'a> Coverers<'a> {
@@ -133,17 +123,15 @@ impl<'a> Coverers<'a> {
     pub(super) fn of(rules: &'a [&'a Rule], wanted: impl Fn(&Rule) -> bool) -> Self {
         let is_sure = |rule: &Rule| rule.limit.is_none() && rule.conditions.constant() == Some(true);
         let is_plain: Vec<bool> = rules.iter().map(|rule| is_sure(rule) && wanted(rule)).collect();
-        let mut by_effect: [HashMap<Key<'a>, Vec<usize>>; Effect::ALL.len()] = Default::default();
+        let mut index = Index::default();
         // Those that cover most come first, for a search is cut short.
         for is_wide in [true, false] {
-            let filed = rules.iter().enumerate().zip(&is_plain).filter(|(_, is_plain)| **is_plain);
-            for ((number, rule), _) in filed.filter(|((_, rule), _)| rule.matches.is_wide() == is_wide) {
-                for key in keys(&rule.matches) {
-                    by_effect[rule.effect as usize].entry(key).or_default().push(number);
-                }
+            let plain = (0..).zip(rules).zip(&is_plain).filter(|(_, is_plain)| **is_plain);
+            for ((number, rule), _) in plain.filter(|((_, rule), _)| rule.matches.is_wide() == is_wide) {
+                index.add(number, rule);
             }
         }
-        Self { rules, is_plain, by_effect, budget: Cell::new(MOST_COMPARED) }
+        Self { rules, is_plain, index, budget: Cell::new(MOST_COMPARED) }
     }
 
     /// A rule of an effect that covers a reach and is wanted; it may be the one whose reach it is.
@@ -153,13 +141,15 @@ impl<'a> Coverers<'a> {
         reach: &Reach<'_>,
         wanted: impl Fn(usize, &Rule) -> bool,
     ) -> Option<&'a Rule> {
-        let filed = &self.by_effect[effect as usize];
-        if filed.is_empty() {
-            return None;
-        }
-        let probes = probes(reach);
-        let numbers = probes.iter().filter_map(|key| filed.get(key)).flatten().copied();
-        let candidates = numbers.take(MOST_CANDIDATES).take_while(|_| self.spend());
+        let numbers = self.index.numbers_of_rule(reach.matches, reach.levels);
+        // A rule that covers the reach covers the first of each of its lists, and is found by that.
+        let first = reach.capabilities.first();
+        let (resource, operation) =
+            first.map_or((None, None), |first| (first.resource.as_deref(), first.operation.as_deref()));
+        let buckets = self.index.buckets_of(&numbers, resource, operation);
+        let entries = buckets.iter().flat_map(|bucket| self.index.entries(*bucket, effect));
+        let entries = entries.filter(|entry| entry.may_match(&numbers));
+        let candidates = entries.take(MOST_CANDIDATES).take_while(|_| self.spend()).map(|entry| entry.group as usize);
         let mut rules = candidates.filter_map(|number| Some((number, *self.rules.get(number)?)));
         rules.find(|(number, rule)| wanted(*number, rule) && Reach::of(rule).covers(reach)).map(|(_, rule)| rule)
     }
@@ -181,65 +171,6 @@ pub(super) fn covers(wide: &Rule, narrow: &Rule) -> bool {
     Reach::of(wide).covers(&Reach::of(narrow))
 }
 
-/// Under which keys a rule is filed: for whatever it covers, one of the probes is among them.
-fn keys(matches: &Match) -> Vec<Key<'_>> {
-    let mut capabilities: Vec<_> = matches.capabilities.iter().map(halves).collect();
-    if capabilities.is_empty() || capabilities.contains(&(None, None)) {
-        capabilities = vec![(None, None)];
-    }
-    let actions = exact_only(&matches.actions);
-    let room = MOST_KEYS / capabilities.len().max(1);
-    let actions = if actions.is_empty() || actions.len() > room { vec![None] } else { actions };
-    let room = room / actions.len().max(1);
-    let by = [(Asker::Agent, &matches.agents), (Asker::Label, &matches.labels), (Asker::Group, &matches.groups)];
-    let askers = by.into_iter().find_map(|(kind, names)| {
-        let names = exact_only(names);
-        (1..=room).contains(&names.len()).then(|| names.into_iter().map(|name| Some((kind, name?))).collect())
-    });
-    let askers: Vec<_> = askers.unwrap_or_else(|| vec![None]);
-    let mut keys = Vec::with_capacity(capabilities.len() * actions.len() * askers.len());
-    for &(resource, operation) in &capabilities {
-        for action in &actions {
-            keys.extend(askers.iter().map(|asker| (resource, operation, *action, *asker)));
-        }
-    }
-    keys
-}
-
-/// The names of a clause that has no globs.
-fn exact_only(names: &Names) -> Vec<Option<&str>> {
-    if names.globs().is_empty() { names.exact().map(Some).collect() } else { Vec::new() }
-}
-
-/// Under which keys a rule can stand that covers a reach: by the first of each of its lists, which has to be covered
-/// like all the others.
-fn probes<'a>(reach: &'a Reach<'_>) -> Vec<Key<'a>> {
-    let (resource, operation) = reach.capabilities.first().map_or((None, None), halves);
-    let mut halves = vec![(None, None), (resource, None), (None, operation), (resource, operation)];
-    halves.sort_unstable();
-    halves.dedup();
-    let mut actions = vec![None];
-    actions.extend(reach.matches.actions.exact().next().map(Some));
-    let first = |kind: Asker, names: &'a Names| names.exact().next().map(|name| Some((kind, name)));
-    let mut askers = vec![None];
-    askers.extend(first(Asker::Agent, &reach.matches.agents));
-    askers.extend(first(Asker::Label, &reach.matches.labels));
-    askers.extend(first(Asker::Group, &reach.matches.groups));
-    let mut probes = Vec::with_capacity(halves.len() * actions.len() * askers.len());
-    for (resource, operation) in halves {
-        for action in &actions {
-            probes.extend(askers.iter().map(|asker| (resource, operation, *action, *asker)));
-        }
-    }
-    probes
-}
-
-fn halves(pattern: &CapabilityPattern) -> (Option<&str>, Option<&str>) {
-    (pattern.resource.as_deref(), pattern.operation.as_deref())
-}
-
-/// Most keys that one rule is filed under.
-const MOST_KEYS: usize = 64;
 /// Most rules that one is compared with.
 const MOST_CANDIDATES: usize = 256;
 /// Most comparisons of a load: a tenth of a second or so.

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::numbers::{ACTIONS, AGENTS, ANY, FAMILY_AND_KIND, Few, GROUPS, LABELS, NameNumbers, QuickState, Words};
 use super::pattern::Names;
 use super::request::PolicyRequest;
-use super::rule::{ENVIRONMENT_KEY, Effect, Levels, Rule};
+use super::rule::{ENVIRONMENT_KEY, Effect, Levels, Match, Rule};
 use crate::model::Capability;
 
 /// The index over the groups of a policy set.
@@ -108,11 +108,31 @@ impl Index {
         numbers
     }
 
+    /// The numbers under which whatever matches all that a rule does is indexed, at some levels.
+    pub(super) fn numbers_of_rule(&self, matches: &Match, levels: Levels) -> RequestNumbers {
+        let environment = matches.environment.first().and_then(|name| self.environments.number(name)).unwrap_or(ANY);
+        let mut actions = Few::from_slice(&[ANY]);
+        let mut askers = actions.clone();
+        let find = |index: &NameNumbers, names: &Names, family: u32, found: &mut Few| {
+            names.texts().take(1).for_each(|name| index.find(name, family, found));
+        };
+        find(&self.actions, &matches.actions, ACTIONS, &mut actions);
+        find(&self.agents, &matches.agents, AGENTS, &mut askers);
+        find(&self.labels, &matches.labels, LABELS, &mut askers);
+        find(&self.groups, &matches.groups, GROUPS, &mut askers);
+        RequestNumbers { levels, environment, actions, askers }
+    }
+
     /// The buckets whose groups may match and speak about a capability.
     pub(super) fn buckets(&self, numbers: &RequestNumbers, capability: &Capability) -> Few {
+        self.buckets_of(numbers, Some(capability.resource_word()), Some(capability.operation_word()))
+    }
+
+    /// The buckets whose groups may match and speak about a resource and an operation, either of which may be any.
+    pub(super) fn buckets_of(&self, numbers: &RequestNumbers, resource: Option<&str>, operation: Option<&str>) -> Few {
         let mut found = Few::default();
-        let resource = self.resources.number(capability.resource_word()).unwrap_or(ANY);
-        let operation = self.operations.number(capability.operation_word()).unwrap_or(ANY);
+        let resource = resource.and_then(|word| self.resources.number(word)).unwrap_or(ANY);
+        let operation = operation.and_then(|word| self.operations.number(word)).unwrap_or(ANY);
         for resource in any_and(resource) {
             for operation in any_and(operation) {
                 for &action in &numbers.actions {

@@ -30,13 +30,8 @@ struct List {
 impl Reviewers {
     /// Reads a document's `reviewers`.
     pub(super) fn read(node: Node, report: &mut Report<'_>) -> Self {
-        let (at, kind) = (node.at, node.kind());
-        let Value::Table(fields) = node.value else {
-            report.error(at, "reviewers", format!("expected a table of lists of people, found {kind}"));
-            return Self::default();
-        };
         let mut lists = BTreeMap::new();
-        for field in fields {
+        for field in report.table(node, "reviewers", "a table of lists of people") {
             let path = format!("reviewers.{}", excerpt(&field.name));
             let name = Node { at: field.at, value: Value::Text(field.name) };
             let Some(name) = report.line(name, &path, MAX_NAME_CHARS) else { continue };

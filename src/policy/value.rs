@@ -9,13 +9,8 @@ use crate::model::{Constraints, Timestamp, excerpt};
 
 /// Reads a rule's `constraints`.
 pub(super) fn constraints(node: Node, report: &mut Report<'_>) -> Constraints {
-    let (at, kind) = (node.at, node.kind());
     let mut constraints = Constraints::new();
-    let Value::Table(fields) = node.value else {
-        report.error(at, "constraints", format!("expected a table, found {kind}"));
-        return constraints;
-    };
-    for field in fields {
+    for field in report.table(node, "constraints", "a table") {
         let path = format!("constraints.{}", excerpt(&field.name));
         let is_good_name = !field.name.trim().is_empty() && !field.name.chars().any(hides_or_breaks);
         if !is_good_name {

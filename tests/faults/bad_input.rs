@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{
-    ChildProcess, SAMPLE_AGENTS, Sample, builder, call, child_folder, code, decide, error, in_folder, in_memory,
-    journal, picture, reading, refusal, say,
+    ChildProcess, SAMPLE_AGENTS, Sample, builder, child_folder, code, decide, error, in_folder, in_memory, journal,
+    picture, reading, say,
 };
 use rulekeep::intent::Input;
 use rulekeep::proof::{ProofId, Sequence};

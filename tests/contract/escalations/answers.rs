@@ -222,4 +222,3 @@ fn an_agent_that_asks_for_too_much_is_denied() {
     ask(&governor, &payment(101));
     assert_eq!(governor.query(&ProofQuery::entity("clerk").page_size(200)).unwrap().total, 103);
 }
-

@@ -152,7 +152,7 @@ pub(super) struct Update {
 
 /// What can be taken from an agent.
 #[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase", expecting = "owner, ceiling or observability")]
+#[serde(rename_all = "lowercase")]
 enum Clear {
     Owner,
     Ceiling,
@@ -217,7 +217,7 @@ macro_rules! changes_state {
             fn run(self, gateway: &Gateway) -> Result<AgentStanding, Error> {
                 let note = self.note.unwrap_or_default();
                 let AgentInfo { agent_id, trust, state, .. } =
-                    gateway.governor().agents().$change(&self.agent_id, &note)?;
+                    gateway.governor().agents().list().$change(&self.agent_id, &note)?;
                 Ok(AgentStanding { agent_id, trust, state })
             }
         }

@@ -11,14 +11,14 @@ use subtle::ConstantTimeEq;
 
 use super::key::{ApiKey, KeyDraft, KeyInfo, KeyRecord, NewKey, Scope};
 use super::limit::{PlanLimit, Time};
-use rulekeep::Error;
 use rulekeep::Governor;
+use rulekeep::extension::{API_KEY as KEY_PREFIX, Wait, said_with};
 use rulekeep::agent::AgentId;
 use rulekeep::extension::KeyId;
-use rulekeep::extension::{API_KEY as KEY_PREFIX, Wait, said_with};
 use rulekeep::intent::InvalidValue;
 use rulekeep::proof::Digest;
 use rulekeep::system::Timestamp;
+use rulekeep::Error;
 
 /// A key, and what is counted of it.
 pub(super) struct Entry {
@@ -209,10 +209,7 @@ impl Keys {
 
     fn create_in_turn(&self, governor: &Governor, draft: KeyDraft, _: &MutexGuard<'_, ()>) -> Result<NewKey, Error> {
         let now = Extension::of(governor).clock().now();
-        let key = ApiKey::new(
-            draft.scope,
-            [Extension::of(governor).entropy().bits(), Extension::of(governor).entropy().bits()],
-        );
+        let key = ApiKey::new(draft.scope, [Extension::of(governor).entropy().bits(), Extension::of(governor).entropy().bits()]);
         let id = KeyId::new(now, Extension::of(governor).entropy().bits());
         let record = checked(draft, id, key.digest(), now)?;
         keep(governor, &record, "an API key was made")?;
@@ -306,7 +303,7 @@ mod tests {
     #[test]
     fn a_full_table_forgets_what_is_accepted_no_longer_and_always_lets_an_administrator_in() {
         let governor = Governor::builder().open_in_memory().unwrap();
-        let restored = || Keys::restored(&governor, Time(Arc::clone(Extension::of(governor).clock()))).unwrap();
+        let restored = || Keys::restored(&governor, Time(Arc::clone(Extension::of(&governor).clock()))).unwrap();
         let keys = Keys { most: 2, ..restored() };
         let [old, other] = [Scope::Agent, Scope::Agent].map(|scope| keys.create(&governor, draft(scope)).unwrap());
         let full = keys.create(&governor, draft(Scope::Agent)).unwrap_err();
@@ -319,10 +316,7 @@ mod tests {
         // They may be of one millisecond, and then either is the oldest.
         let stayed = [&old, &other].into_iter().filter(|gone| keys.find(&gone.key).is_some()).count();
         assert!(stayed == 1 && keys.find(&made.key).is_some(), "{stayed}");
-        assert_eq!(
-            restored().list(Extension::of(governor).clock().now()),
-            keys.list(Extension::of(governor).clock().now()),
-            "a restart knows others"
-        );
+        let now = Extension::of(&governor).clock().now();
+        assert_eq!(restored().list(now), keys.list(now), "a restart knows others");
     }
 }

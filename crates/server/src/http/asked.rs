@@ -65,11 +65,10 @@ pub(super) fn params(Asked { spec, path, query, body }: Asked<'_>) -> Result<Par
 
 /// A body that is no object is faulty as the call's own field is.
 fn read_body(spec: &Spec, body: &[u8]) -> Result<Params, Error> {
-    let is_decided = spec.is_quick && spec.method != "intent";
-    let faulty = |message: String| {
-        if is_decided { Error::intent("body", message) } else { Error::input("body", message) }
-    };
-    if body.is_empty() && !spec.is_quick {
+    let decides = spec.method == "enforce" || spec.method.starts_with("access/");
+    let faulty =
+        |message: String| if decides { Error::intent("body", message) } else { Error::input("body", message) };
+    if body.is_empty() && !decides && spec.method != "intent" {
         return Ok(Params::default());
     }
     let text = std::str::from_utf8(body).map_err(|_| faulty("expected UTF-8".to_owned()))?;

@@ -188,8 +188,7 @@ impl Read for EvaluateEach {
         // What one of them does not say stands beside them.
         let completed = |evaluation: &Map<String, Value>| {
             let part = |(name, shared): &(&str, Option<Value>)| {
-                let own = evaluation.get(*name).filter(|own| !own.is_null());
-                Some(((*name).to_owned(), own.or(shared.as_ref())?.clone()))
+                Some(((*name).to_owned(), evaluation.get(*name).or(shared.as_ref())?.clone()))
             };
             Evaluate::read(Params::of(shared.iter().filter_map(part).collect()), spec)
         };

@@ -1,10 +1,10 @@
 //! The calls over lines: what each takes, and what it answers.
 
-use rulekeep::agent::{AgentState, Observability};
 use rulekeep::checkpoint::{Checkpoint, CheckpointKey, verify_consistency, verify_inclusion};
+use rulekeep::agent::{AgentState, Observability};
 use rulekeep::system::Timestamp;
 use rulekeep::trust::Score;
-use rulekeep::{Agent, PolicySet, Tier};
+use rulekeep::{Agent, PolicySet};
 use serde_json::json;
 
 use crate::common::{Hand, NOON, Served, builder, call, decide, in_memory, open_with, reading, refusal, result};

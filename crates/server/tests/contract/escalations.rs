@@ -1,6 +1,6 @@
 //! People answer escalations over lines.
 
-use rulekeep::escalation::EscalationId;
+use rulekeep::escalation::{PreApproval, EscalationId};
 use rulekeep::{Agent, Decision, Enforcement, Intent, PolicySet, RiskLevel, Tier};
 use serde_json::{Value, json};
 
@@ -120,6 +120,7 @@ fn the_sidecar_gives_lists_and_takes_back() {
     assert_eq!(given["state"], "active");
     assert_eq!(pay(&governor, 3), Decision::Allow);
     let listed = &result(&governor, "escalation/grants", &json!({}))["grants"][0];
+    let class: PreApproval = serde_json::from_value(terms()).unwrap();
     assert_eq!(listed["class"], json!(class));
     let told = [&listed["id"], &listed["reviewer"], &listed["note"], &listed["usedCount"], &listed["usedSum"]];
     assert_eq!(json!(told), json!([given["id"], "ann", "for today", 1, 3.0]));

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::{Served, builder, call, chain, decide, in_memory, intent, policies, reading, refusal, result};
+use crate::common::{
+    self, Served, builder, call, chain, decide, in_memory, intent, policies, reading, refusal, result,
+};
 use regex::Regex;
 use rulekeep::{Agent, Decision, Governor, Outcome, ProofQuery, RiskLevel, Tier};
 use serde_json::{Value, json};
@@ -272,8 +274,7 @@ fn a_page_behind_a_cursor_names_the_next_one_until_the_last() {
 #[test]
 fn records_can_be_asked_for_by_intent_risk_and_order() {
     let governor = in_memory();
-    let ids: [rulekeep::intent::IntentId; 2] =
-        ["1", "2"].map(|end| format!("int_{}{end}", "0".repeat(25)).parse().unwrap());
+    let ids: [rulekeep::intent::IntentId; 2] = ["1", "2"].map(|end| format!("int_{}{end}", "0".repeat(25)).parse().unwrap());
     for (capability, id) in [("document:read", ids[0]), ("file:delete", ids[1]), ("document:read", ids[0])] {
         let mut intent = intent("a", &[capability]);
         intent.id = Some(id);
@@ -304,7 +305,7 @@ fn records_can_be_asked_for_by_intent_risk_and_order() {
 #[test]
 fn both_ends_of_a_time_range_are_inclusive() {
     let clock = common::Hand::at(common::NOON);
-    let governor = builder().clock(clock.clone()).open_in_memory().unwrap();
+    let governor = Served::new(&builder().clock(clock.clone()).open_in_memory().unwrap());
     governor.agents().register(Agent::new("a")).unwrap();
     for second in 0..5 {
         clock.set(common::NOON + second * 1000);
@@ -396,7 +397,8 @@ fn statistics_of_an_entity_without_records_are_zeros_and_null_ends() {
 #[test]
 fn the_status_has_the_contracts_fields_and_counts_what_was_done() {
     // A day must not end between two of these calls.
-    let governor = builder().clock(common::Still::at(common::NOON)).open_in_memory().unwrap();
+    let clock = common::Still::at(common::NOON);
+    let governor = Served::new(&builder().clock(clock).open_in_memory().unwrap());
     for agent in ["a", "b", "c"] {
         governor.agents().register(Agent::new(agent)).unwrap();
     }
@@ -441,7 +443,7 @@ fn the_status_has_the_contracts_fields_and_counts_what_was_done() {
 #[test]
 fn what_was_decided_yesterday_is_not_counted_for_today() {
     let clock = common::Hand::at(common::NOON);
-    let governor = builder().clock(clock.clone()).open_in_memory().unwrap();
+    let governor = Served::new(&builder().clock(clock.clone()).open_in_memory().unwrap());
     governor.agents().register(Agent::new("a")).unwrap();
     governor.enforce(&intent("a", &["email:send"])).unwrap();
     clock.set(common::NOON + 24 * 3_600_000);

@@ -2,10 +2,9 @@
 //! method, every error of JSON-RPC, batches and notifications, and lines that
 //! are broken in any way. No line ever ends it.
 
-use crate::common::{call, in_memory, intent, reading, refusal, result, serve};
+use crate::common::{self, Served, call, in_memory, intent, reading, refusal, result, serve};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use rulekeep::Governor;
 use rulekeep::proof::EvidenceSelection;
 use rulekeep_server::sidecar::{MAX_LINE_BYTES, MAX_REQUEST_BYTES};
 use serde_json::{Value, json};
@@ -784,29 +783,10 @@ mod broken_lines {
 /// In every build: where the feature is there, the key is not.
 #[test]
 fn checkpoints_are_refused_by_a_governor_that_signs_none() {
-    let refused = if cfg!(feature = "checkpoints") {
-        json!({ "code": "CONFLICT", "httpStatus": 409 })
-    } else {
-        json!({ "code": "NOT_IMPLEMENTED", "httpStatus": 501, "details": { "feature": "checkpoints" } })
-    };
+    let refused = json!({ "code": "CONFLICT", "httpStatus": 409 });
     let governor = common::in_memory();
     let id = common::decide(&governor, "a");
     for (method, params) in [("checkpoint/create", json!({})), ("checkpoint/prove", json!({ "proofId": id }))] {
         assert_eq!(common::refusal(&governor, method, &params), refused, "{method}");
-    }
-}
-
-#[test]
-fn a_call_whose_feature_is_not_built_names_it() {
-    let governor = common::in_memory();
-    for (feature, is_built, method) in [
-        ("checkpoints", cfg!(feature = "checkpoints"), "checkpoint/create"),
-        ("gateway", cfg!(feature = "gateway"), "key/list"),
-        ("webhooks", cfg!(feature = "webhooks"), "webhook/list"),
-    ] {
-        if !is_built {
-            let refused = json!({ "code": "NOT_IMPLEMENTED", "httpStatus": 501, "details": { "feature": feature } });
-            assert_eq!(common::refusal(&governor, method, &json!({})), refused, "{method}");
-        }
     }
 }

@@ -4,9 +4,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{builder, decide, in_folder, in_memory, intent, reading, refusal, result, serve};
+use crate::common::{Served, builder, decide, in_folder, in_memory, intent, reading, refusal, result, serve};
 use rulekeep::escalation::{EscalationState, Review};
-use rulekeep::{Agent, Decision, Governor, Outcome, PolicySet, Tier};
+use rulekeep::{Agent, Decision, Outcome, PolicySet, Tier};
 use rulekeep_server::sidecar;
 use serde_json::{Value, json};
 
@@ -167,7 +167,8 @@ fn what_was_granted_and_has_no_outcome_is_listed_by_pages() {
 fn an_escalation_is_waited_for_and_not_longer_than_was_asked() {
     let asks = "name = \"p\"\n[[rule]]\nid = \"all\"\neffect = \"escalate\"\nmatch.capabilities = [\"*:*\"]\n\
                 reviewer = \"ann\"";
-    let governor = builder().policies(PolicySet::from_toml(asks).unwrap()).open_in_memory().unwrap();
+    let policies = PolicySet::from_toml(asks).unwrap();
+    let governor = Served::new(&builder().policies(policies).open_in_memory().unwrap());
     governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
     let asked = governor.enforce(&reading("a")).unwrap().proof_id;
     let wait = |millis: u64| result(&governor, "escalation/wait", &json!({ "id": asked, "timeoutMs": millis }));

@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::common::policies;
 use crate::live::{Ask, Client, Live, mailing, reading};
+use crate::nightly;
 
 /// What each record may leave in memory: the view's indexes over the log, which stay as long as it is open.
 // SOURCE: six runs, 2026-11-22, two busy cores, unoptimised: 76 to 489 each of the first 10,000, mostly less than 200.
@@ -45,6 +46,9 @@ struct Counted {
 
 #[test]
 fn under_load_every_decision_has_its_record_and_nothing_grows() {
+    if !nightly() {
+        return;
+    }
     let seconds = std::env::var("RULEKEEP_LOAD_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
     let folder = tempfile::tempdir().unwrap();
     let governor = Governor::builder().policies(policies()).durability(Durability::Buffered);

@@ -10,3 +10,8 @@ mod console;
 mod load;
 mod schemathesis;
 mod signatures;
+
+/// Whether tests run that take minutes, a browser, or packages of `PyPI` and npm.
+fn nightly() -> bool {
+    std::env::var_os("RULEKEEP_NIGHTLY").is_some()
+}

@@ -8,12 +8,12 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::common::decide;
-use crate::common::programs::is_there;
+use crate::common::programs::{self, is_there};
 use crate::common::receiver::{Receiver, Request};
+use crate::common::{Served, builder, decide};
 use rulekeep::event::EventType;
 use rulekeep::{Agent, Tier};
-use rulekeep_server::webhook::EndpointDraft;
+use rulekeep_server::webhook::{EndpointDraft, Settings};
 use serde_json::{Value, json};
 
 /// What a verifier must say to each delivery: `[what, secret, headers, body, seconds that have gone by, is good]`.

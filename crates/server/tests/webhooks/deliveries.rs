@@ -11,16 +11,19 @@ use std::time::Duration;
 
 use crate::common::receiver::{OK, Receiver, Reply};
 use crate::common::{
-    ChildProcess, Hand, NOON, child_folder, code, decide, error, files_below, intent, open_with, refusal, result, say,
+    self, ChildProcess, Hand, NOON, Served, builder, child_folder, code, decide, error, files_below, intent, refusal,
+    result, say,
 };
+use rulekeep::signature::SignatureError;
 use rulekeep::event::{EventFilter, EventId, EventType, Subscription};
 use rulekeep::extension::WebhookId;
-use rulekeep::signature::SignatureError;
 use rulekeep::status::Health;
 use rulekeep::system::Timestamp;
-use rulekeep::{Agent, Durability, Error, Event, Governor, GovernorBuilder, Outcome, Tier};
+use rulekeep::{Agent, Durability, Error, Event, Outcome, Tier};
 use rulekeep_server::webhook::{DeliveryResult, Endpoint, EndpointDraft, EndpointState};
 use serde_json::json;
+
+use super::{in_memory, opened, opened_with, soon};
 
 fn shown(governor: &Served, id: WebhookId) -> Endpoint {
     governor.webhooks().list().unwrap().into_iter().find(|endpoint| endpoint.id == id).unwrap()
@@ -402,7 +405,7 @@ fn one_that_was_removed_is_told_nothing_more_also_after_a_restart() {
 
 #[test]
 fn addresses_that_are_not_of_the_internet_are_refused_unless_they_are_allowed() {
-    let governor = crate::common::in_memory();
+    let governor = common::in_memory();
     for url in [
         "http://127.0.0.1:8080/",
         "https://10.0.0.1/",
@@ -425,7 +428,7 @@ fn a_store_whose_endpoint_is_at_a_private_address_does_not_reach_it_without_leav
     let governor = opened(folder.path());
     let id = governor.webhooks().add(&EndpointDraft::to(&receiver.url)).unwrap().id;
     governor.close().unwrap();
-    let governor = crate::common::in_folder(folder.path());
+    let governor = common::in_folder(folder.path());
     decide(&governor, "a");
     governor.log().flush().unwrap();
     assert_eq!(shown(&governor, id).state, EndpointState::Broken);

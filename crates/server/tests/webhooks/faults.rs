@@ -8,11 +8,13 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::common::receiver::{OK, Receiver, Reply};
-use crate::common::{Hand, NOON, code, decide, open_with};
+use crate::common::{self, Hand, NOON, builder, code, decide};
 use rulekeep::event::{EventFilter, EventType};
 use rulekeep::system::{Clock, Timestamp};
-use rulekeep::{Durability, Governor, GovernorBuilder};
+use rulekeep::Durability;
 use rulekeep_server::webhook::{EndpointDraft, EndpointState};
+
+use super::{opened, opened_with};
 
 const DAY: i64 = 86_400_000;
 
@@ -26,12 +28,12 @@ fn a_crash_amid_the_adding_of_an_endpoint_leaves_nothing_that_holds_an_archive_u
     let governor = opened(&store);
     governor.webhooks().add(&EndpointDraft::to("https://hooks.example.com/")).unwrap();
     governor.log().flush().unwrap();
-    crate::common::copy_folder(&store, &cut);
+    common::copy_folder(&store, &cut);
     drop(governor);
 
     // The disk has its place, and not the endpoint.
     fs::write(cut.join("HEAD"), head).unwrap();
-    let journal = crate::common::journal(&cut);
+    let journal = common::journal(&cut);
     let mut bytes = fs::read(&journal).unwrap();
     let holds = |text: &str, frame: &[u8]| frame.windows(text.len()).any(|window| window == text.as_bytes());
     let frames = common::frames(&bytes);

@@ -6,13 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::thread;
-use std::time::Duration;
 
 use crate::common::receiver::{OK, Receiver, Reply, Request};
-use crate::common::{ChildProcess, chain, child_folder, decide, say};
+use crate::common::{ChildProcess, Served, builder, chain, child_folder, decide, say};
 use rulekeep::event::{EventId, EventType};
-use rulekeep::{Agent, Durability, Governor, GovernorBuilder, Outcome, Tier};
+use rulekeep::{Agent, Durability, Governor, Outcome, Tier};
 use rulekeep_server::webhook::EndpointDraft;
+
+use super::soon;
 
 const SECRET: &str = "the secret of the killed, 24 bytes and more";
 const AGENTS: [&str; 2] = ["left", "right"];

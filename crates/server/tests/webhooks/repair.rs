@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 
 use crate::common::receiver::Receiver;
-use crate::common::{decide, frames, journal, open_with};
-use rulekeep::Governor;
+use crate::common::{decide, frames, journal};
 use rulekeep::maintenance::{RepairOptions, repair};
 use rulekeep_server::webhook::{EndpointDraft, EndpointState};
+
+use super::opened;
 
 #[test]
 fn endpoints_are_told_what_the_new_log_tells_unless_they_were_removed_behind_the_break() {

@@ -62,7 +62,11 @@ impl Live {
                 governor.agents().register(Agent::new(agent).at_tier(Tier::T4)).unwrap();
             }
         }
-        let gateway = Gateway::new(&governor).unwrap();
+        Self::of_gateway(Gateway::new(&governor).unwrap(), server, mount)
+    }
+
+    pub(crate) fn of_gateway(gateway: Gateway, server: Server, mount: fn(&Gateway) -> Router) -> Self {
+        let governor = gateway.governor().clone();
         let key = |scope| gateway.keys().create(KeyDraft::new(scope, wide())).unwrap().key.expose().to_owned();
         let (admin, agent) = (key(Scope::Admin), key(Scope::Agent));
         let (end, ended) = oneshot::channel::<()>();

@@ -6,7 +6,7 @@ mod walk;
 
 use std::path::Path;
 
-use crate::common::builder;
+use crate::common::{self, Served, builder};
 use live::{Asked, Live};
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ fn no_path_but_the_document_answers_without_a_key() {
 
 #[test]
 fn every_refusal_is_as_it_is_described() {
-    let governor = builder().open_in_memory().unwrap();
+    let governor = Served::new(&builder().open_in_memory().unwrap());
     let mut live = Live::new(&governor);
     let admin = live.admin.clone();
     let key = |live: &mut Live, body: Value| live.ask("key_create", &[], "", body)["key"].as_str().unwrap().to_owned();
