@@ -1,5 +1,7 @@
 //! When a call that writes comes back.
 
+use std::time::Duration;
+
 use crate::model::{InvalidValue, RiskLevel};
 
 /// When a call that writes comes back.
@@ -23,7 +25,7 @@ pub enum Durability {
 
 impl Durability {
     /// Whether a decision of that risk, or its outcome, is waited for.
-    pub(in crate::proof) fn awaits(self, risk: RiskLevel) -> bool {
+    pub(crate) fn awaits(self, risk: RiskLevel) -> bool {
         match self {
             Self::Sync => true,
             Self::Buffered => false,
@@ -31,8 +33,13 @@ impl Durability {
         }
     }
 
+    /// How long the writer gathers drafts before it flushes, when nobody waits.
+    pub(crate) fn gathers(self) -> Duration {
+        if self == Self::Sync { Duration::ZERO } else { Duration::from_millis(10) }
+    }
+
     /// Whether a change of an agent or of the policies is waited for.
-    pub(in crate::proof) fn awaits_changes(self) -> bool {
+    pub(crate) fn awaits_changes(self) -> bool {
         self != Self::Buffered
     }
 }
