@@ -11,7 +11,7 @@ mod verify;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::commit;
 use super::follow::Feed;
@@ -27,6 +27,7 @@ use crate::model::Digest;
 use crate::model::{
     AgentId, Alert, Breakage, Error, JournalStatus, Outcome, ProofId, RiskLevel, Sequence, Timestamp, VerificationState,
 };
+use crate::store::Files;
 use crate::store::{FolderLock, Kind};
 
 pub(crate) use open::{LogOptions, OpenLogError, Place, Startup};
@@ -146,22 +147,17 @@ impl ProofLog {
 
     /// Waits until a decision of that risk, or its outcome, is as durable as the log promises.
     pub(crate) fn settle_decision(&self, sequence: Sequence, risk: RiskLevel) -> Result<(), Error> {
-        if self.parts.queue.durability.awaits(risk) { self.wait_durable(sequence) } else { Ok(()) }
+        if self.parts.queue.durability.awaits(risk) { self.settle_in_any_case(sequence) } else { Ok(()) }
     }
 
     /// Waits until a change of state is as durable as the log promises.
     pub(crate) fn settle(&self, sequence: Sequence) -> Result<(), Error> {
-        if self.parts.queue.durability.awaits_changes() { self.wait_durable(sequence) } else { Ok(()) }
+        if self.parts.queue.durability.awaits_changes() { self.settle_in_any_case(sequence) } else { Ok(()) }
     }
 
     /// Whether a decision is put in order without a wait: for the disk, or for room in a queue that the disk does not empty.
     pub(crate) fn takes_at_once(&self) -> bool {
         !self.parts.queue.durability.awaits(RiskLevel::Critical) && self.parts.queue.has_ample_room()
-    }
-
-    /// Waits until an entry is on disk, whatever the log promises.
-    pub(crate) fn settle_in_any_case(&self, sequence: Sequence) -> Result<(), Error> {
-        self.wait_durable(sequence)
     }
 
     /// A ticket for an entry that is waited for whatever the log promises.
@@ -179,7 +175,8 @@ impl ProofLog {
         Ticket::new(Arc::clone(&self.parts), sequence, self.parts.queue.durability.awaits(risk))
     }
 
-    fn wait_durable(&self, sequence: Sequence) -> Result<(), Error> {
+    /// Waits until an entry is on disk, whatever the log promises.
+    pub(crate) fn settle_in_any_case(&self, sequence: Sequence) -> Result<(), Error> {
         let parts = &*self.parts;
         if let Some(turn) = parts.queue.request(sequence, Requester::Thread) {
             commit::write_in_turn(parts, &turn);
@@ -250,7 +247,7 @@ impl ProofLog {
         let taken_in = self.parts.queue.probe().map_err(|refusal| refusal.error());
         if !self.parts.journal.progress.has_applied(ordered) {
             self.parts.queue.hurry();
-            let is_applied = self.parts.journal.progress.wait_applied_for(ordered, patience);
+            let is_applied = self.parts.journal.progress.wait_applied(ordered, Instant::now().checked_add(patience));
             if !is_applied && !self.parts.journal.progress.is_over() {
                 return Ok(Probe::Stuck);
             }
@@ -292,13 +289,23 @@ impl ProofLog {
         }
     }
 
+    /// Writes a small file beside the journal.
+    fn keep_beside(&self, name: &str, write: impl FnOnce(&dyn Files) -> std::io::Result<()>) -> Result<(), Error> {
+        // Held so that the folder is not let go meanwhile.
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.is_none() {
+            return Err(self.parts.queue.refused("the log is closed"));
+        }
+        write(&*self.parts.journal.files).map_err(|error| Error::storage(format!("cannot write {name}: {error}")))
+    }
+
     #[cfg(test)]
-    pub(in crate::proof) fn is_index_heavy(&self) -> bool {
+    pub(crate) fn is_index_heavy(&self) -> bool {
         self.parts.index.read().is_heavy()
     }
 
     #[cfg(test)]
-    pub(in crate::proof) fn parts(&self) -> &Arc<Parts> {
+    pub(crate) fn parts(&self) -> &Arc<Parts> {
         &self.parts
     }
 
@@ -310,7 +317,7 @@ impl ProofLog {
 
     /// The hash of the last record.
     #[cfg(test)]
-    pub(in crate::proof) fn shared_head(&self) -> Digest {
+    pub(crate) fn shared_head(&self) -> Digest {
         self.parts.index.read().totals().head_hash
     }
 }
