@@ -2,9 +2,6 @@
 //! and never lower, changes are noticed, and only an operator lowers.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
-mod common;
-
-use common::{refusal, result};
 use rulekeep::{
     Agent, Capability, Decision, Error, Governor, Operation, ParseResult, RiskLevel, Tier, ToolClassification,
     ToolOverride,
@@ -543,55 +540,6 @@ mod overrides {
     }
 }
 
-mod over_the_wire {
-    use super::*;
-
-    #[test]
-    fn tools_are_loaded_listed_overridden_and_pinned() {
-        let governor = common::in_memory();
-        let tools = json!([{ "name": "delete_page", "description": "Deletes a page." }]);
-        for params in [
-            json!({ "tools": tools, "server": "wiki" }),
-            json!({ "jsonrpc": "2.0", "id": 1, "result": { "tools": tools }, "server": "wiki" }),
-        ] {
-            let report = result(&governor, "catalogue/load", &params);
-            assert_eq!((&report["total"], &report["tools"][0]["server"]), (&json!(1), &json!("wiki")), "{report}");
-            assert!(report["tools"][0]["because"].as_array().is_some_and(|because| !because.is_empty()));
-        }
-        let params = json!({ "name": "delete_page", "riskLevel": "LOW", "capabilities": ["document:write"], "reason": "kept for a year" });
-        let tool = result(&governor, "catalogue/override", &params);
-        assert_eq!((&tool["riskLevel"], &tool["overridden"]), (&json!("LOW"), &json!("kept for a year")));
-        assert_eq!(result(&governor, "catalogue/pin", &json!({ "name": "delete_page" }))["pinned"], true);
-        assert_eq!(
-            result(&governor, "catalogue/pin", &json!({ "name": "delete_page", "pinned": false }))["pinned"],
-            false
-        );
-        assert_eq!(result(&governor, "catalogue/list", &json!({}))["tools"].as_array().unwrap().len(), 1);
-    }
-
-    #[test]
-    fn a_request_that_is_none_names_its_field() {
-        let governor = common::in_memory();
-        for (method, params, field) in [
-            ("catalogue/load", json!({}), "tools"),
-            ("catalogue/load", json!({ "tools": 7 }), "tools"),
-            ("catalogue/load", json!({ "tools": [], "server": 7 }), "server"),
-            ("catalogue/override", json!({ "reason": "x" }), "name"),
-            ("catalogue/override", json!({ "name": "x" }), "reason"),
-            ("catalogue/override", json!({ "name": "x", "reason": "x", "riskLevel": "MILD" }), "riskLevel"),
-            ("catalogue/override", json!({ "name": "x", "reason": "x", "capabilities": ["X"] }), "capabilities"),
-            ("catalogue/pin", json!({ "name": "x" }), "name"),
-        ] {
-            let data = refusal(&governor, method, &params);
-            assert_eq!(
-                (&data["code"], &data["details"]["field"]),
-                (&json!("INVALID_INPUT"), &json!(field)),
-                "{params}"
-            );
-        }
-    }
-}
-
 #[test]
 fn definitions_in_the_style_of_known_servers_are_what_they_were_labelled() {
     let (mut right, mut all) = (0, 0);
@@ -737,16 +685,5 @@ mod what_is_said_to_an_operator {
         assert_eq!(governor.remove_tool("wiki.get_page", None).unwrap().name, "get_page");
         assert_eq!(governor.catalogue().len(), 1);
         assert!(factors(&call(&governor, "get_page", &json!({}))).contains("not in the catalogue"));
-        let removed = result(&governor, "catalogue/remove", &json!({ "name": "get_user", "server": "wiki" }));
-        assert_eq!(removed["name"], "get_user");
-        assert_eq!(refusal(&governor, "catalogue/remove", &json!({ "name": "x" }))["details"]["field"], "name");
-    }
-
-    #[test]
-    fn a_level_that_is_none_is_not_quoted() {
-        let params =
-            json!({ "name": "x", "reason": "y", "riskLevel": "NONE ghp_abcdefghijklmnopqrstuvwxyzABCDEFGHIJ" });
-        let data = refusal(&common::in_memory(), "catalogue/override", &params);
-        assert!(!data.to_string().contains("ghp_"), "{data}");
     }
 }

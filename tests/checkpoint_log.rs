@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use common::{code, copy_folder, decide, error, journal, open_with};
 use rulekeep::checkpoint::{Checkpoint, CheckpointKey, VerifierKey, verify_consistency, verify_inclusion};
 use rulekeep::{BrokenKind, Durability, Error, Governor, GovernorBuilder, Health, Outcome, ProofRecord};
-use serde_json::json;
 
 const ORIGIN: &str = "example.com/agents";
 
@@ -403,34 +402,4 @@ fn without_a_key_nothing_is_signed_and_a_checkpoint_still_holds_the_log() {
     let id = decide(&governor, "a");
     assert_eq!((code(governor.checkpoint()), code(governor.prove(&id))), ("CONFLICT", "CONFLICT"));
     governor.hold_against(&sample.later, &public()).unwrap();
-}
-
-#[test]
-fn the_sidecar_makes_checkpoints_and_proofs() {
-    let dir = tempfile::tempdir().unwrap();
-    let governor = open_with(builder(), dir.path());
-    let id = decide(&governor, "a");
-    let note = common::result(&governor, "checkpoint/create", &json!({}))["note"].as_str().unwrap().to_owned();
-    let size = size_of(&note);
-    let proof = common::result(&governor, "checkpoint/prove", &json!({ "proofId": id }));
-    verify_inclusion(&governor.proof(&id).unwrap(), proof["proof"].as_str().unwrap(), &public()).unwrap();
-
-    decide(&governor, "a");
-    let later = governor.checkpoint().unwrap();
-    let sizes = json!({ "fromSize": size, "toSize": size_of(&later) });
-    let proof = common::result(&governor, "checkpoint/prove", &sizes);
-    verify_consistency(&note, &later, proof["proof"].as_str().unwrap(), &public()).unwrap();
-
-    for (params, code) in [
-        (json!({}), "INVALID_INPUT"),
-        (json!({ "fromSize": 1 }), "INVALID_INPUT"),
-        (json!({ "proofId": "prf_x" }), "PROOF_NOT_FOUND"),
-        (json!({ "fromSize": 3, "toSize": 1 }), "INVALID_QUERY"),
-        (json!({ "fromSize": 3, "toSize": 1_000_000_000_u64 }), "INVALID_QUERY"),
-    ] {
-        let refusal = common::refusal(&governor, "checkpoint/prove", &params);
-        assert_eq!(refusal["code"], code, "{params}: {refusal}");
-    }
-    let keyless = common::in_memory();
-    assert_eq!(common::refusal(&keyless, "checkpoint/create", &json!({}))["code"], "CONFLICT");
 }

@@ -5,7 +5,7 @@ mod common;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{call, in_memory, intent, reading, result};
+use common::{in_memory, intent, reading};
 use rulekeep::{Agent, Decision, Governor, PolicySet, ReplayRange, StopScope, Tier};
 use serde_json::json;
 
@@ -75,9 +75,6 @@ fn an_error_in_the_shadow_is_its_own() {
     assert!(explained.preview.reasoning.starts_with("No decision: "), "{}", explained.preview.reasoning);
     assert_eq!(explained.preview.error.as_ref().map(|error| error.code), Some("POLICY_ERROR"));
     assert!(explained.to_string().starts_with("No decision: POLICY_ERROR: "), "{explained}");
-    let wire = result(&governor, "policy/explain", &json!({ "intent": reading("a") }));
-    assert_eq!((&wire["decision"], &wire["error"]["code"]), (&json!("DENY"), &json!("POLICY_ERROR")));
-    assert_eq!(wire["error"]["message"], json!(explained.preview.error.unwrap().message));
     assert_eq!(explained.rules[0].failed.as_deref(), Some("when"));
     // In force the same set lets nothing through, and records nothing.
     governor.load_policies(PolicySet::from_toml(failing).unwrap()).unwrap();
@@ -136,17 +133,6 @@ fn an_allow_that_stays_one_says_what_differs() {
     let replay = governor.replay(&tight, &ReplayRange::all(), |_| {}).unwrap();
     assert_eq!((replay.changed, &replay.changes[0].differs[..]), (1, &["constraints"][..]));
     assert_eq!(governor.shadow_report().unwrap().differences[0].differs, ["constraints"]);
-}
-
-#[test]
-fn a_preview_shows_limits_in_the_numbers_of_the_document() {
-    let governor = in_memory();
-    let text = "name = \"l\"\n[[rule]]\nid = \"l\"\neffect = \"allow\"\nlimit = { sum = \"amount\", max = 99.5, per = \"1h\" }";
-    governor.load_policies(PolicySet::from_toml(text).unwrap()).unwrap();
-    let mut asked = reading("a");
-    asked.context.insert("amount".to_owned(), json!(2.25));
-    let limit = &result(&governor, "policy/preview", &json!({ "intent": asked }))["limits"][0];
-    assert_eq!((&limit["used"], &limit["amount"], &limit["most"]), (&json!(0.0), &json!(2.25), &json!(99.5)));
 }
 
 #[test]
@@ -215,33 +201,6 @@ fn a_set_that_says_the_same_is_not_recorded_again() {
 }
 
 #[test]
-fn the_sidecar_previews_replays_and_shadows() {
-    let governor = in_memory();
-    let asked = json!({ "intent": reading("a") });
-    let preview = result(&governor, "policy/preview", &asked);
-    assert_eq!((&preview["decision"], preview.get("proofId")), (&json!("ALLOW"), None));
-    result(&governor, "enforce", &asked);
-    let closed = json!({ "text": "name = \"closed\"", "format": "toml" });
-    let replay = result(&governor, "policy/replay", &closed);
-    assert_eq!(replay["changed"], 1);
-    assert_eq!(replay["changes"][0]["now"], "DENY");
-    assert_eq!(result(&governor, "policy/shadow", &closed)["shadow"]["decided"], 0);
-    result(&governor, "enforce", &asked);
-    assert_eq!(result(&governor, "policy/shadow", &json!({}))["shadow"]["differed"], 1);
-    assert_eq!(result(&governor, "policy/shadow", &json!({ "clear": true }))["shadow"], json!(null));
-    let layers = json!({ "layers": [
-        { "text": "name = \"b\"\n[[rule]]\nid = \"b\"\neffect = \"allow\"", "format": "toml" },
-        { "text": "name = \"t\"\n[[rule]]\nid = \"t\"\neffect = \"deny\"\nmatch.capabilities = [\"file:*\"]", "format": "toml" },
-    ] });
-    assert_eq!(result(&governor, "policy/load", &layers)["rules"], 2);
-    for wrong in [json!({ "layers": [] }), json!({ "layers": [{ "text": "x" }] }), json!({ "layers": "x" })] {
-        assert_eq!(call(&governor, "policy/load", &wrong)["error"]["data"]["code"], "INVALID_INPUT", "{wrong}");
-    }
-    let range = json!({ "text": "name = \"x\"", "format": "toml", "from": "2030-01-01T00:00:00Z", "to": "2020-01-01T00:00:00Z" });
-    assert_eq!(call(&governor, "policy/replay", &range)["error"]["data"]["code"], "INVALID_QUERY");
-}
-
-#[test]
 fn groups_and_attributes_come_back_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let governor = Governor::open(folder.path()).unwrap();
@@ -267,24 +226,6 @@ fn a_suspended_agents_explanation_rests_on_no_rule() {
     let explained = governor.explain(&reading("a")).unwrap();
     assert_eq!(explained.preview.decision, Decision::Deny);
     assert!(explained.rules.iter().all(|rule| !rule.decided));
-}
-
-#[test]
-fn a_preview_of_an_overridden_tool_is_what_enforcement_says() {
-    let governor = in_memory();
-    let text = "name = \"p\"\n[[rule]]\nid = \"low\"\neffect = \"allow\"\nmatch.risk = { max = \"LOW\" }";
-    governor.load_policies(PolicySet::from_toml(text).unwrap()).unwrap();
-    let tools = json!({ "tools": [{ "name": "pay_test", "description": "Pays a test invoice.", "inputSchema": { "type": "object" } }] });
-    result(&governor, "catalogue/load", &tools);
-    let low =
-        json!({ "name": "pay_test", "capabilities": ["payment:transfer"], "riskLevel": "LOW", "reason": "a sandbox" });
-    result(&governor, "catalogue/override", &low);
-    let asked = json!({ "agentId": "a", "input": r#"{"name":"pay_test","arguments":{}}"# });
-    let enforced = result(&governor, "enforce", &asked);
-    assert_eq!(enforced["decision"], "ALLOW", "{enforced}");
-    for method in ["policy/preview", "policy/explain"] {
-        assert_eq!(result(&governor, method, &asked)["decision"], enforced["decision"], "{method}");
-    }
 }
 
 #[test]

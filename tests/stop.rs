@@ -10,12 +10,11 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use common::{ChildProcess, builder, child_folder, code, in_folder, in_memory, intent, reading, refusal, result, say};
+use common::{ChildProcess, builder, child_folder, code, in_folder, in_memory, intent, reading, say};
 use rulekeep::{
     Agent, AgentChange, Decision, Durability, Enforcement, Governor, Order, Outcome, ProofId, ProofQuery, ProofRecord,
     StopId, StopScope,
 };
-use serde_json::json;
 
 fn agent(id: &str) -> StopScope {
     StopScope::agent(id).unwrap()
@@ -312,38 +311,6 @@ fn a_suspension_that_cannot_be_recorded_is_in_force_and_says_so() {
     let error = governor.suspend("a", "").unwrap_err();
     assert_eq!(error.code(), "STORAGE_UNAVAILABLE");
     assert!(error.to_string().contains("denied everything, which is not recorded"), "{error}");
-}
-
-#[test]
-fn stops_are_set_listed_and_lifted_over_lines() {
-    let governor = in_memory();
-    let open = enforced(&governor, "a").proof_id;
-    let set = result(&governor, "stop/set", &json!({ "agentId": "a", "by": "ann", "note": "why" }));
-    assert_eq!((&set["openTotal"], &set["died"]), (&json!(1), &json!(0)));
-    assert_eq!(set["open"][0]["id"], open.to_string());
-    let list = result(&governor, "stop/list", &json!({}));
-    assert_eq!(list["stops"][0]["scope"], json!({ "agentId": "a" }));
-    assert_eq!((&list["stops"][0]["by"], &list["stops"][0]["note"]), (&json!("ann"), &json!("why")));
-    for (scope, params) in [
-        (json!({ "group": "g" }), json!({ "group": "g", "by": "ann" })),
-        (json!({ "all": true }), json!({ "all": true, "by": "ann" })),
-    ] {
-        let id = result(&governor, "stop/set", &params)["id"].clone();
-        let stops = result(&governor, "stop/list", &json!({}))["stops"].clone();
-        assert_eq!(stops[1]["scope"], scope);
-        result(&governor, "stop/lift", &json!({ "id": id, "by": "bob" }));
-    }
-    result(&governor, "stop/lift", &json!({ "id": set["id"], "by": "bob" }));
-    assert_eq!(result(&governor, "stop/list", &json!({}))["stops"], json!([]));
-    for bad in [
-        json!({ "by": "ann" }),
-        json!({ "agentId": "a" }),
-        json!({ "agentId": "a", "all": true, "by": "ann" }),
-        json!({ "all": false, "by": "ann" }),
-    ] {
-        assert_eq!(refusal(&governor, "stop/set", &bad)["code"], "INVALID_INPUT");
-    }
-    assert_eq!(refusal(&governor, "stop/lift", &json!({ "id": set["id"], "by": "bob" }))["code"], "CONFLICT");
 }
 
 fn rounds() -> usize {

@@ -5,9 +5,9 @@ mod common;
 
 use std::fs;
 
-use common::{Hand, NOON, builder, code, intent, reading, result};
+use common::{Hand, NOON, builder, code, intent, reading};
 use rulekeep::{
-    Agent, Decision, EventFilter, EventType, Governor, Outcome, Score, Tier, Timestamp, TrustCause, TrustModel,
+    Agent, Decision, EventFilter, EventType, Governor, Outcome, Score, Tier, TrustCause, TrustModel,
 };
 use serde_json::json;
 
@@ -201,26 +201,6 @@ fn denials_by_the_policies_cost_and_those_by_a_stop_do_not() {
     assert!(after < before);
     (0..20).for_each(|_| denied(&governor, "a"));
     assert_eq!(governor.agent("a").unwrap().trust.score, after, "once in an hour");
-}
-
-#[test]
-fn history_and_adjustments_go_over_lines() {
-    let hand = Hand::at(NOON);
-    let governor = builder().clock(hand.clone()).open_in_memory().unwrap();
-    governor.register_agent(Agent::new("a").at_score(score(400))).unwrap();
-    let adjusted = result(&governor, "trust/adjust", &json!({ "agentId": "a", "score": 700, "note": "why" }));
-    assert_eq!((&adjusted["score"], &adjusted["tier"]), (&json!(700), &json!("T4")));
-    let history = result(&governor, "trust/history", &json!({ "agentId": "a", "pageSize": 1 }));
-    assert_eq!((&history["total"], &history["hasMore"]), (&json!(2), &json!(true)));
-    let expected = json!({
-        "timestamp": Timestamp::from_millis(NOON), "from": 400, "to": 700, "fromTier": "T2", "toTier": "T4",
-        "cause": "adjusted", "note": "why",
-    });
-    assert_eq!(history["items"][0], expected);
-    assert_eq!(
-        common::call(&governor, "trust/history", &json!({ "agentId": "a", "page": 0 }))["error"]["data"]["code"],
-        "INVALID_QUERY"
-    );
 }
 
 #[test]

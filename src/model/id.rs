@@ -220,7 +220,7 @@ impl EscalationId {
 impl EventId {
     /// The id of the event at `ordinal` among those of the entry at `sequence`;
     /// `mark` tells the entries of two journals apart.
-    pub(crate) fn new(at: Timestamp, mark: [u8; 3], ordinal: u8, sequence: Sequence) -> Self {
+    pub fn new(at: Timestamp, mark: [u8; 3], ordinal: u8, sequence: Sequence) -> Self {
         let [a, b, c] = mark;
         let high = u32::from_be_bytes([ordinal, a, b, c]);
         Self(Ulid::from_parts(ulid_millis(at), u128::from(high) << SEQUENCE_BITS | u128::from(sequence.get())))

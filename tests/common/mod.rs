@@ -1,6 +1,6 @@
 //! What the integration tests share: a small policy set, intents built by hand,
-//! clocks that do as they are told, the sidecar driven by lines, pictures of a
-//! store that can be compared, and child processes.
+//! clocks that do as they are told, pictures of a store that can be compared, and
+//! child processes.
 //!
 //! No helper here relies on what a sentence parses to.
 #![allow(dead_code)] // every test crate has its own copy of this module and uses a part of it
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use rulekeep::{
     Agent, Clock, Decision, Durability, Error, Governor, GovernorBuilder, Intent, Outcome, PolicySet, ProofId,
-    ProofQuery, ProofRecord, RiskLevel, Tier, Timestamp, sidecar,
+    ProofQuery, ProofRecord, RiskLevel, Tier, Timestamp,
 };
 use serde_json::{Value, json};
 
@@ -317,37 +317,6 @@ impl Clock for Hand {
     fn monotonic(&self) -> Duration {
         Duration::from_millis(self.0.load(Ordering::SeqCst).unsigned_abs())
     }
-}
-
-/// What the sidecar answers to an input, line by line.
-pub(crate) fn serve(governor: &Governor, input: impl AsRef<[u8]>) -> Vec<Value> {
-    let mut output = Vec::new();
-    sidecar::serve(governor, input.as_ref(), &mut output).expect("memory can be read and written");
-    let text = String::from_utf8(output).expect("answers are UTF-8");
-    assert!(text.is_empty() || text.ends_with('\n'), "the last answer has no line end");
-    text.lines().map(|line| serde_json::from_str(line).expect("an answer is JSON")).collect()
-}
-
-/// The whole answer to one call.
-pub(crate) fn call(governor: &Governor, method: &str, params: &Value) -> Value {
-    let line = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-    let mut answers = serve(governor, line);
-    assert_eq!(answers.len(), 1, "{method} {params} was answered {answers:?}");
-    answers.remove(0)
-}
-
-/// The result of a call that succeeds.
-pub(crate) fn result(governor: &Governor, method: &str, params: &Value) -> Value {
-    let answer = call(governor, method, params);
-    assert!(answer.get("error").is_none(), "{method} {params} failed: {answer}");
-    answer["result"].clone()
-}
-
-/// The `data` of a call that fails with an error of the contract.
-pub(crate) fn refusal(governor: &Governor, method: &str, params: &Value) -> Value {
-    let answer = call(governor, method, params);
-    assert_eq!(answer["error"]["code"], -32000, "{method} {params}: {answer}");
-    answer["error"]["data"].clone()
 }
 
 /// The error that a call must answer. What it answered instead is not shown: it can be very long.

@@ -220,37 +220,3 @@ fn an_agent_that_asks_for_too_much_is_denied() {
     ask(&governor, &payment(101));
     assert_eq!(governor.query(&ProofQuery::entity("clerk").page_size(200)).unwrap().total, 103);
 }
-
-#[test]
-fn people_answer_through_the_sidecar() {
-    let (governor, _) = governor();
-    let (id, verdict) = ask(&governor, &payment(40));
-    let listed = common::result(&governor, "escalation/list", &json!({ "state": "pending" }));
-    assert_eq!((&listed["total"], &listed["items"][0]["id"]), (&json!(1), &json!(id)));
-    for field in ["proofId", "agentId", "intent", "reviewer", "reason", "state", "createdAt", "expiresAt"] {
-        assert!(!listed["items"][0][field].is_null(), "{field}");
-    }
-    let refused = common::call(&governor, "escalation/approve", &json!({ "id": id, "reviewer": "mallory" }));
-    assert_eq!(refused["error"]["data"]["code"], "FORBIDDEN");
-    for call in ["escalation/approve", "escalation/reject"] {
-        let misspelt = json!({ "id": id, "reviewer": "ann", "Digest": "sha256:.." });
-        let refused = common::refusal(&governor, call, &misspelt);
-        assert_eq!(refused["code"], "INVALID_INPUT");
-    }
-    // By the record's id just as well.
-    let approved = common::result(
-        &governor,
-        "escalation/approve",
-        &json!({ "id": verdict.proof_id, "reviewer": "ann", "note": "ok" }),
-    );
-    assert_eq!(approved["state"], "approved");
-    let claimed = common::result(
-        &governor,
-        "escalation/claim",
-        &json!({ "id": id, "intent": governor.evidence(&verdict.proof_id).unwrap().intent }),
-    );
-    assert_eq!((&claimed["decision"], &claimed["proofId"]), (&json!("ALLOW"), &approved["proofId"]));
-    let (id, _) = ask(&governor, &payment(41));
-    let rejected = common::result(&governor, "escalation/reject", &json!({ "id": id, "reviewer": "ann" }));
-    assert_eq!(rejected["state"], "rejected");
-}

@@ -4,7 +4,6 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{fs, thread};
 
-use common::{refusal, result};
 use rulekeep::{
     ClassApproval, ClassApprovalId, ClassStanding, ClassState, Durability, OpenVerification, Outcome, ReplayRange,
     StopScope,
@@ -432,43 +431,4 @@ fn what_can_still_grant_stays_when_entries_leave_and_what_ended_goes() {
         assert_eq!(only(&governor).used_count, uses);
     }
     assert_eq!(decision(&governor, &pay(1)), Decision::Escalate);
-}
-
-#[test]
-fn the_sidecar_gives_lists_and_takes_back() {
-    let (governor, _) = governor();
-    let with = |more: Value| {
-        let mut params = terms(&json!({}));
-        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        params
-    };
-    let wrong = refusal(&governor, "escalation/grant", &with(json!({ "reviewer": "mallory" })));
-    assert_eq!(wrong["code"], "FORBIDDEN");
-    let wrong = refusal(&governor, "escalation/grant", &with(json!({ "reviewer": "ann", "until": 7 })));
-    assert_eq!(wrong["code"], "INVALID_INPUT");
-    for misspelt in ["maxrisk", "Targets", "limit"] {
-        let wrong = refusal(&governor, "escalation/grant", &with(json!({ "reviewer": "ann", misspelt: "LOW" })));
-        assert_eq!(wrong["code"], "INVALID_INPUT");
-    }
-    let given = result(&governor, "escalation/grant", &with(json!({ "reviewer": "ann", "note": "for today" })));
-    assert_eq!(given["state"], "active");
-    assert_eq!(decision(&governor, &pay(3)), Decision::Allow);
-    let listed = &result(&governor, "escalation/grants", &json!({}))["grants"][0];
-    assert_eq!(listed["class"], json!(class(&json!({}))));
-    let told = [&listed["id"], &listed["reviewer"], &listed["note"], &listed["usedCount"], &listed["usedSum"]];
-    assert_eq!(json!(told), json!([given["id"], "ann", "for today", 1, 3.0]));
-    let revoke = json!({ "id": given["id"], "reviewer": "ann" });
-    result(&governor, "escalation/revoke", &revoke);
-    assert_eq!(refusal(&governor, "escalation/revoke", &revoke)["code"], "CONFLICT");
-    assert_eq!(decision(&governor, &pay(3)), Decision::Escalate);
-
-    let two = with(json!({
-        "reviewer": "ann", "capabilities": ["permission:write"], "rules": ["rights"], "sum": null, "count": null,
-    }));
-    let pending = result(&governor, "escalation/grant", &two);
-    assert_eq!(pending["state"], "pending");
-    let widened = json!({ "id": pending["id"], "reviewer": "bob", "count": 100 });
-    assert_eq!(refusal(&governor, "escalation/grant", &widened)["code"], "INVALID_INPUT");
-    let agreed = result(&governor, "escalation/grant", &json!({ "id": pending["id"], "reviewer": "bob" }));
-    assert_eq!(agreed, json!({ "id": pending["id"], "state": "active" }));
 }

@@ -1,7 +1,7 @@
 //! What HTTP adds to a decision: the same call in the process, through the gateway and over loopback, on one connection
 //! that is kept; what the limiter costs by itself; what a thousand idle connections hold.
 //!
-//! `cargo bench --features http --bench http`. Medians and tails come from calls that take turns, so that a machine
+//! `cargo bench -p rulekeep-server --bench http`. Medians and tails come from calls that take turns, so that a machine
 //! whose speed swings does so for all of them; `RULEKEEP_BENCH_ROUNDS` says how many (default 20,000).
 
 #![allow(missing_docs)] // criterion's macros make public items without any
@@ -20,9 +20,9 @@ use axum::routing::post;
 use criterion::{Criterion, criterion_group, criterion_main};
 use gcra::middleware::StateInformationMiddleware;
 use gcra::{Quota, RateLimiter};
-use rulekeep::gateway::{Gateway, KeyDraft, Plan, Request, Scope};
-use rulekeep::http::{Server, router};
 use rulekeep::{Agent, Durability, Governor, Intent, RiskLevel, Tier};
+use rulekeep_server::gateway::{Gateway, KeyDraft, Plan, Request, Scope};
+use rulekeep_server::http::{Server, router};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;

@@ -2,7 +2,7 @@
 //! receiver on loopback that answers at once.
 //!
 //! ```text
-//! cargo run --release --features webhooks --example webhook_rate -- [EVENTS]
+//! cargo bench -p rulekeep-server --bench webhooks -- [EVENTS]
 //! ```
 
 use std::error::Error;
@@ -12,13 +12,14 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rulekeep::webhook::EndpointDraft;
 use rulekeep::{Agent, Durability, EventFilter, Governor, Intent, RiskLevel, Tier};
+use rulekeep_server::webhook::{EndpointDraft, Settings, Webhooks};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let events: usize = std::env::args().nth(1).map_or(Ok(20_000), |count| count.parse())?;
+    let events: usize =
+        std::env::args().skip(1).find(|given| given != "--bench").map_or(Ok(20_000), |count| count.parse())?;
     let folder = tempfile::tempdir()?;
-    let builder = Governor::builder().durability(Durability::Buffered).allow_private_webhooks();
+    let builder = Governor::builder().durability(Durability::Buffered);
     let governor = builder.open(folder.path())?;
     governor.register_agent(Agent::new("a").at_tier(Tier::T4))?;
 
@@ -29,7 +30,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     thread::spawn(move || receive(&listener, &tell, &may_begin));
 
     let mut log = governor.subscribe(&EventFilter::all())?;
-    governor.webhooks().add(&EndpointDraft::to(url))?;
+    let webhooks = Webhooks::start(&governor, Settings { allow_private: true, ..Settings::default() })?;
+    webhooks.add(&EndpointDraft::to(url))?;
     let intent = Intent::new("a", "read_document", RiskLevel::Low, ["document:read"])?;
     for _ in 0..events.div_ceil(2) {
         governor.enforce(&intent)?; // tells two events

@@ -6,11 +6,6 @@
 //!
 //! What is not there on a machine is said on standard error, and the test is
 //! passed over; with `RULEKEEP_REQUIRE_PEERS` set it fails instead.
-#![cfg(all(feature = "http", unix))]
-#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
-
-mod flaky_line;
-mod peers;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -18,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use flaky_line::{FlakyLine, Passed};
-use peers::serve::Serve;
-use peers::{SOON, is_there};
+use crate::flaky_line::{self, FlakyLine, Passed};
+use crate::process::Serve;
+use crate::programs::{self, SOON, is_there};
 use serde_json::Value;
 
 #[test]
@@ -28,7 +23,7 @@ fn the_commands_in_the_readme_do_what_it_says() {
     if !["bash", "curl", "jq"].into_iter().all(is_there) {
         return;
     }
-    let readme = include_str!("../README.md");
+    let readme = include_str!("../../../../README.md");
     let section = readme.split("\n## Over HTTP\n").nth(1).unwrap().split("\n## ").next().unwrap();
     let mut blocks = section.split("\n```sh\n").skip(1).map(|block| block.split("\n```").next().unwrap());
     let commands = blocks.find(|block| block.contains("curl ")).expect("the README has commands of curl");
@@ -36,7 +31,7 @@ fn the_commands_in_the_readme_do_what_it_says() {
     let serve = Serve::start();
     let mut bash = Command::new("bash");
     bash.args(["-euo", "pipefail", "-c", commands]).env("URL", &serve.url).env("ADMIN", &serve.admin);
-    let said = peers::succeeded(&mut bash, &[], SOON);
+    let said = programs::succeeded(&mut bash, &[], SOON);
     let answers: Vec<Value> = serde_json::Deserializer::from_str(&said).into_iter().collect::<Result<_, _>>().unwrap();
     let [registered, verdict, recorded, page, status] = answers.as_slice() else { panic!("{said}") };
     assert_eq!(registered["tier"], "T3");
@@ -52,7 +47,7 @@ fn the_way_from_a_question_to_its_claim_is_as_the_page_says() {
     if !["bash", "curl", "jq"].into_iter().all(is_there) {
         return;
     }
-    let page = include_str!("../docs/http.md");
+    let page = include_str!("../../../../docs/http.md");
     let section = page.split("\n## A question, a person, an answer\n").nth(1).unwrap();
     let commands = section.split("\n```sh\n").nth(1).unwrap().split("\n```").next().unwrap();
     let before = r#"
@@ -64,7 +59,7 @@ fn the_way_from_a_question_to_its_claim_is_as_the_page_says() {
     let serve = Serve::start();
     let mut bash = Command::new("bash");
     bash.args(["-euo", "pipefail", "-c", &format!("{before}\n{commands}")]);
-    let said = peers::succeeded(bash.env("URL", &serve.url).env("ADMIN", &serve.admin), &[], SOON);
+    let said = programs::succeeded(bash.env("URL", &serve.url).env("ADMIN", &serve.admin), &[], SOON);
     let mut answers = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
     assert_eq!(answers.next().unwrap().unwrap()["rules"], 1, "{said}");
     let states = &said[answers.byte_offset()..];
@@ -76,7 +71,7 @@ fn the_way_from_a_question_to_its_claim_is_as_the_page_says() {
 fn the_python_client_loses_and_doubles_nothing_on_a_line_that_does() {
     match python() {
         Ok(python) => check(Command::new(python).arg(client("python_client.py"))),
-        Err(why) => peers::pass_over(&why),
+        Err(why) => programs::pass_over(&why),
     }
 }
 
@@ -99,7 +94,7 @@ fn a_client_that_is_refused_says_so_at_once_and_fails() {
         // By arguments, this time.
         let mut command = Command::new(program);
         command.arg(client(script)).args([&line.url, "rkp_admin_wrong"]);
-        let output = peers::ended(&mut command, &[], SOON);
+        let output = programs::ended(&mut command, &[], SOON);
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains("401 UNAUTHORIZED"), "{said}");
@@ -109,7 +104,7 @@ fn a_client_that_is_refused_says_so_at_once_and_fails() {
 
 #[test]
 fn a_program_that_does_not_end_is_cut_off() {
-    let refused = peers::run(Command::new("sh").args(["-c", "sleep 3600 & wait"]), &[], Duration::ZERO).unwrap_err();
+    let refused = programs::run(Command::new("sh").args(["-c", "sleep 3600 & wait"]), &[], Duration::ZERO).unwrap_err();
     assert!(refused.starts_with("sh did not end"), "{refused}");
 }
 
@@ -127,7 +122,7 @@ fn check(command: &mut Command) {
     ];
     let line = FlakyLine::to(&serve.address(), &[("POST /v1/enforce", &faults)]);
     command.env("RULEKEEP_URL", &line.url).env("RULEKEEP_ADMIN_KEY", &serve.admin);
-    let said = peers::succeeded(command, &[], SOON);
+    let said = programs::succeeded(command, &[], SOON);
 
     // What the client checks itself: the answers, and that there are three records.
     let again: Vec<&str> = said.lines().filter(|line| line.contains("; again in ")).collect();
@@ -232,11 +227,11 @@ fn answer(client: &mut BufReader<TcpStream>) -> (u16, Vec<u8>) {
 }
 
 fn client(name: &str) -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "examples", "clients", name].iter().collect()
+    [env!("CARGO_MANIFEST_DIR"), "../../examples/clients", name].iter().collect()
 }
 
 /// A Python that has `requests`: the machine's, or one made for it. Or why there is none.
 fn python() -> Result<PathBuf, String> {
     let machines = PathBuf::from("python3");
-    if peers::imports(&machines, "requests") { Ok(machines) } else { peers::python("requests==2.34.2") }
+    if programs::imports(&machines, "requests") { Ok(machines) } else { programs::python("requests==2.34.2") }
 }

@@ -1,15 +1,16 @@
-//! `examples/serve.rs` in a process of its own, on a port and a store of its own.
+//! `rulekeep serve` in a process of its own, on a port and a store of its own.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{OnceLock, mpsc};
+use std::sync::mpsc;
 use std::thread;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::SOON;
+use crate::programs::SOON;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_rulekeep");
 
 /// Killed when dropped.
 pub(crate) struct Serve {
@@ -21,20 +22,20 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) fn start() -> Self {
-        Self::by(Command::new(executable()))
+        Self::by(Command::new(PROGRAM))
     }
 
     /// One that may have so many files open.
     pub(crate) fn with_descriptors(most: usize) -> Self {
         let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("ulimit -n {most} && exec \"$0\" \"$@\"")]).arg(executable());
+        shell.args(["-c", &format!("ulimit -n {most} && exec \"$0\" \"$@\"")]).arg(PROGRAM);
         Self::by(shell)
     }
 
     fn by(mut command: Command) -> Self {
         let store = tempfile::tempdir().unwrap();
         let mut child = command
-            .args(["--listen", "127.0.0.1:0", "--durability", "buffered", "--auto-register", "--store"])
+            .args(["serve", "--listen", "127.0.0.1:0", "--durability", "buffered", "--auto-register", "--store"])
             .arg(store.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -78,38 +79,4 @@ impl Drop for Serve {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// `serve`, built with the features of this test, so that little is compiled twice.
-fn executable() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let features = [
-            ("http", true),
-            ("checkpoints", cfg!(feature = "checkpoints")),
-            ("metrics", cfg!(feature = "metrics")),
-            ("sql", cfg!(feature = "sql")),
-            ("tracing", cfg!(feature = "tracing")),
-            ("webhooks", cfg!(feature = "webhooks")),
-        ];
-        let features: Vec<&str> = features.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect();
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo
-            .args(["build", "--locked", "--quiet", "--message-format=json", "--example", "serve"])
-            .args(["--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")])
-            .args(["--features", &features.join(",")])
-            .arg("--target-dir")
-            .arg(Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap());
-        if !cfg!(debug_assertions) {
-            cargo.arg("--release");
-        }
-        // How long it takes to build says nothing.
-        let output = cargo.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let said = String::from_utf8(output.stdout).unwrap();
-        let messages = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let mut built = messages.filter(|message| message["target"]["name"] == "serve");
-        let built = built.find_map(|message| message["executable"].as_str().map(PathBuf::from));
-        built.expect("cargo says where it put serve")
-    })
 }

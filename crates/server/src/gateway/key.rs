@@ -153,7 +153,7 @@ impl From<Plan> for PlanText {
 /// part; digests are.
 ///
 /// ```compile_fail,E0369
-/// # fn is_same(one: rulekeep::gateway::ApiKey, other: rulekeep::gateway::ApiKey) -> bool {
+/// # fn is_same(one: rulekeep_server::gateway::ApiKey, other: rulekeep_server::gateway::ApiKey) -> bool {
 /// one == other
 /// # }
 /// ```

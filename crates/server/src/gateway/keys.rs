@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn a_full_table_forgets_what_is_accepted_no_longer_and_always_lets_an_administrator_in() {
         let governor = Governor::builder().open_in_memory().unwrap();
-        let restored = || Keys::restored(&governor, Time(Arc::clone(Extension::of(governor).clock()))).unwrap();
+        let restored = || Keys::restored(&governor, Time(Arc::clone(Extension::of(&governor).clock()))).unwrap();
         let keys = Keys { most: 2, ..restored() };
         let [old, other] = [Scope::Agent, Scope::Agent].map(|scope| keys.create(&governor, draft(scope)).unwrap());
         let full = keys.create(&governor, draft(Scope::Agent)).unwrap_err();
@@ -311,6 +311,7 @@ mod tests {
         // They may be of one millisecond, and then either is the oldest.
         let stayed = [&old, &other].into_iter().filter(|gone| keys.find(&gone.key).is_some()).count();
         assert!(stayed == 1 && keys.find(&made.key).is_some(), "{stayed}");
-        assert_eq!(restored().list(Extension::of(governor).clock().now()), keys.list(Extension::of(governor).clock().now()), "a restart knows others");
+        let now = Extension::of(&governor).clock().now();
+        assert_eq!(restored().list(now), keys.list(now), "a restart knows others");
     }
 }

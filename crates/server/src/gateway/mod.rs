@@ -1,7 +1,7 @@
 //! Keys, plans and limits in front of a governor, without a transport: a bearer token and a request in, the contract's
 //! answer or error out.
 //!
-//! With the feature `gateway`; `docs/gateway.md` has the whole of it.
+//! `docs/gateway.md` has the whole of it.
 //!
 //! ```
 //! use rulekeep_server::gateway::{Gateway, KeyDraft, Plan, Request, Scope};

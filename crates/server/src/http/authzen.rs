@@ -264,7 +264,7 @@ mod tests {
     /// Who reads one more key of a context there has to name it here.
     #[test]
     fn what_the_rubric_reads_of_a_context_is_lifted() {
-        let rubric = include_str!("../../governor/risk.rs");
+        let rubric = include_str!("../../../../src/governor/risk.rs");
         let read: Vec<&str> = rubric
             .split("context.get(")
             .skip(1)

@@ -1,10 +1,10 @@
 //! The contract over HTTP: a router to mount anywhere, and a server for it.
 //!
-//! With the feature `http`; `docs/http.md` has the paths, and what is checked in which order.
+//! `docs/http.md` has the paths, and what is checked in which order.
 //!
 //! ```no_run
-//! use rulekeep::http::{Server, router};
-//! use rulekeep::gateway::Gateway;
+//! use rulekeep_server::http::{Server, router};
+//! use rulekeep_server::gateway::Gateway;
 //! use rulekeep::Governor;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,4 @@
-//! Events to web addresses, with the feature `webhooks`: at least once, in the
+//! Events to web addresses: at least once, in the
 //! order of the log, signed.
 //!
 //! What is sent follows from the log: each endpoint has a place in it, and the

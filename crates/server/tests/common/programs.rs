@@ -1,13 +1,10 @@
 //! Programs that are not ours, to hold the library against: whether they are there, a Python with a package of `PyPI`,
-//! and runs that end by a deadline. [`serve`] is our own `examples/serve.rs`, for them to talk to.
+//! and runs that end by a deadline.
 //!
 //! What is not there on a machine is said on standard error, and the test is passed over; with
 //! `RULEKEEP_REQUIRE_PEERS` set it fails instead.
 #![allow(dead_code)] // every test crate has its own copy of this module and uses a part of it
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a helper that cannot go on fails its test
-
-#[cfg(feature = "http")]
-pub(crate) mod serve;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,21 +1,17 @@
 //! Keys, plans and limits in front of a governor.
-#![cfg(feature = "gateway")]
-#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
-
-mod common;
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use rulekeep::gateway::{ApiKey, Gateway, KeyDraft, KeyState, Plan, Request, Response, Scope};
 use rulekeep::{
     Agent, Durability, Error, EventData, EventFilter, Governor, GovernorBuilder, Intent, PolicySet, ProofQuery,
     RiskLevel, Tier, Timestamp,
 };
+use rulekeep_server::gateway::{ApiKey, Gateway, KeyDraft, KeyState, Plan, Request, Response, Scope};
 use serde_json::{Map, Value, json};
 
-use common::{Hand, call, copy_folder, heavy, wait_until_sealed};
+use crate::common::{self, Hand, Served, call, copy_folder, heavy, wait_until_sealed};
 
 const NOON: i64 = 1_800_014_400_000;
 const DAY: i64 = 24 * 3_600_000;
@@ -400,7 +396,8 @@ fn from_when_a_revocation_returns_nothing_is_let_in() {
 
 #[test]
 fn a_key_made_over_lines_is_one_for_every_gateway_of_the_governor() {
-    let (governor, gateway) = opened(&Hand::at(NOON));
+    let (_, gateway) = opened(&Hand::at(NOON));
+    let governor = Served { gateway: gateway.clone() };
     let made = call(&governor, "key/create", &json!({ "scope": "agent", "plan": "pro", "agents": ["a"] }));
     let text = made["result"]["key"].as_str().unwrap();
     assert_eq!(code(gateway.handle(Some(text), HERE, reading("a"))), "");
@@ -433,7 +430,7 @@ fn a_key_made_over_lines_is_one_for_every_gateway_of_the_governor() {
 
 #[test]
 fn plans_are_read_as_the_contract_writes_them() {
-    let (governor, _) = opened(&Hand::at(NOON));
+    let governor = Served { gateway: opened(&Hand::at(NOON)).1 };
     for (written, plan) in [("Free", "free"), ("free", "free"), ("Pro", "pro"), ("pro", "pro")] {
         let made = call(&governor, "key/create", &json!({ "scope": "agent", "plan": written }));
         assert_eq!(made["result"]["plan"], plan, "{made}");
@@ -566,4 +563,13 @@ fn a_gateway_does_not_keep_a_governor_open() {
     let gateway = Gateway::new(&governor).unwrap();
     drop((governor, gateway));
     Governor::open(folder.path()).unwrap();
+}
+
+#[test]
+fn a_governor_has_one_gateway_which_is_cloned() {
+    let (governor, gateway) = opened(&Hand::at(NOON));
+    let made = gateway.clone().keys().create(KeyDraft::new(Scope::Agent, Plan::Pro)).unwrap();
+    let second = Gateway::new(&governor).unwrap_err();
+    assert_eq!((second.code(), second.http_status()), ("CONFLICT", 409), "{second}");
+    assert_eq!(code(gateway.handle(Some(made.key.expose()), HERE, reading("a"))), "");
 }

@@ -1,12 +1,11 @@
 //! The contract's JSON: every resource has exactly the fields that it names, of
 //! exactly their types and forms, and the four decisions come about as it says.
-#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
-
-mod common;
 
 use std::collections::BTreeSet;
 
-use common::{builder, call, in_memory, intent, policies, reading, refusal, result};
+use crate::common::{
+    self, Served, builder, call, chain, decide, in_memory, intent, policies, reading, refusal, result,
+};
 use regex::Regex;
 use rulekeep::{Agent, Decision, Governor, Outcome, ProofQuery, RiskLevel, Tier};
 use serde_json::{Value, json};
@@ -306,7 +305,7 @@ fn records_can_be_asked_for_by_intent_risk_and_order() {
 #[test]
 fn both_ends_of_a_time_range_are_inclusive() {
     let clock = common::Hand::at(common::NOON);
-    let governor = builder().clock(clock.clone()).open_in_memory().unwrap();
+    let governor = Served::new(&builder().clock(clock.clone()).open_in_memory().unwrap());
     governor.register_agent(Agent::new("a")).unwrap();
     for second in 0..5 {
         clock.set(common::NOON + second * 1000);
@@ -398,7 +397,8 @@ fn statistics_of_an_entity_without_records_are_zeros_and_null_ends() {
 #[test]
 fn the_status_has_the_contracts_fields_and_counts_what_was_done() {
     // A day must not end between two of these calls.
-    let governor = builder().clock(common::Still::at(common::NOON)).open_in_memory().unwrap();
+    let clock = common::Still::at(common::NOON);
+    let governor = Served::new(&builder().clock(clock).open_in_memory().unwrap());
     for agent in ["a", "b", "c"] {
         governor.register_agent(Agent::new(agent)).unwrap();
     }
@@ -443,7 +443,7 @@ fn the_status_has_the_contracts_fields_and_counts_what_was_done() {
 #[test]
 fn what_was_decided_yesterday_is_not_counted_for_today() {
     let clock = common::Hand::at(common::NOON);
-    let governor = builder().clock(clock.clone()).open_in_memory().unwrap();
+    let governor = Served::new(&builder().clock(clock.clone()).open_in_memory().unwrap());
     governor.register_agent(Agent::new("a")).unwrap();
     governor.enforce(&intent("a", &["email:send"])).unwrap();
     clock.set(common::NOON + 24 * 3_600_000);
@@ -609,4 +609,33 @@ fn an_error_carries_its_code_and_its_http_status() {
     let answer = call(&governor, "proof/get", &json!({ "proofId": "prf_x" }));
     assert_fields(&answer, &[("jsonrpc", Is::Form("2[.]0")), ("id", Is::There), ("error", Is::Object)]);
     assert_fields(&answer["error"], &[("code", Is::There), ("message", Is::Text), ("data", Is::Object)]);
+}
+
+/// Agents whose ids are hard on whoever writes or reads JSON.
+const HARD_TO_WRITE: [&str; 14] = [
+    "plain",
+    "with \"quotes\" and 'others'",
+    "back\\slash \\n \\u0041 \\",
+    "sla/sh </script>",
+    "ünïcödé é e\u{301}",
+    "日本語",
+    "😀 beyond the first plane 𝒳",
+    "\u{2028}line\u{2029}separators",
+    "\u{200b}zero\u{200d}width\u{feff}",
+    "\u{202e}right to left\u{202c}",
+    "\u{fffd}\u{fffe}\u{ffff}\u{10ffff}",
+    "\u{a0}no-break\u{ad}soft",
+    "{\"outcome\":\"SUCCESS\",\"hash\":\"x\"}",
+    "1e999",
+];
+
+#[test]
+fn a_record_read_over_the_wire_is_the_one_that_the_chain_has() {
+    let governor = Served::new(&builder().auto_register().open_in_memory().unwrap());
+    for agent in HARD_TO_WRITE {
+        governor.report(&decide(&governor, agent), Outcome::Failure).unwrap();
+        let page = result(&governor, "proof/query", &json!({ "entityId": agent }));
+        assert_eq!(page["items"], json!(chain(&governor, &[agent])));
+        assert_eq!(page["items"][0]["entityId"], agent);
+    }
 }

@@ -1,15 +1,12 @@
 //! The sidecar's protocol, driven as a runtime in another language would: every
 //! method, every error of JSON-RPC, batches and notifications, and lines that
 //! are broken in any way. No line ever ends it.
-#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
 
-mod common;
-
-use common::{call, in_memory, intent, reading, refusal, result, serve};
+use crate::common::{self, Served, call, in_memory, intent, reading, refusal, result, serve};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use rulekeep::sidecar::{MAX_LINE_BYTES, MAX_REQUEST_BYTES};
-use rulekeep::{EvidenceSelection, Governor};
+use rulekeep::EvidenceSelection;
+use rulekeep_server::sidecar::{MAX_LINE_BYTES, MAX_REQUEST_BYTES};
 use serde_json::{Value, json};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":"ping","method":"agent/get","params":{"agentId":"a"}}"#;
@@ -21,7 +18,7 @@ fn assert_fault(answer: &Value, code: i64, id: &Value) {
     assert_eq!(answer["jsonrpc"], "2.0");
 }
 
-fn assert_still_answers(governor: &Governor) {
+fn assert_still_answers(governor: &Served) {
     let answers = serve(governor, PING);
     assert_eq!(answers[0]["result"]["agentId"], "a", "{answers:?}");
 }
@@ -344,7 +341,7 @@ mod methods {
         assert!(explained["rules"].is_array());
     }
 
-    fn code_of(governor: &Governor, method: &str, params: &Value) -> Value {
+    fn code_of(governor: &Served, method: &str, params: &Value) -> Value {
         refusal(governor, method, params)["code"].clone()
     }
 }
@@ -429,7 +426,7 @@ mod framing {
         for id in ["0", "-1", "1.50", "123456789012345678901234567890", "null", r#""""#, r#""x\u0041\"é""#] {
             let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"agent/get","params":{{"agentId":"a"}}}}"#);
             let mut output = Vec::new();
-            rulekeep::sidecar::serve(&governor, line.as_bytes(), &mut output).unwrap();
+            rulekeep_server::sidecar::serve(&governor.gateway, line.as_bytes(), &mut output).unwrap();
             let output = String::from_utf8(output).unwrap();
             assert!(output.contains(&format!("\"id\":{id}}}")), "{id}: {output}");
             assert!(output.contains("\"result\""), "{id}: {output}");
@@ -682,7 +679,7 @@ mod broken_lines {
     }
 
     /// Serves the line with a valid request behind it, and returns the answers to the line itself.
-    fn answers_to(governor: &Governor, mut line: Vec<u8>) -> Vec<Value> {
+    fn answers_to(governor: &Served, mut line: Vec<u8>) -> Vec<Value> {
         line.retain(|byte| *byte != b'\n');
         line.push(b'\n');
         line.extend_from_slice(PING.as_bytes());
@@ -786,29 +783,10 @@ mod broken_lines {
 /// In every build: where the feature is there, the key is not.
 #[test]
 fn checkpoints_are_refused_by_a_governor_that_signs_none() {
-    let refused = if cfg!(feature = "checkpoints") {
-        json!({ "code": "CONFLICT", "httpStatus": 409 })
-    } else {
-        json!({ "code": "NOT_IMPLEMENTED", "httpStatus": 501, "details": { "feature": "checkpoints" } })
-    };
+    let refused = json!({ "code": "CONFLICT", "httpStatus": 409 });
     let governor = common::in_memory();
     let id = common::decide(&governor, "a");
     for (method, params) in [("checkpoint/create", json!({})), ("checkpoint/prove", json!({ "proofId": id }))] {
         assert_eq!(common::refusal(&governor, method, &params), refused, "{method}");
-    }
-}
-
-#[test]
-fn a_call_whose_feature_is_not_built_names_it() {
-    let governor = common::in_memory();
-    for (feature, is_built, method) in [
-        ("checkpoints", cfg!(feature = "checkpoints"), "checkpoint/create"),
-        ("gateway", cfg!(feature = "gateway"), "key/list"),
-        ("webhooks", cfg!(feature = "webhooks"), "webhook/list"),
-    ] {
-        if !is_built {
-            let refused = json!({ "code": "NOT_IMPLEMENTED", "httpStatus": 501, "details": { "feature": feature } });
-            assert_eq!(common::refusal(&governor, method, &json!({})), refused, "{method}");
-        }
     }
 }

@@ -1,14 +1,12 @@
 //! Over lines: following what happens from where somebody stopped, and asking for what is open.
-#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
-
-mod common;
 
 use std::io::{BufRead, BufReader, Write};
 use std::thread;
 use std::time::Duration;
 
-use common::{builder, decide, in_folder, in_memory, intent, reading, refusal, result, serve};
-use rulekeep::{Agent, Decision, EscalationState, Governor, Outcome, PolicySet, Review, Tier, sidecar};
+use crate::common::{Served, builder, decide, in_folder, in_memory, intent, reading, refusal, result, serve};
+use rulekeep::{Agent, Decision, EscalationState, Outcome, PolicySet, Review, Tier};
+use rulekeep_server::sidecar;
 use serde_json::{Value, json};
 
 fn line(id: u64, method: &str, params: &Value) -> String {
@@ -44,10 +42,10 @@ impl Session<'_> {
 }
 
 /// Talks to a session until the talk is over.
-fn talk(governor: &Governor, talk: impl FnOnce(&mut Session<'_>)) {
+fn talk(governor: &Served, talk: impl FnOnce(&mut Session<'_>)) {
     let ((input, mut to), (from, output)) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
     thread::scope(|scope| {
-        let served = scope.spawn(move || sidecar::serve(governor, BufReader::new(input), output));
+        let served = scope.spawn(move || sidecar::serve(&governor.gateway, BufReader::new(input), output));
         talk(&mut Session { to: &mut to, from: &mut BufReader::new(from) });
         drop(to);
         served.join().unwrap().unwrap();
@@ -168,7 +166,8 @@ fn what_was_granted_and_has_no_outcome_is_listed_by_pages() {
 fn an_escalation_is_waited_for_and_not_longer_than_was_asked() {
     let asks = "name = \"p\"\n[[rule]]\nid = \"all\"\neffect = \"escalate\"\nmatch.capabilities = [\"*:*\"]\n\
                 reviewer = \"ann\"";
-    let governor = builder().policies(PolicySet::from_toml(asks).unwrap()).open_in_memory().unwrap();
+    let policies = PolicySet::from_toml(asks).unwrap();
+    let governor = Served::new(&builder().policies(policies).open_in_memory().unwrap());
     governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
     let asked = governor.enforce(&reading("a")).unwrap().proof_id;
     let wait = |millis: u64| result(&governor, "escalation/wait", &json!({ "id": asked, "timeoutMs": millis }));

@@ -1,26 +1,24 @@
 //! The OpenAPI document and the server, held against each other by a hand that is not ours: `schemathesis` from `PyPI`
 //! makes requests out of the document, good ones and bad ones, and looks at what a live server answers.
-//! `tests/openapi/schemathesis.toml` says what it finds on purpose.
+//! `schemathesis.toml` says what it finds on purpose.
 //!
 //! Where there is no Python or `PyPI` this is said on standard error, and the test is passed over; with
 //! `RULEKEEP_REQUIRE_PEERS` set it fails instead. `RULEKEEP_EXAMPLES` says how many requests each path gets.
-#![cfg(feature = "http")]
-#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
-
-mod common;
-mod peers;
 
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use rulekeep::gateway::{Gateway, KeyDraft, Plan, Scope};
-use rulekeep::http::{Server, router};
 use rulekeep::{Agent, Clock, Governor, SystemClock, Tier, Timestamp};
+use rulekeep_server::gateway::{Gateway, KeyDraft, Plan, Scope};
+use rulekeep_server::http::{Server, router};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
+
+use crate::common::{self, programs};
+use crate::nightly;
 
 const VERSION: &str = "schemathesis==4.32.5";
 
@@ -39,11 +37,14 @@ impl Clock for Hasty {
 
 #[test]
 fn schemathesis_finds_nothing() {
-    let python = match peers::python(VERSION) {
+    if !nightly() {
+        return;
+    }
+    let python = match programs::python(VERSION) {
         Ok(python) => python,
-        Err(why) => return peers::pass_over(&why),
+        Err(why) => return programs::pass_over(&why),
     };
-    let folder = peers::kept(VERSION);
+    let folder = programs::kept(VERSION);
     let governor = common::builder().clock(Hasty).auto_register().open_in_memory().unwrap();
     fill(&governor);
     let gateway = Gateway::new(&governor).unwrap();
@@ -59,17 +60,17 @@ fn schemathesis_finds_nothing() {
     let mut program = Command::new(python.with_file_name("schemathesis"));
     program
         .arg("--config-file")
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/openapi/schemathesis.toml"))
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/schemathesis.toml"))
         .args(["run", &format!("http://{address}/openapi.json"), "--no-color", "--continue-on-failure"])
         .args(["--max-examples", &examples, "--seed", "1"])
         .args(["--header", &format!("Authorization: Bearer {}", key.key.expose())])
         .env("SCHEMATHESIS_HOOKS", "hooks")
-        .env("PYTHONPATH", Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/openapi"))
+        .env("PYTHONPATH", Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("HYPOTHESIS_STORAGE_DIRECTORY", folder.join("hypothesis"))
         .current_dir(&folder);
-    let deadline = peers::LATER * examples.parse::<u32>().unwrap().div_ceil(15);
-    let output = peers::ended(&mut program, &[], deadline);
+    let deadline = programs::LATER * examples.parse::<u32>().unwrap().div_ceil(15);
+    let output = programs::ended(&mut program, &[], deadline);
     end.send(()).unwrap();
     runtime.block_on(served).unwrap().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);

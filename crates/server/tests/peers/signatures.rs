@@ -3,22 +3,16 @@
 //!
 //! What is not there on a machine is said on standard error, and the test is
 //! passed over; with `RULEKEEP_REQUIRE_PEERS` set it fails instead.
-#![cfg(feature = "webhooks")]
-#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
-
-mod common;
-mod peers;
-mod receiver;
 
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use common::decide;
-use peers::is_there;
-use receiver::{Receiver, Request};
-use rulekeep::webhook::EndpointDraft;
+use crate::common::programs::{self, is_there};
+use crate::common::receiver::{Receiver, Request};
+use crate::common::{Served, builder, decide};
 use rulekeep::{Agent, EventType, Tier};
+use rulekeep_server::webhook::{EndpointDraft, Settings};
 use serde_json::{Value, json};
 
 /// What a verifier must say to each delivery: `[what, secret, headers, body, seconds that have gone by, is good]`.
@@ -26,8 +20,9 @@ struct Cases(Vec<Value>);
 
 impl Cases {
     fn new() -> Self {
-        let (governor, receiver) =
-            (common::builder().allow_private_webhooks().open_in_memory().unwrap(), Receiver::taking());
+        let receiver = Receiver::taking();
+        let settings = Settings { allow_private: true, ..Settings::default() };
+        let governor = Served::with(&builder().open_in_memory().unwrap(), settings);
         governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
         let webhooks = governor.webhooks();
         let draft = EndpointDraft::to(&receiver.url).of_type(EventType::Decision);
@@ -91,7 +86,7 @@ impl Cases {
 
     /// Has a program read the cases and say what it found to be otherwise: nothing.
     fn check(&self, program: &mut Command) {
-        let said = peers::succeeded(program, &serde_json::to_vec(&self.0).unwrap(), peers::SOON);
+        let said = programs::succeeded(program, &serde_json::to_vec(&self.0).unwrap(), programs::SOON);
         assert_eq!(said.trim(), format!("{} as expected", self.0.len()));
     }
 }
@@ -113,7 +108,7 @@ fn second_after(request: &Request) -> String {
 
 /// The code of that language in the README's section on webhooks.
 fn of_readme(language: &str) -> String {
-    let readme = include_str!("../README.md");
+    let readme = include_str!("../../../../README.md");
     let section = readme.split("\n## Webhooks\n").nth(1).unwrap().split("\n## ").next().unwrap();
     let code = section.split(&format!("\n```{language}\n")).nth(1).expect("the README has code in that language");
     code.split("\n```").next().unwrap().to_owned()
@@ -172,9 +167,9 @@ fn the_library_of_standard_webhooks_verifies_what_is_delivered() {
     if !is_there("python3") {
         return;
     }
-    let python = match peers::python("standardwebhooks==1.1.0") {
+    let python = match programs::python("standardwebhooks==1.1.0") {
         Ok(python) => python,
-        Err(why) => return peers::pass_over(&why),
+        Err(why) => return programs::pass_over(&why),
     };
     let program = String::from(
         "import datetime, standardwebhooks.webhooks as library, time\n\

@@ -1,10 +1,5 @@
 //! Events that arrive: deliveries to receivers on loopback, over restarts,
 //! failures, rotations and removals.
-#![cfg(feature = "webhooks")]
-#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
-
-mod common;
-mod receiver;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,40 +9,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use common::{
-    ChildProcess, Hand, NOON, child_folder, code, decide, error, files_below, intent, open_with, refusal, result, say,
+use crate::common::receiver::{self, OK, Receiver, Reply};
+use crate::common::{
+    self, ChildProcess, Hand, NOON, Served, builder, child_folder, code, decide, error, files_below, intent, refusal,
+    result, say,
 };
-use receiver::{OK, Receiver, Reply};
 use rulekeep::signature::SignatureError;
-use rulekeep::webhook::{DeliveryResult, Endpoint, EndpointDraft, EndpointState};
 use rulekeep::{
-    Agent, Durability, Error, Event, EventFilter, EventId, EventType, Governor, GovernorBuilder, Health, Outcome,
-    Subscription, Tier, Timestamp, WebhookId,
+    Agent, Durability, Error, Event, EventFilter, EventId, EventType, Health, Outcome, Subscription, Tier, Timestamp,
+    WebhookId,
 };
+use rulekeep_server::webhook::{DeliveryResult, Endpoint, EndpointDraft, EndpointState};
 use serde_json::json;
 
-/// At once, and twice more soon.
-fn builder() -> GovernorBuilder {
-    let steps = [0, 1, 1].map(Duration::from_millis).to_vec();
-    common::builder().allow_private_webhooks().webhook_schedule(steps)
-}
+use super::{in_memory, opened, opened_with, soon};
 
-fn in_memory() -> Governor {
-    let governor = builder().open_in_memory().unwrap();
-    governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
-    governor
-}
-
-fn opened(folder: &Path) -> Governor {
-    open_with(builder(), folder)
-}
-
-fn shown(governor: &Governor, id: WebhookId) -> Endpoint {
+fn shown(governor: &Served, id: WebhookId) -> Endpoint {
     governor.webhooks().list().unwrap().into_iter().find(|endpoint| endpoint.id == id).unwrap()
 }
 
 /// The status says of an endpoint what became of it.
-fn assert_degraded(governor: &Governor, id: WebhookId, why: &str) {
+fn assert_degraded(governor: &Served, id: WebhookId, why: &str) {
     let status = governor.status();
     assert_eq!(status.components.gateway, Health::Degraded);
     let says = |warning: &String| warning.contains(&id.to_string()) && warning.contains(why);
@@ -347,7 +329,7 @@ fn secrets_that_cannot_be_read_stop_endpoints_alone_and_are_never_written_over()
 #[test]
 fn while_secrets_rotate_both_sign_and_afterwards_the_new_one_alone() {
     let (receiver, clock) = (Receiver::taking(), Hand::at(NOON));
-    let governor = builder().clock(clock.clone()).open_in_memory().unwrap();
+    let governor = Served::with(&builder().clock(clock.clone()).open_in_memory().unwrap(), soon(2));
     governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
     let draft =
         EndpointDraft::to(&receiver.url).of_type(EventType::Decision).secret("an old secret of at least 24 bytes");
@@ -445,7 +427,7 @@ fn a_store_whose_endpoint_is_at_a_private_address_does_not_reach_it_without_leav
     let governor = opened(folder.path());
     let id = governor.webhooks().add(&EndpointDraft::to(&receiver.url)).unwrap().id;
     governor.close().unwrap();
-    let governor = open_with(common::builder(), folder.path());
+    let governor = common::in_folder(folder.path());
     decide(&governor, "a");
     governor.flush().unwrap();
     assert_eq!(shown(&governor, id).state, EndpointState::Broken);
@@ -459,7 +441,7 @@ fn what_an_endpoint_has_still_to_be_told_stays_out_of_an_archive_and_its_states_
     let is_ill = Arc::new(AtomicBool::new(true));
     let ill = Arc::clone(&is_ill);
     let receiver = Receiver::replying(move |_, _| if ill.load(Ordering::SeqCst) { Reply::Status(503) } else { OK });
-    let opened = || open_with(builder().clock(clock.clone()).durability(Durability::Buffered), &store);
+    let opened = || opened_with(builder().clock(clock.clone()).durability(Durability::Buffered), &store);
     let governor = opened();
     let draft = EndpointDraft::to(&receiver.url).of_type(EventType::Decision);
     let added = governor.webhooks().add(&draft).unwrap();
@@ -518,7 +500,8 @@ fn a_proxy_that_stands_in_the_environment_is_told_nothing() {
     let of = |name: &String| (name.clone(), at.to_owned());
     let no_exceptions = ["NO_PROXY", "no_proxy"].map(|name| (name.to_owned(), String::new()));
     let environment: Vec<_> = names.as_flattened().iter().map(of).chain(no_exceptions).collect();
-    let mut child = ChildProcess::start_with("child_that_delivers_beside_a_proxy", folder.path(), environment);
+    let mut child =
+        ChildProcess::start_with("deliveries::child_that_delivers_beside_a_proxy", folder.path(), environment);
     assert_eq!(child.heard().as_deref(), Some("decided"));
     receiver.next();
     assert!(proxy.rest().is_empty());

@@ -1,10 +1,5 @@
 //! Endpoints where something goes wrong beside them: a crash as one is added, a removal that cannot be recorded, many who
 //! take up the same one at once.
-#![cfg(feature = "webhooks")]
-#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
-
-mod common;
-mod receiver;
 
 use std::fs;
 use std::path::Path;
@@ -12,27 +7,20 @@ use std::sync::{Arc, Barrier, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use common::{Hand, NOON, code, decide, open_with};
-use receiver::{OK, Receiver, Reply};
-use rulekeep::webhook::{EndpointDraft, EndpointState};
-use rulekeep::{Clock, Durability, EventFilter, EventType, Governor, GovernorBuilder, Timestamp};
+use crate::common::receiver::{self, OK, Receiver, Reply};
+use crate::common::{self, Hand, NOON, builder, code, decide};
+use rulekeep::{Clock, Durability, EventFilter, EventType, Timestamp};
+use rulekeep_server::webhook::{EndpointDraft, EndpointState};
+
+use super::{opened, opened_with};
 
 const DAY: i64 = 86_400_000;
-
-fn builder() -> GovernorBuilder {
-    let steps = [0, 1, 1].map(Duration::from_millis).to_vec();
-    common::builder().allow_private_webhooks().webhook_schedule(steps)
-}
-
-fn opened(folder: &Path) -> Governor {
-    open_with(builder(), folder)
-}
 
 #[test]
 fn a_crash_amid_the_adding_of_an_endpoint_leaves_nothing_that_holds_an_archive_up() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), Hand::at(NOON));
     let (store, cut) = (folder.path().join("store"), folder.path().join("cut"));
-    let opened = |folder: &Path| open_with(builder().clock(clock.clone()).durability(Durability::Buffered), folder);
+    let opened = |folder: &Path| opened_with(builder().clock(clock.clone()).durability(Durability::Buffered), folder);
     opened(&store).close().unwrap();
     let head = fs::read(store.join("HEAD")).unwrap();
     let governor = opened(&store);
@@ -201,7 +189,7 @@ fn an_endpoint_gets_another_address_only_once_its_thread_has_ended() {
         Reply::Status(200)
     });
     let other = Receiver::taking();
-    let governor = open_with(builder().clock(gate.clone()), folder.path());
+    let governor = opened_with(builder().clock(gate.clone()), folder.path());
     let draft = EndpointDraft::to(&receiver.url).of_type(EventType::Decision);
     let id = governor.webhooks().add(&draft).unwrap().id;
     decide(&governor, "a");
@@ -226,7 +214,7 @@ fn an_endpoint_gets_another_address_only_once_its_thread_has_ended() {
 fn an_endpoint_that_is_off_tries_again_to_have_that_noted() {
     let (folder, gate) = (tempfile::tempdir().unwrap(), Gate::default());
     let receiver = Receiver::replying(|_, _| Reply::Status(410));
-    let governor = open_with(builder().clock(gate.clone()), folder.path());
+    let governor = opened_with(builder().clock(gate.clone()), folder.path());
     let draft = EndpointDraft::to(&receiver.url).of_type(EventType::Decision);
     governor.webhooks().add(&draft).unwrap();
     decide(&governor, "a");

@@ -2,21 +2,17 @@
 //! one: whatever was committed arrives, and nothing else.
 //!
 //! `RULEKEEP_KILL_ROUNDS` sets how often it is killed (default 10).
-#![cfg(feature = "webhooks")]
-#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
-
-mod common;
-mod receiver;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::thread;
-use std::time::Duration;
 
-use common::{ChildProcess, chain, child_folder, decide, say};
-use receiver::{OK, Receiver, Reply, Request};
-use rulekeep::webhook::EndpointDraft;
-use rulekeep::{Agent, Durability, EventId, EventType, Governor, GovernorBuilder, Outcome, Tier};
+use crate::common::receiver::{OK, Receiver, Reply, Request};
+use crate::common::{ChildProcess, Served, builder, chain, child_folder, decide, say};
+use rulekeep::{Agent, Durability, EventId, EventType, Governor, Outcome, Tier};
+use rulekeep_server::webhook::EndpointDraft;
+
+use super::soon;
 
 const SECRET: &str = "the secret of the killed, 24 bytes and more";
 const AGENTS: [&str; 2] = ["left", "right"];
@@ -30,9 +26,8 @@ fn patience(round: usize) -> usize {
     [1, 40, 0, 7, 600, 2, 63, 15, 3, 290][round % 10]
 }
 
-fn builder() -> GovernorBuilder {
-    let steps = [0, 1, 1, 1, 1, 1, 1, 1, 1, 1].map(Duration::from_millis).to_vec();
-    common::builder().allow_private_webhooks().webhook_schedule(steps)
+fn served(governor: &Governor) -> Served {
+    Served::with(governor, soon(9))
 }
 
 fn registered(governor: &Governor) {
@@ -47,12 +42,12 @@ fn child_that_decides_and_delivers() {
     let Some(folder) = child_folder() else { return };
     let round: usize = fs::read_to_string(folder.join("round")).unwrap().parse().unwrap();
     let durability = if round.is_multiple_of(2) { Durability::Sync } else { Durability::Buffered };
-    let governor = builder().durability(durability).open(folder.join("store")).expect("the folder opens");
+    let governor = served(&builder().durability(durability).open(folder.join("store")).expect("the folder opens"));
     registered(&governor);
     say("open");
     thread::scope(|scope| {
         for agent in AGENTS {
-            let governor = governor.clone();
+            let governor = &governor;
             scope.spawn(move || {
                 for number in 0_usize.. {
                     let proof_id = decide(&governor, agent);
@@ -71,7 +66,7 @@ fn whatever_was_committed_arrives_however_often_it_is_killed_and_nothing_else() 
     let store = folder.path().join("store");
     // Now and then it fails too, so that retries are cut off as well.
     let receiver = Receiver::replying(|number, _| if number % 17 == 3 { Reply::Status(500) } else { OK });
-    let governor = builder().open(&store).unwrap();
+    let governor = served(&builder().open(&store).unwrap());
     registered(&governor);
     let draft = EndpointDraft::to(&receiver.url).secret(SECRET);
     let draft = draft.of_type(EventType::Decision).of_type(EventType::Recorded);
@@ -81,12 +76,12 @@ fn whatever_was_committed_arrives_however_often_it_is_killed_and_nothing_else() 
     let mut arrived = Vec::new();
     for round in 0..rounds() {
         fs::write(folder.path().join("round"), round.to_string()).unwrap();
-        let mut child = ChildProcess::start("child_that_decides_and_delivers", folder.path());
+        let mut child = ChildProcess::start("kill::child_that_decides_and_delivers", folder.path());
         assert_eq!(child.heard().as_deref(), Some("open"), "round {round}");
         arrived.extend(receiver.take(patience(round)));
         child.kill();
     }
-    let governor = builder().open(&store).unwrap();
+    let governor = served(&builder().open(&store).unwrap());
     assert!(governor.verify().unwrap().valid);
     let records = chain(&governor, &AGENTS);
     let last = records.last().unwrap().id.sequence();

@@ -1,22 +1,14 @@
 //! Endpoints of a log that broke go on with the one that is begun in its place.
-#![cfg(feature = "webhooks")]
-#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
-
-mod common;
-mod receiver;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 
-use common::{decide, frames, journal, open_with};
-use receiver::Receiver;
-use rulekeep::webhook::{EndpointDraft, EndpointState};
-use rulekeep::{Governor, RepairOptions, repair};
+use crate::common::receiver::Receiver;
+use crate::common::{decide, frames, journal};
+use rulekeep::{RepairOptions, repair};
+use rulekeep_server::webhook::{EndpointDraft, EndpointState};
 
-fn opened(folder: &Path) -> Governor {
-    open_with(common::builder().allow_private_webhooks(), folder)
-}
+use super::opened;
 
 #[test]
 fn endpoints_are_told_what_the_new_log_tells_unless_they_were_removed_behind_the_break() {

@@ -1,12 +1,12 @@
 //! OpenID AuthZEN 1.0.
 
-use rulekeep::gateway::{KeyDraft, Plan, Scope};
-use rulekeep::http::Server;
 use rulekeep::{Durability, Governor, PolicySet};
+use rulekeep_server::gateway::{KeyDraft, Plan, Scope};
+use rulekeep_server::http::Server;
 use serde_json::{Value, json};
 
+use super::live::{Live, NOON, wide};
 use crate::common::Hand;
-use crate::live::{Live, NOON, wide};
 
 const PATH: &str = "/access/v1/evaluation";
 

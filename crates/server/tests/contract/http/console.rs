@@ -1,9 +1,9 @@
 //! What a browser is told of the console's page, without one: `tests/console.rs` has one look at it.
 
-use rulekeep::http::{Server, console, router};
+use rulekeep_server::http::{Server, console, router};
 
+use super::live::{Ask, Live, NOON, builder};
 use crate::common::Hand;
-use crate::live::{Ask, Live, NOON, builder};
 
 /// What its answers say beside their type: no less, and nothing wider.
 const HEADERS: &[(&str, &str)] = &[
@@ -41,7 +41,7 @@ fn the_page_and_its_parts_hold_a_browser_to_the_strict_policy() {
 
 #[test]
 fn the_manual_has_the_headers_that_are_sent() {
-    let manual: Vec<&str> = include_str!("../../docs/console.md").split_whitespace().collect();
+    let manual: Vec<&str> = include_str!("../../../../../docs/console.md").split_whitespace().collect();
     let manual = manual.join(" ").to_lowercase();
     for (name, value) in HEADERS {
         assert!(manual.contains(&format!("`{name}: {}`", value.to_lowercase())), "{name}");

@@ -3,7 +3,7 @@
 use rulekeep::PolicySet;
 use serde_json::{Value, json};
 
-use crate::live::{Ask, Live, NOON, mailing, reading};
+use super::live::{Ask, Live, NOON, mailing, reading};
 
 fn names(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()

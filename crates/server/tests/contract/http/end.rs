@@ -4,11 +4,11 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use rulekeep::Agent;
-use rulekeep::gateway::{Gateway, KeyDraft, Scope};
-use rulekeep::http::{Server, ServerError, router};
+use rulekeep_server::gateway::{Gateway, KeyDraft, Scope};
+use rulekeep_server::http::{Server, ServerError, router};
 
+use super::live::{Ask, Client, Live, NOON, builder, reading, wide};
 use crate::common::{Hand, policies};
-use crate::live::{Ask, Client, Live, NOON, builder, reading, wide};
 
 /// Waits until that is so.
 fn until(mut is_so: impl FnMut() -> bool) {

@@ -1,9 +1,9 @@
 //! What every answer carries, and what is answered to what is no request of ours.
 
-use rulekeep::http::Server;
+use rulekeep_server::http::Server;
 use serde_json::json;
 
-use crate::live::{Ask, Live, NOON, builder, reading};
+use super::live::{Ask, Live, NOON, builder, reading};
 
 #[test]
 fn every_answer_has_a_request_id_and_a_given_one_comes_back() {

@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Barrier;
 use std::thread;
 
-use rulekeep::gateway::{KeyDraft, NewKey, Plan, Scope};
-use rulekeep::http::Server;
 use rulekeep::{
     Agent, AgentChange, Durability, EscalationId, Governor, PolicySet, ProofId, Review, Score, StopScope, Tier,
     Timestamp,
 };
+use rulekeep_server::gateway::{KeyDraft, NewKey, Plan, Scope};
+use rulekeep_server::http::Server;
 use serde_json::json;
 
+use super::live::{Ask, Live, NOON, builder, mailing, reading, wide};
 use crate::common::{Hand, policies};
-use crate::live::{Ask, Live, NOON, builder, mailing, reading, wide};
 
 const DAY: i64 = 24 * 3_600_000;
 
@@ -164,7 +164,7 @@ fn a_key_that_is_none_is_refused_before_anything_is_done() {
 #[test]
 fn two_routers_of_one_governor_decide_once() {
     let live = Live::new();
-    let other = Live::of(live.governor.clone(), Server::new());
+    let other = Live::of_gateway(live.gateway.clone(), Server::new(), router);
     let first = live.ask(&enforce(&live, "k")).ok();
     let second = other.ask(&enforce(&live, "k"));
     assert_eq!((second.ok(), second.header("idempotent-replayed")), (first, Some("true")));
@@ -357,7 +357,6 @@ fn what_was_granted_under_other_policies_is_not_given_again() {
     is_over(&live, &claim, &claimed["proofId"]);
 }
 
-#[cfg(feature = "webhooks")]
 #[test]
 fn a_webhooks_secret_is_shown_once() {
     let live = Live::new();

@@ -1,12 +1,12 @@
 //! Who may ask for what.
 
 use rulekeep::Timestamp;
-use rulekeep::gateway::{KeyDraft, Scope};
+use rulekeep_server::gateway::{KeyDraft, Scope};
 use serde_json::{Value, json};
 
+use super::live::{Ask, Live, NOON, builder, mailing, reading, wide};
 use crate::common::Hand;
-use crate::live::{Ask, Live, NOON, builder, mailing, reading, wide};
-use rulekeep::http::Server;
+use rulekeep_server::http::Server;
 
 /// Every path for administrators.
 const ADMINS: &[(&str, &str)] = &[
@@ -78,7 +78,7 @@ const AGENTS: &[(&str, &str)] = &[
 
 #[test]
 fn the_lists_here_have_every_path() {
-    let table = include_str!("../../src/edge/http/routes.rs");
+    let table = include_str!("../../../src/http/routes.rs");
     let paths =
         table.lines().filter(|line| line.trim_start().starts_with("route(") || line.trim_start().starts_with("large("));
     assert_eq!(paths.count(), ADMINS.len() + AGENTS.len());

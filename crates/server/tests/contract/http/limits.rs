@@ -4,11 +4,11 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use rulekeep::gateway::{KeyDraft, Plan, Scope};
-use rulekeep::http::Server;
+use rulekeep_server::gateway::{KeyDraft, Plan, Scope};
+use rulekeep_server::http::Server;
 
+use super::live::{Ask, Live, NOON, builder, reading};
 use crate::common::Hand;
-use crate::live::{Ask, Live, NOON, builder, reading};
 
 #[test]
 fn behind_a_trusted_proxy_one_who_guesses_holds_up_nobody_else() {
@@ -108,7 +108,7 @@ fn guessing_is_slow_and_says_nothing_of_a_right_guess() {
     let codes: Vec<u16> = (0..25).map(|_| live.get("/v1/agents/a", "rkp_agent_guess").status).collect();
     assert_eq!(codes, [[401; 20].as_slice(), &[429; 5]].concat());
     let (wrong, right) = (live.get("/v1/agents/a", "rkp_agent_guess"), live.get("/v1/agents/a", right.expose()));
-    let shown = |answer: &crate::live::Answer| {
+    let shown = |answer: &super::live::Answer| {
         let mut headers = answer.headers.clone();
         headers.retain(|(name, _)| name != "x-request-id" && name != "date");
         let mut body = answer.json();

@@ -7,9 +7,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use axum::Router;
-use rulekeep::gateway::{Gateway, KeyDraft, NewKey, Plan, Scope};
-use rulekeep::http::{Server, ServerError, router};
 use rulekeep::{Agent, Durability, Governor, GovernorBuilder, Tier};
+use rulekeep_server::gateway::{Gateway, KeyDraft, NewKey, Plan, Scope};
+use rulekeep_server::http::{Server, ServerError, router};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -62,7 +62,11 @@ impl Live {
                 governor.register_agent(Agent::new(agent).at_tier(Tier::T4)).unwrap();
             }
         }
-        let gateway = Gateway::new(&governor).unwrap();
+        Self::of_gateway(Gateway::new(&governor).unwrap(), server, mount)
+    }
+
+    pub(crate) fn of_gateway(gateway: Gateway, server: Server, mount: fn(&Gateway) -> Router) -> Self {
+        let governor = gateway.governor().clone();
         let key = |scope| gateway.keys().create(KeyDraft::new(scope, wide())).unwrap().key.expose().to_owned();
         let (admin, agent) = (key(Scope::Admin), key(Scope::Agent));
         let (end, ended) = oneshot::channel::<()>();

@@ -3,8 +3,8 @@
 use rulekeep::PolicySet;
 use serde_json::{Value, json};
 
+use super::live::{Ask, Live, mailing, reading};
 use crate::common::POLICIES;
-use crate::live::{Ask, Live, mailing, reading};
 
 /// Asks as an administrator; the answer must be one.
 struct Admin(Live);
@@ -67,7 +67,6 @@ fn records() {
 }
 
 /// Without a key for them, checkpoints are refused as the sidecar refuses them.
-#[cfg(feature = "checkpoints")]
 #[test]
 fn checkpoints() {
     let admin = Admin(Live::new());
@@ -158,7 +157,6 @@ fn tools() {
     assert_eq!(admin.post("/v1/admin/catalogue/remove", &json!({ "name": "send_mail" }))["name"], "send_mail");
 }
 
-#[cfg(feature = "webhooks")]
 #[test]
 fn webhooks() {
     let admin = Admin(Live::new());

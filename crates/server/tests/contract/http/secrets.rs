@@ -3,13 +3,13 @@
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};
 
-use rulekeep::gateway::{KeyDraft, Plan, Scope};
+use rulekeep_server::gateway::{KeyDraft, Plan, Scope};
 use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::live::{Ask, Live, reading};
+use super::live::{Ask, Live, reading};
 
 /// Keeps all that is told, by any crate at any level.
 #[derive(Clone, Default)]

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use rulekeep::http::Server;
+use rulekeep_server::http::Server;
 
-use crate::live::{Ask, Live, reading};
+use super::live::{Ask, Live, reading};
 
 /// A server that soon closes what says nothing more, so that what comes by then is all that comes.
 fn brief() -> Live {

@@ -3,9 +3,9 @@
 use std::io::{ErrorKind, Write};
 use std::time::Duration;
 
-use rulekeep::http::Server;
+use rulekeep_server::http::Server;
 
-use crate::live::{Ask, Live, reading};
+use super::live::{Ask, Live, reading};
 
 const SHORT: Duration = Duration::from_millis(200);
 

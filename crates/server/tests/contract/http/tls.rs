@@ -5,12 +5,12 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rulekeep::http::Server;
+use rulekeep_server::http::Server;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion};
 
-use crate::live::{Ask, Client, Live, reading};
+use super::live::{Ask, Client, Live, reading};
 
 /// A certificate for `localhost` and its key, in PEM, and the certificate as it is.
 fn certificate() -> (String, String, CertificateDer<'static>) {

@@ -3,12 +3,12 @@
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use rulekeep::gateway::{KeyDraft, Plan, Scope};
-use rulekeep::http::Server;
 use rulekeep::{EscalationId, ProofId, Review};
+use rulekeep_server::gateway::{KeyDraft, Plan, Scope};
+use rulekeep_server::http::Server;
 use serde_json::json;
 
-use crate::live::{Ask, Client, Live, mailing, reading, wide};
+use super::live::{Ask, Client, Live, mailing, reading, wide};
 
 /// Asks for something that a person has to answer.
 fn escalated(live: &Live) -> EscalationId {

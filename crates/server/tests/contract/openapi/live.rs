@@ -11,9 +11,10 @@ use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
-use rulekeep::Governor;
-use rulekeep::gateway::{Gateway, KeyDraft, Plan, Scope};
-use rulekeep::http::router;
+use rulekeep_server::gateway::{KeyDraft, Plan, Scope};
+use rulekeep_server::http::router;
+
+use crate::common::Served;
 
 pub(crate) struct Live {
     runtime: Runtime,
@@ -36,11 +37,11 @@ pub(crate) struct Asked<'a> {
 }
 
 impl Live {
-    pub(crate) fn new(governor: &Governor) -> Self {
-        let gateway = Gateway::new(governor).unwrap();
+    pub(crate) fn new(governor: &Served) -> Self {
+        let gateway = &governor.gateway;
         let plan = Plan::enterprise(60_000_000, 1_000_000).unwrap();
         let admin = gateway.keys().create(KeyDraft::new(Scope::Admin, plan)).unwrap();
-        let (runtime, router) = (Runtime::new().unwrap(), router(&gateway));
+        let (runtime, router) = (Runtime::new().unwrap(), router(gateway));
         let mut live = Self {
             runtime,
             router,

@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::live::Live;
 use crate::common;
-use crate::live::Live;
 
 fn intent() -> Value {
     json!({

@@ -1,33 +1,32 @@
-//! The console in a browser: headless Chromium, driven by `tests/console.py` with `selenium`, and looked through by
+//! The console in a browser: headless Chromium, driven by `console.py` with `selenium`, and looked through by
 //! `axe-core`.
 //!
 //! Where there is no Chromium, Python or npm this is said on standard error, and the test is passed over; with
 //! `RULEKEEP_REQUIRE_PEERS` set it fails instead. `RULEKEEP_CONSOLE_RECORDS` says how many records the store has,
 //! `RULEKEEP_CONSOLE_SHOTS` names a folder for pictures.
-#![cfg(feature = "http")]
-#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
-
-mod common;
-mod peers;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rulekeep::gateway::{Gateway, KeyDraft, Plan, Scope};
-use rulekeep::http::{Server, console, router};
 use rulekeep::{Agent, Decision, Durability, Governor, InputText, Intent, Outcome, RiskLevel, Score, Tier};
+use rulekeep_server::gateway::{Gateway, KeyDraft, Plan, Scope};
+use rulekeep_server::http::{Server, console, router};
 use serde_json::{Value, json};
 
-use common::{intent, reading};
+use crate::common::{self, intent, programs, reading};
+use crate::nightly;
 
 /// What would be run, seen as something else, or not seen at all.
 const HOSTILE: &str = "<img src=x onerror=\"window.hacked=1\">\u{202e}live\u{200b}\u{3164}\u{feff}&lt;b&gt;'\"`${1}";
 
 #[test]
 fn the_console_does_in_a_browser_what_its_page_says() {
+    if !nightly() {
+        return;
+    }
     let (python, axe) = match selenium_and_axe() {
         Ok(found) => found,
-        Err(why) => return peers::pass_over(&why),
+        Err(why) => return programs::pass_over(&why),
     };
     let records = std::env::var("RULEKEEP_CONSOLE_RECORDS").map_or(20_000, |text| text.parse().unwrap());
     let folder = tempfile::tempdir().unwrap();
@@ -95,22 +94,22 @@ fn fill(governor: &Governor, records: u64) {
 /// Has the script go through the page; what it found stands on its output.
 fn check(python: &Path, told: &Value) {
     let mut script = Command::new(python);
-    script.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/console.py"));
-    let said = peers::succeeded(&mut script, told.to_string().as_bytes(), peers::LATER);
+    script.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/console.py"));
+    let said = programs::succeeded(&mut script, told.to_string().as_bytes(), programs::LATER);
     assert!(said.trim_end().ends_with("all as expected"), "{said}");
 }
 
 /// A Python that has selenium, and axe-core's file: fetched once, kept with what is built. Or why there is none.
 fn selenium_and_axe() -> Result<(PathBuf, PathBuf), String> {
     for program in ["chromium", "chromedriver", "python3", "npm"] {
-        peers::found(program)?;
+        programs::found(program)?;
     }
-    let python = peers::python("selenium==4.51.0")?;
-    let folder = peers::kept("axe-core==4.14.1");
+    let python = programs::python("selenium==4.51.0")?;
+    let folder = programs::kept("axe-core==4.14.1");
     let axe = folder.join("node_modules/axe-core/axe.min.js");
     if !axe.exists() {
         let install = ["install", "--silent", "--no-save", "--ignore-scripts", "axe-core@4.14.1", "--prefix"];
-        peers::done(Command::new("npm").args(install).arg(&folder), peers::LATER)?;
+        programs::done(Command::new("npm").args(install).arg(&folder), programs::LATER)?;
     }
     Ok((python, axe))
 }

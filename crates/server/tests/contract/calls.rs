@@ -1,0 +1,251 @@
+//! The calls over lines: what each takes, and what it answers.
+
+use rulekeep::checkpoint::{Checkpoint, CheckpointKey, verify_consistency, verify_inclusion};
+use rulekeep::{Agent, AgentState, Observability, PolicySet, Score, Timestamp};
+use serde_json::json;
+
+use crate::common::{Hand, NOON, Served, builder, call, decide, in_memory, open_with, reading, refusal, result};
+
+fn empty() -> Served {
+    Served::new(&builder().open_in_memory().unwrap())
+}
+
+fn score(score: i64) -> Score {
+    Score::saturating(score)
+}
+
+#[test]
+fn agents_are_changed_retired_exported_and_imported_over_lines() {
+    let governor = empty();
+    let params = json!({ "agentId": "a", "owner": "ann", "ceiling": 500, "observability": "grey-box",
+        "groups": ["g"], "attributes": { "n": 1 } });
+    result(&governor, "agent/register", &params);
+    let info = governor.agent("a").unwrap();
+    assert_eq!((info.owner.as_deref(), info.ceiling), (Some("ann"), Some(score(500))));
+    assert_eq!((info.observability, info.groups.len()), (Some(Observability::GreyBox), 1));
+    let params = json!({ "agentId": "a", "labels": ["l"], "ceiling": 150, "clear": ["owner"], "note": "n" });
+    let updated = result(&governor, "agent/update", &params);
+    assert_eq!((&updated["score"], &updated["ceiling"], &updated["labels"]), (&json!(150), &json!(150), &json!(["l"])));
+    assert_eq!((updated.get("owner"), &updated["observability"]), (None, &json!("grey-box")));
+    for bad in [json!({ "clear": ["labels"] }), json!({ "ceiling": 1001 }), json!({ "observability": "glass" })] {
+        let mut params = bad.clone();
+        params["agentId"] = json!("a");
+        assert_eq!(refusal(&governor, "agent/update", &params)["code"], "INVALID_INPUT", "{bad}");
+    }
+    assert_eq!(result(&governor, "agent/retire", &json!({ "agentId": "a" }))["state"], "retired");
+    let export = result(&governor, "agent/export", &json!({}));
+    assert_eq!((&export["agents"], export["lines"].as_array().unwrap().len()), (&json!(1), 2));
+    let there = empty();
+    let import = json!({ "lines": export["lines"] });
+    assert_eq!(result(&there, "agent/import", &import), json!({ "registered": 1, "skipped": 0 }));
+    assert_eq!(there.agent("a").unwrap().state, AgentState::Retired);
+    assert_eq!(refusal(&there, "agent/import", &json!({}))["code"], "INVALID_INPUT");
+}
+
+#[test]
+fn a_tier_above_the_ceiling_of_an_observability_is_refused_by_its_field() {
+    let governor = in_memory();
+    let boxed = json!({ "agentId": "t", "tier": "T4", "observability": "black-box" });
+    let refused = refusal(&governor, "agent/register", &boxed);
+    assert!(refused["details"]["field"] == "tier", "{refused}");
+}
+
+#[test]
+fn tools_are_loaded_listed_overridden_and_pinned() {
+    let governor = in_memory();
+    let tools = json!([{ "name": "delete_page", "description": "Deletes a page." }]);
+    for params in [
+        json!({ "tools": tools, "server": "wiki" }),
+        json!({ "jsonrpc": "2.0", "id": 1, "result": { "tools": tools }, "server": "wiki" }),
+    ] {
+        let report = result(&governor, "catalogue/load", &params);
+        assert_eq!((&report["total"], &report["tools"][0]["server"]), (&json!(1), &json!("wiki")), "{report}");
+        assert!(report["tools"][0]["because"].as_array().is_some_and(|because| !because.is_empty()));
+    }
+    let params = json!({ "name": "delete_page", "riskLevel": "LOW", "capabilities": ["document:write"], "reason": "kept for a year" });
+    let tool = result(&governor, "catalogue/override", &params);
+    assert_eq!((&tool["riskLevel"], &tool["overridden"]), (&json!("LOW"), &json!("kept for a year")));
+    assert_eq!(result(&governor, "catalogue/pin", &json!({ "name": "delete_page" }))["pinned"], true);
+    assert_eq!(result(&governor, "catalogue/pin", &json!({ "name": "delete_page", "pinned": false }))["pinned"], false);
+    assert_eq!(result(&governor, "catalogue/list", &json!({}))["tools"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_request_that_is_none_names_its_field() {
+    let governor = in_memory();
+    for (method, params, field) in [
+        ("catalogue/load", json!({}), "tools"),
+        ("catalogue/load", json!({ "tools": 7 }), "tools"),
+        ("catalogue/load", json!({ "tools": [], "server": 7 }), "server"),
+        ("catalogue/override", json!({ "reason": "x" }), "name"),
+        ("catalogue/override", json!({ "name": "x" }), "reason"),
+        ("catalogue/override", json!({ "name": "x", "reason": "x", "riskLevel": "MILD" }), "riskLevel"),
+        ("catalogue/override", json!({ "name": "x", "reason": "x", "capabilities": ["X"] }), "capabilities"),
+        ("catalogue/pin", json!({ "name": "x" }), "name"),
+    ] {
+        let data = refusal(&governor, method, &params);
+        assert_eq!((&data["code"], &data["details"]["field"]), (&json!("INVALID_INPUT"), &json!(field)), "{params}");
+    }
+}
+
+#[test]
+fn a_tool_is_removed_by_name_and_server() {
+    let governor = in_memory();
+    let definitions = json!({ "tools": [{ "name": "get_user", "description": "" }], "server": "wiki" });
+    result(&governor, "catalogue/load", &definitions);
+    let removed = result(&governor, "catalogue/remove", &json!({ "name": "get_user", "server": "wiki" }));
+    assert_eq!(removed["name"], "get_user");
+    assert_eq!(refusal(&governor, "catalogue/remove", &json!({ "name": "x" }))["details"]["field"], "name");
+}
+
+#[test]
+fn the_sidecar_makes_checkpoints_and_proofs() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = CheckpointKey::from_seed("example.com/agents", &[3; 32]).unwrap();
+    let public = key.verifier();
+    let governor = Served::new(&open_with(builder().checkpoints(key), dir.path()));
+    let size_of = |note: &str| Checkpoint::open(note, &public).unwrap().size();
+    let id = decide(&governor, "a");
+    let note = result(&governor, "checkpoint/create", &json!({}))["note"].as_str().unwrap().to_owned();
+    let size = size_of(&note);
+    let proof = result(&governor, "checkpoint/prove", &json!({ "proofId": id }));
+    verify_inclusion(&governor.proof(&id).unwrap(), proof["proof"].as_str().unwrap(), &public).unwrap();
+
+    decide(&governor, "a");
+    let later = governor.checkpoint().unwrap();
+    let sizes = json!({ "fromSize": size, "toSize": size_of(&later) });
+    let proof = result(&governor, "checkpoint/prove", &sizes);
+    verify_consistency(&note, &later, proof["proof"].as_str().unwrap(), &public).unwrap();
+
+    for (params, code) in [
+        (json!({}), "INVALID_INPUT"),
+        (json!({ "fromSize": 1 }), "INVALID_INPUT"),
+        (json!({ "proofId": "prf_x" }), "PROOF_NOT_FOUND"),
+        (json!({ "fromSize": 3, "toSize": 1 }), "INVALID_QUERY"),
+        (json!({ "fromSize": 3, "toSize": 1_000_000_000_u64 }), "INVALID_QUERY"),
+    ] {
+        let refusal = refusal(&governor, "checkpoint/prove", &params);
+        assert_eq!(refusal["code"], code, "{params}: {refusal}");
+    }
+    let keyless = in_memory();
+    assert_eq!(refusal(&keyless, "checkpoint/create", &json!({}))["code"], "CONFLICT");
+}
+
+#[test]
+fn the_sidecar_previews_replays_and_shadows() {
+    let governor = in_memory();
+    let asked = json!({ "intent": reading("a") });
+    let preview = result(&governor, "policy/preview", &asked);
+    assert_eq!((&preview["decision"], preview.get("proofId")), (&json!("ALLOW"), None));
+    result(&governor, "enforce", &asked);
+    let closed = json!({ "text": "name = \"closed\"", "format": "toml" });
+    let replay = result(&governor, "policy/replay", &closed);
+    assert_eq!(replay["changed"], 1);
+    assert_eq!(replay["changes"][0]["now"], "DENY");
+    assert_eq!(result(&governor, "policy/shadow", &closed)["shadow"]["decided"], 0);
+    result(&governor, "enforce", &asked);
+    assert_eq!(result(&governor, "policy/shadow", &json!({}))["shadow"]["differed"], 1);
+    assert_eq!(result(&governor, "policy/shadow", &json!({ "clear": true }))["shadow"], json!(null));
+    let layers = json!({ "layers": [
+        { "text": "name = \"b\"\n[[rule]]\nid = \"b\"\neffect = \"allow\"", "format": "toml" },
+        { "text": "name = \"t\"\n[[rule]]\nid = \"t\"\neffect = \"deny\"\nmatch.capabilities = [\"file:*\"]", "format": "toml" },
+    ] });
+    assert_eq!(result(&governor, "policy/load", &layers)["rules"], 2);
+    for wrong in [json!({ "layers": [] }), json!({ "layers": [{ "text": "x" }] }), json!({ "layers": "x" })] {
+        assert_eq!(call(&governor, "policy/load", &wrong)["error"]["data"]["code"], "INVALID_INPUT", "{wrong}");
+    }
+    let range = json!({ "text": "name = \"x\"", "format": "toml", "from": "2030-01-01T00:00:00Z", "to": "2020-01-01T00:00:00Z" });
+    assert_eq!(call(&governor, "policy/replay", &range)["error"]["data"]["code"], "INVALID_QUERY");
+}
+
+#[test]
+fn a_preview_shows_limits_in_the_numbers_of_the_document() {
+    let governor = in_memory();
+    let text = "name = \"l\"\n[[rule]]\nid = \"l\"\neffect = \"allow\"\nlimit = { sum = \"amount\", max = 99.5, per = \"1h\" }";
+    governor.load_policies(PolicySet::from_toml(text).unwrap()).unwrap();
+    let mut asked = reading("a");
+    asked.context.insert("amount".to_owned(), json!(2.25));
+    let limit = &result(&governor, "policy/preview", &json!({ "intent": asked }))["limits"][0];
+    assert_eq!((&limit["used"], &limit["amount"], &limit["most"]), (&json!(0.0), &json!(2.25), &json!(99.5)));
+}
+
+#[test]
+fn a_preview_of_an_overridden_tool_is_what_enforcement_says() {
+    let governor = in_memory();
+    let text = "name = \"p\"\n[[rule]]\nid = \"low\"\neffect = \"allow\"\nmatch.risk = { max = \"LOW\" }";
+    governor.load_policies(PolicySet::from_toml(text).unwrap()).unwrap();
+    let tools = json!({ "tools": [{ "name": "pay_test", "description": "Pays a test invoice.", "inputSchema": { "type": "object" } }] });
+    result(&governor, "catalogue/load", &tools);
+    let low =
+        json!({ "name": "pay_test", "capabilities": ["payment:transfer"], "riskLevel": "LOW", "reason": "a sandbox" });
+    result(&governor, "catalogue/override", &low);
+    let asked = json!({ "agentId": "a", "input": r#"{"name":"pay_test","arguments":{}}"# });
+    let enforced = result(&governor, "enforce", &asked);
+    assert_eq!(enforced["decision"], "ALLOW", "{enforced}");
+    for method in ["policy/preview", "policy/explain"] {
+        assert_eq!(result(&governor, method, &asked)["decision"], enforced["decision"], "{method}");
+    }
+}
+
+#[test]
+fn an_explanation_has_the_error_of_a_condition() {
+    let governor = in_memory();
+    let failing = "name = \"f\"\n[[rule]]\nid = \"f\"\neffect = \"allow\"\nwhen = \"context.missing > 1\"";
+    governor.load_policies(PolicySet::from_toml(failing).unwrap()).unwrap();
+    let explained = governor.explain(&reading("a")).unwrap();
+    let wire = result(&governor, "policy/explain", &json!({ "intent": reading("a") }));
+    assert_eq!((&wire["decision"], &wire["error"]["code"]), (&json!("DENY"), &json!("POLICY_ERROR")));
+    assert_eq!(wire["error"]["message"], json!(explained.preview.error.unwrap().message));
+}
+
+#[test]
+fn stops_are_set_listed_and_lifted_over_lines() {
+    let governor = in_memory();
+    let open = decide(&governor, "a");
+    let set = result(&governor, "stop/set", &json!({ "agentId": "a", "by": "ann", "note": "why" }));
+    assert_eq!((&set["openTotal"], &set["died"]), (&json!(1), &json!(0)));
+    assert_eq!(set["open"][0]["id"], open.to_string());
+    let list = result(&governor, "stop/list", &json!({}));
+    assert_eq!(list["stops"][0]["scope"], json!({ "agentId": "a" }));
+    assert_eq!((&list["stops"][0]["by"], &list["stops"][0]["note"]), (&json!("ann"), &json!("why")));
+    for (scope, params) in [
+        (json!({ "group": "g" }), json!({ "group": "g", "by": "ann" })),
+        (json!({ "all": true }), json!({ "all": true, "by": "ann" })),
+    ] {
+        let id = result(&governor, "stop/set", &params)["id"].clone();
+        let stops = result(&governor, "stop/list", &json!({}))["stops"].clone();
+        assert_eq!(stops[1]["scope"], scope);
+        result(&governor, "stop/lift", &json!({ "id": id, "by": "bob" }));
+    }
+    result(&governor, "stop/lift", &json!({ "id": set["id"], "by": "bob" }));
+    assert_eq!(result(&governor, "stop/list", &json!({}))["stops"], json!([]));
+    for bad in [
+        json!({ "by": "ann" }),
+        json!({ "agentId": "a" }),
+        json!({ "agentId": "a", "all": true, "by": "ann" }),
+        json!({ "all": false, "by": "ann" }),
+    ] {
+        assert_eq!(refusal(&governor, "stop/set", &bad)["code"], "INVALID_INPUT");
+    }
+    assert_eq!(refusal(&governor, "stop/lift", &json!({ "id": set["id"], "by": "bob" }))["code"], "CONFLICT");
+}
+
+#[test]
+fn history_and_adjustments_go_over_lines() {
+    let hand = Hand::at(NOON);
+    let governor = Served::new(&builder().clock(hand).open_in_memory().unwrap());
+    governor.register_agent(Agent::new("a").at_score(score(400))).unwrap();
+    let adjusted = result(&governor, "trust/adjust", &json!({ "agentId": "a", "score": 700, "note": "why" }));
+    assert_eq!((&adjusted["score"], &adjusted["tier"]), (&json!(700), &json!("T4")));
+    let history = result(&governor, "trust/history", &json!({ "agentId": "a", "pageSize": 1 }));
+    assert_eq!((&history["total"], &history["hasMore"]), (&json!(2), &json!(true)));
+    let expected = json!({
+        "timestamp": Timestamp::from_millis(NOON), "from": 400, "to": 700, "fromTier": "T2", "toTier": "T4",
+        "cause": "adjusted", "note": "why",
+    });
+    assert_eq!(history["items"][0], expected);
+    assert_eq!(
+        call(&governor, "trust/history", &json!({ "agentId": "a", "page": 0 }))["error"]["data"]["code"],
+        "INVALID_QUERY"
+    );
+}

@@ -1,0 +1,16 @@
+//! The contract on the wire: over lines, behind keys and over HTTP.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod calls;
+mod escalations;
+mod events;
+mod gateway;
+mod http;
+mod inputs;
+mod json;
+mod openapi;
+mod sidecar;
+mod sidecar_follow;

@@ -1,0 +1,17 @@
+//! The server held against programs that are not ours, and against many clients for a while.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../contract/http/live.rs"]
+mod live;
+
+mod console;
+mod load;
+mod schemathesis;
+mod signatures;
+
+/// Whether tests run that take minutes, a browser, or packages of `PyPI` and npm.
+fn nightly() -> bool {
+    std::env::var_os("RULEKEEP_NIGHTLY").is_some()
+}

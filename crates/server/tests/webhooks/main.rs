@@ -1,0 +1,38 @@
+//! Webhooks: events that arrive, whatever happens between.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod deliveries;
+mod faults;
+mod kill;
+mod repair;
+
+use std::path::Path;
+use std::time::Duration;
+
+use common::{Served, builder, open_with};
+use rulekeep::{Agent, GovernorBuilder, Tier};
+use rulekeep_server::webhook::Settings;
+
+/// Receivers on loopback, told at once and so often again, soon.
+fn soon(retries: usize) -> Settings {
+    let mut schedule = vec![Duration::from_millis(1); retries];
+    schedule.insert(0, Duration::ZERO);
+    Settings { schedule: Some(schedule), allow_private: true }
+}
+
+fn in_memory() -> Served {
+    let governor = builder().open_in_memory().unwrap();
+    governor.register_agent(Agent::new("a").at_tier(Tier::T4)).unwrap();
+    Served::with(&governor, soon(2))
+}
+
+fn opened(folder: &Path) -> Served {
+    opened_with(builder(), folder)
+}
+
+fn opened_with(builder: GovernorBuilder, folder: &Path) -> Served {
+    Served::with(&open_with(builder, folder), soon(2))
+}
