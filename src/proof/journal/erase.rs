@@ -26,17 +26,17 @@ pub(crate) fn of_states<'a>(states: impl IntoIterator<Item = (&'a String, &'a Ve
     states.into_iter().filter_map(erasure).collect()
 }
 
-/// Whose evidence to erase.
+/// The records whose evidence to erase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EvidenceSelection {
-    /// That of these records.
+    /// These records.
     Records(Vec<ProofId>),
-    /// That of every record of an agent.
+    /// Every record of an agent.
     Agent(AgentId),
-    /// That of an agent's records from before a moment.
+    /// An agent's records from before a moment.
     AgentBefore(AgentId, Timestamp),
-    /// That of all records from before a moment.
+    /// All records from before a moment.
     Before(Timestamp),
 }
 

@@ -1,18 +1,18 @@
-//! When a call that writes comes back.
+//! The point at which a call that writes returns.
 
 use std::time::Duration;
 
 use crate::model::{InvalidValue, RiskLevel};
 
-/// When a call that writes comes back.
+/// The point at which a call that writes returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Durability {
-    /// When the record is on disk: it survives `kill -9` and a power cut.
-    /// Callers at the same time share one flush.
+    /// Returns once the record is on disk: it survives `kill -9` and a power cut.
+    /// Concurrent callers share one fsync (group commit).
     #[default]
     Sync,
-    /// When the record is in order in memory; it is on disk within some 10
+    /// Returns once the record is enqueued in memory; it is on disk within some 10
     /// milliseconds. A crash before that loses it.
     Buffered,
     /// Like `Sync` for decisions at or above a level of risk and for their

@@ -10,7 +10,7 @@ use super::line::{End, Ends, EntryLine, FORMAT, RecordLine, Start};
 use super::read;
 use crate::model::{AgentId, Digest, Error, ProofId, Sequence};
 
-/// What to export: every record with its evidence, unless said otherwise.
+/// The range of an export: every record with its evidence, unless said otherwise.
 ///
 /// ```
 /// use rulekeep::ExportRange;
@@ -48,7 +48,7 @@ impl ExportRange {
         self
     }
 
-    /// Without the evidence, which may hold what not everybody may see. The
+    /// Leaves out the evidence, which may hold what not everybody may see. The
     /// chain is complete all the same.
     #[must_use]
     pub fn without_evidence(mut self) -> Self {
@@ -56,7 +56,7 @@ impl ExportRange {
         self
     }
 
-    /// With the entries that are no decisions: outcomes, agents, policies,
+    /// Includes the entries that are no decisions: outcomes, agents, policies,
     /// alerts. Only such an export of everything can be imported.
     #[must_use]
     pub fn with_entries(mut self) -> Self {
@@ -80,7 +80,7 @@ impl ExportRange {
     }
 }
 
-/// What an export holds.
+/// The contents of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -93,11 +93,11 @@ pub struct ExportReport {
     /// The hash of the record before the first one; absent where it is limited to an agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_hash: Option<Digest>,
-    /// How many records.
+    /// The number of records.
     pub records: u64,
-    /// How many of them have no evidence beside them.
+    /// The number of records without evidence beside them.
     pub without_evidence: u64,
-    /// How many entries that are no decisions.
+    /// The number of entries that are no decisions.
     pub entries: u64,
     /// The hash of the last record; without any, what the first would have to name.
     pub head_hash: Digest,
@@ -110,7 +110,7 @@ pub struct ExportReport {
     pub bytes: u64,
 }
 
-/// Where an export that was cut short ends: behind its last whole line.
+/// The place where an export that was cut short ends: behind its last whole line.
 ///
 /// It holds what the lines so far add up to, so that the line at the end of the
 /// whole covers all of it.
