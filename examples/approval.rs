@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     thread::scope(|scope| {
         // The runtime waits; whatever comes back is the verdict to act on.
-        let clerk = scope.spawn(|| governor.enforce_or_wait(&intent, Duration::from_secs(60)));
+        let clerk = scope.spawn(|| governor.escalations().enforce_or_wait(&intent, Duration::from_secs(60)));
 
         // The reviewer, somewhere else, sees what waits and answers what was shown.
         let asked = loop {

@@ -147,7 +147,7 @@ fn a_lowered_ceiling_takes_the_score_down_at_once_and_tells_why() {
         assert!(governor.report(&proof, Outcome::Success).unwrap().score <= score(600));
     }
     drop(governor);
-    assert_eq!(open().agent("a").unwrap().trust.score, score(600));
+    assert_eq!(open().agents().get("a").unwrap().trust.score, score(600));
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn a_decision_that_is_not_waited_for_is_recorded_all_the_same() {
     let id = governor.enforce_pending(&reading("a")).unwrap().proof_id();
     governor.close().unwrap();
     assert_eq!(common::code(governor.enforce_pending(&reading("a"))), "STORAGE_UNAVAILABLE");
-    assert!(common::open_with(builder(), folder.path()).proof(&id).is_ok());
+    assert!(common::open_with(builder(), folder.path()).log().record(&id).is_ok());
 }
 
 #[test]

@@ -199,7 +199,7 @@ fn the_recommended_rules_with_alerts_of_ones_own_keep_them_over_a_restart() {
     let governor = Governor::open(folder.path()).unwrap();
     governor.policies().load(own.clone()).unwrap();
     governor.close().unwrap();
-    assert_eq!(Governor::open(folder.path()).unwrap().policies().alerts(), own.alerts());
+    assert_eq!(Governor::open(folder.path()).unwrap().policies().current().alerts(), own.alerts());
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn groups_and_attributes_come_back_after_a_restart() {
     let governor = Governor::open(folder.path()).unwrap();
     governor.agents().register(Agent::new("a").in_group("eu").with_attribute("senior", true)).unwrap();
     governor.close().unwrap();
-    let agent = Governor::open(folder.path()).unwrap().agent("a").unwrap();
+    let agent = Governor::open(folder.path()).unwrap().agents().get("a").unwrap();
     assert_eq!((agent.groups[0].as_str(), &agent.attributes["senior"]), ("eu", &json!(true)));
 }
 

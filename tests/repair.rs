@@ -188,7 +188,7 @@ fn the_new_log_names_the_last_good_entry() {
     assert_eq!((&body["entries"], &body["kept"]), (&serde_json::json!(12), &serde_json::json!(report.kept)));
     let last = sample.ids.iter().rfind(|id| id.sequence().get() < 12).unwrap();
     let kept = Sample::builder().open(store.path().join(&report.kept)).unwrap();
-    assert_eq!(report.head_hash, kept.proof(last).unwrap().hash);
+    assert_eq!(report.head_hash, kept.log().record(last).unwrap().hash);
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn what_stands_behind_the_break_tightens_and_never_loosens() {
     let is = governor.agents().get("c").unwrap();
     // The set that was loaded behind the break may have been a stricter one.
     assert_eq!(is.state, AgentState::Suspended);
-    let fresh = common::in_memory().agent("a").unwrap().trust;
+    let fresh = common::in_memory().agents().get("a").unwrap().trust;
     assert!(is.trust.score < fresh.score, "{:?}, {fresh:?}", is.trust);
     assert_eq!(governor.policies().current().digest(), common::policies().digest());
 }

@@ -151,7 +151,7 @@ mod restart {
             let folder = tempfile::tempdir().unwrap();
             let set = PolicySet::parse(text, format, "given").unwrap();
             Governor::open(folder.path()).unwrap().policies().load(set.clone()).unwrap();
-            assert_eq!(Governor::open(folder.path()).unwrap().policies().digest(), set.digest());
+            assert_eq!(Governor::open(folder.path()).unwrap().policies().current().digest(), set.digest());
         }
     }
 
@@ -165,7 +165,7 @@ mod restart {
         assert_eq!(governor.policies().current().digest(), common::policies().digest());
         assert_eq!(governor.enforce(&reading("a")).unwrap().decision, Decision::Allow);
         drop(governor);
-        assert_eq!(Governor::open(folder.path()).unwrap().policies().digest(), common::policies().digest());
+        assert_eq!(Governor::open(folder.path()).unwrap().policies().current().digest(), common::policies().digest());
     }
 
     #[test]
@@ -294,7 +294,7 @@ mod clock {
             assert_eq!(governor.stats("a", ..).unwrap().total_records, 1, "{end}");
             assert!(governor.verify().unwrap().valid, "{end}");
             governor.close().unwrap();
-            assert!(open(&clock, folder.path()).proof(&proof_id).is_ok(), "{end}");
+            assert!(open(&clock, folder.path()).log().record(&proof_id).is_ok(), "{end}");
         }
     }
 }

@@ -17,7 +17,7 @@ const LONG: Duration = Duration::from_secs(600);
 fn who_waits_gets_what_was_approved() {
     let (governor, _) = governor();
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| governor.enforce_or_wait(&payment(40), LONG).unwrap());
+        let waiting = scope.spawn(|| governor.escalations().enforce_or_wait(&payment(40), LONG).unwrap());
         let asked = loop {
             if let Some(asked) = governor.escalations().pending().unwrap().pop() {
                 break asked;
@@ -47,11 +47,11 @@ fn who_waits_for_a_no_gets_a_denial() {
 #[test]
 fn who_does_not_want_to_wait_has_the_escalation() {
     let (governor, _) = governor();
-    let verdict = governor.enforce_or_wait(&payment(40), Duration::ZERO).unwrap();
+    let verdict = governor.escalations().enforce_or_wait(&payment(40), Duration::ZERO).unwrap();
     assert_eq!(verdict.decision, Decision::Escalate);
     let id = EscalationId::of(verdict.proof_id);
     assert_eq!(governor.escalations().wait(id, &payment(40), Duration::ZERO).unwrap(), None);
-    let allowed = governor.enforce_or_wait(&common::reading("clerk"), LONG).unwrap();
+    let allowed = governor.escalations().enforce_or_wait(&common::reading("clerk"), LONG).unwrap();
     assert_eq!(allowed.decision, Decision::Allow);
 }
 

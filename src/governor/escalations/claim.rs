@@ -87,6 +87,21 @@ impl Escalations<'_> {
         Ok(EscalationAnswer { ending: self.ending(id), intent: intent.clone(), taken: None })
     }
 
+    /// Decides on an intent, and where that asks for a person, waits for the answer so long at the most. An ESCALATE
+    /// comes back when it is not there by then: [`Escalations::wait`] and [`Escalations::claim`] go on.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Governor::enforce`] and of [`Escalations::wait`].
+    pub fn enforce_or_wait(self, intent: &Intent, timeout: Duration) -> Result<Enforcement, Error> {
+        let enforcement = self.governor.enforce(intent)?;
+        if enforcement.decision != Decision::Escalate {
+            return Ok(enforcement);
+        }
+        let id = EscalationId::of(enforcement.proof_id);
+        Ok(self.wait(id, intent, timeout)?.unwrap_or(enforcement))
+    }
+
     /// Comes when it is not pending any more, at once for one that there is not. It holds up no thread.
     #[cfg(feature = "http")]
     pub(crate) fn answered(self, id: EscalationId) -> impl Future<Output = ()> + Send + use<> {
@@ -100,21 +115,6 @@ impl Escalations<'_> {
 }
 
 impl Governor {
-    /// Decides on an intent, and where that asks for a person, waits for the answer so long at the most. An ESCALATE
-    /// comes back when it is not there by then: [`Escalations::wait`] and [`Escalations::claim`] go on.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Governor::enforce`] and of [`Escalations::wait`].
-    pub fn enforce_or_wait(&self, intent: &Intent, timeout: Duration) -> Result<Enforcement, Error> {
-        let enforcement = self.enforce(intent)?;
-        if enforcement.decision != Decision::Escalate {
-            return Ok(enforcement);
-        }
-        let id = EscalationId::of(enforcement.proof_id);
-        Ok(self.escalations().wait(id, intent, timeout)?.unwrap_or(enforcement))
-    }
-
     /// Notes in the log that what was approved is taken up. The verdict holds once that is durable.
     fn take_up(&self, open: &Open, intent: &Intent) -> Result<(Enforcement, Sequence), Error> {
         let inner = &*self.inner;
