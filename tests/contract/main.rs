@@ -14,6 +14,7 @@ mod escalations;
 mod event_archives;
 mod events;
 mod evidence;
+mod old_store;
 mod restart;
 mod retention;
 mod status;

@@ -3,7 +3,6 @@
 
 use crate::common;
 
-use common::{refusal, result};
 use rulekeep::catalogue::{ToolClassification, ToolOverride};
 use rulekeep::intent::{Capability, Operation, ParseResult};
 use rulekeep::{Agent, Decision, Error, Governor, RiskLevel, Tier};

@@ -4,7 +4,7 @@ use crate::common;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{call, in_memory, intent, reading, result};
+use common::{in_memory, intent, reading};
 use rulekeep::kill_switch::StopScope;
 use rulekeep::preview::ReplayRange;
 use rulekeep::{Agent, Decision, Governor, PolicySet, Tier};
