@@ -70,8 +70,18 @@ impl Fields {
         report: &mut Report<'a>,
         read: impl FnOnce(Node, &str, &mut Report<'a>) -> Option<T>,
     ) -> Option<T> {
+        self.read_with(name, report, read).flatten()
+    }
+
+    /// Takes a field and reads its value with `read`, which makes something of any value.
+    pub fn read_with<'a, T>(
+        &mut self,
+        name: &str,
+        report: &mut Report<'a>,
+        read: impl FnOnce(Node, &str, &mut Report<'a>) -> T,
+    ) -> Option<T> {
         let node = self.take(name)?;
-        read(node, &format!("{}{name}", self.path), report)
+        Some(read(node, &format!("{}{name}", self.path), report))
     }
 
     /// Takes a table as the JSON object that it says.
@@ -86,9 +96,9 @@ impl Fields {
 
     /// Takes a list of strings that are parsed, such as labels.
     pub fn all_parsed<T: FromStr<Err: Display>>(&mut self, name: &str, report: &mut Report<'_>) -> Option<Vec<T>> {
-        self.read(name, report, |node, path, report| {
+        self.read_with(name, report, |node, path, report| {
             let items = report.list(node, path).into_iter();
-            Some(items.filter_map(|item| report.parsed(item, path)).collect())
+            items.filter_map(|item| report.parsed(item, path)).collect()
         })
     }
 

@@ -122,55 +122,44 @@ impl Trust<'_> {
         }
         let cell = self.governor.registered(&record.entity_id)?;
         let cause = format!("{proof_id}: {}", conceal_text(note).as_deref().unwrap_or(note));
-        let mut looked = proof_id.sequence();
-        loop {
-            // Looked for before the agent is held, so that its decisions do not wait for it.
-            let last = cell.read().trust.last;
-            if let Some(standing) = self.governor.correction_of(proof_id, &record.entity_id, last, looked)? {
-                if standing != cause {
-                    let message = format!("{proof_id} was corrected already; the first correction stands");
-                    return Err(Error::Conflict { message });
-                }
-                return Ok(self.governor.trust_of(&cell.read(), self.governor.inner.clock.now()));
+        // INVARIANT: its outcome is in the index, so that nobody but another caller who corrects it has it reserved: what
+        // is found of corrections stays so until this one is enqueued.
+        let _reserved = self.governor.inner.log.queue().reserve(proof_id.sequence());
+        // Looked for before the agent is held, so that its decisions do not wait for it.
+        let last = cell.read().trust.last;
+        if let Some(standing) = self.governor.correction_of(proof_id, &record.entity_id, last)? {
+            if standing != cause {
+                let message = format!("{proof_id} was corrected already; the first correction stands");
+                return Err(Error::Conflict { message });
             }
-            looked = last.unwrap_or(looked);
-            // INVARIANT: a record that is still there has its correction still behind it, for entries leave in order.
-            let facts = self.governor.inner.log.facts(proof_id)?;
-            let now = self.governor.inner.clock.now();
-            let mut agent = cell.write();
-            if agent.trust.last != last {
-                continue;
-            }
-            let gained = self.governor.inner.trust_model.most_gained(facts.earns);
-            let next = self.governor.inner.trust_model.corrected(
-                &agent.trust,
-                facts.risk,
-                gained,
-                self.governor.bearing(&agent, now),
-            );
-            let moved = Moved { cause: TrustCause::Correction, risk: Some(facts.risk), gained: Some(gained), at: now };
-            let sequence = self.governor.order_move(&mut agent, next, moved, &cause, now)?;
-            let trust = self.governor.trust_of(&agent, now);
-            drop(agent);
-            self.governor.inner.log.settle(sequence)?;
-            return Ok(trust);
+            return Ok(self.governor.trust_of(&cell.read(), self.governor.inner.clock.now()));
         }
+        // INVARIANT: a record that is still there has its correction still behind it, for entries leave in order.
+        let facts = self.governor.inner.log.facts(proof_id)?;
+        let now = self.governor.inner.clock.now();
+        let mut agent = cell.write();
+        let gained = self.governor.inner.trust_model.most_gained(facts.earns);
+        let next = self.governor.inner.trust_model.corrected(&agent.trust, facts.risk, gained, self.governor.bearing(&agent, now));
+        let moved = Moved { cause: TrustCause::Correction, risk: Some(facts.risk), gained: Some(gained), at: now };
+        let sequence = self.governor.order_move(&mut agent, next, moved, &cause, now)?;
+        let trust = self.governor.trust_of(&agent, now);
+        drop(agent);
+        self.governor.inner.log.settle(sequence)?;
+        Ok(trust)
     }
 }
 
 impl Governor {
-    /// What the correction of a record says, if there is one among an agent's changes of trust from `last` back to
-    /// behind `looked`.
+    /// The text of a record's correction, if there is one among an agent's changes of trust from `last` back to it.
     fn correction_of(
         &self,
         proof_id: &ProofId,
         agent: &AgentId,
         last: Option<Sequence>,
-        looked: Sequence,
     ) -> Result<Option<String>, Error> {
         let start = format!("{proof_id}: ");
         let mut next = last;
-        while let Some(sequence) = next.filter(|sequence| *sequence > looked) {
+        while let Some(sequence) = next.filter(|sequence| *sequence > proof_id.sequence()) {
             let Some(moved) = self.inner.log.trust_move(agent, sequence)? else { break };
             if moved.trust.cause == TrustCause::Correction {
                 let note = moved.note.filter(|note| note.starts_with(&start));

@@ -208,7 +208,7 @@ fn names(node: Node, report: &mut Report<'_>) -> Option<[Names; 3]> {
     if fields.was_empty {
         report.error(fields.at, "match", "an empty match says nothing; leave the field out to mean any agent");
     }
-    Some(["agents", "labels", "groups"].map(|name| fields.read(name, report, clauses::names).unwrap_or_default()))
+    Some(["agents", "labels", "groups"].map(|name| fields.read_with(name, report, clauses::names).unwrap_or_default()))
 }
 
 const FIELDS: &[&str] = &["id", "on", "count", "per", "below", "match", "severity", "cooldown"];

@@ -20,7 +20,7 @@ pub(super) fn read(
 ) -> Match {
     let Some(mut fields) = Fields::of(node, "match.", MATCH_FIELDS, report) else { return Match::default() };
     let actions_at = fields.place("actions");
-    let mut names = |name: &str| fields.read(name, report, names).unwrap_or_default();
+    let mut names = |name: &str| fields.read_with(name, report, names).unwrap_or_default();
     let (agents, labels, groups, actions) = (names("agents"), names("labels"), names("groups"), names("actions"));
     for glob in actions.texts().filter(|glob| !can_be_action(glob)) {
         let message =
@@ -28,12 +28,12 @@ pub(super) fn read(
         report.warn(actions_at.unwrap_or_default(), "match.actions", message);
     }
     let capabilities =
-        fields.read("capabilities", report, |node, path, report| vocabulary.patterns(node, path, report));
+        fields.read_with("capabilities", report, |node, path, report| vocabulary.patterns(node, path, report));
     let risk = fields.take("risk").and_then(|node| range(node, "match.risk.", RiskLevel::ALL, report));
     let tiers = fields.take("tiers").and_then(|node| range(node, "match.tiers.", Tier::ALL, report));
-    let classification = fields.read("classification", report, classification);
-    let environment = fields.read("environment", report, environment);
-    let context = fields.read("context", report, |node, path, report| context(node, path, patterns, report));
+    let classification = fields.read_with("classification", report, classification);
+    let environment = fields.read_with("environment", report, environment);
+    let context = fields.read_with("context", report, |node, path, report| context(node, path, patterns, report));
     Match {
         agents,
         labels,
@@ -83,13 +83,13 @@ impl Vocabulary {
     }
 
     /// A list of capabilities with wildcards, sorted, none twice.
-    pub(super) fn patterns(&self, node: Node, field: &str, report: &mut Report<'_>) -> Option<Vec<CapabilityPattern>> {
+    pub(super) fn patterns(&self, node: Node, field: &str, report: &mut Report<'_>) -> Vec<CapabilityPattern> {
         let pattern = |item: Node, field: &str, report: &mut Report<'_>| {
             let at = item.at;
             let text = report.text(item, field)?;
             self.pattern(&text).map_err(|message| report.error(at, field, message)).ok()
         };
-        Some(report.set(node, field, pattern))
+        report.set(node, field, pattern)
     }
 
     fn pattern(&self, text: &str) -> Result<CapabilityPattern, String> {
@@ -137,10 +137,10 @@ static CAPABILITIES: LazyLock<Vec<String>> = LazyLock::new(|| {
     resources().flat_map(|resource| operations().map(move |operation| format!("{resource}:{operation}"))).collect()
 });
 
-pub(super) fn names(node: Node, field: &str, report: &mut Report<'_>) -> Option<Names> {
+pub(super) fn names(node: Node, field: &str, report: &mut Report<'_>) -> Names {
     let items = report.filled_list(node, field);
     let texts: Vec<String> = items.into_iter().filter_map(|item| report.line(item, field, MAX_GLOB_CHARS)).collect();
-    Some(Names::new(texts.iter().map(String::as_str)))
+    Names::new(texts.iter().map(String::as_str))
 }
 
 /// Both ends of a range, each the extreme when absent.
@@ -163,12 +163,12 @@ where
     Some((min, max))
 }
 
-fn classification(node: Node, field: &str, report: &mut Report<'_>) -> Option<Vec<Classification>> {
-    Some(report.set(node, field, |item, field, report| report.word(item, field, "classification", Classification::ALL)))
+fn classification(node: Node, field: &str, report: &mut Report<'_>) -> Vec<Classification> {
+    report.set(node, field, |item, field, report| report.word(item, field, "classification", Classification::ALL))
 }
 
-fn environment(node: Node, field: &str, report: &mut Report<'_>) -> Option<Vec<Box<str>>> {
-    Some(report.set(node, field, |item, field, report| {
+fn environment(node: Node, field: &str, report: &mut Report<'_>) -> Vec<Box<str>> {
+    report.set(node, field, |item, field, report| {
         let at = item.at;
         let word = report.line(item, field, MAX_GLOB_CHARS)?;
         if word.contains('*') {
@@ -178,7 +178,7 @@ fn environment(node: Node, field: &str, report: &mut Report<'_>) -> Option<Vec<B
         }
         // As what the context names is read.
         Some(word.trim().to_lowercase().into())
-    }))
+    })
 }
 
 fn context(
@@ -186,14 +186,14 @@ fn context(
     field: &str,
     patterns: &mut HashMap<String, Pattern>,
     report: &mut Report<'_>,
-) -> Option<Vec<ContextClause>> {
-    Some(report.set(node, field, |item, _, report| {
+) -> Vec<ContextClause> {
+    report.set(node, field, |item, _, report| {
         let mut fields = Fields::of(item, "match.context.", &["key", "matches"], report)?;
         let key = fields.required_line("key", MAX_GLOB_CHARS, report);
         fields.must_have("matches", report);
         let pattern = fields.read("matches", report, |node, path, report| regex(node, path, patterns, report))?;
         Some(ContextClause { key: key?.into(), pattern, allows: false })
-    }))
+    })
 }
 
 /// A regular expression, bounded in its source, its size and their number.

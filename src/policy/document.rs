@@ -40,7 +40,7 @@ impl Document {
             document.vocabulary = Vocabulary::read(node, report);
         }
         let patterns = |node, path: &_, report: &mut _| document.vocabulary.patterns(node, path, report);
-        document.delegates = fields.read("delegates", report, patterns).unwrap_or_default();
+        document.delegates = fields.read_with("delegates", report, patterns).unwrap_or_default();
         if let Some(node) = fields.take("reviewers") {
             document.reviewers = Reviewers::read(node, report);
         }
@@ -96,7 +96,7 @@ impl RuleReader<'_> {
         });
         let expires = fields.read("expires", report, duration::read);
         let to_at = fields.place("to");
-        let to = fields.read("to", report, |node, path, report| self.vocabulary.patterns(node, path, report));
+        let to = fields.read_with("to", report, |node, path, report| self.vocabulary.patterns(node, path, report));
         let reason = fields.line("reason", MAX_TEXT_CHARS, report);
         let matches = fields.take("match").map(|node| clauses::read(node, self.vocabulary, self.patterns, report));
         let mut matches = matches.unwrap_or_default();

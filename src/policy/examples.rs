@@ -78,7 +78,7 @@ impl Example {
         let mut fields = Fields::of(node, "examples.", FIELDS, report)?;
         let agent = fields.line("agent", MAX_CHARS, report);
         let action = fields.line("action", MAX_CHARS, report);
-        let capabilities = fields.read("capabilities", report, words);
+        let capabilities = fields.read_with("capabilities", report, words);
         let (labels, groups) = (fields.all_parsed("labels", report), fields.all_parsed("groups", report));
         let attributes = fields.object("attributes", report).unwrap_or_default();
         let context = fields.object("context", report);
@@ -146,8 +146,8 @@ fn name_of(glob: Option<&str>, otherwise: &str) -> String {
     glob.map_or_else(|| otherwise.to_owned(), as_name)
 }
 
-fn words(node: Node, field: &str, report: &mut Report<'_>) -> Option<Vec<String>> {
-    Some(report.list(node, field).into_iter().filter_map(|item| report.text(item, field)).collect())
+fn words(node: Node, field: &str, report: &mut Report<'_>) -> Vec<String> {
+    report.list(node, field).into_iter().filter_map(|item| report.text(item, field)).collect()
 }
 
 const FIELDS: &[&str] =

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use super::index::{Index, RecordFacts};
 use super::journal::entry::kept_key;
 use super::journal::used::UsedLimit;
-use super::journal::writer::{Pace, Writer};
+use super::journal::writer::{IDLE, Writer};
 use super::parts::Parts;
 use super::queue::{Batch, Draft, Pending, Refusal, Task, Turn};
 use crate::model::{Digest, Outcome};
@@ -19,10 +19,10 @@ use crate::store::{Staged, ViewError};
 use crate::telemetry;
 
 /// The writer's thread: works until the queue is closed or a write fails.
-pub(super) fn run(parts: &Parts, pace: Pace) {
+pub(super) fn run(parts: &Parts) {
     let guard = Guard { parts: Some(parts) };
     loop {
-        let step = match parts.queue.task(pace.gather, pace.idle) {
+        let step = match parts.queue.task(parts.queue.durability.gathers(), IDLE) {
             Task::Write(turn) => write(parts, &turn),
             Task::Upkeep(_turn) => with_writer(parts, |writer| {
                 keep_up(parts, writer);
@@ -128,7 +128,7 @@ fn commit(parts: &Parts, writer: &mut Writer, turn: &Turn<'_>, batch: &Batch) ->
         Draft::Decision { draft, .. } => Some((draft.decision, draft.risk)),
         _ => None,
     }));
-    if parts.index.read().unpersisted() >= writer.pace.persist_every || writer.is_head_due() {
+    if parts.index.read().unpersisted() >= PERSIST_EVERY || writer.is_head_due() {
         turn.ask_for_upkeep();
     }
     Ok(())
@@ -136,7 +136,7 @@ fn commit(parts: &Parts, writer: &mut Writer, turn: &Turn<'_>, batch: &Batch) ->
 
 /// Does what is due from time to time.
 fn keep_up(parts: &Parts, writer: &mut Writer) {
-    if parts.index.read().unpersisted() >= writer.pace.persist_every {
+    if parts.index.read().unpersisted() >= PERSIST_EVERY {
         parts.index.persist(&parts.journal);
     }
     if writer.is_head_due() {
@@ -201,6 +201,9 @@ fn apply_one(index: &mut Index, Pending { sequence, at, draft }: &Pending, hash:
     }
     Ok(())
 }
+
+/// How many entries may be applied before the index is persisted.
+const PERSIST_EVERY: u64 = 1 << 16;
 
 /// Tells who waits when writing ends without the journal having been closed: by a
 /// failed write, or by a panic.

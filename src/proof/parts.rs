@@ -39,7 +39,7 @@ impl Parts {
         if !self.journal.progress.has_applied(enqueued) {
             self.queue.hurry();
             // When the writer has failed, what it had written is still answered.
-            self.journal.progress.wait_applied(enqueued);
+            self.journal.progress.wait_applied(enqueued, None);
         }
         self.index.complete(&self.journal)
     }

@@ -8,7 +8,7 @@ use crate::model::{
 
 use super::index::{Cells, Filter};
 
-/// Which proof records are asked for, newest first unless said otherwise.
+/// A query for proof records, newest first unless said otherwise.
 ///
 /// ```
 /// use rulekeep::proof::Order;
@@ -34,9 +34,9 @@ pub struct ProofQuery {
 }
 
 impl ProofQuery {
-    /// Records of a page, unless said otherwise.
+    /// The number of records on a page, unless said otherwise.
     pub const DEFAULT_PAGE_SIZE: u64 = 50;
-    /// The most records of a page.
+    /// The largest number of records on a page.
     pub const MAX_PAGE_SIZE: u64 = 200;
 
     /// The records of an agent, the first page of 50.
@@ -116,21 +116,21 @@ impl ProofQuery {
         self
     }
 
-    /// In which order.
+    /// Sets the order of the records.
     #[must_use]
     pub fn order(mut self, order: Order) -> Self {
         self.order = order;
         self
     }
 
-    /// Which page, counted from 1.
+    /// Selects a page, counted from 1.
     #[must_use]
     pub fn page(mut self, page: u64) -> Self {
         self.page = page;
         self
     }
 
-    /// How many records a page has, 1 to 200.
+    /// Sets the number of records on a page, 1 to 200.
     #[must_use]
     pub fn page_size(mut self, page_size: u64) -> Self {
         self.page_size = page_size;

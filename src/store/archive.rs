@@ -23,8 +23,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::checkpoint::Kept;
-use super::files::{Files, OpenMode, StoreFile};
-use super::frame::Frame;
+use super::erase;
+use super::files::{self, Files, OpenMode, StoreFile};
+use super::frame::u32_at;
 use super::head::Start;
 use super::journal::Reader;
 use super::merkle::Frontier;
@@ -32,7 +33,7 @@ use super::recovery::OpenError;
 use super::sealed::{self, SealedFile};
 use super::segment;
 use super::tree::Tree;
-use super::walk::{Finding, Visitor, Walk};
+use super::walk::{Finding, Growth, Visitor, Walk};
 use crate::model::{BrokenKind, Digest, Sequence, Timestamp};
 
 /// What an archive says of itself.
@@ -137,25 +138,24 @@ impl Archiving {
         let start = reader.start();
         let before = tree(files, &start).map_err(|error| io::Error::other(error.to_string()))?;
         let edge = before.frontier().edge().to_vec();
-        let leaves = match files.open(Path::new(LEAVES), OpenMode::Write) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => files.open(Path::new(LEAVES), OpenMode::Create)?,
-            opened => opened?,
-        };
-        let mut leafing = Leafing { visitor, frontier: before.frontier().clone(), leaves: Vec::new() };
-        let mut walk = Walk::starting(&mut leafing, &start, 0, &[]);
-        let mut numbers = Vec::new();
+        let file = files::open_or_make(files, Path::new(LEAVES), OpenMode::Create)?;
+        let mut walk = Walk::starting(visitor, &start, 0, &[]).growing(Growth::Tree(before), u64::MAX);
+        let (mut numbers, mut leaves) = (Vec::new(), Vec::new());
         for segment in reader.sealed().iter().take(count) {
-            walk.segment(segment.header.number, &segment.file.read_stored()?, false);
+            let bytes = segment.file.read_stored()?;
+            walk.segment(segment.header.number, &bytes, false);
+            if let Some(breakage) = walk.breakage() {
+                return Err(broken("a journal that holds", &breakage.to_string()));
+            }
+            erase::each_frame(&bytes, &mut |_, frame| leaves.extend_from_slice(frame.digest().as_bytes()))?;
             numbers.push(segment.header.number);
         }
-        if let Some(breakage) = walk.breakage() {
-            return Err(broken("a journal that holds", &breakage.to_string()));
-        }
         let (entries, link) = (walk.entries(), walk.link().unwrap_or(Digest::ZERO));
-        leaves.write_at(&leafing.leaves, start.entries * LEAF_BYTES as u64)?;
-        leaves.sync_data()?;
+        file.write_at(&leaves, start.entries * LEAF_BYTES as u64)?;
+        file.sync_data()?;
         files.sync_dir(Path::new(""))?;
-        Ok(Self { start, edge, segments: numbers, entries, link, root: leafing.frontier.root() })
+        let root = walk.into_tree().unwrap_or_default().root();
+        Ok(Self { start, edge, segments: numbers, entries, link, root })
     }
 
     /// Writes the archive under a name that is not taken; it is whole under that name or not there.
@@ -171,10 +171,7 @@ impl Archiving {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let next = name.with_extension("next");
-        let file = match to.open(&next, OpenMode::Create) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => to.open(&next, OpenMode::Write)?,
-            opened => opened?,
-        };
+        let file = files::open_or_make(to, &next, OpenMode::Create)?;
         file.set_len(0)?;
         let mut out = Out { file: &*file, at: 0, sha256: Sha256::new() };
         out.write(MAGIC)?;
@@ -243,8 +240,8 @@ pub(crate) fn verify<V: Visitor>(
     if manifest.from == 0 && (link, head_hash) != (Digest::ZERO, Digest::ZERO) {
         return Err(broken("nothing before the first entry", "a link"));
     }
-    let mut leafing = Leafing { visitor, frontier: edge, leaves: Vec::new() };
-    let mut walk = Walk::starting(&mut leafing, &start, 0, &[]);
+    let edge = Growth::Tree(Tree::from_edge(edge));
+    let mut walk = Walk::starting(visitor, &start, 0, &[]).growing(edge, u64::MAX);
     let mut at = MAGIC.len() as u64;
     for SegmentSizes { number, frames, evidence } in &manifest.segments {
         let part = |start: u64, len: u64| Arc::new(Slice { file: Arc::clone(file), start, len }) as Arc<dyn StoreFile>;
@@ -263,7 +260,7 @@ pub(crate) fn verify<V: Visitor>(
     if found != (manifest.entries, Some(manifest.link), Some(manifest.store.clone())) {
         return Err(broken("the entries, the link and the store of the manifest", "others"));
     }
-    let (root, counted) = (leafing.frontier.root(), counted(leafing.visitor));
+    let (root, counted) = (walk.into_tree().unwrap_or_default().root(), counted(visitor));
     let Manifest { records, head_hash, until, .. } = manifest;
     if root != manifest.root || counted != (Counted { records, head_hash, until }) {
         return Err(broken("the root, the records and the last hash of the manifest", "others"));
@@ -299,14 +296,8 @@ fn envelope(file: &Arc<dyn StoreFile>) -> Result<(Manifest, Option<String>, u64,
         return Err(broken(&format!("SHA-256 {}", hex::encode(digest)), &hex::encode(found)));
     }
     sha256.update(rest);
-    let number = |from: usize, to: usize| {
-        let mut bytes = [0; 8];
-        for (to, from) in bytes.iter_mut().zip(lengths.get(from..to).unwrap_or_default()) {
-            *to = *from;
-        }
-        u64::from_le_bytes(bytes)
-    };
-    let (at, manifest, note) = (number(0, 8), number(8, 12), number(12, 16));
+    let at = lengths.first_chunk().map_or(0, |at| u64::from_le_bytes(*at));
+    let [manifest, note] = [8, 12].map(|at| u64::from(u32_at(lengths, at)));
     let is_whole = manifest + note <= MOST_TEXT && at.checked_add(manifest + note) == Some(end);
     if !is_whole {
         return Err(not_one());
@@ -329,6 +320,15 @@ fn envelope(file: &Arc<dyn StoreFile>) -> Result<(Manifest, Option<String>, u64,
 
 fn hash(file: &dyn StoreFile, until: u64) -> io::Result<Sha256> {
     let mut sha256 = Sha256::new();
+    each_chunk(file, until, &mut |chunk| {
+        sha256.update(chunk);
+        Ok(())
+    })?;
+    Ok(sha256)
+}
+
+/// Hands on the first `until` bytes of a file, in parts.
+fn each_chunk(file: &dyn StoreFile, until: u64, take: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
     let mut at = 0;
     while at < until {
@@ -337,10 +337,10 @@ fn hash(file: &dyn StoreFile, until: u64) -> io::Result<Sha256> {
         if read == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        sha256.update(buffer.get(..read).unwrap_or_default());
+        take(buffer.get(..read).unwrap_or_default())?;
         at += read as u64;
     }
-    Ok(sha256)
+    Ok(())
 }
 
 /// What is being written, from front to back.
@@ -360,16 +360,7 @@ impl Out<'_> {
 
     fn copy(&mut self, from: &dyn StoreFile) -> io::Result<u64> {
         let len = from.len()?;
-        let mut buffer = vec![0; CHUNK];
-        let mut at = 0;
-        while at < len {
-            let read = from.read_at(&mut buffer, at)?;
-            if read == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            self.write(buffer.get(..read).unwrap_or_default())?;
-            at += read as u64;
-        }
+        each_chunk(from, len, &mut |chunk| self.write(chunk))?;
         Ok(len)
     }
 }
@@ -401,29 +392,6 @@ impl StoreFile for Slice {
 
     fn set_len(&self, _: u64) -> io::Result<()> {
         Err(io::ErrorKind::ReadOnlyFilesystem.into())
-    }
-}
-
-/// A visitor beside which the tree grows, and that keeps its leaves.
-struct Leafing<'a, V: ?Sized> {
-    visitor: &'a mut V,
-    frontier: Frontier,
-    leaves: Vec<u8>,
-}
-
-impl<V: Visitor + ?Sized> Visitor for Leafing<'_, V> {
-    fn begins(&mut self, start: &Start) {
-        self.visitor.begins(start);
-    }
-
-    fn visit(&mut self, frame: &Frame<'_>, digest: &Digest) -> Option<Finding> {
-        self.frontier.push(digest);
-        self.leaves.extend_from_slice(digest.as_bytes());
-        self.visitor.visit(frame, digest)
-    }
-
-    fn broken(&mut self) {
-        self.visitor.broken();
     }
 }
 

@@ -13,6 +13,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::files::StoreFile;
+use super::frame::u32_at;
 
 /// Builds such a file in memory.
 pub(super) struct BlockWriter {
@@ -172,9 +173,4 @@ fn trailer_crc(numbers: &[u8], table: &[u8]) -> u32 {
     crc.update(numbers);
     crc.update(table);
     crc.finalize()
-}
-
-/// A number of four bytes; 0 where there are fewer.
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |number| u32::from_le_bytes(*number))
 }

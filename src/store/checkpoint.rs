@@ -5,7 +5,7 @@
 use std::io;
 use std::path::Path;
 
-use super::files::{Files, OpenMode};
+use super::files::{self, Files};
 use crate::model::Digest;
 
 /// The checkpoint that is kept.
@@ -55,22 +55,17 @@ pub(super) fn read(files: &dyn Files) -> io::Result<Found> {
 
 /// The whole file; `None` where there is none.
 pub(crate) fn read_note(files: &dyn Files) -> io::Result<Option<Vec<u8>>> {
-    match files.open(Path::new(NAME), OpenMode::Read) {
-        Ok(file) => file.read_all().map(Some),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    files::read_if_there(files, Path::new(NAME))
 }
 
 /// Puts a note in the file's place and makes it last.
 #[cfg(feature = "checkpoints")]
 pub(crate) fn write_note(files: &dyn Files, note: &str) -> io::Result<()> {
-    super::files::replace(files, Path::new(NAME), Path::new(NEXT), note.as_bytes())
+    files::replace(files, NAME, note.as_bytes(), files::OpenMode::Create)
 }
 
 /// The file's name in the store.
 pub(crate) const NAME: &str = "CHECKPOINT";
-pub(super) const NEXT: &str = "CHECKPOINT.next";
 /// 32 bytes in base 64.
 const ROOT_CHARS: usize = 44;
 

@@ -17,9 +17,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::files::{self, Files, OpenMode, StoreFile};
+use super::files::{self, Files, OpenMode, StoreFile, TextFile};
 use super::frame::{self, Frame, GONE};
-use super::head;
 use super::journal::Reader;
 use super::recovery;
 use super::sealed::{self, SealedFile};
@@ -122,25 +121,13 @@ impl Reader {
 
 /// How many entries were looked at for erasures that are carried out; 0 where that is not known.
 pub(crate) fn carried_out(files: &dyn Files) -> io::Result<u64> {
-    let file = match files.open(Path::new(NAME), OpenMode::Read) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        Err(error) => return Err(error),
-    };
-    let content = file.read_all()?;
-    let mark = std::str::from_utf8(&content)
-        .ok()
-        .and_then(|text| text.split_once('\n'))
-        .filter(|(json, crc)| *crc == head::checksum_line(json))
-        .and_then(|(json, _)| serde_json::from_str::<Mark>(json).ok());
-    Ok(mark.map_or(0, |mark| mark.entries))
+    let TextFile::Whole(json) = files::read_text(files, NAME)? else { return Ok(0) };
+    Ok(serde_json::from_str::<Mark>(&json).map_or(0, |mark| mark.entries))
 }
 
 /// Notes how many entries were looked at.
 pub(crate) fn note_carried_out(files: &dyn Files, entries: u64) -> io::Result<()> {
-    let json = serde_json::to_string(&Mark { entries }).map_err(io::Error::other)?;
-    let content = format!("{json}\n{}", head::checksum_line(&json));
-    files::replace(files, Path::new(NAME), Path::new(NEXT), content.as_bytes())
+    files::replace_text(files, NAME, &serde_json::to_string(&Mark { entries }).map_err(io::Error::other)?)
 }
 
 #[derive(Serialize, Deserialize)]
@@ -151,7 +138,6 @@ struct Mark {
 
 /// The file's name in the store.
 pub(super) const NAME: &str = "ERASED";
-pub(super) const NEXT: &str = "ERASED.next";
 
 fn range_of(segment: &Segment) -> io::Result<Range<u64>> {
     let first = segment.header.first.get();
@@ -168,7 +154,7 @@ fn content(segment: &Segment) -> io::Result<Vec<u8>> {
 }
 
 /// Hands on each entry of a segment with where it starts.
-fn each_frame(bytes: &[u8], look: &mut dyn FnMut(usize, &Frame<'_>)) -> io::Result<()> {
+pub(super) fn each_frame(bytes: &[u8], look: &mut dyn FnMut(usize, &Frame<'_>)) -> io::Result<()> {
     let mut at = segment::HEADER_BYTES;
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
         let frame = Frame::decode(rest).map_err(|error| {

@@ -105,28 +105,66 @@ pub(super) const NO_DESCRIPTORS: &[i32] = if cfg!(unix) {
     &[]
 };
 
-/// Puts a file of this content in the place of `name`, by way of `next`, and makes it last.
-pub(super) fn replace(files: &dyn Files, name: &Path, next: &Path, content: &[u8]) -> io::Result<()> {
-    replace_made(files, name, next, content, OpenMode::Create)
+/// The whole content of a file; `None` where there is none.
+pub(super) fn read_if_there(files: &dyn Files, path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match files.open(path, OpenMode::Read) {
+        Ok(file) => file.read_all().map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
-/// Likewise; `made` says how the file is made.
-pub(super) fn replace_made(
+/// Opens a file to write to; `made` says how it is made where it is not there.
+pub(super) fn open_or_make(files: &dyn Files, path: &Path, made: OpenMode) -> io::Result<Arc<dyn StoreFile>> {
+    match files.open(path, OpenMode::Write) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => files.open(path, made),
+        opened => opened,
+    }
+}
+
+/// Writes a file whole, whatever stood there, and syncs it.
+pub(super) fn write_whole(
     files: &dyn Files,
-    name: &Path,
-    next: &Path,
+    path: &Path,
     content: &[u8],
     made: OpenMode,
-) -> io::Result<()> {
-    let file = match files.open(next, OpenMode::Write) {
-        Ok(left_over) => left_over,
-        Err(_) => files.open(next, made)?,
-    };
+) -> io::Result<Arc<dyn StoreFile>> {
+    let file = open_or_make(files, path, made)?;
     file.set_len(0)?;
     file.write_at(content, 0)?;
     file.sync_data()?;
-    files.rename(next, name)?;
+    Ok(file)
+}
+
+/// Puts a file of this content in the place of the one called `name`, by way of one called `name.next`, and makes it last.
+pub(super) fn replace(files: &dyn Files, name: &str, content: &[u8], made: OpenMode) -> io::Result<()> {
+    let next = PathBuf::from(format!("{name}.next"));
+    write_whole(files, &next, content, made)?;
+    files.rename(&next, Path::new(name))?;
     files.sync_dir(Path::new(""))
+}
+
+/// Likewise, with a text and a line of its checksum.
+pub(super) fn replace_text(files: &dyn Files, name: &str, text: &str) -> io::Result<()> {
+    replace(files, name, format!("{text}\n{}\n", checksum(text)).as_bytes(), OpenMode::Create)
+}
+
+/// A file as [`replace_text`] writes it.
+pub(super) enum TextFile {
+    Missing,
+    Malformed,
+    Whole(String),
+}
+
+pub(super) fn read_text(files: &dyn Files, name: &str) -> io::Result<TextFile> {
+    let Some(content) = read_if_there(files, Path::new(name))? else { return Ok(TextFile::Missing) };
+    let text = std::str::from_utf8(&content).ok().and_then(|text| text.strip_suffix('\n')?.rsplit_once('\n'));
+    let text = text.filter(|(text, crc)| *crc == checksum(text));
+    Ok(text.map_or(TextFile::Malformed, |(text, _)| TextFile::Whole(text.to_owned())))
+}
+
+fn checksum(text: &str) -> String {
+    format!("crc32:{:08x}", crc32fast::hash(text.as_bytes()))
 }
 
 /// The file system, below one folder.

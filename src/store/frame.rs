@@ -284,12 +284,9 @@ const EVIDENCE_LEN_AT: usize = 24;
 const CRC_AT: usize = 28;
 const LINK_AT: usize = 32;
 
-fn u32_at(header: &[u8], at: usize) -> u32 {
-    let mut bytes = [0; 4];
-    if let Some(place) = header.get(at..at + 4) {
-        bytes.copy_from_slice(place);
-    }
-    u32::from_le_bytes(bytes)
+/// A number of four bytes; 0 where there are fewer.
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |number| u32::from_le_bytes(*number))
 }
 
 fn checksum(header: &[u8], link: &[u8], body: &[u8]) -> u32 {

@@ -6,11 +6,10 @@
 
 use std::cmp::Ordering;
 use std::io;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::files::{self, Files, OpenMode};
+use super::files::{self, Files, TextFile};
 use super::walk::Reached;
 use crate::model::Digest;
 
@@ -72,7 +71,6 @@ fn is_false(value: &bool) -> bool {
 pub(crate) const FORMAT: u32 = 2;
 /// The file's name in the store.
 pub(crate) const NAME: &str = "HEAD";
-const NEXT: &str = "HEAD.next";
 
 /// Why there is no `HEAD` to go by.
 #[derive(Debug, thiserror::Error)]
@@ -90,19 +88,11 @@ pub(crate) enum HeadError {
 impl Head {
     /// Reads the file; `None` when there is none.
     pub(crate) fn read(files: &dyn Files) -> Result<Option<Self>, HeadError> {
-        let file = match files.open(Path::new(NAME), OpenMode::Read) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error.into()),
+        let head: Self = match files::read_text(files, NAME)? {
+            TextFile::Missing => return Ok(None),
+            TextFile::Malformed => return Err(HeadError::Malformed),
+            TextFile::Whole(json) => serde_json::from_str(&json).map_err(|_| HeadError::Malformed)?,
         };
-        let content = file.read_all()?;
-        // One line of JSON and one of its CRC-32.
-        let text = std::str::from_utf8(&content).map_err(|_| HeadError::Malformed)?;
-        let (json, crc) = text.split_once('\n').ok_or(HeadError::Malformed)?;
-        if crc != checksum_line(json) {
-            return Err(HeadError::Malformed);
-        }
-        let head: Self = serde_json::from_str(json).map_err(|_| HeadError::Malformed)?;
         match head.format.cmp(&FORMAT) {
             Ordering::Less => Err(HeadError::Older(head.format)),
             Ordering::Equal => Ok(Some(head)),
@@ -112,12 +102,6 @@ impl Head {
 
     /// Puts this in the file's place and makes it last.
     pub(crate) fn write(&self, files: &dyn Files) -> io::Result<()> {
-        let json = serde_json::to_string(self).map_err(io::Error::other)?;
-        let content = format!("{json}\n{}", checksum_line(&json));
-        files::replace(files, Path::new(NAME), Path::new(NEXT), content.as_bytes())
+        files::replace_text(files, NAME, &serde_json::to_string(self).map_err(io::Error::other)?)
     }
-}
-
-pub(super) fn checksum_line(json: &str) -> String {
-    format!("crc32:{:08x}\n", crc32fast::hash(json.as_bytes()))
 }

@@ -13,8 +13,8 @@ use super::merkle::{BLOCK_LEAVES, TreeError};
 use super::parallel::{self, Manner, Part, Parts};
 use super::sealer::{Sealer, Sealing};
 use super::segment::{self, Offsets, Segment, SegmentHeader, StoreId};
-use super::tree::{Growing, Tree};
-use super::walk::{Reached, Visitor, Walk};
+use super::tree::Tree;
+use super::walk::{Growth, Reached, Visitor, Walk};
 use crate::model::{Breakage, BrokenKind, Digest, Sequence};
 
 /// A place in the journal: so many entries, and the link of the last.
@@ -494,7 +494,7 @@ impl Reader {
         manner: Manner<'_>,
     ) -> io::Result<Verified> {
         let (start, segments) = self.current();
-        Self::check_parts(visitor, (&start, segments), since, until, manner)
+        Ok(Self::check_parts(visitor, (&start, segments), since, until, manner, None)?.0)
     }
 
     fn check_parts<V: Parts>(
@@ -503,7 +503,8 @@ impl Reader {
         since: Option<Position>,
         until: Position,
         manner: Manner<'_>,
-    ) -> io::Result<Verified> {
+        mut tree: Option<Tree>,
+    ) -> io::Result<(Verified, Option<Tree>)> {
         let mut reached = start.reached();
         if let Some(since) = since {
             let behind = segments.partition_point(|segment| segment.header.first.get() <= since.entries);
@@ -515,14 +516,16 @@ impl Reader {
         let parts = segments.iter().map(|segment| Part::of(segment)).collect::<io::Result<Vec<Part>>>()?;
         let watch: Vec<u64> = since.iter().chain([&until]).map(|position| position.entries).collect();
         let wanted: Vec<Option<Digest>> = since.iter().chain([&until]).map(|position| Some(position.link)).collect();
-        match parallel::check(visitor, &parts, reached, &watch, manner) {
+        let before = tree.clone();
+        let growing = tree.as_mut().map(|tree| (tree, until.entries));
+        match parallel::check(visitor, &parts, reached, &watch, manner, growing) {
             Some(checked) if checked.watched == wanted && (since.is_some() || visitor.ends().is_none()) => {
-                Ok(Verified::default())
+                Ok((Verified::default(), tree))
             }
             // What does not hold, and where, is told from front to back.
             _ => {
                 visitor.reset();
-                Self::walk(visitor, &segments, (start, reached), since, until, manner)
+                Self::walk(visitor, &segments, (start, reached), since, until, manner, before)
             }
         }
     }
@@ -537,9 +540,8 @@ impl Reader {
         let (start, segments) = self.current();
         let before =
             self.past().filter(|past| past.start == start).map_or_else(|| Ok(Tree::default()), |past| past.tree())?;
-        let mut growing = Growing::on(before, visitor).until(until.entries);
-        let verified = Self::check_parts(&mut growing, (&start, segments), None, until, manner)?;
-        Ok((verified, growing.into_tree().root()))
+        let (verified, tree) = Self::check_parts(visitor, (&start, segments), None, until, manner, Some(before))?;
+        Ok((verified, tree.unwrap_or_default().root()))
     }
 
     /// The nodes of level 8 from one on, of the tree of the first `size` entries.
@@ -551,7 +553,8 @@ impl Reader {
     /// `until`, and returns the first break.
     pub(crate) fn verify(&self, visitor: &mut dyn Visitor, until: Position) -> io::Result<Option<Breakage>> {
         let (start, segments) = self.current();
-        Ok(Self::walk(visitor, &segments, (&start, start.reached()), None, until, Manner::default())?.breakage)
+        let place = (&start, start.reached());
+        Ok(Self::walk(visitor, &segments, place, None, until, Manner::default(), None)?.0.breakage)
     }
 
     /// `reached` is before the first of the segments.
@@ -562,12 +565,16 @@ impl Reader {
         since: Option<Position>,
         until: Position,
         manner: Manner<'_>,
-    ) -> io::Result<Verified> {
+        tree: Option<Tree>,
+    ) -> io::Result<(Verified, Option<Tree>)> {
         let watch: Vec<u64> = since.iter().chain([&until]).map(|position| position.entries).collect();
         let mut walk = match since {
             None => Walk::starting(visitor, start, 0, &watch),
             Some(_) => Walk::from(visitor, reached, &watch),
         };
+        if let Some(tree) = tree {
+            walk = walk.growing(Growth::Tree(tree), until.entries);
+        }
         for segment in segments {
             // The end in memory lies at or behind `until`, and always between two entries; what is
             // appended while the file is read lies behind it.
@@ -606,7 +613,7 @@ impl Reader {
             walk.broken(segment::FOLDER, BrokenKind::Missing, &expected, &found);
         }
         found.breakage = walk.breakage().cloned();
-        Ok(found)
+        Ok((found, walk.into_tree()))
     }
 
     /// How many segments there are, and how many of these are full and not sealed.

@@ -9,7 +9,8 @@ use std::thread;
 use super::files::{FrameSink, StoreFile};
 use super::frame::Frame;
 use super::segment::{Offsets, Segment, SegmentHeader};
-use super::walk::{Reached, Visitor, Walk};
+use super::tree::{Run, Tree};
+use super::walk::{Growth, Reached, Visitor, Walk};
 use crate::model::Digest;
 
 /// A visitor that can be put together from visitors of parts.
@@ -55,6 +56,8 @@ struct CheckedPart<P> {
     offsets: Offsets,
     reached: Reached,
     watched: Vec<Option<Digest>>,
+    /// What it adds to the tree, where that is wanted.
+    run: Option<Run>,
 }
 
 /// How segments are checked.
@@ -82,14 +85,17 @@ impl Manner<'_> {
 }
 
 /// Checks the segments, which follow what `start` has reached; `None` where anything does not hold, or it was told
-/// to stop, and `visitor` is as new then. `watch`: numbers of entries behind which the link is wanted.
+/// to stop, and `visitor` is as new then. `watch`: numbers of entries behind which the link is wanted. The tree grows up to
+/// so many entries.
 pub(super) fn check<V: Parts>(
     visitor: &mut V,
     parts: &[Part],
     start: Reached,
     watch: &[u64],
     manner: Manner<'_>,
+    tree: Option<(&mut Tree, u64)>,
 ) -> Option<CheckedParts> {
+    let (tree, until) = tree.unzip();
     let next = AtomicUsize::new(0);
     let wanted = match manner.threads {
         0 => thread::available_parallelism().map_or(1, usize::from),
@@ -105,7 +111,7 @@ pub(super) fn check<V: Parts>(
             scope.spawn(move || {
                 while let Some((place, part)) = take(next, parts) {
                     let goes_on = pace.is_none_or(|pace| pace(part.size()));
-                    let result = if goes_on { check_one::<V>(part, plan, watch) } else { None };
+                    let result = if goes_on { check_one::<V>(part, plan, watch, until) } else { None };
                     let failed = result.is_none();
                     if done.send((place, result)).is_err() || failed {
                         break;
@@ -114,7 +120,7 @@ pub(super) fn check<V: Parts>(
             });
         }
         drop(done);
-        join(visitor, &results, parts.len(), start, watch.len(), manner)
+        join(visitor, &results, parts.len(), (start, watch.len()), manner, tree)
     });
     if checked.is_none() {
         visitor.reset();
@@ -131,9 +137,9 @@ fn join<V: Parts>(
     visitor: &mut V,
     results: &mpsc::Receiver<(usize, Option<CheckedPart<V::Part>>)>,
     count: usize,
-    start: Reached,
-    watch: usize,
+    (start, watch): (Reached, usize),
     manner: Manner<'_>,
+    mut tree: Option<&mut Tree>,
 ) -> Option<CheckedParts> {
     let mut all = CheckedParts { segments: Vec::with_capacity(count), reached: start, watched: vec![None; watch] };
     let mut waiting = std::collections::BTreeMap::new();
@@ -141,13 +147,16 @@ fn join<V: Parts>(
         let (place, checked) = results.recv().ok()?;
         waiting.insert(place, checked?);
         while let Some(checked) = waiting.remove(&all.segments.len()) {
-            let CheckedPart { part, header, offsets, reached, watched } = checked;
+            let CheckedPart { part, header, offsets, reached, watched, run } = checked;
             let goes_on = header.number == all.reached.next_segment
                 && header.first.get() == all.reached.next
                 && Some(header.link) == all.reached.link
                 && all.reached.store.is_none_or(|store| store == header.store);
             if !goes_on || !visitor.join(part) {
                 return None;
+            }
+            if let (Some(tree), Some(run)) = (&mut tree, run) {
+                tree.join(&run);
             }
             for (place, link) in all.watched.iter_mut().zip(watched) {
                 *place = place.or(link);
@@ -160,13 +169,23 @@ fn join<V: Parts>(
     Some(all)
 }
 
-fn check_one<V: Parts>(part: &Part, plan: &V::Plan, watch: &[u64]) -> Option<CheckedPart<V::Part>> {
-    check_sealed::<V>(part, plan, watch).or_else(|| check_content::<V>(part, plan, watch))
+fn check_one<V: Parts>(
+    part: &Part,
+    plan: &V::Plan,
+    watch: &[u64],
+    tree_until: Option<u64>,
+) -> Option<CheckedPart<V::Part>> {
+    check_sealed::<V>(part, plan, watch, tree_until).or_else(|| check_content::<V>(part, plan, watch, tree_until))
 }
 
 /// Checks a sealed segment block by block, while each is warm; `None` where that cannot be done, or anything
 /// does not hold.
-fn check_sealed<V: Parts>(part: &Part, plan: &V::Plan, watch: &[u64]) -> Option<CheckedPart<V::Part>> {
+fn check_sealed<V: Parts>(
+    part: &Part,
+    plan: &V::Plan,
+    watch: &[u64],
+    tree_until: Option<u64>,
+) -> Option<CheckedPart<V::Part>> {
     let mut checking = Checking {
         part: V::part(plan),
         header: None,
@@ -175,14 +194,16 @@ fn check_sealed<V: Parts>(part: &Part, plan: &V::Plan, watch: &[u64]) -> Option<
         link: Digest::ZERO,
         watch,
         watched: vec![None; watch.len()],
+        run: tree_until.map(|until| (Run::default(), until)),
     };
     let holds = part.file.each_stored(&mut checking).ok()?;
-    let Checking { part: visitor, header, offsets, next, link, watched, .. } = checking;
+    let Checking { part: visitor, header, offsets, next, link, watched, run, .. } = checking;
     let header = header.filter(|header| holds && header.number == part.number)?;
     let is_whole = part.end.is_none_or(|end| offsets.end() == end as u64);
     let next_segment = header.number.checked_add(1)?;
     let reached = Reached { next, link: Some(link), next_segment, store: Some(header.store) };
-    is_whole.then_some(CheckedPart { part: visitor, header, offsets, reached, watched })
+    let run = run.map(|(run, _)| run);
+    is_whole.then_some(CheckedPart { part: visitor, header, offsets, reached, watched, run })
 }
 
 /// A sealed segment as far as it was checked.
@@ -194,6 +215,7 @@ struct Checking<'a, P> {
     link: Digest,
     watch: &'a [u64],
     watched: Vec<Option<Digest>>,
+    run: Option<(Run, u64)>,
 }
 
 impl<P: Visitor> Checking<'_, P> {
@@ -226,6 +248,9 @@ impl<P: Visitor> FrameSink for Checking<'_, P> {
         {
             return false;
         }
+        if let Some((run, _)) = self.run.as_mut().filter(|(_, until)| self.next < *until) {
+            run.push(self.next, &digest);
+        }
         self.link = frame.link;
         self.next += 1;
         self.note_watched();
@@ -233,19 +258,28 @@ impl<P: Visitor> FrameSink for Checking<'_, P> {
     }
 }
 
-fn check_content<V: Parts>(part: &Part, plan: &V::Plan, watch: &[u64]) -> Option<CheckedPart<V::Part>> {
+fn check_content<V: Parts>(
+    part: &Part,
+    plan: &V::Plan,
+    watch: &[u64],
+    tree_until: Option<u64>,
+) -> Option<CheckedPart<V::Part>> {
     let mut bytes = part.file.read_stored().ok()?;
     bytes.truncate(part.end.unwrap_or(bytes.len()));
     let header = SegmentHeader::decode(&bytes)?;
     let mut visitor = V::part(plan);
     let start = Reached { next_segment: part.number, ..Reached::before(&header) };
     let mut walk = Walk::from(&mut visitor, start, watch);
+    if let Some(until) = tree_until {
+        walk = walk.growing(Growth::Run(Run::default()), until);
+    }
     let walked = walk.segment(part.number, &bytes, false);
     if walk.breakage().is_some() {
         return None;
     }
     let (reached, watched) = (walk.reached(), watch.iter().map(|entries| walk.link_after(*entries)).collect());
-    Some(CheckedPart { part: visitor, header, offsets: walked.offsets, reached, watched })
+    let run = walk.into_run();
+    Some(CheckedPart { part: visitor, header, offsets: walked.offsets, reached, watched, run })
 }
 
 impl Part {
@@ -257,9 +291,7 @@ impl Part {
         let end = usize::try_from(segment.end()?).map_err(std::io::Error::other)?;
         Ok(Self { number: segment.header.number, file: Arc::clone(&segment.file), end: Some(end) })
     }
-}
 
-impl Part {
     fn size(&self) -> u64 {
         self.end.map_or_else(|| self.file.len().unwrap_or(0), |end| end as u64)
     }

@@ -18,8 +18,8 @@ use super::parallel::{self, CheckedParts, Manner, Part, Parts};
 use super::repair;
 use super::sealed::{self, SealedFile};
 use super::segment::{self, Segment, SegmentHeader, StoreId};
-use super::tree::{Growing, Tree};
-use super::walk::Walk;
+use super::tree::Tree;
+use super::walk::{Growth, SegmentWalk, Walk};
 use crate::model::{Breakage, BrokenKind, Digest, Recovered, Sequence};
 
 /// A journal that was opened.
@@ -80,40 +80,30 @@ pub(crate) fn open<V: Parts>(
     opening: &Opening<'_>,
 ) -> Result<Opened, OpenError> {
     let Opening { view, known, fresh, options, progress } = *opening;
-    let names = files.list(Path::new("")).map_err(|error| OpenError::Io("list the folder", error))?;
-    refuse_unfinished_repair(&names)?;
-    let (head, head_broken) = read_head(&*files)?;
-    let kept = checkpoint::read(&*files).map_err(|error| OpenError::Io("read CHECKPOINT", error))?;
-    let kept_entries = if let Found::Checkpoint(kept) = &kept { kept.entries } else { 0 };
-    let frozen = head.as_ref().is_some_and(|head| head.frozen);
-    let head_entries = head.as_ref().map_or(0, |head| head.entries);
-    let start = head.as_ref().and_then(|head| head.start).unwrap_or(Start::WHOLE);
-    let before = archive::tree(&*files, &start)?;
-    let mut segments = load(&*files)?;
-    // A crash may have come before what was archived could be removed.
-    segments.retain(|source| source.number >= start.segment);
-    drop_unfinished(&*files, &mut segments, head.is_some() || head_broken)?;
-
-    if segments.is_empty() {
-        refuse_traces(head.is_some() || head_broken, &names)?;
+    let mut survey = Survey::of(&*files)?;
+    refuse_unfinished_repair(&survey.names)?;
+    let (has_head, head_entries) = (survey.has_head(), survey.head_entries());
+    drop_unfinished(&*files, &mut survey.segments, has_head)?;
+    if survey.segments.is_empty() {
+        refuse_traces(has_head, &survey.names)?;
         return create(files, fresh, options);
     }
-
-    let first_store = segments.iter().find_map(|source| header_of(&*source.file)).map(|header| header.store);
-    let view_entries = view.filter(|(store, _)| Some(*store) == first_store).map_or(0, |(_, entries)| entries);
+    let (first_store, view_entries) = (survey.store(), survey.seen_by(view));
+    let least = head_entries.max(view_entries).max(survey.kept_entries());
+    let Survey { head, head_broken, kept, start, before, mut segments, .. } = survey;
+    let frozen = head.as_ref().is_some_and(|head| head.frozen);
     let watch = [head_entries, view_entries];
-    let least = head_entries.max(view_entries).max(kept_entries);
     let tell = progress.map(|progress| move |done: u64| progress(done, least.max(done)));
     let progress = tell.as_ref().map(|tell| tell as &dyn Fn(u64));
     let before_root = before.root();
-    let (mut growing, ahead) = if let Some(known) = known {
+    let (tree, ahead) = if let Some(known) = known {
         let ahead = known.ahead(&segments, head.as_ref(), &watch).ok_or(OpenError::NotAsKnown)?;
-        (Growing::on(Tree::over(known.whole_nodes()), visitor), Some(ahead))
+        (Tree::over(known.whole_nodes()), Some(ahead))
     } else {
-        let mut growing = Growing::on(before, visitor);
+        let mut tree = before.clone();
         let manner = Manner { progress, ..Manner::default() };
-        let ahead = check_ahead(&mut growing, &segments, &start, view_entries, &watch, manner);
-        (growing, ahead)
+        let ahead = check_ahead((visitor, &mut tree), &segments, &start, view_entries, &watch, manner);
+        (if ahead.is_some() { tree } else { before }, ahead)
     };
     let mut opened = Vec::with_capacity(segments.len());
     let mut unsealed = Vec::new();
@@ -124,45 +114,32 @@ pub(crate) fn open<V: Parts>(
         }
         opened.push(segment);
     };
-    let checked = ahead.as_ref().map_or(0, |ahead| ahead.segments.len());
     // What was checked ahead is not to be begun anew.
-    let mut walk = match &ahead {
-        Some(ahead) => Walk::from(&mut growing, ahead.reached, &watch).knowing(least),
-        None => Walk::starting(&mut growing, &start, least, &watch),
+    let walk = match &ahead {
+        Some(ahead) => Walk::from(visitor, ahead.reached, &watch).knowing(least),
+        None => Walk::starting(visitor, &start, least, &watch),
     };
+    let mut walk = walk.growing(Growth::Tree(tree), u64::MAX);
     compare_with_start(&mut walk, &start, before_root);
     let mut expected = start.segment;
     if let Some(ahead) = ahead {
         expected = ahead.reached.next_segment;
         walk.go_on_from(ahead.reached, &ahead.watched);
-        for (source, (header, offsets)) in segments.iter().zip(ahead.segments) {
-            take(Segment::new(header, Arc::clone(&source.file), source.is_sealed, offsets), false);
+        for (source, (header, offsets)) in segments.drain(..ahead.segments.len()).zip(ahead.segments) {
+            take(Segment::new(header, source.file, source.is_sealed, offsets), false);
         }
     }
     let mut torn = false;
     let mut last_bytes = Vec::new();
     let last_number = segments.last().map_or(0, |source| source.number);
     let is_full = segments.last().is_some_and(|source| source.is_sealed);
-    for Source { number, file, is_sealed } in segments.into_iter().skip(checked) {
-        for missing in expected..number {
-            walk.missing_segment(missing);
-        }
-        expected = number + 1;
-        last_bytes = file.read_all().map_err(|error| OpenError::Io("read a segment", error))?;
-        let first = Sequence::new(walk.entries());
-        let walked = walk.segment(number, &last_bytes, number == last_number);
-        torn = walked.torn;
-        let header = walked.header.unwrap_or(SegmentHeader {
-            number,
-            first,
-            store: first_store.unwrap_or(fresh),
-            link: Digest::ZERO,
-        });
+    walk_segments(&mut walk, segments, expected, progress, &mut |source, first, walked, bytes| {
+        let Source { number, file, is_sealed } = source;
+        (torn, last_bytes) = (walked.torn, bytes);
+        let store = first_store.unwrap_or(fresh);
+        let header = walked.header.unwrap_or(SegmentHeader { number, first, store, link: Digest::ZERO });
         take(Segment::new(header, file, is_sealed, walked.offsets), number == last_number);
-        if let Some(progress) = progress {
-            progress(walk.entries());
-        }
-    }
+    })?;
     compare_with_head(&mut walk, head.as_ref(), head_broken);
     compare_with_view(&mut walk, view_entries);
 
@@ -174,7 +151,7 @@ pub(crate) fn open<V: Parts>(
     let view_link = (view_entries > 0).then(|| walk.link_after(view_entries)).flatten();
     let breakage = walk.breakage().cloned();
     let past = if start == Start::WHOLE { None } else { Past::open(&*files, start).ok() };
-    let reader = Reader::new(opened.clone(), growing.into_tree(), past);
+    let reader = Reader::new(opened.clone(), walk.into_tree().unwrap_or_default(), past);
     let breakage = match breakage {
         None => other_root(&|entries| root_at(&reader, entries), head.as_ref(), &kept)?,
         found => found,
@@ -201,6 +178,89 @@ pub(crate) fn open<V: Parts>(
     Ok(Opened { store, reader, position, journal, recovered, created: false, view_link, frozen })
 }
 
+/// What there is of a journal before its entries are read.
+pub(super) struct Survey {
+    /// What stands in the folder.
+    pub(super) names: Vec<String>,
+    pub(super) head: Option<Head>,
+    /// `HEAD` is there and cannot be read as one.
+    pub(super) head_broken: bool,
+    pub(super) kept: Found,
+    pub(super) start: Start,
+    /// The tree over the archived entries.
+    pub(super) before: Tree,
+    /// Those that are not archived: a crash may have come before what was archived could be removed.
+    pub(super) segments: Vec<Source>,
+}
+
+impl Survey {
+    pub(super) fn of(files: &dyn Files) -> Result<Self, OpenError> {
+        let names = files.list(Path::new("")).map_err(|error| OpenError::Io("list the folder", error))?;
+        let (head, head_broken) = match Head::read(files) {
+            Ok(head) => (head, false),
+            Err(HeadError::Newer(format)) => return Err(OpenError::Newer(format)),
+            Err(HeadError::Older(format)) => return Err(OpenError::Older(format)),
+            Err(HeadError::Io(error)) => return Err(OpenError::Io("read HEAD", error)),
+            Err(HeadError::Malformed) => (None, true),
+        };
+        let kept = checkpoint::read(files).map_err(|error| OpenError::Io("read CHECKPOINT", error))?;
+        let start = head.as_ref().and_then(|head| head.start).unwrap_or(Start::WHOLE);
+        let before = archive::tree(files, &start)?;
+        let mut segments = load(files)?;
+        segments.retain(|source| source.number >= start.segment);
+        Ok(Self { names, head, head_broken, kept, start, before, segments })
+    }
+
+    /// Whether there is a `HEAD`, whatever it holds.
+    pub(super) fn has_head(&self) -> bool {
+        self.head.is_some() || self.head_broken
+    }
+
+    pub(super) fn head_entries(&self) -> u64 {
+        self.head.as_ref().map_or(0, |head| head.entries)
+    }
+
+    pub(super) fn kept_entries(&self) -> u64 {
+        if let Found::Checkpoint(kept) = &self.kept { kept.entries } else { 0 }
+    }
+
+    /// The store that the first readable header names.
+    fn store(&self) -> Option<StoreId> {
+        self.segments.iter().find_map(|source| header_of(&*source.file)).map(|header| header.store)
+    }
+
+    /// How many entries a view of this store has applied.
+    pub(super) fn seen_by(&self, view: Option<(StoreId, u64)>) -> u64 {
+        view.filter(|(store, _)| Some(*store) == self.store()).map_or(0, |(_, entries)| entries)
+    }
+}
+
+/// Walks over segments, the first of which should have the number `expected`, and hands each on with the place of its
+/// first entry, what was found of it and its content.
+pub(super) fn walk_segments(
+    walk: &mut Walk<'_>,
+    segments: Vec<Source>,
+    mut expected: u32,
+    progress: Option<&dyn Fn(u64)>,
+    take: &mut dyn FnMut(Source, Sequence, SegmentWalk, Vec<u8>),
+) -> Result<(), OpenError> {
+    let last = segments.last().map(|source| source.number);
+    for source in segments {
+        for missing in expected..source.number {
+            walk.missing_segment(missing);
+        }
+        expected = source.number + 1;
+        let bytes = source.file.read_all().map_err(|error| OpenError::Io("read a segment", error))?;
+        let first = Sequence::new(walk.entries());
+        let walked = walk.segment(source.number, &bytes, Some(source.number) == last);
+        take(source, first, walked, bytes);
+        if let Some(progress) = progress {
+            progress(walk.entries());
+        }
+    }
+    Ok(())
+}
+
 /// Refuses to make a store where anything says that one was, or something else is.
 fn refuse_traces(has_head: bool, names: &[String]) -> Result<(), OpenError> {
     match (has_head, foreign_name(names)) {
@@ -209,17 +269,6 @@ fn refuse_traces(has_head: bool, names: &[String]) -> Result<(), OpenError> {
         (false, Some(checkpoint::NAME)) => Err(OpenError::JournalGone("a CHECKPOINT")),
         (false, Some(name)) => Err(OpenError::NotAStore(name.to_owned())),
         (false, None) => Ok(()),
-    }
-}
-
-/// `HEAD`, and whether it is there and cannot be read as one.
-pub(super) fn read_head(files: &dyn Files) -> Result<(Option<Head>, bool), OpenError> {
-    match Head::read(files) {
-        Ok(head) => Ok((head, false)),
-        Err(HeadError::Newer(format)) => Err(OpenError::Newer(format)),
-        Err(HeadError::Older(format)) => Err(OpenError::Older(format)),
-        Err(HeadError::Io(error)) => Err(OpenError::Io("read HEAD", error)),
-        Err(HeadError::Malformed) => Ok((None, true)),
     }
 }
 
@@ -270,7 +319,7 @@ pub(crate) fn store_of(files: &dyn Files) -> Option<StoreId> {
 /// Checks the segments that the view has seen all of, but for the last one, on all processors; `None` where
 /// there are too few, or where anything does not hold.
 fn check_ahead<V: Parts>(
-    visitor: &mut V,
+    (visitor, tree): (&mut V, &mut Tree),
     segments: &[Source],
     start: &Start,
     view_entries: u64,
@@ -283,7 +332,10 @@ fn check_ahead<V: Parts>(
     let part = |pair: &[Source]| pair.first().map(|source| Part::of_file(source.number, &source.file));
     let parts: Vec<Part> = seen.filter_map(part).collect();
     visitor.begins(start);
-    if parts.is_empty() { None } else { parallel::check(visitor, &parts, start.reached(), watch, manner) }
+    if parts.is_empty() {
+        return None;
+    }
+    parallel::check(visitor, &parts, start.reached(), watch, manner, Some((tree, u64::MAX)))
 }
 
 /// Refuses a folder that holds other things and no store, before anything is
@@ -516,7 +568,7 @@ fn new_copy(files: &dyn Files, number: u32, offset: u64) -> io::Result<(String, 
 /// A name in the folder that says that it is not an empty one.
 pub(super) fn foreign_name(names: &[String]) -> Option<&str> {
     const OURS: [&str; 7] =
-        [super::lock::NAME, segment::FOLDER, RECOVERED, "HEAD.next", checkpoint::NEXT, erase::NAME, erase::NEXT];
+        [super::lock::NAME, segment::FOLDER, RECOVERED, "HEAD.next", "CHECKPOINT.next", erase::NAME, "ERASED.next"];
     const TRACES: [&str; 2] = [VIEW, checkpoint::NAME];
     let foreign = |name: &&str| !OURS.contains(name);
     let names = names.iter().map(String::as_str);

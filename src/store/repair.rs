@@ -5,17 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::archive;
-use super::checkpoint::{self, Found};
-use super::files::{self, Files, OpenMode, StoreFile};
-use super::frame::Frame;
-use super::head::{self, Start};
+use super::checkpoint;
+use super::files::{self, Files, OpenMode, StoreFile, TextFile};
+use super::head;
 use super::lock;
-use super::merkle::Frontier;
-use super::recovery::{self, OpenError};
+use super::recovery::{self, OpenError, Survey};
 use super::secrets;
 use super::segment::{self, StoreId};
-use super::walk::{Finding, Visitor, Walk};
+use super::walk::{Growth, Visitor, Walk};
 use crate::model::{Breakage, BrokenKind, Digest};
 
 /// What was found of a journal.
@@ -42,114 +39,42 @@ pub(crate) fn inspect(
     visitor: &mut dyn Visitor,
     view: Option<(StoreId, u64)>,
 ) -> Result<Inspection, OpenError> {
-    let names = files.list(Path::new("")).map_err(|error| OpenError::Io("list the folder", error))?;
-    let (head, head_broken) = recovery::read_head(files)?;
-    let kept = checkpoint::read(files).map_err(|error| OpenError::Io("read CHECKPOINT", error))?;
-    let kept_entries = if let Found::Checkpoint(kept) = &kept { kept.entries } else { 0 };
-    let head_entries = head.as_ref().map_or(0, |head| head.entries);
-    let start = head.as_ref().and_then(|head| head.start).unwrap_or(Start::WHOLE);
-    let before = archive::tree(files, &start)?;
-    let mut segments = recovery::load(files)?;
-    segments.retain(|source| source.number >= start.segment);
-    if recovery::ends_unfinished(&segments, head.is_some() || head_broken)? {
-        segments.pop();
+    let mut survey = Survey::of(files)?;
+    let (has_head, head_entries, kept_entries) = (survey.has_head(), survey.head_entries(), survey.kept_entries());
+    if recovery::ends_unfinished(&survey.segments, has_head)? {
+        survey.segments.pop();
     }
-    let first_store = segments.iter().find_map(|source| recovery::header_of(&*source.file)).map(|header| header.store);
-    let view_entries = view.filter(|(store, _)| Some(*store) == first_store).map_or(0, |(_, entries)| entries);
-
-    let mut good = Good::new(visitor, &start, before.frontier(), &[head_entries, kept_entries]);
+    let view_entries = survey.seen_by(view);
+    let Survey { names, head, head_broken, kept, start, before, segments } = survey;
     let known = head_entries.max(view_entries).max(kept_entries);
-    let mut walk = Walk::starting(&mut good, &start, known, &[head_entries]);
-    recovery::compare_with_start(&mut walk, &start, before.root());
-    let last_number = segments.last().map(|source| source.number);
-    if last_number.is_none() {
-        if let Some(name) = recovery::foreign_name(&names).filter(|_| head.is_none() && !head_broken)
-            && ![recovery::VIEW, checkpoint::NAME].contains(&name)
-        {
+    let root_before = before.root();
+    let walk = Walk::starting(visitor, &start, known, &[head_entries, kept_entries]);
+    let mut walk = walk.growing(Growth::Tree(before), u64::MAX);
+    recovery::compare_with_start(&mut walk, &start, root_before);
+    if segments.is_empty() {
+        let foreign = recovery::foreign_name(&names);
+        if let Some(name) = foreign.filter(|name| !has_head && ![recovery::VIEW, checkpoint::NAME].contains(name)) {
             return Err(OpenError::NotAStore(name.to_owned()));
         }
-        if head.is_some() || head_broken || recovery::foreign_name(&names).is_some() {
+        if has_head || foreign.is_some() {
             walk.broken(segment::FOLDER, BrokenKind::Missing, "the journal's segments", "none");
         }
     }
-    let mut expected = start.segment;
-    for source in segments {
-        for missing in expected..source.number {
-            walk.missing_segment(missing);
-        }
-        expected = source.number + 1;
-        let bytes = source.file.read_all().map_err(|error| OpenError::Io("read a segment", error))?;
-        walk.segment(source.number, &bytes, Some(source.number) == last_number);
-    }
+    recovery::walk_segments(&mut walk, segments, start.segment, None, &mut |_, _, _, _| {})?;
     walk.end();
     let holds_by_itself = walk.breakage().is_none();
     recovery::compare_with_head(&mut walk, head.as_ref(), head_broken);
     recovery::compare_with_view(&mut walk, view_entries);
     recovery::compare_with_checkpoint(&mut walk, &kept);
-    let (store, found) = (walk.store(), walk.breakage().cloned());
-    let breakage = match found {
-        None => recovery::other_root(&|entries| Ok(good.root_at(entries)), head.as_ref(), &kept)?,
+    let breakage = match walk.breakage().cloned() {
+        None => recovery::other_root(&|entries| Ok(walk.root_after(entries)), head.as_ref(), &kept)?,
         found => found,
     };
     let is_tampering = breakage.as_ref().is_some_and(|breakage| breakage.kind == BrokenKind::Tampering);
-    Ok(Inspection {
-        store,
-        breakage,
-        is_other: holds_by_itself && is_tampering,
-        entries: good.frontier.size(),
-        link: good.link,
-        root: good.frontier.root(),
-    })
-}
-
-/// Follows the entries as long as they hold.
-struct Good<'a> {
-    visitor: &'a mut dyn Visitor,
-    is_broken: bool,
-    frontier: Frontier,
-    link: Digest,
-    /// The root after so many entries.
-    roots: Vec<(u64, Option<Digest>)>,
-}
-
-impl<'a> Good<'a> {
-    fn new(visitor: &'a mut dyn Visitor, start: &Start, frontier: &Frontier, watch: &[u64]) -> Self {
-        let roots = watch.iter().map(|&size| (size, (size == frontier.size()).then(|| frontier.root()))).collect();
-        Self { visitor, is_broken: false, frontier: frontier.clone(), link: start.link, roots }
-    }
-
-    fn root_at(&self, entries: u64) -> Option<Digest> {
-        self.roots.iter().find(|(size, _)| *size == entries).and_then(|(_, root)| *root)
-    }
-}
-
-impl Visitor for Good<'_> {
-    fn visit(&mut self, frame: &Frame<'_>, digest: &Digest) -> Option<Finding> {
-        let finding = self.visitor.visit(frame, digest);
-        if finding.is_none() && !self.is_broken {
-            self.frontier.push(digest);
-            self.link = frame.link;
-            for (size, root) in &mut self.roots {
-                if *size == self.frontier.size() {
-                    *root = Some(self.frontier.root());
-                }
-            }
-        }
-        finding
-    }
-
-    fn begins(&mut self, start: &Start) {
-        self.visitor.begins(start);
-    }
-
-    fn ends(&mut self) -> Option<Finding> {
-        self.visitor.ends()
-    }
-
-    fn broken(&mut self) {
-        self.is_broken = true;
-        self.visitor.broken();
-    }
+    let (store, link) = (walk.store(), walk.sound_link());
+    let tree = walk.into_tree().unwrap_or_default();
+    let is_other = holds_by_itself && is_tampering;
+    Ok(Inspection { store, breakage, is_other, entries: tree.size(), link, root: tree.root() })
 }
 
 /// Puts the store that was made in [`NEXT`] in the place of the one in the folder,
@@ -157,56 +82,43 @@ impl Visitor for Good<'_> {
 /// before the first step until behind the last one, and each step can be taken
 /// again: so after a crash it is gone on with.
 pub(crate) struct Exchange {
-    stage: Stage,
+    /// All of the broken one is moved aside; the new one is being moved into its place.
+    is_aside: bool,
     /// Where the broken one is kept.
     kept: String,
     /// For whoever asked for it.
     pub(crate) report: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// The broken one is being moved aside.
-    Aside,
-    /// All of it is; the new one is being moved into its place.
-    Place,
-}
-
 impl Exchange {
     /// One that is to begin. `kept` is the name of a folder that is not there.
     pub(crate) fn new(kept: String, report: String) -> Self {
-        Self { stage: Stage::Aside, kept, report }
+        Self { is_aside: false, kept, report }
     }
 
     /// One that a crash has cut short.
     pub(crate) fn unfinished(files: &dyn Files) -> io::Result<Option<Self>> {
-        let content = match files.open(Path::new(NAME), OpenMode::Read) {
-            Ok(file) => file.read_all()?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
+        let lines = match files::read_text(files, NAME)? {
+            TextFile::Missing => return Ok(None),
+            TextFile::Malformed => String::new(),
+            TextFile::Whole(lines) => lines,
         };
         let read = || {
-            let text = std::str::from_utf8(&content).ok()?;
-            let (lines, crc) = text.strip_suffix('\n')?.rsplit_once('\n')?;
             let mut parts = lines.splitn(3, '\n');
             let (stage, kept, report) = (parts.next()?, parts.next()?, parts.next()?);
-            let stage = match stage {
-                ASIDE => Stage::Aside,
-                PLACE => Stage::Place,
-                _ => return None,
-            };
-            let is_whole = crc == checksum(lines) && is_kept(kept);
-            is_whole.then(|| Self { stage, kept: kept.to_owned(), report: report.to_owned() })
+            let is_known = [ASIDE, PLACE].contains(&stage) && is_kept(kept);
+            let (is_aside, kept, report) = (stage == PLACE, kept.to_owned(), report.to_owned());
+            is_known.then_some(Self { is_aside, kept, report })
         };
         read().map(Some).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "REPAIR does not hold"))
     }
 
     /// Does all that is left to do.
     pub(crate) fn finish(mut self, files: &dyn Files) -> io::Result<String> {
-        if self.stage == Stage::Aside {
+        if !self.is_aside {
             self.write(files)?;
             self.move_aside(files)?;
-            self.stage = Stage::Place;
+            self.is_aside = true;
             self.write(files)?;
         }
         let next = Path::new(NEXT);
@@ -245,19 +157,13 @@ impl Exchange {
     }
 
     fn write(&self, files: &dyn Files) -> io::Result<()> {
-        let stage = if self.stage == Stage::Aside { ASIDE } else { PLACE };
-        let lines = format!("{stage}\n{}\n{}", self.kept, self.report);
-        let content = format!("{lines}\n{}\n", checksum(&lines));
-        files::replace(files, Path::new(NAME), Path::new(MARK_NEXT), content.as_bytes())
+        let stage = if !self.is_aside { ASIDE } else { PLACE };
+        files::replace_text(files, NAME, &format!("{stage}\n{}\n{}", self.kept, self.report))
     }
 }
 
 fn move_all(files: &dyn Files, from: &Path, to: &Path) -> io::Result<()> {
     files.list(from)?.iter().try_for_each(|name| files.rename(&from.join(name), &to.join(name)))
-}
-
-fn checksum(lines: &str) -> String {
-    format!("crc32:{:08x}", crc32fast::hash(lines.as_bytes()))
 }
 
 /// Whether a name is that of a folder in which a broken store is kept.
@@ -332,5 +238,7 @@ const MARK_NEXT: &str = "REPAIR.next";
 pub(crate) const NEXT: &str = "repair.next";
 /// What the names of the folders start with in which broken stores are kept.
 const KEPT: &str = "damaged-";
+/// The broken one is being moved aside.
 const ASIDE: &str = "aside";
+/// The new one is being moved into its place.
 const PLACE: &str = "place";

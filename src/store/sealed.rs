@@ -13,9 +13,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::blocks::{BlockBuffers, BlockFile, BlockWriter};
-use super::files::{Files, FrameSink, OpenMode, StoreFile};
+use super::files::{self, Files, FrameSink, OpenMode, StoreFile};
 use super::frame::{self, GONE};
-use super::sealer;
 use super::segment;
 
 /// The path of a sealed segment's frames.
@@ -137,7 +136,7 @@ pub(super) fn put_without(
     let content = stored.evidence_without(number, is_gone)?.ok_or_else(broken)?;
     let path = evidence_path(number);
     let next = path.with_extension("next");
-    let evidence = sealer::write_whole(files, &next, &content)?;
+    let evidence = files::write_whole(files, &next, &content, OpenMode::Create)?;
     // It is read back before it stands for what was there.
     let frames = files.open(&frames_path(number), OpenMode::Read)?;
     let read = SealedFile::read(Stored { number, frames, evidence: Some(evidence) })?.ok_or_else(broken)?;

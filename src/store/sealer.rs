@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use super::files::{Files, OpenMode, StoreFile};
+use super::files::{self, Files, OpenMode, StoreFile};
 use super::journal::Reader;
 use super::sealed::{self, SealWriter, Sealed, SealedFile};
 use super::segment::{self, Segment};
@@ -167,18 +167,6 @@ const PART_BYTES: usize = 1 << 20;
 /// Puts a file there whole, whatever stood there.
 fn put(files: &dyn Files, path: &Path, content: &[u8]) -> io::Result<()> {
     let next = path.with_extension("next");
-    write_whole(files, &next, content)?;
+    files::write_whole(files, &next, content, OpenMode::Create)?;
     files.rename(&next, path)
-}
-
-/// Writes a file whole, whatever stood there, and syncs it.
-pub(super) fn write_whole(files: &dyn Files, path: &Path, content: &[u8]) -> io::Result<Arc<dyn StoreFile>> {
-    let file = match files.open(path, OpenMode::Create) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => files.open(path, OpenMode::Write)?,
-        opened => opened?,
-    };
-    file.set_len(0)?;
-    file.write_at(content, 0)?;
-    file.sync_data()?;
-    Ok(file)
 }

@@ -8,21 +8,16 @@ use super::files::{self, Files, OpenMode};
 
 /// The whole file; `None` where there is none.
 pub(crate) fn read(files: &dyn Files) -> io::Result<Option<Vec<u8>>> {
-    match files.open(Path::new(NAME), OpenMode::Read) {
-        Ok(file) => file.read_all().map(Some),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    files::read_if_there(files, Path::new(NAME))
 }
 
 /// Puts a content in the file's place and makes it last.
 pub(crate) fn write(files: &dyn Files, content: &[u8]) -> io::Result<()> {
-    files::replace_made(files, Path::new(NAME), Path::new(NEXT), content, OpenMode::CreateSecret)
+    files::replace(files, NAME, content, OpenMode::CreateSecret)
 }
 
 /// The file's name in the store.
 pub(super) const NAME: &str = "SECRETS";
-const NEXT: &str = "SECRETS.next";
 
 #[cfg(test)]
 mod tests {

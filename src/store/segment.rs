@@ -258,15 +258,12 @@ impl Segment {
 
     /// The bytes of the frame at `sequence`; `None` when it is not in this segment.
     pub(crate) fn read(&self, sequence: Sequence) -> std::io::Result<Option<Vec<u8>>> {
-        let Some(place) = sequence.get().checked_sub(self.header.first.get()) else { return Ok(None) };
-        let span = self.offsets()?.span(place);
-        let Some((start, end, before)) = span else { return Ok(None) };
-        let mut bytes = vec![0; (end - start) as usize];
-        let read = self.file.read_at(&mut bytes, u64::from(start))?;
-        bytes.truncate(read);
-        let Some(at) = skip_frames(&bytes, before) else { return Ok(None) };
-        let size = bytes.get(at..).and_then(frame::claimed_size).unwrap_or(0);
-        Ok(bytes.get(at..at.saturating_add(size)).filter(|frame| !frame.is_empty()).map(<[u8]>::to_vec))
+        let run = self.read_run(sequence, 0)?;
+        Ok(run.and_then(|mut run| {
+            let size = frame::claimed_size(&run).filter(|size| *size <= run.len())?;
+            run.truncate(size);
+            Some(run)
+        }))
     }
 }
 

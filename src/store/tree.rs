@@ -1,11 +1,7 @@
 //! The Merkle tree of a journal: grown while the journal is read from front to
 //! back, and then by the one who writes.
 
-use super::frame::Frame;
-use super::head::Start;
 use super::merkle::{BLOCK_LEAVES, Frontier, Nodes};
-use super::parallel::Parts;
-use super::walk::{Finding, Visitor};
 use crate::model::Digest;
 
 /// The tree over the entries that are in the files.
@@ -24,6 +20,11 @@ impl Tree {
             tree.nodes.push(*block);
         }
         tree
+    }
+
+    /// A tree that grows from an edge, without the nodes below it.
+    pub(super) fn from_edge(frontier: Frontier) -> Self {
+        Self { frontier, nodes: Nodes::default() }
     }
 
     /// Adds the next entry.
@@ -54,7 +55,7 @@ impl Tree {
     }
 
     /// Adds what a part has seen behind the entries that are there.
-    fn join(&mut self, run: &Run) {
+    pub(super) fn join(&mut self, run: &Run) {
         for leaf in &run.before {
             self.push(leaf);
         }
@@ -68,103 +69,9 @@ impl Tree {
     }
 }
 
-/// A visitor beside which the tree grows.
-pub(super) struct Growing<'a, V> {
-    visitor: &'a mut V,
-    tree: Tree,
-    before: Tree,
-    /// Entries from here on are left out of the tree.
-    until: u64,
-}
-
-impl<'a, V> Growing<'a, V> {
-    /// One that grows from the tree of the entries before the first one.
-    pub(super) fn on(before: Tree, visitor: &'a mut V) -> Self {
-        Self { visitor, tree: before.clone(), before, until: u64::MAX }
-    }
-
-    /// Without the entries behind the first so many.
-    pub(super) fn until(self, entries: u64) -> Self {
-        Self { until: entries, ..self }
-    }
-
-    /// The tree of what was visited; up to the first break, if there was one.
-    pub(super) fn into_tree(self) -> Tree {
-        self.tree
-    }
-}
-
-impl<V: Visitor> Visitor for Growing<'_, V> {
-    fn visit(&mut self, frame: &Frame<'_>, digest: &Digest) -> Option<Finding> {
-        // Behind a gap nothing has a place in the tree.
-        if frame.sequence.get() == self.tree.size() && self.tree.size() < self.until {
-            self.tree.push(digest);
-        }
-        self.visitor.visit(frame, digest)
-    }
-
-    fn begins(&mut self, start: &Start) {
-        self.visitor.begins(start);
-    }
-
-    fn ends(&mut self) -> Option<Finding> {
-        self.visitor.ends()
-    }
-
-    fn broken(&mut self) {
-        self.visitor.broken();
-    }
-}
-
-impl<V: Parts> Parts for Growing<'_, V> {
-    type Part = GrowingPart<V::Part>;
-    type Plan = (V::Plan, u64);
-
-    fn plan(&self) -> Self::Plan {
-        (self.visitor.plan(), self.until)
-    }
-
-    fn part((plan, until): &Self::Plan) -> Self::Part {
-        GrowingPart { visitor: V::part(plan), run: Run::default(), until: *until }
-    }
-
-    fn join(&mut self, part: Self::Part) -> bool {
-        let joined = self.visitor.join(part.visitor);
-        if joined {
-            self.tree.join(&part.run);
-        }
-        joined
-    }
-
-    fn reset(&mut self) {
-        self.visitor.reset();
-        self.tree = self.before.clone();
-    }
-}
-
-/// A visitor of a part, which hashes the blocks of the tree that lie in it whole.
-pub(super) struct GrowingPart<P> {
-    visitor: P,
-    run: Run,
-    until: u64,
-}
-
-impl<P: Visitor> Visitor for GrowingPart<P> {
-    fn visit(&mut self, frame: &Frame<'_>, digest: &Digest) -> Option<Finding> {
-        if frame.sequence.get() < self.until {
-            self.run.push(frame.sequence.get(), digest);
-        }
-        self.visitor.visit(frame, digest)
-    }
-
-    fn broken(&mut self) {
-        self.visitor.broken();
-    }
-}
-
 /// Entries that follow one another, the first of them anywhere.
 #[derive(Debug, Default)]
-struct Run {
+pub(super) struct Run {
     /// Those before the first whole block.
     before: Vec<Digest>,
     blocks: Vec<Digest>,
@@ -174,7 +81,7 @@ struct Run {
 }
 
 impl Run {
-    fn push(&mut self, sequence: u64, leaf: &Digest) {
+    pub(super) fn push(&mut self, sequence: u64, leaf: &Digest) {
         let has_begun = !self.blocks.is_empty() || !self.behind.is_empty();
         if !has_begun && !sequence.is_multiple_of(BLOCK_LEAVES) {
             return self.before.push(*leaf);

@@ -3,6 +3,7 @@
 use super::frame::{self, Frame, FrameError};
 use super::head::Start;
 use super::segment::{self, Offsets, Segment, SegmentHeader, StoreId};
+use super::tree::{Run, Tree};
 use crate::model::{Breakage, BrokenKind, Digest, ProofId, Sequence};
 
 /// Takes in the entries of a walk, in order.
@@ -42,9 +43,27 @@ pub(crate) struct Walk<'a> {
     /// The link of the last entry; `None` behind a break, where it cannot be known.
     link: Option<Digest>,
     next_segment: u32,
-    /// The link after so many entries, noted for comparison.
-    watched: Vec<(u64, Option<Digest>)>,
+    /// The link after so many entries, noted for comparison, and the root where a tree grows.
+    watched: Vec<Watched>,
+    /// The link of the last entry before the first break.
+    sound_link: Digest,
+    /// The tree over the entries up to the first break, where it is wanted, and up to how many.
+    tree: Option<(Growth, u64)>,
     broken: Option<Breakage>,
+}
+
+struct Watched {
+    entries: u64,
+    link: Option<Digest>,
+    root: Option<Digest>,
+}
+
+/// What grows beside a walk.
+pub(super) enum Growth {
+    /// The tree over all entries.
+    Tree(Tree),
+    /// What those of a part add to it.
+    Run(Run),
 }
 
 /// How far a walk has come.
@@ -107,7 +126,12 @@ impl<'a> Walk<'a> {
             next,
             link,
             next_segment,
-            watched: watch.iter().map(|&entries| (entries, link.filter(|_| entries == next))).collect(),
+            watched: watch
+                .iter()
+                .map(|&entries| Watched { entries, link: link.filter(|_| entries == next), root: None })
+                .collect(),
+            sound_link: link.unwrap_or(Digest::ZERO),
+            tree: None,
             broken: None,
         }
     }
@@ -117,12 +141,33 @@ impl<'a> Walk<'a> {
         Self { known, ..self }
     }
 
+    /// Beside it a tree grows, up to so many entries.
+    pub(super) fn growing(mut self, tree: Growth, until: u64) -> Self {
+        if let Growth::Tree(tree) = &tree {
+            for watched in self.watched.iter_mut().filter(|watched| watched.entries == tree.size()) {
+                watched.root = Some(tree.root());
+            }
+        }
+        self.tree = Some((tree, until));
+        self
+    }
+
+    /// The tree that grew.
+    pub(super) fn into_tree(self) -> Option<Tree> {
+        if let Some((Growth::Tree(tree), _)) = self.tree { Some(tree) } else { None }
+    }
+
+    /// What a part added to the tree.
+    pub(super) fn into_run(self) -> Option<Run> {
+        if let Some((Growth::Run(run), _)) = self.tree { Some(run) } else { None }
+    }
+
     /// Goes on where others have come to, with the links that they found at the watched places.
     pub(super) fn go_on_from(&mut self, reached: Reached, watched: &[Option<Digest>]) {
         let Reached { next, link, next_segment, store } = reached;
         (self.next, self.link, self.next_segment, self.store) = (next, link, next_segment, store);
-        for ((_, place), found) in self.watched.iter_mut().zip(watched) {
-            *place = place.or(*found);
+        for (place, found) in self.watched.iter_mut().zip(watched) {
+            place.link = place.link.or(*found);
         }
     }
 
@@ -200,9 +245,19 @@ impl<'a> Walk<'a> {
         self.link
     }
 
+    /// The link of the last entry before the first break.
+    pub(super) fn sound_link(&self) -> Digest {
+        self.sound_link
+    }
+
     /// The link after so many entries, when they were reached unbroken.
     pub(crate) fn link_after(&self, entries: u64) -> Option<Digest> {
-        self.watched.iter().find(|(watched, _)| *watched == entries).and_then(|(_, link)| *link)
+        self.watched.iter().find(|watched| watched.entries == entries).and_then(|watched| watched.link)
+    }
+
+    /// The root after so many watched entries, where they hold.
+    pub(super) fn root_after(&self, entries: u64) -> Option<Digest> {
+        self.watched.iter().find(|watched| watched.entries == entries).and_then(|watched| watched.root)
     }
 
     /// The store that the segments belong to.
@@ -268,9 +323,23 @@ impl<'a> Walk<'a> {
         }
         self.link = Some(frame.link);
         self.next = frame.sequence.get() + 1;
-        for (entries, link) in &mut self.watched {
-            if *entries == self.next {
-                *link = Some(frame.link);
+        if self.broken.is_none() {
+            self.sound_link = frame.link;
+        }
+        if self.broken.is_none()
+            && let Some((tree, _)) = self.tree.as_mut().filter(|(_, until)| frame.sequence.get() < *until)
+        {
+            match tree {
+                // The tree may have the first entries already.
+                Growth::Tree(tree) if tree.size() == frame.sequence.get() => tree.push(&digest),
+                Growth::Tree(_) => {}
+                Growth::Run(run) => run.push(frame.sequence.get(), &digest),
+            }
+        }
+        for watched in self.watched.iter_mut().filter(|watched| watched.entries == self.next) {
+            watched.link = Some(frame.link);
+            if let (None, Some((Growth::Tree(tree), _))) = (&self.broken, &self.tree) {
+                watched.root = Some(tree.root());
             }
         }
     }

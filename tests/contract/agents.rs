@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use common::{Hand, NOON, Still, builder, code, error, reading, refusal, result};
+use common::{Hand, NOON, Still, builder, code, error, reading};
 use rulekeep::agent::{AgentChange, AgentInfo, AgentState, Label, Observability};
 use rulekeep::event::{EventFilter, EventType};
 use rulekeep::trust::Score;

@@ -14,7 +14,6 @@ use rulekeep::checkpoint::{Checkpoint, CheckpointKey, VerifierKey, verify_consis
 use rulekeep::proof::BrokenKind;
 use rulekeep::status::Health;
 use rulekeep::{Durability, Error, Governor, GovernorBuilder, Outcome, ProofRecord};
-use serde_json::json;
 
 const ORIGIN: &str = "example.com/agents";
 

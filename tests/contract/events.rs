@@ -3,14 +3,12 @@
 use crate::common;
 
 use std::collections::HashMap;
-use std::io::{BufReader, Read, Write};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Hand, NOON, builder, decide, in_folder, in_memory, intent, reading, refusal, serve};
+use common::{Hand, NOON, builder, decide, in_folder, in_memory, intent, reading};
 use proptest::prelude::*;
 use rulekeep::event::{AlertKind, EventData, EventFilter, EventId, EventType, Subscription};
-use rulekeep::{Agent, Decision, Durability, Event, Governor, Outcome, PolicySet, RiskLevel, Tier, sidecar};
+use rulekeep::{Agent, Decision, Durability, Event, Governor, Outcome, PolicySet, RiskLevel, Tier};
 use serde_json::{Value, json};
 
 /// A set whose one rule fails on what the context lacks.

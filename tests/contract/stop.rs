@@ -9,12 +9,11 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use common::{ChildProcess, builder, child_folder, code, in_folder, in_memory, intent, reading, refusal, result, say};
+use common::{ChildProcess, builder, child_folder, code, in_folder, in_memory, intent, reading, say};
 use rulekeep::agent::AgentChange;
 use rulekeep::kill_switch::{StopId, StopScope};
 use rulekeep::proof::{Order, ProofId};
 use rulekeep::{Agent, Decision, Durability, Enforcement, Governor, Outcome, ProofQuery, ProofRecord};
-use serde_json::json;
 
 fn agent(id: &str) -> StopScope {
     StopScope::agent(id).unwrap()

@@ -4,9 +4,8 @@ use crate::common;
 
 use std::fs;
 
-use common::{Hand, NOON, builder, code, intent, reading, result};
+use common::{Hand, NOON, builder, code, intent, reading};
 use rulekeep::event::{EventFilter, EventType};
-use rulekeep::system::Timestamp;
 use rulekeep::trust::{Score, TrustCause, TrustModel};
 use rulekeep::{Agent, Decision, Governor, Outcome, Tier};
 use serde_json::json;

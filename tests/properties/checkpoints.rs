@@ -52,7 +52,7 @@ impl Log {
     }
 
     fn consistency(&self, old: usize) -> ConsistencyProof {
-        let path = self.tree().log().prove_consistency(self.leaves.len() - old);
+        let path = self.tree().prove_consistency(self.leaves.len() - old);
         ConsistencyProof::new(old as u64, self.leaves.len() as u64, digests(path.as_bytes()))
     }
 }

@@ -96,24 +96,24 @@ impl Escalations<'_> {
     fn ending(self, id: EscalationId) -> Ending {
         Ending { governor: self.governor.clone(), id, place: None }
     }
-}
 
-impl Governor {
     /// Decides on an intent, and where that asks for a person, waits for the answer so long at the most. An ESCALATE
     /// comes back when it is not there by then: [`Escalations::wait`] and [`Escalations::claim`] go on.
     ///
     /// # Errors
     ///
     /// Those of [`Governor::enforce`] and of [`Escalations::wait`].
-    pub fn enforce_or_wait(&self, intent: &Intent, timeout: Duration) -> Result<Enforcement, Error> {
-        let enforcement = self.enforce(intent)?;
+    pub fn enforce_or_wait(self, intent: &Intent, timeout: Duration) -> Result<Enforcement, Error> {
+        let enforcement = self.governor.enforce(intent)?;
         if enforcement.decision != Decision::Escalate {
             return Ok(enforcement);
         }
         let id = EscalationId::of(enforcement.proof_id);
-        Ok(self.escalations().wait(id, intent, timeout)?.unwrap_or(enforcement))
+        Ok(self.wait(id, intent, timeout)?.unwrap_or(enforcement))
     }
+}
 
+impl Governor {
     /// Notes in the log that what was approved is taken up. The verdict holds once that is durable.
     fn take_up(&self, open: &Open, intent: &Intent) -> Result<(Enforcement, Sequence), Error> {
         let inner = &*self.inner;

@@ -9,7 +9,7 @@ use crate::model::{Breakage, Error, Event, RiskLevel, Sequence, Timestamp};
 use crate::proof::journal::entry::time_of;
 use crate::proof::maintenance::verify::{Verifying, verify};
 use crate::proof::parts::Parts;
-use crate::store::{Frame, claimed_size};
+use crate::store::{Frame, Manner, claimed_size};
 
 /// A place in the journal that moves on. It holds nothing up: it reads what is
 /// on disk, and waits for what is not.
@@ -33,7 +33,7 @@ pub(crate) enum Fed<T> {
 
 impl Feed {
     /// A feed whose first entry is the one at `next`.
-    pub(in crate::proof) fn new(parts: Arc<Parts>, next: u64) -> Self {
+    pub(crate) fn new(parts: Arc<Parts>, next: u64) -> Self {
         Self { parts, next, run: Vec::new(), at: 0 }
     }
 
@@ -96,7 +96,8 @@ impl Feed {
 
     /// Where the log breaks: found by reading all of it, where nobody has yet.
     pub(crate) fn breakage(&self) -> Option<Breakage> {
-        let all = Verifying { since: None, held: None, threads: 1, progress: None, pace: None };
+        let manner = Manner { threads: 1, ..Manner::default() };
+        let all = Verifying { since: None, held: None, manner };
         // What it finds it notes; where it cannot read at all, nothing is known.
         self.parts
             .journal

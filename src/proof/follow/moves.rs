@@ -19,7 +19,7 @@ pub(crate) struct MovedTrust {
 
 impl MovedTrust {
     /// What an entry says of trust, if it says anything.
-    pub(in crate::proof) fn read(frame: &Frame<'_>) -> Option<Self> {
+    pub(crate) fn read(frame: &Frame<'_>) -> Option<Self> {
         match entry_on_trust(frame)? {
             Entry::Outcome(entry) => Some(Self {
                 agent_id: entry.entity_id,
@@ -60,8 +60,8 @@ pub(crate) struct TrustStep<'a> {
 }
 
 /// Hands every entry on that bears on trust.
-pub(in crate::proof) struct Steps<'a> {
-    pub(in crate::proof) each: &'a mut dyn FnMut(&TrustStep<'_>),
+pub(crate) struct Steps<'a> {
+    pub(crate) each: &'a mut dyn FnMut(&TrustStep<'_>),
 }
 
 impl Steps<'_> {

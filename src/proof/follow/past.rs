@@ -25,12 +25,12 @@ pub(crate) struct PastDecision {
 }
 
 /// Hands the decisions of a range on.
-pub(in crate::proof) struct Past<'a> {
-    pub(in crate::proof) range: &'a PastRange,
-    pub(in crate::proof) erasures: &'a Erasures,
-    pub(in crate::proof) each: &'a mut dyn FnMut(PastDecision) -> Result<(), Error>,
+pub(crate) struct Past<'a> {
+    pub(crate) range: &'a PastRange,
+    pub(crate) erasures: &'a Erasures,
+    pub(crate) each: &'a mut dyn FnMut(PastDecision) -> Result<(), Error>,
     /// Why the caller wants no more.
-    pub(in crate::proof) stopped: Option<Error>,
+    pub(crate) stopped: Option<Error>,
 }
 
 impl PastRange {

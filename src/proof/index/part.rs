@@ -13,13 +13,13 @@ use crate::proof::queue::Refusal;
 use crate::store::{self, Blocks, Position, ViewError};
 
 /// The index over the journal. It owns the view's folder; the writer alone changes the index, and a rebuild replaces it.
-pub(in crate::proof) struct IndexPart {
+pub(crate) struct IndexPart {
     // Held to read or to change it; taken after the queue's lock is given back.
     index: RwLock<Index>,
     /// What outcomes need of the last decisions.
-    pub(in crate::proof) recent: Recent,
+    pub(crate) recent: Recent,
     /// The view's folder; `None` in memory.
-    pub(in crate::proof) view: Option<PathBuf>,
+    pub(crate) view: Option<PathBuf>,
     cache_bytes: u64,
     /// The view cannot be persisted; the index lives in memory alone.
     view_lost: AtomicBool,
@@ -30,28 +30,28 @@ pub(in crate::proof) struct IndexPart {
 }
 
 impl IndexPart {
-    pub(in crate::proof) fn new(index: Index, view: Option<PathBuf>, cache_bytes: u64) -> Self {
+    pub(crate) fn new(index: Index, view: Option<PathBuf>, cache_bytes: u64) -> Self {
         let [view_lost, is_incomplete, is_closed] = [const { AtomicBool::new(false) }; 3];
         let (index, recent) = (RwLock::new(index), Recent::new(super::recent::MOST));
         Self { index, recent, view, cache_bytes, view_lost, is_incomplete, is_closed }
     }
 
-    pub(in crate::proof) fn read(&self) -> RwLockReadGuard<'_, Index> {
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Index> {
         self.index.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(in crate::proof) fn write(&self) -> RwLockWriteGuard<'_, Index> {
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Index> {
         self.index.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Behind the last entry that is applied.
-    pub(in crate::proof) fn applied(&self) -> Position {
+    pub(crate) fn applied(&self) -> Position {
         self.read().totals().applied
     }
 
     /// Persists the index; when the view fails, it is rebuilt. Only the writer calls this, and it changes nothing
     /// meanwhile: so queries go on while sled writes.
-    pub(in crate::proof) fn persist(&self, journal: &JournalPart) {
+    pub(crate) fn persist(&self, journal: &JournalPart) {
         let changes = {
             let index = self.read();
             // The tree is never behind what is applied; it is read before the index is let go, so nothing is behind both.
@@ -68,7 +68,7 @@ impl IndexPart {
     }
 
     /// Rebuilds the index from the journal, with a fresh view if that can be had, otherwise in memory.
-    pub(in crate::proof) fn rebuild(&self, index: &mut Index, journal: &JournalPart) {
+    pub(crate) fn rebuild(&self, index: &mut Index, journal: &JournalPart) {
         // sled must let its folder go first.
         *index = Index::new(None);
         let aside = self.view.as_deref().map_or(Ok(()), store::set_view_aside);
@@ -84,14 +84,14 @@ impl IndexPart {
     }
 
     /// Rebuilds the index from the journal, in memory alone.
-    pub(in crate::proof) fn rebuild_in_memory(&self, index: &mut Index, journal: &JournalPart) {
+    pub(crate) fn rebuild_in_memory(&self, index: &mut Index, journal: &JournalPart) {
         *index = Index::new(None);
         // Without a view there is nothing that could fail but reading.
         self.is_incomplete.store(fill(index, journal).is_err(), Ordering::Relaxed);
     }
 
     /// Rebuilds an index that lacks something, if the journal can be read now.
-    pub(in crate::proof) fn complete(&self, journal: &JournalPart) -> Result<(), Error> {
+    pub(crate) fn complete(&self, journal: &JournalPart) -> Result<(), Error> {
         if !self.is_incomplete() {
             return Ok(());
         }
@@ -105,7 +105,7 @@ impl IndexPart {
     }
 
     /// Asks the index; when the view fails, it is rebuilt and asked once more.
-    pub(in crate::proof) fn ask<T>(
+    pub(crate) fn ask<T>(
         &self,
         journal: &JournalPart,
         ask: impl Fn(&Index) -> Result<T, ViewError>,
@@ -123,7 +123,7 @@ impl IndexPart {
     }
 
     /// The outcome of an entity's record.
-    pub(in crate::proof) fn outcome_of(
+    pub(crate) fn outcome_of(
         &self,
         journal: &JournalPart,
         entity: &AgentId,
@@ -135,24 +135,24 @@ impl IndexPart {
         }
     }
 
-    pub(in crate::proof) fn is_incomplete(&self) -> bool {
+    pub(crate) fn is_incomplete(&self) -> bool {
         self.is_incomplete.load(Ordering::Relaxed)
     }
 
-    pub(in crate::proof) fn is_view_lost(&self) -> bool {
+    pub(crate) fn is_view_lost(&self) -> bool {
         self.view_lost.load(Ordering::Relaxed)
     }
 
-    pub(in crate::proof) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire)
     }
 
-    pub(in crate::proof) fn check_open(&self) -> Result<(), Error> {
+    pub(crate) fn check_open(&self) -> Result<(), Error> {
         if self.is_closed() { Err(Refusal::Closed.error()) } else { Ok(()) }
     }
 
     /// Lets the view go.
-    pub(in crate::proof) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         *self.write() = Index::new(None);
     }
@@ -170,7 +170,7 @@ fn fill(index: &mut Index, journal: &JournalPart) -> Result<(), ViewError> {
 }
 
 /// The index as the view has it; an empty one where the view cannot be used.
-pub(in crate::proof) fn load_view(folder: Option<&Path>, cache_bytes: u64) -> (Index, Option<Mark>, Option<ViewError>) {
+pub(crate) fn load_view(folder: Option<&Path>, cache_bytes: u64) -> (Index, Option<Mark>, Option<ViewError>) {
     match Blocks::open(folder, cache_bytes).and_then(Index::load) {
         Ok((index, mark)) => (index, mark, None),
         Err(error) => (Index::new(None), None, Some(error)),

@@ -16,26 +16,26 @@ use crate::proof::journal::used::{UsedLimit, UsedLimits};
 use crate::store::{Finding, Frame, GONE, Kind, Manner, Parts, Position, Reader, Start, StoreId, ViewError, Visitor};
 
 /// A reading of the journal.
-pub(in crate::proof) struct Reading<'a> {
+pub(crate) struct Reading<'a> {
     index: Option<&'a mut Index>,
     /// The store whose index may be persisted meanwhile.
     persist: Option<StoreId>,
     /// The latest value of each state, from the journal alone.
-    pub(in crate::proof) states: BTreeMap<String, Vec<u8>>,
+    pub(crate) states: BTreeMap<String, Vec<u8>>,
     /// What was used of limits, and not given back.
-    pub(in crate::proof) used: UsedLimits,
+    pub(crate) used: UsedLimits,
     /// What the index must add up to.
-    pub(in crate::proof) census: Census,
+    pub(crate) census: Census,
     /// What the log says of its own past, and of its end.
-    pub(in crate::proof) past: Retained,
+    pub(crate) past: Retained,
     /// The erasures with the places of their entries.
-    pub(in crate::proof) erasures: Vec<(Sequence, Erasure)>,
+    pub(crate) erasures: Vec<(Sequence, Erasure)>,
     /// What was erased, as far as it is known before the journal is read; otherwise what lacks its evidence is noted, to be
     /// held against the erasures that were read.
     known: Option<Arc<Erasures>>,
     absences: Absences,
     /// Why the index takes in nothing more.
-    pub(in crate::proof) view_error: Option<ViewError>,
+    pub(crate) view_error: Option<ViewError>,
     chain: Chain,
     /// The chain as it was at the beginning.
     start: Chain,
@@ -47,15 +47,15 @@ pub(in crate::proof) struct Reading<'a> {
     /// Where the journal begins.
     origin: Start,
     /// How much evidence is gone, where that is counted: in an archive, whose log says what was erased.
-    pub(in crate::proof) erased: Option<u64>,
+    pub(crate) erased: Option<u64>,
     range: CheckedRange,
     /// What the journal says, added up to be compared with what the index says.
-    pub(in crate::proof) held: HeldSums,
+    pub(crate) held: HeldSums,
 }
 
 /// Which entries are checked, and how.
 #[derive(Debug, Clone)]
-pub(in crate::proof) struct CheckedRange {
+pub(crate) struct CheckedRange {
     /// Records before it are archived.
     first: u64,
     /// Records before it are read, and not counted.
@@ -72,12 +72,12 @@ impl CheckedRange {
 
 /// The chain of proof records so far.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::proof) struct Chain {
-    pub(in crate::proof) records: u64,
-    pub(in crate::proof) head_hash: Digest,
+pub(crate) struct Chain {
+    pub(crate) records: u64,
+    pub(crate) head_hash: Digest,
     last_time: i64,
     /// The latest time of any entry, in milliseconds since 1970.
-    pub(in crate::proof) latest: i64,
+    pub(crate) latest: i64,
 }
 
 impl Chain {
@@ -94,28 +94,28 @@ struct Begins {
 
 impl<'a> Reading<'a> {
     /// A reading that brings what the index lacks into it.
-    pub(in crate::proof) fn into_index(index: &'a mut Index) -> Self {
+    pub(crate) fn into_index(index: &'a mut Index) -> Self {
         Self::new(Some(index))
     }
 
     /// Persists the index on the way, whenever it takes too much memory.
-    pub(in crate::proof) fn persisting(self, store: StoreId) -> Self {
+    pub(crate) fn persisting(self, store: StoreId) -> Self {
         Self { persist: Some(store), ..self }
     }
 
     /// A reading that only checks, and that knows what was erased.
-    pub(in crate::proof) fn checking(known: Arc<Erasures>) -> Self {
+    pub(crate) fn checking(known: Arc<Erasures>) -> Self {
         Self::new(None).knowing(known)
     }
 
     /// A reading that only checks, and learns of erasures as it comes to them: ask it then for
     /// [`Reading::unexplained`].
-    pub(in crate::proof) fn learning() -> Self {
+    pub(crate) fn learning() -> Self {
         Self::new(None)
     }
 
     /// A reading that only checks, behind `since` and up to `until`, and adds up what it reads as `rule` says.
-    pub(in crate::proof) fn checking_range(
+    pub(crate) fn checking_range(
         known: Arc<Erasures>,
         since: Option<&ChainPosition>,
         until: Position,
@@ -134,7 +134,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Goes on with what is known behind so many entries: read again are only the last of these.
-    pub(in crate::proof) fn going_on(mut self, totals: &Totals, kept: KeptStart) -> Self {
+    pub(crate) fn going_on(mut self, totals: &Totals, kept: KeptStart) -> Self {
         self.range.from = totals.applied.entries;
         self.is_part = true;
         self.start = Chain { records: totals.records, head_hash: totals.head_hash, ..Chain::START };
@@ -145,37 +145,37 @@ impl<'a> Reading<'a> {
     }
 
     /// The totals of the index that it feeds.
-    pub(in crate::proof) fn totals(&self) -> Option<&Totals> {
+    pub(crate) fn totals(&self) -> Option<&Totals> {
         self.index.as_ref().map(|index| index.totals())
     }
 
     /// Whether the records that were read lead to those totals.
-    pub(in crate::proof) fn leads_to(&self, totals: &Totals) -> bool {
+    pub(crate) fn leads_to(&self, totals: &Totals) -> bool {
         let Chain { records, head_hash, .. } = self.chain;
         (records, head_hash) == (totals.records, totals.head_hash) && (self.begins.is_some() || records == 0)
     }
 
     /// Knows what was erased.
-    pub(in crate::proof) fn knowing(self, known: Arc<Erasures>) -> Self {
+    pub(crate) fn knowing(self, known: Arc<Erasures>) -> Self {
         Self { known: Some(known), ..self }
     }
 
     /// The first record that lacks its evidence where no erasure says so, given the journal that was read: it is read
     /// once more if there is one, or if there may be.
-    pub(in crate::proof) fn unexplained(&self, reader: &Reader, until: Position) -> io::Result<Option<Breakage>> {
+    pub(crate) fn unexplained(&self, reader: &Reader, until: Position) -> io::Result<Option<Breakage>> {
         let Some(known) = self.unexplained_but_for() else { return Ok(None) };
         let verified = reader.verify_parts(&mut Self::checking(known), None, until, Manner::default())?;
         Ok(verified.breakage)
     }
 
     /// The erasures that were read, where they may not cover every record that lacks its evidence.
-    pub(in crate::proof) fn unexplained_but_for(&self) -> Option<Arc<Erasures>> {
+    pub(crate) fn unexplained_but_for(&self) -> Option<Arc<Erasures>> {
         let known = Erasures::of(&self.erasures);
         (!self.absences.are_covered(|subject| known.has(subject))).then_some(known)
     }
 
     /// The records that were checked, up to the first break.
-    pub(in crate::proof) fn verified(&self) -> Chain {
+    pub(crate) fn verified(&self) -> Chain {
         self.before_break.unwrap_or(self.chain)
     }
 

@@ -9,7 +9,7 @@ use crate::proof::queue::{Draft, Pending};
 
 /// What is asked for is to be read elsewhere.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::proof) struct NotRecent;
+pub(crate) struct NotRecent;
 
 /// What an outcome needs to know of its decision.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ pub(crate) struct DecisionFacts {
 
 /// The last decisions, in the order of the journal.
 #[derive(Debug)]
-pub(in crate::proof) struct Recent {
+pub(crate) struct Recent {
     // Held to look one up, or by the writer to take in some of a batch; nothing else is taken meanwhile.
     facts: Mutex<VecDeque<Facts>>,
     most: usize,
@@ -43,12 +43,12 @@ struct Facts {
 const _: () = assert!(size_of::<Facts>() <= 48);
 
 impl Recent {
-    pub(in crate::proof) fn new(most: usize) -> Self {
+    pub(crate) fn new(most: usize) -> Self {
         Self { facts: Mutex::default(), most }
     }
 
     /// Takes a batch in, once the index has it.
-    pub(in crate::proof) fn apply(&self, drafts: &[Pending]) {
+    pub(crate) fn apply(&self, drafts: &[Pending]) {
         for drafts in drafts.chunks(AT_ONCE) {
             let mut facts = self.lock();
             for pending in drafts {
@@ -77,7 +77,7 @@ impl Recent {
     }
 
     /// What is known of the decision of that id.
-    pub(in crate::proof) fn facts(&self, id: &ProofId) -> Option<DecisionFacts> {
+    pub(crate) fn facts(&self, id: &ProofId) -> Option<DecisionFacts> {
         let facts = self.lock();
         let found = facts.get(find(&facts, id.sequence())?).filter(|found| found.id == *id)?;
         let Facts { entity, decision, risk, earns, .. } = found;
@@ -85,14 +85,14 @@ impl Recent {
     }
 
     /// The outcome of the decision at a place, if it has one.
-    pub(in crate::proof) fn outcome(&self, sequence: Sequence) -> Result<Option<Outcome>, NotRecent> {
+    pub(crate) fn outcome(&self, sequence: Sequence) -> Result<Option<Outcome>, NotRecent> {
         let facts = self.lock();
         let found = find(&facts, sequence).and_then(|place| facts.get(place)).ok_or(NotRecent)?;
         Ok(found.outcome)
     }
 
     /// Forgets all: what was erased, or left with an archive, is answered as the journal has it.
-    pub(in crate::proof) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.lock().clear();
     }
 
@@ -107,7 +107,7 @@ fn find(facts: &VecDeque<Facts>, sequence: Sequence) -> Option<usize> {
 }
 
 /// Decisions that are known: 6 MiB once there were so many.
-pub(in crate::proof) const MOST: usize = 1 << 17;
+pub(crate) const MOST: usize = 1 << 17;
 /// Drafts that are taken in while nobody can look anything up.
 const AT_ONCE: usize = 256;
 

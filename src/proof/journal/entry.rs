@@ -12,7 +12,7 @@ use crate::store::{FORMAT, Frame, Kind, StoreId};
 use crate::proof::queue::{OutcomeBasis, TrustMove};
 
 /// What an entry that is no decision says.
-pub(in crate::proof) enum Entry<'a> {
+pub(crate) enum Entry<'a> {
     Store(StoreEntry),
     Outcome(OutcomeEntry<'a>),
     State(StateEntry<'a>),
@@ -26,7 +26,7 @@ pub(in crate::proof) enum Entry<'a> {
 
 impl<'a> Entry<'a> {
     /// Reads the body of an entry; `None` where it cannot be read, or is a decision's.
-    pub(in crate::proof) fn read(kind: Kind, body: &'a [u8]) -> Option<Self> {
+    pub(crate) fn read(kind: Kind, body: &'a [u8]) -> Option<Self> {
         fn json<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Option<T> {
             serde_json::from_slice(body).ok()
         }
@@ -49,7 +49,7 @@ impl<'a> Entry<'a> {
     }
 
     /// When it was enqueued.
-    pub(in crate::proof) fn time(&self) -> Timestamp {
+    pub(crate) fn time(&self) -> Timestamp {
         match self {
             Self::Store(entry) => entry.timestamp,
             Self::Outcome(entry) => entry.timestamp,
@@ -64,7 +64,7 @@ impl<'a> Entry<'a> {
     }
 
     /// The states that it sets.
-    pub(in crate::proof) fn states(&self) -> impl Iterator<Item = &NewState<'a>> {
+    pub(crate) fn states(&self) -> impl Iterator<Item = &NewState<'a>> {
         let [first, second] = match self {
             Self::State(entry) => [Some(&entry.state), None],
             Self::Outcome(entry) => [entry.state.as_ref(), entry.asked.as_ref()],
@@ -75,7 +75,7 @@ impl<'a> Entry<'a> {
 }
 
 /// When an entry of any kind was enqueued; `None` where it cannot be read.
-pub(in crate::proof) fn time_of(frame: &Frame<'_>) -> Option<Timestamp> {
+pub(crate) fn time_of(frame: &Frame<'_>) -> Option<Timestamp> {
     #[derive(Deserialize)]
     struct Timed {
         timestamp: Timestamp,
@@ -85,7 +85,7 @@ pub(in crate::proof) fn time_of(frame: &Frame<'_>) -> Option<Timestamp> {
 
 /// The key among the states under which an entry of the log's own past is kept, so that it is known before all of the
 /// journal is read; `None` for other kinds. The order of the keys is that of the entries.
-pub(in crate::proof) fn kept_key(kind: Kind, sequence: Sequence) -> Option<String> {
+pub(crate) fn kept_key(kind: Kind, sequence: Sequence) -> Option<String> {
     let place = sequence.get();
     match kind {
         Kind::Erasure => Some(format!("{ERASURES}{place:020}")),
@@ -95,7 +95,7 @@ pub(in crate::proof) fn kept_key(kind: Kind, sequence: Sequence) -> Option<Strin
 }
 
 /// The place and the kind of the entry that is kept under a key among the states; `None` where it is a state.
-pub(in crate::proof) fn kept_under(key: &str) -> Option<(Sequence, Kind)> {
+pub(crate) fn kept_under(key: &str) -> Option<(Sequence, Kind)> {
     let (place, kind) = match key.strip_prefix(ERASURES) {
         Some(place) => (place, Kind::Erasure),
         None => key.strip_prefix(PAST)?.split_once('/').and_then(|(place, kind)| Some((place, kind.parse().ok()?)))?,
@@ -104,7 +104,7 @@ pub(in crate::proof) fn kept_under(key: &str) -> Option<(Sequence, Kind)> {
 }
 
 /// Whether a key among the states is one of those under which entries are kept.
-pub(in crate::proof) fn is_kept(key: &str) -> bool {
+pub(crate) fn is_kept(key: &str) -> bool {
     key.starts_with(ERASURES) || key.starts_with(PAST)
 }
 
@@ -114,16 +114,16 @@ const PAST: &str = "log/";
 /// The first entry: the store itself.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::proof) struct StoreEntry {
-    pub(in crate::proof) format: u32,
-    pub(in crate::proof) store: String,
-    pub(in crate::proof) timestamp: Timestamp,
+pub(crate) struct StoreEntry {
+    pub(crate) format: u32,
+    pub(crate) store: String,
+    pub(crate) timestamp: Timestamp,
     /// The version of the library that made it.
-    pub(in crate::proof) made_by: String,
+    pub(crate) made_by: String,
 }
 
 impl StoreEntry {
-    pub(in crate::proof) fn new(store: StoreId, timestamp: Timestamp) -> Self {
+    pub(crate) fn new(store: StoreId, timestamp: Timestamp) -> Self {
         let made_by = format!("rulekeep {}", env!("CARGO_PKG_VERSION"));
         Self { format: FORMAT, store: store.to_string(), timestamp, made_by }
     }
@@ -133,55 +133,55 @@ impl StoreEntry {
 /// the same entry, so that neither can be there without the other.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::proof) struct OutcomeEntry<'a> {
-    pub(in crate::proof) proof_id: ProofId,
-    pub(in crate::proof) entity_id: AgentId,
-    pub(in crate::proof) outcome: Outcome,
+pub(crate) struct OutcomeEntry<'a> {
+    pub(crate) proof_id: ProofId,
+    pub(crate) entity_id: AgentId,
+    pub(crate) outcome: Outcome,
     #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
-    pub(in crate::proof) note: Option<Cow<'a, str>>,
-    pub(in crate::proof) timestamp: Timestamp,
+    pub(crate) note: Option<Cow<'a, str>>,
+    pub(crate) timestamp: Timestamp,
     #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
-    pub(in crate::proof) state: Option<NewState<'a>>,
+    pub(crate) state: Option<NewState<'a>>,
     /// What became of the escalation that the record opened.
     #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
-    pub(in crate::proof) asked: Option<NewState<'a>>,
+    pub(crate) asked: Option<NewState<'a>>,
     /// How the agent's trust moved.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(in crate::proof) trust: Option<TrustMove>,
+    pub(crate) trust: Option<TrustMove>,
     /// What it moved by.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(in crate::proof) basis: Option<OutcomeBasis>,
+    pub(crate) basis: Option<OutcomeBasis>,
 }
 
 /// The new state of something, by its key.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::proof) struct NewState<'a> {
+pub(crate) struct NewState<'a> {
     #[serde(borrow)]
-    pub(in crate::proof) key: Cow<'a, str>,
+    pub(crate) key: Cow<'a, str>,
     #[serde(borrow)]
-    pub(in crate::proof) value: &'a RawValue,
+    pub(crate) value: &'a RawValue,
 }
 
 /// A change of state that no outcome made, and why.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::proof) struct StateEntry<'a> {
+pub(crate) struct StateEntry<'a> {
     #[serde(borrow)]
-    pub(in crate::proof) state: NewState<'a>,
+    pub(crate) state: NewState<'a>,
     #[serde(borrow)]
-    pub(in crate::proof) cause: Cow<'a, str>,
+    pub(crate) cause: Cow<'a, str>,
     /// Whose trust moved.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(in crate::proof) agent_id: Option<AgentId>,
+    pub(crate) agent_id: Option<AgentId>,
     /// How it moved.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(in crate::proof) trust: Option<TrustMove>,
-    pub(in crate::proof) timestamp: Timestamp,
+    pub(crate) trust: Option<TrustMove>,
+    pub(crate) timestamp: Timestamp,
 }
 
 impl StateEntry<'_> {
     /// The record that it belongs to: a correction begins its cause with the one that it corrects.
-    pub(in crate::proof) fn proof_id(&self) -> Option<ProofId> {
+    pub(crate) fn proof_id(&self) -> Option<ProofId> {
         let trust = self.trust.as_ref().filter(|trust| trust.cause == TrustCause::Correction);
         let (record, _) = trust.and_then(|_| self.cause.split_once(": "))?;
         record.parse().ok()
@@ -192,22 +192,22 @@ impl StateEntry<'_> {
 /// from before a moment.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(in crate::proof) struct ErasureEntry<'a> {
+pub(crate) struct ErasureEntry<'a> {
     #[serde(borrow)]
-    pub(in crate::proof) cause: Cow<'a, str>,
+    pub(crate) cause: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(in crate::proof) proof_ids: Option<Vec<ProofId>>,
+    pub(crate) proof_ids: Option<Vec<ProofId>>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(in crate::proof) agent_id: Option<AgentId>,
+    pub(crate) agent_id: Option<AgentId>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(in crate::proof) before: Option<Timestamp>,
+    pub(crate) before: Option<Timestamp>,
     /// Of the first so many entries: decisions that were put in order meanwhile are none of these.
-    pub(in crate::proof) entries: u64,
-    pub(in crate::proof) timestamp: Timestamp,
+    pub(crate) entries: u64,
+    pub(crate) timestamp: Timestamp,
 }
 
 impl<'a> ErasureEntry<'a> {
-    pub(in crate::proof) fn new(erasure: &Erasure, cause: &'a str, timestamp: Timestamp) -> Self {
+    pub(crate) fn new(erasure: &Erasure, cause: &'a str, timestamp: Timestamp) -> Self {
         let (mut proof_ids, mut agent_id, mut before) = (None, None, None);
         match &erasure.selection {
             EvidenceSelection::Records(ids) => proof_ids = Some(ids.clone()),
@@ -223,72 +223,72 @@ impl<'a> ErasureEntry<'a> {
 
 /// Something that somebody should look at.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::proof) struct AlertEntry {
+pub(crate) struct AlertEntry {
     #[serde(flatten)]
-    pub(in crate::proof) alert: Alert,
+    pub(crate) alert: Alert,
     /// The entry that made whoever follows the log raise it.
     #[serde(rename = "upTo", skip_serializing_if = "Option::is_none", default)]
-    pub(in crate::proof) up_to: Option<Sequence>,
-    pub(in crate::proof) timestamp: Timestamp,
+    pub(crate) up_to: Option<Sequence>,
+    pub(crate) timestamp: Timestamp,
 }
 
 /// What was set aside when the store was opened.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::proof) struct RecoveryEntry {
-    pub(in crate::proof) copy: String,
-    pub(in crate::proof) bytes: usize,
-    pub(in crate::proof) segment: String,
-    pub(in crate::proof) offset: u64,
-    pub(in crate::proof) timestamp: Timestamp,
+pub(crate) struct RecoveryEntry {
+    pub(crate) copy: String,
+    pub(crate) bytes: usize,
+    pub(crate) segment: String,
+    pub(crate) offset: u64,
+    pub(crate) timestamp: Timestamp,
 }
 
 /// The last entry of a log that takes nothing in any more.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(in crate::proof) struct FreezeEntry {
-    pub(in crate::proof) cause: String,
-    pub(in crate::proof) timestamp: Timestamp,
+pub(crate) struct FreezeEntry {
+    pub(crate) cause: String,
+    pub(crate) timestamp: Timestamp,
 }
 
 /// The first entries were moved to a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::proof) struct ArchiveEntry {
+pub(crate) struct ArchiveEntry {
     /// The file's name.
-    pub(in crate::proof) file: String,
+    pub(crate) file: String,
     /// The first entry that it has.
-    pub(in crate::proof) from: u64,
+    pub(crate) from: u64,
     /// How many entries the log had where it ends.
-    pub(in crate::proof) entries: u64,
+    pub(crate) entries: u64,
     /// The link of the last of them.
-    pub(in crate::proof) link: Digest,
+    pub(crate) link: Digest,
     /// The root of the Merkle tree over them, those that are in earlier archives included.
-    pub(in crate::proof) root: Digest,
+    pub(crate) root: Digest,
     /// The hash of the last proof record among them.
-    pub(in crate::proof) head_hash: Digest,
+    pub(crate) head_hash: Digest,
     /// SHA-256 of the file.
-    pub(in crate::proof) sha256: Digest,
-    pub(in crate::proof) timestamp: Timestamp,
+    pub(crate) sha256: Digest,
+    pub(crate) timestamp: Timestamp,
 }
 
 /// Which log this one was begun in place of.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::proof) struct RepairEntry {
+pub(crate) struct RepairEntry {
     /// The store's id; none where nothing could be read of it.
-    pub(in crate::proof) of: Option<String>,
+    pub(crate) of: Option<String>,
     /// How many of its entries held, from the first on.
-    pub(in crate::proof) entries: u64,
+    pub(crate) entries: u64,
     /// How many of them are proof records.
-    pub(in crate::proof) records: u64,
+    pub(crate) records: u64,
     /// The link of the last of them.
-    pub(in crate::proof) link: Digest,
+    pub(crate) link: Digest,
     /// The root of the Merkle tree over them.
-    pub(in crate::proof) root: Digest,
+    pub(crate) root: Digest,
     /// The hash of the last proof record among them.
-    pub(in crate::proof) head_hash: Digest,
+    pub(crate) head_hash: Digest,
     /// Where it breaks.
-    pub(in crate::proof) broken: Breakage,
+    pub(crate) broken: Breakage,
     /// The folder in the store where all of it is kept as it was.
-    pub(in crate::proof) kept: String,
-    pub(in crate::proof) timestamp: Timestamp,
+    pub(crate) kept: String,
+    pub(crate) timestamp: Timestamp,
 }

@@ -15,9 +15,7 @@ use crate::model::{AgentId, ProofId, Sequence, Timestamp};
 use crate::store::{self, Files, Frame, Kind, Reader};
 
 /// The erasures that the states tell of, with the places of their entries.
-pub(in crate::proof) fn of_states<'a>(
-    states: impl IntoIterator<Item = (&'a String, &'a Vec<u8>)>,
-) -> Vec<(Sequence, Erasure)> {
+pub(crate) fn of_states<'a>(states: impl IntoIterator<Item = (&'a String, &'a Vec<u8>)>) -> Vec<(Sequence, Erasure)> {
     let erasure = |(key, body): (&String, &'a Vec<u8>)| match kept_under(key)? {
         (sequence, kind @ Kind::Erasure) => match Entry::read(kind, body)? {
             Entry::Erasure(erasure, _) => Some((sequence, erasure)),
@@ -28,31 +26,31 @@ pub(in crate::proof) fn of_states<'a>(
     states.into_iter().filter_map(erasure).collect()
 }
 
-/// Whose evidence to erase.
+/// The records whose evidence to erase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EvidenceSelection {
-    /// That of these records.
+    /// These records.
     Records(Vec<ProofId>),
-    /// That of every record of an agent.
+    /// Every record of an agent.
     Agent(AgentId),
-    /// That of an agent's records from before a moment.
+    /// An agent's records from before a moment.
     AgentBefore(AgentId, Timestamp),
-    /// That of all records from before a moment.
+    /// All records from before a moment.
     Before(Timestamp),
 }
 
 /// One erasure: what it covers, of the first so many entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Erasure {
-    pub(in crate::proof) selection: EvidenceSelection,
+    pub(crate) selection: EvidenceSelection,
     /// No record from this place on is covered.
-    pub(in crate::proof) entries: u64,
+    pub(crate) entries: u64,
 }
 
 impl Erasure {
     /// What an entry says; `None` where it does not say one thing.
-    pub(in crate::proof) fn of(entry: ErasureEntry<'_>) -> Option<Self> {
+    pub(crate) fn of(entry: ErasureEntry<'_>) -> Option<Self> {
         let selection = match (entry.proof_ids, entry.agent_id, entry.before) {
             (Some(ids), None, None) => EvidenceSelection::Records(ids),
             (None, Some(agent), None) => EvidenceSelection::Agent(agent),
@@ -66,21 +64,21 @@ impl Erasure {
 
 /// What a record is to an erasure.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::proof) struct Subject<'a> {
-    pub(in crate::proof) sequence: Sequence,
-    pub(in crate::proof) entity: &'a AgentId,
-    pub(in crate::proof) time: Timestamp,
+pub(crate) struct Subject<'a> {
+    pub(crate) sequence: Sequence,
+    pub(crate) entity: &'a AgentId,
+    pub(crate) time: Timestamp,
 }
 
 impl<'a> Subject<'a> {
-    pub(in crate::proof) fn of(record: &'a CanonicalRecord<'_>) -> Self {
+    pub(crate) fn of(record: &'a CanonicalRecord<'_>) -> Self {
         Self { sequence: record.id.sequence(), entity: &record.entity_id, time: record.timestamp }
     }
 }
 
 /// What some erasures cover together.
 #[derive(Debug, Clone, Default)]
-pub(in crate::proof) struct Covered {
+pub(crate) struct Covered {
     records: BTreeSet<u64>,
     /// The records of an agent that stand before a place, from before a moment if there is one.
     agents: HashMap<AgentId, Vec<(u64, Option<Timestamp>)>>,
@@ -89,7 +87,7 @@ pub(in crate::proof) struct Covered {
 }
 
 impl Covered {
-    pub(in crate::proof) fn add(&mut self, erasure: &Erasure) {
+    pub(crate) fn add(&mut self, erasure: &Erasure) {
         let entries = erasure.entries;
         match &erasure.selection {
             EvidenceSelection::Records(ids) => {
@@ -106,7 +104,7 @@ impl Covered {
         }
     }
 
-    pub(in crate::proof) fn has(&self, subject: Subject<'_>) -> bool {
+    pub(crate) fn has(&self, subject: Subject<'_>) -> bool {
         let place = subject.sequence.get();
         let is_before = |entries: u64, before: Option<Timestamp>| {
             place < entries && before.is_none_or(|before| subject.time < before)
@@ -135,11 +133,7 @@ impl Covered {
     }
 
     /// Hands on the records that are covered and still have their evidence, with that.
-    pub(in crate::proof) fn each_kept(
-        &self,
-        reader: &Reader,
-        look: &mut dyn FnMut(Timestamp, &[u8]),
-    ) -> std::io::Result<()> {
+    pub(crate) fn each_kept(&self, reader: &Reader, look: &mut dyn FnMut(Timestamp, &[u8])) -> std::io::Result<()> {
         reader.each_entry(&|range| self.may_have(range), &mut |frame| {
             if frame.kind != Kind::Decision || frame.has_no_evidence() {
                 return;
@@ -153,7 +147,7 @@ impl Covered {
     }
 
     /// Takes the bytes of all that is covered away, and notes it, given how many entries were looked at for erasures.
-    pub(in crate::proof) fn carry_out(&self, reader: &Reader, files: &dyn Files, entries: u64) -> std::io::Result<()> {
+    pub(crate) fn carry_out(&self, reader: &Reader, files: &dyn Files, entries: u64) -> std::io::Result<()> {
         reader.erase(files, &|range| self.may_have(range), &|frame| self.has_entry(frame))?;
         store::note_carried_out(files, entries)
     }
@@ -161,7 +155,7 @@ impl Covered {
 
 /// What was erased of a log, as whoever reads it knows. Grows before any byte goes.
 #[derive(Debug, Default)]
-pub(in crate::proof) struct Erasures {
+pub(crate) struct Erasures {
     // Held to look up or to add.
     state: RwLock<Known>,
 }
@@ -174,7 +168,7 @@ struct Known {
 }
 
 impl Erasures {
-    pub(in crate::proof) fn of(erasures: &[(Sequence, Erasure)]) -> Arc<Self> {
+    pub(crate) fn of(erasures: &[(Sequence, Erasure)]) -> Arc<Self> {
         let known = Self::default();
         for (sequence, erasure) in erasures {
             known.add(*sequence, erasure);
@@ -183,23 +177,23 @@ impl Erasures {
     }
 
     /// Takes in an erasure, whose entry stands at `sequence`.
-    pub(in crate::proof) fn add(&self, sequence: Sequence, erasure: &Erasure) {
+    pub(crate) fn add(&self, sequence: Sequence, erasure: &Erasure) {
         let mut known = self.state.write().unwrap_or_else(PoisonError::into_inner);
         known.covered.add(erasure);
         known.entries = known.entries.max(sequence.get() + 1);
     }
 
-    pub(in crate::proof) fn has(&self, subject: Subject<'_>) -> bool {
+    pub(crate) fn has(&self, subject: Subject<'_>) -> bool {
         self.state.read().unwrap_or_else(PoisonError::into_inner).covered.has(subject)
     }
 
     /// How many entries there are up to the last erasure.
-    pub(in crate::proof) fn entries(&self) -> u64 {
+    pub(crate) fn entries(&self) -> u64 {
         self.state.read().unwrap_or_else(PoisonError::into_inner).entries
     }
 
     /// What stands beside a record, given the bytes that were read there.
-    pub(in crate::proof) fn look(&self, record: &CanonicalRecord<'_>, stored: &[u8]) -> Kept {
+    pub(crate) fn look(&self, record: &CanonicalRecord<'_>, stored: &[u8]) -> Kept {
         // Whatever the bytes are: they may be there in part still, or be put there again.
         if self.has(Subject::of(record)) {
             return Kept::Erased;
@@ -223,14 +217,14 @@ pub(crate) enum Kept {
 
 /// Records without their evidence, as a reading found them before it knew of any erasure.
 #[derive(Debug, Default)]
-pub(in crate::proof) struct Absences {
+pub(crate) struct Absences {
     records: Vec<(Sequence, AgentId, Timestamp)>,
     /// There are more, which were not kept.
     has_more: bool,
 }
 
 impl Absences {
-    pub(in crate::proof) fn add(&mut self, subject: Subject<'_>) {
+    pub(crate) fn add(&mut self, subject: Subject<'_>) {
         if self.records.len() >= MOST_ABSENCES {
             self.has_more = true;
         } else {
@@ -238,7 +232,7 @@ impl Absences {
         }
     }
 
-    pub(in crate::proof) fn join(&mut self, later: &Self) {
+    pub(crate) fn join(&mut self, later: &Self) {
         self.has_more |= later.has_more;
         for (sequence, entity, time) in &later.records {
             self.add(Subject { sequence: *sequence, entity, time: *time });
@@ -246,7 +240,7 @@ impl Absences {
     }
 
     /// Whether each of them is covered, as far as they are known.
-    pub(in crate::proof) fn are_covered(&self, has: impl Fn(Subject<'_>) -> bool) -> bool {
+    pub(crate) fn are_covered(&self, has: impl Fn(Subject<'_>) -> bool) -> bool {
         !self.has_more
             && self
                 .records

@@ -110,39 +110,40 @@ pub(crate) fn encode(
 }
 
 /// The digest that goes into the record.
-pub(in crate::proof) fn digest(bytes: &[u8]) -> Digest {
+pub(crate) fn digest(bytes: &[u8]) -> Digest {
     Digest::new(Sha256::digest(bytes).into())
 }
 
 /// Reads stored evidence back; `None` when the bytes are none.
-pub(in crate::proof) fn decode(bytes: &[u8]) -> Option<Evidence> {
-    let (salt, rest) = bytes.split_first_chunk::<SALT_BYTES>()?;
-    let (intent, rest) = split_part(rest)?;
-    let (detail, rest) = split_part(rest)?;
-    let intent = serde_json::from_slice(intent).ok()?;
-    let detail = serde_json::from_slice(detail).ok()?;
+pub(crate) fn decode(bytes: &[u8]) -> Option<Evidence> {
+    let (salt, intent, detail, rest) = split(bytes)?;
     let (_, input) = read_rest(rest)?;
+    let (intent, detail) = (serde_json::from_slice(intent).ok()?, serde_json::from_slice(detail).ok()?);
     Some(Evidence { intent, detail, input, salt: *salt })
 }
 
 /// The part that holds the decision's detail, read as a type; `None` when the bytes are no evidence.
-pub(in crate::proof) fn detail<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+pub(crate) fn detail<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     serde_json::from_slice(detail_bytes(bytes)?).ok()
 }
 
 /// The bytes of the decision's detail; `None` when the bytes are no evidence.
-pub(in crate::proof) fn detail_bytes(bytes: &[u8]) -> Option<&[u8]> {
-    let (_salt, rest) = bytes.split_first_chunk::<SALT_BYTES>()?;
-    let (_, rest) = split_part(rest)?;
-    split_part(rest).map(|(detail, _)| detail)
+pub(crate) fn detail_bytes(bytes: &[u8]) -> Option<&[u8]> {
+    split(bytes).map(|(_, _, detail, _)| detail)
 }
 
 /// What the decision used of limits, without reading the rest; `None` when the bytes are no evidence.
-pub(in crate::proof) fn charges(bytes: &[u8]) -> Option<Vec<Charged>> {
-    let (_salt, rest) = bytes.split_first_chunk::<SALT_BYTES>()?;
-    let (_, rest) = split_part(rest)?;
-    let (_, rest) = split_part(rest)?;
+pub(crate) fn charges(bytes: &[u8]) -> Option<Vec<Charged>> {
+    let (.., rest) = split(bytes)?;
     read_rest(rest).map(|(charges, _)| charges)
+}
+
+/// The salt, the intent, the detail, and the parts behind them.
+fn split(bytes: &[u8]) -> Option<(&[u8; SALT_BYTES], &[u8], &[u8], &[u8])> {
+    let (salt, rest) = split_salt(bytes)?;
+    let (intent, rest) = split_part(rest)?;
+    let (detail, rest) = split_part(rest)?;
+    Some((salt, intent, detail, rest))
 }
 
 /// The parts behind the second, where they are.
@@ -177,12 +178,12 @@ fn push_part(
 }
 
 /// The salt, and what follows it.
-pub(in crate::proof) fn split_salt(bytes: &[u8]) -> Option<(&[u8; SALT_BYTES], &[u8])> {
+pub(crate) fn split_salt(bytes: &[u8]) -> Option<(&[u8; SALT_BYTES], &[u8])> {
     bytes.split_first_chunk()
 }
 
 /// The part at the front, and what follows it.
-pub(in crate::proof) fn split_part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(crate) fn split_part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     rest.split_at_checked(u32::from_le_bytes(*length) as usize)
 }

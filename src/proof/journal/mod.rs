@@ -43,11 +43,12 @@ pub(super) struct JournalPart {
 impl JournalPart {
     pub(super) fn new(
         (reader, store, files): (Reader, StoreId, Arc<dyn Files>),
+        entries: u64,
         past: Retained,
         erasures: Arc<Erasures>,
         broken: Option<Breakage>,
     ) -> Self {
-        let progress = Progress::new(reader.tree_head().0);
+        let progress = Progress::new(entries);
         let breakage = broken.map_or_else(OnceLock::new, OnceLock::from);
         let (writer, syncs, past) = (Mutex::new(None), AtomicU64::new(0), RwLock::new(past));
         Self { reader, store, files, progress, writer, syncs, past, erasures, breakage }

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::model::Sequence;
 
 /// How far the writer has come.
-pub(in crate::proof) struct Progress {
+pub(crate) struct Progress {
     /// Entries on disk, as `state` has it: who was woken looks here first, without the lock.
     durable: AtomicU64,
     // Held to set or read some numbers and to enter or leave the list of who waits.
@@ -32,7 +32,7 @@ struct ProgressState {
 }
 
 /// A place in the list of who waits: an entry, and a number.
-pub(in crate::proof) type Waiting = (u64, u64);
+pub(crate) type Waiting = (u64, u64);
 
 enum Waiter {
     Thread(Thread),
@@ -50,13 +50,13 @@ impl Waiter {
 }
 
 impl Progress {
-    pub(in crate::proof) fn new(entries: u64) -> Self {
+    pub(crate) fn new(entries: u64) -> Self {
         let state =
             ProgressState { durable: entries, applied: entries, over: false, waiting: BTreeMap::new(), next_place: 0 };
         Self { durable: AtomicU64::new(entries), state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    pub(in crate::proof) fn durable(&self, entries: u64) {
+    pub(crate) fn durable(&self, entries: u64) {
         self.change(|state| {
             state.durable = entries;
             self.durable.store(entries, Ordering::Release);
@@ -65,7 +65,7 @@ impl Progress {
         });
     }
 
-    pub(in crate::proof) fn applied(&self, entries: u64) {
+    pub(crate) fn applied(&self, entries: u64) {
         self.change(|state| {
             state.applied = entries;
             BTreeMap::new()
@@ -73,27 +73,27 @@ impl Progress {
     }
 
     /// Tells who waits that nothing more will come.
-    pub(in crate::proof) fn over(&self) {
+    pub(crate) fn over(&self) {
         self.change(|state| {
             state.over = true;
             std::mem::take(&mut state.waiting)
         });
     }
 
-    pub(in crate::proof) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.lock().over
     }
 
-    pub(in crate::proof) fn durable_entries(&self) -> u64 {
+    pub(crate) fn durable_entries(&self) -> u64 {
         self.durable.load(Ordering::Acquire)
     }
 
-    pub(in crate::proof) fn has_applied(&self, entries: u64) -> bool {
+    pub(crate) fn has_applied(&self, entries: u64) -> bool {
         self.lock().applied >= entries
     }
 
     /// Whether the entry is on disk; none while that is open.
-    pub(in crate::proof) fn is_durable(&self, sequence: Sequence) -> Option<bool> {
+    pub(crate) fn is_durable(&self, sequence: Sequence) -> Option<bool> {
         if self.durable_entries() > sequence.get() {
             return Some(true);
         }
@@ -101,7 +101,7 @@ impl Progress {
     }
 
     /// Whether the entry came to be on disk.
-    pub(in crate::proof) fn wait_durable(&self, sequence: Sequence) -> bool {
+    pub(crate) fn wait_durable(&self, sequence: Sequence) -> bool {
         let mut state = self.lock();
         let mut place = None;
         loop {
@@ -123,12 +123,7 @@ impl Progress {
 
     /// Like [`Progress::is_durable`]; while it is open, `waker` is woken when it is known. `place` is
     /// where it stands in the list of who waits.
-    pub(in crate::proof) fn poll_durable(
-        &self,
-        sequence: Sequence,
-        place: &mut Option<Waiting>,
-        waker: &Waker,
-    ) -> Option<bool> {
+    pub(crate) fn poll_durable(&self, sequence: Sequence, place: &mut Option<Waiting>, waker: &Waker) -> Option<bool> {
         // Wakers are others' code, also to clone and to drop: none of it runs while the list is held.
         let waker = Waiter::Task(waker.clone());
         let mut state = self.lock();
@@ -145,42 +140,35 @@ impl Progress {
     }
 
     /// Wakes nobody at that place.
-    pub(in crate::proof) fn forget(&self, place: Waiting) {
+    pub(crate) fn forget(&self, place: Waiting) {
         let forgotten = self.lock().waiting.remove(&place);
         drop(forgotten);
     }
 
-    /// Like [`Progress::wait_applied`], for so long at the most. Whether they are.
-    pub(in crate::proof) fn wait_applied_for(&self, entries: u64, time: Duration) -> bool {
-        let state = self.lock();
-        let waited = self.changed.wait_timeout_while(state, time, |state| state.applied < entries && !state.over);
-        waited.unwrap_or_else(PoisonError::into_inner).0.applied >= entries
+    /// Whether so many entries came to be in the index before `deadline`, or ever without one.
+    pub(crate) fn wait_applied(&self, entries: u64, deadline: Option<Instant>) -> bool {
+        self.wait(deadline, |state| state.applied >= entries)
     }
 
-    pub(in crate::proof) fn wait_applied(&self, entries: u64) {
-        let state = self.lock();
-        drop(self.changed.wait_while(state, |state| state.applied < entries && !state.over));
-    }
-
-    pub(in crate::proof) fn wait_over(&self) {
-        let state = self.lock();
-        drop(self.changed.wait_while(state, |state| !state.over));
+    pub(crate) fn wait_over(&self) {
+        self.wait(None, |state| state.over);
     }
 
     /// Whether so many entries came to be on disk before `deadline`, or ever without one.
-    pub(in crate::proof) fn wait_durable_until(&self, entries: u64, deadline: Option<Instant>) -> bool {
-        if self.durable_entries() >= entries {
-            return true;
-        }
+    pub(crate) fn wait_durable_until(&self, entries: u64, deadline: Option<Instant>) -> bool {
+        self.durable_entries() >= entries || self.wait(deadline, |state| state.durable >= entries)
+    }
+
+    fn wait(&self, deadline: Option<Instant>, is_done: impl Fn(&ProgressState) -> bool) -> bool {
         let mut state = self.lock();
-        while state.durable < entries && !state.over {
+        while !is_done(&state) && !state.over {
             state = match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
                 Some(left) if left.is_zero() => break,
                 Some(left) => self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
                 None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
             };
         }
-        state.durable >= entries
+        is_done(&state)
     }
 
     /// Makes a change that returns who is to be woken by it.

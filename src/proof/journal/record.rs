@@ -18,28 +18,28 @@ use serde::{Deserialize, Serialize};
 /// A record without its hash and outcome, the fields in canonical order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(in crate::proof) struct CanonicalRecord<'a> {
-    pub(in crate::proof) decision: Decision,
-    pub(in crate::proof) entity_id: AgentId,
-    pub(in crate::proof) evidence_hash: Digest,
-    pub(in crate::proof) id: ProofId,
-    pub(in crate::proof) intent_id: IntentId,
-    pub(in crate::proof) previous_hash: Digest,
+pub(crate) struct CanonicalRecord<'a> {
+    pub(crate) decision: Decision,
+    pub(crate) entity_id: AgentId,
+    pub(crate) evidence_hash: Digest,
+    pub(crate) id: ProofId,
+    pub(crate) intent_id: IntentId,
+    pub(crate) previous_hash: Digest,
     #[serde(borrow)]
-    pub(in crate::proof) reasoning: Cow<'a, str>,
+    pub(crate) reasoning: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(in crate::proof) resolves: Option<ProofId>,
+    pub(crate) resolves: Option<ProofId>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(in crate::proof) retry_of: Option<ProofId>,
-    pub(in crate::proof) risk_level: RiskLevel,
-    pub(in crate::proof) timestamp: Timestamp,
-    pub(in crate::proof) trust_score: Score,
-    pub(in crate::proof) trust_tier: Tier,
+    pub(crate) retry_of: Option<ProofId>,
+    pub(crate) risk_level: RiskLevel,
+    pub(crate) timestamp: Timestamp,
+    pub(crate) trust_score: Score,
+    pub(crate) trust_tier: Tier,
 }
 
 impl CanonicalRecord<'_> {
     /// Writes the body of a decision's entry.
-    pub(in crate::proof) fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
         // By hand: most of it needs no escaping and no formatter, and it is written for every decision.
         put(out, b"{\"decision\":\"", self.decision.as_str().as_bytes());
         out.extend_from_slice(b"\",\"entityId\":");
@@ -69,12 +69,12 @@ impl CanonicalRecord<'_> {
     }
 
     /// Reads the body of a decision's entry; nothing is checked against anything.
-    pub(in crate::proof) fn read(body: &[u8]) -> serde_json::Result<CanonicalRecord<'_>> {
+    pub(crate) fn read(body: &[u8]) -> serde_json::Result<CanonicalRecord<'_>> {
         fields::read(body, |_| None, true).map_or_else(|| serde_json::from_slice(body), Ok)
     }
 
     /// Likewise, for those who want no reasoning; `known` may have the id of the entity already.
-    pub(in crate::proof) fn read_facts(
+    pub(crate) fn read_facts(
         body: &[u8],
         known: impl FnOnce(&str) -> Option<AgentId>,
     ) -> serde_json::Result<CanonicalRecord<'_>> {
@@ -82,7 +82,7 @@ impl CanonicalRecord<'_> {
     }
 
     /// What of a record is hashed.
-    pub(in crate::proof) fn of(record: &ProofRecord) -> CanonicalRecord<'_> {
+    pub(crate) fn of(record: &ProofRecord) -> CanonicalRecord<'_> {
         CanonicalRecord {
             decision: record.decision,
             entity_id: record.entity_id.clone(),
@@ -101,7 +101,7 @@ impl CanonicalRecord<'_> {
     }
 
     /// The record as the contract shows it, with the hash that its stored bytes have.
-    pub(in crate::proof) fn into_record(self, hash: Digest, outcome: Option<Outcome>) -> ProofRecord {
+    pub(crate) fn into_record(self, hash: Digest, outcome: Option<Outcome>) -> ProofRecord {
         let fields = self;
         ProofRecord {
             id: fields.id,

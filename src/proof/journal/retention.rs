@@ -7,16 +7,16 @@ use crate::store::{Finding, Position, Start};
 
 /// The entries that tell of it.
 #[derive(Debug, Default)]
-pub(in crate::proof) struct Retained {
-    pub(in crate::proof) repair: Option<RepairEntry>,
+pub(crate) struct Retained {
+    pub(crate) repair: Option<RepairEntry>,
     /// In their order.
-    pub(in crate::proof) archives: Vec<ArchiveEntry>,
-    pub(in crate::proof) freeze: Option<FreezeEntry>,
+    pub(crate) archives: Vec<ArchiveEntry>,
+    pub(crate) freeze: Option<FreezeEntry>,
 }
 
 impl Retained {
     /// What the states tell of it.
-    pub(in crate::proof) fn of_states(states: &[(String, Vec<u8>)]) -> Self {
+    pub(crate) fn of_states(states: &[(String, Vec<u8>)]) -> Self {
         let mut retained = Self::default();
         for (key, body) in states {
             // It was read before it was put there, and is read again where it is not believed.
@@ -28,7 +28,7 @@ impl Retained {
     }
 
     /// Takes in an entry, where it is one of these.
-    pub(in crate::proof) fn take(&mut self, entry: Entry<'_>) {
+    pub(crate) fn take(&mut self, entry: Entry<'_>) {
         match entry {
             Entry::Repair(entry) => self.repair = Some(*entry),
             Entry::Archive(entry) => self.archives.push(entry),
@@ -38,14 +38,14 @@ impl Retained {
     }
 
     /// Takes over what later entries tell.
-    pub(in crate::proof) fn join(&mut self, later: Self) {
+    pub(crate) fn join(&mut self, later: Self) {
         self.repair = later.repair.or(self.repair.take());
         self.archives.extend(later.archives);
         self.freeze = later.freeze.or(self.freeze.take());
     }
 
     /// Whether no entry says that the entries before `start` were archived.
-    pub(in crate::proof) fn missing_archive(&self, start: &Start) -> Option<Finding> {
+    pub(crate) fn missing_archive(&self, start: &Start) -> Option<Finding> {
         let is_it = |entry: &&ArchiveEntry| {
             (entry.entries, entry.link, entry.root, entry.head_hash)
                 == (start.entries, start.link, start.root, start.head_hash)
@@ -62,7 +62,7 @@ impl Retained {
     }
 
     /// Where the entry at a place before `start` is.
-    pub(in crate::proof) fn archive_of(&self, place: u64) -> String {
+    pub(crate) fn archive_of(&self, place: u64) -> String {
         let entry = self.archives.iter().rev().find(|entry| (entry.from..entry.entries).contains(&place));
         match (entry, self.archives.first()) {
             (Some(ArchiveEntry { file, from, entries, sha256, .. }), _) => {
@@ -74,7 +74,7 @@ impl Retained {
     }
 
     /// The error for a record that is not in the log, which begins at `start`.
-    pub(in crate::proof) fn not_found(&self, proof_id: &ProofId, start: &Start) -> Error {
+    pub(crate) fn not_found(&self, proof_id: &ProofId, start: &Start) -> Error {
         let place = proof_id.sequence().get();
         if place < start.entries {
             return Error::ProofElsewhere { proof_id: proof_id.to_string(), place: self.archive_of(place) };
@@ -95,7 +95,7 @@ fn place_of(repair: &RepairEntry) -> String {
 }
 
 /// How it is said that a log is frozen.
-pub(in crate::proof) fn frozen(cause: &str, at: Timestamp) -> String {
+pub(crate) fn frozen(cause: &str, at: Timestamp) -> String {
     format!(
         "the log was frozen for good at {at} ({cause}): it is queried, verified and proved from, and takes nothing in; \
          begin another one in another folder"
@@ -103,7 +103,7 @@ pub(in crate::proof) fn frozen(cause: &str, at: Timestamp) -> String {
 }
 
 /// `HEAD` says that the log is frozen, and it is not.
-pub(in crate::proof) fn lost_freeze(is_noted: bool, freeze: Option<&FreezeEntry>, end: Position) -> Option<Breakage> {
+pub(crate) fn lost_freeze(is_noted: bool, freeze: Option<&FreezeEntry>, end: Position) -> Option<Breakage> {
     (is_noted && freeze.is_none()).then(|| Breakage {
         sequence: Sequence::new(end.entries),
         proof_id: None,

@@ -29,7 +29,7 @@ pub(crate) struct UsedLimits {
 
 impl UsedLimit {
     /// What a decision used, by its evidence; `None` where it is nothing.
-    pub(in crate::proof) fn of(record: Sequence, at: Timestamp, evidence: &[u8]) -> Option<Self> {
+    pub(crate) fn of(record: Sequence, at: Timestamp, evidence: &[u8]) -> Option<Self> {
         let charges = evidence::charges(evidence).unwrap_or_default();
         (!charges.is_empty()).then_some(Self { record, at, charges })
     }
@@ -59,12 +59,12 @@ impl UsedLimits {
     }
 
     /// Uses of some entries in the middle of a journal: what they give back may have been used before.
-    pub(in crate::proof) fn of_part() -> Self {
+    pub(crate) fn of_part() -> Self {
         Self { is_part: true, ..Self::default() }
     }
 
     /// Takes over what later entries used and gave back.
-    pub(in crate::proof) fn join(&mut self, later: Self) {
+    pub(crate) fn join(&mut self, later: Self) {
         for record in later.of_earlier {
             self.give_back(record);
         }
@@ -77,7 +77,7 @@ impl UsedLimits {
     }
 
     /// In the order of the records.
-    pub(in crate::proof) fn into_list(mut self) -> Vec<UsedLimit> {
+    pub(crate) fn into_list(mut self) -> Vec<UsedLimit> {
         self.sweep();
         self.by_record.into_values().collect()
     }

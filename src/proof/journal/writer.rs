@@ -13,21 +13,9 @@ use crate::model::{Digest, ProofId, Timestamp};
 use crate::proof::queue::{ChangeDraft, DecisionDraft, Draft, OutcomeDraft, Pending, StateDraft};
 use crate::store::{FrameDraft, Journal, Kind, Staged};
 
-/// How the writer paces itself.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::proof) struct Pace {
-    /// How long it gathers drafts before it flushes, when nobody waits.
-    pub(in crate::proof) gather: Duration,
-    /// How long nothing happens before it persists the index and notes the head.
-    pub(in crate::proof) idle: Duration,
-    /// How many entries may be applied before the index is persisted.
-    pub(in crate::proof) persist_every: u64,
-}
-
 /// What writing needs.
-pub(in crate::proof) struct Writer {
-    pub(in crate::proof) journal: Journal,
-    pub(in crate::proof) pace: Pace,
+pub(crate) struct Writer {
+    pub(crate) journal: Journal,
     /// The hash of the last proof record.
     head_hash: Digest,
     body: Vec<u8>,
@@ -37,16 +25,12 @@ pub(in crate::proof) struct Writer {
 }
 
 impl Writer {
-    pub(in crate::proof) fn new(journal: Journal, pace: Pace, head_hash: Digest) -> Self {
-        Self { journal, pace, head_hash, body: Vec::new(), head_is_old: true, head_noted: Instant::now() }
+    pub(crate) fn new(journal: Journal, head_hash: Digest) -> Self {
+        Self { journal, head_hash, body: Vec::new(), head_is_old: true, head_noted: Instant::now() }
     }
 
     /// Writes and syncs entries. Returns how long the sync took, and how many entries are on disk then.
-    pub(in crate::proof) fn write(
-        &mut self,
-        drafts: &[Pending],
-        staged: &mut Vec<Staged>,
-    ) -> io::Result<(Duration, u64)> {
+    pub(crate) fn write(&mut self, drafts: &[Pending], staged: &mut Vec<Staged>) -> io::Result<(Duration, u64)> {
         for pending in drafts {
             staged.push(self.stage(pending)?);
             if self.journal.staged_bytes() >= MOST_STAGED {
@@ -90,13 +74,13 @@ impl Writer {
     }
 
     /// Whether `HEAD` was noted so long ago that it is due again.
-    pub(in crate::proof) fn is_head_due(&self) -> bool {
-        self.head_noted.elapsed() >= self.pace.idle
+    pub(crate) fn is_head_due(&self) -> bool {
+        self.head_noted.elapsed() >= IDLE
     }
 
     /// Notes in `HEAD` how far the journal has come. Where that fails the entries
     /// are on disk all the same; it is tried again later.
-    pub(in crate::proof) fn note_head(&mut self) {
+    pub(crate) fn note_head(&mut self) {
         if self.head_is_old && self.journal.note_head().is_ok() {
             self.head_is_old = false;
         }
@@ -104,6 +88,8 @@ impl Writer {
     }
 }
 
+/// Quiet after which the index is persisted and the head noted.
+pub(crate) const IDLE: Duration = Duration::from_secs(1);
 /// Staged bytes at which a batch is written in parts.
 const MOST_STAGED: usize = 1 << 20;
 

@@ -11,7 +11,7 @@ mod verify;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::commit;
 use super::follow::Feed;
@@ -27,6 +27,7 @@ use crate::model::Digest;
 use crate::model::{
     AgentId, Alert, Breakage, Error, JournalStatus, Outcome, ProofId, RiskLevel, Sequence, Timestamp, VerificationState,
 };
+use crate::store::Files;
 use crate::store::{FolderLock, Kind};
 
 pub(crate) use open::{LogOptions, OpenLogError, Place, Startup};
@@ -250,7 +251,7 @@ impl ProofLog {
         let taken_in = self.parts.queue.probe().map_err(|refusal| refusal.error());
         if !self.parts.journal.progress.has_applied(ordered) {
             self.parts.queue.hurry();
-            let is_applied = self.parts.journal.progress.wait_applied_for(ordered, patience);
+            let is_applied = self.parts.journal.progress.wait_applied(ordered, Instant::now().checked_add(patience));
             if !is_applied && !self.parts.journal.progress.is_over() {
                 return Ok(Probe::Stuck);
             }
@@ -292,13 +293,23 @@ impl ProofLog {
         }
     }
 
+    /// Writes a small file beside the journal.
+    fn keep_beside(&self, name: &str, write: impl FnOnce(&dyn Files) -> std::io::Result<()>) -> Result<(), Error> {
+        // Held so that the folder is not let go meanwhile.
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.is_none() {
+            return Err(self.parts.queue.refused("the log is closed"));
+        }
+        write(&*self.parts.journal.files).map_err(|error| Error::storage(format!("cannot write {name}: {error}")))
+    }
+
     #[cfg(test)]
-    pub(in crate::proof) fn is_index_heavy(&self) -> bool {
+    pub(crate) fn is_index_heavy(&self) -> bool {
         self.parts.index.read().is_heavy()
     }
 
     #[cfg(test)]
-    pub(in crate::proof) fn parts(&self) -> &Arc<Parts> {
+    pub(crate) fn parts(&self) -> &Arc<Parts> {
         &self.parts
     }
 
@@ -310,7 +321,7 @@ impl ProofLog {
 
     /// The hash of the last record.
     #[cfg(test)]
-    pub(in crate::proof) fn shared_head(&self) -> Digest {
+    pub(crate) fn shared_head(&self) -> Digest {
         self.parts.index.read().totals().head_hash
     }
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use super::{Open, ProofLog};
 use crate::model::{
@@ -18,7 +17,7 @@ use crate::proof::journal::entry::{RecoveryEntry, StoreEntry, is_kept};
 use crate::proof::journal::erase::{self, Covered, Erasure, Erasures};
 use crate::proof::journal::retention::{self, Retained};
 use crate::proof::journal::used::{UsedLimit, UsedLimits};
-use crate::proof::journal::writer::{Pace, Writer};
+use crate::proof::journal::writer::Writer;
 use crate::proof::maintenance::Maintenance;
 use crate::proof::maintenance::verify::{Behind, Believed};
 use crate::proof::parts::Parts;
@@ -43,12 +42,7 @@ pub(crate) struct LogOptions {
     pub(crate) durability: Durability,
     /// Memory for the view's cache, in bytes.
     pub(crate) cache_bytes: u64,
-    /// Drafts that may wait for the writer.
-    pub(crate) queue: usize,
-    /// Memory that they may take, about.
-    pub(crate) queue_bytes: usize,
-    /// How long a caller waits for room in the queue.
-    pub(crate) patience: Duration,
+    pub(crate) room: Room,
     pub(crate) journal: JournalOptions,
     /// When all of it is verified.
     pub(crate) verifying: OpenVerification,
@@ -61,9 +55,7 @@ impl Default for LogOptions {
         Self {
             durability: Durability::Sync,
             cache_bytes: 16 << 20,
-            queue: 1 << 16,
-            queue_bytes: 4 << 20,
-            patience: Duration::from_secs(2),
+            room: Room::DEFAULT,
             journal: JournalOptions::default(),
             verifying: OpenVerification::default(),
             progress: None,
@@ -120,7 +112,7 @@ impl ProofLog {
         Self::open_files(files, lock, view, options, now, fresh)
     }
 
-    pub(in crate::proof) fn open_files(
+    pub(crate) fn open_files(
         files: Arc<dyn Files>,
         lock: Option<FolderLock>,
         view: Option<PathBuf>,
@@ -143,11 +135,10 @@ impl ProofLog {
             carry_out(&erasures, &opened.reader, &*files).map_err(|error| OpenLogError::Io("erase evidence", error))?;
         }
 
-        let room = Room { drafts: options.queue, bytes: options.queue_bytes, patience: options.patience };
-        let on_disk = (opened.reader, opened.store, files);
+        let (on_disk, entries) = ((opened.reader, opened.store, files), opened.position.entries);
         let parts = Parts {
-            queue: Queue::new(room, options.durability),
-            journal: JournalPart::new(on_disk, past, Erasures::of(&erasures), breakage.clone()),
+            queue: Queue::new(options.room, options.durability),
+            journal: JournalPart::new(on_disk, entries, past, Erasures::of(&erasures), breakage.clone()),
             index: IndexPart::new(index, view, options.cache_bytes),
             maintenance: Maintenance::default(),
         };
@@ -185,7 +176,7 @@ impl ProofLog {
             }
             None
         } else if let Some(journal) = journal {
-            Some(Self::start(&parts, journal, options, opened.created, opened.recovered.as_ref(), now)?)
+            Some(Self::start(&parts, journal, opened.created, opened.recovered.as_ref(), now)?)
         } else {
             parts.queue.refuse(Refusal::Broken(breakage.as_ref().map_or_else(String::new, ToString::to_string)));
             None
@@ -211,7 +202,6 @@ impl ProofLog {
     fn start(
         parts: &Arc<Parts>,
         mut journal: Journal,
-        options: &LogOptions,
         created: bool,
         recovered: Option<&Recovered>,
         now: Timestamp,
@@ -242,16 +232,11 @@ impl ProofLog {
         parts.journal.progress.durable(entries);
         parts.journal.progress.applied(entries);
 
-        let gather = match options.durability {
-            Durability::Sync => Duration::ZERO,
-            Durability::Buffered | Durability::SyncFrom(_) => FLUSH_INTERVAL,
-        };
-        let pace = Pace { gather, idle: IDLE, persist_every: PERSIST_EVERY };
         let head_hash = parts.index.read().totals().head_hash;
-        let writer = Writer::new(journal, pace, head_hash);
+        let writer = Writer::new(journal, head_hash);
         *parts.journal.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
         let parts = Arc::clone(parts);
-        let run = move || commit::run(&parts, pace);
+        let run = move || commit::run(&parts);
         thread::Builder::new().name("rulekeep-writer".to_owned()).spawn(run).map_err(error)
     }
 }
@@ -401,12 +386,6 @@ fn keeps(index: &Index, states: &[(String, Vec<u8>)], used: &[UsedLimit], reader
     }
 }
 
-/// How long a Buffered record may wait in memory.
-const FLUSH_INTERVAL: Duration = Duration::from_millis(10);
-/// Quiet after which the index is persisted and the head noted.
-const IDLE: Duration = Duration::from_secs(1);
-const PERSIST_EVERY: u64 = 1 << 16;
-
 /// Whether a folder of these names holds a journal and a view of it.
 fn is_store(names: &[String]) -> bool {
     [store::JOURNAL_FOLDER, store::VIEW_FOLDER].iter().all(|wanted| names.iter().any(|name| name == wanted))
@@ -432,7 +411,7 @@ fn carry_out(erasures: &[(Sequence, Erasure)], reader: &Reader, files: &dyn File
     covered.carry_out(reader, files, last.get() + 1)
 }
 
-pub(in crate::proof) fn make_folder(folder: &Path) -> Result<(), OpenLogError> {
+pub(crate) fn make_folder(folder: &Path) -> Result<(), OpenLogError> {
     let error = |error| OpenLogError::Io("make the folder", error);
     let is_new = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
     let made: Vec<&Path> = folder.ancestors().take_while(is_new).collect();

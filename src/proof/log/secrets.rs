@@ -1,7 +1,5 @@
 //! What is kept beside the journal because it must not stand in it.
 
-use std::sync::PoisonError;
-
 use super::ProofLog;
 use crate::model::Error;
 use crate::store;
@@ -15,12 +13,6 @@ impl ProofLog {
 
     /// Keeps secrets in the place of the last ones; they are on disk then.
     pub(crate) fn keep_secrets(&self, content: &[u8]) -> Result<(), Error> {
-        // Held so that the folder is not let go meanwhile.
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.is_none() {
-            return Err(self.parts.queue.refused("the log is closed"));
-        }
-        store::write_secrets(&*self.parts.journal.files, content)
-            .map_err(|error| Error::storage(format!("cannot write SECRETS: {error}")))
+        self.keep_beside("SECRETS", |files| store::write_secrets(files, content))
     }
 }

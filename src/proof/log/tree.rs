@@ -2,7 +2,6 @@
 //! checkpoint that was made of it.
 
 use std::io;
-use std::sync::PoisonError;
 
 use super::ProofLog;
 use crate::model::{Breakage, BrokenKind, Digest, Error, Sequence};
@@ -48,13 +47,7 @@ impl ProofLog {
 
     /// Keeps a checkpoint beside the journal, in the place of the last one.
     pub(crate) fn keep_checkpoint(&self, note: &str) -> Result<(), Error> {
-        // Held so that the folder is not let go meanwhile.
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.is_none() {
-            return Err(self.parts.queue.refused("the log is closed"));
-        }
-        store::write_checkpoint(&*self.parts.journal.files, note)
-            .map_err(|error| Error::storage(format!("cannot write CHECKPOINT: {error}")))
+        self.keep_beside(store::CHECKPOINT, |files| store::write_checkpoint(files, note))
     }
 
     /// Takes nothing new in, because the checkpoint that was kept is not what the log's key signed.

@@ -9,6 +9,7 @@ use crate::model::{
 };
 use crate::proof::journal::read_error;
 use crate::proof::maintenance::verify::{self, Scrub, Verifying};
+use crate::store::Manner;
 
 impl ProofLog {
     /// Reads the journal and checks what is asked for.
@@ -28,12 +29,11 @@ impl ProofLog {
         let of = self.parts.index.applied().entries;
         let tell =
             options.progress.as_ref().map(|progress| move |done: u64| (progress.0)(LogProgress::new(done.min(of), of)));
+        let progress = tell.as_ref().map(|tell| tell as &dyn Fn(u64));
         let verifying = Verifying {
             since: since.as_ref(),
             held: held.as_ref().and_then(|held| held.as_ref().ok()),
-            threads: options.threads,
-            progress: tell.as_ref().map(|tell| tell as &dyn Fn(u64)),
-            pace: None,
+            manner: Manner { threads: options.threads, progress, pace: None },
         };
         let (mut found, differs) = verify::verify(&self.parts, &verifying).map_err(|error| read_error(&error))?;
         if found.valid {
@@ -79,7 +79,7 @@ impl ProofLog {
     }
 
     #[cfg(test)]
-    pub(in crate::proof) fn verify(&self) -> Result<Verification, Error> {
+    pub(crate) fn verify(&self) -> Result<Verification, Error> {
         self.verify_with(&VerifyOptions::new())
     }
 }

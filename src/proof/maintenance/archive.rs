@@ -114,8 +114,7 @@ impl ProofLog {
     /// Waits until the note of the archive is on disk and the log begins behind it; then takes away what went.
     fn complete(&self, sequence: Sequence) -> Result<(), Error> {
         let parts = &self.parts;
-        parts.journal.progress.wait_applied(sequence.get() + 1);
-        if !parts.journal.progress.has_applied(sequence.get() + 1) {
+        if !parts.journal.progress.wait_applied(sequence.get() + 1, None) {
             return Err(self.parts.queue.refused("the writer stopped"));
         }
         {
@@ -200,12 +199,12 @@ fn not_archived(error: ArchiveError) -> Error {
 #[cfg(test)]
 impl ProofLog {
     /// How many entries there are, and the root over them.
-    pub(in crate::proof) fn shared_root(&self) -> (u64, Digest) {
+    pub(crate) fn shared_root(&self) -> (u64, Digest) {
         self.parts.journal.reader.tree_head()
     }
 
     /// The root of the first entries.
-    pub(in crate::proof) fn root_of(&self, size: u64) -> Digest {
+    pub(crate) fn root_of(&self, size: u64) -> Digest {
         self.parts.journal.reader.root_at(size).unwrap()
     }
 }

@@ -101,7 +101,7 @@ fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-pub(in crate::proof) fn repair_files(
+pub(crate) fn repair_files(
     files: &Arc<dyn Files>,
     view: Option<(StoreId, u64)>,
     now: Timestamp,

@@ -118,7 +118,7 @@ impl StateDraft {
     }
 
     /// Writes down the entry's place.
-    pub(in crate::proof) fn stand_at(&mut self, sequence: Sequence) {
+    pub(crate) fn stand_at(&mut self, sequence: Sequence) {
         if let Some(start) = self.own_place.take() {
             // Blanks before a number mean nothing in JSON, and so nothing behind it moves.
             let place = format!("{:>width$}", sequence.get(), width = OWN_PLACE_DIGITS.len());
@@ -132,7 +132,7 @@ const OWN_PLACE_DIGITS: &str = "281474976710655";
 
 /// What is to be written.
 #[derive(Debug)]
-pub(in crate::proof) enum Draft {
+pub(crate) enum Draft {
     Decision { id: ProofId, draft: DecisionDraft },
     Outcome(OutcomeDraft),
     State(Box<ChangeDraft>),
@@ -141,24 +141,24 @@ pub(in crate::proof) enum Draft {
 
 /// Any other entry, its body complete.
 #[derive(Debug)]
-pub(in crate::proof) struct EntryDraft {
-    pub(in crate::proof) kind: Kind,
-    pub(in crate::proof) body: Vec<u8>,
+pub(crate) struct EntryDraft {
+    pub(crate) kind: Kind,
+    pub(crate) body: Vec<u8>,
     /// Where the log begins once an archive's entry is on disk.
-    pub(in crate::proof) begins: Option<Start>,
+    pub(crate) begins: Option<Start>,
 }
 
 /// A draft with its place.
 #[derive(Debug)]
-pub(in crate::proof) struct Pending {
-    pub(in crate::proof) sequence: Sequence,
-    pub(in crate::proof) at: Timestamp,
-    pub(in crate::proof) draft: Draft,
+pub(crate) struct Pending {
+    pub(crate) sequence: Sequence,
+    pub(crate) at: Timestamp,
+    pub(crate) draft: Draft,
 }
 
 impl Pending {
     /// About how much memory it takes.
-    pub(in crate::proof) fn weight(&self) -> usize {
+    pub(crate) fn weight(&self) -> usize {
         let content = match &self.draft {
             Draft::Decision { draft, .. } => draft.evidence.capacity() + draft.reasoning.capacity(),
             Draft::Outcome(draft) => {

@@ -1,16 +1,18 @@
-//! When a call that writes comes back.
+//! The point at which a call that writes returns.
+
+use std::time::Duration;
 
 use crate::model::{InvalidValue, RiskLevel};
 
-/// When a call that writes comes back.
+/// The point at which a call that writes returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Durability {
-    /// When the record is on disk: it survives `kill -9` and a power cut.
-    /// Callers at the same time share one flush.
+    /// Returns once the record is on disk: it survives `kill -9` and a power cut.
+    /// Concurrent callers share one fsync (group commit).
     #[default]
     Sync,
-    /// When the record is in order in memory; it is on disk within some 10
+    /// Returns once the record is enqueued in memory; it is on disk within some 10
     /// milliseconds. A crash before that loses it.
     Buffered,
     /// Like `Sync` for decisions at or above a level of risk and for their
@@ -23,7 +25,7 @@ pub enum Durability {
 
 impl Durability {
     /// Whether a decision of that risk, or its outcome, is waited for.
-    pub(in crate::proof) fn awaits(self, risk: RiskLevel) -> bool {
+    pub(crate) fn awaits(self, risk: RiskLevel) -> bool {
         match self {
             Self::Sync => true,
             Self::Buffered => false,
@@ -31,8 +33,13 @@ impl Durability {
         }
     }
 
+    /// How long the writer gathers drafts before it flushes, when nobody waits.
+    pub(crate) fn gathers(self) -> Duration {
+        if self == Self::Sync { Duration::ZERO } else { Duration::from_millis(10) }
+    }
+
     /// Whether a change of an agent or of the policies is waited for.
-    pub(in crate::proof) fn awaits_changes(self) -> bool {
+    pub(crate) fn awaits_changes(self) -> bool {
         self != Self::Buffered
     }
 }

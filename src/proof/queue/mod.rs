@@ -22,13 +22,17 @@ use crate::model::{Error, Outcome, Sequence, Timestamp};
 
 /// What may wait for the writer.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
+pub(crate) struct Room {
     /// Drafts.
-    pub(super) drafts: usize,
+    pub(crate) drafts: usize,
     /// Memory that they take, about. As much again may be in the writer's hands.
-    pub(super) bytes: usize,
+    pub(crate) bytes: usize,
     /// How long a caller that finds no room waits before it is refused.
-    pub(super) patience: Duration,
+    pub(crate) patience: Duration,
+}
+
+impl Room {
+    pub(super) const DEFAULT: Self = Self { drafts: 1 << 16, bytes: 4 << 20, patience: Duration::from_secs(2) };
 }
 
 /// The queue between callers and the writer. It owns the order of entries, the outcomes in flight, the kill switch's

@@ -104,7 +104,7 @@ impl Queue {
 
     /// Enqueues an entry of another kind, whose body is what `make` returns for its time. The log begins at `begins` once
     /// it is on disk.
-    pub(in crate::proof) fn entry<T: Serialize>(
+    pub(crate) fn entry<T: Serialize>(
         &self,
         now: Timestamp,
         kind: Kind,
@@ -116,7 +116,7 @@ impl Queue {
     }
 
     /// Enqueues the last entry, a freeze: nothing is accepted behind it, for the reason that `message` gives.
-    pub(in crate::proof) fn freeze<T: Serialize>(
+    pub(crate) fn freeze<T: Serialize>(
         &self,
         now: Timestamp,
         make: impl FnOnce(Timestamp) -> T,
@@ -146,7 +146,7 @@ impl Queue {
     }
 
     /// Reserves the outcome of a record, once no other caller has; fails with the one that is in flight.
-    pub(in crate::proof) fn reserve(&self, record: Sequence) -> Result<Reservation<'_>, Outcome> {
+    pub(crate) fn reserve(&self, record: Sequence) -> Result<Reservation<'_>, Outcome> {
         let mut state = self.lock();
         while let Some(found) = state.outcomes.get(&record) {
             match found {

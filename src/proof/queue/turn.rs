@@ -7,12 +7,12 @@ use super::{Pending, Queue, State};
 use crate::model::Sequence;
 
 /// The right to take drafts out and write them: one has it at a time.
-pub(in crate::proof) struct Turn<'a> {
+pub(crate) struct Turn<'a> {
     queue: &'a Queue,
 }
 
 /// What the writer's thread has to do.
-pub(in crate::proof) enum Task<'a> {
+pub(crate) enum Task<'a> {
     Write(Turn<'a>),
     /// What is due from time to time.
     Upkeep(Turn<'a>),
@@ -21,17 +21,17 @@ pub(in crate::proof) enum Task<'a> {
 }
 
 /// What is to be written in one go.
-pub(in crate::proof) struct Batch {
-    pub(in crate::proof) drafts: Arc<Vec<Pending>>,
+pub(crate) struct Batch {
+    pub(crate) drafts: Arc<Vec<Pending>>,
     /// Callers who wait for one of them.
-    pub(in crate::proof) awaited: usize,
+    pub(crate) awaited: usize,
     /// Nothing more will come.
-    pub(in crate::proof) last: bool,
+    pub(crate) last: bool,
 }
 
 /// Who asks for an entry to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::proof) enum Requester {
+pub(crate) enum Requester {
     /// A thread that does nothing else until then.
     Thread,
     /// Something that must not be held up.
@@ -46,7 +46,7 @@ const PAUSES: u32 = 4;
 impl Queue {
     /// Asks for the entry to be written now, by whoever writes next. That is the
     /// caller itself if nobody else is at it and it may: then its turn comes back.
-    pub(in crate::proof) fn request(&self, sequence: Sequence, by: Requester) -> Option<Turn<'_>> {
+    pub(crate) fn request(&self, sequence: Sequence, by: Requester) -> Option<Turn<'_>> {
         let mut state = self.lock();
         if sequence.get() < state.taken {
             return None;
@@ -69,7 +69,7 @@ impl Queue {
 
     /// What the writer's thread has to do next. Waits up to `idle` when there is
     /// nothing, and up to `gather` for more unless somebody waits.
-    pub(in crate::proof) fn task(&self, gather: Duration, idle: Duration) -> Task<'_> {
+    pub(crate) fn task(&self, gather: Duration, idle: Duration) -> Task<'_> {
         let mut state = self.lock();
         let mut gather_until = None;
         loop {
@@ -111,7 +111,7 @@ impl Turn<'_> {
     /// Waits for those who were answered by the last sync to come back, so that
     /// one sync serves all: for as long as some of them come, and no longer than
     /// the last sync took. A caller who is alone waits for nobody.
-    pub(in crate::proof) fn gather(&self) {
+    pub(crate) fn gather(&self) {
         let mut state = self.queue.lock();
         let (pause, mut came) = (state.pause, state.awaited);
         if came == 0 || came >= state.expected || pause.is_zero() {
@@ -132,7 +132,7 @@ impl Turn<'_> {
     }
 
     /// Takes all out that waits.
-    pub(in crate::proof) fn take(&self) -> Batch {
+    pub(crate) fn take(&self) -> Batch {
         let mut state = self.queue.lock();
         state.hurry = false;
         state.weight = 0;
@@ -152,7 +152,7 @@ impl Turn<'_> {
     }
 
     /// Notes that so many callers are about to be answered, by a sync that took so long.
-    pub(in crate::proof) fn answering(&self, callers: usize, sync_time: Duration) {
+    pub(crate) fn answering(&self, callers: usize, sync_time: Duration) {
         let mut state = self.queue.lock();
         // Those who asked meanwhile wait for the next one already.
         state.expected = callers + state.awaited;
@@ -160,7 +160,7 @@ impl Turn<'_> {
     }
 
     /// Has the writer's thread do what is due.
-    pub(in crate::proof) fn ask_for_upkeep(&self) {
+    pub(crate) fn ask_for_upkeep(&self) {
         self.queue.lock().upkeep = true;
     }
 }

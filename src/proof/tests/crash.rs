@@ -9,7 +9,7 @@ use super::*;
 fn what_several_threads_were_told_is_there_after_a_power_cut() {
     let disk = CrashFiles::new();
     // A queue that is full most of the time.
-    let options = LogOptions { queue: 2, journal: SMALL, ..LogOptions::default() };
+    let options = LogOptions { room: Room { drafts: 2, ..Room::DEFAULT }, journal: SMALL, ..LogOptions::default() };
     let files = Arc::new(disk.clone());
     let (log, _) = ProofLog::open_files(files, None, None, &options, Timestamp::from_millis(0), STORE).unwrap();
     let told = Mutex::new(Vec::new());

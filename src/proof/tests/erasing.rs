@@ -256,7 +256,7 @@ fn a_sync_that_fails_while_evidence_is_erased_acknowledges_nothing() {
 fn what_is_read_as_gone_and_was_never_synced_is_erased_once_more() {
     let never = LogOptions {
         journal: JournalOptions { sealing: Sealing::Never, ..SMALL },
-        patience: std::time::Duration::from_millis(200),
+        room: HURRIED,
         ..LogOptions::default()
     };
     let open_plain = |disk: &CrashFiles| {

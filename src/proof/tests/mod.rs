@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
+use super::queue::Room;
 use super::*;
 use crate::model::{
     AgentId, Decision, Error, IntentId, Outcome, Period, ProofId, RiskLevel, Score, Sequence, Tier, Timestamp,
@@ -37,17 +38,18 @@ use crate::store::{BlockBatch, Blocks, Files, JournalOptions, MemoryFiles, Seali
 const STORE: StoreId = StoreId([7; 16]);
 
 fn open(files: impl Files + 'static, durability: Durability) -> Result<(ProofLog, Startup), OpenLogError> {
-    let options = LogOptions { durability, patience: std::time::Duration::from_millis(200), ..LogOptions::default() };
+    let options = LogOptions { durability, room: HURRIED, ..LogOptions::default() };
     ProofLog::open_files(Arc::new(files), None, None, &options, Timestamp::from_millis(0), STORE)
 }
 
 /// Opens with segments that a few entries fill.
 fn open_small(files: impl Files + 'static, durability: Durability) -> Result<(ProofLog, Startup), OpenLogError> {
-    let patience = std::time::Duration::from_millis(200);
-    let options = LogOptions { durability, patience, journal: SMALL, ..LogOptions::default() };
+    let options = LogOptions { durability, room: HURRIED, journal: SMALL, ..LogOptions::default() };
     ProofLog::open_files(Arc::new(files), None, None, &options, Timestamp::from_millis(0), STORE)
 }
 
+/// Who finds no room in the queue does not wait long.
+const HURRIED: Room = Room { patience: std::time::Duration::from_millis(200), ..Room::DEFAULT };
 /// Segments with room for some three decisions.
 const SMALL: JournalOptions = JournalOptions { segment_bytes: 2048, sealing: Sealing::AtOnce };
 

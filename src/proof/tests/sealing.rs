@@ -5,7 +5,7 @@ use super::*;
 /// Segments of some eight entries, sealed as soon as they are full.
 fn small() -> LogOptions {
     let journal = JournalOptions { segment_bytes: 6 << 10, sealing: Sealing::AtOnce };
-    LogOptions { journal, patience: std::time::Duration::from_millis(200), ..LogOptions::default() }
+    LogOptions { journal, room: HURRIED, ..LogOptions::default() }
 }
 
 fn open_sealing(files: impl Files + 'static) -> Result<(ProofLog, Startup), OpenLogError> {

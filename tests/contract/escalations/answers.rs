@@ -200,7 +200,7 @@ fn pages_are_exact_by_state_and_agent() {
     assert_eq!(page(EscalationQuery::all().state(EscalationState::Approved)), (2, false, vec![ids[2], ids[1]]));
     assert_eq!(page(EscalationQuery::all().state(EscalationState::Rejected)), (1, false, vec![ids[3]]));
     let pending = EscalationQuery::all().state(EscalationState::Pending);
-    assert_eq!(page(pending.clone().agents().get("other")), (1, false, vec![other]));
+    assert_eq!(page(pending.clone().agent("other")), (1, false, vec![other]));
     assert_eq!(page(pending.page_size(2).page(2)), (5, true, vec![ids[5], ids[4]].into_iter().rev().rev().collect()));
     for query in
         [EscalationQuery::all().page(0), EscalationQuery::all().page_size(0), EscalationQuery::all().page_size(201)]

@@ -4,7 +4,6 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{fs, thread};
 
-use common::{refusal, result};
 use rulekeep::escalation::{PreApproval, PreApprovalId, PreApprovalStanding, PreApprovalState};
 use rulekeep::kill_switch::StopScope;
 use rulekeep::preview::ReplayRange;
@@ -275,7 +274,7 @@ fn stopping_or_suspending_ends_it_for_good() {
     let of_group = json!({ "agentId": null, "group": "desk" });
     let stop = |scope: StopScope| {
         let id = governor.kill_switch().set(scope, "ann", "").unwrap().id;
-        assert_eq!(code(governor.escalations().pre_approve(class(&json!({})), by("ann"))), "CONFLICT");
+        assert_eq!(code(governor.escalations().pre_approve(pre_approval(&json!({})), by("ann"))), "CONFLICT");
         governor.kill_switch().lift(&id, "ann", "").unwrap();
     };
     let suspend = |agent: &str| {

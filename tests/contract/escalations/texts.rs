@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use rulekeep::intent::Input;
 use rulekeep::intent::InputText;
 use rulekeep::preview::PreviewRequest;
-use serde_json::Map;
 
 use super::*;
 
@@ -53,24 +51,12 @@ fn an_approval_is_for_the_text_that_was_asked() {
         // Whichever call parsed it.
         let parses: [fn(&Governor, &str) -> Intent; 3] = [
             |governor, text| {
-                governor
-                    .policies()
-                    .preview(PreviewRequest::input("clerk", Input::new(text).context(&Map::new())))
-                    .unwrap()
-                    .1
-                    .intent
+                governor.policies().preview(PreviewRequest::input("clerk", text)).unwrap().parse.unwrap().intent
             },
             |governor, text| {
-                governor
-                    .policies()
-                    .explain(PreviewRequest::input("clerk", Input::new(text).context(&Map::new())))
-                    .unwrap()
-                    .1
-                    .intent
+                governor.policies().explain(PreviewRequest::input("clerk", text)).unwrap().preview.parse.unwrap().intent
             },
-            |governor, text| {
-                governor.tools().explain_parse("clerk", Input::new(text).context(&Map::new())).unwrap().parse.intent
-            },
+            |governor, text| governor.tools().explain_parse("clerk", text).unwrap().parse.intent,
         ];
         for parse in parses {
             let (id, _) = ask(&governor, &parse(&governor, ASKED));

@@ -217,7 +217,7 @@ macro_rules! changes_state {
             fn run(self, gateway: &Gateway) -> Result<AgentStanding, Error> {
                 let note = self.note.unwrap_or_default();
                 let AgentInfo { agent_id, trust, state, .. } =
-                    gateway.governor().agents().list().$change(&self.agent_id, &note)?;
+                    gateway.governor().agents().$change(&self.agent_id, &note)?;
                 Ok(AgentStanding { agent_id, trust, state })
             }
         }

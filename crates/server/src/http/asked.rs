@@ -66,8 +66,7 @@ pub(super) fn params(Asked { spec, path, query, body }: Asked<'_>) -> Result<Par
 /// A body that is no object is faulty as the call's own field is.
 fn read_body(spec: &Spec, body: &[u8]) -> Result<Params, Error> {
     let decides = spec.method == "enforce" || spec.method.starts_with("access/");
-    let faulty =
-        |message: String| if decides { Error::intent("body", message) } else { Error::input("body", message) };
+    let faulty = |message: String| if decides { Error::intent("body", message) } else { Error::input("body", message) };
     if body.is_empty() && !decides && spec.method != "intent" {
         return Ok(Params::default());
     }

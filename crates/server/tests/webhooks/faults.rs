@@ -7,7 +7,7 @@ use std::sync::{Arc, Barrier, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::common::receiver::{OK, Receiver, Reply};
+use crate::common::receiver::{self, OK, Receiver, Reply};
 use crate::common::{self, Hand, NOON, builder, code, decide};
 use rulekeep::event::{EventFilter, EventType};
 use rulekeep::system::{Clock, Timestamp};

@@ -9,42 +9,42 @@ use crate::proof::journal::record::CanonicalRecord;
 
 /// A line that is not what it must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::proof) struct Mismatch {
-    pub(in crate::proof) expected: String,
-    pub(in crate::proof) found: String,
+pub(crate) struct Mismatch {
+    pub(crate) expected: String,
+    pub(crate) found: String,
 }
 
 impl Mismatch {
-    pub(in crate::proof) fn new(expected: impl Into<String>, found: impl Into<String>) -> Self {
+    pub(crate) fn new(expected: impl Into<String>, found: impl Into<String>) -> Self {
         Self { expected: expected.into(), found: found.into() }
     }
 }
 
 /// What the lines so far add up to.
 #[derive(Debug, Clone)]
-pub(in crate::proof) struct Check {
-    pub(in crate::proof) start: Start,
-    pub(in crate::proof) records: u64,
-    pub(in crate::proof) entries: u64,
-    pub(in crate::proof) without_evidence: u64,
+pub(crate) struct Check {
+    pub(crate) start: Start,
+    pub(crate) records: u64,
+    pub(crate) entries: u64,
+    pub(crate) without_evidence: u64,
     /// The hash of the last record.
-    pub(in crate::proof) head: Digest,
-    pub(in crate::proof) last: Option<ProofId>,
+    pub(crate) head: Digest,
+    pub(crate) last: Option<ProofId>,
     last_time: Option<Timestamp>,
     /// No entry before this place may follow.
-    pub(in crate::proof) next: u64,
+    pub(crate) next: u64,
 }
 
 /// The stored bytes of a record, kept from line to line for their memory.
 #[derive(Default)]
-pub(in crate::proof) struct Stored {
+pub(crate) struct Stored {
     /// What is hashed.
-    pub(in crate::proof) body: Vec<u8>,
-    pub(in crate::proof) evidence: Vec<u8>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) evidence: Vec<u8>,
 }
 
 impl Check {
-    pub(in crate::proof) fn new(start: Start) -> Result<Self, Mismatch> {
+    pub(crate) fn new(start: Start) -> Result<Self, Mismatch> {
         if start.format != FORMAT {
             return Err(Mismatch::new(format!("an export of format {FORMAT}"), format!("format {}", start.format)));
         }
@@ -65,7 +65,7 @@ impl Check {
     }
 
     /// Takes a record in, whose stored bytes come to stand in `stored`.
-    pub(in crate::proof) fn record(&mut self, line: &RecordLine<'_>, stored: &mut Stored) -> Result<(), Mismatch> {
+    pub(crate) fn record(&mut self, line: &RecordLine<'_>, stored: &mut Stored) -> Result<(), Mismatch> {
         let record = &line.record;
         self.place(record.id.sequence())?;
         if self.start.agent_id.as_ref().is_some_and(|agent| *agent != record.entity_id) {
@@ -108,7 +108,7 @@ impl Check {
     }
 
     /// Takes an entry in that is no decision.
-    pub(in crate::proof) fn entry(&mut self, line: &EntryLine<'_>) -> Result<(), Mismatch> {
+    pub(crate) fn entry(&mut self, line: &EntryLine<'_>) -> Result<(), Mismatch> {
         let entry = &line.entry;
         if !self.start.entries {
             return Err(Mismatch::new("records alone, as the start says", format!("an entry, {}", entry.kind)));
@@ -123,7 +123,7 @@ impl Check {
     }
 
     /// What the last line must say, but for the digest.
-    pub(in crate::proof) fn end(&self, line: &End) -> Result<(), Mismatch> {
+    pub(crate) fn end(&self, line: &End) -> Result<(), Mismatch> {
         if (line.records, line.entries) != (self.records, self.entries) {
             let expected = format!("{} records and {} entries", self.records, self.entries);
             return Err(Mismatch::new(expected, format!("{} and {}", line.records, line.entries)));
@@ -142,6 +142,6 @@ impl Check {
     }
 }
 
-pub(in crate::proof) fn same(what: &str, expected: Digest, found: Digest) -> Result<(), Mismatch> {
+pub(crate) fn same(what: &str, expected: Digest, found: Digest) -> Result<(), Mismatch> {
     if expected == found { Ok(()) } else { Err(Mismatch::new(format!("{what} {expected}"), found.to_string())) }
 }

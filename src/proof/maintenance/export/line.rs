@@ -10,33 +10,33 @@ use crate::proof::journal::evidence;
 use crate::store::Kind;
 
 /// The form of export that this library writes and reads.
-pub(in crate::proof) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 1;
 
 /// The first line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(in crate::proof) struct Start {
-    pub(in crate::proof) manifest: Begins,
-    pub(in crate::proof) format: u32,
-    pub(in crate::proof) store: String,
+pub(crate) struct Start {
+    pub(crate) manifest: Begins,
+    pub(crate) format: u32,
+    pub(crate) store: String,
     /// Only the records of this agent: the chain has gaps then.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(in crate::proof) agent_id: Option<AgentId>,
+    pub(crate) agent_id: Option<AgentId>,
     /// No entry before this place is in the export.
-    pub(in crate::proof) first: Sequence,
+    pub(crate) first: Sequence,
     /// The hash of the record before the first one; `null` where the chain has gaps.
-    pub(in crate::proof) previous_hash: Option<Digest>,
+    pub(crate) previous_hash: Option<Digest>,
     /// Whether records have their evidence beside them.
-    pub(in crate::proof) evidence: bool,
+    pub(crate) evidence: bool,
     /// Whether the entries that are no decisions are there too.
-    pub(in crate::proof) entries: bool,
+    pub(crate) entries: bool,
     /// The version of the library that wrote it.
-    pub(in crate::proof) made_by: String,
+    pub(crate) made_by: String,
 }
 
 /// What the first line says that it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::proof) enum Begins {
+pub(crate) enum Begins {
     #[serde(rename = "start")]
     Start,
 }
@@ -44,19 +44,19 @@ pub(in crate::proof) enum Begins {
 /// The last line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(in crate::proof) struct End {
-    pub(in crate::proof) manifest: Ends,
-    pub(in crate::proof) records: u64,
-    pub(in crate::proof) entries: u64,
+pub(crate) struct End {
+    pub(crate) manifest: Ends,
+    pub(crate) records: u64,
+    pub(crate) entries: u64,
     /// The hash of the last record.
-    pub(in crate::proof) head_hash: Digest,
+    pub(crate) head_hash: Digest,
     /// Over all lines before this one, with the newline of each.
-    pub(in crate::proof) sha256: Digest,
+    pub(crate) sha256: Digest,
 }
 
 /// What the last line says that it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::proof) enum Ends {
+pub(crate) enum Ends {
     #[serde(rename = "end")]
     End,
 }
@@ -64,21 +64,21 @@ pub(in crate::proof) enum Ends {
 /// A decision.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::proof) struct RecordLine<'a> {
+pub(crate) struct RecordLine<'a> {
     /// Without its outcome, which is not hashed.
-    pub(in crate::proof) record: ProofRecord,
+    pub(crate) record: ProofRecord,
     /// `null` where it is left out or erased.
     #[serde(borrow)]
-    pub(in crate::proof) evidence: Option<Evidence<'a>>,
+    pub(crate) evidence: Option<Evidence<'a>>,
     /// `null` where none was reported by then.
-    pub(in crate::proof) outcome: Option<Outcome>,
+    pub(crate) outcome: Option<Outcome>,
 }
 
 /// The evidence beside a record, its parts as texts: as JSON values, numbers
 /// beyond 2^53 would not come through every reader as they were stored.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::proof) struct Evidence<'a> {
+pub(crate) struct Evidence<'a> {
     /// In hex.
     #[serde(borrow)]
     salt: Cow<'a, str>,
@@ -88,7 +88,7 @@ pub(in crate::proof) struct Evidence<'a> {
 
 impl<'a> Evidence<'a> {
     /// Takes stored evidence apart; `None` where the bytes are none.
-    pub(in crate::proof) fn of(stored: &'a [u8]) -> Option<Self> {
+    pub(crate) fn of(stored: &'a [u8]) -> Option<Self> {
         let (salt, mut rest) = evidence::split_salt(stored)?;
         let mut parts = Vec::with_capacity(3);
         while !rest.is_empty() {
@@ -100,7 +100,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// Puts the stored bytes together again; `None` where that cannot be done.
-    pub(in crate::proof) fn stored(&self, bytes: &mut Vec<u8>) -> Option<()> {
+    pub(crate) fn stored(&self, bytes: &mut Vec<u8>) -> Option<()> {
         bytes.clear();
         bytes.extend_from_slice(&hex::decode(self.salt.as_bytes()).ok()?);
         for part in &self.parts {
@@ -114,25 +114,25 @@ impl<'a> Evidence<'a> {
 /// An entry that is no decision.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::proof) struct EntryLine<'a> {
+pub(crate) struct EntryLine<'a> {
     #[serde(borrow)]
-    pub(in crate::proof) entry: Entry<'a>,
+    pub(crate) entry: Entry<'a>,
 }
 
 impl<'a> EntryLine<'a> {
-    pub(in crate::proof) fn new(sequence: Sequence, kind: Kind, body: &'a str) -> Self {
+    pub(crate) fn new(sequence: Sequence, kind: Kind, body: &'a str) -> Self {
         Self { entry: Entry { sequence, kind, body: Cow::Borrowed(body) } }
     }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::proof) struct Entry<'a> {
-    pub(in crate::proof) sequence: Sequence,
-    pub(in crate::proof) kind: Kind,
+pub(crate) struct Entry<'a> {
+    pub(crate) sequence: Sequence,
+    pub(crate) kind: Kind,
     /// The exact bytes that are stored.
     #[serde(borrow)]
-    pub(in crate::proof) body: Cow<'a, str>,
+    pub(crate) body: Cow<'a, str>,
 }
 
 #[cfg(test)]

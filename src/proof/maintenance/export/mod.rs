@@ -22,6 +22,6 @@ mod write;
 pub use read::verify_export;
 pub use write::{ExportPoint, ExportRange, ExportReport};
 
-pub(in crate::proof) use line::{EntryLine, Evidence, RecordLine, Start};
-pub(in crate::proof) use read::{Item, read_whole};
-pub(in crate::proof) use write::Exporter;
+pub(crate) use line::{EntryLine, Evidence, RecordLine, Start};
+pub(crate) use read::{Item, read_whole};
+pub(crate) use write::Exporter;

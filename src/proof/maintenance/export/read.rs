@@ -28,7 +28,7 @@ pub fn verify_export(export: &mut dyn BufRead, progress: &mut dyn FnMut(u64, u64
 }
 
 /// A line that holds.
-pub(in crate::proof) enum Item<'a> {
+pub(crate) enum Item<'a> {
     Start(&'a Start),
     /// An entry by its kind, with the bytes that are stored for it.
     Entry {
@@ -42,7 +42,7 @@ pub(in crate::proof) enum Item<'a> {
 type Take<'a> = &'a mut dyn FnMut(Item<'_>) -> Result<(), Error>;
 
 /// Reads an export to its end, handing each line on.
-pub(in crate::proof) fn read_whole(
+pub(crate) fn read_whole(
     export: &mut dyn BufRead,
     progress: &mut dyn FnMut(u64, u64),
     take: Take<'_>,
@@ -68,10 +68,7 @@ pub(in crate::proof) fn read_whole(
 }
 
 /// Reads an export that was cut short.
-pub(in crate::proof) fn read_part(
-    part: &mut dyn BufRead,
-    progress: &mut dyn FnMut(u64, u64),
-) -> Result<ExportPoint, Error> {
+pub(crate) fn read_part(part: &mut dyn BufRead, progress: &mut dyn FnMut(u64, u64)) -> Result<ExportPoint, Error> {
     let mut lines = Lines::new(part, progress);
     match lines.walk(&mut |_| Ok(()))? {
         Stopped::Cut(Some(point)) => {

@@ -10,7 +10,7 @@ use super::line::{End, Ends, EntryLine, FORMAT, RecordLine, Start};
 use super::read;
 use crate::model::{AgentId, Digest, Error, ProofId, Sequence};
 
-/// What to export: every record with its evidence, unless said otherwise.
+/// The range of an export: every record with its evidence, unless said otherwise.
 ///
 /// ```
 /// use rulekeep::proof::ExportRange;
@@ -20,10 +20,10 @@ use crate::model::{AgentId, Digest, Error, ProofId, Sequence};
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct ExportRange {
-    pub(in crate::proof) agent: Option<AgentId>,
-    pub(in crate::proof) after: Option<ProofId>,
+    pub(crate) agent: Option<AgentId>,
+    pub(crate) after: Option<ProofId>,
     without_evidence: bool,
-    pub(in crate::proof) entries: bool,
+    pub(crate) entries: bool,
 }
 
 impl ExportRange {
@@ -48,7 +48,7 @@ impl ExportRange {
         self
     }
 
-    /// Without the evidence, which may hold what not everybody may see. The
+    /// Leaves out the evidence, which may hold what not everybody may see. The
     /// chain is complete all the same.
     #[must_use]
     pub fn without_evidence(mut self) -> Self {
@@ -56,7 +56,7 @@ impl ExportRange {
         self
     }
 
-    /// With the entries that are no decisions: outcomes, agents, policies,
+    /// Includes the entries that are no decisions: outcomes, agents, policies,
     /// alerts. Only such an export of everything can be imported.
     #[must_use]
     pub fn with_entries(mut self) -> Self {
@@ -65,7 +65,7 @@ impl ExportRange {
     }
 
     /// The first line of the export.
-    pub(in crate::proof) fn start(&self, store: String, first: Sequence, previous: Digest) -> Start {
+    pub(crate) fn start(&self, store: String, first: Sequence, previous: Digest) -> Start {
         Start {
             manifest: super::line::Begins::Start,
             format: FORMAT,
@@ -80,7 +80,7 @@ impl ExportRange {
     }
 }
 
-/// What an export holds.
+/// The contents of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -93,11 +93,11 @@ pub struct ExportReport {
     /// The hash of the record before the first one; absent where it is limited to an agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_hash: Option<Digest>,
-    /// How many records.
+    /// The number of records.
     pub records: u64,
-    /// How many of them have no evidence beside them.
+    /// The number of records without evidence beside them.
     pub without_evidence: u64,
-    /// How many entries that are no decisions.
+    /// The number of entries that are no decisions.
     pub entries: u64,
     /// The hash of the last record; without any, what the first would have to name.
     pub head_hash: Digest,
@@ -110,16 +110,16 @@ pub struct ExportReport {
     pub bytes: u64,
 }
 
-/// Where an export that was cut short ends: behind its last whole line.
+/// The place where an export that was cut short ends: behind its last whole line.
 ///
 /// It holds what the lines so far add up to, so that the line at the end of the
 /// whole covers all of it.
 #[derive(Debug, Clone)]
 pub struct ExportPoint {
-    pub(in crate::proof) check: Check,
-    pub(in crate::proof) lines: u64,
-    pub(in crate::proof) bytes: u64,
-    pub(in crate::proof) digest: Sha256,
+    pub(crate) check: Check,
+    pub(crate) lines: u64,
+    pub(crate) bytes: u64,
+    pub(crate) digest: Sha256,
 }
 
 impl ExportPoint {
@@ -147,23 +147,23 @@ impl ExportPoint {
     }
 
     /// Before the first line.
-    pub(in crate::proof) fn new(check: Check) -> Self {
+    pub(crate) fn new(check: Check) -> Self {
         Self { check, lines: 0, bytes: 0, digest: Sha256::new() }
     }
 
     /// Counts a line, with its newline.
-    pub(in crate::proof) fn add(&mut self, line: &[u8]) {
+    pub(crate) fn add(&mut self, line: &[u8]) {
         self.lines += 1;
         self.bytes += line.len() as u64;
         self.digest.update(line);
     }
 
     /// The digest of all lines so far.
-    pub(in crate::proof) fn sha256(&self) -> Digest {
+    pub(crate) fn sha256(&self) -> Digest {
         Digest::new(self.digest.clone().finalize().into())
     }
 
-    pub(in crate::proof) fn report(&self) -> ExportReport {
+    pub(crate) fn report(&self) -> ExportReport {
         let check = &self.check;
         ExportReport {
             store: check.start.store.clone(),
@@ -181,7 +181,7 @@ impl ExportPoint {
 }
 
 /// Writes an export.
-pub(in crate::proof) struct Exporter<'a> {
+pub(crate) struct Exporter<'a> {
     out: &'a mut dyn Write,
     point: ExportPoint,
     text: Vec<u8>,
@@ -190,7 +190,7 @@ pub(in crate::proof) struct Exporter<'a> {
 
 impl<'a> Exporter<'a> {
     /// Begins an export.
-    pub(in crate::proof) fn begin(start: &Start, out: &'a mut dyn Write) -> Result<Self, Error> {
+    pub(crate) fn begin(start: &Start, out: &'a mut dyn Write) -> Result<Self, Error> {
         let check = Check::new(start.clone()).map_err(unexportable)?;
         let mut exporter = Self::resume(ExportPoint::new(check), out);
         exporter.line(start)?;
@@ -198,26 +198,26 @@ impl<'a> Exporter<'a> {
     }
 
     /// Goes on behind the last whole line.
-    pub(in crate::proof) fn resume(point: ExportPoint, out: &'a mut dyn Write) -> Self {
+    pub(crate) fn resume(point: ExportPoint, out: &'a mut dyn Write) -> Self {
         Self { out, point, text: Vec::new(), stored: Stored::default() }
     }
 
-    pub(in crate::proof) fn start(&self) -> &Start {
+    pub(crate) fn start(&self) -> &Start {
         &self.point.check.start
     }
 
-    pub(in crate::proof) fn record(&mut self, line: &RecordLine<'_>) -> Result<(), Error> {
+    pub(crate) fn record(&mut self, line: &RecordLine<'_>) -> Result<(), Error> {
         self.point.check.record(line, &mut self.stored).map_err(unexportable)?;
         self.line(line)
     }
 
-    pub(in crate::proof) fn entry(&mut self, line: &EntryLine<'_>) -> Result<(), Error> {
+    pub(crate) fn entry(&mut self, line: &EntryLine<'_>) -> Result<(), Error> {
         self.point.check.entry(line).map_err(unexportable)?;
         self.line(line)
     }
 
     /// Writes the last line.
-    pub(in crate::proof) fn end(mut self) -> Result<ExportReport, Error> {
+    pub(crate) fn end(mut self) -> Result<ExportReport, Error> {
         let end = End {
             manifest: Ends::End,
             records: self.point.check.records,

@@ -19,9 +19,9 @@ use crate::proof::queue::Refusal;
 use crate::store::{Manner, Position, VIEW_FOLDER, digest};
 
 /// What a log goes by before all of its journal is read.
-pub(in crate::proof) struct Believed {
+pub(crate) struct Believed {
     /// Up to here.
-    pub(in crate::proof) until: Position,
+    pub(crate) until: Position,
     /// The digest of each state.
     states: BTreeMap<String, Digest>,
     used: Vec<UsedLimit>,
@@ -31,7 +31,7 @@ pub(in crate::proof) struct Believed {
 }
 
 impl Believed {
-    pub(in crate::proof) fn new(
+    pub(crate) fn new(
         until: Position,
         states: &[(String, Vec<u8>)],
         used: Vec<UsedLimit>,
@@ -61,7 +61,7 @@ impl Believed {
 }
 
 /// The thread that verifies behind the log.
-pub(in crate::proof) struct Behind {
+pub(crate) struct Behind {
     stop: Arc<AtomicBool>,
     state: Arc<Mutex<VerificationState>>,
     // Taken by whoever stops it first.
@@ -70,7 +70,7 @@ pub(in crate::proof) struct Behind {
 
 impl Behind {
     /// Where there is nothing to do.
-    pub(in crate::proof) fn nothing() -> Self {
+    pub(crate) fn nothing() -> Self {
         Self {
             stop: Arc::default(),
             state: Arc::new(Mutex::new(VerificationState::Verified)),
@@ -78,7 +78,7 @@ impl Behind {
         }
     }
 
-    pub(in crate::proof) fn start(parts: &Arc<Parts>, believed: Believed) -> io::Result<Self> {
+    pub(crate) fn start(parts: &Arc<Parts>, believed: Believed) -> io::Result<Self> {
         let of = believed.until.entries;
         let state = Arc::new(Mutex::new(VerificationState::Running(LogProgress::new(0, of))));
         let stop = Arc::new(AtomicBool::new(false));
@@ -97,19 +97,19 @@ impl Behind {
         Ok(Self { stop, state, thread: Mutex::new(Some(thread)) })
     }
 
-    pub(in crate::proof) fn state(&self) -> VerificationState {
+    pub(crate) fn state(&self) -> VerificationState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Waits until it is done.
-    pub(in crate::proof) fn wait(&self) {
+    pub(crate) fn wait(&self) {
         if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
             let _ = thread.join();
         }
     }
 
     /// Ends it behind the segments that it is at.
-    pub(in crate::proof) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         self.wait();
     }

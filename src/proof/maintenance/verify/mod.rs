@@ -10,8 +10,8 @@ mod scrub;
 use std::io;
 use std::sync::Arc;
 
-pub(in crate::proof) use behind::{Behind, Believed};
-pub(in crate::proof) use scrub::Scrub;
+pub(crate) use behind::{Behind, Believed};
+pub(crate) use scrub::Scrub;
 
 use crate::model::{ChainPosition, Verification};
 use crate::proof::index::reading::Reading;
@@ -20,29 +20,23 @@ use crate::proof::parts::Parts;
 use crate::store::{Manner, Position, ViewError};
 
 /// What is to be verified, and how.
-pub(in crate::proof) struct Verifying<'a> {
+pub(crate) struct Verifying<'a> {
     /// Behind which place; the whole journal without one.
-    pub(in crate::proof) since: Option<&'a ChainPosition>,
+    pub(crate) since: Option<&'a ChainPosition>,
     /// What the index says, to be compared.
-    pub(in crate::proof) held: Option<&'a Held>,
-    /// Threads at the most; 0 for as many as there are processors.
-    pub(in crate::proof) threads: usize,
-    /// Called with how many entries are checked.
-    pub(in crate::proof) progress: Option<&'a dyn Fn(u64)>,
-    /// Called before so many bytes are read; false to stop.
-    pub(in crate::proof) pace: Option<&'a (dyn Fn(u64) -> bool + Sync)>,
+    pub(crate) held: Option<&'a Held>,
+    pub(crate) manner: Manner<'a>,
 }
 
 /// Verifies what is applied by now. Beside it, where the index says something else than the journal.
-pub(in crate::proof) fn verify(parts: &Parts, verifying: &Verifying<'_>) -> io::Result<(Verification, Option<String>)> {
+pub(crate) fn verify(parts: &Parts, verifying: &Verifying<'_>) -> io::Result<(Verification, Option<String>)> {
     let start = parts.journal.reader.start();
     let totals = *parts.index.read().totals();
     let until: Position = totals.applied;
     let since = verifying.since.map(|since| Position { entries: since.entries, link: since.link });
     let rule = verifying.held.map(Held::rule);
     let mut reading = Reading::checking_range(Arc::clone(&parts.journal.erasures), verifying.since, until, rule);
-    let manner = Manner { threads: verifying.threads, progress: verifying.progress, pace: verifying.pace };
-    let found = parts.journal.reader.verify_parts(&mut reading, since, until, manner)?;
+    let found = parts.journal.reader.verify_parts(&mut reading, since, until, verifying.manner)?;
     let chain = reading.verified();
     let breakage = if found.began_elsewhere {
         // The place was none of this log; that says nothing against the log itself.
@@ -67,7 +61,7 @@ pub(in crate::proof) fn verify(parts: &Parts, verifying: &Verifying<'_>) -> io::
 }
 
 /// All that the index says, read in pieces so that the log goes on meanwhile.
-pub(in crate::proof) fn held(parts: &Parts) -> Result<Held, ViewError> {
+pub(crate) fn held(parts: &Parts) -> Result<Held, ViewError> {
     let (mut place, mut holding) = (HoldPlace::default(), Holding::new());
     while parts.index.read().hold(&mut place, &mut holding)? {}
     Ok(holding.done())

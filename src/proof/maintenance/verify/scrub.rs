@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use super::{Verifying, verify};
 use crate::model::{Error, LogProgress, ScrubOptions, ScrubPass, ScrubStatus, Timestamp};
 use crate::proof::parts::Parts;
+use crate::store::Manner;
 
 /// The thread that scrubs.
-pub(in crate::proof) struct Scrub {
+pub(crate) struct Scrub {
     pace: Arc<Pace>,
     // Taken by whoever stops it first.
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -33,7 +34,7 @@ struct PaceState {
 
 impl Scrub {
     /// Starts the thread; `now` tells the time of a pass that is finished.
-    pub(in crate::proof) fn start(
+    pub(crate) fn start(
         parts: &Arc<Parts>,
         options: ScrubOptions,
         now: impl Fn() -> Timestamp + Send + 'static,
@@ -59,12 +60,12 @@ impl Scrub {
         Ok(Self { pace, thread: Mutex::new(Some(thread)) })
     }
 
-    pub(in crate::proof) fn status(&self) -> ScrubStatus {
+    pub(crate) fn status(&self) -> ScrubStatus {
         self.pace.lock().status.clone()
     }
 
     /// Ends it behind the segment that it is at.
-    pub(in crate::proof) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.pace.lock().is_stopped = true;
         self.pace.stopped.notify_all();
         if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -79,7 +80,8 @@ impl Pace {
         let of = parts.index.applied().entries;
         let tell = |done: u64| self.lock().status.running = Some(LogProgress::new(done.min(of), of));
         let pace = |bytes: u64| self.allow(bytes);
-        let verifying = Verifying { since: None, held: None, threads: 1, progress: Some(&tell), pace: Some(&pace) };
+        let manner = Manner { threads: 1, progress: Some(&tell), pace: Some(&pace) };
+        let verifying = Verifying { since: None, held: None, manner };
         tell(0);
         let found = verify(parts, &verifying);
         let mut state = self.lock();

@@ -284,9 +284,9 @@ impl Expect {
         let constraints = fields.object("constraints", report);
         let reviewer = fields.line("reviewer", MAX_NAME_CHARS, report);
         let mut names = |name: &str| -> Vec<String> {
-            let names = fields.read(name, report, |node, path, report| {
+            let names = fields.read_with(name, report, |node, path, report| {
                 let items = report.filled_list(node, path).into_iter();
-                Some(items.filter_map(|item| report.line(item, path, MAX_NAME_CHARS)).collect())
+                items.filter_map(|item| report.line(item, path, MAX_NAME_CHARS)).collect()
             });
             names.unwrap_or_default()
         };
