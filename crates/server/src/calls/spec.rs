@@ -7,13 +7,9 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::{SchemaType, Type};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
 
-<<<<<<< ours
+use crate::gateway::Scope;
 use rulekeep::Error;
 use rulekeep::escalation::EscalationId;
-=======
-use crate::gateway::Scope;
-use rulekeep::{Error, EscalationId};
->>>>>>> theirs
 
 /// What is said of a call.
 #[derive(Debug, Clone, Copy)]

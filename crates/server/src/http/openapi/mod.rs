@@ -14,12 +14,8 @@ use utoipa::ToSchema;
 use self::schemas::{Schemas, not_null};
 use super::{BASE, HEALTH, authzen};
 use crate::calls::{CALLS, Entry, Shape, Spec, Verb};
-<<<<<<< ours
-use rulekeep::status::Health;
-=======
 use crate::gateway::Scope;
-use rulekeep::Health;
->>>>>>> theirs
+use rulekeep::status::Health;
 
 /// Where it is served; nobody needs a key for it.
 pub(super) const PATH: &str = "/openapi.json";
