@@ -142,7 +142,7 @@ macro_rules! decides {
             type Answer = $answer;
 
             fn subject(&self) -> Subject<'_> {
-                if Self::SPEC.is_for_agents { self.0.subject() } else { Subject::Everything }
+                if Self::SPEC.is_for_agents() { self.0.subject() } else { Subject::Everything }
             }
 
             fn run(self, gateway: &Gateway) -> Result<$answer, Error> {

@@ -272,7 +272,7 @@ mod tests {
         let (before, rest) = page.split_once("<!-- calls -->\n").unwrap();
         let (_, after) = rest.split_once("<!-- end -->\n").unwrap();
         let rows = CALLS.iter().map(|Entry { spec, .. }| {
-            let keys = if spec.is_for_agents { "agent" } else { "" };
+            let keys = if spec.is_for_agents() { "agent" } else { "" };
             let size = if spec.size == Size::Document { "8 MiB" } else { "" };
             let verb = spec.verb.name();
             format!("| `{verb} {}` | `{}` | {} | {keys} | {size} |\n", spec.path, spec.method, spec.summary)

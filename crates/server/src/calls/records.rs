@@ -199,6 +199,7 @@ pub(super) struct ShownRecord {
     /// `null` where it was erased.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Evidence>)]
+    #[expect(clippy::option_option, reason = "left out, erased, or there")]
     evidence: Option<Option<Evidence>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     evidence_erased: Option<bool>,

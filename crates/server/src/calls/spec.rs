@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::{SchemaType, Type};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
 
+use crate::gateway::Scope;
 use rulekeep::Error;
 use rulekeep::escalation::EscalationId;
 
@@ -22,8 +23,8 @@ pub(crate) struct Spec {
     pub(crate) summary: &'static str,
     /// How large its body may be.
     pub(crate) size: Size,
-    /// Whether keys of agents may make it, for the agents that they are for.
-    pub(crate) is_for_agents: bool,
+    /// Which keys may make it: those of administrators, or also those of agents, for the agents that they are for.
+    pub(crate) scope: Scope,
     /// Statuses of errors beside those that every call can have.
     pub(crate) errors: &'static [u16],
     /// Parameters whose faults are those of a query; all others' are those of an input.
@@ -88,7 +89,7 @@ impl Spec {
             path,
             summary,
             size: Size::Request,
-            is_for_agents: false,
+            scope: Scope::Admin,
             errors: &[],
             queried: &[],
             refuses_null: false,
@@ -99,7 +100,11 @@ impl Spec {
 
     /// Keys of agents may make it too.
     pub(crate) const fn for_agents(self) -> Self {
-        Self { is_for_agents: true, ..self }
+        Self { scope: Scope::Agent, ..self }
+    }
+
+    pub(crate) const fn is_for_agents(&self) -> bool {
+        matches!(self.scope, Scope::Agent)
     }
 
     pub(crate) const fn errors(self, errors: &'static [u16]) -> Self {

@@ -290,7 +290,7 @@ impl Admitted {
 
     /// Makes sure that the call is one that the key may make at all, before what it is about is read.
     pub(crate) fn may_call(&self, spec: &Spec) -> Result<(), Error> {
-        if spec.is_for_agents { Ok(()) } else { self.admin() }
+        if spec.is_for_agents() { Ok(()) } else { self.admin() }
     }
 
     /// Makes sure that the key permits what concerns this.

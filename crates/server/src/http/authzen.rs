@@ -37,6 +37,7 @@ pub(super) struct Evaluation {
 /// Several access evaluations of `OpenID` `AuthZEN` 1.0: what one of them does not say stands beside them. Where there are
 /// none, it is a single one.
 #[derive(Deserialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "the protocol's name")]
 pub(super) struct Evaluations {
     #[schema(value_type = Option<EvaluationSubject>)]
     subject: Option<Value>,

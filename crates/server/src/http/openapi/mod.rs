@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 use self::schemas::{Schemas, not_null};
 use super::{BASE, HEALTH, authzen};
 use crate::calls::{CALLS, Entry, Shape, Spec, Verb};
+use crate::gateway::Scope;
 use rulekeep::status::Health;
 
 /// Where it is served; nobody needs a key for it.
@@ -98,10 +99,9 @@ const TAGS: &[(&str, &str)] = &[
 
 fn operation(entry: &Entry, schemas: &mut Schemas) -> Value {
     let spec = entry.spec;
-    let (scope, needs) = if spec.is_for_agents {
-        ("agent", "Needs a key of the scope `agent`, for the agent that it concerns, or `admin`.")
-    } else {
-        ("admin", "Needs a key of the scope `admin`.")
+    let needs = match spec.scope {
+        Scope::Agent => "Needs a key of the scope `agent`, for the agent that it concerns, or `admin`.",
+        Scope::Admin => "Needs a key of the scope `admin`.",
     };
     let mut request = schemas.request(entry);
     let mut parameters = vec![json!({ "$ref": "#/components/parameters/RequestId" })];
@@ -113,7 +113,7 @@ fn operation(entry: &Entry, schemas: &mut Schemas) -> Value {
         "summary": spec.summary,
         "description": needs,
         "tags": [tag_of(spec.method)],
-        "security": [{ SCHEME: [scope] }],
+        "security": [{ SCHEME: [spec.scope] }],
     });
     if !spec.verb.has_body() {
         for (name, schema, is_required) in request.take_all() {
