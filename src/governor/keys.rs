@@ -34,7 +34,7 @@ impl Keys {
     }
 
     /// Puts every state in order again, and their keys to `keys`.
-    pub(super) fn restate(
+    pub(super) fn rerecord(
         &self,
         mut order: impl FnMut(StateDraft) -> Result<Sequence, Error>,
         keys: &mut BTreeSet<String>,

@@ -10,7 +10,7 @@
 //! | `decide.rs` | the way of a decision |
 //! | `detail.rs` | what a decision depended on, for its evidence |
 //! | `risk.rs` | the risk that counts, whatever the caller claims |
-//! | `carried.rs` | what a repair takes over besides agents, policies and stops |
+//! | `repair_states.rs` | what a repair takes over besides agents, policies and stops |
 //! | `cases.rs` | tests of the policies in force |
 //! | `catalogue.rs` | the tools that a runtime hands over |
 //! | `checkpoints.rs` | checkpoints of the log, and proofs against them |
@@ -23,7 +23,7 @@
 //! | `follow.rs` | alerts on what the log tells by itself |
 //! | `agents.rs` | registering, reading, changing, suspending agents |
 //! | `agent_file.rs` | agents as lines of text |
-//! | `kept.rs` | what is kept of what was asked, how long, and what is masked |
+//! | `input_text.rs` | what is kept of what was asked, how long, and what is masked |
 //! | `keys.rs` | what the log keeps of API keys, and the doors for whoever checks them |
 //! | `latency.rs` | how long enforcements took |
 //! | `limits.rs` | the counters of the policies' limits |
@@ -35,8 +35,9 @@
 //! | `retention.rs` | logs that are frozen, entries that move to archives |
 //! | `replay.rs` | past decisions decided again |
 //! | `shadow.rs` | a second set that enforces nothing |
+//! | `states.rs` | states in the log, and notes beside them |
 //! | `status.rs` | health and metrics |
-//! | `stop.rs` | who must not act: setting and lifting stops |
+//! | `kill_switch.rs` | who must not act: setting and lifting stops |
 //! | `streaks.rs` | denials of an agent that follow close on each other |
 //! | `trust.rs` | what moves trust, and where each move is written |
 //! | `trust_check.rs` | trust made anew from the log |
@@ -49,7 +50,6 @@ mod agents;
 mod alerts;
 mod background;
 mod builder;
-mod carried;
 mod cases;
 mod catalogue;
 #[cfg(feature = "checkpoints")]
@@ -62,8 +62,9 @@ mod escalations;
 mod events;
 mod export;
 mod follow;
-mod kept;
+mod input_text;
 pub(crate) mod keys;
+mod kill_switch;
 mod latency;
 mod limits;
 mod log;
@@ -72,14 +73,15 @@ mod pending;
 mod policies;
 mod preview;
 mod repair;
+mod repair_states;
 mod replay;
 mod retention;
 mod risk;
 mod shadow;
 #[cfg(feature = "http")]
 mod standing;
+mod states;
 mod status;
-mod stop;
 mod streaks;
 mod trust;
 mod trust_check;
@@ -88,10 +90,9 @@ mod watch;
 pub(crate) mod webhooks;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
 use serde_json::Map;
 
 pub use agents::Agents;
@@ -103,7 +104,10 @@ pub(crate) use cursor::Reader;
 pub use escalations::{ClassStanding, EscalationAnswer, Escalations};
 pub use events::{EventFilter, Subscription};
 pub use export::import;
-pub use kept::InputText;
+pub use input_text::InputText;
+pub use kill_switch::KillSwitch;
+#[cfg(feature = "gateway")]
+pub(crate) use kill_switch::with_context;
 pub use log::Log;
 pub use pending::PendingEnforcement;
 pub use policies::Policies;
@@ -114,16 +118,12 @@ pub use retention::verify_archive;
 pub use shadow::{ShadowDifference, ShadowReport};
 #[cfg(feature = "http")]
 pub(crate) use standing::Standing;
-pub use stop::KillSwitch;
-#[cfg(feature = "gateway")]
-pub(crate) use stop::said_with;
 pub use trust::Trust;
 
 use crate::model::{
     AgentId, Error, Input, IntentId, InvalidValue, Opening, ParseResult, Period, ProofPage, ProofStats,
 };
 use crate::parse::{Catalogue, ParseRequest, Parsed, Parser};
-use crate::policy::PolicySet;
 use crate::proof::{ProofLog, ProofQuery};
 use crate::system::{Clock, Entropy};
 use crate::telemetry::Work;
@@ -164,22 +164,13 @@ struct Inner {
     parser: Parser,
     tools: catalogue::Loaded,
     action_floors: ActionFloors,
-    /// The set in force. Read without a lock; swapped under `policy_turn`.
-    policies: ArcSwap<PolicySet>,
-    /// The set in the shadow, if there is one.
-    shadow: ArcSwapOption<shadow::Shadow>,
-    // Who swaps the set holds it, so that the journal's order is the order of swaps.
-    policy_turn: Mutex<()>,
+    policies: policies::PolicySets,
     limits: limits::Counters,
-    stops: stop::Stops,
+    stops: kill_switch::KillSwitches,
     denials: streaks::Streaks,
-    escalations: escalations::Queue,
-    /// What people agreed to beforehand.
-    classes: escalations::Classes,
-    /// Ends escalations that are due; started with the first.
-    escalation_watch: OnceLock<Option<background::Background>>,
-    inputs: kept::Inputs,
-    retention: kept::Retention,
+    approvals: escalations::Approvals,
+    inputs: input_text::Inputs,
+    retention: input_text::Retention,
     alerts: alerts::Alerts,
     following: follow::Following,
     cursors: cursor::Cursors,

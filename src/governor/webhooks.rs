@@ -62,7 +62,7 @@ impl Webhooks {
     }
 
     /// Puts every state of an endpoint in order again, and the keys of all to `keys`: what one left that is none may leave.
-    pub(super) fn restate(
+    pub(super) fn rerecord(
         &self,
         mut order: impl FnMut(StateDraft) -> Result<Sequence, Error>,
         keys: &mut BTreeSet<String>,
@@ -291,7 +291,7 @@ mod tests {
             ordered += 1;
             Ok(Sequence::FIRST)
         };
-        webhooks.restate(order, &mut keys).unwrap();
+        webhooks.rerecord(order, &mut keys).unwrap();
         assert_eq!((keys.len(), ordered), (7, 7), "the agent's is not theirs");
     }
 
@@ -314,7 +314,7 @@ mod tests {
             ordered.push(state.key);
             Ok(Sequence::FIRST)
         };
-        webhooks.restate(order, &mut keys).unwrap();
+        webhooks.rerecord(order, &mut keys).unwrap();
         assert_eq!(ordered, ["webhook-cursor/whk_3", "webhook/whk_3"]);
         assert_eq!(keys.len(), 6, "all of them may leave");
     }

@@ -178,7 +178,7 @@ prefixed_id! {
 
 prefixed_id! {
     /// The identifier of a stop, `stp_` and a ULID.
-    StopId, "stp_", "stop id"
+    KillSwitchId, "stp_", "stop id"
 }
 
 prefixed_id! {
@@ -203,7 +203,7 @@ macro_rules! random_id {
     )*};
 }
 
-random_id! { ClassApprovalId StopId }
+random_id! { ClassApprovalId KillSwitchId }
 #[cfg(feature = "webhooks")]
 random_id! { WebhookId }
 #[cfg(feature = "gateway")]

@@ -19,6 +19,7 @@ mod event;
 mod id;
 mod intent;
 pub(crate) mod json;
+mod kill_switch;
 mod parse_explanation;
 mod record;
 mod reserved;
@@ -27,7 +28,6 @@ mod risk;
 #[cfg(feature = "http")]
 pub(crate) mod schema;
 mod status;
-mod stop;
 mod time;
 mod tool;
 mod trust;
@@ -50,14 +50,16 @@ pub use escalation::{
 pub use event::{
     Alert, AlertKind, DecisionDetail, DecisionRendered, Event, EventData, EventType, TrustChange, TrustChanged,
 };
-pub use id::{AgentId, ClassApprovalId, EscalationId, EventId, IntentId, KeyId, ProofId, Sequence, StopId, WebhookId};
+pub use id::{
+    AgentId, ClassApprovalId, EscalationId, EventId, IntentId, KeyId, KillSwitchId, ProofId, Sequence, WebhookId,
+};
 pub use intent::{Alternative, Input, Intent, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult};
+pub use kill_switch::{KillSwitchEntry, KillSwitchReport, KillSwitchScope};
 pub use parse_explanation::{ActEvidence, FactorEvidence, ParseExplanation};
 pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, ProofStats, Verification};
 pub use retention::{ArchiveReport, RepairReport};
 pub use risk::{RiskLevel, risk_floor};
 pub use status::{Components, Health, JournalStatus, LatencyMetrics, Metrics, Opening, Recovered, SystemStatus};
-pub use stop::{Stop, StopReport, StopScope};
 pub use time::Timestamp;
 pub use tool::{CatalogueReport, ToolClassification, ToolEvidence, ToolOverride};
 pub use trust::{
@@ -72,7 +74,7 @@ pub(crate) use agent::{AgentProfile, checked_person};
 pub(crate) use class_approval::{GRANT_PREFIX, is_grant_counter};
 pub(crate) use cursor::CursorPlace;
 pub(crate) use error::excerpt;
-pub(crate) use escalation::{ENDED_BY_STOP, EscalationRecord, LimitCharge};
+pub(crate) use escalation::{ENDED_BY_KILL_SWITCH, EscalationRecord, LimitCharge};
 pub(crate) use intent::{check_context, json_depth};
 pub(crate) use reserved::{RESERVED, is_reserved};
 pub(crate) use risk::names_production;

@@ -82,7 +82,7 @@ pub(crate) use log::{
 };
 pub(crate) use moves::TrustStep;
 pub(crate) use past::PastRange;
-pub(crate) use repair::{Carried, FoundStates, repair};
+pub(crate) use repair::{FoundStates, RepairStates, repair};
 pub(crate) use seen::{Happened, Seen};
 pub(crate) use ticket::Ticket;
 pub(crate) use used::UsedLimit;

@@ -10,7 +10,7 @@ use subtle::ConstantTimeEq;
 
 use super::key::{ApiKey, KeyDraft, KeyInfo, KeyRecord, NewKey, Scope};
 use super::limit::{PlanLimit, Time};
-use crate::governor::{Governor, keys::KEY_PREFIX, said_with};
+use crate::governor::{Governor, keys::KEY_PREFIX, with_context};
 use crate::model::{AgentId, Digest, Error, InvalidValue, KeyId, Timestamp};
 
 /// A key, and what is counted of it.
@@ -223,7 +223,10 @@ impl Keys {
         // What could not be recorded when it was tried before is recorded now.
         if !entry.is_recorded.load(Ordering::Acquire) {
             keep(governor, &entry.current(), "an API key was revoked").map_err(|error| {
-                said_with(error, &format!("the key {id} is refused, but that is not recorded and gone after a restart"))
+                with_context(
+                    error,
+                    &format!("the key {id} is refused, but that is not recorded and gone after a restart"),
+                )
             })?;
             entry.is_recorded.store(true, Ordering::Release);
         }

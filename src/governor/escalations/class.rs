@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::super::stop::StopTable;
-use super::super::{Governor, agents, stop};
+use super::super::kill_switch::KillSwitchTable;
+use super::super::{Governor, kill_switch};
 use super::Escalations;
 use super::classes::{Class, ClassRecord, ONE, change};
 use super::digest::folded;
+use super::review::checked_vote;
 use crate::model::{
-    AgentId, AgentState, ClassApprovalId, ClassState, Digest, Error, Review, StopScope, Timestamp, Vote, checked_person,
+    AgentId, AgentState, ClassApprovalId, ClassState, Digest, Error, KillSwitchScope, Review, Timestamp, Vote,
 };
-use crate::parse::conceal_text;
 use crate::policy::{ClassApproval, ClassTerms, ClassUse, Meter, PolicySet};
 use crate::trust::AgentRecord;
 
@@ -129,7 +129,7 @@ impl Escalations<'_> {
         let vote = vote(review, now)?;
         let conflict = |message: String| Error::Conflict { message };
         let unknown = || conflict(format!("no class approval {id} is pending"));
-        let terms = inner.classes.lock().get(id).ok_or_else(unknown)?.record.class.terms().clone();
+        let terms = inner.approvals.classes.lock().get(id).ok_or_else(unknown)?.record.class.terms().clone();
         self.put(&terms, &vote, now, |known, policies| {
             let class = known.get(id).filter(|class| class.record.is_live(now)).ok_or_else(unknown)?;
             if class.record.state != ClassState::Pending {
@@ -162,8 +162,9 @@ impl Escalations<'_> {
         let governor = self.governor;
         let Vote { reviewer, note, .. } = vote(review, governor.inner.clock.now())?;
         let note = note.map(|note| format!(": {note}")).unwrap_or_default();
-        let said =
-            |error| stop::said_with(error, &format!("{id} grants nothing any more, which is gone after a restart"));
+        let said = |error| {
+            kill_switch::with_context(error, &format!("{id} grants nothing any more, which is gone after a restart"))
+        };
         let is_found = std::cell::Cell::new(false);
         let taken = governor.take_back(|class| {
             is_found.set(is_found.get() || class.record.id == *id);
@@ -173,7 +174,7 @@ impl Escalations<'_> {
             None if is_found.get() => {
                 // It grants nothing already, and is recorded once the log is verified.
                 governor.inner.log.wait_verified().and_then(|()| governor.write_taken_back()).map_err(said)?;
-                governor.inner.classes.lock().get(id).map(|class| class.record.place)
+                governor.inner.approvals.classes.lock().get(id).map(|class| class.record.place)
             }
             placed => placed,
         };
@@ -188,7 +189,8 @@ impl Escalations<'_> {
     pub fn classes(self) -> Vec<ClassStanding> {
         let inner = &*self.governor.inner;
         let now = inner.clock.now();
-        let records: Vec<ClassRecord> = inner.classes.lock().values().map(|class| class.record.clone()).collect();
+        let records: Vec<ClassRecord> =
+            inner.approvals.classes.lock().values().map(|class| class.record.clone()).collect();
         // Decisions with limits wait for one at a time.
         records.iter().map(|record| standing(record, now, &mut inner.limits.window(now))).collect()
     }
@@ -209,14 +211,14 @@ impl Escalations<'_> {
             let agent = cell.as_ref().map(|cell| cell.read());
             let stops = inner.stops.load();
             self.governor.may_act(terms, agent.as_deref(), &stops)?;
-            let mut desk = inner.limits.desk(now);
-            desk.hold();
-            let mut known = inner.classes.lock();
+            let mut meter = inner.limits.meter(now);
+            meter.hold();
+            let mut known = inner.approvals.classes.lock();
             // Whoever is suspended later finds what is given here, and takes it back.
             if !Arc::ptr_eq(&stops, &inner.stops.load()) {
                 continue;
             }
-            // Behind the desk: a set that is put in force later finds what is given here.
+            // Behind the meter: a set that is put in force later finds what is given here.
             let policies = inner.policies.load();
             let mut record = next(&known, &policies)?;
             let cause = format!("approved by {}", vote.reviewer);
@@ -226,7 +228,7 @@ impl Escalations<'_> {
             record.place = sequence;
             let state = record.state;
             known.insert(record.id, Class { record, policies: policies.digest(), is_owed: false });
-            inner.classes.note(&known, now);
+            inner.approvals.classes.note(&known, now);
             break (sequence, state);
         };
         inner.log.settle(sequence)?;
@@ -236,7 +238,7 @@ impl Escalations<'_> {
 
 impl Governor {
     /// Whether the agent, or the group, may act at all.
-    fn may_act(&self, terms: &ClassTerms, agent: Option<&AgentRecord>, stops: &StopTable) -> Result<(), Error> {
+    fn may_act(&self, terms: &ClassTerms, agent: Option<&AgentRecord>, stops: &KillSwitchTable) -> Result<(), Error> {
         let conflict = |message: String| Err(Error::Conflict { message });
         if let Some(agent) = agent {
             if agent.state != AgentState::Active {
@@ -253,10 +255,10 @@ impl Governor {
         if let Some(member) = stops.held().find(is_member) {
             return conflict(format!("agent {member} of that group is being suspended"));
         }
-        let covers = |scope: &StopScope| match scope {
-            StopScope::All => true,
-            StopScope::Group(group) => terms.group.as_ref() == Some(group),
-            StopScope::Agent(_) => false,
+        let covers = |scope: &KillSwitchScope| match scope {
+            KillSwitchScope::All => true,
+            KillSwitchScope::Group(group) => terms.group.as_ref() == Some(group),
+            KillSwitchScope::Agent(_) => false,
         };
         match self.kill_switch().list().into_iter().find(|stop| covers(&stop.scope)) {
             Some(stop) => conflict(format!("{} was stopped by {} ({})", stop.scope, stop.by, stop.id)),
@@ -312,17 +314,13 @@ fn vote(review: Review, now: Timestamp) -> Result<Vote, Error> {
     if review.digest.is_some() {
         return Err(Error::input("digest", "the approval of a class has none; leave it out"));
     }
-    let reviewer = checked_person("reviewer", &review.reviewer)?;
-    let note = review.note.filter(|note| !note.is_empty());
-    let note = note.as_deref().map(agents::checked_note).transpose()?;
-    let note = note.map(|note| conceal_text(note).unwrap_or_else(|| note.to_owned()));
-    Ok(Vote { reviewer, approved: true, note, at: now })
+    checked_vote(review, true, now)
 }
 
-fn standing(record: &ClassRecord, now: Timestamp, desk: &mut dyn Meter) -> ClassStanding {
+fn standing(record: &ClassRecord, now: Timestamp, meter: &mut dyn Meter) -> ClassStanding {
     let [count, sum] = {
         let charges = record.charges(ClassUse::default());
-        let mut used = charges.iter().map(|charge| desk.used(charge).amount);
+        let mut used = charges.iter().map(|charge| meter.used(charge).amount);
         [used.next().unwrap_or(0), used.next().unwrap_or(0)]
     };
     let used_count = u64::try_from(count / ONE).unwrap_or(0);

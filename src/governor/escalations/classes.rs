@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwap;
 use serde::{Deserialize, Serialize};
 
-use super::super::Governor;
-use super::super::limits::Desk;
+use super::super::limits::LimitMeter;
+use super::super::{Governor, states};
 use super::digest::folded;
 use crate::model::{
     AgentId, AgentState, AgentTraits, ClassApprovalId, ClassState, Constraints, Decision, Digest, Error, GRANT_PREFIX,
-    LONGEST_LIMIT_WINDOW, Label, Sequence, StopScope, Timestamp, Vote,
+    KillSwitchScope, LONGEST_LIMIT_WINDOW, Label, Sequence, Timestamp, Vote,
 };
 use crate::policy::{Charge, ClassApproval, ClassTerms, ClassUse, PolicyRequest, PolicySet, PolicyVerdict};
 use crate::proof::{ChangeDraft, StateDraft};
@@ -22,7 +22,7 @@ use crate::proof::{ChangeDraft, StateDraft};
 pub(in crate::governor) struct Classes {
     /// The last moment at which one may cover something, exclusive; all that a decision pays where none is given.
     until: AtomicI64,
-    // Changed by whoever holds the desk of the limits, so that none changes while a decision rests on it. Taken behind
+    // Changed by whoever holds the meter of the limits, so that none changes while a decision rests on it. Taken behind
     // that and before the log's locks.
     known: Mutex<BTreeMap<ClassApprovalId, Class>>,
     /// Those that may cover something; changed with them.
@@ -79,9 +79,8 @@ pub(super) struct ClassRecord {
 
 impl Classes {
     /// Takes one in as the log has it.
-    pub(in crate::governor) fn restore(&self, value: &[u8]) -> Result<(), Error> {
-        let record: ClassRecord = serde_json::from_slice(value)
-            .map_err(|error| Error::storage(format!("the approval of a class cannot be read: {error}")))?;
+    pub(in crate::governor) fn restore(&self, key: &str, value: &[u8]) -> Result<(), Error> {
+        let record: ClassRecord = states::read(key, value)?;
         // It covers nothing until it is held against the policies in force.
         self.lock().insert(record.id, Class { record, policies: Digest::ZERO, is_owed: false });
         Ok(())
@@ -161,32 +160,30 @@ impl ClassRecord {
 /// A state of an approval, and why it is so.
 pub(super) fn change(record: &ClassRecord, cause: String) -> Result<ChangeDraft, Error> {
     let standing = ClassRecord { place: StateDraft::OWN_PLACE, ..record.clone() };
-    let value = serde_json::to_string(&standing)
-        .map_err(|error| Error::Internal { message: format!("the approval of a class does not serialise: {error}") })?;
-    let state = StateDraft::new(format!("{GRANT_PREFIX}{}", record.id), value).with_own_place();
+    let state = states::draft(format!("{GRANT_PREFIX}{}", record.id), &standing)?.with_own_place();
     Ok(ChangeDraft { state, cause, trust: None })
 }
 
 impl Governor {
     /// What an escalation comes to: what a person agreed to beforehand, where that covers it and enough of it is left,
-    /// and by which approval; otherwise as it is. The desk is held from then on.
+    /// and by which approval; otherwise as it is. The meter is held from then on.
     pub(in crate::governor) fn agreed_beforehand(
         &self,
         request: &PolicyRequest<'_>,
         mut verdict: PolicyVerdict,
         policies: Digest,
-        desk: &mut Desk<'_>,
+        meter: &mut LimitMeter<'_>,
     ) -> (PolicyVerdict, Option<ClassApprovalId>) {
-        let classes = &self.inner.classes;
+        let classes = &self.inner.approvals.classes;
         if request.now.as_millis() >= classes.until.load(Ordering::Acquire) {
             return (verdict, None);
         }
         let Some(offer) = verdict.on_approval.as_ref().filter(|offer| !offer.granted.is_empty()) else {
             return (verdict, None);
         };
-        desk.hold();
+        meter.hold();
         // No person goes beyond a limit that does not ask.
-        if !offer.charges.iter().all(|charge| charge.fits(desk)) {
+        if !offer.charges.iter().all(|charge| charge.fits(meter)) {
             return (verdict, None);
         }
         let candidates = classes.live.load().of(&request.intent.agent_id, request.traits);
@@ -200,7 +197,7 @@ impl Governor {
                 return None;
             }
             let charges = record.charges(record.class.covers(request, &offer.granted)?);
-            charges.iter().all(|charge| charge.fits(desk)).then_some((record, charges))
+            charges.iter().all(|charge| charge.fits(meter)).then_some((record, charges))
         });
         let Some((record, charges)) = found else { return (verdict, None) };
         let Some(mut offer) = verdict.on_approval.take() else { return (verdict, None) };
@@ -231,9 +228,9 @@ impl Governor {
     /// the log is verified is recorded once it is.
     pub(super) fn take_back(&self, why: impl Fn(&mut Class) -> Option<String>) -> Result<Option<Sequence>, Error> {
         let now = self.inner.clock.now();
-        let mut desk = self.inner.limits.desk(now);
-        desk.hold();
-        let mut known = self.inner.classes.lock();
+        let mut meter = self.inner.limits.meter(now);
+        meter.hold();
+        let mut known = self.inner.approvals.classes.lock();
         let mut taken = Ok(None);
         for class in known.values_mut().filter(|class| class.record.is_live(now)) {
             let Some(why) = why(class) else { continue };
@@ -249,7 +246,7 @@ impl Governor {
                 Err(error) => taken = taken.and(Err(error)),
             }
         }
-        self.inner.classes.note(&known, now);
+        self.inner.approvals.classes.note(&known, now);
         #[cfg(feature = "http")]
         self.inner.stops.halts().note_change();
         taken
@@ -268,7 +265,7 @@ impl Governor {
     /// again when the store is opened.
     pub(super) fn write_taken_back(&self) -> Result<(), Error> {
         let now = self.inner.clock.now();
-        let mut known = self.inner.classes.lock();
+        let mut known = self.inner.approvals.classes.lock();
         let mut owed = known.values_mut().filter(|class| class.is_owed);
         owed.try_for_each(|class| self.write_revoked(class, now).map(drop))
     }
@@ -286,7 +283,7 @@ impl Governor {
     }
 
     /// Takes back what was approved for those whom a stop covers, or a group that one of them belongs to.
-    pub(in crate::governor) fn end_classes_of(&self, scope: &StopScope, why: &str) {
+    pub(in crate::governor) fn end_classes_of(&self, scope: &KillSwitchScope, why: &str) {
         let covered = self.classes_of(scope, None);
         if covered.is_empty() {
             return;
@@ -295,28 +292,28 @@ impl Governor {
     }
 
     /// The approvals for those whom a stop covers, if it was set at that time.
-    fn classes_of(&self, scope: &StopScope, at: Option<Timestamp>) -> BTreeSet<ClassApprovalId> {
+    fn classes_of(&self, scope: &KillSwitchScope, at: Option<Timestamp>) -> BTreeSet<ClassApprovalId> {
         let known: Vec<(ClassApprovalId, ClassTerms)> = {
             let now = self.inner.clock.now();
             let given = |class: &&Class| class.record.is_live(now) && at.is_none_or(|at| class.record.created_at <= at);
             // Whoever gives one holds these until it is there.
-            let known = self.inner.classes.lock();
+            let known = self.inner.approvals.classes.lock();
             known.values().filter(given).map(|class| (class.record.id, class.record.class.terms().clone())).collect()
         };
-        // An agent's lock is taken before the desk, never behind it.
+        // An agent's lock is taken before the meter, never behind it.
         known.into_iter().filter(|(_, terms)| self.concerns(scope, terms)).map(|(id, _)| id).collect()
     }
 
-    fn concerns(&self, scope: &StopScope, terms: &ClassTerms) -> bool {
+    fn concerns(&self, scope: &KillSwitchScope, terms: &ClassTerms) -> bool {
         let belongs = |agent: &AgentId, group: &Label| {
             self.registered(agent).is_ok_and(|cell| cell.read().traits().groups.contains(group))
         };
         match (scope, &terms.agent_id, &terms.group) {
-            (StopScope::All, ..) | (_, None, None) => true,
-            (StopScope::Agent(stopped), Some(agent), _) => agent == stopped,
-            (StopScope::Agent(stopped), None, Some(group)) => belongs(stopped, group),
-            (StopScope::Group(stopped), Some(agent), _) => belongs(agent, stopped),
-            (StopScope::Group(stopped), None, Some(group)) => {
+            (KillSwitchScope::All, ..) | (_, None, None) => true,
+            (KillSwitchScope::Agent(stopped), Some(agent), _) => agent == stopped,
+            (KillSwitchScope::Agent(stopped), None, Some(group)) => belongs(stopped, group),
+            (KillSwitchScope::Group(stopped), Some(agent), _) => belongs(agent, stopped),
+            (KillSwitchScope::Group(stopped), None, Some(group)) => {
                 let is_both = |agent: &crate::trust::AgentRecord| {
                     let groups = &agent.traits().groups;
                     groups.contains(group) && groups.contains(stopped)
@@ -329,7 +326,7 @@ impl Governor {
     /// Holds what was approved against what is in force, once the log can be written to: a crash can have come between
     /// a stop, a suspension or a policy set and what it takes back.
     pub(in crate::governor) fn mend_classes(&self) {
-        if self.inner.classes.lock().is_empty() {
+        if self.inner.approvals.classes.lock().is_empty() {
             return;
         }
         self.bind_classes(&self.policies().current());
@@ -338,7 +335,7 @@ impl Governor {
             let why = format!("{}: it was stopped", stop.scope);
             let _ = self.take_back(|class| covered.contains(&class.record.id).then(|| why.clone()));
         }
-        let agents: BTreeSet<_> = self.inner.classes.lock().values().filter_map(Class::agent).collect();
+        let agents: BTreeSet<_> = self.inner.approvals.classes.lock().values().filter_map(Class::agent).collect();
         let is_inactive = |id: &_| self.registered(id).is_ok_and(|cell| cell.read().state != AgentState::Active);
         let inactive: BTreeSet<_> = agents.into_iter().filter(is_inactive).collect();
         let _ = self.take_back(|class| {

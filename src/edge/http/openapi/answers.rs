@@ -8,8 +8,8 @@ use crate::edge::gateway::KeyInfo;
 use crate::governor::{ClassStanding, Explanation, Preview, ShadowReport};
 use crate::model::{
     ActEvidence, AgentId, AgentInfo, AgentState, Alternative, Capability, ClassApprovalId, ClassState, Constraints,
-    Decision, Digest, Enforcement, EscalationState, EventId, EventType, Health, Intent, ParseResult, Problem, ProofId,
-    ProofRecord, Stop, StopId, Timestamp, ToolClassification, TrustSnapshot, WebhookId,
+    Decision, Digest, Enforcement, EscalationState, EventId, EventType, Health, Intent, KillSwitchEntry, KillSwitchId,
+    ParseResult, Problem, ProofId, ProofRecord, Timestamp, ToolClassification, TrustSnapshot, WebhookId,
 };
 use crate::policy::Source;
 use crate::proof::Evidence;
@@ -134,13 +134,13 @@ pub(super) struct GrantId {
 /// Which one it was.
 #[derive(ToSchema)]
 pub(super) struct LiftedStop {
-    id: StopId,
+    id: KillSwitchId,
 }
 
 /// The stops in force.
 #[derive(ToSchema)]
 pub(super) struct Stops {
-    stops: Vec<Stop>,
+    stops: Vec<KillSwitchEntry>,
 }
 
 /// Every key, without its text.

@@ -21,8 +21,8 @@ use crate::edge::gateway::{KeyInfo, NewKey};
 use crate::governor::Replay;
 use crate::model::{
     AgentImport, AgentInfo, CatalogueReport, ClassApprovalId, Enforcement, Escalation, EscalationId, EscalationPage,
-    KeyId, ProofPage, ProofRecord, ProofStats, StopId, StopReport, SystemStatus, ToolClassification, TrustCheck,
-    TrustPage, TrustSnapshot, Verification, WebhookId,
+    KeyId, KillSwitchId, KillSwitchReport, ProofPage, ProofRecord, ProofStats, SystemStatus, ToolClassification,
+    TrustCheck, TrustPage, TrustSnapshot, Verification, WebhookId,
 };
 
 /// A type, as what describes it.
@@ -132,8 +132,8 @@ pub(super) const CALLS: &[Described] = &[
     of::<AgentStanding>("agent/retire", "Retires an agent for good").body::<NoteBody>().errors(&[404, 409]),
     of::<AgentTrust>("trust/adjust", "Sets an agent's score").body::<AdjustBody>().errors(&[404, 409]),
     of::<Stops>("stop/list", "Lists the stops in force"),
-    of::<StopReport>("stop/set", "Stops an agent, a group or all").body::<StopBody>().errors(&[404, 409]),
-    of::<LiftedStop>("stop/lift", "Lifts a stop").id::<StopId>().body::<LiftBody>().errors(&[404, 409]),
+    of::<KillSwitchReport>("stop/set", "Stops an agent, a group or all").body::<StopBody>().errors(&[404, 409]),
+    of::<LiftedStop>("stop/lift", "Lifts a stop").id::<KillSwitchId>().body::<LiftBody>().errors(&[404, 409]),
     of::<EscalationPage>("escalation/list", "Lists the escalations")
         .query(&[query::<EscalationsQuery>, query::<PageQuery>]),
     of::<Answered>("escalation/approve", "Agrees to an escalation")
