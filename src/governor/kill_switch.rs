@@ -413,13 +413,13 @@ mod tests {
     #[test]
     fn a_repair_believes_what_stops_and_not_what_lifts_behind_the_break() {
         let all = |number| stop(number, KillSwitchScope::All);
-        let lifted = |stop: &Stop| {
+        let lifted = |stop: &KillSwitchEntry| {
             let KillSwitchEntry { id, scope, by, note, timestamp } = stop.clone();
             KillSwitchState { scope, on: false, by, note, timestamp }.draft(id).unwrap()
         };
         let entry = |draft: StateDraft| (draft.key, draft.value.into_bytes());
-        let on = |stop: &Stop| entry(state_of(stop).unwrap());
-        let off = |stop: &Stop| entry(lifted(stop));
+        let on = |stop: &KillSwitchEntry| entry(state_of(stop).unwrap());
+        let off = |stop: &KillSwitchEntry| entry(lifted(stop));
         let good = BTreeMap::from([on(&all(1)), on(&all(2)), off(&all(3)), ("stop/x".to_owned(), b"1".to_vec())]);
         let behind: BTreeMap<String, Vec<Vec<u8>>> =
             [off(&all(2)), on(&all(4)), off(&all(5))].map(|(key, value)| (key, vec![value])).into();

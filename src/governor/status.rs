@@ -212,6 +212,7 @@ const MOST_STOPS: usize = 5;
 
 #[cfg(test)]
 mod tests {
+    use super::super::background::Background;
     use super::*;
     use crate::model::{Agent, Intent, KillSwitchScope, RiskLevel, Score, Tier};
     use crate::policy::PolicySet;
