@@ -132,7 +132,7 @@ pub mod event {
 
 /// The kill switch: denies everything to an agent, a group or every agent. [`Governor::kill_switch`] sets and lifts it.
 pub mod kill_switch {
-    pub use crate::model::{Stop, StopId, StopReport, StopScope};
+    pub use crate::model::{KillSwitchEntry, KillSwitchId, KillSwitchReport, KillSwitchScope};
 }
 
 /// Previews of what policies decide: a request now, past decisions under another set, and a set in the shadow of the

@@ -20,13 +20,13 @@ impl Agents<'_> {
     /// use rulekeep::{Agent, Governor};
     ///
     /// let here = Governor::builder().open_in_memory()?;
-    /// here.register_agent(Agent::new("support-1").owned_by("ann"))?;
+    /// here.agents().register(Agent::new("support-1").owned_by("ann"))?;
     /// let mut lines = Vec::new();
-    /// here.export_agents(&mut lines)?;
+    /// here.agents().export(&mut lines)?;
     ///
     /// let there = Governor::builder().open_in_memory()?;
-    /// assert_eq!(there.import_agents(&mut lines.as_slice())?.registered, 1);
-    /// assert_eq!(there.agent("support-1")?.owner.as_deref(), Some("ann"));
+    /// assert_eq!(there.agents().import(&mut lines.as_slice())?.registered, 1);
+    /// assert_eq!(there.agents().get("support-1")?.owner.as_deref(), Some("ann"));
     /// # Ok::<(), rulekeep::Error>(())
     /// ```
     ///

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::stop::said_with;
+use super::kill_switch::with_context;
+use super::states::checked_note;
 use super::trust::Moved;
-use super::{Governor, checked_agent_id};
+use super::{Governor, checked_agent_id, states};
 use crate::model::{
-    Agent, AgentChange, AgentId, AgentInfo, AgentProfile, AgentState, Error, Score, Sequence, StopScope, Timestamp,
-    TrustCause, TrustChange,
+    Agent, AgentChange, AgentId, AgentInfo, AgentProfile, AgentState, Error, KillSwitchScope, Score, Sequence,
+    Timestamp, TrustCause, TrustChange,
 };
-use crate::parse::conceal_text;
 use crate::proof::{ChangeDraft, StateDraft, TrustMove};
 use crate::trust::{AgentCell, AgentRecord, Ledger, TrustModel, TrustState};
 
@@ -117,12 +117,12 @@ impl Agents<'_> {
         let (moved, trust) = Governor::moved(&agent, capped, Moved::by(TrustCause::Ceiling, at));
         let changed = AgentRecord { trust: moved.trust, ..changed };
         let trust = trust.map(|trust| (agent.agent_id.clone(), trust));
-        let change = ChangeDraft { state: state_of(&changed)?, cause: masked(&caused("changed", note)), trust };
+        let change = ChangeDraft { state: state_of(&changed)?, cause: caused("changed", &note), trust };
         let sequence = self.governor.inner.log.queue().change(at, change)?;
         let changed = changed.placed_at(sequence);
         *agent = changed;
         let info = self.governor.info(&agent, at);
-        self.governor.inner.stops.halts().note(&StopScope::Agent(agent.agent_id.clone()));
+        self.governor.inner.stops.halts().note(&KillSwitchScope::Agent(agent.agent_id.clone()));
         drop(agent);
         self.governor.inner.log.settle(sequence)?;
         Ok(info)
@@ -140,15 +140,16 @@ impl Agents<'_> {
         let changed = self.governor.inner.log.wait_verified().and_then(|()| {
             if halts {
                 // Before it is recorded: a crash in between leaves nothing that it should have ended.
-                self.governor.end_pre_approvals_of(&StopScope::Agent(agent_id.clone()), &format!("it was {state}"));
+                self.governor
+                    .end_pre_approvals_of(&KillSwitchScope::Agent(agent_id.clone()), &format!("it was {state}"));
             }
-            self.change_state_of(&cell, state, note)
+            self.change_state_of(&cell, state, &note)
         });
         match changed {
             Err(error) if halts && cell.read().state == AgentState::Active => {
                 let standing =
                     format!("agent {agent_id} is denied everything, which is not recorded and gone after a restart");
-                Err(said_with(error, &standing))
+                Err(with_context(error, &standing))
             }
             Err(error) if !halts => Err(error),
             changed => {
@@ -166,7 +167,7 @@ impl Agents<'_> {
             return Err(Error::Conflict { message });
         }
         let changed = AgentRecord { state, ..agent.clone() };
-        let cause = masked(&caused(state.as_str(), note));
+        let cause = caused(state.as_str(), note);
         let change = ChangeDraft { state: state_of(&changed)?, cause, trust: None };
         let sequence = match state {
             AgentState::Active => self.governor.inner.log.queue().change(at, change)?,
@@ -238,8 +239,11 @@ impl Governor {
         let trust = TrustMove { change, cause: TrustCause::Registered, risk: None, gained: None, at, previous: None };
         let noted = AgentRecord { trust: agent.trust.noted(StateDraft::OWN_PLACE), ..agent.clone() };
         let trust = Some((agent.agent_id.clone(), trust));
-        let sequence =
-            self.inner.log.queue().change(at, ChangeDraft { state: state_of(&noted)?, cause: masked(cause), trust })?;
+        let sequence = self
+            .inner
+            .log
+            .queue()
+            .change(at, ChangeDraft { state: state_of(&noted)?, cause: cause.to_owned(), trust })?;
         *agent = noted.placed_at(sequence);
         Ok(sequence)
     }
@@ -269,37 +273,19 @@ pub(super) fn newcomer(model: &TrustModel, agent_id: &AgentId, at: Timestamp) ->
 
 /// The state that the log keeps of an agent.
 pub(super) fn state_of(record: &AgentRecord) -> Result<StateDraft, Error> {
-    let value = serde_json::to_string(record)
-        .map_err(|error| Error::Internal { message: format!("an agent does not serialise: {error}") })?;
-    let state = StateDraft::new(format!("{KEY_PREFIX}{}", record.agent_id), value);
+    let state = states::draft(format!("{KEY_PREFIX}{}", record.agent_id), record)?;
     Ok(if record.trust.last == Some(StateDraft::OWN_PLACE) { state.with_own_place() } else { state })
 }
 
 /// Puts an agent back as the log has it.
-pub(super) fn restore(ledger: &Ledger, value: &[u8]) -> Result<(), Error> {
-    let record: AgentRecord = serde_json::from_slice(value)
-        .map_err(|error| Error::storage(format!("an agent's state cannot be read: {error}")))?;
+pub(super) fn restore(ledger: &Ledger, key: &str, value: &[u8]) -> Result<(), Error> {
     // The ledger is new and every key is there once.
-    let _ = ledger.insert(record, |_| Ok::<(), Error>(()))?;
+    let _ = ledger.insert(states::read(key, value)?, |_| Ok::<(), Error>(()))?;
     Ok(())
-}
-
-/// A note for the record: at most 4,096 characters.
-pub(super) fn checked_note(note: &str) -> Result<&str, Error> {
-    const LONGEST: usize = 4096;
-    if note.chars().count() > LONGEST {
-        return Err(Error::input("note", format!("expected at most {LONGEST} characters")));
-    }
-    Ok(note)
 }
 
 fn caused(what: &str, note: &str) -> String {
     if note.is_empty() { what.to_owned() } else { format!("{what}: {note}") }
-}
-
-/// A cause without the secrets in it.
-fn masked(cause: &str) -> String {
-    conceal_text(cause).unwrap_or_else(|| cause.to_owned())
 }
 
 #[cfg(test)]

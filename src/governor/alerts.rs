@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::Governor;
+use super::states::masked;
 use super::watch::{Due, How, Watch};
 use crate::model::{AgentId, Alert, AlertKind, RiskLevel, Timestamp};
-use crate::parse::conceal_text;
 use crate::policy::{AlertOn, AlertRule};
 
 /// The state that says how far the log was followed for alerts.
@@ -76,7 +76,7 @@ impl Governor {
 impl Due {
     /// The alert with the records behind it, secrets masked in what it says.
     pub(super) fn told_by(self, alert: Alert) -> Alert {
-        let message = conceal_text(&alert.message).unwrap_or_else(|| alert.message.clone());
+        let message = masked(&alert.message);
         Alert { message, occurrences: self.occurrences, ..alert }.about(self.proof_ids)
     }
 }

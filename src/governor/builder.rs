@@ -1,16 +1,14 @@
 //! How a governor is put together and opened.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arc_swap::{ArcSwap, ArcSwapOption};
-
-use super::kept::{InputText, Inputs, Retention};
+use super::input_text::{InputText, Inputs, Retention};
 use super::latency::Latency;
-use super::policies::PolicyState;
+use super::policies::{PolicySets, PolicyState};
 use super::risk::ActionFloors;
-use super::{Governor, Inner, agents, escalations, stop};
+use super::{Governor, Inner, agents, escalations, kill_switch, states};
 use crate::model::{Error, GRANT_PREFIX, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
 use crate::parse::{self, Lexicon, Parser};
 use crate::policy::PolicySet;
@@ -202,7 +200,7 @@ impl GovernorBuilder {
             None => Parser::new()?,
         };
         let ledger = Ledger::new();
-        let (escalations, pre_approvals) = (escalations::Queue::default(), escalations::PreApprovals::default());
+        let approvals = escalations::Approvals::default();
         let (cursors, following) = (super::cursor::Cursors::default(), super::follow::Following::default());
         let extensions = super::extension::Extensions::restored(&startup.states);
         let (mut recorded, mut recorded_model, mut stops) = (None, None, Vec::new());
@@ -210,19 +208,19 @@ impl GovernorBuilder {
             if key == super::trust::MODEL_KEY {
                 recorded_model = Some(value.clone());
             } else if key == PolicyState::KEY {
-                recorded = Some(PolicyState::read(value)?);
+                recorded = Some(states::read(key, value)?);
             } else if key.starts_with(agents::KEY_PREFIX) {
-                agents::restore(&ledger, value)?;
+                agents::restore(&ledger, key, value)?;
             } else if key.starts_with(escalations::KEY_PREFIX) {
-                escalations.restore(value)?;
+                approvals.queue.restore(key, value)?;
             } else if key.starts_with(GRANT_PREFIX) {
-                pre_approvals.restore(value)?;
+                approvals.pre_approvals.restore(key, value)?;
             } else if key == super::alerts::PLACE_KEY {
-                following.restore(value)?;
+                following.restore(key, value)?;
             } else if key.starts_with(super::cursor::KEY_PREFIX) {
                 cursors.restore(key, value)?;
-            } else if key.starts_with(stop::KEY_PREFIX) {
-                stops.extend(stop::read(key, value)?);
+            } else if key.starts_with(kill_switch::KEY_PREFIX) {
+                stops.extend(kill_switch::read(key, value)?);
             }
         }
         #[cfg(feature = "checkpoints")]
@@ -233,14 +231,10 @@ impl GovernorBuilder {
                 parser,
                 tools: super::catalogue::Loaded::default(),
                 action_floors: ActionFloors::default(),
-                policies: ArcSwap::from_pointee(policies),
-                shadow: ArcSwapOption::empty(),
-                policy_turn: Mutex::new(()),
+                policies: PolicySets::new(policies),
                 limits: super::limits::Counters::restored(startup.used),
-                stops: stop::Stops::restored(stops),
-                escalations,
-                pre_approvals,
-                escalation_watch: OnceLock::new(),
+                stops: kill_switch::KillSwitches::restored(stops),
+                approvals,
                 denials: super::streaks::Streaks::default(),
                 inputs: Inputs::kept_as(self.input_text),
                 retention: self.retention,
@@ -264,10 +258,10 @@ impl GovernorBuilder {
         #[cfg(feature = "checkpoints")]
         governor.start_checkpoints()?;
         telemetry::describe();
-        governor.note_pending();
+        governor.publish_pending();
         // A broken log takes nothing in; its decisions are refused anyway.
         if governor.inner.log.state().refusing.is_none() {
-            governor.take_up_escalations()?;
+            governor.resume_escalations()?;
             governor.record_trust_model(recorded_model.as_deref())?;
             if is_new {
                 governor.record_policies("put in force when the store was opened")?;

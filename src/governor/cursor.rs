@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::events::{EventFilter, Subscription};
 use super::log::Log;
-use super::{Governor, Inner, alerts};
+use super::{Governor, Inner, alerts, states};
 use crate::model::{Error, EventId, Sequence, checked_person};
 use crate::proof::StateDraft;
 
@@ -60,8 +60,7 @@ impl Cursors {
     /// Takes one in as the log has it.
     pub(super) fn restore(&self, key: &str, value: &[u8]) -> Result<(), Error> {
         let name = key.strip_prefix(KEY_PREFIX).unwrap_or(key);
-        let place: Option<Place> = serde_json::from_slice(value)
-            .map_err(|error| Error::storage(format!("the cursor {name:?} cannot be read: {error}")))?;
+        let place: Option<Place> = states::read(key, value)?;
         self.lock().extend(place.map(|place| (name.to_owned(), Kept::written(place))));
         Ok(())
     }
@@ -213,7 +212,7 @@ impl Log<'_> {
 
 impl Governor {
     /// Puts every cursor in order again, and their keys to `keys`.
-    pub(super) fn restate_cursors(
+    pub(super) fn rerecord_cursors(
         &self,
         cause: &str,
         keys: &mut std::collections::BTreeSet<String>,
@@ -273,9 +272,7 @@ impl Drop for Inner {
 }
 
 fn state_of(name: &str, place: Place) -> Result<StateDraft, Error> {
-    let value = serde_json::to_string(&place)
-        .map_err(|error| Error::Internal { message: format!("a cursor does not serialise: {error}") })?;
-    Ok(StateDraft::new(format!("{KEY_PREFIX}{name}"), value))
+    states::draft(format!("{KEY_PREFIX}{name}"), &place)
 }
 
 /// A cursor that begins with the log.

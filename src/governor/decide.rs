@@ -6,8 +6,8 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::detail::EvidenceDetail;
+use super::kill_switch::{Denial, KillSwitchTable};
 use super::pending::PendingEnforcement;
-use super::stop::{Bar, StopTable};
 use super::{Governor, risk};
 use crate::model::{
     AgentState, Alert, AlertKind, Decision, Digest, Enforcement, Error, Input, InputEnforcement, Intent, IntentId,
@@ -37,8 +37,8 @@ impl Governor {
         Work::enforce().done_by(|work| {
             intent.check()?;
             work.note_intent(intent);
-            let enforcement = self.decide(intent, Said::ByCaller)?;
-            self.note_verdict(work, started, &enforcement);
+            let enforcement = self.decide(intent, RiskSource::Caller)?;
+            self.record_verdict(work, started, &enforcement);
             Ok(enforcement)
         })
     }
@@ -58,9 +58,9 @@ impl Governor {
         let (enforcement, committed) = Work::enforce().done_by(|work| {
             intent.check()?;
             work.note_intent(intent);
-            let decided = self.decide_in_order(intent, Said::ByCaller)?;
+            let decided = self.decide_in_order(intent, RiskSource::Caller)?;
             // What is not on disk yet is no verdict to be told.
-            self.note_latency(started);
+            self.record_latency(started);
             Ok(decided)
         })?;
         let ticket = self.inner.log.ticket(committed.sequence, committed.risk);
@@ -78,22 +78,22 @@ impl Governor {
         Work::enforce().done_by(|work| {
             let parsed = self.parsed(agent_id, input)?;
             work.note_intent(&parsed.result.intent);
-            let enforcement = self.decide(&parsed.result.intent, Said::of(&parsed))?;
-            self.note_verdict(work, started, &enforcement);
+            let enforcement = self.decide(&parsed.result.intent, RiskSource::of(&parsed))?;
+            self.record_verdict(work, started, &enforcement);
             Ok(InputEnforcement { enforcement, parse: parsed.result })
         })
     }
 
     /// The decision on an intent that was checked.
-    fn decide(&self, intent: &Intent, said: Said) -> Result<Enforcement, Error> {
-        let (enforcement, committed) = self.decide_in_order(intent, said)?;
+    fn decide(&self, intent: &Intent, source: RiskSource) -> Result<Enforcement, Error> {
+        let (enforcement, committed) = self.decide_in_order(intent, source)?;
         self.inner.log.settle_decision(committed.sequence, committed.risk)?;
         Ok(enforcement)
     }
 
     /// The decision, in order and not waited for. Where the policies fail, somebody is told.
-    fn decide_in_order(&self, intent: &Intent, said: Said) -> Result<(Enforcement, Committed), Error> {
-        let decided = self.decide_and_record(intent, said);
+    fn decide_in_order(&self, intent: &Intent, source: RiskSource) -> Result<(Enforcement, Committed), Error> {
+        let decided = self.decide_and_record(intent, source);
         if let Err(Error::Policy { message, .. }) = &decided {
             let alert =
                 Alert::new(AlertKind::PolicyError, RiskLevel::High, Some(intent.agent_id.clone()), message.clone());
@@ -102,14 +102,14 @@ impl Governor {
         decided
     }
 
-    fn decide_and_record(&self, intent: &Intent, said: Said) -> Result<(Enforcement, Committed), Error> {
+    fn decide_and_record(&self, intent: &Intent, source: RiskSource) -> Result<(Enforcement, Committed), Error> {
         let cell = self.acting(&intent.agent_id).map_err(|error| self.inner.log.refusal().unwrap_or(error))?;
         let now = self.inner.clock.now();
         let intent = self.completed(intent, now);
 
         let retry_of = self.retried(&intent)?;
         loop {
-            if let Some(decided) = self.attempt(&cell, &intent, retry_of, said, now)? {
+            if let Some(decided) = self.attempt(&cell, &intent, retry_of, source, now)? {
                 return Ok(decided);
             }
         }
@@ -121,7 +121,7 @@ impl Governor {
         cell: &AgentCell,
         intent: &Intent,
         retry_of: Option<ProofId>,
-        said: Said,
+        source: RiskSource,
         now: Timestamp,
     ) -> Result<Option<(Enforcement, Committed)>, Error> {
         // Held until the record is in order: the trust that it shows is the trust that was in force.
@@ -129,15 +129,15 @@ impl Governor {
         // INVARIANT: looked at before anything else, so that a stop that comes later has another epoch.
         let stops = self.inner.stops.load();
         let policies = self.inner.policies.load();
-        let request = self.request(intent, &agent, said, now);
-        let mut desk = self.inner.limits.desk(now);
-        let mut verdict = verdict(&policies, &request, &agent, &stops, &mut desk)?;
+        let request = self.request(intent, &agent, source, now);
+        let mut meter = self.inner.limits.meter(now);
+        let mut verdict = verdict(&policies, &request, &agent, &stops, &mut meter)?;
         // Not what was stopped or suspended, nor what a person did. Nothing but a denial comes of a stop.
-        let bar = if verdict.decision == Decision::Deny { stops.bar(&agent) } else { None };
-        let is_denied = verdict.decision == Decision::Deny && agent.state == AgentState::Active && bar.is_none();
+        let denial = if verdict.decision == Decision::Deny { stops.denial(&agent) } else { None };
+        let is_denied = verdict.decision == Decision::Deny && agent.state == AgentState::Active && denial.is_none();
         let mut grant = None;
         if verdict.decision == Decision::Escalate {
-            (verdict, grant) = self.agreed_beforehand(&request, verdict, policies.digest(), &mut desk);
+            (verdict, grant) = self.agreed_beforehand(&request, verdict, policies.digest(), &mut meter);
         }
         if verdict.decision == Decision::Escalate {
             verdict = self.asked_within_bounds(&request, verdict);
@@ -151,11 +151,11 @@ impl Governor {
             stored: None,
             resolution: None,
             grant,
-            bar,
+            denial,
         };
         let Some(committed) = self.record(&record, stops.epoch())? else { return Ok(None) };
-        desk.reserve(&verdict.charges, committed.proof_id.sequence(), committed.at);
-        drop(desk);
+        meter.reserve(&verdict.charges, committed.proof_id.sequence(), committed.at);
+        drop(meter);
         let enforcement = Enforcement {
             decision: verdict.decision,
             reasoning: verdict.reasoning,
@@ -165,7 +165,7 @@ impl Governor {
             proof_id: committed.proof_id,
             trust_snapshot: request.trust,
         };
-        let shadow = self.inner.shadow.load();
+        let shadow = self.inner.policies.shadow.load();
         let difference = shadow
             .as_ref()
             // No set has a part in what a person agreed to beforehand.
@@ -197,14 +197,14 @@ impl Governor {
         &self,
         intent: &'a Intent,
         agent: &'a AgentRecord,
-        said: Said,
+        source: RiskSource,
         now: Timestamp,
     ) -> PolicyRequest<'a> {
         PolicyRequest {
             intent,
-            risk: match said {
-                Said::ByCaller => risk::effective_risk(&self.inner.parser, &self.inner.action_floors, intent),
-                Said::ByOperator => intent.risk_level,
+            risk: match source {
+                RiskSource::Caller => risk::effective_risk(&self.inner.parser, &self.inner.action_floors, intent),
+                RiskSource::Operator => intent.risk_level,
             },
             trust: self.trust_of(agent, now),
             traits: agent.traits(),
@@ -258,12 +258,12 @@ impl Governor {
             rules: &verdict.rules,
             trust_snapshot: request.trust,
             traits: request.traits,
-            agent_state: match recording.bar {
-                Some(Bar::Held) => agent.state.max(AgentState::Suspended),
+            agent_state: match recording.denial {
+                Some(Denial::Suspending) => agent.state.max(AgentState::Suspended),
                 _ => agent.state,
             },
-            stop: match recording.bar {
-                Some(Bar::Stop(stop)) => Some(stop.id),
+            stop: match recording.denial {
+                Some(Denial::KillSwitch(stop)) => Some(stop.id),
                 _ => None,
             },
             now: request.now,
@@ -311,7 +311,7 @@ pub(super) struct Recording<'a> {
     /// The pre-approval that the decision rests on.
     pub(super) grant: Option<PreApprovalId>,
     /// What kept the agent from acting, where that denied it.
-    pub(super) bar: Option<Bar<'a>>,
+    pub(super) denial: Option<Denial<'a>>,
 }
 
 /// An intent as the evidence of a record has it.
@@ -323,16 +323,16 @@ pub(super) struct Stored {
 
 /// Whose word the risk of an intent is.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Said {
+pub(super) enum RiskSource {
     /// A caller's or the parser's: never below what the action and the capabilities imply.
-    ByCaller,
+    Caller,
     /// An operator's, who overrode the tool that is called: as it stands.
-    ByOperator,
+    Operator,
 }
 
-impl Said {
+impl RiskSource {
     pub(super) const fn of(parsed: &Parsed) -> Self {
-        if parsed.is_set { Self::ByOperator } else { Self::ByCaller }
+        if parsed.is_set { Self::Operator } else { Self::Caller }
     }
 }
 
@@ -341,7 +341,7 @@ pub(super) fn verdict(
     policies: &PolicySet,
     request: &PolicyRequest<'_>,
     agent: &AgentRecord,
-    stops: &StopTable,
+    stops: &KillSwitchTable,
     meter: &mut dyn Meter,
 ) -> Result<PolicyVerdict, Error> {
     if let Some(why) = stops.over(agent) {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::model::json::{push_members, push_texts};
 use crate::model::{
-    AgentState, AgentTraits, Capability, Constraints, Digest, Label, PreApprovalId, RiskLevel, StopId, Timestamp,
+    AgentState, AgentTraits, Capability, Constraints, Digest, KillSwitchId, Label, PreApprovalId, RiskLevel, Timestamp,
     TrustSnapshot,
 };
 use crate::policy::LimitUse;
@@ -28,7 +28,7 @@ pub(super) struct EvidenceDetail<'a> {
     pub(super) agent_state: AgentState,
     /// The stop that denied it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) stop: Option<StopId>,
+    pub(super) stop: Option<KillSwitchId>,
     pub(super) now: Timestamp,
     /// What a success can be earned on.
     pub(super) earns: RiskLevel,
@@ -156,7 +156,7 @@ mod tests {
                 trust_snapshot: TrustSnapshot::new(Score::saturating(700), Tier::T4),
                 traits: &traits,
                 agent_state: AgentState::Suspended,
-                stop: (some > 0).then(|| StopId::new(Timestamp::from_millis(9), 9)),
+                stop: (some > 0).then(|| KillSwitchId::new(Timestamp::from_millis(9), 9)),
                 now: Timestamp::from_millis(1_800_000_000_123),
                 limits: &limits,
                 earns: RiskLevel::Medium,

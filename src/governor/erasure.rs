@@ -1,9 +1,8 @@
 //! Erasing evidence.
 
-use super::agents;
 use super::log::Log;
+use super::states::checked_note;
 use crate::model::Error;
-use crate::parse::conceal_text;
 use crate::proof::EvidenceSelection;
 
 impl Log<'_> {
@@ -41,7 +40,7 @@ impl Log<'_> {
     /// [`Error::StorageUnavailable`], [`Error::ChainBroken`]. Nothing is erased after these, but after
     /// [`Error::StorageUnavailable`] that is not known until the store is opened.
     pub fn erase_evidence(self, selection: &EvidenceSelection, cause: &str) -> Result<u64, Error> {
-        let cause = agents::checked_note(cause)?;
+        let cause = checked_note(cause)?;
         if let EvidenceSelection::Records(ids) = selection
             && ids.len() > MOST_IDS
         {
@@ -52,7 +51,6 @@ impl Log<'_> {
                 format!("{asked} waits for a person, who answers what its evidence shows; have it answered first");
             return Err(Error::Conflict { message });
         }
-        let cause = conceal_text(cause).unwrap_or_else(|| cause.to_owned());
         let retention = self.governor.inner.retention;
         self.governor
             .inner

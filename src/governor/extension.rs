@@ -10,8 +10,8 @@ use std::time::Instant;
 use serde::Deserialize;
 
 pub use super::cursor::Reader;
+pub use super::kill_switch::with_context;
 pub use super::standing::Standing;
-pub use super::stop::said_with;
 use super::{Governor, Inner, Subscription};
 #[cfg(feature = "schema")]
 pub use crate::model::schema::{Context, words};
@@ -286,7 +286,7 @@ impl Extensions {
     }
 
     /// Enqueues every live state once more, and adds the keys of all to `keys`: older entries of these may be archived.
-    pub(super) fn restate(
+    pub(super) fn rerecord(
         &self,
         mut enqueue: impl FnMut(StateDraft) -> Result<Sequence, Error>,
         keys: &mut BTreeSet<String>,
@@ -364,7 +364,7 @@ mod tests {
             ordered += 1;
             Ok(Sequence::FIRST)
         };
-        extensions.restate(enqueue, &mut keys).unwrap();
+        extensions.rerecord(enqueue, &mut keys).unwrap();
         assert_eq!((keys.len(), ordered), (7, 7), "the agent's is not theirs");
     }
 
@@ -387,7 +387,7 @@ mod tests {
             ordered.push(state.key);
             Ok(Sequence::FIRST)
         };
-        extensions.restate(enqueue, &mut keys).unwrap();
+        extensions.rerecord(enqueue, &mut keys).unwrap();
         assert_eq!(ordered, ["webhook-cursor/whk_3", "webhook/whk_3"]);
         assert_eq!(keys.len(), 6, "all of them may leave");
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::alerts::PLACE_KEY;
 use super::watch::{How, Watch};
-use super::{Governor, Inner};
+use super::{Governor, Inner, states};
 use crate::model::{AgentId, Alert, AlertKind, Decision, Error, ProofId, RiskLevel, Sequence};
 use crate::policy::{AlertOn, AlertRule, PolicySet};
 use crate::proof::{Fed, Feed, Happened, Seen, StateDraft};
@@ -39,10 +39,8 @@ struct Place {
 }
 
 impl Following {
-    pub(super) fn restore(&self, value: &[u8]) -> Result<(), Error> {
-        let place: Place = serde_json::from_slice(value)
-            .map_err(|error| Error::storage(format!("how far alerts were looked for cannot be read: {error}")))?;
-        self.lock().from = place.from;
+    pub(super) fn restore(&self, key: &str, value: &[u8]) -> Result<(), Error> {
+        self.lock().from = states::read::<Place>(key, value)?.from;
         Ok(())
     }
 
@@ -99,7 +97,7 @@ impl Governor {
 
     /// Puts the place in order again. That is the one that was noted and not how far the thread is by now: the counts of
     /// what came before a place are known only as far back as a rule's times reach.
-    pub(super) fn restate_alerts(&self, cause: &str) -> Result<(), Error> {
+    pub(super) fn rerecord_alerts(&self, cause: &str) -> Result<(), Error> {
         let state = self.inner.following.lock();
         let Some(from) = state.from else { return Ok(()) };
         self.inner.log.queue().set_state(self.inner.clock.now(), place_of(Some(from))?, cause.to_owned()).map(drop)
@@ -113,9 +111,7 @@ impl Governor {
 }
 
 fn place_of(from: Option<Sequence>) -> Result<StateDraft, Error> {
-    let value = serde_json::to_string(&Place { from })
-        .map_err(|error| Error::Internal { message: format!("a place does not serialise: {error}") })?;
-    Ok(StateDraft::new(PLACE_KEY.to_owned(), value))
+    states::draft(PLACE_KEY, &Place { from })
 }
 
 /// Whether what a rule looks for is told by the log itself.

@@ -55,13 +55,13 @@ impl Counters {
     }
 
     /// The counters as a decision at `now` sees them.
-    pub(super) fn desk(&self, now: Timestamp) -> Desk<'_> {
-        Desk { counters: self, state: None, now, keeps: false }
+    pub(super) fn meter(&self, now: Timestamp) -> LimitMeter<'_> {
+        LimitMeter { counters: self, state: None, now, keeps: false }
     }
 
     /// The same for whoever only looks ahead: it leaves the counters as they are.
-    pub(super) fn window(&self, now: Timestamp) -> Desk<'_> {
-        Desk { keeps: true, ..self.desk(now) }
+    pub(super) fn window(&self, now: Timestamp) -> LimitMeter<'_> {
+        LimitMeter { keeps: true, ..self.meter(now) }
     }
 
     /// Gives back what a decision used of limits, for its action failed; what it used of a pre-approval stays used.
@@ -86,7 +86,7 @@ impl Counters {
 }
 
 /// The counters, held from the first look to the end of the decision.
-pub(super) struct Desk<'a> {
+pub(super) struct LimitMeter<'a> {
     counters: &'a Counters,
     state: Option<MutexGuard<'a, State>>,
     now: Timestamp,
@@ -94,8 +94,8 @@ pub(super) struct Desk<'a> {
     keeps: bool,
 }
 
-impl Desk<'_> {
-    /// Has every decision that uses a counter wait until the desk is left.
+impl LimitMeter<'_> {
+    /// Has every decision that uses a counter wait until the meter is left.
     pub(super) fn hold(&mut self) {
         self.state.get_or_insert_with(|| self.counters.lock());
     }
@@ -112,7 +112,7 @@ impl Desk<'_> {
     }
 }
 
-impl Meter for Desk<'_> {
+impl Meter for LimitMeter<'_> {
     fn used(&mut self, charge: &Charge) -> Used {
         let state = self.state.get_or_insert_with(|| self.counters.lock());
         if self.keeps { state.look(charge, self.now) } else { state.used(charge, self.now) }
@@ -197,14 +197,14 @@ mod tests {
     }
 
     fn used(counters: &Counters, now: i64) -> i64 {
-        counters.desk(Timestamp::from_millis(now)).used(&charge("c", 0)).amount
+        counters.meter(Timestamp::from_millis(now)).used(&charge("c", 0)).amount
     }
 
     #[test]
     fn uses_leave_with_the_window_and_failures_give_back() {
         let counters = Counters::default();
         for (record, at) in [(1, 0), (2, 500), (3, 900)] {
-            counters.desk(Timestamp::from_millis(at)).reserve(
+            counters.meter(Timestamp::from_millis(at)).reserve(
                 &[charge("c", 2)],
                 Sequence::new(record),
                 Timestamp::from_millis(at),
@@ -225,7 +225,7 @@ mod tests {
         let counters = Counters::default();
         let at = Timestamp::from_millis(0);
         for record in [7, 3, 5, 9, 1] {
-            counters.desk(at).reserve(&[charge("c", 2)], Sequence::new(record), at);
+            counters.meter(at).reserve(&[charge("c", 2)], Sequence::new(record), at);
         }
         for (given_back, left) in [(3, 8), (9, 6), (7, 4), (1, 2), (5, 0)] {
             counters.give_back(Sequence::new(given_back));
@@ -239,11 +239,11 @@ mod tests {
         let counters = Counters::default();
         let grant = format!("grant/{}/count", crate::model::PreApprovalId::new(Timestamp::from_millis(0), 1));
         let at = Timestamp::from_millis(0);
-        counters.desk(at).reserve(&[charge("c", 2), charge(&grant, 3)], Sequence::new(1), at);
+        counters.meter(at).reserve(&[charge("c", 2), charge(&grant, 3)], Sequence::new(1), at);
         counters.give_back(Sequence::new(1));
         assert_eq!(used(&counters, 1), 0);
-        assert_eq!(counters.desk(at).used(&charge(&grant, 0)).amount, 3);
-        assert_eq!(counters.desk(Timestamp::from_millis(1000)).used(&charge(&grant, 0)).amount, 0);
+        assert_eq!(counters.meter(at).used(&charge(&grant, 0)).amount, 3);
+        assert_eq!(counters.meter(Timestamp::from_millis(1000)).used(&charge(&grant, 0)).amount, 0);
         assert!(counters.lock().by_record.is_empty());
     }
 
@@ -263,7 +263,7 @@ mod tests {
                 } else {
                     record += 1;
                     let at = Timestamp::from_millis(now);
-                    counters.desk(at).reserve(&[charge("c", amount)], Sequence::new(record), at);
+                    counters.meter(at).reserve(&[charge("c", amount)], Sequence::new(record), at);
                     plain.push((record, now, amount));
                 }
                 let within: i64 = plain.iter().filter(|(_, at, _)| *at > now - 1000).map(|(.., amount)| amount).sum();

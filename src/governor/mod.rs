@@ -10,7 +10,7 @@
 //! | `decide.rs` | the way of a decision |
 //! | `detail.rs` | what a decision depended on, for its evidence |
 //! | `risk.rs` | the risk that counts, whatever the caller claims |
-//! | `carried.rs` | what a repair takes over besides agents, policies and stops |
+//! | `repair_states.rs` | what a repair takes over besides agents, policies and stops |
 //! | `catalogue.rs` | the tools that a runtime hands over |
 //! | `checkpoints.rs` | checkpoints of the log, and proofs against them |
 //! | `alerts.rs` | what should be looked at, raised where it happens |
@@ -22,7 +22,7 @@
 //! | `follow.rs` | alerts on what the log tells by itself |
 //! | `agents.rs` | registering, reading, changing, suspending agents |
 //! | `agent_file.rs` | agents as lines of text |
-//! | `kept.rs` | what is kept of what was asked, how long, and what is masked |
+//! | `input_text.rs` | what is kept of what was asked, how long, and what is masked |
 //! | `latency.rs` | how long enforcements took |
 //! | `limits.rs` | the counters of the policies' limits |
 //! | `pending.rs` | decisions that are waited for later |
@@ -33,8 +33,9 @@
 //! | `retention.rs` | logs that are frozen, entries that move to archives |
 //! | `replay.rs` | past decisions decided again |
 //! | `shadow.rs` | a second set that enforces nothing |
+//! | `states.rs` | states in the log, and notes beside them |
 //! | `status.rs` | health and metrics |
-//! | `stop.rs` | who must not act: setting and lifting stops |
+//! | `kill_switch.rs` | who must not act: setting and lifting stops |
 //! | `streaks.rs` | denials of an agent that follow close on each other |
 //! | `trust.rs` | what moves trust, and where each move is written |
 //! | `trust_check.rs` | trust made anew from the log |
@@ -47,7 +48,6 @@ mod agents;
 mod alerts;
 mod background;
 mod builder;
-mod carried;
 mod catalogue;
 #[cfg(feature = "checkpoints")]
 mod checkpoints;
@@ -60,7 +60,8 @@ mod events;
 mod export;
 pub(crate) mod extension;
 mod follow;
-mod kept;
+mod input_text;
+mod kill_switch;
 mod latency;
 mod limits;
 mod log;
@@ -69,13 +70,14 @@ mod pending;
 mod policies;
 mod preview;
 mod repair;
+mod repair_states;
 mod replay;
 mod retention;
 mod risk;
 mod shadow;
 mod standing;
+mod states;
 mod status;
-mod stop;
 mod streaks;
 mod trust;
 mod trust_check;
@@ -83,10 +85,9 @@ mod verification;
 mod watch;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
 use serde_json::Map;
 
 pub use agents::Agents;
@@ -97,7 +98,8 @@ pub use checkpoints::verify_signed_archive;
 pub use escalations::{EscalationAnswer, Escalations, PreApprovalStanding};
 pub use events::{EventFilter, Subscription};
 pub use export::import;
-pub use kept::InputText;
+pub use input_text::InputText;
+pub use kill_switch::KillSwitch;
 pub use log::Log;
 pub use pending::PendingEnforcement;
 pub use policies::Policies;
@@ -106,14 +108,12 @@ pub use repair::{RepairOptions, repair};
 pub use replay::{Replay, ReplayChange, ReplayRange};
 pub use retention::verify_archive;
 pub use shadow::{ShadowDifference, ShadowReport};
-pub use stop::KillSwitch;
 pub use trust::Trust;
 
 use crate::model::{
     AgentId, Error, Input, IntentId, InvalidValue, Opening, ParseResult, Period, ProofPage, ProofStats,
 };
 use crate::parse::{Catalogue, ParseRequest, Parsed, Parser};
-use crate::policy::PolicySet;
 use crate::proof::{ProofLog, ProofQuery};
 use crate::system::{Clock, Entropy};
 use crate::telemetry::Work;
@@ -154,22 +154,13 @@ struct Inner {
     parser: Parser,
     tools: catalogue::Loaded,
     action_floors: ActionFloors,
-    /// The set in force. Read without a lock; swapped under `policy_turn`.
-    policies: ArcSwap<PolicySet>,
-    /// The set in the shadow, if there is one.
-    shadow: ArcSwapOption<shadow::Shadow>,
-    // Who swaps the set holds it, so that the journal's order is the order of swaps.
-    policy_turn: Mutex<()>,
+    policies: policies::PolicySets,
     limits: limits::Counters,
-    stops: stop::Stops,
+    stops: kill_switch::KillSwitches,
     denials: streaks::Streaks,
-    escalations: escalations::Queue,
-    /// What people agreed to beforehand.
-    pre_approvals: escalations::PreApprovals,
-    /// Ends escalations that are due; started with the first.
-    escalation_watch: OnceLock<Option<background::Background>>,
-    inputs: kept::Inputs,
-    retention: kept::Retention,
+    approvals: escalations::Approvals,
+    inputs: input_text::Inputs,
+    retention: input_text::Retention,
     alerts: alerts::Alerts,
     following: follow::Following,
     cursors: cursor::Cursors,

@@ -1,9 +1,9 @@
 //! Reporting what became of an action, and what that does to trust.
 
+use super::states::checked_note;
 use super::trust::Moved;
 use super::{Governor, agents};
 use crate::model::{Decision, Error, Outcome, OutcomeReport, ProofId, TrustCause, TrustSnapshot};
-use crate::parse::conceal_text;
 use crate::proof::{DecisionFacts, OutcomeBasis, OutcomeDraft};
 use crate::telemetry::Work;
 use crate::trust::TrustEvent;
@@ -24,10 +24,10 @@ impl Governor {
         outcome: impl Into<OutcomeReport<'a>>,
     ) -> Result<TrustSnapshot, Error> {
         let OutcomeReport { outcome, note } = outcome.into();
-        let note = note.map(agents::checked_note).transpose()?;
+        let note = note.map(checked_note).transpose()?;
         Work::report().done_by(|work| {
             work.note("rulekeep.proof.id", proof_id).note("rulekeep.outcome", &outcome);
-            self.report_outcome(proof_id, outcome, note)
+            self.report_outcome(proof_id, outcome, note.as_deref())
         })
     }
 
@@ -35,7 +35,7 @@ impl Governor {
         let inner = &*self.inner;
         inner.log.wait_verified()?;
         let facts = inner.log.facts(proof_id)?;
-        self.give_up_untaken(*proof_id, outcome)?;
+        self.withdraw_unclaimed(*proof_id, outcome)?;
         // Reserved before the agent is held, so that its decisions do not wait for the index.
         let Some(reserved) = inner.log.reserve_for(&facts.entity, proof_id, outcome)? else {
             return self.trust_now(&facts);
@@ -51,7 +51,7 @@ impl Governor {
             proof_id: *proof_id,
             entity: facts.entity.clone(),
             outcome,
-            note: note.map(|note| conceal_text(note).unwrap_or_else(|| note.to_owned())),
+            note: note.map(str::to_owned),
             state: Some(agents::state_of(&changed)?),
             asked: None,
             trust: moved,

@@ -1,13 +1,43 @@
 //! Which policy set is in force, now and after a restart.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use serde::{Deserialize, Serialize};
 
-use super::Governor;
+use super::shadow::Shadow;
+use super::{Governor, states};
 use crate::model::{Digest, Error, Sequence};
 use crate::policy::{PolicyFormat, PolicySet, PolicySource};
-use crate::proof::StateDraft;
+
+/// The policy sets that decisions are made by and compared with.
+pub(super) struct PolicySets {
+    /// The set in force. Read without a lock; swapped under `turn`.
+    in_force: ArcSwap<PolicySet>,
+    /// The set in the shadow, if there is one.
+    pub(super) shadow: ArcSwapOption<Shadow>,
+    // Who swaps the set holds it, so that the journal's order is the order of swaps.
+    turn: Mutex<()>,
+}
+
+impl PolicySets {
+    pub(super) fn new(set: PolicySet) -> Self {
+        Self { in_force: ArcSwap::from_pointee(set), shadow: ArcSwapOption::empty(), turn: Mutex::new(()) }
+    }
+
+    /// The set in force.
+    pub(super) fn load(&self) -> Guard<Arc<PolicySet>> {
+        self.in_force.load()
+    }
+
+    pub(super) fn load_full(&self) -> Arc<PolicySet> {
+        self.in_force.load_full()
+    }
+
+    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// The set in force, as the journal keeps it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -29,11 +59,6 @@ pub(super) struct PolicyState {
 impl PolicyState {
     /// The state's key in the log.
     pub(super) const KEY: &'static str = "policies";
-
-    pub(super) fn read(value: &[u8]) -> Result<Self, Error> {
-        serde_json::from_slice(value)
-            .map_err(|error| Error::storage(format!("the policy set in force cannot be read: {error}")))
-    }
 
     /// The set to put in force, and whether the journal has to learn of it.
     pub(super) fn choose(asked: Option<PolicySet>, recorded: Option<Self>) -> Result<(PolicySet, bool), Error> {
@@ -65,13 +90,6 @@ impl PolicyState {
         })
     }
 
-    /// The state, to be recorded.
-    pub(super) fn draft(&self) -> Result<StateDraft, Error> {
-        let value = serde_json::to_string(self)
-            .map_err(|error| Error::Internal { message: format!("a policy set does not serialise: {error}") })?;
-        Ok(StateDraft::new(Self::KEY.to_owned(), value))
-    }
-
     fn documents(&self) -> Vec<PolicySource> {
         let base = PolicySource { name: self.name.clone(), format: self.format, text: self.text.clone() };
         std::iter::once(base).chain(self.later.iter().cloned()).collect()
@@ -99,9 +117,9 @@ impl Policies<'_> {
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the change
     /// cannot be recorded; the old set stays in force then.
     pub fn load(self, set: PolicySet) -> Result<(), Error> {
-        let turn = self.governor.inner.policy_turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = self.governor.inner.policies.turn();
         let sequence = self.governor.order_policies(&set, "loaded by an operator")?;
-        self.governor.inner.policies.store(Arc::new(set));
+        self.governor.inner.policies.in_force.store(Arc::new(set));
         self.governor.inner.stops.halts().note_change();
         self.governor.bind_pre_approvals(&self.governor.inner.policies.load());
         drop(turn);
@@ -118,7 +136,6 @@ impl Governor {
     }
 
     pub(super) fn order_policies(&self, set: &PolicySet, cause: &str) -> Result<Sequence, Error> {
-        let state = PolicyState::of(set)?.draft()?;
-        self.inner.log.queue().set_state(self.inner.clock.now(), state, cause.to_owned())
+        self.set_state(states::draft(PolicyState::KEY, &PolicyState::of(set)?)?, cause)
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use super::Governor;
-use super::decide::{Said, verdict};
+use super::decide::{RiskSource, verdict};
 use super::policies::Policies;
 use crate::model::{
     AgentState, Capability, Constraints, Decision, Digest, Error, Input, Intent, ParseResult, RiskLevel, Timestamp,
@@ -152,7 +152,7 @@ impl Policies<'_> {
     ///
     /// Those of [`Governor::enforce`], or of [`Governor::enforce_input`], storage aside.
     pub fn preview<'a>(self, request: impl Into<PreviewRequest<'a>>) -> Result<Preview, Error> {
-        self.governor.looking_at(request.into(), |intent, said| Ok(self.governor.look_ahead(intent, said)?.preview))
+        self.governor.looking_at(request.into(), |intent, source| Ok(self.governor.look_ahead(intent, source)?.preview))
     }
 
     /// Tells what [`Policies::preview`] tells, and of every rule why it matched or did not.
@@ -165,8 +165,8 @@ impl Policies<'_> {
     /// Those of [`Policies::preview`] but [`Error::Policy`].
     pub fn explain<'a>(self, request: impl Into<PreviewRequest<'a>>) -> Result<Explanation, Error> {
         let mut rules = Vec::new();
-        let preview = self.governor.looking_at(request.into(), |intent, said| {
-            let explanation = self.governor.explained(intent, said)?;
+        let preview = self.governor.looking_at(request.into(), |intent, source| {
+            let explanation = self.governor.explained(intent, source)?;
             rules = explanation.rules;
             Ok(explanation.preview)
         })?;
@@ -179,27 +179,27 @@ impl Governor {
     fn looking_at(
         &self,
         request: PreviewRequest<'_>,
-        look: impl FnOnce(&Intent, Said) -> Result<Preview, Error>,
+        look: impl FnOnce(&Intent, RiskSource) -> Result<Preview, Error>,
     ) -> Result<Preview, Error> {
         match request.0 {
             Request::Intent(intent) => {
                 intent.check()?;
-                look(intent, Said::ByCaller)
+                look(intent, RiskSource::Caller)
             }
             Request::Input(agent_id, input) => {
                 let parsed = self.parsed(agent_id, input)?;
-                let preview = look(&parsed.result.intent, Said::of(&parsed))?;
+                let preview = look(&parsed.result.intent, RiskSource::of(&parsed))?;
                 Ok(Preview { parse: Some(parsed.result), ..preview })
             }
         }
     }
 
-    fn explained(&self, intent: &Intent, said: Said) -> Result<Explanation, Error> {
-        let Ahead { preview, agent, now, policies, .. } = match self.look_ahead(intent, said) {
-            Err(error @ Error::Policy { .. }) => self.undecided(intent, said, &error)?,
+    fn explained(&self, intent: &Intent, source: RiskSource) -> Result<Explanation, Error> {
+        let Ahead { preview, agent, now, policies, .. } = match self.look_ahead(intent, source) {
+            Err(error @ Error::Policy { .. }) => self.undecided(intent, source, &error)?,
             ahead => ahead?,
         };
-        let request = self.request(intent, &agent, said, now);
+        let request = self.request(intent, &agent, source, now);
         let mut rules = policies.explain(&request, &mut self.inner.limits.window(now));
         let may_act = agent.state == AgentState::Active && self.inner.stops.load().over(&agent).is_none();
         if !may_act || preview.error.is_some() {
@@ -209,29 +209,29 @@ impl Governor {
         Ok(Explanation { preview, rules })
     }
 
-    fn undecided(&self, intent: &Intent, said: Said, error: &Error) -> Result<Ahead, Error> {
+    fn undecided(&self, intent: &Intent, source: RiskSource, error: &Error) -> Result<Ahead, Error> {
         let (code, message) = (error.code(), error.to_string());
         let verdict = PolicyVerdict::of_no_rule(&intent.required_capabilities, format!("No decision: {message}."));
-        let mut ahead = self.ahead(intent, said, |_, _, _| Ok(verdict))?;
+        let mut ahead = self.ahead(intent, source, |_, _, _| Ok(verdict))?;
         ahead.preview.error = Some(PreviewError { code, message });
         Ok(ahead)
     }
 
-    fn look_ahead(&self, intent: &Intent, said: Said) -> Result<Ahead, Error> {
-        self.ahead(intent, said, |policies, request, agent| {
-            let mut desk = self.inner.limits.window(request.now);
-            let verdict = verdict(policies, request, agent, &self.inner.stops.load(), &mut desk)?;
+    fn look_ahead(&self, intent: &Intent, source: RiskSource) -> Result<Ahead, Error> {
+        self.ahead(intent, source, |policies, request, agent| {
+            let mut meter = self.inner.limits.window(request.now);
+            let verdict = verdict(policies, request, agent, &self.inner.stops.load(), &mut meter)?;
             if verdict.decision != Decision::Escalate {
                 return Ok(verdict);
             }
-            Ok(self.agreed_beforehand(request, verdict, policies.digest(), &mut desk).0)
+            Ok(self.agreed_beforehand(request, verdict, policies.digest(), &mut meter).0)
         })
     }
 
     fn ahead(
         &self,
         intent: &Intent,
-        said: Said,
+        source: RiskSource,
         decide: impl FnOnce(&PolicySet, &PolicyRequest<'_>, &AgentRecord) -> Result<PolicyVerdict, Error>,
     ) -> Result<Ahead, Error> {
         let now = self.inner.clock.now();
@@ -242,7 +242,7 @@ impl Governor {
             found => found?.read().clone(),
         };
         let policies = self.policies().current();
-        let request = self.request(intent, &agent, said, now);
+        let request = self.request(intent, &agent, source, now);
         let PolicyVerdict { decision, reasoning, granted, denied, constraints, reviewer, limits, .. } =
             decide(&policies, &request, &agent)?;
         let preview = Preview {

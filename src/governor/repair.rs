@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::policies::PolicyState;
-use super::{agents, carried, stop};
+use super::{agents, kill_switch, repair_states, states};
 use crate::model::{AgentState, Error, RepairReport};
 use crate::policy::PolicySet;
-use crate::proof::{self, Carried, FoundStates};
+use crate::proof::{self, FoundStates, RepairStates};
 use crate::store::StoreId;
 use crate::system::{Clock, Entropy, SystemClock, SystemEntropy};
 use crate::trust::AgentRecord;
@@ -76,9 +76,9 @@ effect = "deny"
 match.capabilities = ["*:*"]
 "#;
 
-fn carry(found: &FoundStates, options: &RepairOptions) -> Result<Carried, Error> {
-    let mut carried = Carried::default();
-    carried::trust_model(found, &mut carried);
+fn carry(found: &FoundStates, options: &RepairOptions) -> Result<RepairStates, Error> {
+    let mut carried = RepairStates::default();
+    repair_states::trust_model(found, &mut carried);
     let policies_are_known = found.good.contains_key(PolicyState::KEY);
     let policies_changed = found.behind.contains_key(PolicyState::KEY);
     let suspend_all = options.suspend_all || found.is_other || policies_changed || !policies_are_known;
@@ -92,7 +92,7 @@ fn carry(found: &FoundStates, options: &RepairOptions) -> Result<Carried, Error>
         let state = proof::StateDraft::new(PolicyState::KEY.to_owned(), value);
         carried.states.push((state, "carried over by a repair".to_owned()));
     } else {
-        let state = PolicyState::of(&PolicySet::from_toml(NOTHING)?)?.draft()?;
+        let state = states::draft(PolicyState::KEY, &PolicyState::of(&PolicySet::from_toml(NOTHING)?)?)?;
         carried.states.push((state, "no entry that holds says which set was in force".to_owned()));
         let note = "no entry that holds says which policy set was in force: everything is denied until one is loaded, and \
                     every agent is suspended";
@@ -124,15 +124,15 @@ fn carry(found: &FoundStates, options: &RepairOptions) -> Result<Carried, Error>
         carried.states.push((agents::state_of(&record)?, cause.to_owned()));
         carried.agents += 1;
     }
-    let (stops, unreadable) = stop::carried(found)?;
+    let (stops, unreadable) = kill_switch::carried(found)?;
     carried.states.extend(stops.into_iter().map(|state| (state, "carried over by a repair".to_owned())));
     for key in unreadable {
         carried.notes.push(format!("the state {key:?} cannot be read and was not taken over"));
     }
-    carried::escalations(found, &mut carried)?;
-    carried::endpoints(found, &mut carried);
-    carried::cursors(found, &mut carried);
-    carried::keys(found, &mut carried);
+    repair_states::escalations(found, &mut carried)?;
+    repair_states::endpoints(found, &mut carried);
+    repair_states::cursors(found, &mut carried);
+    repair_states::keys(found, &mut carried);
     Ok(carried)
 }
 

@@ -64,14 +64,16 @@ pub struct Replay {
     pub records: u64,
     /// How many of them come out otherwise whatever the counters of limits say, listed or not.
     pub changed: u64,
-    /// How many hang on counters, which are not replayed: a limit of the candidate set has a part in the
+    /// Number of decisions that depend on counters, which are not replayed: a limit of the candidate set has a part in the
     /// new decision, or a limit that was used up in the old one.
-    pub hanging: u64,
+    #[serde(rename = "hanging")]
+    pub counter_dependent: u64,
     /// What changed: what loosens most first (DENY to ALLOW), then the older; at most [`Replay::MOST_CHANGES`].
     pub changes: Vec<ReplayChange>,
-    /// Of those that hang on counters, the ones that come out otherwise with nothing used; ordered and bounded
+    /// Decisions that depend on counters and would differ with all counters at zero; ordered and bounded
     /// like `changes`.
-    pub hanging_changes: Vec<ReplayChange>,
+    #[serde(rename = "hangingChanges")]
+    pub counter_dependent_changes: Vec<ReplayChange>,
     /// For each rule that decided a change, before or now, the first eight of each, how many.
     #[cfg_attr(feature = "schema", schema(value_type = std::collections::BTreeMap<String, u64>))]
     pub by_rule: BTreeMap<Arc<str>, u64>,
@@ -130,7 +132,7 @@ impl Replay {
 
     fn sort(&mut self) {
         sort(&mut self.changes);
-        sort(&mut self.hanging_changes);
+        sort(&mut self.counter_dependent_changes);
     }
 }
 
@@ -321,7 +323,7 @@ impl Policies<'_> {
             let now = Now::of(&verdict, past.decision, &detail);
             let differs = differing(past.decision, &detail, &now);
             let hangs = hangs_on_counters && (!differs.is_empty() || !verdict.limits.is_empty());
-            replay.hanging += u64::from(hangs);
+            replay.counter_dependent += u64::from(hangs);
             if differs.is_empty() {
                 return Ok(());
             }
@@ -334,7 +336,7 @@ impl Policies<'_> {
                 differs,
             };
             if hangs {
-                add(&mut replay.hanging_changes, change);
+                add(&mut replay.counter_dependent_changes, change);
             } else {
                 replay.note(change);
             }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::log::Log;
 use super::policies::PolicyState;
-use super::{Governor, agents, cursor, escalations, stop};
+use super::states::checked_note;
+use super::{Governor, agents, cursor, escalations, kill_switch};
 use crate::model::{ArchiveReport, Error, GRANT_PREFIX, LONGEST_LIMIT_WINDOW, Timestamp, Verification};
-use crate::parse::conceal_text;
 use crate::proof;
 use crate::store::{Files, RealFiles};
 
@@ -36,8 +36,7 @@ impl Log<'_> {
     /// [`Error::StorageUnavailable`]. Where the last checkpoint alone fails, the log
     /// is frozen all the same.
     pub fn freeze(self, cause: &str) -> Result<(), Error> {
-        let cause = agents::checked_note(cause)?;
-        let cause = conceal_text(cause).unwrap_or_else(|| cause.to_owned());
+        let cause = checked_note(cause)?;
         self.governor.inner.log.freeze(self.governor.inner.clock.now(), cause)?;
         #[cfg(feature = "checkpoints")]
         self.governor.last_checkpoint()?;
@@ -90,17 +89,17 @@ impl Log<'_> {
         }
         // What is stated again must be what the journal says.
         self.governor.inner.log.wait_verified()?;
-        let restated = self.governor.restate(now)?;
+        let rerecorded = self.governor.rerecord(now)?;
         let to: Arc<dyn Files> = Arc::new(folder);
         // What people answered is told by the records, and what was lifted stops nobody; no more does a
         // cursor matter that was forgotten. No approval of a class lasts as long as what leaves has stood.
-        let kinds = [escalations::KEY_PREFIX, stop::KEY_PREFIX, GRANT_PREFIX, cursor::KEY_PREFIX];
+        let kinds = [escalations::KEY_PREFIX, kill_switch::KEY_PREFIX, GRANT_PREFIX, cursor::KEY_PREFIX];
         let is_over = |key: &str| kinds.iter().any(|kind| key.starts_with(kind));
-        let may_leave = |key: &str| restated.contains(key) || is_over(key);
+        let may_leave = |key: &str| rerecorded.contains(key) || is_over(key);
         let sign = |entries, root| self.governor.signed(entries, root);
         let report = self.governor.inner.log.archive(now, count, &may_leave, &to, &name, &sign)?;
-        self.governor.inner.escalations.forget_before(report.entries);
-        self.governor.inner.pre_approvals.forget_before(report.entries, now);
+        self.governor.inner.approvals.queue.forget_before(report.entries);
+        self.governor.inner.approvals.pre_approvals.forget_before(report.entries, now);
         Ok(Some(report))
     }
 
@@ -155,7 +154,7 @@ impl Log<'_> {
 
 impl Governor {
     /// Puts every state in order again, so that none is lost with what leaves. Hands out their keys.
-    fn restate(&self, at: Timestamp) -> Result<BTreeSet<String>, Error> {
+    fn rerecord(&self, at: Timestamp) -> Result<BTreeSet<String>, Error> {
         const CAUSE: &str = "stated again before an archive";
         let mut keys = BTreeSet::new();
         for cell in self.inner.ledger.all_to_come() {
@@ -165,18 +164,18 @@ impl Governor {
             keys.insert(state.key.clone());
             self.inner.log.queue().set_state(at, state, CAUSE.to_owned())?;
         }
-        self.restate_escalations(CAUSE, &mut keys)?;
-        let turn = self.inner.policy_turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.rerecord_escalations(CAUSE, &mut keys)?;
+        let turn = self.inner.policies.turn();
         self.order_policies(&self.policies().current(), CAUSE)?;
         drop(turn);
         keys.insert(PolicyState::KEY.to_owned());
-        self.restate_stops(at, CAUSE)?;
-        keys.insert(self.restate_trust_model(at, CAUSE)?);
+        self.rerecord_stops(at, CAUSE)?;
+        keys.insert(self.rerecord_trust_model(at, CAUSE)?);
         self.inner
             .extensions
-            .restate(|state| self.inner.log.queue().set_state(at, state, CAUSE.to_owned()), &mut keys)?;
-        self.restate_cursors(CAUSE, &mut keys)?;
-        self.restate_alerts(CAUSE)?;
+            .rerecord(|state| self.inner.log.queue().set_state(at, state, CAUSE.to_owned()), &mut keys)?;
+        self.rerecord_cursors(CAUSE, &mut keys)?;
+        self.rerecord_alerts(CAUSE)?;
         Ok(keys)
     }
 

@@ -83,12 +83,12 @@ impl Policies<'_> {
                 differences: Mutex::default(),
             })
         });
-        self.governor.inner.shadow.store(shadow);
+        self.governor.inner.policies.shadow.store(shadow);
     }
 
     /// What the set in the shadow has come to since it was set; none without one.
     pub fn shadow_report(self) -> Option<ShadowReport> {
-        self.governor.inner.shadow.load().as_ref().map(|shadow| shadow.report())
+        self.governor.inner.policies.shadow.load().as_ref().map(|shadow| shadow.report())
     }
 }
 

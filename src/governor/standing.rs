@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Governor;
-use crate::model::{AgentId, Digest, ProofId, StopScope};
+use crate::model::{AgentId, Digest, KillSwitchScope, ProofId};
 
 /// The state of affairs that a verdict rests on: kill switches, policies, pre-approvals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,13 +62,13 @@ struct HaltTable {
 
 impl Halts {
     /// To be noted once it bites, and before whoever asked for it hears so.
-    pub(super) fn note(&self, scope: &StopScope) {
+    pub(super) fn note(&self, scope: &KillSwitchScope) {
         let mut table = self.table();
         table.count += 1;
         let count = table.count;
         match scope {
-            StopScope::Agent(agent) => _ = table.of_agents.insert(agent.clone(), count),
-            StopScope::All | StopScope::Group(_) => table.of_all = count,
+            KillSwitchScope::Agent(agent) => _ = table.of_agents.insert(agent.clone(), count),
+            KillSwitchScope::All | KillSwitchScope::Group(_) => table.of_all = count,
         }
     }
 

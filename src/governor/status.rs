@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use serde_json::Map;
 
 use super::Governor;
-use super::background::Background;
 use super::log::Log;
 use crate::model::{
-    Components, Decision, Enforcement, Error, Health, IntentId, JournalStatus, Metrics, Stop, SystemStatus, Timestamp,
+    Components, Decision, Enforcement, Error, Health, IntentId, JournalStatus, KillSwitchEntry, Metrics, SystemStatus,
+    Timestamp,
 };
 use crate::parse::ParseRequest;
 use crate::proof::{LogState, Probe, ProofQuery};
@@ -34,7 +34,7 @@ impl Governor {
         let probe = inner.log.probe(PATIENCE);
         let log = inner.log.state();
         let now = inner.clock.now();
-        self.note_pending();
+        self.publish_pending();
         let mut warnings = Vec::new();
         let components = Components::new(
             self.gateway(&probe, &log, &mut warnings),
@@ -54,7 +54,7 @@ impl Governor {
     }
 
     /// Counts an enforcement that came to a verdict.
-    pub(super) fn note_latency(&self, started: Instant) {
+    pub(super) fn record_latency(&self, started: Instant) {
         let ended = Instant::now();
         let took = ended.duration_since(started);
         self.inner.latency.add(ended.duration_since(self.inner.opened), took);
@@ -62,17 +62,17 @@ impl Governor {
     }
 
     /// Notes a verdict that is as durable as was promised.
-    pub(super) fn note_verdict(&self, work: &Work, started: Instant, enforcement: &Enforcement) {
-        self.note_latency(started);
+    pub(super) fn record_verdict(&self, work: &Work, started: Instant, enforcement: &Enforcement) {
+        self.record_latency(started);
         work.note_verdict(enforcement);
         if enforcement.decision == Decision::Escalate {
-            self.note_pending();
+            self.publish_pending();
         }
     }
 
     /// Tells how many escalations wait for people.
-    pub(super) fn note_pending(&self) {
-        telemetry::pending(|| self.inner.escalations.pending());
+    pub(super) fn publish_pending(&self) {
+        telemetry::pending(|| self.inner.approvals.queue.pending());
     }
 
     /// Whether decisions are taken in, may grant something, and what comes of them is seen to.
@@ -83,7 +83,7 @@ impl Governor {
             let name = policies.name();
             warnings.push(format!("the policy set {name:?} grants nothing: everything is denied or asks a person"));
         }
-        if self.inner.escalation_watch.get().is_some_and(|watch| !watch.as_ref().is_some_and(Background::is_alive)) {
+        if self.inner.approvals.is_unwatched() {
             warnings
                 .push("escalations end only when somebody looks: the thread that ends them does not run".to_owned());
         }
@@ -113,7 +113,7 @@ impl Governor {
     fn tell_stops(&self, warnings: &mut Vec<String>) {
         let stops = self.kill_switch().list();
         let told = stops.iter().rev().take(MOST_STOPS);
-        warnings.extend(told.map(|Stop { id, scope, by, .. }| format!("{scope} is stopped by {by} ({id})")));
+        warnings.extend(told.map(|KillSwitchEntry { id, scope, by, .. }| format!("{scope} is stopped by {by} ({id})")));
         let rest = stops.len().saturating_sub(MOST_STOPS);
         if rest > 0 {
             warnings.push(format!("{rest} more stops are in force"));
@@ -207,13 +207,14 @@ const fn degraded_if(something: bool) -> Health {
 /// How long the writer may take until it is said that it hangs.
 const PATIENCE: Duration = Duration::from_secs(2);
 const MILLIS_PER_DAY: i64 = 86_400_000;
-/// Stops that are told one by one.
+/// KillSwitches that are told one by one.
 const MOST_STOPS: usize = 5;
 
 #[cfg(test)]
 mod tests {
+    use super::super::background::Background;
     use super::*;
-    use crate::model::{Agent, Intent, RiskLevel, Score, StopScope, Tier};
+    use crate::model::{Agent, Intent, KillSwitchScope, RiskLevel, Score, Tier};
     use crate::policy::PolicySet;
 
     fn governor() -> Governor {
@@ -253,7 +254,7 @@ mod tests {
         while background.is_alive() {
             std::thread::yield_now();
         }
-        assert!(governor.inner.escalation_watch.set(Some(background)).is_ok(), "nothing was asked yet");
+        assert!(governor.inner.approvals.watch.set(Some(background)).is_ok(), "nothing was asked yet");
         let status = governor.status();
         assert_eq!((status.status, status.components.gateway), (Health::Degraded, Health::Degraded));
         assert!(status.warnings[0].contains("the thread that ends them"), "{:?}", status.warnings);
@@ -264,7 +265,11 @@ mod tests {
         let governor = governor();
         let ids: Vec<_> = (0..7)
             .map(|number| {
-                governor.kill_switch().set(StopScope::agent(&format!("a{number}")).unwrap(), "ann", "").unwrap().id
+                governor
+                    .kill_switch()
+                    .set(KillSwitchScope::agent(&format!("a{number}")).unwrap(), "ann", "")
+                    .unwrap()
+                    .id
             })
             .collect();
         let status = governor.status();

@@ -1,13 +1,13 @@
 //! Trust as the governor keeps it: what moves it, where each move is written, and the way back.
 
-use super::agents::{checked_note, state_of};
+use super::agents::state_of;
+use super::states::{self, checked_note};
 use super::{Governor, checked_agent_id};
 use crate::model::{
     AgentId, AgentInfo, AgentProfile, Error, Outcome, ProofId, RiskLevel, Score, Sequence, Timestamp, TrustCause,
     TrustEntry, TrustPage, TrustSnapshot,
 };
-use crate::parse::conceal_text;
-use crate::proof::{ChangeDraft, StateDraft, TrustMove};
+use crate::proof::{ChangeDraft, ProofQuery, StateDraft, TrustMove};
 use crate::trust::{AgentCell, AgentRecord, Facts, TrustModel, TrustState};
 
 /// The key of the model in force among the log's states.
@@ -42,13 +42,7 @@ impl Trust<'_> {
     /// [`Error::AgentNotFound`]; [`Error::InvalidQuery`] that names the parameter; [`Error::StorageUnavailable`],
     /// [`Error::ChainBroken`]. Changes that left with an archive are counted and not listed.
     pub fn history(self, agent_id: &str, page: u64, page_size: u64) -> Result<TrustPage, Error> {
-        const MAX_PAGE_SIZE: u64 = 200;
-        if page == 0 {
-            return Err(Error::query("page", "expected a page from 1 on"));
-        }
-        if !(1..=MAX_PAGE_SIZE).contains(&page_size) {
-            return Err(Error::query("pageSize", format!("expected 1 to {MAX_PAGE_SIZE}")));
-        }
+        ProofQuery::all().page(page).page_size(page_size).checked()?;
         let cell = self.governor.registered(&checked_agent_id(agent_id)?)?;
         let (agent_id, trust) = {
             let agent = cell.read();
@@ -81,7 +75,7 @@ impl Trust<'_> {
         if note.trim().is_empty() {
             return Err(Error::input("note", "expected why the score is set"));
         }
-        let note = checked_note(note)?;
+        let note = &checked_note(note)?;
         self.governor.inner.log.wait_verified()?;
         let cell = self.governor.registered(&checked_agent_id(agent_id)?)?;
         let now = self.governor.inner.clock.now();
@@ -94,7 +88,7 @@ impl Trust<'_> {
         let next = self.governor.inner.trust_model.adjusted(&agent.trust, score, self.governor.bearing(&agent, now));
         let sequence = self.governor.order_move(&mut agent, next, Moved::by(TrustCause::Adjusted, now), note, now)?;
         let info = self.governor.info(&agent, now);
-        self.governor.inner.stops.halts().note(&crate::model::StopScope::Agent(agent.agent_id.clone()));
+        self.governor.inner.stops.halts().note(&crate::model::KillSwitchScope::Agent(agent.agent_id.clone()));
         drop(agent);
         self.governor.inner.log.settle(sequence)?;
         Ok(info)
@@ -113,7 +107,7 @@ impl Trust<'_> {
         if note.trim().is_empty() {
             return Err(Error::input("note", "expected why the outcome was wrong"));
         }
-        let note = checked_note(note)?;
+        let note = &checked_note(note)?;
         self.governor.inner.log.wait_verified()?;
         let record = self.governor.log().record(proof_id)?;
         if record.outcome != Some(Outcome::Success) {
@@ -121,7 +115,7 @@ impl Trust<'_> {
             return Err(Error::Conflict { message: format!("{proof_id} has the outcome {found}; expected SUCCESS") });
         }
         let cell = self.governor.registered(&record.entity_id)?;
-        let cause = format!("{proof_id}: {}", conceal_text(note).as_deref().unwrap_or(note));
+        let cause = format!("{proof_id}: {note}");
         // INVARIANT: its outcome is in the index, so that nobody but another caller who corrects it has it reserved: what
         // is found of corrections stays so until this one is enqueued.
         let _reserved = self.governor.inner.log.queue().reserve(proof_id.sequence());
@@ -139,7 +133,12 @@ impl Trust<'_> {
         let now = self.governor.inner.clock.now();
         let mut agent = cell.write();
         let gained = self.governor.inner.trust_model.most_gained(facts.earns);
-        let next = self.governor.inner.trust_model.corrected(&agent.trust, facts.risk, gained, self.governor.bearing(&agent, now));
+        let next = self.governor.inner.trust_model.corrected(
+            &agent.trust,
+            facts.risk,
+            gained,
+            self.governor.bearing(&agent, now),
+        );
         let moved = Moved { cause: TrustCause::Correction, risk: Some(facts.risk), gained: Some(gained), at: now };
         let sequence = self.governor.order_move(&mut agent, next, moved, &cause, now)?;
         let trust = self.governor.trust_of(&agent, now);
@@ -243,8 +242,7 @@ impl Governor {
         self.settle_idleness(agent, now)?;
         let next = next.with_history_of(&agent.trust);
         let (changed, trust) = Governor::moved(agent, next, how);
-        let note = conceal_text(note).unwrap_or_else(|| note.to_owned());
-        self.put_in_order(agent, changed, trust, &note, now)
+        self.put_in_order(agent, changed, trust, note, now)
     }
 
     fn put_in_order(
@@ -278,29 +276,25 @@ impl Governor {
 
     /// Puts the trust model in force on record, unless it is the one that was.
     pub(super) fn record_trust_model(&self, recorded: Option<&[u8]>) -> Result<(), Error> {
-        let value = serde_json::to_string(&self.inner.trust_model)
-            .map_err(|error| Error::Internal { message: format!("the trust model does not serialise: {error}") })?;
+        let state = states::draft(MODEL_KEY, &self.inner.trust_model)?;
         // What no log says is the default.
         let is_same = match recorded {
-            Some(recorded) => recorded == value.as_bytes(),
+            Some(recorded) => recorded == state.value.as_bytes(),
             None => self.inner.trust_model == TrustModel::default(),
         };
         if is_same {
             return Ok(());
         }
-        let state = StateDraft::new(MODEL_KEY.to_owned(), value);
-        let now = self.inner.clock.now();
-        let sequence = self.inner.log.queue().set_state(now, state, "in force from here on".to_owned())?;
+        let sequence = self.set_state(state, "in force from here on")?;
         self.inner.log.settle(sequence)
     }
 }
 
 impl Governor {
     /// Puts the trust model in force in order again. Hands out its key.
-    pub(super) fn restate_trust_model(&self, at: Timestamp, cause: &str) -> Result<String, Error> {
-        let value = serde_json::to_string(&self.inner.trust_model)
-            .map_err(|error| Error::Internal { message: format!("the trust model does not serialise: {error}") })?;
-        self.inner.log.queue().set_state(at, StateDraft::new(MODEL_KEY.to_owned(), value), cause.to_owned())?;
+    pub(super) fn rerecord_trust_model(&self, at: Timestamp, cause: &str) -> Result<String, Error> {
+        let state = states::draft(MODEL_KEY, &self.inner.trust_model)?;
+        self.inner.log.queue().set_state(at, state, cause.to_owned())?;
         Ok(MODEL_KEY.to_owned())
     }
 }

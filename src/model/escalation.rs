@@ -22,7 +22,7 @@ closed_words! {
 }
 
 /// Why those ended that a stop ended, as the log has it.
-pub(crate) const ENDED_BY_STOP: &str = "it was stopped";
+pub(crate) const ENDED_BY_KILL_SWITCH: &str = "it was stopped";
 
 /// What an agent may do only if a person agrees.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -178,7 +178,7 @@ prefixed_id! {
 
 prefixed_id! {
     /// The identifier of a stop, `stp_` and a ULID.
-    StopId, "stp_", "stop id"
+    KillSwitchId, "stp_", "stop id"
 }
 
 prefixed_id! {
@@ -203,7 +203,9 @@ macro_rules! random_id {
     )*};
 }
 
-random_id! { PreApprovalId StopId WebhookId KeyId }
+random_id! { PreApprovalId KillSwitchId }
+random_id! { WebhookId }
+random_id! { KeyId }
 
 impl EscalationId {
     /// The escalation that a record is.

@@ -18,6 +18,7 @@ mod event;
 mod id;
 mod intent;
 pub(crate) mod json;
+mod kill_switch;
 mod parse_explanation;
 mod preapproval;
 mod record;
@@ -27,7 +28,6 @@ mod risk;
 #[cfg(feature = "schema")]
 pub(crate) mod schema;
 mod status;
-mod stop;
 mod time;
 mod tool;
 mod trust;
@@ -49,17 +49,17 @@ pub use escalation::{
 pub use event::{
     Alert, AlertKind, DecisionDetail, DecisionRendered, Event, EventData, EventType, TrustChange, TrustChanged,
 };
-pub use id::{AgentId, EscalationId, EventId, IntentId, KeyId, PreApprovalId, ProofId, Sequence, StopId, WebhookId};
-pub use intent::{
-    Alternative, Input, Intent, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult, json_depth,
+pub use id::{
+    AgentId, EscalationId, EventId, IntentId, KeyId, KillSwitchId, PreApprovalId, ProofId, Sequence, WebhookId,
 };
+pub use intent::{Alternative, Input, Intent, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult};
+pub use kill_switch::{KillSwitchEntry, KillSwitchReport, KillSwitchScope};
 pub use parse_explanation::{ActEvidence, FactorEvidence, ParseExplanation};
 pub use preapproval::PreApprovalState;
 pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, ProofStats, Verification};
 pub use retention::{ArchiveReport, RepairReport};
 pub use risk::{RiskLevel, risk_floor};
 pub use status::{Components, Health, JournalStatus, LatencyMetrics, Metrics, Opening, Recovered, SystemStatus};
-pub use stop::{Stop, StopReport, StopScope};
 pub use time::Timestamp;
 pub use tool::{CatalogueReport, ToolClassification, ToolEvidence, ToolOverride};
 pub use trust::{
@@ -72,8 +72,9 @@ pub use verification::{
 
 pub(crate) use agent::{AgentProfile, checked_person};
 pub(crate) use cursor::CursorPlace;
-pub(crate) use escalation::{ENDED_BY_STOP, EscalationRecord, LimitCharge};
+pub(crate) use escalation::{ENDED_BY_KILL_SWITCH, EscalationRecord, LimitCharge};
 pub(crate) use intent::check_context;
+pub use intent::json_depth;
 pub(crate) use preapproval::{GRANT_PREFIX, is_grant_counter};
 pub use reserved::{RESERVED, is_reserved};
 pub(crate) use risk::names_production;

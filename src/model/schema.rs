@@ -1,25 +1,32 @@
 //! The vocabulary as OpenAPI describes it, where it is more than a struct's fields.
 
+use std::borrow::Cow;
+
 use serde_json::json;
 use utoipa::openapi::schema::{AdditionalProperties, SchemaType, Type};
 use utoipa::openapi::{KnownFormat, ObjectBuilder, RefOr, Schema, SchemaFormat};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::{
-    Action, AgentId, Capability, Constraints, Digest, EscalationId, EventId, IntentId, KeyId, Label, PreApprovalId,
-    ProofCursor, ProofId, Score, Sequence, StopId, StopScope, Tier, Timestamp, TrustSnapshot, WebhookId,
+    Action, AgentId, Capability, Constraints, Digest, EscalationId, EventId, IntentId, KeyId, KillSwitchId,
+    KillSwitchScope, Label, PreApprovalId, ProofCursor, ProofId, Score, Sequence, Tier, Timestamp, TrustSnapshot,
+    WebhookId,
 };
 
 /// Gives a type the schema that an expression makes.
 macro_rules! described {
-    ($($name:ident => $schema:expr;)+) => {$(
+    ($($name:ident $(as $shown:literal)? => $schema:expr;)+) => {$(
         impl PartialSchema for $name {
             fn schema() -> RefOr<Schema> {
                 $schema.into()
             }
         }
 
-        impl ToSchema for $name {}
+        impl ToSchema for $name {
+            $(fn name() -> Cow<'static, str> {
+                Cow::Borrowed($shown)
+            })?
+        }
     )+};
 }
 
@@ -46,7 +53,7 @@ described! {
     EventId => id("evt_", "An event's identifier.");
     EscalationId => id("esc_", "An escalation's identifier.");
     PreApprovalId => id("apv_", "The identifier of the pre-approval.");
-    StopId => id("stp_", "A stop's identifier.");
+    KillSwitchId as "StopId" => id("stp_", "A stop's identifier.");
     WebhookId => id("whk_", "The identifier of a webhook's endpoint.");
     KeyId => id("key_", "An API key's identifier, which is no secret.");
     Constraints => free("Limits attached to a grant, for example maxRecords and timeoutMs.");
@@ -55,7 +62,7 @@ described! {
         ObjectBuilder::new().schema_type(SchemaType::from_iter([Type::String, Type::Null]))
             .description(Some("Where it is done, for example production.")),
     );
-    StopScope => ObjectBuilder::new()
+    KillSwitchScope as "KillSwitchScope" => ObjectBuilder::new()
         .description(Some("Who is stopped: one of the three."))
         .property("all", ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([true])))
         .property("agentId", AgentId::schema())

@@ -52,7 +52,7 @@ pub(crate) use journal::erase::Kept;
 pub(crate) use journal::evidence::{KeptInput, encode as encode_evidence};
 pub(crate) use journal::used::UsedLimit;
 pub(crate) use log::{LogOptions, LogState, OpenLogError, Place, Probe, ProofLog, Startup};
-pub(crate) use maintenance::{Carried, FoundStates, import, repair, verify_archive};
+pub(crate) use maintenance::{FoundStates, RepairStates, import, repair, verify_archive};
 pub(crate) use queue::{ChangeDraft, Committed, DecisionDraft, OutcomeBasis, OutcomeDraft, StateDraft, TrustMove};
 pub(crate) use ticket::Ticket;
 

@@ -336,4 +336,3 @@ fn a_tier_that_was_not_won_back_does_not_come_by_an_import() {
     governor.agents().import(&mut text.as_bytes()).unwrap();
     assert_eq!(governor.agents().get("a").unwrap().trust.tier, Tier::T3);
 }
-

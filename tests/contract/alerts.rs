@@ -10,7 +10,7 @@ use std::time::Duration;
 use common::{Hand, NOON, intent, reading};
 use proptest::prelude::*;
 use rulekeep::event::{Alert, AlertKind, EventData, EventFilter, EventType, Subscription};
-use rulekeep::kill_switch::StopScope;
+use rulekeep::kill_switch::KillSwitchScope;
 use rulekeep::proof::ProofId;
 use rulekeep::{Agent, Decision, Event, Governor, GovernorBuilder, Intent, Outcome, PolicySet, RiskLevel, Tier};
 use serde_json::json;
@@ -145,7 +145,7 @@ fn what_is_denied_by_a_stop_or_a_suspension_is_no_burst() {
         let asks = governor.enforce(&intent("a", &["email:send"]).with_context("amount", amount)).unwrap();
         assert_eq!(asks.decision, Decision::Escalate);
     }
-    let stop = governor.kill_switch().set(StopScope::agent("a").unwrap(), "ann", "").unwrap();
+    let stop = governor.kill_switch().set(KillSwitchScope::agent("a").unwrap(), "ann", "").unwrap();
     assert_eq!(stop.died, 3);
     governor.agents().suspend("b1", "").unwrap();
     for _ in 0..5 {

@@ -404,4 +404,3 @@ fn without_a_key_nothing_is_signed_and_a_checkpoint_still_holds_the_log() {
     assert_eq!((code(governor.log().checkpoint()), code(governor.log().prove(&id))), ("CONFLICT", "CONFLICT"));
     governor.log().verify_checkpoint(&sample.later, &public()).unwrap();
 }
-

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use common::{Hand, NOON, builder, code, error, files_below, heavy, reading, wait_until_sealed};
 use rulekeep::agent::AgentState;
-use rulekeep::kill_switch::StopScope;
+use rulekeep::kill_switch::KillSwitchScope;
 use rulekeep::maintenance::verify_archive;
 use rulekeep::proof::{ExportRange, ProofId, verify_export};
 use rulekeep::system::Timestamp;
@@ -40,8 +40,8 @@ impl Aged {
             governor.agents().register(Agent::new(agent).at_tier(tier)).unwrap();
         }
         governor.agents().suspend("b", "before all of it").unwrap();
-        let lifted = governor.kill_switch().set(StopScope::All, "ann", "before all of it").unwrap().id;
-        governor.kill_switch().set(StopScope::agent("c").unwrap(), "ann", "before all of it").unwrap();
+        let lifted = governor.kill_switch().set(KillSwitchScope::All, "ann", "before all of it").unwrap().id;
+        governor.kill_switch().set(KillSwitchScope::agent("c").unwrap(), "ann", "before all of it").unwrap();
         governor.kill_switch().lift(&lifted, "ann", "").unwrap();
         let old = heavy(&governor, 400, 1);
         clock.set(NOON + 40 * DAY);

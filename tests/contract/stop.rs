@@ -11,16 +11,16 @@ use std::thread;
 
 use common::{ChildProcess, builder, child_folder, code, in_folder, in_memory, intent, reading, say};
 use rulekeep::agent::AgentChange;
-use rulekeep::kill_switch::{StopId, StopScope};
+use rulekeep::kill_switch::{KillSwitchId, KillSwitchScope};
 use rulekeep::proof::{Order, ProofId};
 use rulekeep::{Agent, Decision, Durability, Enforcement, Governor, Outcome, ProofQuery, ProofRecord};
 
-fn agent(id: &str) -> StopScope {
-    StopScope::agent(id).unwrap()
+fn agent(id: &str) -> KillSwitchScope {
+    KillSwitchScope::agent(id).unwrap()
 }
 
-fn group(name: &str) -> StopScope {
-    StopScope::group(name).unwrap()
+fn group(name: &str) -> KillSwitchScope {
+    KillSwitchScope::group(name).unwrap()
 }
 
 fn enforced(governor: &Governor, agent: &str) -> Enforcement {
@@ -96,7 +96,7 @@ fn nothing_is_granted_behind_a_stop_while_64_threads_decide() {
         while asked.load(Ordering::Relaxed) < 1000 {
             thread::yield_now();
         }
-        let report = governor.kill_switch().set(StopScope::All, "ann", "enough").unwrap();
+        let report = governor.kill_switch().set(KillSwitchScope::All, "ann", "enough").unwrap();
         stopped.store(true, Ordering::SeqCst);
         for thread in threads {
             after.extend(thread.join().unwrap());
@@ -115,7 +115,7 @@ fn nothing_is_granted_behind_a_stop_while_64_threads_decide() {
 }
 
 /// Where the entry of a stop stands: its state is in the export of all entries.
-fn place_of(governor: &Governor, stop: StopId) -> u64 {
+fn place_of(governor: &Governor, stop: KillSwitchId) -> u64 {
     let mut export = Vec::new();
     governor.log().export(&rulekeep::proof::ExportRange::all().with_entries(), &mut export, &mut |_, _| {}).unwrap();
     let key = format!("stop/{stop}");
@@ -148,7 +148,7 @@ fn a_stop_of_a_closed_log_is_in_force_and_says_that_it_is_not_recorded() {
 fn a_frozen_log_tells_the_same() {
     let governor = in_memory();
     governor.log().freeze("moved").unwrap();
-    let error = governor.kill_switch().set(StopScope::All, "ann", "").unwrap_err();
+    let error = governor.kill_switch().set(KillSwitchScope::All, "ann", "").unwrap_err();
     assert_eq!(error.code(), "CONFLICT");
     assert!(error.to_string().contains("not recorded"), "{error}");
     assert_eq!(governor.kill_switch().list().len(), 1);
@@ -178,7 +178,7 @@ fn lifting_lets_act_again_unless_another_stop_covers_the_same() {
     let governor = in_memory();
     let first = governor.kill_switch().set(agent("a"), "ann", "one").unwrap().id;
     let second = governor.kill_switch().set(agent("a"), "bob", "two").unwrap().id;
-    let all = governor.kill_switch().set(StopScope::All, "cal", "three").unwrap().id;
+    let all = governor.kill_switch().set(KillSwitchScope::All, "cal", "three").unwrap().id;
     assert!(enforced(&governor, "a").reasoning.contains("every agent was stopped by cal"));
     governor.kill_switch().lift(&all, "cal", "").unwrap();
     assert!(enforced(&governor, "a").reasoning.contains("by ann"));
@@ -241,8 +241,8 @@ fn what_is_open_is_what_a_scan_finds() {
             governor.report(&verdict.proof_id, Outcome::ALL[number % 2]).unwrap();
         }
     }
-    let scopes: [(StopScope, &[&str]); 4] = [
-        (StopScope::All, &["0", "1", "2", "3"]),
+    let scopes: [(KillSwitchScope, &[&str]); 4] = [
+        (KillSwitchScope::All, &["0", "1", "2", "3"]),
         (agent("1"), &["1"]),
         (group("g"), &["0", "2"]),
         (group("nobody"), &[]),
@@ -278,7 +278,7 @@ fn what_is_open_is_what_a_scan_finds() {
         }
     }
     for (page, size) in [(0, 10), (1, 0), (1, 201)] {
-        assert_eq!(code(governor.kill_switch().open_actions(&StopScope::All, page, size)), "INVALID_QUERY");
+        assert_eq!(code(governor.kill_switch().open_actions(&KillSwitchScope::All, page, size)), "INVALID_QUERY");
     }
     let records = all_records(&governor);
     let open: BTreeSet<ProofId> =
@@ -300,10 +300,10 @@ fn a_report_shows_the_newest_thousand_and_counts_all() {
 fn a_malformed_stop_stops_nothing() {
     let governor = in_memory();
     for by in ["", "  ", "a\nb", &"a".repeat(257)] {
-        assert_eq!(code(governor.kill_switch().set(StopScope::All, by, "")), "INVALID_INPUT");
+        assert_eq!(code(governor.kill_switch().set(KillSwitchScope::All, by, "")), "INVALID_INPUT");
     }
-    assert_eq!(code(governor.kill_switch().set(StopScope::All, "ann", &"n".repeat(4097))), "INVALID_INPUT");
-    assert!(StopScope::agent("").is_err() && StopScope::group("a b").is_err());
+    assert_eq!(code(governor.kill_switch().set(KillSwitchScope::All, "ann", &"n".repeat(4097))), "INVALID_INPUT");
+    assert!(KillSwitchScope::agent("").is_err() && KillSwitchScope::group("a b").is_err());
     assert!(governor.kill_switch().list().is_empty());
     assert_eq!(decision(&governor, "a"), Decision::Allow);
 }
@@ -352,7 +352,7 @@ fn child_that_stops() {
 #[test]
 fn every_stop_that_was_acknowledged_is_in_force_after_a_kill_and_none_that_was_lifted() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut on, mut off) = (BTreeSet::<StopId>::new(), BTreeSet::<StopId>::new());
+    let (mut on, mut off) = (BTreeSet::<KillSwitchId>::new(), BTreeSet::<KillSwitchId>::new());
     for round in 0..rounds() {
         let mut child = ChildProcess::start("stop::child_that_stops", folder.path());
         let mut note = |said: &str| match said.split(' ').collect::<Vec<_>>()[..] {
@@ -369,14 +369,14 @@ fn every_stop_that_was_acknowledged_is_in_force_after_a_kill_and_none_that_was_l
         }
         let governor = builder().open(folder.path()).unwrap();
         assert!(governor.verify().unwrap().valid, "round {round}");
-        let found: BTreeSet<StopId> = governor.kill_switch().list().iter().map(|stop| stop.id).collect();
+        let found: BTreeSet<KillSwitchId> = governor.kill_switch().list().iter().map(|stop| stop.id).collect();
         // The last one may have been lifted and not said so.
         let missing: Vec<_> = on.difference(&found).collect();
         assert!(missing.len() <= 1, "round {round}: {missing:?} are gone");
         on.retain(|id| found.contains(id));
         assert!(found.is_disjoint(&off), "round {round}: one that was lifted is in force");
         for stop in governor.kill_switch().list() {
-            if let StopScope::Agent(agent) = &stop.scope
+            if let KillSwitchScope::Agent(agent) = &stop.scope
                 && governor.agents().get(agent.as_str()).is_ok()
             {
                 assert_eq!(decision(&governor, agent.as_str()), Decision::Deny, "round {round}");

@@ -189,7 +189,7 @@ fn denials_by_the_policies_cost_and_those_by_a_stop_do_not() {
     governor.agents().suspend("a", "").unwrap();
     (0..20).for_each(|_| denied(&governor, "a"));
     governor.agents().resume("a", "").unwrap();
-    let stop = governor.kill_switch().set(rulekeep::kill_switch::StopScope::All, "ann", "drill").unwrap();
+    let stop = governor.kill_switch().set(rulekeep::kill_switch::KillSwitchScope::All, "ann", "drill").unwrap();
     (0..20).for_each(|_| denied(&governor, "a"));
     governor.kill_switch().lift(&stop.id, "ann", "over").unwrap();
     assert_eq!(governor.agents().get("a").unwrap().trust.score, before);

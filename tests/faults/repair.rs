@@ -10,7 +10,7 @@ use common::{NOON, Sample, Still, code, error, files_below, frames, intent, jour
 use rulekeep::agent::AgentState;
 use rulekeep::escalation::{EscalationId, EscalationQuery, EscalationState, Review};
 use rulekeep::event::EventFilter;
-use rulekeep::kill_switch::StopScope;
+use rulekeep::kill_switch::KillSwitchScope;
 use rulekeep::maintenance::{RepairOptions, RepairReport, repair};
 use rulekeep::proof::BrokenKind;
 use rulekeep::trust::TrustModel;
@@ -371,7 +371,7 @@ fn what_a_governor_goes_on_with_is_found_again_or_said_to_have_ended() {
     for agent in ["a", "b"] {
         governor.agents().register(Agent::new(agent).at_tier(Tier::T4)).unwrap();
     }
-    let stop = governor.kill_switch().set(StopScope::agent("c").unwrap(), "ann", "seen to").unwrap().id;
+    let stop = governor.kill_switch().set(KillSwitchScope::agent("c").unwrap(), "ann", "seen to").unwrap().id;
     let mut billing = governor.log().cursor("billing", &EventFilter::all()).unwrap();
     let forgotten = governor.log().cursor("forgotten", &EventFilter::all()).unwrap();
     drop(forgotten);

@@ -1,7 +1,6 @@
 //! Tool catalogues: what a runtime hands over is classified once, hints raise
 //! and never lower, changes are noticed, and only an operator lowers.
 
-
 use rulekeep::catalogue::{ToolClassification, ToolOverride};
 use rulekeep::intent::{Capability, Operation, ParseResult};
 use rulekeep::{Agent, Decision, Error, Governor, RiskLevel, Tier};

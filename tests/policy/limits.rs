@@ -206,13 +206,13 @@ fn a_replay_tells_flips_that_hang_on_counters() {
     assert_eq!([decide(&governor, "a"), decide(&governor, "a")], [Decision::Allow, Decision::Deny]);
     let replay = governor.policies().replay(&governor.policies().current(), &ReplayRange::all(), |_| {}).unwrap();
     // With nothing used the second is allowed: the candidate is the same set, the counter is not.
-    assert_eq!((replay.records, replay.changed, replay.hanging), (2, 0, 2));
+    assert_eq!((replay.records, replay.changed, replay.counter_dependent), (2, 0, 2));
     // The one that was allowed hangs too, but comes out the same: it is counted and not listed.
-    let hanging: Vec<_> = replay.hanging_changes.iter().map(|change| (change.was, change.now)).collect();
+    let hanging: Vec<_> = replay.counter_dependent_changes.iter().map(|change| (change.was, change.now)).collect();
     assert_eq!(hanging, [(Decision::Deny, Decision::Allow)]);
     assert!(replay.changes.is_empty() && replay.by_rule.is_empty());
     // A set that denies for good does so whatever was used; what a limit had refused was refused by it.
     let closed = PolicySet::from_toml("name = \"closed\"").unwrap();
     let replay = governor.policies().replay(&closed, &ReplayRange::all(), |_| {}).unwrap();
-    assert_eq!((replay.changed, replay.hanging), (1, 0));
+    assert_eq!((replay.changed, replay.counter_dependent), (1, 0));
 }

@@ -5,7 +5,7 @@ use crate::common;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{in_memory, intent, reading};
-use rulekeep::kill_switch::StopScope;
+use rulekeep::kill_switch::KillSwitchScope;
 use rulekeep::preview::ReplayRange;
 use rulekeep::{Agent, Decision, Governor, PolicySet, Tier};
 use serde_json::json;
@@ -96,7 +96,7 @@ fn the_past_is_decided_again_with_what_loosens_most_first() {
     governor.agents().suspend("b", "test").unwrap();
     governor.enforce(&intent("b", &["file:delete"])).unwrap();
     governor.agents().resume("b", "over").unwrap();
-    for scope in [StopScope::All, StopScope::agent("b").unwrap()] {
+    for scope in [KillSwitchScope::All, KillSwitchScope::agent("b").unwrap()] {
         let stop = governor.kill_switch().set(scope, "ann", "drill").unwrap();
         let denied = governor.enforce(&intent("b", &["file:delete"])).unwrap();
         assert_eq!(governor.log().evidence(&denied.proof_id).unwrap().detail["stop"], stop.id.to_string());

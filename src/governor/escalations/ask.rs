@@ -31,7 +31,7 @@ impl Governor {
             // The state that opens it stands before the record.
             record.place = Sequence::new(proof_id.sequence().get().saturating_sub(1));
             // Before anybody can hear of it.
-            self.inner.escalations.add(record);
+            self.inner.approvals.queue.add(record);
             change
         })?;
         if committed.is_some() {
@@ -69,7 +69,7 @@ impl Governor {
         request: &PolicyRequest<'_>,
         verdict: PolicyVerdict,
     ) -> PolicyVerdict {
-        match self.inner.escalations.is_full_for(&request.intent.agent_id) {
+        match self.inner.approvals.queue.is_full_for(&request.intent.agent_id) {
             Some(why) => {
                 let reasoning =
                     format!("Denied: {why} already; have these answered first. Otherwise: {}", verdict.reasoning);

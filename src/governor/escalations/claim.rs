@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use super::super::Governor;
 use super::super::pending::PendingEnforcement;
+use super::asked_evidence::{AskedEvidence, evidence_conflict};
 use super::digest::{self, Bound};
 use super::grant::under_other_policies;
 use super::queue::Open;
-use super::seen::{AskedEvidence, unseen};
 use super::{Escalation, Escalations, change};
 use crate::model::{
     AgentState, Decision, Enforcement, Error, EscalationId, EscalationRecord, EscalationState, Intent, Sequence,
@@ -31,7 +31,7 @@ impl Escalations<'_> {
     pub fn claim(self, id: EscalationId, intent: &Intent) -> Result<Enforcement, Error> {
         self.governor.end_if_due(id);
         let open = self.governor.open_escalation(id)?;
-        let (enforcement, sequence) = self.governor.take_up(&open, intent)?;
+        let (enforcement, sequence) = self.governor.claim_open(&open, intent)?;
         // What is lost in a crash could be taken up again.
         self.governor.inner.log.settle_in_any_case(sequence)?;
         Ok(enforcement)
@@ -47,7 +47,7 @@ impl Escalations<'_> {
         let deadline = Instant::now().checked_add(timeout);
         loop {
             self.governor.end_if_due(id);
-            let Some(open) = self.governor.inner.escalations.open(id) else {
+            let Some(open) = self.governor.inner.approvals.queue.open(id) else {
                 return self.governor.refusal_of(id).map(Some);
             };
             let left = deadline.map_or(LONGEST_WAIT, |deadline| deadline.saturating_duration_since(Instant::now()));
@@ -69,7 +69,7 @@ impl Escalations<'_> {
         let deadline = Instant::now().checked_add(timeout);
         loop {
             self.governor.end_if_due(id);
-            let Some(open) = self.governor.inner.escalations.open(id) else { return self.get(id) };
+            let Some(open) = self.governor.inner.approvals.queue.open(id) else { return self.get(id) };
             let left = deadline.map_or(LONGEST_WAIT, |deadline| deadline.saturating_duration_since(Instant::now()));
             if open.wait(left.min(LONGEST_WAIT)) != EscalationState::Pending || left.is_zero() {
                 return self.get(id);
@@ -115,7 +115,7 @@ impl Escalations<'_> {
 
 impl Governor {
     /// Notes in the log that what was approved is taken up. The verdict holds once that is durable.
-    fn take_up(&self, open: &Open, intent: &Intent) -> Result<(Enforcement, Sequence), Error> {
+    fn claim_open(&self, open: &Open, intent: &Intent) -> Result<(Enforcement, Sequence), Error> {
         let inner = &*self.inner;
         self.wait_mended()?;
         let mut record = open.lock();
@@ -150,7 +150,7 @@ impl Governor {
             )));
         }
         if let AskedEvidence::Lost(why) = self.asked_evidence(&record)? {
-            return Err(unseen(&record, "taken up", &why));
+            return Err(evidence_conflict(&record, "taken up", &why));
         }
         let (Some(resolution), Some(grant)) = (record.resolution, record.grant.clone()) else {
             return Err(Error::Internal { message: format!("{id} is approved without a record") });
@@ -177,7 +177,7 @@ impl Governor {
         next.place = sequence;
         let before = record.state;
         *record = next;
-        inner.escalations.changed(before, &record);
+        inner.approvals.queue.changed(before, &record);
         let enforcement = Enforcement {
             decision: answer.decision,
             reasoning: answer.reasoning,
@@ -236,9 +236,9 @@ pub struct EscalationAnswer {
 }
 
 impl EscalationAnswer {
-    fn take_up(&self, open: &Arc<Open>) -> Result<PendingEnforcement, Error> {
+    fn claim_open(&self, open: &Arc<Open>) -> Result<PendingEnforcement, Error> {
         let governor = &self.ending.governor;
-        let (enforcement, sequence) = governor.take_up(open, &self.intent)?;
+        let (enforcement, sequence) = governor.claim_open(open, &self.intent)?;
         Ok(PendingEnforcement::new(enforcement, governor.inner.log.ticket_in_any_case(sequence)))
     }
 }
@@ -251,10 +251,10 @@ impl Future for EscalationAnswer {
             let Some(open) = ready!(self.ending.poll(context)) else {
                 return Poll::Ready(self.ending.governor.refusal_of(self.ending.id));
             };
-            match self.take_up(&open) {
+            match self.claim_open(&open) {
                 Ok(taken) => self.taken = Some(taken),
                 // It ended between the two looks.
-                Err(_) if self.ending.governor.inner.escalations.open(self.ending.id).is_none() => {
+                Err(_) if self.ending.governor.inner.approvals.queue.open(self.ending.id).is_none() => {
                     return Poll::Ready(self.ending.governor.refusal_of(self.ending.id));
                 }
                 Err(error) => return Poll::Ready(Err(error)),
@@ -278,7 +278,7 @@ struct Ending {
 impl Ending {
     /// What was approved and not taken up; none where nothing can become of it any more.
     fn poll(&mut self, context: &Context<'_>) -> Poll<Option<Arc<Open>>> {
-        let open = self.governor.inner.escalations.open(self.id);
+        let open = self.governor.inner.approvals.queue.open(self.id);
         if let Some(open) = &open
             && open.wake(&mut self.place, context.waker())
         {
@@ -290,7 +290,7 @@ impl Ending {
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let open = self.governor.inner.escalations.open(self.id);
+        let open = self.governor.inner.approvals.queue.open(self.id);
         if let (Some(place), Some(open)) = (self.place, open) {
             open.forget(place);
         }
@@ -326,7 +326,7 @@ mod tests {
     fn answers_that_are_dropped_or_polled_again_leave_no_wakers_behind() {
         let (governor, intent) = asking();
         let id = EscalationId::of(governor.enforce(&intent).unwrap().proof_id);
-        let open = governor.inner.escalations.open(id).unwrap();
+        let open = governor.inner.approvals.queue.open(id).unwrap();
         let answer = || Box::pin(governor.escalations().answer(id, &intent).unwrap());
         let mut held = answer();
         for _ in 0..100 {
@@ -343,7 +343,7 @@ mod tests {
     fn whoever_waits_is_told_and_who_goes_leaves_no_waker_behind() {
         let (governor, intent) = asking();
         let id = EscalationId::of(governor.enforce(&intent).unwrap().proof_id);
-        let open = governor.inner.escalations.open(id).unwrap();
+        let open = governor.inner.approvals.queue.open(id).unwrap();
         let mut context = Context::from_waker(Waker::noop());
         let mut waiting = Box::pin(governor.escalations().answered(id));
         let mut gone = Box::pin(governor.escalations().answered(id));

@@ -34,7 +34,7 @@ impl Governor {
     pub(super) fn end_what_is_due(&self) {
         if self.is_mended() {
             let now = self.inner.clock.now();
-            self.end_due(&self.inner.escalations.due(now), now);
+            self.end_due(&self.inner.approvals.queue.due(now), now);
         }
     }
 
@@ -42,7 +42,7 @@ impl Governor {
     pub(super) fn end_if_due(&self, id: EscalationId) {
         if self.is_mended() {
             let now = self.inner.clock.now();
-            self.end_due(self.inner.escalations.due_one(id, now).as_slice(), now);
+            self.end_due(self.inner.approvals.queue.due_one(id, now).as_slice(), now);
         }
     }
 
@@ -111,7 +111,7 @@ impl Governor {
         next.place = sequence;
         let before = record.state;
         *record = next;
-        self.inner.escalations.changed(before, record);
+        self.inner.approvals.queue.changed(before, record);
         unsettled.change = Some(sequence);
         Ok(())
     }
@@ -120,7 +120,7 @@ impl Governor {
     pub(in crate::governor) fn end_escalations(&self, covers: impl Fn(&AgentId) -> bool, why: &str) -> u64 {
         let (mut ended, mut unsettled) = (Vec::new(), Unsettled::default());
         // Before it is mended, which may end them too.
-        let open = self.inner.escalations.all_open();
+        let open = self.inner.approvals.queue.all_open();
         if open.is_empty() || self.wait_mended().is_err() {
             return 0;
         }
@@ -141,14 +141,14 @@ impl Governor {
 
     /// Refuses a SUCCESS of what was approved and never taken up: nothing was granted by it, so nothing was done. With
     /// another outcome it is given up, and cannot be taken up any more.
-    pub(in crate::governor) fn give_up_untaken(&self, approval: ProofId, outcome: Outcome) -> Result<(), Error> {
+    pub(in crate::governor) fn withdraw_unclaimed(&self, approval: ProofId, outcome: Outcome) -> Result<(), Error> {
         self.wait_mended()?;
-        let Some(id) = self.inner.escalations.untaken(approval) else { return Ok(()) };
+        let Some(id) = self.inner.approvals.queue.unclaimed(approval) else { return Ok(()) };
         if outcome == Outcome::Success {
             let message = format!("{approval} grants nothing before {id} is claimed, which it was not; claim it first");
             return Err(Error::Conflict { message });
         }
-        let Some(open) = self.inner.escalations.open(id) else { return Ok(()) };
+        let Some(open) = self.inner.approvals.queue.open(id) else { return Ok(()) };
         let mut unsettled = Unsettled::default();
         let mut record = open.lock();
         if super::queue::is_open(&record) {
@@ -163,7 +163,7 @@ impl Governor {
 
     /// Ends the escalation of a record whose outcome was reported: what it asked for was done or given up.
     pub(in crate::governor) fn end_reported(&self, proof_id: ProofId, outcome: Outcome) -> Result<(), Error> {
-        let Some(open) = self.inner.escalations.open(EscalationId::of(proof_id)) else { return Ok(()) };
+        let Some(open) = self.inner.approvals.queue.open(EscalationId::of(proof_id)) else { return Ok(()) };
         let mut unsettled = Unsettled::default();
         let mut record = open.lock();
         if record.state == EscalationState::Pending {

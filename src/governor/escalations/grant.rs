@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::super::Governor;
-use super::resolve::AskedFor;
+use super::resolve::EscalatedRequest;
 use crate::model::{
     AgentState, ApprovalOffer, Constraints, Decision, Error, EscalationRecord, EscalationState, LimitCharge, Timestamp,
 };
@@ -36,7 +36,7 @@ impl Governor {
     pub(super) fn still_granted(
         &self,
         record: &EscalationRecord,
-        asked: &AskedFor,
+        asked: &EscalatedRequest,
         agent: &AgentRecord,
         now: Timestamp,
         meter: &mut dyn Meter,

@@ -15,10 +15,11 @@
 //! | `claim.rs` | taking up what was approved, waiting for it |
 //! | `preapprovals.rs` | pre-approvals: giving, listing and revoking them |
 //! | `preapproval_table.rs` | the requests that a pre-approval covers, and the changes that end it |
-//! | `seen.rs` | what the evidence still tells of what was asked |
+//! | `asked_evidence.rs` | what the evidence still tells of what was asked |
 //! | `restore.rs` | opening a store, watching what is due |
 
 mod ask;
+mod asked_evidence;
 mod claim;
 mod digest;
 mod end;
@@ -29,24 +30,40 @@ mod queue;
 mod resolve;
 mod restore;
 mod review;
-mod seen;
 
 pub use claim::EscalationAnswer;
 pub(super) use digest::plain;
-pub(super) use preapproval_table::PreApprovals;
+use preapproval_table::PreApprovals;
 pub use preapprovals::PreApprovalStanding;
-pub(super) use queue::Queue;
+use queue::Queue;
 pub(super) use restore::KEY_PREFIX;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use self::asked_evidence::AskedEvidence;
 use self::queue::{Listed, Open};
-use self::seen::AskedEvidence;
-use super::{Governor, checked_agent_id};
+use super::background::Background;
+use super::{Governor, checked_agent_id, states};
 use crate::model::{
     Error, Escalation, EscalationId, EscalationPage, EscalationQuery, EscalationRecord, EscalationState,
 };
-use crate::proof::{ChangeDraft, InputEvidence, StateDraft};
+use crate::proof::{ChangeDraft, InputEvidence, ProofQuery, StateDraft};
+
+/// What reviewers are asked for, and what they agreed to beforehand.
+#[derive(Default)]
+pub(super) struct Approvals {
+    pub(super) queue: Queue,
+    pub(super) pre_approvals: PreApprovals,
+    /// Ends escalations that are due; started with the first.
+    pub(super) watch: OnceLock<Option<Background>>,
+}
+
+impl Approvals {
+    /// Whether the thread that ends escalations should run and does not.
+    pub(super) fn is_unwatched(&self) -> bool {
+        self.watch.get().is_some_and(|watch| !watch.as_ref().is_some_and(Background::is_alive))
+    }
+}
 
 /// The escalations of a governor.
 ///
@@ -90,7 +107,7 @@ impl Escalations<'_> {
     /// [`Error::StorageUnavailable`], [`Error::ChainBroken`].
     pub fn pending(self) -> Result<Vec<Escalation>, Error> {
         self.governor.end_what_is_due();
-        let open = self.governor.inner.escalations.all_open();
+        let open = self.governor.inner.approvals.queue.all_open();
         let records = open.iter().map(|open| open.lock().clone());
         records
             .filter(|record| record.state == EscalationState::Pending)
@@ -104,7 +121,7 @@ impl Escalations<'_> {
     pub fn left_behind(self) -> u64 {
         self.governor.end_what_is_due();
         let in_force = self.governor.inner.policies.load().digest();
-        let open = self.governor.inner.escalations.all_open();
+        let open = self.governor.inner.approvals.queue.all_open();
         open.iter().filter(|open| open.lock().policy_digest != in_force).map(|_| 1).sum()
     }
 
@@ -114,18 +131,12 @@ impl Escalations<'_> {
     ///
     /// [`Error::InvalidQuery`] that names the parameter; [`Error::StorageUnavailable`], [`Error::ChainBroken`].
     pub fn list(self, query: &EscalationQuery) -> Result<EscalationPage, Error> {
-        const MAX_PAGE_SIZE: u64 = 200;
         let (page, page_size) = (query.page.unwrap_or(1), query.page_size.unwrap_or(50));
-        if page == 0 {
-            return Err(Error::query("page", "expected a page from 1 on"));
-        }
-        if !(1..=MAX_PAGE_SIZE).contains(&page_size) {
-            return Err(Error::query("pageSize", format!("expected 1 to {MAX_PAGE_SIZE}")));
-        }
+        ProofQuery::all().page(page).page_size(page_size).checked()?;
         let agent = query.agent_id.as_deref().map(checked_agent_id).transpose()?;
         self.governor.end_what_is_due();
         let skip = (page - 1).saturating_mul(page_size);
-        let (total, found) = self.governor.inner.escalations.page(query.state, agent.as_ref(), skip, page_size);
+        let (total, found) = self.governor.inner.approvals.queue.page(query.state, agent.as_ref(), skip, page_size);
         let items = found
             .into_iter()
             .map(|listed| self.governor.shown(self.governor.whole(&listed)?))
@@ -148,7 +159,7 @@ impl Escalations<'_> {
 impl Governor {
     /// One that is open.
     fn open_escalation(&self, id: EscalationId) -> Result<Arc<Open>, Error> {
-        if let Some(open) = self.inner.escalations.open(id) {
+        if let Some(open) = self.inner.approvals.queue.open(id) {
             return Ok(open);
         }
         let record = self.escalation(id)?;
@@ -159,14 +170,14 @@ impl Governor {
 
     fn escalation(&self, id: EscalationId) -> Result<EscalationRecord, Error> {
         let unknown = || Error::ProofNotFound { proof_id: id.to_string() };
-        let listed = self.inner.escalations.listed(id).ok_or_else(unknown)?;
+        let listed = self.inner.approvals.queue.listed(id).ok_or_else(unknown)?;
         self.whole(&listed)
     }
 
     /// All that the log keeps of one.
     fn whole(&self, listed: &Listed) -> Result<EscalationRecord, Error> {
         let id = listed.id;
-        if let Some(open) = self.inner.escalations.open(id) {
+        if let Some(open) = self.inner.approvals.queue.open(id) {
             return Ok(open.lock().clone());
         }
         let value = self.inner.log.state_at(listed.place, &key(id))?;
@@ -216,7 +227,5 @@ fn change(record: &EscalationRecord, cause: &str) -> Result<ChangeDraft, Error> 
 /// The state that the log keeps of an escalation; the entry's place is filled in when it is known.
 pub(super) fn state_of(record: &EscalationRecord) -> Result<StateDraft, Error> {
     let standing = EscalationRecord { place: StateDraft::OWN_PLACE, ..record.clone() };
-    let value = serde_json::to_string(&standing)
-        .map_err(|error| Error::Internal { message: format!("an escalation does not serialise: {error}") })?;
-    Ok(StateDraft::new(key(record.id()), value).with_own_place())
+    Ok(states::draft(key(record.id()), &standing)?.with_own_place())
 }

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwap;
 use serde::{Deserialize, Serialize};
 
-use super::super::Governor;
-use super::super::limits::Desk;
+use super::super::limits::LimitMeter;
+use super::super::{Governor, states};
 use super::digest::folded;
 use crate::model::{
-    AgentId, AgentState, AgentTraits, Constraints, Decision, Digest, Error, GRANT_PREFIX, LONGEST_LIMIT_WINDOW, Label,
-    PreApprovalId, PreApprovalState, Sequence, StopScope, Timestamp, Vote,
+    AgentId, AgentState, AgentTraits, Constraints, Decision, Digest, Error, GRANT_PREFIX, KillSwitchScope,
+    LONGEST_LIMIT_WINDOW, Label, PreApprovalId, PreApprovalState, Sequence, Timestamp, Vote,
 };
 use crate::policy::{Charge, PolicyRequest, PolicySet, PolicyVerdict, PreApproval, PreApprovalTerms, PreApprovalUse};
 use crate::proof::{ChangeDraft, StateDraft};
@@ -22,7 +22,7 @@ use crate::proof::{ChangeDraft, StateDraft};
 pub(in crate::governor) struct PreApprovals {
     /// The last moment at which one may cover something, exclusive; all that a decision pays where none is given.
     until: AtomicI64,
-    // Changed by whoever holds the desk of the limits, so that none changes while a decision rests on it. Taken behind
+    // Changed by whoever holds the meter of the limits, so that none changes while a decision rests on it. Taken behind
     // that and before the log's locks.
     known: Mutex<BTreeMap<PreApprovalId, Held>>,
     /// Those that may cover something; changed with them.
@@ -80,9 +80,8 @@ pub(super) struct PreApprovalRecord {
 
 impl PreApprovals {
     /// Takes one in as the log has it.
-    pub(in crate::governor) fn restore(&self, value: &[u8]) -> Result<(), Error> {
-        let record: PreApprovalRecord = serde_json::from_slice(value)
-            .map_err(|error| Error::storage(format!("the pre-approval cannot be read: {error}")))?;
+    pub(in crate::governor) fn restore(&self, key: &str, value: &[u8]) -> Result<(), Error> {
+        let record: PreApprovalRecord = states::read(key, value)?;
         // It covers nothing until it is held against the policies in force.
         self.lock().insert(record.id, Held { record, policies: Digest::ZERO, is_owed: false });
         Ok(())
@@ -162,32 +161,30 @@ impl PreApprovalRecord {
 /// A state of an approval, and why it is so.
 pub(super) fn change(record: &PreApprovalRecord, cause: String) -> Result<ChangeDraft, Error> {
     let standing = PreApprovalRecord { place: StateDraft::OWN_PLACE, ..record.clone() };
-    let value = serde_json::to_string(&standing)
-        .map_err(|error| Error::Internal { message: format!("the pre-approval does not serialise: {error}") })?;
-    let state = StateDraft::new(format!("{GRANT_PREFIX}{}", record.id), value).with_own_place();
+    let state = states::draft(format!("{GRANT_PREFIX}{}", record.id), &standing)?.with_own_place();
     Ok(ChangeDraft { state, cause, trust: None })
 }
 
 impl Governor {
     /// What an escalation comes to: what a person agreed to beforehand, where that covers it and enough of it is left,
-    /// and by which approval; otherwise as it is. The desk is held from then on.
+    /// and by which approval; otherwise as it is. The meter is held from then on.
     pub(in crate::governor) fn agreed_beforehand(
         &self,
         request: &PolicyRequest<'_>,
         mut verdict: PolicyVerdict,
         policies: Digest,
-        desk: &mut Desk<'_>,
+        meter: &mut LimitMeter<'_>,
     ) -> (PolicyVerdict, Option<PreApprovalId>) {
-        let table = &self.inner.pre_approvals;
+        let table = &self.inner.approvals.pre_approvals;
         if request.now.as_millis() >= table.until.load(Ordering::Acquire) {
             return (verdict, None);
         }
         let Some(offer) = verdict.on_approval.as_ref().filter(|offer| !offer.granted.is_empty()) else {
             return (verdict, None);
         };
-        desk.hold();
+        meter.hold();
         // No person goes beyond a limit that does not ask.
-        if !offer.charges.iter().all(|charge| charge.fits(desk)) {
+        if !offer.charges.iter().all(|charge| charge.fits(meter)) {
             return (verdict, None);
         }
         let candidates = table.live.load().of(&request.intent.agent_id, request.traits);
@@ -201,7 +198,7 @@ impl Governor {
                 return None;
             }
             let charges = record.charges(record.approval.covers(request, &offer.granted)?);
-            charges.iter().all(|charge| charge.fits(desk)).then_some((record, charges))
+            charges.iter().all(|charge| charge.fits(meter)).then_some((record, charges))
         });
         let Some((record, charges)) = found else { return (verdict, None) };
         let Some(mut offer) = verdict.on_approval.take() else { return (verdict, None) };
@@ -232,9 +229,9 @@ impl Governor {
     /// the log is verified is recorded once it is.
     pub(super) fn take_back(&self, why: impl Fn(&mut Held) -> Option<String>) -> Result<Option<Sequence>, Error> {
         let now = self.inner.clock.now();
-        let mut desk = self.inner.limits.desk(now);
-        desk.hold();
-        let mut known = self.inner.pre_approvals.lock();
+        let mut meter = self.inner.limits.meter(now);
+        meter.hold();
+        let mut known = self.inner.approvals.pre_approvals.lock();
         let mut taken = Ok(None);
         for held in known.values_mut().filter(|held| held.record.is_live(now)) {
             let Some(why) = why(held) else { continue };
@@ -250,7 +247,7 @@ impl Governor {
                 Err(error) => taken = taken.and(Err(error)),
             }
         }
-        self.inner.pre_approvals.note(&known, now);
+        self.inner.approvals.pre_approvals.note(&known, now);
         self.inner.stops.halts().note_change();
         taken
     }
@@ -268,7 +265,7 @@ impl Governor {
     /// again when the store is opened.
     pub(super) fn write_taken_back(&self) -> Result<(), Error> {
         let now = self.inner.clock.now();
-        let mut known = self.inner.pre_approvals.lock();
+        let mut known = self.inner.approvals.pre_approvals.lock();
         let mut owed = known.values_mut().filter(|held| held.is_owed);
         owed.try_for_each(|held| self.write_revoked(held, now).map(drop))
     }
@@ -286,7 +283,7 @@ impl Governor {
     }
 
     /// Takes back what was approved for those whom a stop covers, or a group that one of them belongs to.
-    pub(in crate::governor) fn end_pre_approvals_of(&self, scope: &StopScope, why: &str) {
+    pub(in crate::governor) fn end_pre_approvals_of(&self, scope: &KillSwitchScope, why: &str) {
         let covered = self.pre_approvals_of(scope, None);
         if covered.is_empty() {
             return;
@@ -295,28 +292,28 @@ impl Governor {
     }
 
     /// The approvals for those whom a stop covers, if it was set at that time.
-    fn pre_approvals_of(&self, scope: &StopScope, at: Option<Timestamp>) -> BTreeSet<PreApprovalId> {
+    fn pre_approvals_of(&self, scope: &KillSwitchScope, at: Option<Timestamp>) -> BTreeSet<PreApprovalId> {
         let known: Vec<(PreApprovalId, PreApprovalTerms)> = {
             let now = self.inner.clock.now();
             let given = |held: &&Held| held.record.is_live(now) && at.is_none_or(|at| held.record.created_at <= at);
             // Whoever gives one holds these until it is there.
-            let known = self.inner.pre_approvals.lock();
+            let known = self.inner.approvals.pre_approvals.lock();
             known.values().filter(given).map(|held| (held.record.id, held.record.approval.terms().clone())).collect()
         };
-        // An agent's lock is taken before the desk, never behind it.
+        // An agent's lock is taken before the meter, never behind it.
         known.into_iter().filter(|(_, terms)| self.concerns(scope, terms)).map(|(id, _)| id).collect()
     }
 
-    fn concerns(&self, scope: &StopScope, terms: &PreApprovalTerms) -> bool {
+    fn concerns(&self, scope: &KillSwitchScope, terms: &PreApprovalTerms) -> bool {
         let belongs = |agent: &AgentId, group: &Label| {
             self.registered(agent).is_ok_and(|cell| cell.read().traits().groups.contains(group))
         };
         match (scope, &terms.agent_id, &terms.group) {
-            (StopScope::All, ..) | (_, None, None) => true,
-            (StopScope::Agent(stopped), Some(agent), _) => agent == stopped,
-            (StopScope::Agent(stopped), None, Some(group)) => belongs(stopped, group),
-            (StopScope::Group(stopped), Some(agent), _) => belongs(agent, stopped),
-            (StopScope::Group(stopped), None, Some(group)) => {
+            (KillSwitchScope::All, ..) | (_, None, None) => true,
+            (KillSwitchScope::Agent(stopped), Some(agent), _) => agent == stopped,
+            (KillSwitchScope::Agent(stopped), None, Some(group)) => belongs(stopped, group),
+            (KillSwitchScope::Group(stopped), Some(agent), _) => belongs(agent, stopped),
+            (KillSwitchScope::Group(stopped), None, Some(group)) => {
                 let is_both = |agent: &crate::trust::AgentRecord| {
                     let groups = &agent.traits().groups;
                     groups.contains(group) && groups.contains(stopped)
@@ -329,7 +326,7 @@ impl Governor {
     /// Holds what was approved against what is in force, once the log can be written to: a crash can have come between
     /// a stop, a suspension or a policy set and what it takes back.
     pub(in crate::governor) fn mend_pre_approvals(&self) {
-        if self.inner.pre_approvals.lock().is_empty() {
+        if self.inner.approvals.pre_approvals.lock().is_empty() {
             return;
         }
         self.bind_pre_approvals(&self.policies().current());
@@ -338,7 +335,7 @@ impl Governor {
             let why = format!("{}: it was stopped", stop.scope);
             let _ = self.take_back(|held| covered.contains(&held.record.id).then(|| why.clone()));
         }
-        let agents: BTreeSet<_> = self.inner.pre_approvals.lock().values().filter_map(Held::agent).collect();
+        let agents: BTreeSet<_> = self.inner.approvals.pre_approvals.lock().values().filter_map(Held::agent).collect();
         let is_inactive = |id: &_| self.registered(id).is_ok_and(|cell| cell.read().state != AgentState::Active);
         let inactive: BTreeSet<_> = agents.into_iter().filter(is_inactive).collect();
         let _ = self.take_back(|held| {

@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::super::stop::StopTable;
-use super::super::{Governor, agents, stop};
+use super::super::kill_switch::KillSwitchTable;
+use super::super::{Governor, kill_switch};
 use super::Escalations;
 use super::digest::folded;
 use super::preapproval_table::{Held, ONE, PreApprovalRecord, change};
+use super::review::checked_vote;
 use crate::model::{
-    AgentId, AgentState, Digest, Error, PreApprovalId, PreApprovalState, Review, StopScope, Timestamp, Vote,
-    checked_person,
+    AgentId, AgentState, Digest, Error, KillSwitchScope, PreApprovalId, PreApprovalState, Review, Timestamp, Vote,
 };
-use crate::parse::conceal_text;
 use crate::policy::{Meter, PolicySet, PreApproval, PreApprovalTerms, PreApprovalUse};
 use crate::trust::AgentRecord;
 
@@ -131,7 +130,7 @@ impl Escalations<'_> {
         let vote = vote(review, now)?;
         let conflict = |message: String| Error::Conflict { message };
         let unknown = || conflict(format!("no pre-approval {id} is pending"));
-        let terms = inner.pre_approvals.lock().get(id).ok_or_else(unknown)?.record.approval.terms().clone();
+        let terms = inner.approvals.pre_approvals.lock().get(id).ok_or_else(unknown)?.record.approval.terms().clone();
         self.put(&terms, &vote, now, |known, policies| {
             let held = known.get(id).filter(|held| held.record.is_live(now)).ok_or_else(unknown)?;
             if held.record.state != PreApprovalState::Pending {
@@ -164,8 +163,9 @@ impl Escalations<'_> {
         let governor = self.governor;
         let Vote { reviewer, note, .. } = vote(review, governor.inner.clock.now())?;
         let note = note.map(|note| format!(": {note}")).unwrap_or_default();
-        let said =
-            |error| stop::said_with(error, &format!("{id} grants nothing any more, which is gone after a restart"));
+        let said = |error| {
+            kill_switch::with_context(error, &format!("{id} grants nothing any more, which is gone after a restart"))
+        };
         let is_found = std::cell::Cell::new(false);
         let taken = governor.take_back(|held| {
             is_found.set(is_found.get() || held.record.id == *id);
@@ -175,7 +175,7 @@ impl Escalations<'_> {
             None if is_found.get() => {
                 // It grants nothing already, and is recorded once the log is verified.
                 governor.inner.log.wait_verified().and_then(|()| governor.write_taken_back()).map_err(said)?;
-                governor.inner.pre_approvals.lock().get(id).map(|held| held.record.place)
+                governor.inner.approvals.pre_approvals.lock().get(id).map(|held| held.record.place)
             }
             placed => placed,
         };
@@ -191,7 +191,7 @@ impl Escalations<'_> {
         let inner = &*self.governor.inner;
         let now = inner.clock.now();
         let records: Vec<PreApprovalRecord> =
-            inner.pre_approvals.lock().values().map(|held| held.record.clone()).collect();
+            inner.approvals.pre_approvals.lock().values().map(|held| held.record.clone()).collect();
         // Decisions with limits wait for one at a time.
         records.iter().map(|record| standing(record, now, &mut inner.limits.window(now))).collect()
     }
@@ -212,14 +212,14 @@ impl Escalations<'_> {
             let agent = cell.as_ref().map(|cell| cell.read());
             let stops = inner.stops.load();
             self.governor.may_act(terms, agent.as_deref(), &stops)?;
-            let mut desk = inner.limits.desk(now);
-            desk.hold();
-            let mut known = inner.pre_approvals.lock();
+            let mut meter = inner.limits.meter(now);
+            meter.hold();
+            let mut known = inner.approvals.pre_approvals.lock();
             // Whoever is suspended later finds what is given here, and takes it back.
             if !Arc::ptr_eq(&stops, &inner.stops.load()) {
                 continue;
             }
-            // Behind the desk: a set that is put in force later finds what is given here.
+            // Behind the meter: a set that is put in force later finds what is given here.
             let policies = inner.policies.load();
             let mut record = next(&known, &policies)?;
             let cause = format!("approved by {}", vote.reviewer);
@@ -231,7 +231,7 @@ impl Escalations<'_> {
             record.place = sequence;
             let state = record.state;
             known.insert(record.id, Held { record, policies: policies.digest(), is_owed: false });
-            inner.pre_approvals.note(&known, now);
+            inner.approvals.pre_approvals.note(&known, now);
             break (sequence, state);
         };
         inner.log.settle(sequence)?;
@@ -241,7 +241,12 @@ impl Escalations<'_> {
 
 impl Governor {
     /// Whether the agent, or the group, may act at all.
-    fn may_act(&self, terms: &PreApprovalTerms, agent: Option<&AgentRecord>, stops: &StopTable) -> Result<(), Error> {
+    fn may_act(
+        &self,
+        terms: &PreApprovalTerms,
+        agent: Option<&AgentRecord>,
+        stops: &KillSwitchTable,
+    ) -> Result<(), Error> {
         let conflict = |message: String| Err(Error::Conflict { message });
         if let Some(agent) = agent {
             if agent.state != AgentState::Active {
@@ -258,10 +263,10 @@ impl Governor {
         if let Some(member) = stops.held().find(is_member) {
             return conflict(format!("agent {member} of that group is being suspended"));
         }
-        let covers = |scope: &StopScope| match scope {
-            StopScope::All => true,
-            StopScope::Group(group) => terms.group.as_ref() == Some(group),
-            StopScope::Agent(_) => false,
+        let covers = |scope: &KillSwitchScope| match scope {
+            KillSwitchScope::All => true,
+            KillSwitchScope::Group(group) => terms.group.as_ref() == Some(group),
+            KillSwitchScope::Agent(_) => false,
         };
         match self.kill_switch().list().into_iter().find(|stop| covers(&stop.scope)) {
             Some(stop) => conflict(format!("{} was stopped by {} ({})", stop.scope, stop.by, stop.id)),
@@ -317,17 +322,13 @@ fn vote(review: Review, now: Timestamp) -> Result<Vote, Error> {
     if review.digest.is_some() {
         return Err(Error::input("digest", "the pre-approval has none; leave it out"));
     }
-    let reviewer = checked_person("reviewer", &review.reviewer)?;
-    let note = review.note.filter(|note| !note.is_empty());
-    let note = note.as_deref().map(agents::checked_note).transpose()?;
-    let note = note.map(|note| conceal_text(note).unwrap_or_else(|| note.to_owned()));
-    Ok(Vote { reviewer, approved: true, note, at: now })
+    checked_vote(review, true, now)
 }
 
-fn standing(record: &PreApprovalRecord, now: Timestamp, desk: &mut dyn Meter) -> PreApprovalStanding {
+fn standing(record: &PreApprovalRecord, now: Timestamp, meter: &mut dyn Meter) -> PreApprovalStanding {
     let [count, sum] = {
         let charges = record.charges(PreApprovalUse::default());
-        let mut used = charges.iter().map(|charge| desk.used(charge).amount);
+        let mut used = charges.iter().map(|charge| meter.used(charge).amount);
         [used.next().unwrap_or(0), used.next().unwrap_or(0)]
     };
     let used_count = u64::try_from(count / ONE).unwrap_or(0);

@@ -32,7 +32,7 @@ struct Maps {
     by_state: HashMap<EscalationState, BTreeSet<Asked>>,
     by_agent: HashMap<AgentId, BTreeSet<Asked>>,
     /// What was approved and never taken up, by the record that approves.
-    untaken: HashMap<ProofId, EscalationId>,
+    unclaimed: HashMap<ProofId, EscalationId>,
     open: HashMap<EscalationId, Arc<Open>>,
     by_expiry: BTreeSet<(Timestamp, EscalationId)>,
     pending: HashMap<AgentId, usize>,
@@ -210,8 +210,8 @@ impl Queue {
     }
 
     /// The escalation that a record approves, where that was never taken up.
-    pub(super) fn untaken(&self, approval: ProofId) -> Option<EscalationId> {
-        self.lock().untaken.get(&approval).copied()
+    pub(super) fn unclaimed(&self, approval: ProofId) -> Option<EscalationId> {
+        self.lock().unclaimed.get(&approval).copied()
     }
 
     /// All that are open, the oldest first.
@@ -283,7 +283,7 @@ impl Queue {
                 maps.forget(listed);
             }
         }
-        self.lock().untaken.retain(|approval, _| approval.sequence() >= end);
+        self.lock().unclaimed.retain(|approval, _| approval.sequence() >= end);
     }
 
     fn lock(&self) -> MutexGuard<'_, Maps> {
@@ -305,8 +305,8 @@ impl Maps {
         self.by_state.entry(record.state).or_default().insert(asked);
         if let Some(approval) = record.resolution.filter(|_| record.grant.is_some()) {
             match record.claimed_at {
-                None => _ = self.untaken.insert(approval, id),
-                Some(_) => _ = self.untaken.remove(&approval),
+                None => _ = self.unclaimed.insert(approval, id),
+                Some(_) => _ = self.unclaimed.remove(&approval),
             }
         }
     }

@@ -8,8 +8,8 @@ use super::super::Governor;
 use super::super::agents;
 use super::super::decide::{Recording, Stored};
 use super::super::trust::Moved;
+use super::asked_evidence::{AskedEvidence, evidence_conflict};
 use super::grant::Grant;
-use super::seen::{AskedEvidence, unseen};
 use super::state_of;
 use crate::model::{
     AgentState, Decision, Error, EscalationRecord, EscalationState, Intent, Outcome, ProofId, RiskLevel, Timestamp,
@@ -41,14 +41,14 @@ impl Answer {
 }
 
 /// What was asked for, as the evidence of the record has it.
-pub(super) struct AskedFor {
+pub(super) struct EscalatedRequest {
     pub(super) intent: Intent,
     stored: Stored,
     /// What else the evidence says.
     pub(super) detail: Value,
 }
 
-impl AskedFor {
+impl EscalatedRequest {
     /// Whether its exact form is nowhere, for secrets in it are masked.
     pub(super) const fn is_masked(&self) -> bool {
         self.stored.masked > 0
@@ -74,7 +74,7 @@ impl Governor {
         let cell = self.registered(&record.agent_id)?;
         let asked = match (self.asked_for(record)?, answer) {
             (Ok(asked), _) => asked,
-            (Err(why), Answer::Approved) => return Err(unseen(record, "approved", &why)),
+            (Err(why), Answer::Approved) => return Err(evidence_conflict(record, "approved", &why)),
             // Nothing is granted by these, so nothing has to be seen.
             (Err(_), Answer::Rejected | Answer::Ended { .. }) => untold(record)?,
         };
@@ -90,13 +90,13 @@ impl Governor {
         }
         let stops = inner.stops.load();
         // What is looked at of the limits stays so until what is granted is noted there, as with a decision.
-        let mut desk = inner.limits.desk(now);
+        let mut meter = inner.limits.meter(now);
         let mut grant = None;
         if matches!(answer, Answer::Approved) {
             if let Some(why) = stops.over(&agent).or_else(|| not_active(&agent)) {
                 return Err(Error::Conflict { message: why });
             }
-            grant = Some(self.still_granted(record, &asked, &agent, now, &mut desk)?);
+            grant = Some(self.still_granted(record, &asked, &agent, now, &mut meter)?);
         }
         let request = PolicyRequest {
             intent: &asked.intent,
@@ -124,7 +124,7 @@ impl Governor {
             retry_of: None,
             stored: Some(&asked.stored),
             grant: None,
-            bar: None,
+            denial: None,
             resolution: Some(json!({ "state": next.state, "why": next.why, "votes": next.votes })),
         };
         let draft = DecisionDraft { resolves: Some(record.proof_id), ..self.draft(&recording)? };
@@ -149,8 +149,8 @@ impl Governor {
         let Some(committed) = committed else {
             return Ok(None);
         };
-        desk.reserve(&charges.unwrap_or_default(), committed.proof_id.sequence(), committed.at);
-        drop(desk);
+        meter.reserve(&charges.unwrap_or_default(), committed.proof_id.sequence(), committed.at);
+        drop(meter);
         if let Some(changed) = changed {
             *agent = changed.placed_at(committed.sequence);
         }
@@ -158,7 +158,7 @@ impl Governor {
         next.resolution = Some(committed.proof_id);
         next.place = committed.sequence;
         *record = next;
-        inner.escalations.changed(before, record);
+        inner.approvals.queue.changed(before, record);
         Ok(Some(committed))
     }
 
@@ -179,29 +179,31 @@ impl Governor {
 
     /// The intent as it is kept with the record that asked, and as it goes into the evidence of the one that answers; or
     /// why it cannot be had.
-    pub(super) fn asked_for(&self, record: &EscalationRecord) -> Result<Result<AskedFor, String>, Error> {
+    pub(super) fn asked_for(&self, record: &EscalationRecord) -> Result<Result<EscalatedRequest, String>, Error> {
         let evidence = match self.asked_evidence(record)? {
             AskedEvidence::Whole(evidence) => *evidence,
             AskedEvidence::Elsewhere(why) | AskedEvidence::Lost(why) => return Ok(Err(why)),
         };
         let masked = evidence.detail.get("masked").and_then(Value::as_u64).unwrap_or(0);
         Ok(match Intent::from_json(&evidence.intent) {
-            Ok(intent) => {
-                Ok(AskedFor { intent, stored: Stored { intent: evidence.intent, masked }, detail: evidence.detail })
-            }
+            Ok(intent) => Ok(EscalatedRequest {
+                intent,
+                stored: Stored { intent: evidence.intent, masked },
+                detail: evidence.detail,
+            }),
             Err(error) => Err(format!("what is kept of it is no intent: {error}")),
         })
     }
 }
 
 /// What is left to say of what cannot be read: who asked for what.
-fn untold(record: &EscalationRecord) -> Result<AskedFor, Error> {
+fn untold(record: &EscalationRecord) -> Result<EscalatedRequest, Error> {
     let offer = &record.on_approval;
     let capabilities: Vec<&str> =
         offer.granted.iter().chain(&offer.denied).map(crate::model::Capability::as_str).collect();
     let mut intent = Intent::new(record.agent_id.as_str(), "erased", RiskLevel::Low, &capabilities)?;
     intent.id = Some(record.intent_id);
-    Ok(AskedFor { intent, stored: Stored { intent: Value::Null, masked: 0 }, detail: Value::Null })
+    Ok(EscalatedRequest { intent, stored: Stored { intent: Value::Null, masked: 0 }, detail: Value::Null })
 }
 
 fn not_active(agent: &AgentRecord) -> Option<String> {

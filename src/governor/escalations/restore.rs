@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::super::background::Background;
-use super::super::{Governor, Inner, agents};
+use super::super::{Governor, Inner, agents, states};
 use super::change;
 use super::end::Unsettled;
 use super::queue::{Queue, Unmended};
@@ -16,10 +16,8 @@ pub(in crate::governor) const KEY_PREFIX: &str = "escalation/";
 
 impl Queue {
     /// Takes one in as the log has it.
-    pub(in crate::governor) fn restore(&self, value: &[u8]) -> Result<(), Error> {
-        let record: EscalationRecord = serde_json::from_slice(value)
-            .map_err(|error| Error::storage(format!("an escalation's state cannot be read: {error}")))?;
-        self.add(record);
+    pub(in crate::governor) fn restore(&self, key: &str, value: &[u8]) -> Result<(), Error> {
+        self.add(states::read(key, value)?);
         Ok(())
     }
 }
@@ -33,7 +31,7 @@ impl Governor {
         }
         let stops = self.inner.stops.load();
         let (mut ended, mut unsettled) = (Vec::new(), Unsettled::default());
-        let mended = self.inner.escalations.all_open().into_iter().try_for_each(|open| {
+        let mended = self.inner.approvals.queue.all_open().into_iter().try_for_each(|open| {
             let mut record = open.lock();
             let before = record.state;
             match self.inner.log.facts(&record.proof_id) {
@@ -68,7 +66,7 @@ impl Governor {
     /// escalation may have an answer that does not show. The caller holds no escalation and no agent.
     pub(in crate::governor) fn wait_mended(&self) -> Result<(), Error> {
         self.inner.log.wait_verified()?;
-        let mut unmended = self.inner.escalations.unmended();
+        let mut unmended = self.inner.approvals.queue.unmended();
         if let Some(Unmended { last_answer }) = *unmended {
             let _ = self.write_taken_back();
             self.mend_escalations(last_answer)?;
@@ -78,18 +76,18 @@ impl Governor {
     }
 
     /// Mends what a crash left, now or once what was read is verified, and watches what is open.
-    pub(in crate::governor) fn take_up_escalations(&self) -> Result<(), Error> {
+    pub(in crate::governor) fn resume_escalations(&self) -> Result<(), Error> {
         let last_answer = self.inner.log.last_answer()?;
         // It only takes back, which is right whatever the verification comes to; it is written once that is known.
         self.mend_pre_approvals();
         if self.inner.log.is_verified() {
             let _ = self.write_taken_back();
             self.mend_escalations(last_answer)?;
-            if !self.inner.escalations.all_open().is_empty() {
+            if !self.inner.approvals.queue.all_open().is_empty() {
                 self.watch_escalations();
             }
         } else {
-            *self.inner.escalations.unmended() = Some(Unmended { last_answer });
+            *self.inner.approvals.queue.unmended() = Some(Unmended { last_answer });
             self.watch_escalations();
         }
         Ok(())
@@ -97,7 +95,7 @@ impl Governor {
 
     /// The last entry is a record that answers an escalation; the outcome that belongs to it is missing.
     fn complete(&self, answer: ProofId, asked: ProofId) -> Result<(), Error> {
-        let Some(open) = self.inner.escalations.open(EscalationId::of(asked)) else { return Ok(()) };
+        let Some(open) = self.inner.approvals.queue.open(EscalationId::of(asked)) else { return Ok(()) };
         let mut record = open.lock();
         if record.state != EscalationState::Pending {
             return Ok(());
@@ -145,7 +143,7 @@ impl Governor {
         drop(agent);
         next.place = sequence;
         *record = next;
-        self.inner.escalations.changed(EscalationState::Pending, &record);
+        self.inner.approvals.queue.changed(EscalationState::Pending, &record);
         drop(record);
         let settled = self.inner.log.settle(sequence);
         open.tell();
@@ -154,13 +152,13 @@ impl Governor {
 
     /// Starts the thread that ends what is due, unless it works; it mends first what is to be mended.
     pub(in crate::governor) fn watch_escalations(&self) {
-        self.inner.escalation_watch.get_or_init(|| {
+        self.inner.approvals.watch.get_or_init(|| {
             let inner: Weak<Inner> = Arc::downgrade(&self.inner);
             let work = move || {
                 let Some(inner) = inner.upgrade() else { return false };
                 let governor = Governor { inner };
                 governor.end_what_is_due();
-                governor.note_pending();
+                governor.publish_pending();
                 !governor.inner.log.is_closed()
             };
             // Without the thread they end when somebody looks.
@@ -176,26 +174,26 @@ impl Governor {
             EvidenceSelection::Before(moment) => record.created_at < *moment,
             EvidenceSelection::AgentBefore(agent, moment) => *agent == record.agent_id && record.created_at < *moment,
         };
-        let open = self.inner.escalations.all_open();
+        let open = self.inner.approvals.queue.all_open();
         let mut records = open.iter().map(|open| open.lock().clone());
         records.find(|record| record.state == EscalationState::Pending && covers(record)).map(|record| record.id())
     }
 
     /// Puts the escalations in order again that are open, so that they are not lost with what leaves the log.
-    pub(in crate::governor) fn restate_escalations(
+    pub(in crate::governor) fn rerecord_escalations(
         &self,
         cause: &str,
         keys: &mut std::collections::BTreeSet<String>,
     ) -> Result<(), Error> {
-        for open in self.inner.escalations.all_open() {
+        for open in self.inner.approvals.queue.all_open() {
             let mut record = open.lock();
             if !super::queue::is_open(&record) {
                 continue;
             }
-            let restated = change(&record, cause)?;
-            keys.insert(restated.state.key.clone());
-            record.place = self.inner.log.queue().change(self.inner.clock.now(), restated)?;
-            self.inner.escalations.changed(record.state, &record);
+            let rerecorded = change(&record, cause)?;
+            keys.insert(rerecorded.state.key.clone());
+            record.place = self.inner.log.queue().change(self.inner.clock.now(), rerecorded)?;
+            self.inner.approvals.queue.changed(record.state, &record);
         }
         Ok(())
     }

@@ -2,16 +2,17 @@
 
 use std::sync::MutexGuard;
 
-use super::super::{Governor, agents};
+use super::super::Governor;
+use super::super::states::checked_note;
+use super::asked_evidence::evidence_conflict;
 use super::digest::{asker, folded};
 use super::queue::Open;
 use super::resolve::Answer;
-use super::seen::unseen;
 use super::{Escalations, change};
 use crate::model::{
     Error, EscalationId, EscalationRecord, EscalationState, Resolved, Review, ReviewNeed, Timestamp, Vote,
+    checked_person,
 };
-use crate::parse::conceal_text;
 use crate::telemetry::Work;
 
 impl Escalations<'_> {
@@ -46,7 +47,7 @@ impl Escalations<'_> {
             let sequence = governor.inner.log.queue().change(now, change(&voted, "a reviewer agrees")?)?;
             voted.place = sequence;
             *record = voted;
-            governor.inner.escalations.changed(EscalationState::Pending, &record);
+            governor.inner.approvals.queue.changed(EscalationState::Pending, &record);
             drop(record);
             governor.inner.log.settle(sequence)?;
             return Ok(Resolved::new(EscalationState::Pending, None));
@@ -70,7 +71,7 @@ impl Escalations<'_> {
         if let Ok(resolved) = &answered {
             work.note("rulekeep.escalation.state", &resolved.state);
         }
-        self.governor.note_pending();
+        self.governor.publish_pending();
         answered
     }
 
@@ -118,26 +119,23 @@ impl Governor {
     /// Whether an approval would grant anything by what holds now.
     fn can_be_granted(&self, record: &EscalationRecord, now: Timestamp) -> Result<(), Error> {
         let cell = self.registered(&record.agent_id)?;
-        let asked = self.asked_for(record)?.map_err(|why| unseen(record, "approved", &why))?;
+        let asked = self.asked_for(record)?.map_err(|why| evidence_conflict(record, "approved", &why))?;
         let agent = cell.read();
         self.still_granted(record, &asked, &agent, now, &mut self.inner.limits.window(now)).map(drop)
     }
 
     fn vote(&self, review: Review, approved: bool) -> Result<Ballot, Error> {
-        let Review { reviewer, note, digest } = review;
-        let now = self.inner.clock.now();
-        let well_formed = !reviewer.trim().is_empty()
-            && reviewer.chars().count() <= LONGEST_NAME
-            && !reviewer.chars().any(char::is_control);
-        if !well_formed {
-            let expected = format!("expected a name of 1 to {LONGEST_NAME} characters, without control characters");
-            return Err(Error::input("reviewer", expected));
-        }
-        let note = note.filter(|note| !note.is_empty());
-        let note = note.as_deref().map(agents::checked_note).transpose()?;
-        let note = note.map(|note| conceal_text(note).unwrap_or_else(|| note.to_owned()));
-        Ok(Ballot { vote: Vote { reviewer, approved, note, at: now }, digest, now })
+        let (digest, now) = (review.digest, self.inner.clock.now());
+        Ok(Ballot { vote: checked_vote(review, approved, now)?, digest, now })
     }
+}
+
+/// A reviewer's vote, fit to be kept.
+pub(super) fn checked_vote(review: Review, approved: bool, at: Timestamp) -> Result<Vote, Error> {
+    let reviewer = checked_person("reviewer", &review.reviewer)?;
+    let note = review.note.filter(|note| !note.is_empty());
+    let note = note.as_deref().map(checked_note).transpose()?;
+    Ok(Vote { reviewer, approved, note, at })
 }
 
 impl Ballot {
@@ -203,5 +201,3 @@ fn is_agreed(record: &EscalationRecord) -> bool {
 
 /// People of a list that a message names.
 const MOST_NAMED: usize = 8;
-/// A person's name in characters.
-const LONGEST_NAME: usize = 256;

@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 
 use super::moves::MovedTrust;
 use crate::model::{
-    AgentId, AgentState, Decision, ENDED_BY_STOP, ProofId, RiskLevel, Sequence, Timestamp, TrustChange,
+    AgentId, AgentState, Decision, ENDED_BY_KILL_SWITCH, ProofId, RiskLevel, Sequence, Timestamp, TrustChange,
 };
 use crate::proof::journal::entry::AlertEntry;
 use crate::proof::journal::evidence;
@@ -96,7 +96,7 @@ struct Ended {
 /// Whether evidence says so. Where it was erased, nothing does.
 fn is_barred(evidence: &[u8]) -> bool {
     evidence::detail::<Barred>(evidence).is_some_and(|Barred { agent_state, stop, resolution }| {
-        let ended_by_stop = resolution.and_then(|ended| ended.why).is_some_and(|why| why == ENDED_BY_STOP);
+        let ended_by_stop = resolution.and_then(|ended| ended.why).is_some_and(|why| why == ENDED_BY_KILL_SWITCH);
         stop.is_some() || agent_state != AgentState::Active || ended_by_stop
     })
 }

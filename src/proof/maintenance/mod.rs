@@ -15,7 +15,7 @@ pub(crate) use archive::verify_archive;
 pub(crate) use import::import;
 #[cfg(test)]
 pub(super) use repair::repair_files;
-pub(crate) use repair::{Carried, FoundStates, repair};
+pub(crate) use repair::{FoundStates, RepairStates, repair};
 
 /// The turns of those who rewrite what is stored, and how far it is verified.
 #[derive(Default)]

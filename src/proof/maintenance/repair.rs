@@ -30,7 +30,7 @@ pub(crate) struct FoundStates {
 
 /// What a new log takes over.
 #[derive(Debug, Default)]
-pub(crate) struct Carried {
+pub(crate) struct RepairStates {
     /// Each with its cause.
     pub(crate) states: Vec<(StateDraft, String)>,
     pub(crate) agents: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Carried {
 }
 
 /// Says what a new log takes over of the states of a broken one.
-pub(crate) type Carry<'a> = &'a dyn Fn(&FoundStates) -> Result<Carried, Error>;
+pub(crate) type Carry<'a> = &'a dyn Fn(&FoundStates) -> Result<RepairStates, Error>;
 
 /// Puts a new log in place of a broken one in a folder, or finishes doing so.
 pub(crate) fn repair(folder: &Path, now: Timestamp, fresh: StoreId, carry: Carry<'_>) -> Result<RepairReport, Error> {
@@ -173,7 +173,7 @@ fn prepare(
     };
     write_new(files, fresh, &entry, &carried).map_err(failed)?;
     let RepairEntry { entries, records, link, root, head_hash, broken, kept: folder, .. } = entry;
-    let Carried { agents, tightened, notes, .. } = carried;
+    let RepairStates { agents, tightened, notes, .. } = carried;
     let report = RepairReport {
         kept: folder,
         broken,
@@ -191,7 +191,7 @@ fn prepare(
     Ok(Exchange::new(kept, report))
 }
 
-fn write_new(files: &Arc<dyn Files>, fresh: StoreId, repair: &RepairEntry, carried: &Carried) -> io::Result<()> {
+fn write_new(files: &Arc<dyn Files>, fresh: StoreId, repair: &RepairEntry, carried: &RepairStates) -> io::Result<()> {
     store::clear_next(&**files)?;
     let below: Arc<dyn Files> = Arc::new(Below::new(Arc::clone(files), store::REPAIRED));
     let mut journal = Journal::create(below, fresh, JournalOptions::default())?;

@@ -1,18 +1,18 @@
 //! A repair that is cut short anywhere, by a failed call, a kill or a power cut.
 
 use super::*;
-use crate::proof::maintenance::{Carried, FoundStates, repair_files};
+use crate::proof::maintenance::{FoundStates, RepairStates, repair_files};
 
 const SECRETS: &[u8] = b"{}";
 const NEW: StoreId = StoreId([8; 16]);
 
 #[allow(clippy::unnecessary_wraps)] // what is asked for can fail
-fn all(found: &FoundStates) -> Result<Carried, Error> {
+fn all(found: &FoundStates) -> Result<RepairStates, Error> {
     let state = |(key, value): (&String, &Vec<u8>)| {
         let value = String::from_utf8(value.clone()).unwrap();
         (StateDraft::new(key.clone(), value), "kept".to_owned())
     };
-    Ok(Carried { states: found.good.iter().map(state).collect(), with_secrets: true, ..Carried::default() })
+    Ok(RepairStates { states: found.good.iter().map(state).collect(), with_secrets: true, ..RepairStates::default() })
 }
 
 fn run(files: impl Files + 'static) -> Result<crate::model::RepairReport, Error> {

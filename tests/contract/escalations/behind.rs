@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use rulekeep::escalation::{EscalationState, PreApproval, PreApprovalState};
-use rulekeep::kill_switch::StopScope;
+use rulekeep::kill_switch::KillSwitchScope;
 use rulekeep::proof::{OpenVerification, VerificationState};
 use rulekeep::{Durability, Outcome, ProofQuery};
 use serde_json::json;
@@ -93,7 +93,7 @@ fn what_has_an_answer_is_not_answered_again() {
         match answer {
             "approve" => assert_eq!(code(escalations.approve(id, by("bob"))), "CONFLICT"),
             "reject" => assert_eq!(code(escalations.reject(id, by("bob"))), "CONFLICT"),
-            "stop" => _ = governor.kill_switch().set(StopScope::All, "ann", "").unwrap(),
+            "stop" => _ = governor.kill_switch().set(KillSwitchScope::All, "ann", "").unwrap(),
             "claim" => _ = escalations.claim(id, &payment(7)).unwrap(),
             _ => {
                 let records = governor.query(&ProofQuery::entity("clerk")).unwrap().items;
@@ -155,7 +155,7 @@ fn a_pre_approval_is_taken_back_at_once_and_that_is_written_once_the_log_is_veri
         governor.escalations().pre_approve(approval, by("ann")).unwrap()
     };
     let stop = |governor: &Governor, _: &_| {
-        _ = governor.kill_switch().set(StopScope::agent("clerk").unwrap(), "ann", "").unwrap()
+        _ = governor.kill_switch().set(KillSwitchScope::agent("clerk").unwrap(), "ann", "").unwrap()
     };
     let (left, _) = left_without_last(&hand, give, stop);
     assert_eq!(pre_approval_states(left.path()), 1);

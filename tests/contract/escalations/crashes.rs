@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rulekeep::agent::AgentState;
 use rulekeep::escalation::{EscalationQuery, EscalationState, PreApproval, PreApprovalState};
-use rulekeep::kill_switch::StopScope;
+use rulekeep::kill_switch::KillSwitchScope;
 use rulekeep::{Durability, Outcome};
 use serde_json::json;
 use tempfile::TempDir;
@@ -96,7 +96,7 @@ fn what_a_stop_ends_is_ended_when_a_crash_came_before_it_was() {
         let (id, _) = ask(governor, &payment(9));
         governor.escalations().approve(id, by("ann")).unwrap();
         approved = Some(id);
-        let report = governor.kill_switch().set(StopScope::agent("clerk").unwrap(), "ann", "").unwrap();
+        let report = governor.kill_switch().set(KillSwitchScope::agent("clerk").unwrap(), "ann", "").unwrap();
         assert_eq!(report.died, 4);
     });
     // Behind the stop stand two entries of each that waited, and one of what was approved.

@@ -1,7 +1,7 @@
 //! Thousands at once: pages stay exact, and ending them costs few syncs.
 
 use rulekeep::escalation::{EscalationQuery, EscalationState};
-use rulekeep::kill_switch::StopScope;
+use rulekeep::kill_switch::KillSwitchScope;
 
 use super::*;
 
@@ -58,7 +58,7 @@ fn pages_of_many_are_exact_and_ending_them_waits_for_few_syncs() {
 
     let syncs = || governor.log().journal().syncs;
     let before = syncs();
-    let report = governor.kill_switch().set(StopScope::All, "ann", "").unwrap();
+    let report = governor.kill_switch().set(KillSwitchScope::All, "ann", "").unwrap();
     assert_eq!(report.died, all - 2);
     let took = syncs() - before;
     assert!(took < all / 20, "{took} syncs for {} ends", report.died);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{fs, thread};
 
 use rulekeep::escalation::{PreApproval, PreApprovalId, PreApprovalStanding, PreApprovalState};
-use rulekeep::kill_switch::StopScope;
+use rulekeep::kill_switch::KillSwitchScope;
 use rulekeep::preview::ReplayRange;
 use rulekeep::proof::OpenVerification;
 use rulekeep::{Durability, Outcome};
@@ -272,7 +272,7 @@ fn stopping_or_suspending_ends_it_for_good() {
     governor.agents().register(Agent::new("clerk").at_tier(Tier::T4).in_group("desk")).unwrap();
     governor.agents().register(Agent::new("temp").at_tier(Tier::T4).in_group("desk")).unwrap();
     let of_group = json!({ "agentId": null, "group": "desk" });
-    let stop = |scope: StopScope| {
+    let stop = |scope: KillSwitchScope| {
         let id = governor.kill_switch().set(scope, "ann", "").unwrap().id;
         assert_eq!(code(governor.escalations().pre_approve(pre_approval(&json!({})), by("ann"))), "CONFLICT");
         governor.kill_switch().lift(&id, "ann", "").unwrap();
@@ -282,9 +282,9 @@ fn stopping_or_suspending_ends_it_for_good() {
         governor.agents().resume(agent, "").unwrap();
     };
     let ways: [(&str, &dyn Fn()); 5] = [
-        ("the agent is stopped", &|| stop(StopScope::agent("clerk").unwrap())),
-        ("its group is stopped", &|| stop(StopScope::group("desk").unwrap())),
-        ("all are stopped", &|| stop(StopScope::All)),
+        ("the agent is stopped", &|| stop(KillSwitchScope::agent("clerk").unwrap())),
+        ("its group is stopped", &|| stop(KillSwitchScope::group("desk").unwrap())),
+        ("all are stopped", &|| stop(KillSwitchScope::All)),
         ("the agent is suspended", &|| suspend("clerk")),
         ("another of the group is suspended", &|| suspend("temp")),
     ];
@@ -441,4 +441,3 @@ fn what_can_still_grant_stays_when_entries_leave_and_what_ended_goes() {
     }
     assert_eq!(decision(&governor, &pay(1)), Decision::Escalate);
 }
-

@@ -9,7 +9,7 @@ use super::{Call, Spec};
 use crate::gateway::Gateway;
 use rulekeep::Error;
 use rulekeep::agent::{AgentId, Label};
-use rulekeep::kill_switch::{Stop, StopId, StopReport, StopScope};
+use rulekeep::kill_switch::{KillSwitchEntry, KillSwitchId, KillSwitchReport, KillSwitchScope};
 
 /// Who is to be stopped, by whom, and why: one of `agentId`, `group` and `all: true`.
 #[derive(Deserialize, ToSchema)]
@@ -28,17 +28,17 @@ pub(super) struct Set {
 
 impl Call for Set {
     const SPEC: Spec = Spec::post("stop/set", "/admin/stops", "Stops an agent, a group or all").errors(&[404, 409]);
-    type Answer = StopReport;
+    type Answer = KillSwitchReport;
 
     fn together() -> Value {
         one_scope()
     }
 
-    fn run(self, gateway: &Gateway) -> Result<StopReport, Error> {
+    fn run(self, gateway: &Gateway) -> Result<KillSwitchReport, Error> {
         let scope = match (self.agent_id, self.group, self.all.unwrap_or_default()) {
-            (Some(agent), None, false) => StopScope::agent(&agent)?,
-            (None, Some(group), false) => StopScope::group(&group)?,
-            (None, None, true) => StopScope::All,
+            (Some(agent), None, false) => KillSwitchScope::agent(&agent)?,
+            (None, Some(group), false) => KillSwitchScope::group(&group)?,
+            (None, None, true) => KillSwitchScope::All,
             _ => return Err(Error::input("agentId", "expected one of agentId, group and all: true")),
         };
         gateway.governor().kill_switch().set(scope, &self.by, &self.note.unwrap_or_default())
@@ -57,7 +57,7 @@ pub(crate) fn one_scope() -> Value {
 /// Who lifts a stop, and why.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct Lift {
-    id: StopId,
+    id: KillSwitchId,
     #[schema(schema_with = required_person)]
     by: String,
     #[schema(max_length = 4096)]
@@ -90,11 +90,11 @@ impl Call for List {
 /// Which one it was.
 #[derive(Serialize, ToSchema)]
 pub(super) struct LiftedStop {
-    id: StopId,
+    id: KillSwitchId,
 }
 
 /// The stops in force.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Stops {
-    stops: Vec<Stop>,
+    stops: Vec<KillSwitchEntry>,
 }

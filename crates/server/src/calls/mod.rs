@@ -177,7 +177,7 @@ pub(crate) fn together_in(part: &str) -> Option<Value> {
         "IntentForm" => Some(json!({ "not": given(&["input"]) })),
         "InputForm" => Some(json!({ "not": given(&["intent"]) })),
         "PreApprovalForm" => Some(json!({ "oneOf": [given(&["agentId"]), given(&["group"])] })),
-        "StopScope" => Some(kill_switch::one_scope()),
+        "KillSwitchScope" => Some(kill_switch::one_scope()),
         _ => None,
     }
 }

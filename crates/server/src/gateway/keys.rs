@@ -11,14 +11,14 @@ use subtle::ConstantTimeEq;
 
 use super::key::{ApiKey, KeyDraft, KeyInfo, KeyRecord, NewKey, Scope};
 use super::limit::{PlanLimit, Time};
+use rulekeep::Error;
 use rulekeep::Governor;
-use rulekeep::extension::{API_KEY as KEY_PREFIX, Wait, said_with};
 use rulekeep::agent::AgentId;
 use rulekeep::extension::KeyId;
+use rulekeep::extension::{API_KEY as KEY_PREFIX, Wait, with_context};
 use rulekeep::intent::InvalidValue;
 use rulekeep::proof::Digest;
 use rulekeep::system::Timestamp;
-use rulekeep::Error;
 
 /// A key, and what is counted of it.
 pub(super) struct Entry {
@@ -209,7 +209,10 @@ impl Keys {
 
     fn create_in_turn(&self, governor: &Governor, draft: KeyDraft, _: &MutexGuard<'_, ()>) -> Result<NewKey, Error> {
         let now = Extension::of(governor).clock().now();
-        let key = ApiKey::new(draft.scope, [Extension::of(governor).entropy().bits(), Extension::of(governor).entropy().bits()]);
+        let key = ApiKey::new(
+            draft.scope,
+            [Extension::of(governor).entropy().bits(), Extension::of(governor).entropy().bits()],
+        );
         let id = KeyId::new(now, Extension::of(governor).entropy().bits());
         let record = checked(draft, id, key.digest(), now)?;
         keep(governor, &record, "an API key was made")?;
@@ -230,7 +233,10 @@ impl Keys {
         // What could not be recorded when it was tried before is recorded now.
         if !entry.is_recorded.load(Ordering::Acquire) {
             keep(governor, &entry.current(), "an API key was revoked").map_err(|error| {
-                said_with(error, &format!("the key {id} is refused, but that is not recorded and gone after a restart"))
+                with_context(
+                    error,
+                    &format!("the key {id} is refused, but that is not recorded and gone after a restart"),
+                )
             })?;
             entry.is_recorded.store(true, Ordering::Release);
         }

@@ -1,7 +1,7 @@
 //! The calls over lines: what each takes, and what it answers.
 
-use rulekeep::checkpoint::{Checkpoint, CheckpointKey, verify_consistency, verify_inclusion};
 use rulekeep::agent::{AgentState, Observability};
+use rulekeep::checkpoint::{Checkpoint, CheckpointKey, verify_consistency, verify_inclusion};
 use rulekeep::system::Timestamp;
 use rulekeep::trust::Score;
 use rulekeep::{Agent, PolicySet};

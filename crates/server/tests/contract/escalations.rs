@@ -1,6 +1,6 @@
 //! People answer escalations over lines.
 
-use rulekeep::escalation::{PreApproval, EscalationId};
+use rulekeep::escalation::{EscalationId, PreApproval};
 use rulekeep::{Agent, Decision, Enforcement, Intent, PolicySet, RiskLevel, Tier};
 use serde_json::{Value, json};
 

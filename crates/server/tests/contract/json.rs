@@ -274,7 +274,8 @@ fn a_page_behind_a_cursor_names_the_next_one_until_the_last() {
 #[test]
 fn records_can_be_asked_for_by_intent_risk_and_order() {
     let governor = in_memory();
-    let ids: [rulekeep::intent::IntentId; 2] = ["1", "2"].map(|end| format!("int_{}{end}", "0".repeat(25)).parse().unwrap());
+    let ids: [rulekeep::intent::IntentId; 2] =
+        ["1", "2"].map(|end| format!("int_{}{end}", "0".repeat(25)).parse().unwrap());
     for (capability, id) in [("document:read", ids[0]), ("file:delete", ids[1]), ("document:read", ids[0])] {
         let mut intent = intent("a", &[capability]);
         intent.id = Some(id);

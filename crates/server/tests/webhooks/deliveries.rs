@@ -13,9 +13,9 @@ use crate::common::{
     self, ChildProcess, Hand, NOON, Served, builder, child_folder, code, decide, error, files_below, intent, refusal,
     result, say,
 };
-use rulekeep::signature::SignatureError;
 use rulekeep::event::{EventFilter, EventId, EventType, Subscription};
 use rulekeep::extension::WebhookId;
+use rulekeep::signature::SignatureError;
 use rulekeep::status::Health;
 use rulekeep::system::Timestamp;
 use rulekeep::{Agent, Durability, Error, Event, Outcome, Tier};

@@ -9,9 +9,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::common::receiver::{self, OK, Receiver, Reply};
 use crate::common::{self, Hand, NOON, builder, code, decide};
+use rulekeep::Durability;
 use rulekeep::event::{EventFilter, EventType};
 use rulekeep::system::{Clock, Timestamp};
-use rulekeep::Durability;
 use rulekeep_server::webhook::{EndpointDraft, EndpointState};
 
 use super::{opened, opened_with};

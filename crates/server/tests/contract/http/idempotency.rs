@@ -6,7 +6,7 @@ use std::thread;
 
 use rulekeep::agent::AgentChange;
 use rulekeep::escalation::{EscalationId, Review};
-use rulekeep::kill_switch::StopScope;
+use rulekeep::kill_switch::KillSwitchScope;
 use rulekeep::proof::ProofId;
 use rulekeep::system::Timestamp;
 use rulekeep::trust::Score;
@@ -289,7 +289,7 @@ fn what_was_granted_before_a_suspension_is_not_given_again() {
 
 #[test]
 fn what_was_granted_before_a_stop_is_not_given_again() {
-    for scope in [StopScope::All, StopScope::agent("a").unwrap(), StopScope::group("some").unwrap()] {
+    for scope in [KillSwitchScope::All, KillSwitchScope::agent("a").unwrap(), KillSwitchScope::group("some").unwrap()] {
         let live = Live::new();
         let (of_a, first) = granted(&live, "a");
         let mailed =
@@ -325,7 +325,7 @@ fn what_was_granted_in_part_before_a_stop_is_not_given_again() {
     let (asked, first) = asked_once(&live, "in part", &changing);
     assert_eq!(first["decision"], "DEGRADE");
     assert_eq!(live.ask(&asked).ok(), first);
-    let stop = live.governor.kill_switch().set(StopScope::agent("a").unwrap(), "ann", "").unwrap();
+    let stop = live.governor.kill_switch().set(KillSwitchScope::agent("a").unwrap(), "ann", "").unwrap();
     is_over(&live, &asked, &first["proofId"]);
     live.governor.kill_switch().lift(&stop.id, "ann", "").unwrap();
     is_over(&live, &asked, &first["proofId"]);

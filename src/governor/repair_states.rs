@@ -7,13 +7,13 @@ use super::extension::{API_KEY, ENDPOINT, ENDPOINT_PLACE};
 use super::trust::MODEL_KEY;
 use super::{alerts, cursor};
 use crate::model::{Error, EscalationRecord};
-use crate::proof::{Carried, FoundStates, StateDraft};
+use crate::proof::{FoundStates, RepairStates, StateDraft};
 use crate::trust::TrustModel;
 
 const CAUSE: &str = "carried over by a repair";
 
 /// Takes the trust model over: first, for by it the agents' trust behind it moves.
-pub(super) fn trust_model(found: &FoundStates, carried: &mut Carried) {
+pub(super) fn trust_model(found: &FoundStates, carried: &mut RepairStates) {
     let Some(value) = found.good.get(MODEL_KEY) else { return };
     match serde_json::from_slice(value).map(TrustModel::checked) {
         Ok(Ok(_)) => push(carried, MODEL_KEY.to_owned(), String::from_utf8_lossy(value).into_owned()),
@@ -23,7 +23,7 @@ pub(super) fn trust_model(found: &FoundStates, carried: &mut Carried) {
 
 /// Takes over what waited for a person, or was approved and not taken up, as ended. The record that asked is in the
 /// broken log, where it may have been answered behind the break: granted from here it could be granted twice.
-pub(super) fn escalations(found: &FoundStates, carried: &mut Carried) -> Result<(), Error> {
+pub(super) fn escalations(found: &FoundStates, carried: &mut RepairStates) -> Result<(), Error> {
     let mut ended = 0_u64;
     for (key, value) in found.good.iter().filter(|(key, _)| key.starts_with(escalations::KEY_PREFIX)) {
         let Ok(record) = serde_json::from_slice::<EscalationRecord>(value) else {
@@ -45,7 +45,7 @@ pub(super) fn escalations(found: &FoundStates, carried: &mut Carried) -> Result<
 
 /// Takes endpoints over that the log has which holds, unless one was removed or switched off behind the break. They are
 /// told what the new log tells, from its first entry on.
-pub(super) fn endpoints(found: &FoundStates, carried: &mut Carried) {
+pub(super) fn endpoints(found: &FoundStates, carried: &mut RepairStates) {
     let endpoints = found.good.iter().filter_map(|(key, value)| Some((key.strip_prefix(ENDPOINT)?, value)));
     let mut told = 0_u64;
     for (id, value) in endpoints {
@@ -79,7 +79,7 @@ pub(super) fn endpoints(found: &FoundStates, carried: &mut Carried) {
 }
 
 /// Takes over the API keys that the log has which holds; revoked where that stands on either side of the break.
-pub(super) fn keys(found: &FoundStates, carried: &mut Carried) {
+pub(super) fn keys(found: &FoundStates, carried: &mut RepairStates) {
     let known = found.good.iter().filter(|(key, _)| key.starts_with(API_KEY));
     let mut disbelieved =
         found.behind.keys().filter(|key| key.starts_with(API_KEY) && !found.good.contains_key(*key)).count();
@@ -100,7 +100,7 @@ pub(super) fn keys(found: &FoundStates, carried: &mut Carried) {
 }
 
 /// Takes named cursors over: they begin with the new log.
-pub(super) fn cursors(found: &FoundStates, carried: &mut Carried) {
+pub(super) fn cursors(found: &FoundStates, carried: &mut RepairStates) {
     let is_kept =
         |key: &str, value: &[u8]| key.starts_with(cursor::KEY_PREFIX) && key != alerts::PLACE_KEY && value != b"null";
     let mut begun = 0_u64;
@@ -115,7 +115,7 @@ pub(super) fn cursors(found: &FoundStates, carried: &mut Carried) {
     }
 }
 
-fn push(carried: &mut Carried, key: String, value: String) {
+fn push(carried: &mut RepairStates, key: String, value: String) {
     carried.states.push((StateDraft::new(key, value), CAUSE.to_owned()));
 }
 

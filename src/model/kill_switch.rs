@@ -5,20 +5,20 @@ use std::fmt;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{AgentId, Error, InvalidValue, Label, ProofRecord, StopId, Timestamp};
+use super::{AgentId, Error, InvalidValue, KillSwitchId, Label, ProofRecord, Timestamp};
 
 /// Whom a stop covers.
 ///
 /// ```
-/// use rulekeep::kill_switch::StopScope;
+/// use rulekeep::kill_switch::KillSwitchScope;
 ///
-/// let one = StopScope::agent("support-1")?;
-/// let many = StopScope::group("support")?;
-/// assert_eq!(serde_json::to_string(&StopScope::All).unwrap(), r#"{"all":true}"#);
+/// let one = KillSwitchScope::agent("support-1")?;
+/// let many = KillSwitchScope::group("support")?;
+/// assert_eq!(serde_json::to_string(&KillSwitchScope::All).unwrap(), r#"{"all":true}"#);
 /// # Ok::<(), rulekeep::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum StopScope {
+pub enum KillSwitchScope {
     /// Every agent, those that are registered later too.
     All,
     /// One agent, whether it is registered or not.
@@ -27,7 +27,7 @@ pub enum StopScope {
     Group(Label),
 }
 
-impl StopScope {
+impl KillSwitchScope {
     /// One agent, whether it is registered or not.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl StopScope {
     }
 }
 
-impl fmt::Display for StopScope {
+impl fmt::Display for KillSwitchScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::All => f.write_str("every agent"),
@@ -59,7 +59,7 @@ impl fmt::Display for StopScope {
     }
 }
 
-impl Serialize for StopScope {
+impl Serialize for KillSwitchScope {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(1))?;
         match self {
@@ -71,7 +71,7 @@ impl Serialize for StopScope {
     }
 }
 
-impl<'de> Deserialize<'de> for StopScope {
+impl<'de> Deserialize<'de> for KillSwitchScope {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -91,13 +91,13 @@ impl<'de> Deserialize<'de> for StopScope {
 
 /// A stop in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Stop))]
 #[non_exhaustive]
-pub struct Stop {
+pub struct KillSwitchEntry {
     /// Its id, by which it is lifted.
-    pub id: StopId,
+    pub id: KillSwitchId,
     /// Whom it covers.
-    pub scope: StopScope,
+    pub scope: KillSwitchScope,
     /// Who set it, as they said.
     pub by: String,
     /// Why, with secrets masked; may be empty.
@@ -106,20 +106,26 @@ pub struct Stop {
     pub timestamp: Timestamp,
 }
 
-impl Stop {
-    pub(crate) const fn new(id: StopId, scope: StopScope, by: String, note: String, timestamp: Timestamp) -> Self {
+impl KillSwitchEntry {
+    pub(crate) const fn new(
+        id: KillSwitchId,
+        scope: KillSwitchScope,
+        by: String,
+        note: String,
+        timestamp: Timestamp,
+    ) -> Self {
         Self { id, scope, by, note, timestamp }
     }
 }
 
 /// What a stop found when it was set.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = StopReport))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct StopReport {
+pub struct KillSwitchReport {
     /// The stop, by which it is lifted.
-    pub id: StopId,
+    pub id: KillSwitchId,
     /// What the covered were granted or still ask a person for, and nobody has reported an outcome of: the newest
     /// thousand. [`KillSwitch::open_actions`](crate::handle::KillSwitch::open_actions) has all.
     pub open: Vec<ProofRecord>,
@@ -129,8 +135,8 @@ pub struct StopReport {
     pub died: u64,
 }
 
-impl StopReport {
-    pub(crate) const fn new(id: StopId, open: Vec<ProofRecord>, open_total: u64, died: u64) -> Self {
+impl KillSwitchReport {
+    pub(crate) const fn new(id: KillSwitchId, open: Vec<ProofRecord>, open_total: u64, died: u64) -> Self {
         Self { id, open, open_total, died }
     }
 }
@@ -141,13 +147,13 @@ mod tests {
 
     #[test]
     fn a_scope_is_read_as_it_is_written_and_no_other_way() {
-        let group = StopScope::group("g").unwrap();
-        for scope in [StopScope::All, StopScope::agent("a b").unwrap(), group] {
+        let group = KillSwitchScope::group("g").unwrap();
+        for scope in [KillSwitchScope::All, KillSwitchScope::agent("a b").unwrap(), group] {
             let text = serde_json::to_string(&scope).unwrap();
-            assert_eq!(serde_json::from_str::<StopScope>(&text).unwrap(), scope);
+            assert_eq!(serde_json::from_str::<KillSwitchScope>(&text).unwrap(), scope);
         }
         for text in ["{}", r#"{"all":false}"#, r#"{"all":true,"group":"g"}"#, r#"{"agent":"a"}"#, r#"{"group":""}"#] {
-            assert!(serde_json::from_str::<StopScope>(text).is_err(), "{text} was read");
+            assert!(serde_json::from_str::<KillSwitchScope>(text).is_err(), "{text} was read");
         }
     }
 }

@@ -7,12 +7,11 @@ use arc_swap::{ArcSwap, Guard};
 use serde::{Deserialize, Serialize};
 
 use super::Governor;
-use super::agents::checked_note;
+use super::states::{self, checked_note};
 use crate::model::{
-    AgentId, ENDED_BY_STOP, Error, InvalidValue, Label, ProofPage, ProofRecord, Stop, StopId, StopReport, StopScope,
-    Timestamp, checked_person,
+    AgentId, ENDED_BY_KILL_SWITCH, Error, InvalidValue, KillSwitchEntry, KillSwitchId, KillSwitchReport,
+    KillSwitchScope, Label, ProofPage, ProofRecord, Timestamp, checked_person,
 };
-use crate::parse::conceal_text;
 use crate::proof::{ChangeDraft, FoundStates, ProofQuery, StateDraft};
 use crate::trust::AgentRecord;
 
@@ -37,10 +36,10 @@ impl KillSwitch<'_> {
     ///
     /// [`Error::InvalidInput`] for a malformed `by` or a longer note: then nothing is stopped. After every other error
     /// the stop is in force; the message says whether it is recorded.
-    pub fn set(self, scope: StopScope, by: &str, note: &str) -> Result<StopReport, Error> {
+    pub fn set(self, scope: KillSwitchScope, by: &str, note: &str) -> Result<KillSwitchReport, Error> {
         let (by, note) = signed(by, note)?;
         let at = self.governor.inner.clock.now();
-        let stop = Stop::new(StopId::new(at, self.governor.inner.entropy.bits()), scope, by, note, at);
+        let stop = KillSwitchEntry::new(KillSwitchId::new(at, self.governor.inner.entropy.bits()), scope, by, note, at);
         let (id, scope) = (stop.id, stop.scope.clone());
         let change =
             ChangeDraft { state: state_of(&stop)?, cause: cause("stopped", &stop.by, &stop.note), trust: None };
@@ -50,15 +49,15 @@ impl KillSwitch<'_> {
         let ordered = self.governor.inner.log.queue().stop(at, epoch, change);
         drop(turn);
         ordered.and_then(|sequence| self.governor.inner.log.settle(sequence)).map_err(|error| {
-            said_with(error, &format!("the stop {id} is in force, but not recorded and gone after a restart"))
+            with_context(error, &format!("the stop {id} is in force, but not recorded and gone after a restart"))
         })?;
 
         let died = self.governor.after_stop(&scope);
         let (open, open_total) = self
             .governor
             .open_of(&scope, 0, MOST_TOLD)
-            .map_err(|error| said_with(error, &format!("the stop {id} is in force, what is open cannot be told")))?;
-        Ok(StopReport::new(id, open, open_total, died))
+            .map_err(|error| with_context(error, &format!("the stop {id} is in force, what is open cannot be told")))?;
+        Ok(KillSwitchReport::new(id, open, open_total, died))
     }
 
     /// Lets those act again whom a stop covers, unless another one does.
@@ -67,7 +66,7 @@ impl KillSwitch<'_> {
     ///
     /// [`Error::Conflict`] when no such stop is in force; [`Error::InvalidInput`] for a malformed `by` or a longer note;
     /// [`Error::StorageUnavailable`] when the lifting cannot be recorded: then the stop stays in force.
-    pub fn lift(self, id: &StopId, by: &str, note: &str) -> Result<(), Error> {
+    pub fn lift(self, id: &KillSwitchId, by: &str, note: &str) -> Result<(), Error> {
         let (by, note) = signed(by, note)?;
         let _lifting = self.governor.inner.stops.lifting();
         // Whoever sets a stop is waited for, so that no lifting stands before what it lifts.
@@ -79,7 +78,7 @@ impl KillSwitch<'_> {
             return Err(Error::Conflict { message: format!("no stop {id} is in force") });
         };
         let at = self.governor.inner.clock.now();
-        let lifted = StopState { scope: stop.scope.clone(), on: false, by, note, timestamp: at };
+        let lifted = KillSwitchState { scope: stop.scope.clone(), on: false, by, note, timestamp: at };
         let sequence = self.governor.inner.log.queue().set_state(
             at,
             lifted.draft(*id)?,
@@ -92,8 +91,8 @@ impl KillSwitch<'_> {
     }
 
     /// The stops in force, the oldest first.
-    pub fn list(self) -> Vec<Stop> {
-        self.governor.inner.stops.load().stops.iter().map(|stop| Stop::clone(stop)).collect()
+    pub fn list(self) -> Vec<KillSwitchEntry> {
+        self.governor.inner.stops.load().stops.iter().map(|stop| KillSwitchEntry::clone(stop)).collect()
     }
 
     /// What agents were granted or still ask a person for, and nobody has reported an outcome of, the newest first: a
@@ -102,7 +101,7 @@ impl KillSwitch<'_> {
     /// # Errors
     ///
     /// [`Error::InvalidQuery`] that names the parameter.
-    pub fn open_actions(self, scope: &StopScope, page: u64, page_size: u64) -> Result<ProofPage, Error> {
+    pub fn open_actions(self, scope: &KillSwitchScope, page: u64, page_size: u64) -> Result<ProofPage, Error> {
         ProofQuery::all().page(page).page_size(page_size).checked()?;
         let (items, total) = self.governor.open_of(scope, (page - 1).saturating_mul(page_size), page_size)?;
         Ok(ProofPage::new(items, total, page, page_size))
@@ -111,22 +110,22 @@ impl KillSwitch<'_> {
 
 impl Governor {
     /// What else a stop brings with it, once it is recorded: how many requests that waited for a person died.
-    fn after_stop(&self, scope: &StopScope) -> u64 {
+    fn after_stop(&self, scope: &KillSwitchScope) -> u64 {
         let covers = |agent: &AgentRecord| match scope {
-            StopScope::All => true,
-            StopScope::Agent(id) => agent.agent_id == *id,
-            StopScope::Group(group) => agent.traits().groups.contains(group),
+            KillSwitchScope::All => true,
+            KillSwitchScope::Agent(id) => agent.agent_id == *id,
+            KillSwitchScope::Group(group) => agent.traits().groups.contains(group),
         };
         self.end_pre_approvals_of(scope, "it was stopped");
-        self.end_escalations(|id| self.registered(id).is_ok_and(|cell| covers(&cell.read())), ENDED_BY_STOP)
+        self.end_escalations(|id| self.registered(id).is_ok_and(|cell| covers(&cell.read())), ENDED_BY_KILL_SWITCH)
     }
 
     /// The newest open records of the covered behind so many newer ones, and how many there are in all.
-    fn open_of(&self, scope: &StopScope, skip: u64, take: u64) -> Result<(Vec<ProofRecord>, u64), Error> {
+    fn open_of(&self, scope: &KillSwitchScope, skip: u64, take: u64) -> Result<(Vec<ProofRecord>, u64), Error> {
         let queries: Vec<ProofQuery> = match scope {
-            StopScope::All => vec![ProofQuery::all().open()],
-            StopScope::Agent(agent) => vec![ProofQuery::entity(agent.as_str()).open()],
-            StopScope::Group(group) => {
+            KillSwitchScope::All => vec![ProofQuery::all().open()],
+            KillSwitchScope::Agent(agent) => vec![ProofQuery::entity(agent.as_str()).open()],
+            KillSwitchScope::Group(group) => {
                 self.members(group).iter().map(|id| ProofQuery::entity(id.as_str()).open()).collect()
             }
         };
@@ -140,7 +139,7 @@ impl Governor {
     }
 
     /// Puts the stops in force in order again.
-    pub(super) fn restate_stops(&self, at: Timestamp, cause: &str) -> Result<(), Error> {
+    pub(super) fn rerecord_stops(&self, at: Timestamp, cause: &str) -> Result<(), Error> {
         // Held so that no lifting comes between.
         let _lifting = self.inner.stops.lifting();
         for stop in self.kill_switch().list() {
@@ -152,8 +151,8 @@ impl Governor {
 
 /// All stops in force. A decision loads them without a lock.
 #[derive(Debug, Default)]
-pub(super) struct Stops {
-    table: ArcSwap<StopTable>,
+pub(super) struct KillSwitches {
+    table: ArcSwap<KillSwitchTable>,
     // Held to swap the table and put the change in order, so that both go the same way; never while something is
     // waited for.
     turn: Mutex<()>,
@@ -162,16 +161,17 @@ pub(super) struct Stops {
     halts: super::standing::Halts,
 }
 
-impl Stops {
+impl KillSwitches {
     /// The stops as the log has them.
-    pub(super) fn restored(mut stops: Vec<Stop>) -> Self {
+    pub(super) fn restored(mut stops: Vec<KillSwitchEntry>) -> Self {
         stops.sort_by_key(|stop| (stop.timestamp, stop.id));
-        let mut table = StopTable { stops: stops.into_iter().map(Arc::new).collect(), ..StopTable::default() };
+        let mut table =
+            KillSwitchTable { stops: stops.into_iter().map(Arc::new).collect(), ..KillSwitchTable::default() };
         table.look_up();
         Self { table: ArcSwap::from_pointee(table), ..Self::default() }
     }
 
-    pub(super) fn load(&self) -> Guard<Arc<StopTable>> {
+    pub(super) fn load(&self) -> Guard<Arc<KillSwitchTable>> {
         self.table.load()
     }
 
@@ -180,13 +180,13 @@ impl Stops {
         &self.halts
     }
 
-    /// Denies everything to an agent, without recording that, until [`Stops::release`].
+    /// Denies everything to an agent, without recording that, until [`KillSwitches::release`].
     pub(super) fn hold(&self, agent: &AgentId) {
         let _turn = self.turn();
         self.change(|table| {
             table.held.insert(agent.clone());
         });
-        self.halts.note(&StopScope::Agent(agent.clone()));
+        self.halts.note(&KillSwitchScope::Agent(agent.clone()));
     }
 
     pub(super) fn release(&self, agent: &AgentId) {
@@ -199,7 +199,7 @@ impl Stops {
     }
 
     /// Puts a stop in force. Hands out the epoch from which on it is known.
-    fn set(&self, stop: Stop) -> u64 {
+    fn set(&self, stop: KillSwitchEntry) -> u64 {
         let stop = Arc::new(stop);
         self.change(|table| {
             table.stops.push(Arc::clone(&stop));
@@ -209,13 +209,13 @@ impl Stops {
         self.load().epoch
     }
 
-    fn remove(&self, id: StopId) {
+    fn remove(&self, id: KillSwitchId) {
         self.change(|table| table.stops.retain(|stop| stop.id != id));
     }
 
     /// To be called by whoever has the turn.
-    fn change(&self, change: impl FnOnce(&mut StopTable)) {
-        let mut table = StopTable::clone(&self.table.load());
+    fn change(&self, change: impl FnOnce(&mut KillSwitchTable)) {
+        let mut table = KillSwitchTable::clone(&self.table.load());
         change(&mut table);
         table.look_up();
         self.table.store(Arc::new(table));
@@ -232,19 +232,19 @@ impl Stops {
 
 /// The stops at one moment.
 #[derive(Debug, Clone, Default)]
-pub(super) struct StopTable {
+pub(super) struct KillSwitchTable {
     epoch: u64,
     /// The oldest first.
-    stops: Vec<Arc<Stop>>,
+    stops: Vec<Arc<KillSwitchEntry>>,
     // Where more than one stop covers the same, the oldest.
-    all: Option<Arc<Stop>>,
-    agents: HashMap<AgentId, Arc<Stop>>,
-    groups: HashMap<Label, Arc<Stop>>,
+    all: Option<Arc<KillSwitchEntry>>,
+    agents: HashMap<AgentId, Arc<KillSwitchEntry>>,
+    groups: HashMap<Label, Arc<KillSwitchEntry>>,
     /// Those whose suspension is under way, or could not be recorded.
     held: HashSet<AgentId>,
 }
 
-impl StopTable {
+impl KillSwitchTable {
     /// How often stops were set since the governor was opened.
     pub(super) const fn epoch(&self) -> u64 {
         self.epoch
@@ -256,35 +256,35 @@ impl StopTable {
     }
 
     /// What keeps an agent from acting, if anything does.
-    pub(super) fn bar(&self, agent: &AgentRecord) -> Option<Bar<'_>> {
+    pub(super) fn denial(&self, agent: &AgentRecord) -> Option<Denial<'_>> {
         if self.stops.is_empty() && self.held.is_empty() {
             return None;
         }
         if self.held.contains(&agent.agent_id) {
-            return Some(Bar::Held);
+            return Some(Denial::Suspending);
         }
         let stop = self
             .all
             .as_ref()
             .or_else(|| self.agents.get(&agent.agent_id))
             .or_else(|| agent.traits().groups.iter().find_map(|group| self.groups.get(group)))?;
-        Some(Bar::Stop(stop))
+        Some(Denial::KillSwitch(stop))
     }
 
     /// Why an agent must not act, if so.
     pub(super) fn over(&self, agent: &AgentRecord) -> Option<String> {
-        let stop = match self.bar(agent)? {
-            Bar::Held => {
+        let stop = match self.denial(agent)? {
+            Denial::Suspending => {
                 return Some(format!(
                     "Denied: agent {} is suspended; only an operator can change that.",
                     agent.agent_id
                 ));
             }
-            Bar::Stop(stop) => stop,
+            Denial::KillSwitch(stop) => stop,
         };
-        let Stop { id, scope, by, note, .. } = stop;
-        let is = if matches!(scope, StopScope::All) { "every agent was" } else { "was" };
-        let whom = if matches!(scope, StopScope::All) { String::new() } else { format!("{scope} ") };
+        let KillSwitchEntry { id, scope, by, note, .. } = stop;
+        let is = if matches!(scope, KillSwitchScope::All) { "every agent was" } else { "was" };
+        let whom = if matches!(scope, KillSwitchScope::All) { String::new() } else { format!("{scope} ") };
         let why = if note.is_empty() { String::new() } else { format!(": {note}") };
         Some(format!("Denied: {whom}{is} stopped by {by}{why} ({id}); only an operator can lift that."))
     }
@@ -295,9 +295,9 @@ impl StopTable {
         for stop in self.stops.iter().rev() {
             let stop = Arc::clone(stop);
             match stop.scope.clone() {
-                StopScope::All => self.all = Some(stop),
-                StopScope::Agent(agent) => _ = self.agents.insert(agent, stop),
-                StopScope::Group(group) => _ = self.groups.insert(group, stop),
+                KillSwitchScope::All => self.all = Some(stop),
+                KillSwitchScope::Agent(agent) => _ = self.agents.insert(agent, stop),
+                KillSwitchScope::Group(group) => _ = self.groups.insert(group, stop),
             }
         }
     }
@@ -305,16 +305,16 @@ impl StopTable {
 
 /// What keeps an agent from acting.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Bar<'a> {
+pub(super) enum Denial<'a> {
     /// Its suspension is under way, or could not be recorded.
-    Held,
-    Stop(&'a Stop),
+    Suspending,
+    KillSwitch(&'a KillSwitchEntry),
 }
 
 /// What the log keeps of a stop.
 #[derive(Debug, Serialize, Deserialize)]
-struct StopState {
-    scope: StopScope,
+struct KillSwitchState {
+    scope: KillSwitchScope,
     on: bool,
     /// Who set or lifted it.
     by: String,
@@ -322,22 +322,20 @@ struct StopState {
     timestamp: Timestamp,
 }
 
-impl StopState {
-    fn draft(&self, id: StopId) -> Result<StateDraft, Error> {
-        let value = serde_json::to_string(self)
-            .map_err(|error| Error::Internal { message: format!("a stop does not serialise: {error}") })?;
-        Ok(StateDraft::new(format!("{KEY_PREFIX}{id}"), value))
+impl KillSwitchState {
+    fn draft(&self, id: KillSwitchId) -> Result<StateDraft, Error> {
+        states::draft(format!("{KEY_PREFIX}{id}"), self)
     }
 }
 
 /// The stop that a state of the log tells of; none where it was lifted.
-pub(super) fn read(key: &str, value: &[u8]) -> Result<Option<Stop>, Error> {
-    let unreadable = |why: String| Error::storage(format!("the state {key:?} cannot be read: {why}"));
+pub(super) fn read(key: &str, value: &[u8]) -> Result<Option<KillSwitchEntry>, Error> {
     let id = key.strip_prefix(KEY_PREFIX).unwrap_or(key);
-    let id = id.parse().map_err(|error: InvalidValue| unreadable(error.to_string()))?;
-    let state: StopState = serde_json::from_slice(value).map_err(|error| unreadable(error.to_string()))?;
-    let StopState { scope, on, by, note, timestamp } = state;
-    Ok(on.then(|| Stop::new(id, scope, by, note, timestamp)))
+    let id = id
+        .parse()
+        .map_err(|error: InvalidValue| Error::storage(format!("the state {key:?} cannot be read: {error}")))?;
+    let KillSwitchState { scope, on, by, note, timestamp } = states::read(key, value)?;
+    Ok(on.then(|| KillSwitchEntry::new(id, scope, by, note, timestamp)))
 }
 
 /// The stops that a repair takes over: what sets one is believed wherever it stands, what lifts one only where the
@@ -358,16 +356,15 @@ pub(super) fn carried(found: &FoundStates) -> Result<(Vec<StateDraft>, Vec<Strin
 }
 
 /// The state that the log keeps of a stop in force.
-fn state_of(stop: &Stop) -> Result<StateDraft, Error> {
-    let Stop { id, scope, by, note, timestamp } = stop.clone();
-    StopState { scope, on: true, by, note, timestamp }.draft(id)
+fn state_of(stop: &KillSwitchEntry) -> Result<StateDraft, Error> {
+    let KillSwitchEntry { id, scope, by, note, timestamp } = stop.clone();
+    KillSwitchState { scope, on: true, by, note, timestamp }.draft(id)
 }
 
 /// Who and why, fit to be kept.
 fn signed(by: &str, note: &str) -> Result<(String, String), Error> {
     let by = checked_person("by", by)?;
-    let note = checked_note(note)?.trim();
-    Ok((by, conceal_text(note).unwrap_or_else(|| note.to_owned())))
+    Ok((by, checked_note(note)?.trim().to_owned()))
 }
 
 fn cause(what: &str, by: &str, note: &str) -> String {
@@ -375,7 +372,7 @@ fn cause(what: &str, by: &str, note: &str) -> String {
 }
 
 /// The error with what stands all the same.
-pub fn said_with(error: Error, standing: &str) -> Error {
+pub fn with_context(error: Error, standing: &str) -> Error {
     match error {
         Error::ChainBroken { message } => Error::ChainBroken { message: format!("{standing}: {message}") },
         Error::Conflict { message } => Error::Conflict { message: format!("{standing}: {message}") },
@@ -392,9 +389,9 @@ mod tests {
     use crate::model::{Agent, Decision, Intent, RiskLevel};
     use std::collections::BTreeMap;
 
-    fn stop(number: u128, scope: StopScope) -> Stop {
+    fn stop(number: u128, scope: KillSwitchScope) -> KillSwitchEntry {
         let at = Timestamp::from_millis(0);
-        Stop::new(StopId::new(at, number), scope, "ann".to_owned(), String::new(), at)
+        KillSwitchEntry::new(KillSwitchId::new(at, number), scope, "ann".to_owned(), String::new(), at)
     }
 
     #[test]
@@ -414,14 +411,14 @@ mod tests {
 
     #[test]
     fn a_repair_believes_what_stops_and_not_what_lifts_behind_the_break() {
-        let all = |number| stop(number, StopScope::All);
-        let lifted = |stop: &Stop| {
-            let Stop { id, scope, by, note, timestamp } = stop.clone();
-            StopState { scope, on: false, by, note, timestamp }.draft(id).unwrap()
+        let all = |number| stop(number, KillSwitchScope::All);
+        let lifted = |stop: &KillSwitchEntry| {
+            let KillSwitchEntry { id, scope, by, note, timestamp } = stop.clone();
+            KillSwitchState { scope, on: false, by, note, timestamp }.draft(id).unwrap()
         };
         let entry = |draft: StateDraft| (draft.key, draft.value.into_bytes());
-        let on = |stop: &Stop| entry(state_of(stop).unwrap());
-        let off = |stop: &Stop| entry(lifted(stop));
+        let on = |stop: &KillSwitchEntry| entry(state_of(stop).unwrap());
+        let off = |stop: &KillSwitchEntry| entry(lifted(stop));
         let good = BTreeMap::from([on(&all(1)), on(&all(2)), off(&all(3)), ("stop/x".to_owned(), b"1".to_vec())]);
         let behind: BTreeMap<String, Vec<Vec<u8>>> =
             [off(&all(2)), on(&all(4)), off(&all(5))].map(|(key, value)| (key, vec![value])).into();

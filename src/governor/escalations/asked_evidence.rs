@@ -30,7 +30,7 @@ impl Governor {
 }
 
 /// Why nothing is granted of what cannot be read.
-pub(super) fn unseen(record: &EscalationRecord, what: &str, why: &str) -> Error {
+pub(super) fn evidence_conflict(record: &EscalationRecord, what: &str, why: &str) -> Error {
     let next = if record.state == EscalationState::Pending { "reject it, or let it expire" } else { "ask again" };
     Error::Conflict { message: format!("{} cannot be {what}: {why}; {next}", record.id()) }
 }

@@ -1,0 +1,45 @@
+//! States that the log keeps, as JSON under a key, and the notes that stand beside them.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::model::{Error, Sequence};
+use crate::parse::conceal_text;
+use crate::proof::StateDraft;
+
+use super::Governor;
+
+/// The state of something, to be recorded.
+pub(super) fn draft(key: impl Into<String>, value: &impl Serialize) -> Result<StateDraft, Error> {
+    let key = key.into();
+    match serde_json::to_string(value) {
+        Ok(text) => Ok(StateDraft::new(key, text)),
+        Err(error) => Err(Error::Internal { message: format!("the state {key:?} does not serialise: {error}") }),
+    }
+}
+
+/// Reads a state as the log has it.
+pub(super) fn read<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(value).map_err(|error| Error::storage(format!("the state {key:?} cannot be read: {error}")))
+}
+
+impl Governor {
+    /// Enqueues a state, with the cause of the change.
+    pub(super) fn set_state(&self, state: StateDraft, cause: &str) -> Result<Sequence, Error> {
+        self.inner.log.queue().set_state(self.inner.clock.now(), state, cause.to_owned())
+    }
+}
+
+/// A text with its secrets masked.
+pub(super) fn masked(text: &str) -> String {
+    conceal_text(text).unwrap_or_else(|| text.to_owned())
+}
+
+/// A note for the record: at most 4,096 characters, with its secrets masked.
+pub(super) fn checked_note(note: &str) -> Result<String, Error> {
+    const LONGEST: usize = 4096;
+    if note.chars().count() > LONGEST {
+        return Err(Error::input("note", format!("expected at most {LONGEST} characters")));
+    }
+    Ok(masked(note))
+}
