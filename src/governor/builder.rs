@@ -214,7 +214,7 @@ impl GovernorBuilder {
             } else if key.starts_with(escalations::KEY_PREFIX) {
                 approvals.queue.restore(key, value)?;
             } else if key.starts_with(GRANT_PREFIX) {
-                approvals.pre_approvals.restore(key, value)?;
+                approvals.given.restore(key, value)?;
             } else if key == super::alerts::PLACE_KEY {
                 following.restore(key, value)?;
             } else if key.starts_with(super::cursor::KEY_PREFIX) {

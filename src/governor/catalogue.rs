@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Governor;
 use crate::model::{CatalogueReport, Error, Input, ParseExplanation, ToolClassification, ToolOverride};
-use crate::parse::Catalogue;
+use crate::parse::{Catalogue, Parser};
 
 /// The catalogue in force.
 #[derive(Default)]
@@ -47,8 +47,7 @@ impl Tools<'_> {
     /// Those of [`Governor::parse`].
     pub fn explain_parse<'a>(self, agent_id: &str, input: impl Into<Input<'a>>) -> Result<ParseExplanation, Error> {
         let input = input.into();
-        let explained =
-            self.governor.read_input(agent_id, input, |parser, request, tools| parser.explain(request, tools))?;
+        let explained = self.governor.read_input(agent_id, input, Parser::explain)?;
         self.governor.inner.inputs.remember(&explained.parse.intent, input.text);
         Ok(explained)
     }

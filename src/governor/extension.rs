@@ -80,7 +80,7 @@ impl<'a> Extension<'a> {
     /// # Errors
     ///
     /// [`Error::Conflict`] when one of that name runs already.
-    pub fn attach(&self, name: &'static str, follower: Arc<dyn Follower>) -> Result<(), Error> {
+    pub fn attach(self, name: &'static str, follower: Arc<dyn Follower>) -> Result<(), Error> {
         let mut followers = self.inner().extensions.followers();
         if followers.contains_key(name) {
             return Err(Error::Conflict { message: format!("this governor has its {name} already: clone that one") });
@@ -90,22 +90,22 @@ impl<'a> Extension<'a> {
     }
 
     /// The same governor, without keeping it open.
-    pub fn weakly(&self) -> WeakGovernor {
+    pub fn weakly(self) -> WeakGovernor {
         WeakGovernor(Arc::downgrade(&self.governor.inner))
     }
 
     /// The governor's source of time.
-    pub fn clock(&self) -> &'a Arc<dyn Clock> {
+    pub fn clock(self) -> &'a Arc<dyn Clock> {
         &self.inner().clock
     }
 
     /// The governor's source of random bits.
-    pub fn entropy(&self) -> &'a Arc<dyn Entropy> {
+    pub fn entropy(self) -> &'a Arc<dyn Entropy> {
         &self.inner().entropy
     }
 
     /// The states whose keys start with one of the prefixes, by these keys.
-    pub fn states(&self, prefixes: &[&str]) -> Vec<(String, String)> {
+    pub fn states(self, prefixes: &[&str]) -> Vec<(String, String)> {
         let states = self.inner().extensions.states();
         let ours = states.iter().filter(|(key, _)| prefixes.iter().any(|prefix| key.starts_with(prefix)));
         ours.map(|(key, value)| (key.clone(), value.clone())).collect()
@@ -117,7 +117,7 @@ impl<'a> Extension<'a> {
     ///
     /// [`Error::StorageUnavailable`] when it cannot be written; [`Error::ChainBroken`]; [`Error::Internal`] for a key
     /// with none of this module's prefixes.
-    pub fn keep(&self, key: String, value: String, cause: &str, wait: Wait) -> Result<(), Error> {
+    pub fn keep(self, key: String, value: String, cause: &str, wait: Wait) -> Result<(), Error> {
         if wait != Wait::Enqueued {
             self.wait_until_verified()?;
         }
@@ -134,11 +134,11 @@ impl<'a> Extension<'a> {
     /// # Errors
     ///
     /// Those of [`Extension::keep`].
-    pub fn forget(&self, key: &str, cause: &str) -> Result<(), Error> {
+    pub fn forget(self, key: &str, cause: &str) -> Result<(), Error> {
         self.put(key.to_owned(), None, cause).map(drop)
     }
 
-    fn put(&self, key: String, value: Option<String>, cause: &str) -> Result<Sequence, Error> {
+    fn put(self, key: String, value: Option<String>, cause: &str) -> Result<Sequence, Error> {
         if !is_extensions(&key) {
             return Err(Error::Internal { message: format!("{key:?} is no key of an extension's state") });
         }
@@ -157,7 +157,7 @@ impl<'a> Extension<'a> {
     /// # Errors
     ///
     /// [`Error::StorageUnavailable`] when they cannot be read.
-    pub fn secrets(&self) -> Result<Option<Vec<u8>>, Error> {
+    pub fn secrets(self) -> Result<Option<Vec<u8>>, Error> {
         self.inner().log.kept_secrets()
     }
 
@@ -166,7 +166,7 @@ impl<'a> Extension<'a> {
     /// # Errors
     ///
     /// [`Error::StorageUnavailable`] when they cannot be written.
-    pub fn keep_secrets(&self, content: &[u8]) -> Result<(), Error> {
+    pub fn keep_secrets(self, content: &[u8]) -> Result<(), Error> {
         self.inner().log.keep_secrets(content)
     }
 
@@ -175,17 +175,17 @@ impl<'a> Extension<'a> {
     /// # Errors
     ///
     /// [`Error::ChainBroken`].
-    pub fn wait_until_verified(&self) -> Result<(), Error> {
+    pub fn wait_until_verified(self) -> Result<(), Error> {
         self.inner().log.wait_verified()
     }
 
     /// The place in the log of the next entry.
-    pub fn next_entry(&self) -> Sequence {
+    pub fn next_entry(self) -> Sequence {
         Sequence::new(self.inner().log.feed(None).place())
     }
 
     /// The events of the entries from `next` on, of the given types (all when there are none) and of one agent, if given.
-    pub fn events_from(&self, next: Sequence, types: &[EventType], agent_id: Option<&AgentId>) -> Subscription {
+    pub fn events_from(self, next: Sequence, types: &[EventType], agent_id: Option<&AgentId>) -> Subscription {
         Subscription::from_entry(self.governor, next, types, agent_id)
     }
 
@@ -194,7 +194,7 @@ impl<'a> Extension<'a> {
     /// # Errors
     ///
     /// [`Error::NotFound`]; [`Error::StorageUnavailable`] when the log cannot be read.
-    pub fn event(&self, id: EventId) -> Result<Event, Error> {
+    pub fn event(self, id: EventId) -> Result<Event, Error> {
         let unknown = || Error::not_found("event", id);
         let mut feed = self.inner().log.feed(Some(id.sequence()));
         if feed.behind() == 0 {
@@ -212,37 +212,37 @@ impl<'a> Extension<'a> {
     /// # Errors
     ///
     /// Those of [`Subscription::acknowledge`].
-    pub fn acknowledge(&self, reader: &Reader, event: EventId) -> Result<(), Error> {
+    pub fn acknowledge(self, reader: &Reader, event: EventId) -> Result<(), Error> {
         self.inner().acknowledge(reader, event)
     }
 
     /// Releases a cursor before the subscription to it is dropped, which tells nothing more.
-    pub fn free_cursor(&self, reader: &Reader) {
+    pub fn free_cursor(self, reader: &Reader) {
         self.inner().free_cursor(reader);
     }
 
     /// The state of affairs that a decision made from now on rests on.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(self) -> Standing {
         self.governor.standing()
     }
 
     /// The change since `then` that took away what these records granted, if there was one: other policies, a revoked
     /// pre-approval; for one of their agents a kill switch, a suspension, another score or another profile.
-    pub fn change_since(&self, then: &Standing, granted: &[ProofId]) -> Option<&'static str> {
+    pub fn change_since(self, then: &Standing, granted: &[ProofId]) -> Option<&'static str> {
         self.governor.overtaken(then, granted)
     }
 
     /// Raises the alert that an API key was refused; `name` says where it came from.
-    pub fn note_refused_key(&self, name: &str) {
+    pub fn note_refused_key(self, name: &str) {
         self.governor.note_refused_key(name);
     }
 
     /// Whether decisions of every risk are answered before they are on disk.
-    pub fn answers_at_once(&self) -> bool {
+    pub fn answers_at_once(self) -> bool {
         self.inner().log.takes_at_once()
     }
 
-    fn inner(&self) -> &'a Inner {
+    fn inner(self) -> &'a Inner {
         &self.governor.inner
     }
 }
@@ -304,7 +304,9 @@ impl Extensions {
     /// Stops the followers.
     pub(super) fn stop(&self) {
         let followers: Vec<_> = self.followers().values().cloned().collect();
-        followers.iter().for_each(|follower| follower.stop());
+        for follower in &followers {
+            follower.stop();
+        }
     }
 
     /// The faults of the followers.

@@ -226,7 +226,7 @@ impl Governor {
     /// Parses by the catalogue in force.
     fn parsed(&self, agent_id: &str, input: Input<'_>) -> Result<Parsed, Error> {
         Work::parse().done_by(|work| {
-            let parsed = self.read_input(agent_id, input, |parser, request, tools| parser.parse(request, tools))?;
+            let parsed = self.read_input(agent_id, input, Parser::parse)?;
             work.note_parsed(&parsed.result);
             self.inner.inputs.remember(&parsed.result.intent, input.text);
             Ok(parsed)

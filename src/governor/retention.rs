@@ -99,7 +99,7 @@ impl Log<'_> {
         let sign = |entries, root| self.governor.signed(entries, root);
         let report = self.governor.inner.log.archive(now, count, &may_leave, &to, &name, &sign)?;
         self.governor.inner.approvals.queue.forget_before(report.entries);
-        self.governor.inner.approvals.pre_approvals.forget_before(report.entries, now);
+        self.governor.inner.approvals.given.forget_before(report.entries, now);
         Ok(Some(report))
     }
 

@@ -207,7 +207,7 @@ const fn degraded_if(something: bool) -> Health {
 /// How long the writer may take until it is said that it hangs.
 const PATIENCE: Duration = Duration::from_secs(2);
 const MILLIS_PER_DAY: i64 = 86_400_000;
-/// KillSwitches that are told one by one.
+/// Kill switches that are told one by one.
 const MOST_STOPS: usize = 5;
 
 #[cfg(test)]

@@ -157,7 +157,7 @@ impl Exchange {
     }
 
     fn write(&self, files: &dyn Files) -> io::Result<()> {
-        let stage = if !self.is_aside { ASIDE } else { PLACE };
+        let stage = if self.is_aside { PLACE } else { ASIDE };
         files::replace_text(files, NAME, &format!("{stage}\n{}\n{}", self.kept, self.report))
     }
 }

@@ -22,6 +22,7 @@ fn nothing_allowed() -> PolicySet {
     PolicySet::from_toml(text).unwrap()
 }
 
+#[allow(clippy::module_inception)] // its tests are filtered by that name
 mod restart {
     use super::*;
 

@@ -53,7 +53,7 @@ use crate::proof::{ChangeDraft, InputEvidence, ProofQuery, StateDraft};
 #[derive(Default)]
 pub(super) struct Approvals {
     pub(super) queue: Queue,
-    pub(super) pre_approvals: PreApprovals,
+    pub(super) given: PreApprovals,
     /// Ends escalations that are due; started with the first.
     pub(super) watch: OnceLock<Option<Background>>,
 }

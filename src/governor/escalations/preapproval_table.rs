@@ -175,7 +175,7 @@ impl Governor {
         policies: Digest,
         meter: &mut LimitMeter<'_>,
     ) -> (PolicyVerdict, Option<PreApprovalId>) {
-        let table = &self.inner.approvals.pre_approvals;
+        let table = &self.inner.approvals.given;
         if request.now.as_millis() >= table.until.load(Ordering::Acquire) {
             return (verdict, None);
         }
@@ -231,7 +231,7 @@ impl Governor {
         let now = self.inner.clock.now();
         let mut meter = self.inner.limits.meter(now);
         meter.hold();
-        let mut known = self.inner.approvals.pre_approvals.lock();
+        let mut known = self.inner.approvals.given.lock();
         let mut taken = Ok(None);
         for held in known.values_mut().filter(|held| held.record.is_live(now)) {
             let Some(why) = why(held) else { continue };
@@ -247,7 +247,7 @@ impl Governor {
                 Err(error) => taken = taken.and(Err(error)),
             }
         }
-        self.inner.approvals.pre_approvals.note(&known, now);
+        self.inner.approvals.given.note(&known, now);
         self.inner.stops.halts().note_change();
         taken
     }
@@ -265,7 +265,7 @@ impl Governor {
     /// again when the store is opened.
     pub(super) fn write_taken_back(&self) -> Result<(), Error> {
         let now = self.inner.clock.now();
-        let mut known = self.inner.approvals.pre_approvals.lock();
+        let mut known = self.inner.approvals.given.lock();
         let mut owed = known.values_mut().filter(|held| held.is_owed);
         owed.try_for_each(|held| self.write_revoked(held, now).map(drop))
     }
@@ -297,7 +297,7 @@ impl Governor {
             let now = self.inner.clock.now();
             let given = |held: &&Held| held.record.is_live(now) && at.is_none_or(|at| held.record.created_at <= at);
             // Whoever gives one holds these until it is there.
-            let known = self.inner.approvals.pre_approvals.lock();
+            let known = self.inner.approvals.given.lock();
             known.values().filter(given).map(|held| (held.record.id, held.record.approval.terms().clone())).collect()
         };
         // An agent's lock is taken before the meter, never behind it.
@@ -326,7 +326,7 @@ impl Governor {
     /// Holds what was approved against what is in force, once the log can be written to: a crash can have come between
     /// a stop, a suspension or a policy set and what it takes back.
     pub(in crate::governor) fn mend_pre_approvals(&self) {
-        if self.inner.approvals.pre_approvals.lock().is_empty() {
+        if self.inner.approvals.given.lock().is_empty() {
             return;
         }
         self.bind_pre_approvals(&self.policies().current());
@@ -335,7 +335,7 @@ impl Governor {
             let why = format!("{}: it was stopped", stop.scope);
             let _ = self.take_back(|held| covered.contains(&held.record.id).then(|| why.clone()));
         }
-        let agents: BTreeSet<_> = self.inner.approvals.pre_approvals.lock().values().filter_map(Held::agent).collect();
+        let agents: BTreeSet<_> = self.inner.approvals.given.lock().values().filter_map(Held::agent).collect();
         let is_inactive = |id: &_| self.registered(id).is_ok_and(|cell| cell.read().state != AgentState::Active);
         let inactive: BTreeSet<_> = agents.into_iter().filter(is_inactive).collect();
         let _ = self.take_back(|held| {

@@ -130,7 +130,7 @@ impl Escalations<'_> {
         let vote = vote(review, now)?;
         let conflict = |message: String| Error::Conflict { message };
         let unknown = || conflict(format!("no pre-approval {id} is pending"));
-        let terms = inner.approvals.pre_approvals.lock().get(id).ok_or_else(unknown)?.record.approval.terms().clone();
+        let terms = inner.approvals.given.lock().get(id).ok_or_else(unknown)?.record.approval.terms().clone();
         self.put(&terms, &vote, now, |known, policies| {
             let held = known.get(id).filter(|held| held.record.is_live(now)).ok_or_else(unknown)?;
             if held.record.state != PreApprovalState::Pending {
@@ -175,7 +175,7 @@ impl Escalations<'_> {
             None if is_found.get() => {
                 // It grants nothing already, and is recorded once the log is verified.
                 governor.inner.log.wait_verified().and_then(|()| governor.write_taken_back()).map_err(said)?;
-                governor.inner.approvals.pre_approvals.lock().get(id).map(|held| held.record.place)
+                governor.inner.approvals.given.lock().get(id).map(|held| held.record.place)
             }
             placed => placed,
         };
@@ -191,7 +191,7 @@ impl Escalations<'_> {
         let inner = &*self.governor.inner;
         let now = inner.clock.now();
         let records: Vec<PreApprovalRecord> =
-            inner.approvals.pre_approvals.lock().values().map(|held| held.record.clone()).collect();
+            inner.approvals.given.lock().values().map(|held| held.record.clone()).collect();
         // Decisions with limits wait for one at a time.
         records.iter().map(|record| standing(record, now, &mut inner.limits.window(now))).collect()
     }
@@ -214,7 +214,7 @@ impl Escalations<'_> {
             self.governor.may_act(terms, agent.as_deref(), &stops)?;
             let mut meter = inner.limits.meter(now);
             meter.hold();
-            let mut known = inner.approvals.pre_approvals.lock();
+            let mut known = inner.approvals.given.lock();
             // Whoever is suspended later finds what is given here, and takes it back.
             if !Arc::ptr_eq(&stops, &inner.stops.load()) {
                 continue;
@@ -231,7 +231,7 @@ impl Escalations<'_> {
             record.place = sequence;
             let state = record.state;
             known.insert(record.id, Held { record, policies: policies.digest(), is_owed: false });
-            inner.approvals.pre_approvals.note(&known, now);
+            inner.approvals.given.note(&known, now);
             break (sequence, state);
         };
         inner.log.settle(sequence)?;

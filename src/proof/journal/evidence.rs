@@ -139,7 +139,9 @@ pub(crate) fn charges(bytes: &[u8]) -> Option<Vec<Charged>> {
 }
 
 /// The salt, the intent, the detail, and the parts behind them.
-fn split(bytes: &[u8]) -> Option<(&[u8; SALT_BYTES], &[u8], &[u8], &[u8])> {
+type Parts<'a> = (&'a [u8; SALT_BYTES], &'a [u8], &'a [u8], &'a [u8]);
+
+fn split(bytes: &[u8]) -> Option<Parts<'_>> {
     let (salt, rest) = split_salt(bytes)?;
     let (intent, rest) = split_part(rest)?;
     let (detail, rest) = split_part(rest)?;

@@ -11,11 +11,11 @@ use crate::model::{AgentId, Digest, IntentId, ProofId, Score, Timestamp};
 
 /// Reads the body of a decision's entry; `None` where it is not in the form that is written. `known` may have the id of
 /// the entity already; the reasoning is left empty where it is not wanted.
-pub(super) fn read<'a>(
-    body: &'a [u8],
+pub(super) fn read(
+    body: &[u8],
     known: impl FnOnce(&str) -> Option<AgentId>,
     wants_reasoning: bool,
-) -> Option<CanonicalRecord<'a>> {
+) -> Option<CanonicalRecord<'_>> {
     let mut rest = Rest(body);
     rest.literal(b"{\"decision\":\"")?;
     let decision = rest.word()?.parse().ok()?;

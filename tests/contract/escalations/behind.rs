@@ -155,7 +155,7 @@ fn a_pre_approval_is_taken_back_at_once_and_that_is_written_once_the_log_is_veri
         governor.escalations().pre_approve(approval, by("ann")).unwrap()
     };
     let stop = |governor: &Governor, _: &_| {
-        _ = governor.kill_switch().set(KillSwitchScope::agent("clerk").unwrap(), "ann", "").unwrap()
+        _ = governor.kill_switch().set(KillSwitchScope::agent("clerk").unwrap(), "ann", "").unwrap();
     };
     let (left, _) = left_without_last(&hand, give, stop);
     assert_eq!(pre_approval_states(left.path()), 1);

@@ -16,8 +16,8 @@ use serde_json::Value;
 pub struct Arguments {
     /// The policy document: .toml or .json
     policy: PathBuf,
-    /// An intent: {"agentId": "a", "parsedAction": "send_mail", "riskLevel": "LOW",
-    /// "requiredCapabilities": ["email:send"], "context": {}}
+    /// An intent: `{"agentId": "a", "parsedAction": "send_mail", "riskLevel": "LOW",`
+    /// `"requiredCapabilities": ["email:send"], "context": {}}`
     #[arg(value_name = "INTENT.json")]
     intent: PathBuf,
     /// The agent's tier, T0 to T5

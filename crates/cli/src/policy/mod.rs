@@ -27,7 +27,7 @@ pub use cases::{
 pub enum Command {
     /// Tests a policy by a document of cases
     Test(TestArguments),
-    /// Lists every problem of a policy document as file:line:column
+    /// Lists every problem of a policy document as `file:line:column`
     Check {
         /// The policy document: .toml or .json
         policy: PathBuf,

@@ -1,5 +1,6 @@
 //! The server held against programs that are not ours, and against many clients for a while.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test fails where it cannot go on
+#![allow(clippy::needless_pass_by_value)] // what is handed to a helper is of no further use
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -51,7 +51,7 @@ fn child_that_decides_and_delivers() {
             let governor = &governor;
             scope.spawn(move || {
                 for number in 0_usize.. {
-                    let proof_id = decide(&governor, agent);
+                    let proof_id = decide(governor, agent);
                     if number % 3 == 0 {
                         governor.report(&proof_id, Outcome::Failure).expect("a first outcome is taken");
                     }

@@ -58,7 +58,9 @@ impl Shell<'_, '_> {
             };
             let (called, commands) = http::call(method, &address, body, self.lexicon);
             acts.extend(called);
-            commands.iter().for_each(|command| self.reading.note_command(command));
+            for command in &commands {
+                self.reading.note_command(command);
+            }
         }
         Some(acts)
     }
