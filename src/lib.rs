@@ -43,7 +43,7 @@
 //! Your own policies are a [`PolicySet`] from TOML or JSON, put in force by
 //! [`GovernorBuilder::policies`] or, while running, by `governor.policies().load(set)`;
 //! `governor.policies().explain(&intent)` says, rule by rule, what they would decide.
-//! [`sidecar::serve`] speaks the same contract over lines of JSON.
+//! The crate `rulekeep-server` speaks the same contract over lines of JSON and over HTTP.
 //!
 //! # Modules
 //!
@@ -58,7 +58,7 @@
 //! Four floors, and an import only ever points down: the vocabulary (`model`, and [`document`] for files);
 //! the engines `parse`, `policy`, `trust`, `proof` and, by feature,
 //! `checkpoint`, which do not know each other, with `store` below `proof`;
-//! [`Governor`], which composes them; and the edges. `docs/` has a page an engine.
+//! [`Governor`], which composes them; and the crates under `crates/`. `docs/` has a page an engine.
 
 #[cfg(feature = "checkpoints")]
 pub mod checkpoint;
