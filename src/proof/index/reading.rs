@@ -308,7 +308,7 @@ impl<'a> Reading<'a> {
             Entry::Erasure(erasure, _) => erasure.entries <= frame.sequence.get(),
             _ => true,
         });
-        let Some(entry) = entry else { return Some(unreadable(format!("the {} of an entry", frame.kind))) };
+        let Some(entry) = entry else { return Some(unreadable_entry(frame.kind)) };
         let at = entry.time();
         self.chain.latest = self.chain.latest.max(at.as_millis());
         if self.is_new(frame) {
@@ -429,9 +429,11 @@ impl Visitor for Reading<'_> {
     fn visit(&mut self, frame: &Frame<'_>, digest: &Digest) -> Option<Finding> {
         if frame.sequence.get() >= self.range.until {
             // Where the journal begins may be said there.
-            if let Some(entry) = Entry::read(frame.kind, frame.body).filter(|_| frame.kind == Kind::Archive) {
-                self.past.take(entry);
+            if frame.kind != Kind::Archive {
+                return None;
             }
+            let Some(entry) = Entry::read(frame.kind, frame.body) else { return Some(unreadable_entry(frame.kind)) };
+            self.past.take(entry);
             return None;
         }
         if self.past.freeze.is_some() {
@@ -470,4 +472,8 @@ fn other_evidence(record: &CanonicalRecord<'_>, bytes: &[u8], found: Digest) -> 
 fn unreadable(expected: String) -> Finding {
     let found = "a body that cannot be read".to_owned();
     Finding { proof_id: None, kind: BrokenKind::Tampering, expected, found }
+}
+
+fn unreadable_entry(kind: Kind) -> Finding {
+    unreadable(format!("an entry of the kind {kind}"))
 }

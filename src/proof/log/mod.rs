@@ -147,22 +147,17 @@ impl ProofLog {
 
     /// Waits until a decision of that risk, or its outcome, is as durable as the log promises.
     pub(crate) fn settle_decision(&self, sequence: Sequence, risk: RiskLevel) -> Result<(), Error> {
-        if self.parts.queue.durability.awaits(risk) { self.wait_durable(sequence) } else { Ok(()) }
+        if self.parts.queue.durability.awaits(risk) { self.settle_in_any_case(sequence) } else { Ok(()) }
     }
 
     /// Waits until a change of state is as durable as the log promises.
     pub(crate) fn settle(&self, sequence: Sequence) -> Result<(), Error> {
-        if self.parts.queue.durability.awaits_changes() { self.wait_durable(sequence) } else { Ok(()) }
+        if self.parts.queue.durability.awaits_changes() { self.settle_in_any_case(sequence) } else { Ok(()) }
     }
 
     /// Whether a decision is put in order without a wait: for the disk, or for room in a queue that the disk does not empty.
     pub(crate) fn takes_at_once(&self) -> bool {
         !self.parts.queue.durability.awaits(RiskLevel::Critical) && self.parts.queue.has_ample_room()
-    }
-
-    /// Waits until an entry is on disk, whatever the log promises.
-    pub(crate) fn settle_in_any_case(&self, sequence: Sequence) -> Result<(), Error> {
-        self.wait_durable(sequence)
     }
 
     /// A ticket for an entry that is waited for whatever the log promises.
@@ -180,7 +175,8 @@ impl ProofLog {
         Ticket::new(Arc::clone(&self.parts), sequence, self.parts.queue.durability.awaits(risk))
     }
 
-    fn wait_durable(&self, sequence: Sequence) -> Result<(), Error> {
+    /// Waits until an entry is on disk, whatever the log promises.
+    pub(crate) fn settle_in_any_case(&self, sequence: Sequence) -> Result<(), Error> {
         let parts = &*self.parts;
         if let Some(turn) = parts.queue.request(sequence, Requester::Thread) {
             commit::write_in_turn(parts, &turn);

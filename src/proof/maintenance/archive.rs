@@ -154,7 +154,7 @@ pub(crate) fn verify_archive(files: &dyn Files, name: &Path) -> Result<ArchiveRe
         .map_err(|error| Error::storage(format!("cannot read the archive {}: {error}", name.display())))?;
     let mut reading = counting(Reading::learning());
     let Archived { manifest, root_before, note, sha256 } =
-        store::verify_archive(&file, &mut reading, |reading| counted(reading)).map_err(|error| match error {
+        store::verify_archive(&file, &mut reading, counted).map_err(|error| match error {
             ArchiveError::Io(error) => Error::storage(format!("cannot read the archive: {error}")),
             broken @ ArchiveError::Broken { .. } => Error::ArchiveBroken { message: broken.to_string() },
         })?;
