@@ -153,8 +153,8 @@ pub(crate) fn verify_archive(files: &dyn Files, name: &Path) -> Result<ArchiveRe
         .open(name, OpenMode::Read)
         .map_err(|error| Error::storage(format!("cannot read the archive {}: {error}", name.display())))?;
     let mut reading = counting(Reading::learning());
-    let Archived { manifest, root_before, note, sha256 } =
-        store::verify_archive(&file, &mut reading, counted).map_err(|error| match error {
+    let Archived { manifest, root_before, note, sha256 } = store::verify_archive(&file, &mut reading, counted)
+        .map_err(|error| match error {
             ArchiveError::Io(error) => Error::storage(format!("cannot read the archive: {error}")),
             broken @ ArchiveError::Broken { .. } => Error::ArchiveBroken { message: broken.to_string() },
         })?;
