@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::facts::{FACTS_KEY, MAX_FACTS_BYTES};
 use super::json::{push_members, push_text, push_texts};
 use super::reserved::{RESERVED, has_reserved};
 use super::{Action, AgentId, Capability, Error, IntentId, InvalidValue, RiskLevel, Timestamp};
@@ -371,9 +372,10 @@ const PARSED_KEYS: &[&str] = &[
     "parseConfidence",
     "riskFactors",
     "inputFormat",
+    FACTS_KEY,
 ];
 /// The most that they take of an intent's context beyond the caller's, in bytes.
-const MAX_PARSED_BYTES: usize = 16 * 1024;
+const MAX_PARSED_BYTES: usize = 16 * 1024 + MAX_FACTS_BYTES;
 
 /// Most capabilities that one intent may ask for.
 const MAX_CAPABILITIES: usize = 64;

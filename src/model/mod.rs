@@ -15,6 +15,7 @@ mod enforcement;
 mod error;
 mod escalation;
 mod event;
+mod facts;
 mod id;
 mod intent;
 pub(crate) mod json;
@@ -49,6 +50,7 @@ pub use escalation::{
 pub use event::{
     Alert, AlertKind, DecisionDetail, DecisionRendered, Event, EventData, EventType, TrustChange, TrustChanged,
 };
+pub use facts::{Amount, Facts, Target, TargetKind, TargetRole, Unread, UnreadKind};
 pub use id::{
     AgentId, EscalationId, EventId, IntentId, KeyId, KillSwitchId, PreApprovalId, ProofId, Sequence, WebhookId,
 };
@@ -73,6 +75,7 @@ pub use verification::{
 pub(crate) use agent::{AgentProfile, checked_person};
 pub(crate) use cursor::CursorPlace;
 pub(crate) use escalation::{ENDED_BY_KILL_SWITCH, EscalationRecord, LimitCharge};
+pub(crate) use facts::{FACTS_KEY, MAX_FACTS_BYTES};
 pub(crate) use intent::check_context;
 pub use intent::json_depth;
 pub(crate) use preapproval::{GRANT_PREFIX, is_grant_counter};

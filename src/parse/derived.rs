@@ -152,6 +152,8 @@ fn take_in(reading: &mut Reading, mut other: Reading, sign: Option<Sign>, text: 
     if !other.acts.is_empty() {
         reading.acts.retain(|act| !act.is_unknown());
     }
+    // The same sum read twice is one sum.
+    other.facts.amounts.retain(|amount| !reading.facts.amounts.contains(amount));
     reading.absorb(other);
 }
 

@@ -34,6 +34,7 @@ mod reading;
 mod risk;
 mod sign;
 mod table;
+mod target;
 mod verdict;
 
 #[cfg(test)]
@@ -163,7 +164,9 @@ impl Parser {
             return Err(Error::input("input", "is blank; expected what the agent wants to do"));
         }
         let (mut reading, decoded) = derived::read_on(&normalized, &self.lexicon, tools.index(), &self.watched);
+        reading.facts.settle();
         let contents = classification::scan(&normalized.text, &decoded);
+        contents.mark_addresses(&mut reading);
         contents.mark(&mut reading);
         reading.facts.contents = Some(contents.class());
         reading.facts.signs = reading.facts.signs.with(surroundings(request.context));

@@ -1,9 +1,12 @@
 //! What a reader hands to the assessment: the acts that it found and the facts
 //! that hold for the whole request.
 
-use crate::model::{Classification, Operation, Resource, RiskLevel};
+use crate::model::{
+    Amount, Classification, Operation, Resource, RiskLevel, Target, TargetKind, TargetRole, Unread, UnreadKind,
+};
 
 use super::sign::{Sign, Signs};
+use super::target;
 
 /// The form of the input, as `inputFormat` names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,13 +149,21 @@ impl Act {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Facts {
     pub signs: Signs,
-    /// The largest amount of money that the text names.
-    pub amount: Option<f64>,
-    pub currency: Option<&'static str>,
+    /// The tool that is called first, and the server that it belongs to, as they were sent.
+    pub tool: Option<String>,
+    pub server: Option<String>,
+    /// The forms of the parts that were read by another reader than the whole.
+    pub inner_formats: Vec<Format>,
+    /// Every amount of money that the text names.
+    pub amounts: Vec<Amount>,
+    /// The currency of the amounts that stand without one.
+    pub currency: Option<String>,
     /// How many records the text names.
     pub count: Option<u64>,
-    /// The recipient, path, host or table that the text names first.
-    pub target: Option<String>,
+    /// Every recipient, path, host, table and account, in the order of the text.
+    pub targets: Vec<Target>,
+    /// What could not be read.
+    pub unread: Vec<Unread>,
     /// The share of the words that are known, from 0 to 1; absent where the form has a grammar.
     pub known: Option<f64>,
     /// The class of the data that stands in the input itself.
@@ -172,11 +183,66 @@ impl Facts {
         }
     }
 
-    pub(crate) fn note_target(&mut self, target: &str) {
-        if self.target.is_none() && !target.is_empty() {
-            // Long enough for any address; a target is a key in a context, not a copy of the input.
-            self.target = Some(target.chars().take(256).collect());
+    /// Notes a target of which only the text is known.
+    pub(crate) fn note_target(&mut self, text: &str) {
+        self.note_target_as(target::kind_of(text), TargetRole::Named, text);
+    }
+
+    /// Notes a target. One that is a pattern or a variable, too long, or beyond the number that is kept was not read.
+    pub(crate) fn note_target_as(&mut self, kind: TargetKind, role: TargetRole, text: &str) {
+        let text = text.trim();
+        if text.is_empty() {
+            return;
         }
+        if text.len() > LONGEST_TARGET || self.targets.len() >= MOST_TARGETS {
+            return self.note_unread(UnreadKind::Target, text);
+        }
+        let value = target::plain(kind, text);
+        if target::is_open(kind, &value) {
+            self.note_unread(UnreadKind::Target, text);
+        }
+        if !self.targets.iter().any(|known| known.kind == kind && known.role == role && known.value == value) {
+            self.targets.push(Target::new(kind, role, value, text));
+        }
+    }
+
+    /// Notes what was not read. Anything but a target or an amount makes the whole unclear.
+    pub(crate) fn note_unread(&mut self, kind: UnreadKind, found: &str) {
+        // Without a sum money moves at a high risk anyway; elsewhere a sum says little.
+        if !matches!(kind, UnreadKind::Target | UnreadKind::Amount) {
+            self.signs.add(Sign::Unclear);
+        }
+        if self.unread.len() < MOST_UNREAD
+            && let Some(found) = quoted(found)
+            && !self.unread.iter().any(|known| known.kind == kind && *known.found == *found)
+        {
+            self.unread.push(Unread::new(kind, found.into()));
+        }
+    }
+
+    /// Whether something is named that lies outside: an address of mail or of the web.
+    pub(crate) fn names_outside(&self) -> bool {
+        self.targets.iter().any(|target| target.value.contains('@') || target.value.contains("://"))
+    }
+
+    /// Whether somebody's address is named.
+    pub(crate) fn names_address(&self) -> bool {
+        self.targets.iter().any(|target| target.value.contains('@'))
+    }
+
+    /// The sum of all amounts and its currency; none where none is named, or no one sum can be told.
+    pub(crate) fn total(&self) -> Option<(f64, Option<&str>)> {
+        let first = self.amounts.first()?;
+        let is_one = self.amounts.iter().all(|amount| amount.currency == first.currency)
+            && self.unread.iter().all(|unread| unread.kind != UnreadKind::Amount);
+        #[expect(clippy::cast_precision_loss, reason = "a count beyond 2^53 is beyond every sum as well")]
+        let sum = self.amounts.iter().map(|amount| amount.value * amount.count as f64).sum::<f64>();
+        (is_one && sum.is_finite()).then_some((sum, first.currency.as_deref()))
+    }
+
+    /// The largest single amount.
+    pub(crate) fn largest_amount(&self) -> Option<f64> {
+        self.amounts.iter().map(|amount| amount.value).reduce(f64::max)
     }
 
     pub(crate) fn note_count(&mut self, count: u64) {
@@ -186,14 +252,88 @@ impl Facts {
         }
     }
 
-    pub(crate) fn note_amount(&mut self, amount: f64, currency: Option<&'static str>) {
-        if amount.is_finite() && self.amount.is_none_or(|known| amount > known) {
-            self.amount = Some(amount);
+    pub(crate) fn note_amount(&mut self, value: f64, currency: Option<&str>) {
+        if !value.is_finite() || self.amounts.len() >= MOST_AMOUNTS {
+            return self.note_unread(UnreadKind::Amount, &value.to_string());
         }
-        self.currency = self.currency.or(currency);
+        self.amounts.push(Amount::new(value, currency.map(str::to_owned), 1));
+    }
+
+    /// Notes the currency of the amounts that stand without one; a second one leaves their sum untold.
+    pub(crate) fn note_currency(&mut self, currency: &str) {
+        let currency = currency.trim().to_ascii_uppercase();
+        if self.currency.as_ref().is_some_and(|known| *known != currency) {
+            self.note_unread(UnreadKind::Amount, &currency);
+        } else {
+            self.currency = Some(currency);
+        }
+    }
+
+    /// Gives the amounts that stand without a currency the one that was named apart.
+    pub(crate) fn settle(&mut self) {
+        if let Some(currency) = self.currency.take() {
+            for amount in &mut self.amounts {
+                amount.currency.get_or_insert_with(|| currency.clone());
+            }
+        }
+    }
+
+    /// Takes in what a part of the input names.
+    fn absorb(&mut self, mut other: Self) {
+        other.settle();
+        self.signs = self.signs.with(other.signs);
+        self.tool = self.tool.take().or(other.tool);
+        self.server = self.server.take().or(other.server);
+        for format in other.inner_formats {
+            self.note_format(format);
+        }
+        for amount in other.amounts {
+            if self.amounts.len() < MOST_AMOUNTS {
+                self.amounts.push(amount);
+            } else {
+                self.note_unread(UnreadKind::Amount, &amount.value.to_string());
+            }
+        }
+        if let Some(count) = other.count {
+            self.note_count(count);
+        }
+        for (sign, found) in &other.shown {
+            self.show(*sign, found);
+        }
+        for target in other.targets {
+            if self.targets.len() >= MOST_TARGETS {
+                self.note_unread(UnreadKind::Target, &target.value);
+            } else if !self.targets.contains(&target) {
+                self.targets.push(target);
+            }
+        }
+        for unread in &other.unread {
+            self.note_unread(unread.kind, &unread.found);
+        }
+    }
+
+    /// Every text of the input that the facts repeat.
+    pub(crate) fn quoted_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let targets =
+            self.targets.iter_mut().flat_map(|target| std::iter::once(&mut target.value).chain(&mut target.original));
+        targets.chain(self.unread.iter_mut().map(|unread| &mut unread.found))
+    }
+
+    fn note_format(&mut self, format: Format) {
+        if !self.inner_formats.contains(&format) {
+            self.inner_formats.push(format);
+        }
     }
 }
 
+/// Longest target that is kept, in bytes.
+const LONGEST_TARGET: usize = 1024;
+/// Targets of one request that are kept.
+const MOST_TARGETS: usize = 64;
+/// Amounts of one request that are kept.
+const MOST_AMOUNTS: usize = 32;
+/// Unread parts of one request that are kept.
+const MOST_UNREAD: usize = 32;
 /// Pieces of the input that are kept as evidence of signs.
 const MOST_SHOWN: usize = 32;
 
@@ -257,19 +397,8 @@ impl Reading {
         for command in &other.commands {
             self.note_command(command);
         }
-        self.facts.signs = self.facts.signs.with(other.facts.signs);
-        if let Some(amount) = other.facts.amount {
-            self.facts.note_amount(amount, other.facts.currency);
-        }
-        if let Some(count) = other.facts.count {
-            self.facts.note_count(count);
-        }
-        for (sign, found) in &other.facts.shown {
-            self.facts.show(*sign, found);
-        }
-        if let Some(target) = other.facts.target {
-            self.facts.note_target(&target);
-        }
+        self.facts.note_format(other.format);
+        self.facts.absorb(other.facts);
     }
 }
 

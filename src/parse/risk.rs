@@ -96,7 +96,7 @@ impl Case<'_> {
         }
         let outside = self.signs.has(Sign::Outside)
             || matches!(self.act.resource, Resource::Social | Resource::Web | Resource::Email)
-            || self.facts.target.as_deref().is_some_and(|target| target.contains('@') || target.contains("://"));
+            || self.facts.names_outside();
         match (secret, outside) {
             (true, true) => RiskLevel::Critical,
             (true, false) => RiskLevel::High,
@@ -147,7 +147,7 @@ impl Case<'_> {
             R::Payment if self.shows(Sign::MoneyRoute) => RiskLevel::High,
             R::Config | R::Database if self.shows(Sign::Production) && self.shows(Sign::Bulk) => RiskLevel::Critical,
             R::Config | R::Database if self.shows(Sign::Production) => RiskLevel::High,
-            R::Calendar if self.facts.target.as_deref().is_some_and(|target| target.contains('@')) => {
+            R::Calendar if self.facts.names_address() => {
                 self.cause(Sign::Outside);
                 RiskLevel::Medium
             }
@@ -201,7 +201,7 @@ impl Case<'_> {
         let secret = self.shows(Sign::Secret) || self.act.resource == R::Credential;
         let outside = self.signs.has(Sign::Outside)
             || matches!(self.act.resource, R::Social | R::Web | R::Email)
-            || self.facts.target.as_deref().is_some_and(|target| target.contains('@') || target.contains("://"));
+            || self.facts.names_outside();
         if secret && outside {
             self.shows(Sign::Outside);
             return RiskLevel::Critical;
@@ -245,14 +245,18 @@ impl Case<'_> {
         if self.shows(Sign::AllMoney) || self.shows(Sign::NewParty) {
             return RiskLevel::Critical;
         }
-        match self.facts.amount {
-            Some(amount) if amount >= 10_000.0 => RiskLevel::Critical,
+        let total = self.facts.total().map(|(sum, _)| sum);
+        if [total, self.facts.largest_amount()].into_iter().flatten().any(|amount| amount >= 10_000.0) {
+            return RiskLevel::Critical;
+        }
+        match total {
             Some(amount)
                 if amount <= 100.0 && (self.act.resource != Resource::Payment || !self.signs.has(Sign::Bulk)) =>
             {
                 RiskLevel::Medium
             }
             Some(_) => RiskLevel::High,
+            None if !self.facts.amounts.is_empty() => RiskLevel::High,
             None => match self.act.resource {
                 Resource::Order | Resource::Booking if self.shows(Sign::Everyday) => RiskLevel::Medium,
                 Resource::Booking if self.is_free_reservation() => RiskLevel::Medium,

@@ -1,11 +1,13 @@
 //! From a reading to the answer: the acts in order, the risk of each, the action,
 //! the capabilities and the context that the intent carries.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use crate::model::{
-    ActEvidence, Action, AgentId, Capability, Classification, Intent, IntentId, Operation, ParseResult, Resource,
-    RiskLevel, Timestamp, risk_floor,
+    ActEvidence, Action, AgentId, Capability, Classification, FACTS_KEY, Facts, Intent, IntentId, MAX_FACTS_BYTES,
+    Operation, ParseResult, Resource, RiskLevel, Timestamp, Unread, UnreadKind, risk_floor,
 };
 
 use super::reading::{Act, Reading};
@@ -30,7 +32,7 @@ pub(super) struct Verdict<'r> {
     pub(super) capabilities: Vec<Capability>,
     pub(super) action: Action,
     pub(super) risk: RiskLevel,
-    pub(super) factors: Vec<&'static str>,
+    pub(super) factors: Vec<Cow<'static, str>>,
 }
 
 impl<'r> Verdict<'r> {
@@ -63,8 +65,11 @@ impl<'r> Verdict<'r> {
         let action = if primary.is_unknown() { Action::unknown() } else { confidence::action_name(primary) };
         let assessed = ranked.iter().map(|&(level, _)| level).max().unwrap_or(RiskLevel::Medium);
         let risk = assessed.max(floor(&action, &capabilities, reading));
-        let mut factors = vec![risk::cell_text(primary.operation, primary.resource)];
-        factors.extend(causes.iter().map(Sign::text));
+        let mut factors = vec![Cow::Borrowed(risk::cell_text(primary.operation, primary.resource))];
+        factors.extend(causes.iter().map(|sign| Cow::Borrowed(sign.text())));
+        factors.extend(
+            reading.facts.unread.iter().map(|part| Cow::Owned(format!("unread {}: {}", part.kind, part.found))),
+        );
         Self { primary, ranked, capabilities, action, risk, factors }
     }
 
@@ -84,21 +89,22 @@ impl<'r> Verdict<'r> {
         add("dataClassification", classification.as_str().into());
         add("operation", self.primary.operation.as_str().into());
         add("resource", self.primary.resource.as_str().into());
-        if let Some(target) = &reading.facts.target {
-            add("target", target.chars().take(LONGEST_TARGET).collect::<String>().into());
+        if let Some(target) = reading.facts.targets.first() {
+            add("target", target.original.as_ref().unwrap_or(&target.value).as_str().into());
         }
         if let Some(count) = reading.facts.count {
             add("recordCount", count.into());
         }
-        if let Some(amount) = reading.facts.amount {
+        if let Some((amount, currency)) = reading.facts.total() {
             add("amount", amount.into());
-        }
-        if let Some(currency) = reading.facts.currency {
-            add("currency", currency.into());
+            if let Some(currency) = currency {
+                add("currency", currency.into());
+            }
         }
         add("parseConfidence", confidence.into());
-        add("riskFactors", self.factors.into());
+        add("riskFactors", self.factors.iter().map(|factor| Value::from(&**factor)).collect());
         add("inputFormat", reading.format.as_str().into());
+        context.insert(FACTS_KEY.to_owned(), facts(reading));
         let intent = Intent {
             id: Some(request.id),
             agent_id: request.agent_id.clone(),
@@ -112,8 +118,32 @@ impl<'r> Verdict<'r> {
     }
 }
 
-/// A target is for people and policies; a path of 64 KiB serves neither.
-const LONGEST_TARGET: usize = 1024;
+/// The facts in their wire form, within their bound: what does not fit was not read.
+fn facts(reading: &Reading) -> Value {
+    let found = &reading.facts;
+    let mut facts = Facts::default();
+    facts.tool.clone_from(&found.tool);
+    facts.server.clone_from(&found.server);
+    facts.formats = std::iter::once(&reading.format)
+        .chain(found.inner_formats.iter().filter(|inner| **inner != reading.format))
+        .map(|format| format.as_str().to_owned())
+        .collect();
+    facts.amounts.clone_from(&found.amounts);
+    facts.unread.clone_from(&found.unread);
+    facts.targets.clone_from(&found.targets);
+    let most = |facts: &Facts| facts.targets.iter().map(|target| target.value.len() * 2 + 100).sum::<usize>() + 12_000;
+    let size = |facts: &Facts| serde_json::to_vec(facts).map_or(usize::MAX, |json| json.len());
+    while most(&facts) > MAX_FACTS_BYTES && !facts.targets.is_empty() && size(&facts) > MAX_FACTS_BYTES {
+        facts.targets.truncate(facts.targets.len() / 2);
+        if facts.unread.last().is_none_or(|last| last.found != BEYOND) {
+            facts.unread.push(Unread::new(UnreadKind::Target, BEYOND.to_owned()));
+        }
+    }
+    serde_json::to_value(facts).unwrap_or_default()
+}
+
+/// What stands for the targets for which there was no room.
+const BEYOND: &str = "targets beyond the room for facts";
 
 /// Changes come before the reads that feed them, then the riskier, then the further-reaching.
 fn precedence(level: RiskLevel, act: &Act) -> (bool, bool, RiskLevel, u8) {

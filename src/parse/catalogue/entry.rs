@@ -230,7 +230,7 @@ fn classification(
         action: verdict.action.clone(),
         capabilities: verdict.capabilities.clone(),
         risk_level: verdict.risk,
-        risk_factors: verdict.factors.iter().map(|factor| (*factor).to_owned()).collect(),
+        risk_factors: verdict.factors.iter().map(|factor| factor.clone().into_owned()).collect(),
         confidence: if set.is_some() { 1.0 } else { (read.confidence * 100.0).round() / 100.0 },
         because,
         digest: read.digest,

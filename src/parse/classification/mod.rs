@@ -10,7 +10,7 @@ mod patterns;
 
 pub(crate) use conceal::{Concealer, conceal_text, has_secrets};
 
-use crate::model::{Classification, Resource};
+use crate::model::{Classification, Operation, Resource, RiskLevel, Target};
 
 use super::reading::{Act, Format, Reading};
 use super::sign::{Sign, Signs};
@@ -89,10 +89,23 @@ impl Contents {
             }
         }
         let names = reading.acts.iter_mut().flat_map(|act| [&mut act.noun, &mut act.verb]);
-        for name in names.chain(&mut reading.facts.target) {
+        for name in names.chain(reading.facts.quoted_mut()) {
             if let Some(masked) = conceal(name) {
                 *name = masked;
             }
+        }
+    }
+
+    /// An address that is opened takes what stands in it out of the house: a secret in one is sent.
+    pub(super) fn mark_addresses(&self, reading: &mut Reading) {
+        let leaks = |target: &Target| {
+            let text = target.original.as_deref().unwrap_or(&target.value);
+            let is_opened = text.contains("://") || text.contains('?') || text.starts_with("www.");
+            is_opened && (self.secrets.iter().any(|secret| text.contains(secret.as_str())) || names_secret_value(text))
+        };
+        if reading.facts.targets.iter().any(leaks) {
+            let act = Act::new("open", "address_with_secret", Resource::Web, Operation::Send, 0.9);
+            reading.push(act.marked(Sign::Secret).at_risk(RiskLevel::High));
         }
     }
 
@@ -107,6 +120,48 @@ impl Contents {
         }
     }
 }
+
+/// Whether a query of an address gives a value to a key that names a secret.
+fn names_secret_value(address: &str) -> bool {
+    let query = address.split_once('?').map_or("", |(_, query)| query);
+    let has_value = |pair: &str| {
+        pair.split_once('=').is_some_and(|(key, value)| {
+            value.len() >= LEAST_SECRET && SECRET_KEYS.iter().any(|known| known.eq_ignore_ascii_case(key))
+        })
+    };
+    query.split(['&', ';', '#']).take(MOST_PAIRS).any(has_value)
+        || address.split_once("://").is_some_and(|(_, rest)| {
+            let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
+            authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
+        })
+}
+
+/// Keys of a query whose value is a secret.
+const SECRET_KEYS: &[&str] = &[
+    "password",
+    "passwd",
+    "pwd",
+    "pass",
+    "secret",
+    "token",
+    "access_token",
+    "auth_token",
+    "api_key",
+    "apikey",
+    "api-key",
+    "client_secret",
+    "private_key",
+    "auth",
+    "authorization",
+    "session",
+    "sessionid",
+    "session_id",
+    "credential",
+];
+/// The shortest value that is taken for a secret, in bytes.
+const LEAST_SECRET: usize = 6;
+/// Pairs of a query that are looked at.
+const MOST_PAIRS: usize = 256;
 
 /// Makes what classifying needs, once, so that no request waits for it.
 pub(crate) fn prepare() {

@@ -37,10 +37,7 @@ fn whole(mut reading: Reading, lexicon: &Lexicon) -> Reading {
     // A command can run a client that runs a command.
     for _ in 0..DEEPEST {
         for command in std::mem::take(&mut reading.commands) {
-            let mut inner = shell::read(&command, lexicon);
-            // What the command names is not what the text is about.
-            inner.facts.target = None;
-            reading.absorb(inner);
+            reading.absorb(shell::read(&command, lexicon));
         }
     }
     reading.commands.clear();

@@ -37,6 +37,10 @@ pub(super) fn read(text: &str, lexicon: &Lexicon) -> Reading {
         let secret = Act::new("read", "secret_file", Resource::Credential, Operation::Read, 0.8);
         reading.push(secret.at_risk(RiskLevel::High));
     }
+    if let Some(path) = written_system_path(text, &reading) {
+        let system = Act::new("write", "system_file", Resource::Config, Operation::Write, 0.8).named_by(path);
+        reading.push(system.at_risk(RiskLevel::High));
+    }
     // "Explain what DROP TABLE does" runs nothing.
     let only_asks = !reading.acts.is_empty()
         && reading.acts.iter().all(|act| act.operation == Operation::Read && act.resource == Resource::Information);
@@ -49,6 +53,25 @@ pub(super) fn read(text: &str, lexicon: &Lexicon) -> Reading {
         reading.absorb(statement);
     }
     reading
+}
+
+/// A part of the system that a sentence writes to: "save it to /etc/cron.d/job", "edit /etc/hosts".
+fn written_system_path<'t>(text: &'t str, reading: &Reading) -> Option<&'t str> {
+    let changes = |act: &Act| matches!(act.operation, Operation::Write | Operation::Delete);
+    if !text.contains(['/', '\\', '~']) || !reading.acts.iter().any(changes) {
+        return None;
+    }
+    let only_changes = reading.acts.iter().all(changes);
+    let mut before = "";
+    for word in text.split_whitespace() {
+        let path = word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '/' | '~' | '.' | '\\'));
+        let is_destination = ["to", "into", "onto", "over"].contains(&before);
+        if path.contains(['/', '\\']) && (is_destination || only_changes) && place::is_system(path) {
+            return Some(path);
+        }
+        before = word;
+    }
+    None
 }
 
 /// Takes in a command line of a sentence, whose words are no nouns and verbs of the sentence.

@@ -302,7 +302,9 @@ pub(super) fn floor(action: &Action, lexicon: &Lexicon) -> RiskLevel {
     if act.operation == Operation::Transfer {
         // Without an amount the rubric says HIGH; a caller's small purchase may be less.
         act.signs.add(Sign::Everyday);
-        return risk::assess(&act, &Facts { amount: Some(1.0), ..Facts::default() }).level;
+        let mut facts = Facts::default();
+        facts.note_amount(1.0, None);
+        return risk::assess(&act, &facts).level;
     }
     if act.operation == Operation::Send && act.resource == Resource::Message {
         act.signs.add(Sign::Team);

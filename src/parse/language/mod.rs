@@ -3,7 +3,7 @@
 //!
 //! `token` cuts the text and looks its words up; `heads` finds what is asked;
 //! `object` weighs the nouns; `meaning` turns a verb and its nouns into an act;
-//! `facts` gathers amounts, counts and targets.
+//! `facts` gathers amounts, counts and targets; `unread` notes what nothing is known of.
 
 mod content;
 mod entitlement;
@@ -20,6 +20,7 @@ mod sentence;
 mod sources;
 mod tidy;
 mod token;
+mod unread;
 
 use crate::model::{Operation, Resource};
 
@@ -49,6 +50,7 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
             reading.facts.show(sign, token.text);
         }
     }
+    unread::note(&tokens, &mut reading.facts);
     let comprehension = Comprehension::of(&tokens);
     reading.facts.known = Some(comprehension.known);
     if !comprehension.is_enough() {
@@ -78,7 +80,7 @@ pub(crate) fn read<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Unde
     tidy::drop_guesses(&mut reading.acts);
     context.add_sources(&clauses, &mut reading);
     context.entailed(&mut reading);
-    if reading.facts.amount.is_none()
+    if reading.facts.amounts.is_empty()
         && reading.acts.iter().any(|act| act.operation == Operation::Transfer && act.resource == Resource::Payment)
     {
         // "Transfer 50k to Bob": money goes unnamed where a verb says so.

@@ -145,7 +145,7 @@ impl<'l> Reader<'l> {
             }
         } else if known::holds("currencies", key) {
             if let Some(code) = known::entry("currency_codes", &lower) {
-                self.reading.facts.currency = self.reading.facts.currency.or(Some(code));
+                self.reading.facts.note_currency(code);
             }
         } else if known::holds("ranks", key) && changes && known::holds("high_ranks", &lower) {
             let act = Act::new("grant", "role", Resource::Permission, Operation::Admin, 0.8);
@@ -193,9 +193,7 @@ impl<'l> Reader<'l> {
     }
 
     fn absorb(&mut self, other: Reading) {
-        let (format, target) = (self.reading.format, self.reading.facts.target.clone());
         self.reading.absorb(other);
-        (self.reading.format, self.reading.facts.target) = (format, target);
     }
 }
 

@@ -2,7 +2,7 @@
 //! commands that the program runs in its turn. A program of the table is read by
 //! its rules, every other one as unknown.
 
-use crate::model::{Operation, Resource, RiskLevel};
+use crate::model::{Operation, Resource, RiskLevel, UnreadKind};
 use crate::parse::format::dangers;
 use crate::parse::lexicon::Lexicon;
 use crate::parse::programs::Program;
@@ -159,10 +159,15 @@ impl Shell<'_, '_> {
         if dangers::holds("pattern_first", name) && plain.clone().nth(1).is_some() {
             plain.next();
         }
-        if let Some(target) =
-            plain.find(|argument| argument.contains(['/', '.', '@', ':']) && !self.shows_secret(argument))
-        {
-            self.reading.facts.note_target(target);
+        for argument in plain {
+            if argument.contains('$') && !dangers::holds("prints", name) {
+                if !argument.split('/').next().is_some_and(|first| dangers::holds("usual_variables", first)) {
+                    self.reading.facts.note_unread(UnreadKind::Target, argument);
+                    self.reading.facts.signs.add(Sign::Unclear);
+                }
+            } else if argument.contains(['/', '.', '@', ':', '*']) && !self.shows_secret(argument) {
+                self.reading.facts.note_target(argument);
+            }
         }
         let is_client = program
             .rule

@@ -1,7 +1,7 @@
 //! The files that a command names: secrets that it reads, and what a redirection
 //! writes, whatever the program is.
 
-use crate::model::{Operation, Resource, RiskLevel};
+use crate::model::{Operation, Resource, RiskLevel, TargetKind, TargetRole};
 use crate::parse::format::{dangers, place};
 use crate::parse::reading::Act;
 use crate::parse::sign::Sign;
@@ -39,7 +39,10 @@ impl Shell<'_, '_> {
         if text.starts_with('&') || path.starts_with("/dev/") && !place::is_system(&path) {
             return;
         }
-        self.reading.facts.note_target(text);
+        self.reading.facts.note_target_as(TargetKind::Path, TargetRole::Write, text);
+        if text.contains('$') {
+            self.reading.facts.signs.add(Sign::Unclear);
+        }
         if path.starts_with("/dev/") {
             let act = Act::new("overwrite", "disk", Resource::System, Operation::Delete, 0.9);
             self.reading.push(act.at_risk(RiskLevel::Critical).told_by(">").named_by(text));

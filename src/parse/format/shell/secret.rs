@@ -156,10 +156,10 @@ impl Shell<'_, '_> {
                     *found = hidden.into();
                 }
             }
-            if let Some(target) = &mut self.reading.facts.target
-                && let Some(hidden) = hidden(target, secret)
-            {
-                *target = hidden;
+            for text in self.reading.facts.quoted_mut() {
+                if let Some(hidden) = hidden(text, secret) {
+                    *text = hidden;
+                }
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use crate::model::{MAX_CONTEXT_DEPTH, Operation, Resource, RiskLevel, json_depth};
+use crate::model::{MAX_CONTEXT_DEPTH, Operation, Resource, RiskLevel, TargetKind, TargetRole, UnreadKind, json_depth};
 use crate::parse::language::{Kind, classify};
 use crate::parse::lexicon::Lexicon;
 use crate::parse::reading::Act;
@@ -12,6 +12,7 @@ use crate::parse::sign::Sign;
 
 use super::super::tools::{Known, Part, Role, Through, own_part, tools};
 use super::super::{dangers, driver, english, graphql, tool_name};
+use super::inspect::method_in;
 use super::json::{Field, Json, values};
 use super::shape::{self, Call};
 use super::{Named, Reader, changes, effects};
@@ -67,7 +68,9 @@ impl<'r, 'l> Arguments<'r, 'l> {
             self.value("", value);
         }
         if !call.beside.is_empty() {
+            self.opens_to_write(call.beside.iter().copied());
             self.requests(call.beside.iter().copied());
+            self.joined(call.beside.iter().copied());
             for field in &call.beside {
                 self.field(field);
             }
@@ -94,7 +97,9 @@ impl<'r, 'l> Arguments<'r, 'l> {
     }
 
     fn fields(&mut self, fields: &[Field<'_>]) {
+        self.opens_to_write(fields.iter());
         self.requests(fields.iter());
+        self.joined(fields.iter());
         for field in fields {
             self.field(field);
         }
@@ -138,6 +143,10 @@ impl<'r, 'l> Arguments<'r, 'l> {
                 (_, Some(Role::Command), Json::Text(text)) => program = Some(&**text),
                 (_, Some(Role::Method), Json::Text(text)) if tools().is_http_method(text) => method = Some(&**text),
                 (_, Some(Role::Url), Json::Text(text)) => url = Some(&**text),
+                (_, Some(Role::Path) | None, Json::Text(text)) if text.contains("://") => {
+                    url = url.or(Some(&**text));
+                }
+                (.., Json::Fields(_)) => method = method.or_else(|| method_in(value, DEEPEST_METHOD)),
                 ("body" | "data" | "json" | "form" | "payload", ..) => has_body = true,
                 _ => {}
             }
@@ -191,6 +200,9 @@ impl<'r, 'l> Arguments<'r, 'l> {
                 return self.command(&line);
             }
             _ => {}
+        }
+        if matches!(role, None | Some(Role::Path | Role::Idle)) {
+            self.joined_list(items);
         }
         for item in items {
             match item {
@@ -273,7 +285,12 @@ impl<'r, 'l> Arguments<'r, 'l> {
             Some(Role::Command) => self.command_or_verb(text),
             Some(Role::Script) if self.runs(Through::Command) => self.command(text),
             Some(Role::Script | Role::Code) if self.runs(Through::Code) => self.code(),
-            Some(Role::Recipient) => self.recipient(text),
+            // A script is there to be run, unless it is itself what is written or looked at.
+            Some(Role::Script) if self.act.operation == Operation::Read && self.act.resource != Resource::Code => {
+                self.code();
+            }
+            Some(Role::Currency) => self.reader.reading.facts.note_currency(text),
+            Some(Role::Recipient) => self.recipient(key, text),
             Some(Role::Amount) => match classify(text.trim()) {
                 Some(Kind::Number(value)) => self.amount(value),
                 _ => match text.trim().parse::<f64>().ok().or_else(|| effects::money(text)) {
@@ -302,19 +319,17 @@ impl<'r, 'l> Arguments<'r, 'l> {
             Some(Role::Nested) if text.trim_start().starts_with(['{', '[']) => self.unpack(text),
             Some(Role::Request) if self.through == Some(Through::Request) => {
                 self.reader.reading.absorb(english::read(text, self.reader.lexicon));
-                self.is_told = true;
+                self.is_told = self.act.resource != Resource::Task;
             }
             Some(Role::Url | Role::Path | Role::Nested | Role::Environment | Role::Visibility) | None => {
                 self.place(key, text);
             }
             _ => {}
         }
-        if matches!(role, None | Some(Role::Path | Role::Idle | Role::Url)) {
-            if tools().value("off", text) {
-                self.switch_off(key);
-            }
-            self.injected(text);
+        if matches!(role, None | Some(Role::Path | Role::Idle | Role::Url)) && tools().value("off", text) {
+            self.switch_off(key);
         }
+        self.inspect(key, text, role);
     }
 
     /// The arguments as one text: JSON in a string, or what the tool is for.
@@ -329,15 +344,19 @@ impl<'r, 'l> Arguments<'r, 'l> {
             Some(Through::Code) => self.code(),
             Some(Through::Request) => {
                 self.reader.reading.absorb(english::read(text, self.reader.lexicon));
-                self.is_told = true;
+                self.is_told = self.act.resource != Resource::Task;
             }
-            _ => self.place("", text),
+            _ => {
+                self.place("", text);
+                self.inspect("", text, None);
+            }
         }
     }
 
     /// `OpenAI` hands arguments over as JSON in a string.
-    fn unpack(&mut self, text: &str) {
+    pub(super) fn unpack(&mut self, text: &str) {
         if json_depth(text) > MAX_CONTEXT_DEPTH || self.reader.unpacked >= MOST_UNPACKED {
+            self.reader.reading.facts.note_unread(UnreadKind::Argument, text);
             self.reader.reading.push(Act::unclear_execution("tool"));
             return;
         }
@@ -449,8 +468,21 @@ impl<'r, 'l> Arguments<'r, 'l> {
         self.is_told = true;
     }
 
-    fn recipient(&mut self, text: &str) {
-        self.reader.reading.facts.note_target(text);
+    fn recipient(&mut self, key: &str, text: &str) {
+        let kind = if text.contains('@') || !tools().value("account_keys", key) {
+            TargetKind::Recipient
+        } else {
+            TargetKind::Account
+        };
+        let role = match () {
+            () if tools().value("bcc_keys", key) => TargetRole::Bcc,
+            () if tools().value("cc_keys", key) => TargetRole::Cc,
+            () => TargetRole::To,
+        };
+        self.reader.reading.facts.note_target_as(kind, role, text);
+        if tools().value("shares", key) {
+            self.opened_to(key);
+        }
         if self.act.resource == Resource::Calendar && self.act.operation == Operation::Write {
             let guests = Act { operation: Operation::Send, is_entailed: true, ..self.act.clone() };
             self.reader.reading.push(guests);
@@ -475,7 +507,7 @@ fn is_call(fields: &[Field<'_>]) -> bool {
 }
 
 /// Adds a word to a command line so that the shell takes it for one.
-fn push_word(line: &mut String, word: &str) {
+pub(super) fn push_word(line: &mut String, word: &str) {
     if !line.is_empty() {
         line.push(' ');
     }
@@ -511,4 +543,6 @@ fn mutation(field: &str, lexicon: &Lexicon) -> Act {
 }
 
 /// Longest value that is a place, in bytes.
-pub(super) const LONGEST_PLACE: usize = 512;
+pub(super) const LONGEST_PLACE: usize = 4096;
+/// Objects within an object in which a method is looked for.
+const DEEPEST_METHOD: u8 = 3;

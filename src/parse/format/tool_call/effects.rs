@@ -1,7 +1,7 @@
 //! What single arguments mean beyond their text: rights, links, verbs, places,
 //! commands hidden in values, controls that are switched off.
 
-use crate::model::{MAX_CONTEXT_DEPTH, Operation, Resource, RiskLevel, json_depth};
+use crate::model::{MAX_CONTEXT_DEPTH, Operation, Resource, RiskLevel, TargetKind, TargetRole, UnreadKind, json_depth};
 use crate::parse::language::{Kind, Token, classify, tokenise};
 use crate::parse::reading::Act;
 use crate::parse::risk;
@@ -43,6 +43,14 @@ impl Arguments<'_, '_> {
         if self.act.operation != Operation::Admin {
             let share = Act::new("share", "link", Resource::Permission, Operation::Admin, 0.7).told_by(found);
             self.reader.reading.push(share.marked(Sign::OpenLink));
+        }
+    }
+
+    /// What is written is shared with somebody.
+    pub(super) fn opened_to(&mut self, found: &str) {
+        if self.act.operation != Operation::Admin {
+            let share = Act::new("share", "access", Resource::Permission, Operation::Admin, 0.7).told_by(found);
+            self.reader.reading.push(share.at_risk(RiskLevel::Medium));
         }
     }
 
@@ -122,10 +130,13 @@ impl Arguments<'_, '_> {
 
     /// Paths, hosts and addresses by the shape of the value.
     pub(super) fn place(&mut self, key: &str, text: &str) {
+        let role = tools().role(key);
         if text.len() > LONGEST_PLACE {
+            if matches!(role, Some(Role::Path | Role::Url)) || !text.contains(' ') {
+                self.reader.reading.facts.note_unread(UnreadKind::Argument, key);
+            }
             return;
         }
-        let role = tools().role(key);
         if place::is_secret(text) {
             self.sign(Sign::Secret, text);
             let read = Act::new("read", "secret", Resource::Credential, Operation::Read, 0.8).named_by(text);
@@ -150,7 +161,22 @@ impl Arguments<'_, '_> {
         let shape = if text.contains(' ') { None } else { classify(text) };
         let is_named = matches!(role, Some(Role::Path | Role::Url));
         if is_named || matches!(shape, Some(Kind::Email | Kind::Path | Kind::Url)) {
-            self.reader.reading.facts.note_target(text);
+            let kind = match shape {
+                Some(Kind::Email) => TargetKind::Recipient,
+                Some(Kind::Url) => TargetKind::Host,
+                _ if tools().value("table_keys", key) => TargetKind::Table,
+                _ if tools().value("host_keys", key) => TargetKind::Host,
+                _ => TargetKind::Path,
+            };
+            let role = match self.act.operation {
+                _ if tools().value("source_keys", key) => TargetRole::Source,
+                _ if tools().value("destination_keys", key) => TargetRole::Destination,
+                Operation::Read => TargetRole::Read,
+                Operation::Write | Operation::Delete => TargetRole::Write,
+                Operation::Send => TargetRole::To,
+                _ => TargetRole::Named,
+            };
+            self.reader.reading.facts.note_target_as(kind, role, text);
         }
         if matches!(shape, Some(Kind::Email)) && self.act.operation == Operation::Send {
             self.act.signs.add(Sign::Outside);
@@ -165,32 +191,35 @@ impl Arguments<'_, '_> {
 
     /// A value that is no command, with one behind a mark of the shell: `Oslo; rm -rf /`.
     pub(super) fn injected(&mut self, text: &str) {
-        if text.len() > LONGEST_PLACE {
-            return;
-        }
         self.hidden_command(text);
-        let Some(place) = text.find(['`', ';', '|', '&', '$', '\n']) else { return };
-        let rest = text.get(place..).unwrap_or("").trim_start_matches(['`', ';', '|', '&', '$', '(', '{', ' ', '\n']);
-        let program = rest.split(|c: char| c.is_whitespace() || matches!(c, '`' | ')' | ';')).next().unwrap_or("");
-        if !self.reader.lexicon.programs.knows(program) {
-            return;
-        }
-        let reading = driver::command(rest.trim_end_matches(['`', ')', '}', ' ']), self.reader.lexicon);
-        let is_harmful = reading.acts.iter().any(|act| risk::assess(act, &reading.facts).level >= RiskLevel::High);
-        if is_harmful {
-            self.reader.reading.absorb(reading);
+        let marks = |c: char| matches!(c, '`' | ';' | '|' | '&' | '$' | '\n');
+        let mut found = 0;
+        for (at, _) in text.match_indices(marks) {
+            let rest = text.get(at..).unwrap_or("").trim_start_matches(['`', ';', '|', '&', '$', '(', '{', ' ', '\n']);
+            let program = rest.split(|c: char| c.is_whitespace() || matches!(c, '`' | ')' | ';')).next().unwrap_or("");
+            if !self.reader.lexicon.programs.knows(program.rsplit('/').next().unwrap_or(program)) {
+                continue;
+            }
+            found += 1;
+            if found > MOST_INJECTED {
+                return self.reader.reading.facts.note_unread(UnreadKind::Argument, text);
+            }
+            let line = rest.lines().next().unwrap_or("").trim_end_matches(['`', ')', '}', ' ']);
+            let reading = driver::command(line, self.reader.lexicon);
+            if reading.acts.iter().any(|act| risk::assess(act, &reading.facts).level >= RiskLevel::High) {
+                self.reader.reading.absorb(reading);
+            }
         }
     }
 
     /// A value that is a command line though nothing calls it one: `job: "rm -rf /"`.
     pub(super) fn hidden_command(&mut self, text: &str) {
         let mut words = text.split_whitespace();
-        let is_program = words.next().is_some_and(|first| self.reader.lexicon.programs.knows(first));
+        let first = words.next().unwrap_or("");
+        let is_program = self.reader.lexicon.programs.knows(first.rsplit('/').next().unwrap_or(first));
         if is_program && words.any(|word| word.starts_with(['-', '/', '~', '$', '*', '>']) || word.contains('|')) {
             let reading = driver::command(text, self.reader.lexicon);
-            if reading.acts.iter().any(|act| risk::assess(act, &reading.facts).level >= RiskLevel::High) {
-                self.reader.reading.absorb(reading);
-            }
+            self.absorb_changes(reading);
         }
     }
 
@@ -276,6 +305,8 @@ pub(super) fn money(text: &str) -> Option<f64> {
     format!("{whole}.{}", plain(cents)).parse().ok()
 }
 
+/// Programs behind marks of the shell that are looked at in one value.
+const MOST_INJECTED: usize = 16;
 /// Longest sum of money that is read, in bytes.
 const LONGEST_SUM: usize = 32;
 /// What the address of a local file begins with.

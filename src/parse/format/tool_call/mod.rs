@@ -7,6 +7,7 @@
 //! | `shape.rs` | where the calls stand in a message |
 //! | `expression.rs` | calls written as expressions |
 //! | `arguments.rs` | what the arguments of a call add |
+//! | `inspect.rs` | what a string is by its content, and what several say together |
 //! | `effects.rs` | what single arguments mean: rights, links, verbs, places, controls |
 //!
 //! A call whose name stands in the catalogue is what the catalogue says; its
@@ -15,6 +16,7 @@
 mod arguments;
 mod effects;
 mod expression;
+mod inspect;
 mod json;
 mod shape;
 
@@ -137,6 +139,9 @@ impl<'l> Reader<'l> {
 
     /// Reads one call: the tool by its names, then the arguments.
     fn call(&mut self, call: &Call<'_>) {
+        if let Some(name) = call.names.first() {
+            self.reading.facts.tool.get_or_insert_with(|| (*name).to_owned());
+        }
         let mut named = self.named(&call.names);
         let mut acts = std::mem::take(&mut named.acts).into_iter();
         let mut act = acts.next().unwrap_or_else(Act::unknown);

@@ -1,0 +1,234 @@
+//! What a string is by its content, whatever its key says: JSON, a command, a call, code, a template, a statement, an
+//! address, a request. A key that nobody listed hides nothing.
+
+use crate::model::{MAX_CONTEXT_DEPTH, Operation, Resource, RiskLevel, UnreadKind, json_depth};
+use crate::parse::lexicon::Form;
+use crate::parse::reading::{Act, Reading};
+use crate::parse::risk;
+
+use super::super::tools::{Role, tools};
+use super::super::{dangers, driver, english, place, tool_name};
+use super::arguments::{Arguments, push_word};
+use super::expression::{self, Expression};
+use super::json::{Field, Json, values};
+use super::{Call, changes};
+
+impl Arguments<'_, '_> {
+    /// Reads a string by its content. What is written, sent or searched for is content, and asks for nothing.
+    pub(super) fn inspect(&mut self, key: &str, text: &str, role: Option<Role>) {
+        let trimmed = text.trim();
+        if role == Some(Role::Content) && !changes(self.act.operation) && trimmed.starts_with(['{', '[']) {
+            self.json_inside(trimmed);
+        }
+        if matches!(role, Some(Role::Content | Role::Sql | Role::Command)) {
+            return;
+        }
+        if text.len() > MOST_INSPECTED {
+            return self.reader.reading.facts.note_unread(UnreadKind::Argument, key);
+        }
+        if trimmed.starts_with(['{', '[']) && role != Some(Role::Nested) {
+            self.json_inside(trimmed);
+        }
+        let is_shown = role == Some(Role::Code) && self.act.resource == Resource::Code && !changes(self.act.operation);
+        if !is_shown && (dangers::calls_code(text) || is_live_template(text)) {
+            self.reader.reading.push(Act::unseen_code().told_by(text));
+        }
+        self.statements_behind(text);
+        if role == Some(Role::Query) {
+            return;
+        }
+        self.injected(text);
+        self.call_inside(trimmed);
+        if let Some(reading) = driver::sql(text, self.reader.lexicon) {
+            self.absorb_changes(reading);
+        }
+        if text.contains("://") && tools().value("callbacks", key) {
+            let call = Act::new("notify", "webhook", Resource::Web, Operation::Send, 0.7).named_by(key);
+            self.reader.reading.push(call);
+        }
+        if matches!(role, None | Some(Role::Request)) {
+            self.request_inside(trimmed);
+        }
+    }
+
+    /// JSON in a string, where it reads; what merely begins like it is text.
+    fn json_inside(&mut self, text: &str) {
+        if json_depth(text) > MAX_CONTEXT_DEPTH {
+            return self.reader.reading.facts.note_unread(UnreadKind::Argument, text);
+        }
+        let (found, is_complete) = values(text);
+        if is_complete && matches!(found.as_slice(), [Json::Fields(_) | Json::List(_)]) {
+            self.unpack(text);
+        }
+    }
+
+    /// `send_email(to='eve@x.example')` in a value: a call that is handed on.
+    fn call_inside(&mut self, text: &str) {
+        if !text.ends_with(')') || !text.contains('(') {
+            return;
+        }
+        let Expression::Calls(calls) = expression::read(text) else { return };
+        for call in &calls {
+            let acts = tool_name::acts(call.name, self.reader.lexicon);
+            if acts.iter().any(|act| changes(act.operation)) {
+                self.reader.call(&Call { names: vec![call.name], arguments: vec![&call.arguments], ..Call::default() });
+            }
+        }
+    }
+
+    /// SQL behind what breaks out of another statement.
+    fn statements_behind(&mut self, text: &str) {
+        let pieces = text.split([';', '\'', '"']).skip(1).take(MOST_PIECES);
+        for piece in pieces.filter(|piece| piece.trim().contains(char::is_whitespace)) {
+            if let Some(reading) = driver::sql(piece, self.reader.lexicon) {
+                self.absorb_changes(reading);
+            }
+        }
+    }
+
+    /// A request in words: one that begins with what is to be done and does more than look.
+    fn request_inside(&mut self, text: &str) {
+        if text.split_whitespace().take(LEAST_WORDS).count() < LEAST_WORDS {
+            return;
+        }
+        let first = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or("").to_ascii_lowercase();
+        let verb = self.reader.lexicon.word(&first).and_then(|entry| entry.verb.filter(|_| entry.noun.is_none()));
+        if verb.is_some_and(|(_, form)| form == Form::Base) {
+            let reading = english::read(text, self.reader.lexicon);
+            self.absorb_changes(reading);
+        }
+    }
+
+    /// Takes in a reading that does more than look.
+    pub(super) fn absorb_changes(&mut self, reading: Reading) {
+        let matters = |act: &Act| {
+            changes(act.operation) && risk::assess(act, &reading.facts).level >= RiskLevel::Medium && !act.is_unknown()
+                || act.resource == Resource::Credential
+        };
+        if reading.acts.iter().any(matters) {
+            self.reader.reading.absorb(reading);
+        }
+    }
+
+    /// What the fields of one object say together: a program and its arguments, a folder and a name in it.
+    pub(super) fn joined<'f, 'j: 'f>(&mut self, fields: impl Iterator<Item = &'f Field<'j>> + Clone) {
+        let text = |list: &'static str| {
+            fields.clone().find_map(|(key, value)| value.as_text().filter(|_| tools().value(list, key)))
+        };
+        let program = text("program_keys").filter(|program| self.is_program(program));
+        if let Some(program) = program {
+            for (_, value) in fields.clone().filter(|(key, _)| tools().value("argument_keys", key)) {
+                match value {
+                    Json::List(items) => {
+                        self.line(std::iter::once(program).chain(items.iter().filter_map(Json::as_text)))
+                    }
+                    Json::Text(rest) => self.absorb_line(&format!("{program} {rest}")),
+                    _ => {}
+                }
+            }
+        }
+        if let Some(folder) = text("folder_keys") {
+            for (key, value) in fields.clone() {
+                if let Some(name) = value.as_text().filter(|name| tools().value("name_keys", key) && *name != folder) {
+                    self.place("path", &format!("{}/{name}", folder.trim_end_matches('/')));
+                }
+            }
+        }
+    }
+
+    /// What the texts of a list say together: a command word by word, or the parts of a path.
+    pub(super) fn joined_list(&mut self, items: &[Json<'_>]) {
+        let mut texts = items.iter().filter_map(Json::as_text);
+        let Some(first) = texts.next().filter(|_| (2..=MOST_JOINED).contains(&items.len())) else { return };
+        if self.is_program(first) {
+            self.line(items.iter().filter_map(Json::as_text));
+        } else if first.starts_with(['/', '~', '.']) {
+            let whole = texts.fold(first.to_owned(), |whole, part| whole + "/" + part);
+            if place::is_secret(&whole) {
+                self.place("path", &whole);
+            }
+        }
+    }
+
+    fn is_program(&self, word: &str) -> bool {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        !word.contains(char::is_whitespace) && self.reader.lexicon.programs.knows(name)
+    }
+
+    fn line<'t>(&mut self, words: impl Iterator<Item = &'t str>) {
+        let mut line = String::new();
+        words.for_each(|word| push_word(&mut line, word));
+        self.absorb_line(&line);
+    }
+
+    fn absorb_line(&mut self, line: &str) {
+        let reading = driver::command(line, self.reader.lexicon);
+        self.absorb_changes(reading);
+    }
+
+    /// `mode: "w"`: what is opened is written.
+    pub(super) fn opens_to_write<'f, 'j: 'f>(&mut self, mut fields: impl Iterator<Item = &'f Field<'j>>) {
+        let writes = |(key, value): &Field<'_>| {
+            tools().value("mode_keys", key) && value.as_text().is_some_and(|mode| tools().value("write_modes", mode))
+        };
+        if !changes(self.act.operation) && fields.any(writes) {
+            self.act.operation = Operation::Write;
+            "write".clone_into(&mut self.act.verb);
+            if self.act.resource == Resource::Unknown {
+                self.act.resource = Resource::File;
+                "file".clone_into(&mut self.act.noun);
+            }
+        }
+    }
+}
+
+/// The method of HTTP that an object or what stands in it names.
+pub(super) fn method_in<'f>(value: &'f Json<'_>, depth: u8) -> Option<&'f str> {
+    let Json::Fields(fields) = value else { return None };
+    fields.iter().find_map(|(key, value)| match value {
+        Json::Text(text) if tools().role(key) == Some(Role::Method) => {
+            Some(&**text).filter(|text| tools().is_http_method(text))
+        }
+        Json::Fields(_) if depth > 0 => method_in(value, depth - 1),
+        _ => None,
+    })
+}
+
+/// A template that calls something or reaches into what is private, instead of naming a value.
+fn is_live_template(text: &str) -> bool {
+    [("{{", "}}"), ("<%", "%>"), ("${", "}"), ("#{", "}"), ("{%", "%}")].iter().any(|(open, close)| {
+        text.match_indices(open).take(MOST_PIECES).any(|(at, _)| {
+            let rest = text.get(at + open.len()..).unwrap_or("");
+            let inside = rest.split_once(close).map_or(rest, |(inside, _)| inside);
+            inside.contains("__") || inside.contains('(') || inside.contains("jndi:")
+        })
+    })
+}
+
+/// Longest argument that is inspected, in bytes.
+const MOST_INSPECTED: usize = 16 * 1024;
+/// Pieces of one argument that are looked at by themselves.
+const MOST_PIECES: usize = 32;
+/// Words of a list that are joined.
+const MOST_JOINED: usize = 64;
+/// The fewest words of a request.
+const LEAST_WORDS: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_that_names_a_value_is_told_from_one_that_calls() {
+        for (text, expected) in [
+            ("Dear {{ name }}", false),
+            ("{{ ''.__class__ }}", true),
+            ("{{ x.popen('id').read() }}", true),
+            ("<%= system('id') %>", true),
+            ("${jndi:ldap://x}", true),
+            ("costs ${price}", false),
+        ] {
+            assert_eq!(is_live_template(text), expected, "{text}");
+        }
+    }
+}

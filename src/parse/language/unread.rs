@@ -1,0 +1,79 @@
+//! Runs of words in which nothing is known: they may ask for anything.
+
+use crate::model::UnreadKind;
+use crate::parse::reading::Facts;
+
+use super::token::{Kind, Token};
+
+/// Notes each run of words of another script, and each of words that the lexicon does not know. What stands between
+/// quotation marks is content; names and numbers end a run.
+pub(super) fn note(tokens: &[Token<'_>], facts: &mut Facts) {
+    let mut run = Run::default();
+    for token in tokens {
+        match Word::of(token) {
+            Some(word) => run.take(word, token, facts),
+            None => run = Run::default(),
+        }
+    }
+}
+
+/// What a word that is not known is written in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Word {
+    Latin,
+    /// A script without blanks between words: the letters are counted.
+    Unspaced(usize),
+    Other,
+}
+
+impl Word {
+    fn of(token: &Token<'_>) -> Option<Self> {
+        let entry = token.entry;
+        let is_known = entry.verb.is_some() || entry.noun.is_some() || entry.function.is_some() || entry.cue.is_some();
+        if token.kind != Kind::Word || is_known {
+            return None;
+        }
+        let letters = || token.text.chars().filter(|c| c.is_alphabetic());
+        if token.text.is_ascii() {
+            let is_plain = token.text.bytes().all(|byte| byte.is_ascii_lowercase()) && token.text.len() > 1;
+            return is_plain.then_some(Self::Latin);
+        }
+        let unspaced = letters().filter(|&c| is_unspaced(c)).count();
+        match unspaced {
+            0 if letters().all(|c| c < '\u{250}') => None,
+            0 => Some(Self::Other),
+            letters => Some(Self::Unspaced(letters)),
+        }
+    }
+}
+
+/// Words in a row that are not known.
+#[derive(Default)]
+struct Run<'t> {
+    first: Option<&'t str>,
+    words: usize,
+    letters: usize,
+}
+
+impl<'t> Run<'t> {
+    fn take(&mut self, word: Word, token: &Token<'t>, facts: &mut Facts) {
+        self.first = self.first.or(Some(token.text));
+        match word {
+            Word::Unspaced(letters) => self.letters += letters,
+            Word::Latin | Word::Other => self.words += 1,
+        }
+        if self.words >= LEAST_WORDS || self.letters >= LEAST_LETTERS {
+            facts.note_unread(UnreadKind::Text, self.first.unwrap_or_default());
+        }
+    }
+}
+
+/// Chinese, Japanese and their like, Thai, Lao, Khmer, Burmese.
+const fn is_unspaced(c: char) -> bool {
+    matches!(c, '\u{0E00}'..='\u{0EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}' | '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}')
+}
+
+/// Words of a run that is not read.
+const LEAST_WORDS: usize = 3;
+/// Letters of such a run where no blanks part its words.
+const LEAST_LETTERS: usize = 5;

@@ -1,0 +1,155 @@
+//! The plain form of a target, by which two that are written differently are one.
+
+use std::borrow::Cow;
+
+use crate::model::TargetKind;
+
+/// What a text names, by its shape.
+pub(super) fn kind_of(text: &str) -> TargetKind {
+    let text = text.trim();
+    if text.contains("://") || text.starts_with("www.") {
+        TargetKind::Host
+    } else if text.contains('@') && !text.contains('/') {
+        TargetKind::Recipient
+    } else {
+        TargetKind::Path
+    }
+}
+
+/// The plain form: an address without the name beside it, a host in lower case and without a user, a path without dot
+/// segments, each without percent-encoding.
+pub(super) fn plain(kind: TargetKind, text: &str) -> String {
+    let text = decoded(text.trim());
+    match kind {
+        TargetKind::Recipient => address(&text),
+        TargetKind::Host => host(&text),
+        TargetKind::Path => path(&text),
+        TargetKind::Table | TargetKind::Account => text.trim().to_owned(),
+    }
+}
+
+/// Whether the plain form still stands for something else: a pattern, a variable, another encoding.
+pub(super) fn is_open(kind: TargetKind, plain: &str) -> bool {
+    let marks: &[char] = match kind {
+        TargetKind::Path => &['*', '?', '[', '{', '$', '`'],
+        TargetKind::Table => &['*', '%', '$', '{'],
+        TargetKind::Recipient | TargetKind::Host | TargetKind::Account => &['*', '{', '$', '`'],
+    };
+    plain.contains(marks) || kind != TargetKind::Table && is_encoded(plain)
+}
+
+/// `Ann <Ann@Example.COM>` is `Ann@example.com`.
+fn address(text: &str) -> String {
+    let inner = text.rsplit_once('<').and_then(|(_, rest)| rest.split_once('>')).map_or(text, |(inner, _)| inner);
+    let inner = inner.trim().trim_start_matches("mailto:");
+    match inner.rsplit_once('@') {
+        Some((user, domain)) => format!("{user}@{}", domain.trim_end_matches('.').to_lowercase()),
+        None => inner.to_owned(),
+    }
+}
+
+/// Scheme and host in lower case, without a user's name; the rest without dot segments.
+fn host(text: &str) -> String {
+    let text = text.replace('\\', "/");
+    let (scheme, rest) = text.split_once("://").unwrap_or(("", &text));
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, behind) = rest.split_at(end);
+    let authority = authority.rsplit('@').next().unwrap_or("").to_lowercase();
+    let (way, query) = behind.split_at(behind.find(['?', '#']).unwrap_or(behind.len()));
+    let mark = if scheme.is_empty() { "" } else { "://" };
+    let way = if way.is_empty() { String::new() } else { path(way) };
+    format!("{}{mark}{}{way}{query}", scheme.to_lowercase(), authority.trim_end_matches('.'))
+}
+
+/// `//`, `/./` and `..` resolved as far as they can be.
+fn path(text: &str) -> String {
+    let text = text.trim().replace('\\', "/");
+    let mut parts: Vec<&str> = Vec::new();
+    for part in text.split('/') {
+        match part {
+            "" | "." if !parts.is_empty() => {}
+            ".." if parts.last().is_some_and(|last| !matches!(*last, "" | ".." | "." | "~")) => {
+                parts.pop();
+            }
+            ".." if parts.last() == Some(&"") => {}
+            part => parts.push(part),
+        }
+    }
+    match parts.as_slice() {
+        [] => ".".to_owned(),
+        [""] => "/".to_owned(),
+        _ if text.ends_with('/') => parts.join("/") + "/",
+        _ => parts.join("/"),
+    }
+}
+
+/// Percent-encoding undone once, where what comes out is text.
+fn decoded(text: &str) -> Cow<'_, str> {
+    if !is_encoded(text) {
+        return Cow::Borrowed(text);
+    }
+    let bytes = text.as_bytes();
+    let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
+    while let Some(&byte) = bytes.get(at) {
+        match escaped(bytes, at) {
+            Some(decoded) => {
+                out.push(decoded);
+                at += 3;
+            }
+            None => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8(out).map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+fn is_encoded(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    text.contains('%') && (0..bytes.len()).any(|at| escaped(bytes, at).is_some())
+}
+
+/// The byte that `%2f` stands for.
+fn escaped(bytes: &[u8], at: usize) -> Option<u8> {
+    let digit = |at: usize| bytes.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+    if bytes.get(at) != Some(&b'%') {
+        return None;
+    }
+    u8::try_from(digit(at + 1)? * 16 + digit(at + 2)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_differently_is_one() {
+        for (text, expected) in [
+            ("Ann Lee <Ann@Example.COM>", "Ann@example.com"),
+            ("mailto:ann@example.com ", "ann@example.com"),
+            ("https://Good.example@EVIL.example./a/../b?q=A", "https://evil.example/b?q=A"),
+            ("HTTPS:\\\\x.example\\a", "https://x.example/a"),
+            ("/srv/./a//b/../c ", "/srv/a/c"),
+            ("%2e%2e/etc/shadow", "../etc/shadow"),
+            ("/tmp/../../etc/", "/etc/"),
+            ("C:\\Users\\ann", "C:/Users/ann"),
+        ] {
+            assert_eq!(plain(kind_of(text), text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_stands_for_something_else_is_told() {
+        for (text, expected) in [
+            ("src/*.rs", true),
+            ("$HOME/x", true),
+            ("%252e%252e/x", true),
+            ("https://x.example/?a=b", false),
+            ("/srv/a", false),
+        ] {
+            let kind = kind_of(text);
+            assert_eq!(is_open(kind, &plain(kind, text)), expected, "{text}");
+        }
+    }
+}
