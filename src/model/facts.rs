@@ -181,7 +181,11 @@ impl Intent {
             value: target.to_owned(),
             original: None,
         };
-        let targets = self.named_targets().map(|(value, _)| named(value)).collect();
+        let targets = match self.context.get("target") {
+            Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).map(named).collect(),
+            Some(Value::String(target)) => vec![named(target)],
+            _ => Vec::new(),
+        };
         let currency = self.context.get("currency").and_then(Value::as_str).map(str::to_owned);
         let amount = self.context.get("amount").and_then(Value::as_f64);
         Facts {
@@ -191,20 +195,20 @@ impl Intent {
         }
     }
 
-    /// The plain form of each target, and the one that was sent where it differs.
-    pub(crate) fn named_targets(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+    /// The plain form of each target of a kind, and the one that was sent where it differs.
+    pub(crate) fn named_targets(&self, kind: Option<TargetKind>) -> impl Iterator<Item = (&str, Option<&str>)> {
         let written = self.context.get(FACTS_KEY);
         let listed = written.and_then(|facts| facts.get("targets")).and_then(Value::as_array);
-        let parsed = listed.into_iter().flatten().filter_map(|target| {
-            Some((target.get("value")?.as_str()?, target.get("original").and_then(Value::as_str)))
-        });
-        let built = if written.is_none() { self.context.get("target") } else { None };
-        let built = match built {
-            Some(Value::Array(items)) => items.as_slice(),
-            Some(one) => std::slice::from_ref(one),
-            None => &[],
-        };
-        parsed.chain(built.iter().filter_map(Value::as_str).map(|target| (target, None)))
+        listed.into_iter().flatten().filter_map(move |target| {
+            let is_kind = kind.is_none_or(|kind| target.get("kind").and_then(Value::as_str) == Some(kind.as_str()));
+            let value = target.get("value")?.as_str().filter(|_| is_kind)?;
+            Some((value, target.get("original").and_then(Value::as_str)))
+        })
+    }
+
+    /// Whether the parser wrote what it names. Of other intents the keys of the context count that a caller sets.
+    pub(crate) fn has_facts(&self) -> bool {
+        self.context.get(FACTS_KEY).is_some_and(Value::is_object)
     }
 
     /// The text of a fact: `tool` or `server`.

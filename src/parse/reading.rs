@@ -316,7 +316,8 @@ impl Facts {
     pub(crate) fn quoted_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let targets =
             self.targets.iter_mut().flat_map(|target| std::iter::once(&mut target.value).chain(&mut target.original));
-        targets.chain(self.unread.iter_mut().map(|unread| &mut unread.found))
+        let names = self.tool.iter_mut().chain(&mut self.server);
+        targets.chain(self.unread.iter_mut().map(|unread| &mut unread.found)).chain(names)
     }
 
     fn note_format(&mut self, format: Format) {

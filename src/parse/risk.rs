@@ -381,7 +381,11 @@ mod tests {
         for &sign in signs {
             act.signs.add(sign);
         }
-        assess(&act, &Facts { amount, ..Facts::default() }).level
+        let mut facts = Facts::default();
+        if let Some(amount) = amount {
+            facts.note_amount(amount, None);
+        }
+        assess(&act, &facts).level
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::model::TargetKind;
 /// What a text names, by its shape.
 pub(super) fn kind_of(text: &str) -> TargetKind {
     let text = text.trim();
-    if text.contains("://") || text.starts_with("www.") {
+    if text.contains("://") || text.contains(":\\\\") || text.starts_with("www.") {
         TargetKind::Host
     } else if text.contains('@') && !text.contains('/') {
         TargetKind::Recipient

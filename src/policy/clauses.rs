@@ -6,9 +6,10 @@ use std::sync::{Arc, LazyLock};
 
 use regex::RegexBuilder;
 
+use super::fact::Fact;
 use super::pattern::{CapabilityPattern, Names};
 use super::rule::{ContextClause, Levels, Match, Pattern};
-use crate::document::{Fields, Node, Report, Value, did_you_mean};
+use crate::document::{Fields, Node, Report, did_you_mean};
 use crate::model::{Action, Capability, Classification, Operation, Resource, RiskLevel, Tier, excerpt};
 
 /// Reads the clauses of a rule.
@@ -34,6 +35,11 @@ pub(super) fn read(
     let classification = fields.read_with("classification", report, classification);
     let environment = fields.read_with("environment", report, environment);
     let context = fields.read_with("context", report, |node, path, report| context(node, path, patterns, report));
+    let mut context = context.unwrap_or_default();
+    for &(name, key, _) in Fact::CLAUSES {
+        let globs = fields.read_with(name, report, |node, path, report| facts(node, path, patterns, report)).flatten();
+        context.extend(globs.map(|pattern| ContextClause { key: key.into(), pattern, allows: false }));
+    }
     Match {
         agents,
         labels,
@@ -46,7 +52,7 @@ pub(super) fn read(
             &classification.unwrap_or_default(),
         ),
         environment: environment.unwrap_or_default(),
-        context: context.unwrap_or_default(),
+        context,
     }
 }
 
@@ -196,15 +202,33 @@ fn context(
     })
 }
 
+/// Globs over a fact as one pattern. Case does not count: hosts and addresses have none that matters.
+fn facts(node: Node, field: &str, patterns: &mut HashMap<String, Pattern>, report: &mut Report<'_>) -> Option<Pattern> {
+    let at = node.at;
+    let items = report.filled_list(node, field);
+    let globs: Vec<String> = items.into_iter().filter_map(|item| report.line(item, field, MAX_GLOB_CHARS)).collect();
+    let one = |glob: &String| regex::escape(glob).replace("\\*", ".*").replace("\\?", ".");
+    let source = format!("(?is)^(?:{})$", globs.iter().map(one).collect::<Vec<_>>().join("|"));
+    (!globs.is_empty()).then(|| regex_of(source, at, field, patterns, report)).flatten()
+}
+
 /// A regular expression, bounded in its source, its size and their number.
 fn regex(node: Node, field: &str, patterns: &mut HashMap<String, Pattern>, report: &mut Report<'_>) -> Option<Pattern> {
     let at = node.at;
-    if let Value::Text(text) = &node.value
-        && let Some(known) = patterns.get(text)
-    {
+    let text = report.text(node, field)?;
+    regex_of(text, at, field, patterns, report)
+}
+
+fn regex_of(
+    text: String,
+    at: usize,
+    field: &str,
+    patterns: &mut HashMap<String, Pattern>,
+    report: &mut Report<'_>,
+) -> Option<Pattern> {
+    if let Some(known) = patterns.get(&text) {
         return Some(known.clone());
     }
-    let text = report.text(node, field)?;
     let wrong = if text.len() > MAX_REGEX_BYTES {
         format!("a regular expression has at most {MAX_REGEX_BYTES} bytes")
     } else if patterns.len() >= MAX_REGEXES {
@@ -241,6 +265,15 @@ const MATCH_FIELDS: &[&str] = &[
     "classification",
     "environment",
     "context",
+    "tools",
+    "servers",
+    "formats",
+    "targets",
+    "recipients",
+    "paths",
+    "hosts",
+    "tables",
+    "accounts",
 ];
 const MAX_GLOB_CHARS: usize = 256;
 const MAX_REGEX_BYTES: usize = 1_024;

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::assumptions::{Assumptions, ConditionCache, Resolved};
 use super::condition::Condition;
 use super::evaluate::Engine;
+use super::fact::Fact;
 use super::limit::{LimitUse, Meter};
 use super::pattern::Names;
 use super::request::PolicyRequest;
@@ -263,6 +264,15 @@ fn read_by(condition: &Condition, request: &PolicyRequest<'_>) -> String {
 
 /// What a key of the context holds, escaped and cut short: it is the caller's text.
 fn found(request: &PolicyRequest<'_>, key: &str) -> String {
+    if let Some(fact) = Fact::of_key(key).filter(|_| request.intent.has_facts()) {
+        let values: Vec<String> =
+            fact.values(request.intent).map(|(value, _)| format!("{:?}", excerpt(value))).collect();
+        return match values.is_empty() {
+            _ if fact.is_unread(request.intent) => format!("{key} could not be read in full"),
+            true => format!("{key} is absent"),
+            false => format!("{key} is {}", texts(values.iter())),
+        };
+    }
     match request.intent.context.get(key) {
         None => format!("context.{key} is absent"),
         Some(serde_json::Value::String(text)) => format!("context.{key} is {:?}", excerpt(text)),

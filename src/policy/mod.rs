@@ -26,6 +26,7 @@ mod duration;
 mod evaluate;
 mod examples;
 mod explain;
+mod fact;
 mod index;
 mod limit;
 mod naming;

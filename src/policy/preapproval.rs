@@ -9,7 +9,9 @@ use super::limit::millionths;
 use super::pattern::CapabilityPattern;
 use super::request::PolicyRequest;
 use crate::document::hides_or_breaks;
-use crate::model::{Action, AgentId, Capability, Error, LONGEST_LIMIT_WINDOW, Label, RiskLevel, Timestamp, excerpt};
+use crate::model::{
+    Action, AgentId, Capability, Error, Intent, LONGEST_LIMIT_WINDOW, Label, RiskLevel, Timestamp, UnreadKind, excerpt,
+};
 
 /// What a person agrees to beforehand, as it is written: to be made a [`PreApproval`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -151,7 +153,11 @@ impl PreApproval {
             && is_how
             && request.risk <= terms.max_risk
             && request.now < terms.until
-            && self.is_on_target(intent.context.get("target"));
+            && if intent.has_facts() {
+                self.is_on_all(intent)
+            } else {
+                self.is_on_target(intent.context.get("target"))
+            };
         if !is_covered {
             return None;
         }
@@ -160,6 +166,14 @@ impl PreApproval {
             None => 0,
         };
         Some(PreApprovalUse { amount })
+    }
+
+    /// Whether every target is one that is named; what could not be read is none.
+    fn is_on_all(&self, intent: &Intent) -> bool {
+        let mut targets = intent.named_targets(None).peekable();
+        !intent.has_unread(&[UnreadKind::Target, UnreadKind::Argument])
+            && targets.peek().is_none() == self.terms.targets.is_empty()
+            && targets.all(|(target, _)| self.terms.targets.iter().any(|known| fits(known, target)))
     }
 
     fn is_on_target(&self, target: Option<&Value>) -> bool {
@@ -289,7 +303,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::{AgentTraits, Intent, Tier, TrustSnapshot};
+    use crate::model::{AgentTraits, Tier, TrustSnapshot};
 
     fn now() -> Timestamp {
         Timestamp::from_millis(0)

@@ -10,10 +10,11 @@ use serde_json::Value;
 
 use super::condition::Condition;
 use super::conditions::Conditions;
+use super::fact::Fact;
 use super::limit::Limit;
 use super::pattern::{CapabilityPattern, Names};
 use super::request::PolicyRequest;
-use crate::model::{Capability, Classification, Constraints, RiskLevel, Tier, closed_words};
+use crate::model::{Capability, Classification, Constraints, Intent, RiskLevel, Tier, closed_words};
 
 closed_words! {
     /// What a policy rule does with the capabilities that it matches; the
@@ -188,16 +189,12 @@ impl Match {
         if !self.environment.is_empty() && !text(ENVIRONMENT_KEY).is_some_and(|name| self.names_environment(name)) {
             return Some(Clause::Environment);
         }
-        self.context
-            .iter()
-            .find(|clause| !intent.context.get(&*clause.key).is_some_and(|value| clause.matches(value)))
-            .map(Clause::Context)
+        self.context.iter().find(|clause| !clause.holds(intent, clause.allows)).map(Clause::Context)
     }
 
     /// Whether the context clauses hold as they do in a rule that grants.
     pub(super) fn grants_by_context(&self, request: &PolicyRequest<'_>) -> bool {
-        let context = &request.intent.context;
-        self.context.iter().all(|clause| context.get(&*clause.key).is_some_and(|value| clause.matches_as(value, true)))
+        self.context.iter().all(|clause| clause.holds(request.intent, true))
     }
 
     /// Whether nothing but capabilities, risk and tiers decides that it matches.
@@ -245,8 +242,28 @@ impl Serialize for ContextClause {
 }
 
 impl ContextClause {
-    fn matches(&self, value: &Value) -> bool {
-        self.matches_as(value, self.allows)
+    /// Whether it holds for an intent. Facts are lists: in a rule that allows all of one must match and nothing of it
+    /// be unread, in one that restricts one match is enough, and so is what could not be read.
+    fn holds(&self, intent: &Intent, allows: bool) -> bool {
+        match Fact::of_key(&self.key) {
+            Some(fact) if intent.has_facts() => {
+                let matches = |text: &str| self.pattern.0.is_match(text);
+                let mut values = fact.values(intent).peekable();
+                if allows {
+                    !fact.is_unread(intent) && values.peek().is_some() && values.all(|(value, _)| matches(value))
+                } else {
+                    fact.is_unread(intent)
+                        || values.any(|(value, original)| matches(value) || original.is_some_and(matches))
+                }
+            }
+            Some(Fact::Tool | Fact::Server | Fact::Formats) => false,
+            Some(_) => self.holds_for(intent.context.get("target"), allows),
+            None => self.holds_for(intent.context.get(&*self.key), allows),
+        }
+    }
+
+    fn holds_for(&self, value: Option<&Value>, allows: bool) -> bool {
+        value.is_some_and(|value| self.matches_as(value, allows))
     }
 
     fn matches_as(&self, value: &Value, allows: bool) -> bool {

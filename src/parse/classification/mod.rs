@@ -99,9 +99,11 @@ impl Contents {
     /// An address that is opened takes what stands in it out of the house: a secret in one is sent.
     pub(super) fn mark_addresses(&self, reading: &mut Reading) {
         let leaks = |target: &Target| {
-            let text = target.original.as_deref().unwrap_or(&target.value);
-            let is_opened = text.contains("://") || text.contains('?') || text.starts_with("www.");
-            is_opened && (self.secrets.iter().any(|secret| text.contains(secret.as_str())) || names_secret_value(text))
+            [Some(target.value.as_str()), target.original.as_deref()].into_iter().flatten().any(|text| {
+                let is_opened = text.contains("://") || text.contains('?') || text.starts_with("www.");
+                let has_secret = || self.secrets.iter().any(|secret| text.contains(secret.as_str()));
+                is_opened && (has_secret() || names_secret_value(text))
+            })
         };
         if reading.facts.targets.iter().any(leaks) {
             let act = Act::new("open", "address_with_secret", Resource::Web, Operation::Send, 0.9);

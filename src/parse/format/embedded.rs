@@ -85,7 +85,7 @@ pub(super) fn joined_parts<'a>(line: &'a str, lexicon: &Lexicon) -> Vec<&'a str>
 }
 
 /// The words between blanks, and where each stands.
-fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
     line.split(' ')
         .scan(0, |next, word| {
             let at = *next;

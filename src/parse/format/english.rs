@@ -1,9 +1,10 @@
 //! English with what is embedded in it: command lines, SQL and the names of secrets.
 
-use crate::model::{Operation, Resource, RiskLevel};
+use crate::model::{Operation, Resource, RiskLevel, UnreadKind};
 use crate::parse::language;
 use crate::parse::lexicon::Lexicon;
 use crate::parse::reading::{Act, Reading};
+use crate::parse::sign::Sign;
 
 use super::{driver, embedded, place};
 
@@ -37,6 +38,11 @@ pub(super) fn read(text: &str, lexicon: &Lexicon) -> Reading {
         let secret = Act::new("read", "secret_file", Resource::Credential, Operation::Read, 0.8);
         reading.push(secret.at_risk(RiskLevel::High));
     }
+    // "Read the file at $TARGET" names whatever that holds.
+    for variable in text.split_whitespace().filter(|word| is_variable(word)) {
+        reading.facts.note_unread(UnreadKind::Target, variable);
+        reading.facts.signs.add(Sign::Unclear);
+    }
     if let Some(path) = written_system_path(text, &reading) {
         let system = Act::new("write", "system_file", Resource::Config, Operation::Write, 0.8).named_by(path);
         reading.push(system.at_risk(RiskLevel::High));
@@ -55,6 +61,12 @@ pub(super) fn read(text: &str, lexicon: &Lexicon) -> Reading {
     reading
 }
 
+/// `$NAME` or `${NAME}`, and no sum of dollars.
+fn is_variable(word: &str) -> bool {
+    let name = word.strip_prefix('$').map(|name| name.trim_start_matches('{'));
+    name.is_some_and(|name| name.len() > 1 && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
+}
+
 /// A part of the system that a sentence writes to: "save it to /etc/cron.d/job", "edit /etc/hosts".
 fn written_system_path<'t>(text: &'t str, reading: &Reading) -> Option<&'t str> {
     let changes = |act: &Act| matches!(act.operation, Operation::Write | Operation::Delete);
@@ -65,7 +77,7 @@ fn written_system_path<'t>(text: &'t str, reading: &Reading) -> Option<&'t str> 
     let mut before = "";
     for word in text.split_whitespace() {
         let path = word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '/' | '~' | '.' | '\\'));
-        let is_destination = ["to", "into", "onto", "over"].contains(&before);
+        let is_destination = ["to", "into", "onto", "over", "in", "at", "as"].contains(&before);
         if path.contains(['/', '\\']) && (is_destination || only_changes) && place::is_system(path) {
             return Some(path);
         }

@@ -12,9 +12,15 @@ pub(super) fn note(tokens: &[Token<'_>], facts: &mut Facts) {
     for token in tokens {
         match Word::of(token) {
             Some(word) => run.take(word, token, facts),
+            // "The" and "of" tell nothing of what stands around them.
+            None if token.entry.function.is_some() && !carries(token) => {}
             None => run = Run::default(),
         }
     }
+}
+
+fn carries(token: &Token<'_>) -> bool {
+    token.entry.verb.is_some() || token.entry.noun.is_some() || token.entry.cue.is_some()
 }
 
 /// What a word that is not known is written in.
@@ -28,9 +34,7 @@ enum Word {
 
 impl Word {
     fn of(token: &Token<'_>) -> Option<Self> {
-        let entry = token.entry;
-        let is_known = entry.verb.is_some() || entry.noun.is_some() || entry.function.is_some() || entry.cue.is_some();
-        if token.kind != Kind::Word || is_known {
+        if token.kind != Kind::Word || carries(token) || token.entry.function.is_some() {
             return None;
         }
         let letters = || token.text.chars().filter(|c| c.is_alphabetic());
@@ -40,7 +44,9 @@ impl Word {
         }
         let unspaced = letters().filter(|&c| is_unspaced(c)).count();
         match unspaced {
-            0 if letters().all(|c| c < '\u{250}') => None,
+            0 if letters().all(|c| c < '\u{250}') => {
+                token.text.starts_with(|c: char| c.is_lowercase()).then_some(Self::Latin)
+            }
             0 => Some(Self::Other),
             letters => Some(Self::Unspaced(letters)),
         }

@@ -159,11 +159,21 @@ impl Shell<'_, '_> {
         if dangers::holds("pattern_first", name) && plain.clone().nth(1).is_some() {
             plain.next();
         }
+        let handles_files = program.rule.as_ref().is_some_and(|rule| {
+            rule.capabilities.iter().any(|&(resource, _)| matches!(resource, Resource::File | Resource::Document))
+        });
         for argument in plain {
-            if argument.contains('$') && !dangers::holds("prints", name) {
-                if !argument.split('/').next().is_some_and(|first| dangers::holds("usual_variables", first)) {
+            let variable = argument
+                .find('$')
+                .and_then(|at| argument.get(at..))
+                .filter(|rest| rest.len() > 1 || !self.sets_variables);
+            if let Some(variable) = variable.filter(|_| !dangers::holds("prints", name)) {
+                let first = variable.split('/').next().unwrap_or(variable);
+                if !dangers::holds("usual_variables", first) && !self.sets_variables {
                     self.reading.facts.note_unread(UnreadKind::Target, argument);
-                    self.reading.facts.signs.add(Sign::Unclear);
+                    if handles_files {
+                        self.reading.facts.signs.add(Sign::Unclear);
+                    }
                 }
             } else if argument.contains(['/', '.', '@', ':', '*']) && !self.shows_secret(argument) {
                 self.reading.facts.note_target(argument);

@@ -216,7 +216,7 @@ fn has_part(parts: &[String], argument: &str) -> bool {
     parts.iter().any(|part| lower.contains(part.as_str()))
 }
 
-fn is_hostile_variable(assignment: &str) -> bool {
+pub(in crate::parse::format) fn is_hostile_variable(assignment: &str) -> bool {
     let (name, value) = assignment.split_once('=').unwrap_or((assignment, ""));
     let name = name.trim_end_matches('+');
     if name.bytes().any(|byte| byte.is_ascii_lowercase()) {

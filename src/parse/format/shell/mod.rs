@@ -30,6 +30,7 @@ mod upload;
 mod word;
 mod wrap;
 
+pub(super) use danger::is_hostile_variable;
 use std::collections::{HashMap, HashSet};
 
 use crate::model::{Operation, Resource, RiskLevel};
@@ -47,7 +48,13 @@ pub(super) use form::is_command;
 pub(super) fn read(line: &str, lexicon: &Lexicon) -> Reading {
     let mut reading = Reading::new(Format::Shell);
     let line = line.trim().trim_start_matches("$ ");
+    let sets_variables = line.contains("for ")
+        || line.contains("read ")
+        || line.contains("while ")
+        || line.contains('=')
+        || line.contains("<(");
     let mut shell = Shell::new(lexicon, &mut reading, line.len());
+    shell.sets_variables = sets_variables;
     shell.line(line, 0);
     shell.end();
     if reading.acts.is_empty() {
@@ -75,6 +82,8 @@ struct Shell<'l, 'r> {
     /// The line reads a secret, and sends something away.
     reads_secret: bool,
     sends: bool,
+    /// The line may set variables of its own: what they hold was read with it.
+    sets_variables: bool,
 }
 
 /// Words of one command, as the shell made them and as texts.
@@ -117,6 +126,7 @@ impl<'l, 'r> Shell<'l, 'r> {
             secrets: Vec::new(),
             reads_secret: false,
             sends: false,
+            sets_variables: false,
         }
     }
 

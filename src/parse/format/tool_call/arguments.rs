@@ -11,7 +11,7 @@ use crate::parse::reading::Act;
 use crate::parse::sign::Sign;
 
 use super::super::tools::{Known, Part, Role, Through, own_part, tools};
-use super::super::{dangers, driver, english, graphql, tool_name};
+use super::super::{dangers, driver, english, graphql, shell, tool_name};
 use super::inspect::method_in;
 use super::json::{Field, Json, values};
 use super::shape::{self, Call};
@@ -106,6 +106,11 @@ impl<'r, 'l> Arguments<'r, 'l> {
     }
 
     fn field(&mut self, (key, value): &Field<'_>) {
+        // Variables under which a program that is started runs another one.
+        let is_variable = key.len() > 2 && key.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+        if is_variable && shell::is_hostile_variable(key) {
+            self.reader.reading.push(Act::unclear_execution("environment").told_by(key));
+        }
         let is_nested = match value {
             Json::Fields(inner) => tools().nests(key) || is_call(inner),
             Json::List(items) => {
@@ -469,10 +474,12 @@ impl<'r, 'l> Arguments<'r, 'l> {
     }
 
     fn recipient(&mut self, key: &str, text: &str) {
-        let kind = if text.contains('@') || !tools().value("account_keys", key) {
-            TargetKind::Recipient
-        } else {
-            TargetKind::Account
+        let kind = match () {
+            () if text.contains('@') => TargetKind::Recipient,
+            () if text.contains("://") => TargetKind::Host,
+            () if text.contains(['/', '\\']) => TargetKind::Path,
+            () if tools().value("account_keys", key) => TargetKind::Account,
+            () => TargetKind::Recipient,
         };
         let role = match () {
             () if tools().value("bcc_keys", key) => TargetRole::Bcc,

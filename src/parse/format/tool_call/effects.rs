@@ -8,7 +8,7 @@ use crate::parse::risk;
 use crate::parse::sign::Sign;
 
 use super::super::tools::{Role, Through, tools};
-use super::super::{driver, name, place};
+use super::super::{driver, embedded, name, place};
 use super::arguments::{Arguments, LONGEST_PLACE, LONGEST_VERB, Switched};
 use super::json::{Field, Json, values};
 use super::shape::Call;
@@ -137,6 +137,17 @@ impl Arguments<'_, '_> {
             }
             return;
         }
+        self.sensitive_place(role, text);
+        if self.act.operation == Operation::Delete
+            && (place::is_whole(text) && text.contains(['/', '~']) || matches!(text.trim(), "*" | "**"))
+        {
+            self.sign(Sign::Force, text);
+        }
+        self.note_place(key, role, text);
+    }
+
+    /// A secret that is read, or a part of the system that is changed, whatever the argument is called.
+    pub(super) fn sensitive_place(&mut self, role: Option<Role>, text: &str) {
         if place::is_secret(text) {
             self.sign(Sign::Secret, text);
             let read = Act::new("read", "secret", Resource::Credential, Operation::Read, 0.8).named_by(text);
@@ -153,11 +164,10 @@ impl Arguments<'_, '_> {
             let hook = Act::new("write", "hook", Resource::Config, Operation::Write, 0.8).named_by(text);
             self.reader.reading.push(hook.at_risk(level));
         }
-        if self.act.operation == Operation::Delete
-            && (place::is_whole(text) && text.contains(['/', '~']) || matches!(text.trim(), "*" | "**"))
-        {
-            self.sign(Sign::Force, text);
-        }
+    }
+
+    /// Notes a target by the shape of the value or by its key.
+    fn note_place(&mut self, key: &str, role: Option<Role>, text: &str) {
         let shape = if text.contains(' ') { None } else { classify(text) };
         let is_named = matches!(role, Some(Role::Path | Role::Url));
         if is_named || matches!(shape, Some(Kind::Email | Kind::Path | Kind::Url)) {
@@ -192,6 +202,7 @@ impl Arguments<'_, '_> {
     /// A value that is no command, with one behind a mark of the shell: `Oslo; rm -rf /`.
     pub(super) fn injected(&mut self, text: &str) {
         self.hidden_command(text);
+        self.command_within(text);
         let marks = |c: char| matches!(c, '`' | ';' | '|' | '&' | '$' | '\n');
         let mut found = 0;
         for (at, _) in text.match_indices(marks) {
@@ -208,6 +219,27 @@ impl Arguments<'_, '_> {
             let reading = driver::command(line, self.reader.lexicon);
             if reading.acts.iter().any(|act| risk::assess(act, &reading.facts).level >= RiskLevel::High) {
                 self.reader.reading.absorb(reading);
+            }
+        }
+    }
+
+    /// A command within a longer text, such as the line of a timetable: a program with a flag or a path behind it.
+    fn command_within(&mut self, text: &str) {
+        let mut found = 0;
+        let mut words = embedded::words(text).skip(1).take(MOST_WORDS).peekable();
+        while let Some((at, word)) = words.next() {
+            let bare = word.trim_matches(['"', '\'', '`', '(']);
+            let is_argument = |(_, next): &(usize, &str)| next.len() > 1 && next.starts_with(['-', '/', '~', '$']);
+            if words.peek().is_some_and(is_argument) && self.reader.lexicon.programs.knows(bare) {
+                let start = at + word.find(bare).unwrap_or(0);
+                let reading = driver::command(text.get(start..).unwrap_or(bare), self.reader.lexicon);
+                if reading.acts.iter().any(|act| risk::assess(act, &reading.facts).level >= RiskLevel::High) {
+                    self.reader.reading.absorb(reading);
+                }
+                found += 1;
+                if found >= MOST_WITHIN {
+                    return;
+                }
             }
         }
     }
@@ -305,6 +337,9 @@ pub(super) fn money(text: &str) -> Option<f64> {
     format!("{whole}.{}", plain(cents)).parse().ok()
 }
 
+/// Words of a text in which a command is looked for, and the commands of it that are read.
+const MOST_WORDS: usize = 512;
+const MOST_WITHIN: usize = 4;
 /// Programs behind marks of the shell that are looked at in one value.
 const MOST_INJECTED: usize = 16;
 /// Longest sum of money that is read, in bytes.

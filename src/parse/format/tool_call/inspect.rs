@@ -30,8 +30,11 @@ impl Arguments<'_, '_> {
             self.json_inside(trimmed);
         }
         let is_shown = role == Some(Role::Code) && self.act.resource == Resource::Code && !changes(self.act.operation);
-        if !is_shown && (dangers::calls_code(text) || is_live_template(text)) {
+        if !is_shown && (dangers::calls_code(text) || is_live_template(text) || is_script_address(trimmed)) {
             self.reader.reading.push(Act::unseen_code().told_by(text));
+        }
+        if !matches!(role, None | Some(Role::Path | Role::Url | Role::Nested | Role::Environment | Role::Visibility)) {
+            self.sensitive_place(role, text);
         }
         self.statements_behind(text);
         if role == Some(Role::Query) {
@@ -42,9 +45,10 @@ impl Arguments<'_, '_> {
         if let Some(reading) = driver::sql(text, self.reader.lexicon) {
             self.absorb_changes(reading);
         }
-        if text.contains("://") && tools().value("callbacks", key) {
-            let call = Act::new("notify", "webhook", Resource::Web, Operation::Send, 0.7).named_by(key);
-            self.reader.reading.push(call);
+        if (text.contains("://") || text.contains('@')) && tools().value("callbacks", key) {
+            let resource = if text.contains("://") { Resource::Web } else { Resource::Email };
+            self.reader.reading.push(Act::new("notify", "address", resource, Operation::Send, 0.7).named_by(key));
+            self.reader.reading.facts.note_target(text);
         }
         if matches!(role, None | Some(Role::Request)) {
             self.request_inside(trimmed);
@@ -186,12 +190,18 @@ impl Arguments<'_, '_> {
 pub(super) fn method_in<'f>(value: &'f Json<'_>, depth: u8) -> Option<&'f str> {
     let Json::Fields(fields) = value else { return None };
     fields.iter().find_map(|(key, value)| match value {
-        Json::Text(text) if tools().role(key) == Some(Role::Method) => {
+        Json::Text(text) if tools().role(key) == Some(Role::Method) || tools().value("override_headers", key) => {
             Some(&**text).filter(|text| tools().is_http_method(text))
         }
         Json::Fields(_) if depth > 0 => method_in(value, depth - 1),
         _ => None,
     })
+}
+
+/// An address that is a script: `javascript:`, or a page that stands in it.
+fn is_script_address(text: &str) -> bool {
+    let start = text.get(..SCRIPT_SCHEME).unwrap_or(text).to_ascii_lowercase();
+    ["javascript:", "vbscript:", "data:text/html", "data:application"].iter().any(|scheme| start.starts_with(scheme))
 }
 
 /// A template that calls something or reaches into what is private, instead of naming a value.
@@ -205,6 +215,8 @@ fn is_live_template(text: &str) -> bool {
     })
 }
 
+/// Bytes of an address in which its scheme stands.
+const SCRIPT_SCHEME: usize = 16;
 /// Longest argument that is inspected, in bytes.
 const MOST_INSPECTED: usize = 16 * 1024;
 /// Pieces of one argument that are looked at by themselves.

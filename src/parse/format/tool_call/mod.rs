@@ -140,7 +140,11 @@ impl<'l> Reader<'l> {
     /// Reads one call: the tool by its names, then the arguments.
     fn call(&mut self, call: &Call<'_>) {
         if let Some(name) = call.names.first() {
-            self.reading.facts.tool.get_or_insert_with(|| (*name).to_owned());
+            let facts = &mut self.reading.facts;
+            if facts.tool.is_none() {
+                facts.tool = Some((*name).to_owned());
+                facts.server = call.server.map(str::to_owned);
+            }
         }
         let mut named = self.named(&call.names);
         let mut acts = std::mem::take(&mut named.acts).into_iter();

@@ -13,6 +13,8 @@ pub(super) struct Call<'j> {
     /// Fields that stand beside the name and are no part of the shape: arguments too.
     /// INVARIANT: none of them holds a call, so that nothing is read twice.
     pub beside: Vec<&'j Field<'j>>,
+    /// The server that the tool belongs to, as it was sent.
+    pub server: Option<&'j str>,
     /// More names than a call can have.
     pub is_unclear: bool,
 }
@@ -48,6 +50,9 @@ fn object<'j>(fields: &'j [Field<'j>], is_call: bool, calls: &mut Vec<Call<'j>>)
             ("params", Json::Fields(inner)) if is_rpc => {
                 object(inner, true, calls);
                 continue;
+            }
+            ("server" | "server_name" | "server_label", Json::Text(server)) => {
+                call.server = call.server.or(Some(server));
             }
             ("type", Json::Text(text)) => says_call |= tools().is_call_type(text),
             _ => {}
