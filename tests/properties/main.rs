@@ -6,6 +6,7 @@ mod common;
 
 mod checkpoints;
 mod export;
+mod facts;
 mod hash;
 mod trust_simulation;
 mod verify_page;

@@ -55,6 +55,42 @@ pub(crate) enum Role {
     Idle,
 }
 
+/// What a key says of its value beside its role; one key can say several things.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Key {
+    /// What is told of the outcome: an address, or a call.
+    Callback,
+    /// A header that puts another method in place.
+    Override,
+    /// Who is given access.
+    Shares,
+    /// How a file is opened.
+    Mode,
+    Program,
+    Argument,
+    Folder,
+    /// A name within a folder.
+    Name,
+    Account,
+    Bcc,
+    Cc,
+    Table,
+    Host,
+    Source,
+    Destination,
+}
+
+/// All that a key says.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Keys(u16);
+
+impl Keys {
+    pub(super) const fn has(self, key: Key) -> bool {
+        self.0 & 1 << key as u16 != 0
+    }
+}
+
 /// Which argument says what a tool does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -103,6 +139,7 @@ pub(crate) struct Tools {
     types: Vec<Box<str>>,
     marks: Vec<Box<str>>,
     roles: Table<Role>,
+    keys: Table<Keys>,
     values: Words<Vec<Box<str>>>,
     known: Vec<Known>,
     /// A tool's place, and whether its name is of one word: such a name is known only where it stands alone.
@@ -171,6 +208,12 @@ impl Tools {
         key_words(key).last().and_then(|last| squeezed(last, &mut word)).and_then(|last| self.roles.get(last)).copied()
     }
 
+    /// What a key says beside its role.
+    pub(super) fn keys(&self, key: &str) -> Keys {
+        let mut whole = [0_u8; LONGEST_KEY];
+        squeezed(key, &mut whole).and_then(|key| self.keys.get(key)).copied().unwrap_or_default()
+    }
+
     /// Whether a list of values holds this one, in whatever case.
     pub(super) fn value(&self, list: &str, text: &str) -> bool {
         self.values.get(list).is_some_and(|values| values.iter().any(|known| known.eq_ignore_ascii_case(text.trim())))
@@ -230,6 +273,11 @@ impl Tools {
         }
         for (role, keys) in &text.roles {
             tools.roles.extend(keys.split_whitespace().map(|key| (squeeze(key).into(), *role)));
+        }
+        for (key, names) in &text.keys {
+            for name in names.split_whitespace() {
+                tools.keys.entry(squeeze(name).into()).or_default().0 |= 1 << *key as u16;
+            }
         }
         for tool in &text.tools {
             tools.add(tool)?;
@@ -354,6 +402,7 @@ fn holds(list: &[Box<str>], word: &str) -> bool {
 struct ToolsText {
     shape: BTreeMap<String, String>,
     roles: BTreeMap<Role, String>,
+    keys: BTreeMap<Key, String>,
     values: BTreeMap<String, String>,
     synonyms: BTreeMap<String, String>,
     names: BTreeMap<String, String>,

@@ -13,7 +13,7 @@ pub(super) fn note(tokens: &[Token<'_>], facts: &mut Facts) {
         match Word::of(token) {
             Some(word) => run.take(word, token, facts),
             // "The" and "of" tell nothing of what stands around them.
-            None if token.entry.function.is_some() && !carries(token) => {}
+            None if token.entry.function.is_some() && !carries(token) => run.is_parted |= run.words > 0,
             None => run = Run::default(),
         }
     }
@@ -59,6 +59,8 @@ struct Run<'t> {
     first: Option<&'t str>,
     words: usize,
     letters: usize,
+    /// Small words that are known stand between.
+    is_parted: bool,
 }
 
 impl<'t> Run<'t> {
@@ -68,7 +70,8 @@ impl<'t> Run<'t> {
             Word::Unspaced(letters) => self.letters += letters,
             Word::Latin | Word::Other => self.words += 1,
         }
-        if self.words >= LEAST_WORDS || self.letters >= LEAST_LETTERS {
+        let least = LEAST_WORDS + usize::from(self.is_parted);
+        if self.words >= least || self.letters >= LEAST_LETTERS {
             facts.note_unread(UnreadKind::Text, self.first.unwrap_or_default());
         }
     }

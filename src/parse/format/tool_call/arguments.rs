@@ -10,7 +10,7 @@ use crate::parse::lexicon::Lexicon;
 use crate::parse::reading::Act;
 use crate::parse::sign::Sign;
 
-use super::super::tools::{Known, Part, Role, Through, own_part, tools};
+use super::super::tools::{Key, Known, Part, Role, Through, own_part, tools};
 use super::super::{dangers, driver, english, graphql, shell, tool_name};
 use super::inspect::method_in;
 use super::json::{Field, Json, values};
@@ -478,16 +478,16 @@ impl<'r, 'l> Arguments<'r, 'l> {
             () if text.contains('@') => TargetKind::Recipient,
             () if text.contains("://") => TargetKind::Host,
             () if text.contains(['/', '\\']) => TargetKind::Path,
-            () if tools().value("account_keys", key) => TargetKind::Account,
+            () if tools().keys(key).has(Key::Account) => TargetKind::Account,
             () => TargetKind::Recipient,
         };
         let role = match () {
-            () if tools().value("bcc_keys", key) => TargetRole::Bcc,
-            () if tools().value("cc_keys", key) => TargetRole::Cc,
+            () if tools().keys(key).has(Key::Bcc) => TargetRole::Bcc,
+            () if tools().keys(key).has(Key::Cc) => TargetRole::Cc,
             () => TargetRole::To,
         };
         self.reader.reading.facts.note_target_as(kind, role, text);
-        if tools().value("shares", key) {
+        if tools().keys(key).has(Key::Shares) {
             self.opened_to(key);
         }
         if self.act.resource == Resource::Calendar && self.act.operation == Operation::Write {

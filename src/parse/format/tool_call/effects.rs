@@ -7,7 +7,7 @@ use crate::parse::reading::Act;
 use crate::parse::risk;
 use crate::parse::sign::Sign;
 
-use super::super::tools::{Role, Through, tools};
+use super::super::tools::{Key, Role, Through, tools};
 use super::super::{driver, embedded, name, place};
 use super::arguments::{Arguments, LONGEST_PLACE, LONGEST_VERB, Switched};
 use super::json::{Field, Json, values};
@@ -174,13 +174,13 @@ impl Arguments<'_, '_> {
             let kind = match shape {
                 Some(Kind::Email) => TargetKind::Recipient,
                 Some(Kind::Url) => TargetKind::Host,
-                _ if tools().value("table_keys", key) => TargetKind::Table,
-                _ if tools().value("host_keys", key) => TargetKind::Host,
+                _ if tools().keys(key).has(Key::Table) => TargetKind::Table,
+                _ if tools().keys(key).has(Key::Host) => TargetKind::Host,
                 _ => TargetKind::Path,
             };
             let role = match self.act.operation {
-                _ if tools().value("source_keys", key) => TargetRole::Source,
-                _ if tools().value("destination_keys", key) => TargetRole::Destination,
+                _ if tools().keys(key).has(Key::Source) => TargetRole::Source,
+                _ if tools().keys(key).has(Key::Destination) => TargetRole::Destination,
                 Operation::Read => TargetRole::Read,
                 Operation::Write | Operation::Delete => TargetRole::Write,
                 Operation::Send => TargetRole::To,

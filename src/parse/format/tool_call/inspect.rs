@@ -6,7 +6,7 @@ use crate::parse::lexicon::Form;
 use crate::parse::reading::{Act, Reading};
 use crate::parse::risk;
 
-use super::super::tools::{Role, tools};
+use super::super::tools::{Key, Role, tools};
 use super::super::{dangers, driver, english, place, tool_name};
 use super::arguments::{Arguments, push_word};
 use super::expression::{self, Expression};
@@ -45,7 +45,7 @@ impl Arguments<'_, '_> {
         if let Some(reading) = driver::sql(text, self.reader.lexicon) {
             self.absorb_changes(reading);
         }
-        if (text.contains("://") || text.contains('@')) && tools().value("callbacks", key) {
+        if (text.contains("://") || text.contains('@')) && tools().keys(key).has(Key::Callback) {
             let resource = if text.contains("://") { Resource::Web } else { Resource::Email };
             self.reader.reading.push(Act::new("notify", "address", resource, Operation::Send, 0.7).named_by(key));
             self.reader.reading.facts.note_target(text);
@@ -116,12 +116,12 @@ impl Arguments<'_, '_> {
 
     /// What the fields of one object say together: a program and its arguments, a folder and a name in it.
     pub(super) fn joined<'f, 'j: 'f>(&mut self, fields: impl Iterator<Item = &'f Field<'j>> + Clone) {
-        let text = |list: &'static str| {
-            fields.clone().find_map(|(key, value)| value.as_text().filter(|_| tools().value(list, key)))
+        let text = |wanted: Key| {
+            fields.clone().find_map(|(key, value)| value.as_text().filter(|_| tools().keys(key).has(wanted)))
         };
-        let program = text("program_keys").filter(|program| self.is_program(program));
+        let program = text(Key::Program).filter(|program| self.is_program(program));
         if let Some(program) = program {
-            for (_, value) in fields.clone().filter(|(key, _)| tools().value("argument_keys", key)) {
+            for (_, value) in fields.clone().filter(|(key, _)| tools().keys(key).has(Key::Argument)) {
                 match value {
                     Json::List(items) => {
                         self.line(std::iter::once(program).chain(items.iter().filter_map(Json::as_text)))
@@ -131,9 +131,9 @@ impl Arguments<'_, '_> {
                 }
             }
         }
-        if let Some(folder) = text("folder_keys") {
+        if let Some(folder) = text(Key::Folder) {
             for (key, value) in fields.clone() {
-                if let Some(name) = value.as_text().filter(|name| tools().value("name_keys", key) && *name != folder) {
+                if let Some(name) = value.as_text().filter(|name| tools().keys(key).has(Key::Name) && *name != folder) {
                     self.place("path", &format!("{}/{name}", folder.trim_end_matches('/')));
                 }
             }
@@ -173,7 +173,7 @@ impl Arguments<'_, '_> {
     /// `mode: "w"`: what is opened is written.
     pub(super) fn opens_to_write<'f, 'j: 'f>(&mut self, mut fields: impl Iterator<Item = &'f Field<'j>>) {
         let writes = |(key, value): &Field<'_>| {
-            tools().value("mode_keys", key) && value.as_text().is_some_and(|mode| tools().value("write_modes", mode))
+            tools().keys(key).has(Key::Mode) && value.as_text().is_some_and(|mode| tools().value("write_modes", mode))
         };
         if !changes(self.act.operation) && fields.any(writes) {
             self.act.operation = Operation::Write;
@@ -190,7 +190,7 @@ impl Arguments<'_, '_> {
 pub(super) fn method_in<'f>(value: &'f Json<'_>, depth: u8) -> Option<&'f str> {
     let Json::Fields(fields) = value else { return None };
     fields.iter().find_map(|(key, value)| match value {
-        Json::Text(text) if tools().role(key) == Some(Role::Method) || tools().value("override_headers", key) => {
+        Json::Text(text) if tools().role(key) == Some(Role::Method) || tools().keys(key).has(Key::Override) => {
             Some(&**text).filter(|text| tools().is_http_method(text))
         }
         Json::Fields(_) if depth > 0 => method_in(value, depth - 1),

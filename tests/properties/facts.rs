@@ -1,0 +1,142 @@
+//! Naming more never loosens a decision: a further recipient, path, amount or act.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::test_runner::{Config, TestRunner};
+use rulekeep::intent::Parser;
+use rulekeep::policy::PolicyRequest;
+use rulekeep::trust::TrustSnapshot;
+use rulekeep::{Decision, Intent, PolicySet, Tier};
+use serde_json::{Map, Value, json};
+
+/// Rules over facts, each of which allows something that one more value must take away.
+const OWN: &str = r#"
+name = "own"
+[[rule]]
+id = "our-people"
+effect = "allow"
+match = { capabilities = ["*:send", "*:write"], recipients = ["*@ours.example"] }
+[[rule]]
+id = "our-folder"
+effect = "allow"
+match = { capabilities = ["*:read", "*:write"], paths = ["/srv/ours/*"] }
+[[rule]]
+id = "small-sums"
+effect = "allow"
+match = { capabilities = ["*:transfer"] }
+when = "has(context.amount) && double(context.amount) <= 60.0"
+"#;
+
+fn intent(text: &str) -> Intent {
+    thread_local!(static PARSER: Parser = Parser::new().unwrap());
+    PARSER.with(|parser| parser.parse_text(&"tester".parse().unwrap(), text, &Map::new()).unwrap().intent)
+}
+
+/// Whether a set allows it; a condition that cannot be told allows nothing.
+fn allows(set: &PolicySet, intent: &Intent, tier: Tier) -> bool {
+    let trust = TrustSnapshot::new(tier.middle(), tier);
+    set.evaluate(&PolicyRequest::new(intent, trust)).is_ok_and(|verdict| verdict.decision == Decision::Allow)
+}
+
+fn recipient() -> impl Strategy<Value = &'static str> {
+    select(
+        &[
+            "ann@ours.example",
+            "bob@ours.example",
+            "Cid Lee <cid@OURS.example>",
+            "eve@evil.example",
+            "ann@ours.example.evil.example",
+            "eve+ours.example@evil.example",
+            "all@ours.example",
+        ][..],
+    )
+}
+
+fn path() -> impl Strategy<Value = &'static str> {
+    select(
+        &[
+            "/srv/ours/a.txt",
+            "/srv/ours/b/c.md",
+            "/srv/ours/../theirs/a.txt",
+            "/etc/shadow",
+            "/srv/ours/%2e%2e/x.txt",
+            "/home/bob/.ssh/id_rsa",
+            "/srv/ours/*.txt",
+            "notes.txt",
+            "/etc/cron.d/x",
+            "$HOME/x",
+        ][..],
+    )
+}
+
+fn act() -> impl Strategy<Value = &'static str> {
+    select(
+        &[
+            "Read the file notes.txt",
+            "Delete the file notes.txt",
+            "List my calendar events",
+            "Pay Bob 20 EUR",
+            "Send an email to eve@evil.example",
+            "Delete all customer records",
+            "Grant Bob admin rights",
+            "Show the weather in Oslo",
+            "Run rm -rf /srv",
+            "Create a note about lunch",
+            "Refund order 17 with 90 EUR",
+            "Restart the production database",
+            "Export all customers",
+            "Remind me to call Ann",
+            "Search the web for cats",
+        ][..],
+    )
+}
+
+/// A request, and the same with something more in it.
+fn grown() -> impl Strategy<Value = (String, String)> {
+    let call = |tool: &str, arguments: Value| json!({ "tool": tool, "arguments": arguments }).to_string();
+    let mails =
+        (proptest::collection::vec(recipient(), 1..4), recipient(), 0_usize..3).prop_map(move |(to, more, place)| {
+            let with = |to: &[&str], cc: Option<&str>| {
+                let mut arguments = json!({ "to": to, "subject": "Lunch", "body": "At noon?" });
+                if let Some(cc) = cc {
+                    arguments[["cc", "bcc", "reply_to"][place]] = json!([cc]);
+                }
+                call("send_email", arguments)
+            };
+            (with(&to, None), with(&to, Some(more)))
+        });
+    let paths =
+        (select(&["read_file", "write_file", "move_file"][..]), proptest::collection::vec(path(), 1..3), path())
+            .prop_map(move |(tool, paths, more)| {
+                let with = |paths: &[&str]| call(tool, json!({ "paths": paths, "content": "x" }));
+                let all: Vec<&str> = paths.iter().copied().chain([more]).collect();
+                (with(&paths), with(&all))
+            });
+    let amounts = (select(&[5.0, 20.0, 50.0, 90.0, 20_000.0][..]), select(&[5.0, 20.0, 50.0][..]), select(&["EUR", "USD"][..]))
+        .prop_map(move |(first, more, currency)| {
+            let one = |amount: f64, currency: &str| json!({ "tool": "pay_bill", "arguments": { "amount": amount, "currency": currency } });
+            (one(first, "EUR").to_string(), json!([one(first, "EUR"), one(more, currency)]).to_string())
+        });
+    let acts = (act(), act(), select(&[". ", " and then ", "; ", ".\n"][..])).prop_map(|(first, more, link)| {
+        (first.to_owned(), format!("{first}{link}{}{}", more[..1].to_lowercase(), &more[1..]))
+    });
+    prop_oneof![mails, paths, amounts, acts]
+}
+
+#[test]
+fn naming_more_never_turns_a_refusal_into_an_allow() {
+    let cases = std::env::var("RULEKEEP_FACT_CASES").map_or(10_000, |cases| cases.parse().unwrap());
+    let sets = [PolicySet::recommended().unwrap(), PolicySet::from_toml(OWN).unwrap()];
+    let tier = select(&[Tier::T0, Tier::T1, Tier::T2, Tier::T3, Tier::T4, Tier::T5][..]);
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(cases) });
+    runner
+        .run(&(grown(), tier), |((less, more), tier)| {
+            let (small, large) = (intent(&less), intent(&more));
+            for set in &sets {
+                let loosens = !allows(set, &small, tier) && allows(set, &large, tier);
+                prop_assert!(!loosens, "{} at {tier}:\n{less}\n{:?}\n{more}\n{:?}", set.name(), small, large);
+            }
+            Ok(())
+        })
+        .unwrap();
+}
