@@ -7,6 +7,7 @@ mod common;
 mod catalogue;
 mod classification;
 mod evasion;
+mod facts;
 mod http;
 mod language;
 mod page;

@@ -4,6 +4,7 @@
 mod alerts;
 mod conditions;
 mod evaluation;
+mod facts;
 mod forms;
 mod loading;
 mod properties;

@@ -139,6 +139,33 @@ pub(crate) struct Match {
     /// Values of the context match regular expressions.
     #[schemars(length(min = 1))]
     pub(crate) context: Option<Vec<ContextClause>>,
+    /// The tool that is called, as it was sent, by glob; case does not count.
+    #[schemars(length(min = 1))]
+    pub(crate) tools: Option<Vec<Glob>>,
+    /// The server of the tool, as it was sent, by glob.
+    #[schemars(length(min = 1))]
+    pub(crate) servers: Option<Vec<Glob>>,
+    /// The forms that were read: `tool_call`, `shell`, `sql`, `http`, `code`, `text`.
+    #[schemars(length(min = 1))]
+    pub(crate) formats: Option<Vec<Glob>>,
+    /// Every recipient, path, host, table and account, by glob.
+    #[schemars(length(min = 1))]
+    pub(crate) targets: Option<Vec<Glob>>,
+    /// Every recipient, by glob.
+    #[schemars(length(min = 1))]
+    pub(crate) recipients: Option<Vec<Glob>>,
+    /// Every file and folder, by glob.
+    #[schemars(length(min = 1))]
+    pub(crate) paths: Option<Vec<Glob>>,
+    /// Every host and address on the web, by glob.
+    #[schemars(length(min = 1))]
+    pub(crate) hosts: Option<Vec<Glob>>,
+    /// Every table, by glob.
+    #[schemars(length(min = 1))]
+    pub(crate) tables: Option<Vec<Glob>>,
+    /// Every account, by glob.
+    #[schemars(length(min = 1))]
+    pub(crate) accounts: Option<Vec<Glob>>,
 }
 
 /// `resource:operation`.

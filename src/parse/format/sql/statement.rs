@@ -1,7 +1,7 @@
 //! A statement, read by its words: what each of its clauses that can stand as a
 //! statement does. What is not known is an execution that could not be read.
 
-use crate::model::{Operation, Resource, RiskLevel};
+use crate::model::{Operation, Resource, RiskLevel, TargetKind, TargetRole};
 use crate::parse::reading::{Act, Reading};
 use crate::parse::sign::Sign;
 
@@ -152,6 +152,13 @@ impl<'t> Reader<'_, 't> {
             return;
         }
         self.push(database("query", "table", Operation::Read).at_risk(RiskLevel::Low), part, from);
+        // Every other table: behind a comma of the list, and behind each join.
+        let list_end = (0..part.len()).find(|&place| part.is(place, "where")).unwrap_or(part.len());
+        let list = part.find("from").map_or(list_end, |at| at + 1)..list_end;
+        let joined = |place: usize| part.is_symbol(place, ",") && list.contains(&place) || part.is(place, "join");
+        for (path, _) in (0..part.len()).filter(|&place| joined(place)).filter_map(|place| part.path(place + 1)) {
+            self.reading.facts.note_target_as(TargetKind::Table, TargetRole::Read, &path.plain());
+        }
     }
 
     /// Statements that their first words tell.
@@ -312,7 +319,14 @@ impl<'t> Reader<'_, 't> {
     pub(super) fn push(&mut self, act: Act, part: Part<'t>, path: Option<Path<'t>>) {
         let mut act = act.told_by(told(part));
         if let Some(path) = path {
-            self.reading.facts.note_target(&path.plain());
+            let role = match act.operation {
+                Operation::Read => TargetRole::Read,
+                Operation::Write | Operation::Delete => TargetRole::Write,
+                _ => TargetRole::Named,
+            };
+            let text = path.plain();
+            let kind = if text.contains(['/', '\\']) { TargetKind::Path } else { TargetKind::Table };
+            self.reading.facts.note_target_as(kind, role, &text);
             act = act.named_by(path.raw);
         }
         let production = self.session.production || path.is_some_and(names_production);
