@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use crate::model::{
-    ActEvidence, Action, AgentId, Capability, Classification, FACTS_KEY, Facts, Intent, IntentId, MAX_FACTS_BYTES,
-    Operation, ParseResult, Resource, RiskLevel, Timestamp, Unread, UnreadKind, risk_floor,
+    ActEvidence, Action, AgentId, Capability, Classification, FACTS_KEY, Intent, IntentId, MAX_FACTS_BYTES, Operation,
+    ParseResult, Resource, RiskLevel, Timestamp, Unread, UnreadKind, risk_floor,
 };
 
 use super::reading::{Act, Reading};
@@ -118,30 +118,54 @@ impl<'r> Verdict<'r> {
     }
 }
 
-/// The facts in their wire form, within their bound: what does not fit was not read.
+/// The facts in their wire form, within their bound: what does not fit was not read. By hand: it is made of every parse.
 fn facts(reading: &Reading) -> Value {
     let found = &reading.facts;
-    let mut facts = Facts::default();
-    facts.tool.clone_from(&found.tool);
-    facts.server.clone_from(&found.server);
-    facts.formats = std::iter::once(&reading.format)
-        .chain(found.inner_formats.iter().filter(|inner| **inner != reading.format))
-        .map(|format| format.as_str().to_owned())
-        .collect();
-    facts.amounts.clone_from(&found.amounts);
-    facts.unread.clone_from(&found.unread);
-    facts.targets.clone_from(&found.targets);
-    let most = |facts: &Facts| facts.targets.iter().map(|target| target.value.len() * 2 + 100).sum::<usize>() + 12_000;
-    let size = |facts: &Facts| serde_json::to_vec(facts).map_or(usize::MAX, |json| json.len());
-    while most(&facts) > MAX_FACTS_BYTES && !facts.targets.is_empty() && size(&facts) > MAX_FACTS_BYTES {
-        facts.targets.truncate(facts.targets.len() / 2);
-        if facts.unread.last().is_none_or(|last| last.found != BEYOND) {
-            facts.unread.push(Unread::new(UnreadKind::Target, BEYOND.to_owned()));
+    let inner = found.inner_formats.iter().filter(|inner| **inner != reading.format);
+    let formats = std::iter::once(&reading.format).chain(inner).map(|format| Value::from(format.as_str()));
+    let mut facts = Map::new();
+    facts.insert("formats".to_owned(), formats.collect());
+    for (name, text) in [("tool", &found.tool), ("server", &found.server)] {
+        if let Some(text) = text {
+            facts.insert(name.to_owned(), text.as_str().into());
         }
     }
-    serde_json::to_value(facts).unwrap_or_default()
+    let mut unread = found.unread.clone();
+    let mut room = MAX_FACTS_BYTES.saturating_sub(ROOM_FOR_OTHERS);
+    let kept = found.targets.iter().take_while(|target| {
+        let size = ROOM_FOR_ONE + json_len(&target.value) + target.original.as_deref().map_or(0, json_len);
+        let fits = size <= room;
+        room = room.saturating_sub(size);
+        fits
+    });
+    let targets: Vec<Value> = kept.map(|target| written(target)).collect();
+    if targets.len() < found.targets.len() {
+        unread.push(Unread::new(UnreadKind::Target, BEYOND.to_owned()));
+    }
+    for (name, list) in [
+        ("targets", targets),
+        ("amounts", found.amounts.iter().map(written).collect()),
+        ("unread", unread.iter().map(written).collect()),
+    ] {
+        if !list.is_empty() {
+            facts.insert(name.to_owned(), list.into());
+        }
+    }
+    facts.into()
 }
 
+fn written(part: &impl serde::Serialize) -> Value {
+    serde_json::to_value(part).unwrap_or_default()
+}
+
+/// The most bytes that a text takes in JSON, its marks apart.
+fn json_len(text: &str) -> usize {
+    text.bytes().map(|byte| if byte < 0x20 { 6 } else { 1 + usize::from(matches!(byte, b'"' | b'\\')) }).sum()
+}
+
+/// Bytes of a target beside its texts, and of all facts beside the targets: 32 amounts, 32 unread parts of 120 bytes.
+const ROOM_FOR_ONE: usize = 80;
+const ROOM_FOR_OTHERS: usize = 8 * 1024;
 /// What stands for the targets for which there was no room.
 const BEYOND: &str = "targets beyond the room for facts";
 

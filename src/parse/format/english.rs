@@ -39,7 +39,8 @@ pub(super) fn read(text: &str, lexicon: &Lexicon) -> Reading {
         reading.push(secret.at_risk(RiskLevel::High));
     }
     // "Read the file at $TARGET" names whatever that holds.
-    for variable in text.split_whitespace().filter(|word| is_variable(word)) {
+    let words = text.contains('$').then(|| text.split_whitespace()).into_iter().flatten();
+    for variable in words.filter(|word| is_variable(word)) {
         reading.facts.note_unread(UnreadKind::Target, variable);
         reading.facts.signs.add(Sign::Unclear);
     }

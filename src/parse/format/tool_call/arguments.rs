@@ -327,7 +327,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
                 self.is_told = self.act.resource != Resource::Task;
             }
             Some(Role::Url | Role::Path | Role::Nested | Role::Environment | Role::Visibility) | None => {
-                self.place(key, text);
+                self.place(key, role, text);
             }
             _ => {}
         }
@@ -352,7 +352,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
                 self.is_told = self.act.resource != Resource::Task;
             }
             _ => {
-                self.place("", text);
+                self.place("", None, text);
                 self.inspect("", text, None);
             }
         }

@@ -129,8 +129,7 @@ impl Arguments<'_, '_> {
     }
 
     /// Paths, hosts and addresses by the shape of the value.
-    pub(super) fn place(&mut self, key: &str, text: &str) {
-        let role = tools().role(key);
+    pub(super) fn place(&mut self, key: &str, role: Option<Role>, text: &str) {
         if text.len() > LONGEST_PLACE {
             if matches!(role, Some(Role::Path | Role::Url)) || !text.contains(' ') {
                 self.reader.reading.facts.note_unread(UnreadKind::Argument, key);
@@ -225,6 +224,11 @@ impl Arguments<'_, '_> {
 
     /// A command within a longer text, such as the line of a timetable: a program with a flag or a path behind it.
     fn command_within(&mut self, text: &str) {
+        let is_argument =
+            |pair: &[u8]| pair.first() == Some(&b' ') && matches!(pair.last(), Some(b'-' | b'/' | b'~' | b'$'));
+        if !text.as_bytes().windows(2).any(is_argument) {
+            return;
+        }
         let mut found = 0;
         let mut words = embedded::words(text).skip(1).take(MOST_WORDS).peekable();
         while let Some((at, word)) = words.next() {
@@ -279,7 +283,7 @@ impl Arguments<'_, '_> {
         let level = if place::is_system(path) { RiskLevel::High } else { RiskLevel::Medium };
         let read = Act::new("read", "file", Resource::File, Operation::Read, 0.8).named_by(url).at_risk(level);
         self.reader.reading.push(read);
-        self.place("path", path);
+        self.place("path", Some(Role::Path), path);
         true
     }
 

@@ -82,6 +82,9 @@ impl Arguments<'_, '_> {
 
     /// SQL behind what breaks out of another statement.
     fn statements_behind(&mut self, text: &str) {
+        if !text.bytes().any(|byte| matches!(byte, b';' | b'\'' | b'"')) {
+            return;
+        }
         let pieces = text.split([';', '\'', '"']).skip(1).take(MOST_PIECES);
         for piece in pieces.filter(|piece| piece.trim().contains(char::is_whitespace)) {
             if let Some(reading) = driver::sql(piece, self.reader.lexicon) {
@@ -134,7 +137,7 @@ impl Arguments<'_, '_> {
         if let Some(folder) = text(Key::Folder) {
             for (key, value) in fields.clone() {
                 if let Some(name) = value.as_text().filter(|name| tools().keys(key).has(Key::Name) && *name != folder) {
-                    self.place("path", &format!("{}/{name}", folder.trim_end_matches('/')));
+                    self.place("path", Some(Role::Path), &format!("{}/{name}", folder.trim_end_matches('/')));
                 }
             }
         }
@@ -149,7 +152,7 @@ impl Arguments<'_, '_> {
         } else if first.starts_with(['/', '~', '.']) {
             let whole = texts.fold(first.to_owned(), |whole, part| whole + "/" + part);
             if place::is_secret(&whole) {
-                self.place("path", &whole);
+                self.place("path", Some(Role::Path), &whole);
             }
         }
     }
@@ -200,12 +203,14 @@ pub(super) fn method_in<'f>(value: &'f Json<'_>, depth: u8) -> Option<&'f str> {
 
 /// An address that is a script: `javascript:`, or a page that stands in it.
 fn is_script_address(text: &str) -> bool {
-    let start = text.get(..SCRIPT_SCHEME).unwrap_or(text).to_ascii_lowercase();
-    ["javascript:", "vbscript:", "data:text/html", "data:application"].iter().any(|scheme| start.starts_with(scheme))
+    SCRIPT_SCHEMES.iter().any(|scheme| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
 }
 
 /// A template that calls something or reaches into what is private, instead of naming a value.
 fn is_live_template(text: &str) -> bool {
+    if !text.bytes().any(|byte| matches!(byte, b'{' | b'<')) {
+        return false;
+    }
     [("{{", "}}"), ("<%", "%>"), ("${", "}"), ("#{", "}"), ("{%", "%}")].iter().any(|(open, close)| {
         text.match_indices(open).take(MOST_PIECES).any(|(at, _)| {
             let rest = text.get(at + open.len()..).unwrap_or("");
@@ -215,8 +220,8 @@ fn is_live_template(text: &str) -> bool {
     })
 }
 
-/// Bytes of an address in which its scheme stands.
-const SCRIPT_SCHEME: usize = 16;
+/// What an address begins with that is a script or a page of its own.
+const SCRIPT_SCHEMES: &[&str] = &["javascript:", "vbscript:", "data:text/html", "data:application"];
 /// Longest argument that is inspected, in bytes.
 const MOST_INSPECTED: usize = 16 * 1024;
 /// Pieces of one argument that are looked at by themselves.
