@@ -223,3 +223,26 @@ fn an_export_with_erased_evidence_and_texts_holds() {
         found(&covered(forged), "evidence");
     }
 }
+
+#[test]
+fn the_few_lines_of_the_readme_check_each_record_of_a_query() {
+    let governor = governor();
+    let items = governor.query(&rulekeep::ProofQuery::all().page_size(50)).unwrap().items;
+    let snippet =
+        include_str!("../../README.md").split("```sh\n# items.json").nth(1).unwrap().split("```").next().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("items.json"), serde_json::to_vec(&items).unwrap()).unwrap();
+    for shell in ["sh", "dash", "bash"] {
+        if Command::new(shell).args(["-c", "jq --version"]).output().is_err() {
+            continue;
+        }
+        let output =
+            Command::new(shell).args(["-euc", &format!("#{snippet}")]).current_dir(folder.path()).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        let lines: Vec<&str> = said.lines().collect();
+        assert_eq!(lines.len(), 3 * items.len(), "{shell}: {said}");
+        for record in lines.chunks(3) {
+            assert_eq!(format!("sha256:{}", record[0]), record[1], "{shell}");
+        }
+    }
+}
