@@ -105,7 +105,10 @@ impl Governor {
     fn decide_and_record(&self, intent: &Intent, source: RiskSource) -> Result<(Enforcement, Committed), Error> {
         let cell = self.acting(&intent.agent_id).map_err(|error| self.inner.log.refusal().unwrap_or(error))?;
         let now = self.inner.clock.now();
-        let intent = self.completed(intent, now);
+        let mut intent = self.completed(intent, now);
+        if source == RiskSource::Caller {
+            intent = self.inner.inputs.bound(intent);
+        }
 
         let retry_of = self.retried(&intent)?;
         loop {
@@ -203,7 +206,9 @@ impl Governor {
         PolicyRequest {
             intent,
             risk: match source {
-                RiskSource::Caller => risk::effective_risk(&self.inner.parser, &self.inner.action_floors, intent),
+                RiskSource::Caller | RiskSource::Parser => {
+                    risk::effective_risk(&self.inner.parser, &self.inner.action_floors, intent)
+                }
                 RiskSource::Operator => intent.risk_level,
             },
             trust: self.trust_of(agent, now),
@@ -322,17 +327,19 @@ pub(super) struct Stored {
 }
 
 /// Whose word the risk of an intent is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RiskSource {
-    /// A caller's or the parser's: never below what the action and the capabilities imply.
+    /// A caller's: never below what the action and the capabilities imply, and of a parsed intent what the parse said.
     Caller,
+    /// The parser's, in the same call: never below what the action and the capabilities imply.
+    Parser,
     /// An operator's, who overrode the tool that is called: as it stands.
     Operator,
 }
 
 impl RiskSource {
     pub(super) const fn of(parsed: &Parsed) -> Self {
-        if parsed.is_set { Self::Operator } else { Self::Caller }
+        if parsed.is_set { Self::Operator } else { Self::Parser }
     }
 }
 

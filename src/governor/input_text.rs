@@ -1,6 +1,7 @@
 //! What is kept as evidence of what was asked, for how long at the least, and
 //! what is masked of it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,10 @@ use sha2::{Digest as _, Sha256};
 use super::Governor;
 use super::decide::Stored;
 use super::log::Log;
-use crate::model::{Digest, Error, Intent, IntentId, InvalidValue, ProofId, Timestamp};
+use crate::model::{
+    AgentId, Capability, Digest, Error, FACTS_KEY, Intent, IntentId, InvalidValue, PARSED_KEYS, ProofId, RiskLevel,
+    Timestamp, most_json_size,
+};
 use crate::parse::{Concealer, conceal_text, has_secrets};
 use crate::proof::KeptInput;
 
@@ -58,6 +62,56 @@ struct Recent {
     bytes: usize,
     /// What is known of each text, whether it is kept or not.
     parsed: BTreeMap<IntentId, ParsedText>,
+    /// What each parse said, by which an intent with its id is bound.
+    bounds: BTreeMap<IntentId, Arc<Bound>>,
+    bound_bytes: usize,
+}
+
+/// What a parse said: an intent that has its id is never decided on as less.
+#[derive(Debug)]
+struct Bound {
+    agent_id: AgentId,
+    risk: RiskLevel,
+    capabilities: Vec<Capability>,
+    /// The keys of the context that the parser writes, as they stood after the parse.
+    context: Vec<(&'static str, Option<Value>)>,
+    bytes: usize,
+}
+
+impl Bound {
+    fn of(intent: &Intent) -> Self {
+        let context: Vec<_> = PARSED_KEYS.iter().map(|key| (*key, intent.context.get(*key).cloned())).collect();
+        let bytes = context.iter().filter_map(|(_, value)| value.as_ref()).map(most_json_size).sum();
+        Self {
+            agent_id: intent.agent_id.clone(),
+            risk: intent.risk_level,
+            capabilities: intent.required_capabilities.clone(),
+            context,
+            bytes,
+        }
+    }
+
+    /// Whether an intent says at least all of it.
+    fn is_in(&self, intent: &Intent) -> bool {
+        intent.risk_level >= self.risk
+            && self.capabilities.iter().all(|one| intent.required_capabilities.contains(one))
+            && self.context.iter().all(|(key, value)| intent.context.get(*key) == value.as_ref())
+    }
+
+    /// Puts into an intent what it lacks of it.
+    fn put_into(&self, intent: &mut Intent) {
+        intent.risk_level = intent.risk_level.max(self.risk);
+        let missing = self.capabilities.iter().filter(|one| !intent.required_capabilities.contains(one));
+        let mut capabilities: Vec<Capability> = missing.cloned().collect();
+        capabilities.append(&mut intent.required_capabilities);
+        intent.required_capabilities = capabilities;
+        for (key, value) in &self.context {
+            match value {
+                Some(value) => intent.context.insert((*key).to_owned(), value.clone()),
+                None => intent.context.remove(*key),
+            };
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +136,9 @@ impl Inputs {
             InputText::No => None,
             InputText::Whole | InputText::Digest => Some(conceal_text(text).map_or_else(|| text.into(), Into::into)),
         };
+        let bound = Arc::new(Bound::of(intent));
         let mut recent = self.lock();
+        recent.bind(id, bound);
         recent.parsed.insert(id, parsed);
         if recent.parsed.len() > MOST_PARSED {
             recent.parsed.pop_first();
@@ -96,6 +152,33 @@ impl Inputs {
     pub(super) fn digest_of(&self, intent: &Intent) -> Option<Digest> {
         let parsed = self.lock().parsed.get(&intent.id?).copied()?;
         (parsed.mark == self.marks.of(intent)).then_some(parsed.digest)
+    }
+
+    /// The intent that counts: one with the id of a parse says at least what that said; any other is built by its
+    /// caller, who cannot say what the parser found.
+    pub(super) fn bound<'a>(&self, intent: Cow<'a, Intent>) -> Cow<'a, Intent> {
+        let known = intent.id.and_then(|id| self.lock().bounds.get(&id).cloned());
+        match known.filter(|bound| bound.agent_id == intent.agent_id) {
+            Some(bound) if bound.is_in(&intent) => intent,
+            Some(bound) => {
+                let mut intent = intent.into_owned();
+                bound.put_into(&mut intent);
+                Cow::Owned(intent)
+            }
+            None if intent.context.contains_key(FACTS_KEY) => {
+                let mut intent = intent.into_owned();
+                intent.context.remove(FACTS_KEY);
+                Cow::Owned(intent)
+            }
+            None => intent,
+        }
+    }
+
+    /// Whether an intent has the id of a parse for its agent.
+    #[allow(dead_code)]
+    pub(super) fn is_parsed(&self, intent: &Intent) -> bool {
+        let known = intent.id.and_then(|id| self.lock().bounds.get(&id).cloned());
+        known.is_some_and(|bound| bound.agent_id == intent.agent_id)
     }
 
     fn of(&self, intent: &Intent) -> Option<Arc<str>> {
@@ -112,6 +195,17 @@ impl Inputs {
 }
 
 impl Recent {
+    fn bind(&mut self, id: IntentId, bound: Arc<Bound>) {
+        self.bound_bytes += bound.bytes;
+        if let Some(before) = self.bounds.insert(id, bound) {
+            self.bound_bytes -= before.bytes;
+        }
+        while self.bounds.len() > MOST_PARSED || self.bound_bytes > MOST_BYTES {
+            let Some((_, oldest)) = self.bounds.pop_first() else { break };
+            self.bound_bytes -= oldest.bytes;
+        }
+    }
+
     fn keep(&mut self, id: IntentId, text: Arc<str>) {
         self.bytes += text.len();
         if let Some(before) = self.texts.insert(id, text) {
@@ -250,5 +344,5 @@ impl Governor {
 /// What is remembered of texts at the most.
 const MOST_TEXTS: usize = 4096;
 const MOST_BYTES: usize = 4 << 20;
-/// How many texts are told apart at the most; some 100 bytes each.
+/// How many texts are told apart, and how many intents are bound to their parse, at the most; some 100 bytes each.
 const MOST_PARSED: usize = 16_384;

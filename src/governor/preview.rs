@@ -1,5 +1,6 @@
 //! What would be decided, with nothing recorded and nothing counted.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Serialize, Serializer};
@@ -184,7 +185,7 @@ impl Governor {
         match request.0 {
             Request::Intent(intent) => {
                 intent.check()?;
-                look(intent, RiskSource::Caller)
+                look(&self.inner.inputs.bound(Cow::Borrowed(intent)), RiskSource::Caller)
             }
             Request::Input(agent_id, input) => {
                 let parsed = self.parsed(agent_id, input)?;

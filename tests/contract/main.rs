@@ -6,6 +6,7 @@ mod common;
 
 mod agents;
 mod alerts;
+mod bound;
 mod checkpoint_log;
 mod cursors;
 mod durability;

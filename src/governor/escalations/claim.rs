@@ -1,5 +1,6 @@
 //! Taking up what was approved, and waiting for people.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -133,14 +134,18 @@ impl Governor {
         if inner.policies.load().digest() != record.policy_digest {
             return Err(conflict(under_other_policies(&format!("{id} cannot be taken up"), &record)));
         }
-        let bound = Bound {
-            intent,
-            risk: record.risk,
-            policy_digest: record.policy_digest,
-            offer: &record.on_approval,
-            expires_at: record.expires_at,
+        let digest = |intent: &Intent| {
+            let bound = Bound {
+                intent,
+                risk: record.risk,
+                policy_digest: record.policy_digest,
+                offer: &record.on_approval,
+                expires_at: record.expires_at,
+            };
+            bound.digest(record.salt)
         };
-        if bound.digest(record.salt)? != record.digest {
+        // What was decided on is what the parse said; who asks may hand in less.
+        if digest(intent)? != record.digest && digest(&inner.inputs.bound(Cow::Borrowed(intent)))? != record.digest {
             return Err(conflict(format!("{id} was approved for another intent than this one; ask for this one")));
         }
         if !self.is_of_asked_text(intent, &record) {
