@@ -58,12 +58,16 @@ fn guarded<T>(
 }
 
 /// What was granted has limits, and keeping to them is the runtime's part: here,
-/// how many recipients one call may have.
+/// how many recipients one call may have, and which.
 fn within(verdict: &Enforcement, arguments: &Value) -> Result<(), String> {
-    let recipients = arguments["recipients"].as_array().map_or(0, Vec::len);
-    match verdict.constraints.get("maxRecords").and_then(Value::as_u64) {
-        Some(most) if recipients as u64 > most => Err(format!("{recipients} recipients, {most} are granted")),
-        _ => Ok(()),
+    let recipients: Vec<&str> =
+        arguments["recipients"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if let Some(most) = verdict.constraints.max_records().filter(|most| recipients.len() as u64 > *most) {
+        return Err(format!("{} recipients, {most} are granted", recipients.len()));
+    }
+    match recipients.iter().find(|recipient| !verdict.constraints.allows_target(recipient)) {
+        Some(recipient) => Err(format!("{recipient} is not among the targets that are granted")),
+        None => Ok(()),
     }
 }
 

@@ -81,11 +81,8 @@ fn run(options: &Options) -> Result<bool, String> {
 
 fn register(governor: &Governor, request: &Request, tier: Tier) -> Result<(), Error> {
     let tier = request.tier.unwrap_or(tier);
-    match governor.agents().register(Agent::new(&request.agent_id).at_tier(tier)) {
-        // It came with an earlier request, or with an earlier run on this store.
-        Err(Error::Conflict { .. }) => Ok(()),
-        registered => registered.map(drop),
-    }
+    // It may have come with an earlier request, or with an earlier run on this store.
+    governor.agents().ensure(Agent::new(&request.agent_id).at_tier(tier)).map(drop)
 }
 
 /// Tells the governor what became of the action. A real runtime reports what

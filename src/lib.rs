@@ -99,9 +99,10 @@ pub mod agent {
 pub mod intent {
     pub use crate::governor::InputText;
     pub use crate::model::{
-        ActEvidence, Action, Alternative, Amount, Capability, Classification, FactorEvidence, Facts, Input,
-        InputEnforcement, IntentId, InvalidValue, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, Operation,
-        ParseExplanation, ParseResult, Resource, Target, TargetKind, TargetRole, Unread, UnreadKind, risk_floor,
+        ActEvidence, Action, Alternative, Amount, Capability, Classification, DenialClass, FactorEvidence, Facts,
+        Input, InputEnforcement, IntentId, InvalidValue, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES,
+        Operation, ParseExplanation, ParseResult, Resource, Target, TargetKind, TargetRole, Unread, UnreadKind,
+        risk_floor,
     };
     pub use crate::parse::{Lexicon, Parser};
 }

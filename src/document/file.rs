@@ -27,6 +27,7 @@ impl File {
         let failure = |message: &dyn Display| Error::Policy {
             message: format!("{kind} {name:?}: {message}"),
             problems: Vec::new(),
+            proof_id: None,
         };
         let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
         let format = extension.parse().map_err(|_| failure(&"expected a file that ends in .toml or .json"))?;

@@ -43,6 +43,30 @@ impl Agents<'_> {
         }
     }
 
+    /// Registers an agent, or gives the one of that id that is registered, as it stands: a program that begins with it can
+    /// be run again on the same store.
+    ///
+    /// ```
+    /// use rulekeep::{Agent, Governor, Tier};
+    ///
+    /// let governor = Governor::builder().open_in_memory()?;
+    /// let first = governor.agents().ensure(Agent::new("mailer").at_tier(Tier::T4))?;
+    /// let again = governor.agents().ensure(Agent::new("mailer").at_tier(Tier::T1))?;
+    /// assert_eq!(first.score, again.score);
+    /// # Ok::<(), rulekeep::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Agents::register`], but for the conflict.
+    pub fn ensure(self, agent: Agent) -> Result<AgentInfo, Error> {
+        let agent_id = agent.id.clone();
+        match self.register(agent) {
+            Err(Error::Conflict { .. }) => self.get(&agent_id),
+            registered => registered,
+        }
+    }
+
     /// What is known of an agent.
     ///
     /// # Errors

@@ -10,8 +10,8 @@ use super::kill_switch::{Denial, KillSwitchTable};
 use super::pending::PendingEnforcement;
 use super::{Governor, risk};
 use crate::model::{
-    AgentState, Alert, AlertKind, Decision, Digest, Enforcement, Error, Input, InputEnforcement, Intent, IntentId,
-    InvalidValue, PreApprovalId, ProofId, RiskLevel, Timestamp,
+    AgentState, Alert, AlertKind, Decision, DenialClass, Digest, Enforcement, Error, Input, InputEnforcement, Intent,
+    IntentId, InvalidValue, PreApprovalId, ProofId, RiskLevel, Timestamp,
 };
 use crate::parse::Parsed;
 use crate::policy::{Meter, PolicyRequest, PolicySet, PolicyVerdict};
@@ -134,10 +134,26 @@ impl Governor {
         let policies = self.inner.policies.load();
         let request = self.request(intent, &agent, source, now);
         let mut meter = self.inner.limits.meter(now);
-        let mut verdict = verdict(&policies, &request, &agent, &stops, &mut meter)?;
+        let (mut verdict, failure) = match verdict(&policies, &request, &agent, &stops, &mut meter) {
+            // Refused like any other, so that the list of refusals is complete.
+            Err(Error::Policy { message, .. }) => {
+                let why = format!("Denied: POLICY_ERROR: {message}.");
+                (PolicyVerdict::of_no_rule(&intent.required_capabilities, why), Some(message))
+            }
+            verdict => (verdict?, None),
+        };
         // Not what was stopped or suspended, nor what a person did. Nothing but a denial comes of a stop.
         let denial = if verdict.decision == Decision::Deny { stops.denial(&agent) } else { None };
-        let is_denied = verdict.decision == Decision::Deny && agent.state == AgentState::Active && denial.is_none();
+        let class = (verdict.decision == Decision::Deny).then(|| match denial {
+            _ if failure.is_some() => DenialClass::Error,
+            Some(Denial::KillSwitch(_)) => DenialClass::KillSwitch,
+            Some(Denial::Suspending) => DenialClass::Suspended,
+            None if agent.state != AgentState::Active => DenialClass::Suspended,
+            None => policies.denial_class(&request, &verdict),
+        });
+        let is_denied = class.is_some_and(|class| {
+            !matches!(class, DenialClass::Error | DenialClass::KillSwitch | DenialClass::Suspended)
+        });
         let mut grant = None;
         if verdict.decision == Decision::Escalate {
             (verdict, grant) = self.agreed_beforehand(&request, verdict, policies.digest(), &mut meter);
@@ -155,6 +171,7 @@ impl Governor {
             resolution: None,
             grant,
             denial,
+            class,
         };
         let Some(committed) = self.record(&record, stops.epoch())? else { return Ok(None) };
         meter.reserve(&verdict.charges, committed.proof_id.sequence(), committed.at);
@@ -167,7 +184,15 @@ impl Governor {
             constraints: verdict.constraints,
             proof_id: committed.proof_id,
             trust_snapshot: request.trust,
-        };
+            denial_class: None,
+            retryable: None,
+        }
+        .refused_by(class);
+        if let Some(message) = failure {
+            drop(agent);
+            self.inner.log.settle_decision(committed.sequence, committed.risk)?;
+            return Err(Error::Policy { message, problems: Vec::new(), proof_id: Some(committed.proof_id) });
+        }
         let shadow = self.inner.policies.shadow.load();
         let difference = shadow
             .as_ref()
@@ -278,6 +303,7 @@ impl Governor {
             reviewers: verdict.needs.iter().map(|need| &*need.reviewer).collect(),
             resolution: recording.resolution.as_ref(),
             grant: recording.grant,
+            denial_class: recording.class,
         };
         let charges: Vec<_> = verdict.charges.iter().map(|charge| (charge.counter.clone(), charge.amount)).collect();
         let intent = |out: &mut Vec<u8>| match &kept.masked {
@@ -317,6 +343,8 @@ pub(super) struct Recording<'a> {
     pub(super) grant: Option<PreApprovalId>,
     /// What kept the agent from acting, where that denied it.
     pub(super) denial: Option<Denial<'a>>,
+    /// What refused it, where it is a DENY.
+    pub(super) class: Option<DenialClass>,
 }
 
 /// An intent as the evidence of a record has it.

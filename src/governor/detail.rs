@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::model::json::{push_members, push_texts};
 use crate::model::{
-    AgentState, AgentTraits, Capability, Constraints, Digest, KillSwitchId, Label, PreApprovalId, RiskLevel, Timestamp,
-    TrustSnapshot,
+    AgentState, AgentTraits, Capability, Constraints, DenialClass, Digest, KillSwitchId, Label, PreApprovalId,
+    RiskLevel, Timestamp, TrustSnapshot,
 };
 use crate::policy::LimitUse;
 
@@ -46,6 +46,9 @@ pub(super) struct EvidenceDetail<'a> {
     /// The pre-approval that it rests on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) grant: Option<PreApprovalId>,
+    /// What refused it, where it is a DENY.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) denial_class: Option<DenialClass>,
 }
 
 impl EvidenceDetail<'_> {
@@ -96,6 +99,11 @@ impl EvidenceDetail<'_> {
         if let Some(grant) = self.grant {
             out.extend_from_slice(b",\"grant\":\"");
             out.extend_from_slice(&grant.written());
+            out.push(b'"');
+        }
+        if let Some(class) = self.denial_class {
+            out.extend_from_slice(b",\"denialClass\":\"");
+            out.extend_from_slice(class.as_str().as_bytes());
             out.push(b'"');
         }
         out.push(b'}');
@@ -164,6 +172,7 @@ mod tests {
                 reviewers: ["ann", "b\"c"][..some].to_vec(),
                 resolution: (some > 0).then_some(&by),
                 grant: (some > 0).then(|| PreApprovalId::new(Timestamp::from_millis(7), 7)),
+                denial_class: None,
             };
             let mut written = Vec::new();
             detail.write(&mut written).unwrap();

@@ -13,6 +13,7 @@ pub use super::cursor::Reader;
 pub use super::kill_switch::with_context;
 pub use super::standing::Standing;
 use super::{Governor, Inner, Subscription};
+pub use crate::document::did_you_mean;
 #[cfg(feature = "schema")]
 pub use crate::model::schema::{Context, words};
 use crate::model::{AgentId, Error, Event, EventId, EventType, ProofId, Sequence};

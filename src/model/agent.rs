@@ -57,7 +57,7 @@ super::written_as_text!(Label);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
-    id: String,
+    pub(crate) id: String,
     score: Score,
     labels: Vec<String>,
     groups: Vec<String>,

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
+
+use super::Timestamp;
 
 /// Limits attached to a grant: a JSON object such as
 /// `{"maxRecords":100,"timeoutMs":30000}`. Keys are in order, so that equal
@@ -29,6 +32,45 @@ impl Constraints {
     /// The limit of that name.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.0.as_ref()?.get(key)
+    }
+
+    /// `maxRecords`: how many records the action may touch; none where nothing is said. What is no whole number allows 0.
+    pub fn max_records(&self) -> Option<u64> {
+        self.get("maxRecords").map(|value| value.as_u64().unwrap_or(0))
+    }
+
+    /// `maxAmount`: how much money may be moved; none where nothing is said. What is no number allows 0.
+    pub fn max_amount(&self) -> Option<f64> {
+        self.get("maxAmount").map(|value| value.as_f64().unwrap_or(0.0))
+    }
+
+    /// `timeoutMs`: how long the action may take; none where nothing is said. What is no whole number allows no time.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.get("timeoutMs").map(|value| Duration::from_millis(value.as_u64().unwrap_or(0)))
+    }
+
+    /// `expiresAt`: when the grant ends; none where nothing is said. What is no time has ended.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        let read = |value: &Value| value.as_str().and_then(|text| text.parse().ok());
+        self.get("expiresAt").map(|value| read(value).unwrap_or(Timestamp::from_millis(0)))
+    }
+
+    /// Whether `allowedTargets` leaves this one: exact, or what one begins with and `*`. Anything is left where nothing is said.
+    ///
+    /// ```
+    /// use rulekeep::policy::Constraints;
+    ///
+    /// let constraints: Constraints = serde_json::from_str(r#"{"allowedTargets": ["/srv/app/*"]}"#).expect("JSON");
+    /// assert!(constraints.allows_target("/srv/app/a.txt"));
+    /// assert!(!constraints.allows_target("/srv/app/../secret"));
+    /// ```
+    pub fn allows_target(&self, target: &str) -> bool {
+        let fits = |known: &str| match known.strip_suffix('*') {
+            Some(start) => target.strip_prefix(start).is_some_and(|rest| !rest.contains("..")),
+            None => known == target,
+        };
+        self.get("allowedTargets")
+            .is_none_or(|value| value.as_array().is_some_and(|known| known.iter().filter_map(Value::as_str).any(fits)))
     }
 
     /// The limits in the order of their keys.

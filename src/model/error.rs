@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{BrokenKind, ProofId, closed_words};
+use super::{BrokenKind, DenialClass, ProofId, closed_words};
 
 /// A text that is not a value of the type it was given for: what was wrong, and
 /// what was expected instead.
@@ -110,6 +110,8 @@ pub enum Error {
         message: String,
         /// Every problem of the document, with its place.
         problems: Vec<Problem>,
+        /// The record of the DENY that a failed evaluation comes to.
+        proof_id: Option<ProofId>,
     },
     /// A query's parameter is out of its range.
     #[error("{parameter}: {message}")]
@@ -291,6 +293,9 @@ impl Error {
         match self {
             Self::InvalidInput { field, .. } | Self::InvalidIntent { field, .. } => Some(json!({ "field": field })),
             Self::AgentNotFound { agent_id } => Some(json!({ "agentId": agent_id })),
+            Self::Policy { proof_id: Some(proof_id), .. } => {
+                Some(json!({ "proofId": proof_id, "denialClass": DenialClass::Error, "retryable": false }))
+            }
             Self::Policy { problems, .. } if !problems.is_empty() => Some(json!({ "problems": problems })),
             Self::InvalidQuery { parameter, .. } => Some(json!({ "parameter": parameter })),
             Self::Contradicted { kind, .. } => Some(json!({ "kind": kind })),

@@ -160,17 +160,22 @@ impl Intent {
         self
     }
 
-    /// Reads an intent that a caller sent as JSON. Unknown fields are dropped;
-    /// `id`, `context` and `timestamp` may be absent.
+    /// Reads an intent that a caller sent as JSON; `id`, `context` and `timestamp` may be absent.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidIntent`] that names the first missing or malformed field,
+    /// [`Error::InvalidIntent`] that names the first unknown, missing or malformed field,
     /// [`Error::PayloadTooLarge`] for a context past its limit.
     pub fn from_json(value: &Value) -> Result<Self, Error> {
         let Value::Object(fields) = value else {
             return Err(Error::intent("intent", "expected an object"));
         };
+        if let Some(name) = fields.keys().find(|name| !FIELDS.contains(&name.as_str())) {
+            return Err(Error::intent(
+                "intent",
+                format!("unknown field {name:.40?}; expected some of {}", FIELDS.join(", ")),
+            ));
+        }
         let intent = Self {
             agent_id: word(fields, "agentId")?,
             parsed_action: word(fields, "parsedAction")?,
@@ -359,6 +364,9 @@ fn value_depth(value: &Value, limit: usize) -> usize {
         _ => 0,
     }
 }
+
+/// The fields of an intent.
+const FIELDS: &[&str] = &["id", "agentId", "parsedAction", "riskLevel", "requiredCapabilities", "context", "timestamp"];
 
 /// The keys that parsing adds to a context.
 pub(crate) const PARSED_KEYS: &[&str] = &[

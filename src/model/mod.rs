@@ -42,7 +42,7 @@ pub use classification::Classification;
 pub use constraints::Constraints;
 pub use cursor::{Order, ProofCursor};
 pub use decision::{Decision, Outcome, OutcomeReport};
-pub use enforcement::{Enforcement, InputEnforcement};
+pub use enforcement::{DenialClass, Enforcement, InputEnforcement};
 pub use error::{Error, InvalidValue, Problem, Severity, excerpt};
 pub use escalation::{
     ApprovalOffer, Escalation, EscalationPage, EscalationQuery, EscalationState, Resolved, Review, ReviewNeed, Vote,

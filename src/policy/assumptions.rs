@@ -31,7 +31,7 @@ impl Undecided {
             "policy {policies:?}: the decision hangs on a condition that failed: {}; send what it needs, or have the rule mended",
             told.join("; ")
         );
-        Error::Policy { message, problems: Vec::new() }
+        Error::Policy { message, problems: Vec::new(), proof_id: None }
     }
 }
 

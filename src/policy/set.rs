@@ -15,7 +15,7 @@ use super::clauses::Vocabulary;
 use super::document::Document;
 use super::evaluate::Engine;
 use super::explain::RuleTrace;
-use super::limit::{Meter, Unused, UsedByRule};
+use super::limit::{LimitUse, Meter, Unused, UsedByRule};
 use super::naming::DocumentNames;
 use super::pattern::CapabilityPattern;
 use super::request::PolicyRequest;
@@ -23,7 +23,7 @@ use super::reviewers::Reviewers;
 use super::rule::Rule;
 use super::verdict::{Need, PolicyVerdict};
 use crate::document::{self, File, PolicyFormat, refusal};
-use crate::model::{Digest, Error, Problem, Severity};
+use crate::model::{Decision, DenialClass, Digest, Error, Problem, Severity, Tier, TrustSnapshot, UnreadKind};
 
 /// The rules that decide what agents may do; cheap to clone.
 ///
@@ -178,7 +178,11 @@ impl PolicySet {
             return Err(refusal("policy", &names.join(" + "), vec![problem]));
         }
         if sources.is_empty() {
-            return Err(Error::Policy { message: "no policy set was given".to_owned(), problems: Vec::new() });
+            return Err(Error::Policy {
+                message: "no policy set was given".to_owned(),
+                problems: Vec::new(),
+                proof_id: None,
+            });
         }
         let mut warnings = in_document_order(warnings, &called);
         if sources.len() > 1 {
@@ -342,6 +346,21 @@ impl PolicySet {
         meter: &mut dyn Meter,
     ) -> Result<PolicyVerdict, Error> {
         self.0.engine.evaluate(request, meter).map_err(|undecided| undecided.into_error(self.name()))
+    }
+
+    /// What a DENY of this set is owed to.
+    pub(crate) fn denial_class(&self, request: &PolicyRequest<'_>, verdict: &PolicyVerdict) -> DenialClass {
+        if verdict.limits.iter().any(LimitUse::is_spent) {
+            return DenialClass::Limit;
+        }
+        if verdict.rules.is_empty() && request.intent.has_unread(UnreadKind::ALL) {
+            return DenialClass::Unread;
+        }
+        let trusted = PolicyRequest { trust: TrustSnapshot::new(Tier::T5.middle(), Tier::T5), ..*request };
+        match self.evaluate(&trusted) {
+            Ok(verdict) if verdict.decision != Decision::Deny => DenialClass::Trust,
+            _ => DenialClass::Policy,
+        }
     }
 
     /// Like [`PolicySet::evaluate`], with an amount that was used of the limits of some rules within their windows, by

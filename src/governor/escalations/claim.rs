@@ -15,8 +15,8 @@ use super::grant::under_other_policies;
 use super::queue::Open;
 use super::{Escalation, Escalations, change};
 use crate::model::{
-    AgentState, Decision, Enforcement, Error, EscalationId, EscalationRecord, EscalationState, Intent, Sequence,
-    TrustSnapshot,
+    AgentState, Decision, DenialClass, Enforcement, Error, EscalationId, EscalationRecord, EscalationState, Intent,
+    Sequence, TrustSnapshot,
 };
 
 impl Escalations<'_> {
@@ -191,6 +191,8 @@ impl Governor {
             constraints: grant.constraints,
             proof_id: resolution,
             trust_snapshot: TrustSnapshot::new(answer.trust_score, answer.trust_tier),
+            denial_class: None,
+            retryable: None,
         };
         Ok((enforcement, sequence))
     }
@@ -223,7 +225,10 @@ impl Governor {
             constraints: crate::model::Constraints::new(),
             proof_id: resolution,
             trust_snapshot: TrustSnapshot::new(answer.trust_score, answer.trust_tier),
-        })
+            denial_class: None,
+            retryable: None,
+        }
+        .refused_by(Some(DenialClass::Policy)))
     }
 }
 

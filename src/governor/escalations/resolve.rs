@@ -12,8 +12,8 @@ use super::asked_evidence::{AskedEvidence, evidence_conflict};
 use super::grant::Grant;
 use super::state_of;
 use crate::model::{
-    AgentState, Decision, Error, EscalationRecord, EscalationState, Intent, Outcome, ProofId, RiskLevel, Timestamp,
-    TrustCause, Vote,
+    AgentState, Decision, DenialClass, Error, EscalationRecord, EscalationState, Intent, Outcome, ProofId, RiskLevel,
+    Timestamp, TrustCause, Vote,
 };
 use crate::policy::{PolicyRequest, PolicyVerdict};
 use crate::proof::{Committed, DecisionDraft, OutcomeDraft, StateDraft, TrustMove};
@@ -126,6 +126,7 @@ impl Governor {
             grant: None,
             denial: None,
             resolution: Some(json!({ "state": next.state, "why": next.why, "votes": next.votes })),
+            class: (verdict.decision == Decision::Deny).then_some(DenialClass::Policy),
         };
         let draft = DecisionDraft { resolves: Some(record.proof_id), ..self.draft(&recording)? };
         // All but its id is written before the log is held.

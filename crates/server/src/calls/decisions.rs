@@ -98,7 +98,11 @@ impl Read for DecisionForm {
         const EXPECTED: &str = "expected an intent, or agentId and input";
         match (params.take("intent"), params.get("input").is_some()) {
             (Some(_), true) => Err(Error::intent("intent", "expected either an intent or an input, found both")),
-            (Some(intent), false) => Ok(Self::Intent(IntentForm { intent: Intent::from_json(&intent)? })),
+            (Some(intent), false) => {
+                // Whoever sends back all that a parse gave sends more than the intent.
+                params.refuse_others(&["intent", "confidence", "alternatives", "evidence", "agentId"])?;
+                Ok(Self::Intent(IntentForm { intent: Intent::from_json(&intent)? }))
+            }
             (None, false) if params.get("agentId").is_none() => {
                 Err(Error::intent("intent", format!("is missing: {EXPECTED}")))
             }

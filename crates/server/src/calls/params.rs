@@ -1,5 +1,5 @@
-//! The named parameters of a call, read into its type. Unknown ones are dropped, unless a call refuses them; `null` counts
-//! as absent, unless it is refused.
+//! The named parameters of a call, read into its type. An unknown one is refused with the name that was probably meant: a
+//! misspelled `context` must not let through what the context would have stopped. `null` counts as absent, unless it is refused.
 
 use std::fmt::Display;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::Spec;
 use crate::strict;
 use rulekeep::Error;
-use rulekeep::extension::excerpt;
+use rulekeep::extension::{did_you_mean, excerpt};
 
 /// The named parameters of a call.
 #[derive(Debug, Default)]
@@ -65,6 +65,14 @@ impl Params {
         self.fields.remove(name).filter(|value| !value.is_null())
     }
 
+    /// Refuses what is none of these.
+    pub(crate) fn refuse_others(&self, known: &[&str]) -> Result<(), Error> {
+        match self.fields.keys().find(|name| !known.contains(&name.as_str())) {
+            Some(name) => Err(Error::input(ALL, unknown(name, known))),
+            None => Ok(()),
+        }
+    }
+
     /// The type whose fields they are. An error names the first that is missing or malformed, and what was expected.
     pub(crate) fn typed<T: DeserializeOwned>(self, spec: &Spec) -> Result<T, Error> {
         let fields = Fields { rest: self.fields.into_iter(), names: &[], value: None, refuses_null: spec.refuses_null };
@@ -89,7 +97,7 @@ struct Fault {
 }
 
 /// The name for faults of no parameter that a type has.
-const ALL: &str = "params";
+pub(super) const ALL: &str = "params";
 
 impl<'de> Deserializer<'de> for Fields {
     type Error = Fault;
@@ -123,7 +131,10 @@ impl<'de> MapAccess<'de> for Fields {
                 let message = format!("{:?} is null; expected a value, or leave the field out", excerpt(&name));
                 return Err(Fault { name: ALL, message });
             }
-            if value.is_null() && known.is_some() {
+            if known.is_none() && !self.names.is_empty() {
+                return Err(serde::de::Error::unknown_field(&name, self.names));
+            }
+            if value.is_null() {
                 continue;
             }
             self.value = Some((known.unwrap_or(ALL), value));
@@ -138,6 +149,16 @@ impl<'de> MapAccess<'de> for Fields {
             in_whole_numbers(&mut value);
         }
         seed.deserialize(value).map_err(|error| Fault { name, message: expected(&error.to_string()) })
+    }
+}
+
+/// Says that a field is unknown, and which was probably meant.
+pub(crate) fn unknown(name: &str, known: &[&str]) -> String {
+    match did_you_mean(name, known.iter().copied()) {
+        meant if meant.is_empty() => {
+            format!("unknown field {:?}; expected some of {}", excerpt(name), known.join(", "))
+        }
+        meant => format!("unknown field {:?}{meant}", excerpt(name)),
     }
 }
 
@@ -159,7 +180,7 @@ impl serde::de::Error for Fault {
     }
 
     fn unknown_field(name: &str, known: &'static [&'static str]) -> Self {
-        Self::custom(format!("unknown field {:?}; expected some of {}", excerpt(name), known.join(", ")))
+        Self::custom(unknown(name, known))
     }
 }
 

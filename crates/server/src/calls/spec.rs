@@ -1,5 +1,6 @@
 //! What is said of a call beside its parameters and its answer.
 
+use super::params;
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
@@ -135,7 +136,8 @@ impl Spec {
 
     /// What is wrong with a parameter, with the code that it has here.
     pub(crate) fn fault(&self, parameter: &'static str, message: String) -> Error {
-        if self.queried.contains(&parameter) {
+        let is_whole_query = parameter == params::ALL && !self.queried.is_empty();
+        if self.queried.contains(&parameter) || is_whole_query {
             Error::query(parameter, message)
         } else {
             Error::input(parameter, message)

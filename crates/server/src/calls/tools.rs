@@ -1,5 +1,6 @@
 //! The calls about tools.
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -32,6 +33,19 @@ pub(super) struct Load {
     function_declarations_of_rest: Option<Value>,
     #[schema(ignore)]
     error: Option<Value>,
+    /// What stands around the answer of a server, which may be handed over as it came.
+    #[serde(rename = "jsonrpc", default)]
+    #[schema(ignore)]
+    _jsonrpc: IgnoredAny,
+    #[serde(rename = "id", default)]
+    #[schema(ignore)]
+    _id: IgnoredAny,
+    #[serde(rename = "_meta", default)]
+    #[schema(ignore)]
+    _meta: IgnoredAny,
+    #[serde(rename = "nextCursor", default)]
+    #[schema(ignore)]
+    _next_cursor: IgnoredAny,
 }
 
 impl Call for Load {

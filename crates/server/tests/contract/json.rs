@@ -570,12 +570,28 @@ fn an_intent_built_by_hand_is_given_what_it_lacks() {
 }
 
 #[test]
-fn unknown_fields_of_a_request_are_dropped() {
+fn an_unknown_field_of_a_request_is_refused_with_what_was_meant() {
     let governor = in_memory();
     let mut given = serde_json::to_value(reading("a")).unwrap();
+    for (method, params, says) in [
+        (
+            "enforce",
+            json!({ "agentId": "a", "input": "x", "contxt": {} }),
+            "unknown field \"contxt\"; did you mean \"context\"?",
+        ),
+        ("proof/query", json!({ "decison": "DENY" }), "did you mean \"decision\"?"),
+        ("enforce", json!({ "intent": given, "another": true }), "unknown field \"another\""),
+        ("agent/get", json!({ "agentId": "a", "verbose": true }), "unknown field \"verbose\""),
+    ] {
+        let refused = call(&governor, method, &params);
+        assert!(refused["error"]["message"].as_str().unwrap().contains(says), "{method}: {refused}");
+    }
     given["surprise"] = json!(1);
-    let enforced = result(&governor, "enforce", &json!({ "intent": given, "another": true }));
-    assert_eq!(enforced["decision"], "ALLOW");
+    let refused = call(&governor, "enforce", &json!({ "intent": given }));
+    assert!(refused["error"]["message"].as_str().unwrap().contains("unknown field \"surprise\""), "{refused}");
+    // What the parser answered can be sent back as a whole.
+    let parsed = result(&governor, "intent", &json!({ "agentId": "a", "input": "Read the file notes.txt" }));
+    assert_eq!(result(&governor, "enforce", &parsed)["decision"], "ALLOW");
 }
 
 #[test]

@@ -551,7 +551,7 @@ mod framing {
         let governor = in_memory();
         let params = |padding: usize| json!({ "agentId": "a", "padding": "x".repeat(padding) });
         let most = MAX_REQUEST_BYTES - params(0).to_string().len();
-        assert_eq!(result(&governor, "agent/get", &params(most))["agentId"], "a");
+        assert_eq!(refusal(&governor, "agent/get", &params(most))["code"], "INVALID_INPUT");
         assert_eq!(refusal(&governor, "agent/get", &params(most + 1))["code"], "PAYLOAD_TOO_LARGE");
     }
 
