@@ -1,6 +1,7 @@
 //! Parsing and deciding, and what would be decided.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
@@ -21,9 +22,9 @@ use rulekeep::{Decision, Enforcement, Error, Intent};
 pub(super) struct Parse {
     #[schema(value_type = AgentId)]
     agent_id: String,
-    /// What the agent wants to do, in words or in a structured form; at most 64 KiB.
-    #[schema(max_length = 65536, pattern = r"\S")]
-    input: String,
+    /// What the agent wants to do: a text in words or in a structured form, or a tool call as an object; at most 64 KiB.
+    #[schema(value_type = InputValue)]
+    input: Asked,
     #[schema(value_type = Option<Context>)]
     context: Option<Map<String, Value>>,
     /// Whether to say from what it was read.
@@ -46,10 +47,13 @@ impl Call for Parse {
         let (governor, context) = (gateway.governor(), self.context.unwrap_or_default());
         if self.explain.unwrap_or_default() {
             let explained =
-                governor.tools().explain_parse(&self.agent_id, Input::new(&self.input).context(&context))?;
+                governor.tools().explain_parse(&self.agent_id, Input::new(&self.input.0).context(&context))?;
             return Ok(Parsed { parse: explained.parse, evidence: Some(explained.evidence) });
         }
-        Ok(Parsed { parse: governor.parse(&self.agent_id, Input::new(&self.input).context(&context))?, evidence: None })
+        Ok(Parsed {
+            parse: governor.parse(&self.agent_id, Input::new(&self.input.0).context(&context))?,
+            evidence: None,
+        })
     }
 }
 
@@ -61,6 +65,45 @@ pub(super) struct Parsed {
     /// From what it was read; only where `explain` asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     evidence: Option<Vec<ActEvidence>>,
+}
+
+/// What an agent wants to do, as a text: a tool call becomes its JSON.
+pub(super) struct Asked(String);
+
+/// A text, or a tool call.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[allow(dead_code)] // the two forms for the schema
+pub(crate) enum InputValue {
+    /// In words or in a structured form; not blank, at most 64 KiB.
+    Text(String),
+    /// A call of a tool.
+    Call(ToolCall),
+}
+
+/// A call of a tool.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ToolCall {
+    /// The tool, by its name.
+    tool: String,
+    /// The server that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    server: Option<String>,
+    /// Its arguments.
+    #[schema(value_type = Object)]
+    arguments: Value,
+}
+
+impl<'de> Deserialize<'de> for Asked {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let call = match Value::deserialize(deserializer)? {
+            Value::String(text) => return Ok(Self(text)),
+            call @ Value::Object(_) => ToolCall::deserialize(call).map_err(D::Error::custom)?,
+            _ => return Err(D::Error::custom("expected a string, or a tool call: tool, arguments and perhaps server")),
+        };
+        serde_json::to_string(&call).map(Self).map_err(D::Error::custom)
+    }
 }
 
 /// A request for a decision: on an intent, or on what is to be parsed first.
@@ -85,9 +128,9 @@ pub(crate) struct IntentForm {
 pub(crate) struct InputForm {
     #[schema(value_type = AgentId)]
     agent_id: String,
-    /// What the agent wants to do, in words or in a structured form; at most 64 KiB.
-    #[schema(max_length = 65536, pattern = r"\S")]
-    input: String,
+    /// What the agent wants to do: a text in words or in a structured form, or a tool call as an object; at most 64 KiB.
+    #[schema(value_type = InputValue)]
+    input: Asked,
     #[schema(value_type = Option<Context>)]
     context: Option<Map<String, Value>>,
 }
@@ -201,7 +244,7 @@ decides!(
     Enforced(enforcement: Enforcement),
     |governor, intent| governor.enforce(&intent)?,
     |form, context| {
-        let enforced = governor.enforce_input(&form.agent_id, Input::new(&form.input).context(&context))?;
+        let enforced = governor.enforce_input(&form.agent_id, Input::new(&form.input.0).context(&context))?;
         let InputEnforcement { enforcement, parse, .. } = enforced;
         (enforcement, parse)
     },
@@ -219,7 +262,7 @@ decides!(
     Explained(explanation: Explanation),
     |governor, intent| governor.policies().explain(&intent)?,
     |form, context| {
-        let request = PreviewRequest::input(&form.agent_id, Input::new(&form.input).context(&context));
+        let request = PreviewRequest::input(&form.agent_id, Input::new(&form.input.0).context(&context));
         let mut explanation = governor.policies().explain(request)?;
         let parse = explanation.preview.parse.take();
         (explanation, parse.ok_or_else(unparsed)?)
@@ -234,7 +277,7 @@ decides!(
     Previewed(preview: rulekeep::preview::Preview),
     |governor, intent| governor.policies().preview(&intent)?,
     |form, context| {
-        let request = PreviewRequest::input(&form.agent_id, Input::new(&form.input).context(&context));
+        let request = PreviewRequest::input(&form.agent_id, Input::new(&form.input.0).context(&context));
         let mut preview = governor.policies().preview(request)?;
         let parse = preview.parse.take();
         (preview, parse.ok_or_else(unparsed)?)

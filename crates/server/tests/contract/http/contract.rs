@@ -74,18 +74,21 @@ fn enforce_decides_on_both_forms_and_records_each_decision() {
     for (place, (body, decision)) in decided.iter().enumerate() {
         let answer = live.post("/v1/enforce", &live.agent, body).ok();
         assert_eq!(&answer["decision"], decision);
-        assert_eq!(
-            names(&answer),
-            [
-                "constraints",
-                "decision",
-                "deniedCapabilities",
-                "grantedCapabilities",
-                "proofId",
-                "reasoning",
-                "trustSnapshot"
-            ]
-        );
+        let mut fields = vec![
+            "constraints",
+            "decision",
+            "deniedCapabilities",
+            "grantedCapabilities",
+            "proofId",
+            "reasoning",
+            "trustSnapshot",
+        ];
+        if *decision == "DENY" {
+            fields.extend(["denialClass", "retryable"]);
+            fields.sort_unstable();
+            assert_eq!((&answer["denialClass"], &answer["retryable"]), (&json!("policy"), &json!(false)));
+        }
+        assert_eq!(names(&answer), fields);
         assert_eq!(names(&answer["trustSnapshot"]), ["score", "tier", "tierName"]);
         assert_eq!(
             (&answer["trustSnapshot"]["tier"], &answer["trustSnapshot"]["tierName"]),
@@ -94,12 +97,18 @@ fn enforce_decides_on_both_forms_and_records_each_decision() {
         assert!(answer["proofId"].as_str().unwrap().starts_with("prf_"));
         assert_eq!(live.records("a"), place as u64 + 1);
     }
+    let call = json!({ "tool": "read_file", "server": "desk", "arguments": { "path": "notes.txt" } });
+    let asked = live.post("/v1/enforce", &live.agent, &json!({ "agentId": "a", "input": call })).ok();
+    let facts = &asked["intent"]["context"]["facts"];
+    assert_eq!((&facts["tool"], &facts["server"]), (&json!("read_file"), &json!("desk")));
+    let wrong = json!({ "agentId": "a", "input": { "tool": "read_file", "arguments": {}, "sever": "desk" } });
+    assert_eq!(live.post("/v1/enforce", &live.agent, &wrong).refusal().0, 400);
     let body = json!({ "agentId": "a", "input": "Read the file notes.txt", "context": { "environment": "test" } });
     let answer = live.post("/v1/enforce", &live.agent, &body).ok();
     for field in ["decision", "proofId", "trustSnapshot", "intent", "confidence", "alternatives"] {
         assert!(answer.get(field).is_some(), "{field}: {answer}");
     }
-    assert_eq!(live.records("a"), 5);
+    assert_eq!(live.records("a"), 6);
 }
 
 #[test]
@@ -164,7 +173,7 @@ fn what_would_be_kept_as_something_else_is_refused() {
 }
 
 #[test]
-fn a_condition_that_fails_is_a_policy_error_and_nothing_was_decided() {
+fn a_condition_that_fails_is_a_policy_error_with_the_record_of_a_denial() {
     let live = Live::new();
     let small_amounts = "name = \"m\"\n[[rule]]\nid = \"send\"\neffect = \"allow\"\n\
                          match.capabilities = [\"email:send\"]\nwhen = \"context.amount < 50\"\n";
@@ -174,8 +183,15 @@ fn a_condition_that_fails_is_a_policy_error_and_nothing_was_decided() {
         body["intent"]["context"] = context;
         live.post("/v1/enforce", &live.agent, &body)
     };
-    assert_eq!(ask(json!({})).refusal(), (422, "POLICY_ERROR".into()));
-    assert_eq!(live.records("a"), 0);
+    let refused = ask(json!({}));
+    assert_eq!(refused.refusal(), (422, "POLICY_ERROR".into()));
+    let body: Value = serde_json::from_slice(&refused.body).unwrap();
+    let details = &body["error"]["details"];
+    assert_eq!((&details["denialClass"], &details["retryable"]), (&json!("error"), &json!(false)));
+    let record = live.get(&format!("/v1/proof/records/{}", details["proofId"].as_str().unwrap()), &live.agent).ok();
+    assert_eq!(record["decision"], "DENY");
+    assert!(record["reasoning"].as_str().unwrap().contains("POLICY_ERROR"), "{record}");
+    assert_eq!(live.records("a"), 1);
     assert_eq!(ask(json!({ "amount": 20 })).ok()["decision"], "ALLOW");
 }
 
