@@ -94,9 +94,10 @@ impl Governor {
     /// The decision, in order and not waited for. Where the policies fail, somebody is told.
     fn decide_in_order(&self, intent: &Intent, source: RiskSource) -> Result<(Enforcement, Committed), Error> {
         let decided = self.decide_and_record(intent, source);
-        if let Err(Error::Policy { message, .. }) = &decided {
+        if let Err(Error::Policy { message, proof_id, .. }) = &decided {
             let alert =
-                Alert::new(AlertKind::PolicyError, RiskLevel::High, Some(intent.agent_id.clone()), message.clone());
+                Alert::new(AlertKind::PolicyError, RiskLevel::High, Some(intent.agent_id.clone()), message.clone())
+                    .about(proof_id.iter().copied().collect());
             self.raise(&alert, message, self.inner.clock.now());
         }
         decided

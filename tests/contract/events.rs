@@ -300,20 +300,22 @@ mod alerts {
         governor.policies().preview(&reading("a")).unwrap_err();
         governor.log().flush().unwrap();
         let events = told(&mut subscription);
-        assert_eq!(types(&events), ["alert.triggered"]);
-        let shown = json!(events[0])["data"].clone();
+        let alerts: Vec<_> = events.iter().filter(|event| event.event_type == EventType::Alert).collect();
+        assert_eq!((alerts.len(), events.len()), (1, 7), "each refusal has its record: {events:?}");
+        let shown = json!(alerts[0])["data"].clone();
         assert_eq!(
             (&shown["alert"], &shown["severity"], &shown["agentId"], &shown["occurrences"]),
             (&json!("policy-error"), &json!("HIGH"), &json!("a"), &json!(1))
         );
         assert!(shown["message"].as_str().unwrap().contains("small-sums"), "{shown}");
-        assert!(shown.get("proofId").is_none());
+        let refused = json!(events[0])["data"].clone();
+        assert_eq!((&refused["decision"], &refused["proofId"]), (&json!("DENY"), &shown["proofId"]), "{refused}");
 
         clock.set(NOON + 60_000);
         governor.enforce(&reading("a")).unwrap_err();
         governor.log().flush().unwrap();
         let events = told(&mut subscription);
-        let EventData::Alert(alert) = &events[0].data else { panic!("{events:?}") };
+        let Some(EventData::Alert(alert)) = events.last().map(|event| &event.data) else { panic!("{events:?}") };
         assert_eq!((alert.alert, alert.occurrences), (AlertKind::PolicyError, 3));
         assert!(governor.verify().unwrap().valid);
     }
@@ -350,7 +352,8 @@ mod alerts {
             governor.enforce(&reading(agent)).unwrap_err();
         }
         governor.log().flush().unwrap();
-        assert_eq!(types(&told(&mut of_b)), ["alert.triggered"]);
+        let decided = ["governance.decision", "proof.recorded"];
+        assert_eq!(types(&told(&mut of_b)), [&decided[..], &["alert.triggered"], &decided[..]].concat());
     }
 
     #[test]
@@ -370,7 +373,7 @@ mod alerts {
         governor.close().unwrap();
         let governor = open();
         let mut rest = governor.subscribe(&EventFilter::all().after(events[0].id)).unwrap();
-        assert_eq!(types(&events)[0], "alert.triggered");
+        assert_eq!(types(&events)[2], "alert.triggered");
         assert_eq!(told(&mut rest), events[1..]);
         assert!(governor.verify().unwrap().valid);
     }

@@ -77,12 +77,12 @@ fn an_error_in_the_shadow_is_its_own() {
     assert_eq!(explained.preview.error.as_ref().map(|error| error.code), Some("POLICY_ERROR"));
     assert!(explained.to_string().starts_with("No decision: POLICY_ERROR: "), "{explained}");
     assert_eq!(explained.rules[0].failed.as_deref(), Some("when"));
-    // In force the same set lets nothing through, and records nothing.
+    // In force the same set lets nothing through, and the refusal is on record.
     governor.policies().load(PolicySet::from_toml(failing).unwrap()).unwrap();
     let before = governor.status().metrics.proof_chain_length;
     let error = governor.enforce(&reading("a")).unwrap_err();
     assert_eq!((error.code(), error.http_status()), ("POLICY_ERROR", 422));
-    assert_eq!(governor.status().metrics.proof_chain_length, before);
+    assert_eq!(governor.status().metrics.proof_chain_length, before + 1);
 }
 
 #[test]
