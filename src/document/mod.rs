@@ -20,7 +20,6 @@ pub use fields::Fields;
 pub use file::File;
 pub use nearest::did_you_mean;
 pub use report::Report;
-pub(crate) use report::hides_or_breaks;
 pub use tree::{Field, Node, Value};
 
 closed_words! {

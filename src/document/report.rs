@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 use super::nearest::did_you_mean;
 use super::place::Lines;
 use super::tree::{Field, Node, Value};
-use crate::model::{Problem, Severity, excerpt};
+use crate::model::{Problem, Severity, excerpt, hides_or_breaks};
 
 /// Collects the problems of a document while it is read.
 pub struct Report<'a> {
@@ -187,15 +187,6 @@ impl<'a> Report<'a> {
         self.error(at, field, format!("unknown {what} {:?}{meant}", excerpt(&text)));
         None
     }
-}
-
-/// Whether a character could break a line of reasoning, or make it read otherwise
-/// than it is written: control characters, line separators, and those that turn
-/// the direction of text.
-pub(crate) fn hides_or_breaks(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{061C}' | '\u{200B}'..='\u{200F}')
-        || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}')
 }
 
 const SHORT_WORD: usize = 2;

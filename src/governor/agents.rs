@@ -52,7 +52,7 @@ impl Agents<'_> {
     /// let governor = Governor::builder().open_in_memory()?;
     /// let first = governor.agents().ensure(Agent::new("mailer").at_tier(Tier::T4))?;
     /// let again = governor.agents().ensure(Agent::new("mailer").at_tier(Tier::T1))?;
-    /// assert_eq!(first.score, again.score);
+    /// assert_eq!(first.trust.score, again.trust.score);
     /// # Ok::<(), rulekeep::Error>(())
     /// ```
     ///
@@ -232,6 +232,7 @@ impl Governor {
         cause: &str,
         at: Timestamp,
     ) -> Result<Result<Arc<AgentCell>, Arc<AgentCell>>, Error> {
+        record.agent_id.check_new().map_err(|error| Error::input("agentId", error.to_string()))?;
         self.inner.log.wait_verified()?;
         let (inserted, ordered) = self.put_in(record, cause, at)?;
         if let Some(sequence) = ordered {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use ulid::Ulid;
 
-use super::{InvalidValue, Timestamp};
+use super::{InvalidValue, Timestamp, hides_or_breaks, is_invisible};
 
 /// An agent's identifier, chosen by the caller: 1 to 256 characters, none of
 /// them a control character, not only blanks.
@@ -22,6 +22,15 @@ impl AgentId {
     /// The identifier as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Checks an id for a new agent more strictly than [`AgentId::from_str`], which takes what older stores hold: nothing
+    /// at its ends or inside that nobody sees, so that no two agents look the same by it.
+    pub(crate) fn check_new(&self) -> Result<(), InvalidValue> {
+        if self.0.trim() == &*self.0 && !self.0.chars().any(|c| is_invisible(c) || hides_or_breaks(c)) {
+            return Ok(());
+        }
+        Err(InvalidValue::new("agentId", &self.0, "no blanks at its ends and no invisible or direction-turning characters"))
     }
 }
 
@@ -354,5 +363,15 @@ mod tests {
             assert!(bad.parse::<AgentId>().is_err(), "{bad:?} was accepted");
         }
         assert!("a".repeat(257).parse::<AgentId>().is_err());
+    }
+
+    #[test]
+    fn a_new_agents_id_hides_nothing() {
+        for good in ["support-1", "ünïcode agent"] {
+            assert!(good.parse::<AgentId>().unwrap().check_new().is_ok(), "{good:?}");
+        }
+        for bad in [" a", "a\u{a0}", "a\u{202e}b", "a\u{200b}", "a\u{ad}b", "a\u{fe0f}", "a\u{e0041}"] {
+            assert!(bad.parse::<AgentId>().unwrap().check_new().is_err(), "{bad:?} was accepted");
+        }
     }
 }

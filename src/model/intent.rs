@@ -204,6 +204,16 @@ impl Intent {
         check_context_beside(&self.context, PARSED_KEYS).map_err(of_intent)
     }
 
+    /// Who asks for it: the agent, and those whom the context names as `requestedBy`. None of them answers it.
+    pub(crate) fn askers(&self) -> impl Iterator<Item = &str> {
+        let named = match self.context.get(REQUESTED_BY) {
+            Some(Value::Array(names)) => names.as_slice(),
+            Some(name) => std::slice::from_ref(name),
+            None => &[],
+        };
+        std::iter::once(self.agent_id.as_str()).chain(named.iter().filter_map(Value::as_str))
+    }
+
     /// The part of the check without which a rule could be slipped past; all else only bounds what a decision costs.
     pub(crate) fn check_environment(&self) -> Result<(), Error> {
         check_environment(&self.context).map_err(of_intent)
@@ -271,6 +281,7 @@ fn check_context_beside(context: &Map<String, Value>, ours: &[&str]) -> Result<(
         return Err(Error::input("context", RESERVED));
     }
     check_environment(context)?;
+    check_requesters(context)?;
     // Writing the context out to measure it takes long beside a whole decision: only one that may be too large is.
     if most_map_size(context) <= MAX_CONTEXT_BYTES {
         return Ok(());
@@ -299,6 +310,22 @@ fn check_environment(context: &Map<String, Value>) -> Result<(), Error> {
         Some(_) => Err(Error::input("context", "environment: expected a string, for example production")),
     }
 }
+
+/// Reviewers are held against it; in another form nobody would be.
+fn check_requesters(context: &Map<String, Value>) -> Result<(), Error> {
+    let is_read = match context.get(REQUESTED_BY) {
+        None | Some(Value::String(_) | Value::Null) => true,
+        Some(Value::Array(names)) => names.iter().all(Value::is_string),
+        Some(_) => false,
+    };
+    if is_read {
+        return Ok(());
+    }
+    Err(Error::input("context", format!("{REQUESTED_BY}: expected a name or a list of names, such as \"ann\"")))
+}
+
+/// Who asked the agent for what it does, in a context.
+const REQUESTED_BY: &str = "requestedBy";
 
 fn json_size(value: &impl Serialize) -> Result<usize, Error> {
     serde_json::to_vec(value)

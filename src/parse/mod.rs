@@ -54,6 +54,7 @@ pub(crate) use catalogue::Catalogue;
 pub(crate) use classification::{Concealer, conceal_text, has_secrets, prepare};
 pub use lexicon::Lexicon;
 use normalize::Watched;
+pub(crate) use normalize::seen_as;
 use reading::Reading;
 use sign::{Sign, Signs};
 pub(crate) use verdict::ParseRequest;

@@ -1,7 +1,7 @@
 //! What the documents of a set are called where people read of their rules.
 
 use super::rule::Rule;
-use crate::document::hides_or_breaks;
+use crate::model::hides_or_breaks;
 
 /// A name for each document of a set, none for the only one when it came as a text without a file.
 #[derive(Debug)]

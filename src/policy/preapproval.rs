@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::limit::millionths;
 use super::pattern::CapabilityPattern;
 use super::request::PolicyRequest;
-use crate::document::hides_or_breaks;
+use crate::model::hides_or_breaks;
 use crate::model::{
     Action, AgentId, Capability, Error, Intent, LONGEST_LIMIT_WINDOW, Label, RiskLevel, Timestamp, UnreadKind, excerpt,
 };

@@ -4,7 +4,8 @@
 use serde_json::{Map, Number, Value as Json};
 use strsim::osa_distance;
 
-use crate::document::{Node, Report, Value, hides_or_breaks};
+use crate::document::{Node, Report, Value};
+use crate::model::hides_or_breaks;
 use crate::model::{Constraints, Timestamp, excerpt};
 
 /// Reads a rule's `constraints`.

@@ -75,6 +75,22 @@ fn policies_see_a_change_from_the_next_decision_on() {
 }
 
 #[test]
+fn no_new_agent_looks_like_another_for_what_nobody_sees() {
+    let governor = builder().auto_register().open_in_memory().unwrap();
+    for id in [" a", "a ", "a\u{a0}", "a\u{200b}b", "\u{202e}a", "a\u{ad}"] {
+        for refused in [
+            error(governor.agents().register(Agent::new(id))),
+            error(governor.agents().ensure(Agent::new(id))),
+            error(governor.enforce(&reading(id))),
+        ] {
+            assert_eq!(refused.code(), "INVALID_INPUT", "{id:?}");
+            assert!(refused.to_string().contains("invisible"), "{refused}");
+        }
+    }
+    assert_eq!(governor.agents().list().len(), 0);
+}
+
+#[test]
 fn a_malformed_agent_or_change_is_refused_and_changes_nothing() {
     let governor = builder().open_in_memory().unwrap();
     let before = registered(&governor, Agent::new("a").owned_by("ann"));

@@ -104,8 +104,6 @@ impl Question {
         // By the clock, as it is held against the clock.
         let expires_at = after(request.now, verdict.expires);
         let bound = Bound { intent, risk: request.risk, policy_digest, offer: &offer, expires_at };
-        let requested_by = intent.context.get("requestedBy").and_then(|name| name.as_str());
-        let askers = std::iter::once(intent.agent_id.as_str()).chain(requested_by);
         Ok(EscalationRecord {
             proof_id,
             agent_id: intent.agent_id.clone(),
@@ -120,7 +118,7 @@ impl Question {
             digest: bound.digest(salt)?,
             policy_digest,
             text: text.map(|text| digest::asked_text(salt, text)),
-            askers: askers.map(|name| digest::asker(salt, name)).collect(),
+            askers: intent.askers().map(|name| digest::asker(salt, name)).collect(),
             on_approval: offer,
             charges,
             votes: Vec::new(),

@@ -70,13 +70,18 @@ pub(super) fn asked_text(salt: Digest, text: Digest) -> Digest {
     Digest::new(hash.finalize().into())
 }
 
-/// A name that differs from another by more than case or the way it is written in Unicode.
+/// A name that differs from another by more than case, what nobody sees, or letters that look alike.
 pub(super) fn asker(salt: Digest, name: &str) -> Digest {
-    let hash = Sha256::new().chain_update(ASKER).chain_update(salt.as_bytes()).chain_update(folded(name));
+    let hash = Sha256::new().chain_update(ASKER).chain_update(salt.as_bytes()).chain_update(seen_as(name));
     Digest::new(hash.finalize().into())
 }
 
-/// A person's name as it is compared.
+/// A person's name as it is compared where a person is refused: no forged letter makes another of one.
+pub(super) fn seen_as(name: &str) -> String {
+    crate::parse::seen_as(name)
+}
+
+/// A person's name as it is compared where a person is let in.
 pub(super) fn folded(name: &str) -> String {
     name.trim().nfkc().flat_map(char::to_lowercase).nfkc().collect()
 }
@@ -143,6 +148,9 @@ mod tests {
     fn a_name_is_the_same_however_it_is_written() {
         let salt = Digest::new([1; 32]);
         assert_eq!(asker(salt, "Ann"), asker(salt, " ａｎｎ "));
+        for forged in ["\u{410}nn", "An\u{200b}n", "a\u{ad}nn ", "ANN"] {
+            assert_eq!(asker(salt, "Ann"), asker(salt, forged), "{forged:?}");
+        }
         assert_ne!(asker(salt, "Ann"), asker(salt, "Anna"));
         assert_ne!(asker(salt, "Ann"), asker(Digest::ZERO, "Ann"));
     }

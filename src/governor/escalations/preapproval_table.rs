@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::limits::LimitMeter;
 use super::super::{Governor, states};
-use super::digest::folded;
+use super::digest::seen_as;
 use crate::model::{
     AgentId, AgentState, AgentTraits, Constraints, Decision, Digest, Error, GRANT_PREFIX, KillSwitchScope,
     LONGEST_LIMIT_WINDOW, Label, PreApprovalId, PreApprovalState, Sequence, Timestamp, Vote,
@@ -147,9 +147,8 @@ impl PreApprovalRecord {
         if verdict.rules_total != verdict.rules.len() || !verdict.rules.iter().all(is_answered) {
             return false;
         }
-        let requested_by = request.intent.context.get("requestedBy").and_then(|name| name.as_str());
-        let askers = std::iter::once(request.intent.agent_id.as_str()).chain(requested_by);
-        askers.map(folded).all(|asker| self.votes.iter().all(|vote| folded(&vote.reviewer) != asker))
+        let mut askers = request.intent.askers().map(seen_as);
+        askers.all(|asker| self.votes.iter().all(|vote| seen_as(&vote.reviewer) != asker))
     }
 
     /// Who agreed.

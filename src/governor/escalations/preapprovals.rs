@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::super::kill_switch::KillSwitchTable;
 use super::super::{Governor, kill_switch};
 use super::Escalations;
-use super::digest::folded;
+use super::digest::{folded, seen_as};
 use super::preapproval_table::{Held, ONE, PreApprovalRecord, change};
 use super::review::checked_vote;
 use crate::model::{
@@ -141,7 +141,7 @@ impl Escalations<'_> {
                 return Err(conflict(format!("{id} was given under other policies")));
             }
             let mut record = held.record.clone();
-            if record.votes.iter().any(|known| folded(&known.reviewer) == folded(&vote.reviewer)) {
+            if record.votes.iter().any(|known| seen_as(&known.reviewer) == seen_as(&vote.reviewer)) {
                 let message = format!("{:?} agreed to {id} already; it needs another person too", vote.reviewer);
                 return Err(conflict(message));
             }
@@ -276,7 +276,7 @@ impl Governor {
 
     /// No agent agrees to what it may do itself.
     fn is_other_than_agents(&self, terms: &PreApprovalTerms, reviewer: &str) -> Result<(), Error> {
-        let is_same = |agent: &AgentId| folded(agent.as_str()) == folded(reviewer);
+        let is_same = |agent: &AgentId| seen_as(agent.as_str()) == seen_as(reviewer);
         let is_one = match (&terms.agent_id, &terms.group) {
             (Some(agent), _) => is_same(agent),
             (None, Some(group)) => self.inner.ledger.all().iter().any(|cell| {

@@ -5,7 +5,7 @@ use std::sync::MutexGuard;
 use super::super::Governor;
 use super::super::states::checked_note;
 use super::asked_evidence::evidence_conflict;
-use super::digest::{asker, folded};
+use super::digest::{asker, folded, seen_as};
 use super::queue::Open;
 use super::resolve::Answer;
 use super::{Escalations, change};
@@ -156,7 +156,7 @@ impl Ballot {
             let message = format!("{reviewer:?} is not asked to answer {id}; {} can", asked.join(", or "));
             return Err(Error::Forbidden { message });
         }
-        let same = |vote: &Vote| folded(&vote.reviewer) == folded(reviewer);
+        let same = |vote: &Vote| seen_as(&vote.reviewer) == seen_as(reviewer);
         if self.vote.approved && record.votes.iter().any(same) {
             return conflict(format!("{reviewer:?} agreed to {id} already; it needs another person too"));
         }

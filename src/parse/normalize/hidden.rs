@@ -1,6 +1,8 @@
 //! Characters that take no place on the screen or change the order of what is
 //! read: taken out, told from their honest uses, and read where they carry text.
 
+use crate::model::is_invisible;
+
 /// A text without what is invisible.
 pub(super) struct Stripped {
     pub text: String,
@@ -75,16 +77,6 @@ impl Stripped {
             self.unseen.push(text);
         }
     }
-}
-
-/// SOURCE: Unicode 16, default-ignorable code points and bidirectional controls (UAX #9, UTS #39).
-const fn is_invisible(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
-        | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
-        | '\u{0}'..='\u{8}' | '\u{e}'..='\u{1f}' | '\u{7f}'..='\u{9f}')
 }
 
 const fn is_right_to_left(c: char) -> bool {

@@ -40,6 +40,14 @@ pub(crate) struct Normalized<'a> {
     pub unseen: Vec<String>,
 }
 
+/// A name as a person sees it, in lower case: nothing invisible in it, and every letter the Latin one that it looks like.
+/// Two names that come to one text look the same; it is for refusing, never for letting in.
+pub(crate) fn seen_as(name: &str) -> String {
+    let shown = hidden::strip(name).text;
+    let letters = shown.nfkc().map(confusable::latin_of).flat_map(char::to_lowercase);
+    letters.nfkc().map(confusable::latin_of).collect::<String>().trim().to_owned()
+}
+
 /// Folds the text and takes out what is hidden in it.
 pub(crate) fn normalize<'a>(text: &'a str, lexicon: &Lexicon) -> Normalized<'a> {
     if hidden::is_plain(text) {

@@ -6,6 +6,7 @@ use std::thread;
 use rulekeep::escalation::EscalationState;
 use rulekeep::proof::{Digest, EvidenceSelection};
 use rulekeep::{Decision, Outcome, ProofQuery};
+use serde_json::json;
 
 use super::*;
 
@@ -30,6 +31,21 @@ fn only_who_is_asked_answers_and_never_who_asks() {
     assert_eq!(code(governor.escalations().approve(id, by("bob").note(long))), "INVALID_INPUT");
     assert_eq!(governor.escalations().get(id).unwrap().votes, []);
     assert!(governor.escalations().approve(id, by("bob")).is_ok());
+}
+
+#[test]
+fn who_asks_is_known_in_whatever_form_the_context_names_them() {
+    let (governor, _) = governor();
+    for named in [json!(["eve", "ANN"]), json!("\u{410}nn"), json!("a\u{200b}nn"), json!([" ann "])] {
+        let (id, _) = ask(&governor, &payment(40).with_context("requestedBy", named.clone()));
+        assert_eq!(code(governor.escalations().approve(id, by("ann"))), "FORBIDDEN", "{named}");
+        assert!(governor.escalations().approve(id, by("bob")).is_ok(), "{named}");
+    }
+    for unread in [json!({ "name": "ann" }), json!(["ann", 7]), json!(true)] {
+        let refused = error(governor.enforce(&payment(40).with_context("requestedBy", unread)));
+        assert_eq!(refused.code(), "INVALID_INTENT");
+        assert!(refused.to_string().contains("requestedBy: expected a name or a list of names"), "{refused}");
+    }
 }
 
 #[test]
