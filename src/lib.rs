@@ -137,8 +137,7 @@ pub mod kill_switch {
 }
 
 /// Previews of what policies decide: a request now, past decisions under another set, and a set in the shadow of the
-/// one
-/// in force. [`Governor::policies`] gives them.
+/// one in force. [`Governor::policies`] gives them.
 pub mod preview {
     pub use crate::governor::{
         Explanation, Preview, PreviewError, PreviewRequest, Replay, ReplayChange, ReplayRange, ShadowDifference,

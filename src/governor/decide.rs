@@ -33,11 +33,15 @@ impl Governor {
     /// [`Error::StorageUnavailable`] or [`Error::ChainBroken`] when the decision
     /// cannot be recorded. After any error nothing is allowed.
     pub fn enforce(&self, intent: &Intent) -> Result<Enforcement, Error> {
+        self.enforce_from(intent, RiskSource::Caller)
+    }
+
+    pub(super) fn enforce_from(&self, intent: &Intent, source: RiskSource) -> Result<Enforcement, Error> {
         let started = Instant::now();
         Work::enforce().done_by(|work| {
             intent.check()?;
             work.note_intent(intent);
-            let enforcement = self.decide(intent, RiskSource::Caller)?;
+            let enforcement = self.decide(intent, source)?;
             self.record_verdict(work, started, &enforcement);
             Ok(enforcement)
         })
@@ -107,8 +111,10 @@ impl Governor {
         let cell = self.acting(&intent.agent_id).map_err(|error| self.inner.log.refusal().unwrap_or(error))?;
         let now = self.inner.clock.now();
         let mut intent = self.completed(intent, now);
-        if source == RiskSource::Caller {
-            intent = self.inner.inputs.bound(intent);
+        match source {
+            RiskSource::Caller => intent = self.inner.inputs.bound(intent),
+            RiskSource::Parse => intent = self.inner.inputs.parsed(intent)?,
+            RiskSource::Parser | RiskSource::Operator => {}
         }
 
         let retry_of = self.retried(&intent)?;
@@ -232,7 +238,7 @@ impl Governor {
         PolicyRequest {
             intent,
             risk: match source {
-                RiskSource::Caller | RiskSource::Parser => {
+                RiskSource::Caller | RiskSource::Parse | RiskSource::Parser => {
                     risk::effective_risk(&self.inner.parser, &self.inner.action_floors, intent)
                 }
                 RiskSource::Operator => intent.risk_level,
@@ -360,6 +366,8 @@ pub(super) struct Stored {
 pub(super) enum RiskSource {
     /// A caller's: never below what the action and the capabilities imply, and of a parsed intent what the parse said.
     Caller,
+    /// That of an earlier parse, whose id the intent has; one without is refused.
+    Parse,
     /// The parser's, in the same call: never below what the action and the capabilities imply.
     Parser,
     /// An operator's, who overrode the tool that is called: as it stands.

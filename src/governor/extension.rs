@@ -9,6 +9,8 @@ use std::time::Instant;
 
 use serde::Deserialize;
 
+use super::decide::RiskSource;
+
 pub use super::cursor::Reader;
 pub use super::kill_switch::with_context;
 pub use super::standing::Standing;
@@ -16,7 +18,7 @@ use super::{Governor, Inner, Subscription};
 pub use crate::document::did_you_mean;
 #[cfg(feature = "schema")]
 pub use crate::model::schema::{Context, words};
-use crate::model::{AgentId, Error, Event, EventId, EventType, ProofId, Sequence};
+use crate::model::{AgentId, Enforcement, Error, Event, EventId, EventType, Intent, ProofId, Sequence};
 pub use crate::model::{RESERVED, closed_words, excerpt, is_reserved, json_depth};
 use crate::proof::{Details, Fed, StateDraft, events_of_entry};
 use crate::system::{Clock, Entropy};
@@ -220,6 +222,16 @@ impl<'a> Extension<'a> {
     /// Releases a cursor before the subscription to it is dropped, which tells nothing more.
     pub fn free_cursor(self, reader: &Reader) {
         self.inner().free_cursor(reader);
+    }
+
+    /// Decides on an intent like [`Governor::enforce`], where it has the id of a parse for its agent; what else it says
+    /// of itself is no less than that parse. For callers that may be the agent itself.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Governor::enforce`]; [`Error::Forbidden`] for an intent that was not parsed, or too long ago.
+    pub fn enforce_parsed(self, intent: &Intent) -> Result<Enforcement, Error> {
+        self.governor.enforce_from(intent, RiskSource::Parse)
     }
 
     /// The state of affairs that a decision made from now on rests on.

@@ -157,8 +157,7 @@ impl Inputs {
     /// The intent that counts: one with the id of a parse says at least what that said; any other is built by its
     /// caller, who cannot say what the parser found.
     pub(super) fn bound<'a>(&self, intent: Cow<'a, Intent>) -> Cow<'a, Intent> {
-        let known = intent.id.and_then(|id| self.lock().bounds.get(&id).cloned());
-        match known.filter(|bound| bound.agent_id == intent.agent_id) {
+        match self.bound_of(&intent) {
             Some(bound) if bound.is_in(&intent) => intent,
             Some(bound) => {
                 let mut intent = intent.into_owned();
@@ -174,11 +173,23 @@ impl Inputs {
         }
     }
 
-    /// Whether an intent has the id of a parse for its agent.
-    #[allow(dead_code)]
-    pub(super) fn is_parsed(&self, intent: &Intent) -> bool {
-        let known = intent.id.and_then(|id| self.lock().bounds.get(&id).cloned());
-        known.is_some_and(|bound| bound.agent_id == intent.agent_id)
+    /// The same for a caller whose word alone makes no intent.
+    pub(super) fn parsed<'a>(&self, mut intent: Cow<'a, Intent>) -> Result<Cow<'a, Intent>, Error> {
+        let Some(bound) = self.bound_of(&intent) else {
+            let message = "this API key enforces an input, or an intent that was parsed for the agent lately, and none \
+                           that its caller built; a key with builtIntents does";
+            return Err(Error::Forbidden { message: message.to_owned() });
+        };
+        if !bound.is_in(&intent) {
+            bound.put_into(intent.to_mut());
+        }
+        Ok(intent)
+    }
+
+    /// What the parse said whose id an intent has.
+    fn bound_of(&self, intent: &Intent) -> Option<Arc<Bound>> {
+        let known = self.lock().bounds.get(&intent.id?).cloned()?;
+        (known.agent_id == intent.agent_id).then_some(known)
     }
 
     fn of(&self, intent: &Intent) -> Option<Arc<str>> {

@@ -23,15 +23,21 @@ impl Governor {
         proof_id: &ProofId,
         outcome: impl Into<OutcomeReport<'a>>,
     ) -> Result<TrustSnapshot, Error> {
-        let OutcomeReport { outcome, note } = outcome.into();
-        let note = note.map(checked_note).transpose()?;
+        let report = outcome.into();
+        let note = report.note.map(checked_note).transpose()?;
         Work::report().done_by(|work| {
-            work.note("rulekeep.proof.id", proof_id).note("rulekeep.outcome", &outcome);
-            self.report_outcome(proof_id, outcome, note.as_deref())
+            work.note("rulekeep.proof.id", proof_id).note("rulekeep.outcome", &report.outcome);
+            self.report_outcome(proof_id, report, note.as_deref())
         })
     }
 
-    fn report_outcome(&self, proof_id: &ProofId, outcome: Outcome, note: Option<&str>) -> Result<TrustSnapshot, Error> {
+    fn report_outcome(
+        &self,
+        proof_id: &ProofId,
+        report: OutcomeReport<'_>,
+        note: Option<&str>,
+    ) -> Result<TrustSnapshot, Error> {
+        let outcome = report.outcome;
         let inner = &*self.inner;
         inner.log.wait_verified()?;
         let facts = inner.log.facts(proof_id)?;
@@ -47,6 +53,9 @@ impl Governor {
         self.settle_idleness(&mut agent, now)?;
         let next = inner.trust_model.after(&agent.trust, event, self.bearing(&agent, now));
         let (changed, moved) = Self::moved(&agent, next, Moved::by(TrustCause::Outcome, now));
+        let keeps_limits = outcome == Outcome::Failure && report.by_agent;
+        let basis =
+            OutcomeBasis { decision: facts.decision, risk: facts.risk, earns: facts.earns, at: now, keeps_limits };
         let draft = OutcomeDraft {
             proof_id: *proof_id,
             entity: facts.entity.clone(),
@@ -55,11 +64,11 @@ impl Governor {
             state: Some(agents::state_of(&changed)?),
             asked: None,
             trust: moved,
-            basis: Some(OutcomeBasis { decision: facts.decision, risk: facts.risk, earns: facts.earns, at: now }),
+            basis: Some(basis),
         };
         let sequence = reserved.report(now, draft)?;
         *agent = changed.placed_at(sequence);
-        if outcome == Outcome::Failure {
+        if OutcomeBasis::gives_back(Some(basis), outcome) {
             inner.limits.give_back(proof_id.sequence());
         }
         let trust = self.trust_of(&agent, now);

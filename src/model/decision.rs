@@ -43,7 +43,11 @@ impl Outcome {
     /// # Ok::<(), rulekeep::Error>(())
     /// ```
     pub const fn note(self, note: &str) -> OutcomeReport<'_> {
-        OutcomeReport { outcome: self, note: Some(note) }
+        OutcomeReport { note: Some(note), ..self.report() }
+    }
+
+    const fn report<'a>(self) -> OutcomeReport<'a> {
+        OutcomeReport { outcome: self, note: None, by_agent: false }
     }
 }
 
@@ -52,10 +56,20 @@ impl Outcome {
 pub struct OutcomeReport<'a> {
     pub(crate) outcome: Outcome,
     pub(crate) note: Option<&'a str>,
+    pub(crate) by_agent: bool,
+}
+
+impl OutcomeReport<'_> {
+    /// The report as the word of the agent that it is about. A failure that the runtime or an operator reports gives
+    /// back what the decision used of limits; one that the agent reports of itself does not.
+    #[must_use]
+    pub const fn by_agent(self) -> Self {
+        Self { by_agent: true, ..self }
+    }
 }
 
 impl From<Outcome> for OutcomeReport<'_> {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, note: None }
+        outcome.report()
     }
 }

@@ -83,7 +83,7 @@ pub(crate) use preapproval::{GRANT_PREFIX, is_grant_counter};
 pub use reserved::{RESERVED, is_reserved};
 pub(crate) use risk::names_production;
 pub(crate) use time::LONGEST_LIMIT_WINDOW;
-pub(crate) use unseen::{hides_or_breaks, is_invisible};
+pub(crate) use unseen::{hides_or_breaks, is_invisible, turns_direction};
 pub(crate) use verification::OnProgress;
 pub use word::closed_words;
 pub(crate) use word::written_as_text;

@@ -12,6 +12,11 @@ pub(crate) const fn is_invisible(c: char) -> bool {
         | '\u{0}'..='\u{8}' | '\u{e}'..='\u{1f}' | '\u{7f}'..='\u{9f}')
 }
 
+/// Whether a character turns the direction in which text is read.
+pub(crate) const fn turns_direction(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Whether a character could break a line of reasoning, or make it read otherwise
 /// than it is written: control characters, line separators, and those that turn
 /// the direction of text.

@@ -13,8 +13,8 @@ use super::journal::entry::kept_key;
 use super::journal::used::UsedLimit;
 use super::journal::writer::{IDLE, Writer};
 use super::parts::Parts;
-use super::queue::{Batch, Draft, Pending, Refusal, Task, Turn};
-use crate::model::{Digest, Outcome};
+use super::queue::{Batch, Draft, OutcomeBasis, Pending, Refusal, Task, Turn};
+use crate::model::Digest;
 use crate::store::{Staged, ViewError};
 use crate::telemetry;
 
@@ -187,7 +187,7 @@ fn apply_one(index: &mut Index, Pending { sequence, at, draft }: &Pending, hash:
                 index.set_state(&state.key, state.value.as_bytes());
             }
             let record = draft.proof_id.sequence();
-            if draft.outcome == Outcome::Failure {
+            if OutcomeBasis::gives_back(draft.basis, draft.outcome) {
                 index.give_back(record);
             }
             return index.add_outcome(&draft.entity, record, draft.outcome);

@@ -6,13 +6,14 @@ use std::io;
 use std::sync::Arc;
 
 use super::{Census, HeldSums, Index, KeptStart, RecordFacts, Rule, Totals};
-use crate::model::{Breakage, BrokenKind, ChainPosition, Digest, Outcome, Sequence};
+use crate::model::{Breakage, BrokenKind, ChainPosition, Digest, Sequence};
 use crate::proof::journal::entry::{Entry, OutcomeEntry, kept_key};
 use crate::proof::journal::erase::{Absences, Erasure, Erasures, Subject};
 use crate::proof::journal::evidence;
 use crate::proof::journal::record::CanonicalRecord;
 use crate::proof::journal::retention::Retained;
 use crate::proof::journal::used::{UsedLimit, UsedLimits};
+use crate::proof::queue::OutcomeBasis;
 use crate::store::{Finding, Frame, GONE, Kind, Manner, Parts, Position, Reader, Start, StoreId, ViewError, Visitor};
 
 /// A reading of the journal.
@@ -333,7 +334,7 @@ impl<'a> Reading<'a> {
 
     fn outcome(&mut self, frame: &Frame<'_>, entry: &OutcomeEntry<'_>) {
         let record = entry.proof_id.sequence();
-        if entry.outcome == Outcome::Failure && self.is_new(frame) {
+        if OutcomeBasis::gives_back(entry.basis, entry.outcome) && self.is_new(frame) {
             self.used.give_back(record);
             self.feed(frame, |index| {
                 index.give_back(record);

@@ -73,6 +73,16 @@ pub(crate) struct OutcomeBasis {
     pub(crate) earns: RiskLevel,
     /// When it did, by the clock: entries' times never run backwards, clocks do.
     pub(crate) at: Timestamp,
+    /// Whether a failure gives nothing back of limits, for the agent itself reported it.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub(crate) keeps_limits: bool,
+}
+
+impl OutcomeBasis {
+    /// Whether what the decision used of limits is free again after that outcome.
+    pub(crate) fn gives_back(basis: Option<Self>, outcome: Outcome) -> bool {
+        outcome == Outcome::Failure && basis.is_none_or(|basis| !basis.keeps_limits)
+    }
 }
 
 /// A change of state, and why.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::{Call, Params, Read, Spec, Subject};
-use crate::gateway::Gateway;
+use crate::gateway::{Admitted, Gateway};
 use rulekeep::agent::AgentId;
 use rulekeep::extension::Context;
 use rulekeep::intent::Input;
@@ -14,7 +14,7 @@ use rulekeep::intent::{ActEvidence, Alternative, InputEnforcement, ParseResult};
 use rulekeep::preview::Explanation;
 use rulekeep::preview::PreviewRequest;
 use rulekeep::proof::ProofId;
-use rulekeep::{Decision, Enforcement, Error, Intent};
+use rulekeep::{Decision, Enforcement, Error, Governor, Intent};
 
 /// A request to parse.
 #[derive(Deserialize, ToSchema)]
@@ -173,7 +173,7 @@ impl DecisionForm {
 macro_rules! decides {
     (
         $name:ident, $spec:expr, $(#[$meta:meta])* $answer:ident($inner:ident: $inner_type:ty),
-        |$governor:ident, $asked:ident| $of_intent:expr, |$form:ident, $context:ident| $of_input:expr,
+        |$governor:ident, $enforce:ident, $asked:ident| $of_intent:expr, |$form:ident, $context:ident| $of_input:expr,
         |$given:ident| $granted:expr
     ) => {
         pub(crate) struct $name(DecisionForm);
@@ -193,7 +193,26 @@ macro_rules! decides {
             }
 
             fn run(self, gateway: &Gateway) -> Result<$answer, Error> {
-                let $governor = gateway.governor();
+                let governor = gateway.governor();
+                self.decided(governor, |intent| governor.enforce(intent))
+            }
+
+            fn run_for(self, admitted: &Admitted) -> Result<$answer, Error> {
+                admitted.permit(&Call::subject(&self))?;
+                self.decided(admitted.gateway().governor(), |intent| admitted.enforce(intent))
+            }
+
+            fn granted($given: &$answer) -> Vec<ProofId> {
+                $granted
+            }
+        }
+
+        impl $name {
+            fn decided(
+                self,
+                $governor: &Governor,
+                $enforce: impl FnOnce(&Intent) -> Result<Enforcement, Error>,
+            ) -> Result<$answer, Error> {
                 match self.0 {
                     DecisionForm::Intent(IntentForm { intent: $asked }) => Ok($answer {
                         $inner: $of_intent,
@@ -213,10 +232,6 @@ macro_rules! decides {
                         })
                     }
                 }
-            }
-
-            fn granted($given: &$answer) -> Vec<ProofId> {
-                $granted
             }
         }
 
@@ -242,7 +257,7 @@ decides!(
         .quick(),
     /// A decision; with what was parsed, where it was.
     Enforced(enforcement: Enforcement),
-    |governor, intent| governor.enforce(&intent)?,
+    |governor, enforce, intent| enforce(&intent)?,
     |form, context| {
         let enforced = governor.enforce_input(&form.agent_id, Input::new(&form.input.0).context(&context))?;
         let InputEnforcement { enforcement, parse, .. } = enforced;
@@ -260,7 +275,7 @@ decides!(
     ),
     /// What would be decided, and why, rule by rule; with what was parsed, where it was.
     Explained(explanation: Explanation),
-    |governor, intent| governor.policies().explain(&intent)?,
+    |governor, _enforce, intent| governor.policies().explain(&intent)?,
     |form, context| {
         let request = PreviewRequest::input(&form.agent_id, Input::new(&form.input.0).context(&context));
         let mut explanation = governor.policies().explain(request)?;
@@ -275,7 +290,7 @@ decides!(
     Spec::post("policy/preview", "/admin/policies/preview", "Says what would be decided"),
     /// What would be decided; with what was parsed, where it was.
     Previewed(preview: rulekeep::preview::Preview),
-    |governor, intent| governor.policies().preview(&intent)?,
+    |governor, _enforce, intent| governor.policies().preview(&intent)?,
     |form, context| {
         let request = PreviewRequest::input(&form.agent_id, Input::new(&form.input.0).context(&context));
         let mut preview = governor.policies().preview(request)?;

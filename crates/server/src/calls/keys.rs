@@ -28,6 +28,9 @@ pub(super) struct Create {
     expires_at: Option<Timestamp>,
     #[schema(schema_with = super::spec::person)]
     name: Option<String>,
+    /// Whether it enforces intents that its caller built; only beside `agents`, for other keys do. Never for a key that an
+    /// agent holds itself.
+    built_intents: Option<bool>,
 }
 
 impl Call for Create {
@@ -50,6 +53,9 @@ impl Call for Create {
         }
         let mut draft = given(KeyDraft::new(self.scope, self.plan), self.name, KeyDraft::name);
         draft = given(draft, self.expires_at, KeyDraft::expires_at);
+        if self.built_intents.unwrap_or_default() {
+            draft = draft.built_intents();
+        }
         gateway.keys().create(self.agents.into_iter().flatten().fold(draft, KeyDraft::agent))
     }
 }

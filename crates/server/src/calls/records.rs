@@ -5,10 +5,12 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::{Call, Params, Read, Spec, Subject};
-use crate::gateway::Gateway;
+use crate::gateway::{Admitted, Gateway, Scope};
 use rulekeep::agent::AgentId;
 use rulekeep::intent::IntentId;
-use rulekeep::proof::{Evidence, Order, Period, ProofCursor, ProofId, ProofPage, ProofStats, Verification};
+use rulekeep::proof::{
+    Evidence, Order, OutcomeReport, Period, ProofCursor, ProofId, ProofPage, ProofStats, Verification,
+};
 use rulekeep::status::SystemStatus;
 use rulekeep::system::Timestamp;
 use rulekeep::{Decision, Error, Outcome, ProofQuery, ProofRecord, RiskLevel};
@@ -227,11 +229,26 @@ impl Call for Report {
     }
 
     fn run(self, gateway: &Gateway) -> Result<ProofRecord, Error> {
+        self.report(gateway, |report| report)
+    }
+
+    /// Whoever holds a key for agents may be the agent itself.
+    fn run_for(self, admitted: &Admitted) -> Result<ProofRecord, Error> {
+        admitted.permit(&self.subject())?;
+        let is_admin = admitted.scope() == Scope::Admin;
+        self.report(admitted.gateway(), |report| if is_admin { report } else { report.by_agent() })
+    }
+}
+
+impl Report {
+    fn report(
+        self,
+        gateway: &Gateway,
+        told_by: impl FnOnce(OutcomeReport<'_>) -> OutcomeReport<'_>,
+    ) -> Result<ProofRecord, Error> {
         let (governor, proof_id) = (gateway.governor(), proof_id(&self.proof_id)?);
-        match self.note {
-            Some(note) => governor.report(&proof_id, self.outcome.note(&note))?,
-            None => governor.report(&proof_id, self.outcome)?,
-        };
+        let report = self.note.as_deref().map_or_else(|| self.outcome.into(), |note| self.outcome.note(note));
+        governor.report(&proof_id, told_by(report))?;
         governor.log().record(&proof_id)
     }
 }

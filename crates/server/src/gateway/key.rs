@@ -217,12 +217,13 @@ pub struct KeyDraft {
     pub(super) name: Option<String>,
     pub(super) agents: Vec<String>,
     pub(super) expires_at: Option<Timestamp>,
+    pub(super) built_intents: bool,
 }
 
 impl KeyDraft {
     /// A key of that scope and plan, for every agent, that does not expire.
     pub const fn new(scope: Scope, plan: Plan) -> Self {
-        Self { scope, plan, name: None, agents: Vec::new(), expires_at: None }
+        Self { scope, plan, name: None, agents: Vec::new(), expires_at: None, built_intents: false }
     }
 
     /// What people call it, in lists and alerts: 1 to 256 characters.
@@ -234,6 +235,13 @@ impl KeyDraft {
     /// Limits it to what concerns this agent, and others that are named; at most 1,000. Only for the scope `agent`.
     pub fn agent(mut self, agent_id: impl Into<String>) -> Self {
         self.agents.push(agent_id.into());
+        self
+    }
+
+    /// Lets it enforce intents that its caller built, where it is limited to agents: for a runtime, and never for the
+    /// agent itself, whose word on risk and capabilities it would take.
+    pub fn built_intents(mut self) -> Self {
+        self.built_intents = true;
         self
     }
 
@@ -260,6 +268,8 @@ pub struct KeyInfo {
     pub plan: Plan,
     /// The agents that it is limited to; empty: none in particular.
     pub agents: Vec<AgentId>,
+    /// Whether it enforces intents that its caller built; a key that is limited to agents does only where it was made so.
+    pub built_intents: bool,
     /// Whether it is accepted.
     pub state: KeyState,
     /// When it was made.
@@ -315,6 +325,8 @@ pub(super) struct KeyRecord {
     pub(super) plan: Plan,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) agents: Vec<AgentId>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) built_intents: bool,
     pub(super) digest: Digest,
     pub(super) created_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -324,6 +336,11 @@ pub(super) struct KeyRecord {
 }
 
 impl KeyRecord {
+    /// Whether it enforces intents that its caller built. Who holds a key for named agents may be one of them.
+    pub(super) fn takes_built_intents(&self) -> bool {
+        self.built_intents || self.agents.is_empty()
+    }
+
     pub(super) fn info(&self, now: Timestamp, last_used_at: Option<Timestamp>) -> KeyInfo {
         let state = match (self.revoked_at, self.expires_at) {
             (Some(_), _) => KeyState::Revoked,
@@ -336,6 +353,7 @@ impl KeyRecord {
             scope: self.scope,
             plan: self.plan,
             agents: self.agents.clone(),
+            built_intents: self.takes_built_intents(),
             state,
             created_at: self.created_at,
             expires_at: self.expires_at,

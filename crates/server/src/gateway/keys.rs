@@ -69,6 +69,10 @@ impl Entry {
         !self.record.agents.is_empty()
     }
 
+    pub(super) fn takes_built_intents(&self) -> bool {
+        self.record.takes_built_intents()
+    }
+
     /// Why it is no longer accepted.
     pub(super) fn refusal(&self, now: Timestamp) -> Option<String> {
         if let Some(at) = self.revoked_at.load().as_deref() {
@@ -266,9 +270,15 @@ fn start_of(digest: &Digest) -> [u8; 8] {
 fn checked(draft: KeyDraft, id: KeyId, digest: Digest, now: Timestamp) -> Result<KeyRecord, Error> {
     const MOST_AGENTS: usize = 1_000;
     const MOST_CHARS: usize = 256;
-    let KeyDraft { scope, plan, name, agents, expires_at } = draft;
+    let KeyDraft { scope, plan, name, agents, expires_at, built_intents } = draft;
     if scope == Scope::Admin && !agents.is_empty() {
         return Err(Error::input("agents", "expected none: a key of the scope admin is for everything"));
+    }
+    if built_intents && agents.is_empty() {
+        return Err(Error::input(
+            "builtIntents",
+            "expected it beside agents: any other key enforces built intents anyway",
+        ));
     }
     if agents.len() > MOST_AGENTS {
         return Err(Error::input("agents", format!("expected at most {MOST_AGENTS}, found {}", agents.len())));
@@ -284,7 +294,18 @@ fn checked(draft: KeyDraft, id: KeyId, digest: Digest, now: Timestamp) -> Result
     }
     let agents: Result<Vec<AgentId>, InvalidValue> = agents.iter().map(|agent| agent.parse()).collect();
     let agents = agents.map_err(|error| Error::input("agents", error.to_string()))?;
-    Ok(KeyRecord { id, name, scope, plan, agents, digest, created_at: now, expires_at, revoked_at: None })
+    Ok(KeyRecord {
+        id,
+        name,
+        scope,
+        plan,
+        agents,
+        built_intents,
+        digest,
+        created_at: now,
+        expires_at,
+        revoked_at: None,
+    })
 }
 
 fn keep(governor: &Governor, record: &KeyRecord, cause: &str) -> Result<(), Error> {

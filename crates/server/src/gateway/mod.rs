@@ -36,10 +36,9 @@ use std::sync::Arc;
 pub use key::{ApiKey, KeyDraft, KeyInfo, KeyState, NewKey, Plan, Scope};
 pub use limit::Allowance;
 
-use rulekeep::Error;
-use rulekeep::Governor;
 use rulekeep::escalation::EscalationId;
 use rulekeep::extension::KeyId;
+use rulekeep::{Enforcement, Error, Governor, Intent};
 use serde_json::Value;
 
 pub(crate) use answers::{Given, Made, Once};
@@ -312,6 +311,16 @@ impl Admitted {
             return Ok(());
         }
         Err(Error::Forbidden { message: "this API key is limited to other agents".to_owned() })
+    }
+
+    /// Decides on an intent: one that its caller built, where the key may.
+    pub(crate) fn enforce(&self, intent: &Intent) -> Result<Enforcement, Error> {
+        let governor = self.gateway.governor();
+        if self.entry.takes_built_intents() {
+            governor.enforce(intent)
+        } else {
+            Extension::of(governor).enforce_parsed(intent)
+        }
     }
 
     /// Comes when that escalation is not pending any more.

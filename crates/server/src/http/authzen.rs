@@ -160,6 +160,11 @@ impl Call for Evaluate {
         gateway.governor().enforce(&self.0).map(Evaluated::from)
     }
 
+    fn run_for(self, admitted: &Admitted) -> Result<Evaluated, Error> {
+        admitted.permit(&self.subject())?;
+        admitted.enforce(&self.0).map(Evaluated::from)
+    }
+
     fn granted(answer: &Evaluated) -> Vec<ProofId> {
         answer.granted().into_iter().collect()
     }

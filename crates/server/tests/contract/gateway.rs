@@ -6,7 +6,7 @@ use std::thread;
 
 use rulekeep::event::{EventData, EventFilter};
 use rulekeep::system::Timestamp;
-use rulekeep::{Agent, Durability, Error, Governor, GovernorBuilder, Intent, PolicySet, RiskLevel, Tier};
+use rulekeep::{Agent, Decision, Durability, Error, Governor, GovernorBuilder, Intent, PolicySet, RiskLevel, Tier};
 use rulekeep_server::gateway::{ApiKey, Gateway, KeyDraft, KeyState, Plan, Scope};
 use serde_json::{Value, json};
 
@@ -160,7 +160,7 @@ fn keys_outlast_a_restart_and_so_does_a_revocation() {
     let (kept, revoked) = {
         let governor = Governor::builder().auto_register().open(folder.path()).unwrap();
         let gateway = Gateway::new(&governor).unwrap();
-        let draft = || KeyDraft::new(Scope::Agent, Plan::Pro).agent("a");
+        let draft = || KeyDraft::new(Scope::Agent, Plan::Pro).agent("a").built_intents();
         let (kept, revoked) = (gateway.keys().create(draft()).unwrap(), gateway.keys().create(draft()).unwrap());
         gateway.keys().revoke(revoked.info.id).unwrap();
         governor.close().unwrap();
@@ -182,7 +182,8 @@ fn a_key_limited_to_one_agent_reaches_no_other_by_any_call() {
             Scope::Agent,
             Plan::Enterprise { per_minute: 1000.try_into().unwrap(), burst: 1000.try_into().unwrap() },
         )
-        .agent("a"),
+        .agent("a")
+        .built_intents(),
     );
     let escalating = |agent: &str| Intent::new(agent, "pay_invoice", RiskLevel::High, ["payment:transfer"]).unwrap();
     let mine = governor.enforce(&escalating("a")).unwrap().proof_id;
@@ -404,7 +405,11 @@ fn from_when_a_revocation_returns_nothing_is_let_in() {
 fn a_key_made_over_lines_is_one_for_every_gateway_of_the_governor() {
     let (_, gateway) = opened(&Hand::at(NOON));
     let governor = Served { gateway: gateway.clone() };
-    let made = call(&governor, "key/create", &json!({ "scope": "agent", "plan": "pro", "agents": ["a"] }));
+    let made = call(
+        &governor,
+        "key/create",
+        &json!({ "scope": "agent", "plan": "pro", "agents": ["a"], "builtIntents": true }),
+    );
     let text = made["result"]["key"].as_str().unwrap();
     assert_eq!(code(handle(&gateway, Some(text), HERE, reading("a"))), "");
     let listed = call(&governor, "key/list", &json!({}));
@@ -421,6 +426,8 @@ fn a_key_made_over_lines_is_one_for_every_gateway_of_the_governor() {
         json!({ "scope": "agent", "plan": { "perMinute": 0, "burst": 1 } }),
         json!({ "scope": "admin", "plan": "pro", "agents": ["a"] }),
         json!({ "scope": "agent", "plan": "pro", "agents": ["a\nb"] }),
+        json!({ "scope": "agent", "plan": "pro", "builtIntents": true }),
+        json!({ "scope": "agent", "plan": "pro", "agents": ["a"], "builtIntents": "yes" }),
         json!({ "scope": "agent", "plan": "pro", "expiresAt": "2020-01-01T00:00:00Z" }),
         json!({ "scope": "agent", "plan": "pro", "expiresAt": "tomorrow" }),
         json!({ "scope": "agent", "plan": "pro", "agents": [] }),
@@ -432,6 +439,72 @@ fn a_key_made_over_lines_is_one_for_every_gateway_of_the_governor() {
         let answer = call(&governor, "key/create", &wrong);
         assert_eq!(answer["error"]["data"]["code"], "INVALID_INPUT", "{wrong}: {answer}");
     }
+}
+
+/// Whoever holds a key for named agents may be one of them, and calls the deletion of everything a reading.
+#[test]
+fn a_key_for_named_agents_decides_on_what_was_parsed_and_on_nothing_less() {
+    let (_, gateway) = opened(&Hand::at(NOON));
+    let made = |draft: KeyDraft| gateway.keys().create(draft.name("k")).unwrap();
+    let of_a = made(KeyDraft::new(Scope::Agent, Plan::Pro).agent("a"));
+    assert!(!of_a.info.built_intents);
+    let of_runtime = made(KeyDraft::new(Scope::Agent, Plan::Pro).agent("a").built_intents());
+    let of_all = made(KeyDraft::new(Scope::Agent, Plan::Pro));
+    assert!(of_runtime.info.built_intents && of_all.info.built_intents);
+    assert_eq!(code(ask(&gateway, &of_a.key, reading("a"))), "FORBIDDEN");
+    assert_eq!(code(ask(&gateway, &of_runtime.key, reading("a"))), "");
+    assert_eq!(code(ask(&gateway, &of_all.key, reading("a"))), "");
+
+    let wish = json!({ "agentId": "a", "input": "Delete all customer records" });
+    let asked = ask(&gateway, &of_a.key, ("enforce", wish.clone())).unwrap();
+    assert_eq!(asked["intent"]["requiredCapabilities"][0], "customer:delete");
+    let intent = ask(&gateway, &of_a.key, ("intent", wish)).unwrap()["intent"].clone();
+    let same = ask(&gateway, &of_a.key, ("enforce", json!({ "intent": intent }))).unwrap();
+    assert_eq!(same["decision"], asked["decision"]);
+    // Less than what was parsed is decided on as what was parsed.
+    let mut less = intent.clone();
+    less["riskLevel"] = json!("LOW");
+    less["requiredCapabilities"] = json!(["document:read"]);
+    let decided = ask(&gateway, &of_a.key, ("enforce", json!({ "intent": less }))).unwrap();
+    assert_eq!(decided["decision"], asked["decision"]);
+    // Another's parse, and none at all, is nobody's.
+    for id in ["int_01kf7xqzzz0000000000000000".to_owned(), {
+        let of_b = json!({ "agentId": "b", "input": "Read the file notes.txt" });
+        let parsed = ask(&gateway, &of_all.key, ("intent", of_b)).unwrap();
+        parsed["intent"]["id"].as_str().unwrap().to_owned()
+    }] {
+        less["id"] = json!(id);
+        assert_eq!(code(ask(&gateway, &of_a.key, ("enforce", json!({ "intent": less })))), "FORBIDDEN", "{id}");
+    }
+}
+
+#[test]
+fn what_failed_by_an_agents_own_word_gives_back_nothing_of_a_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Hand::at(NOON);
+    let text = "name = \"l\"\n[[rule]]\nid = \"l\"\neffect = \"allow\"\nlimit = { count = 1, per = \"1h\" }";
+    let open =
+        || builder(&clock).policies(PolicySet::from_toml(text).unwrap()).auto_register().open(folder.path()).unwrap();
+    let decision = |governor: &Governor| governor.enforce_input("a", "Read the file notes.txt").unwrap().enforcement;
+    let governor = open();
+    let gateway = Gateway::new(&governor).unwrap();
+    let of_agents = gateway.keys().create(KeyDraft::new(Scope::Agent, Plan::Pro)).unwrap().key;
+    let of_admin = gateway.keys().create(KeyDraft::new(Scope::Admin, Plan::Pro)).unwrap().key;
+    let fails = |id| ("outcome/report", json!({ "proofId": id, "outcome": "FAILURE" }));
+
+    let first = decision(&governor);
+    assert_eq!(first.decision, Decision::Allow);
+    ask(&gateway, &of_agents, fails(first.proof_id)).unwrap();
+    assert_eq!(decision(&governor).decision, Decision::Deny);
+    governor.close().unwrap();
+    drop((governor, gateway));
+    let governor = open();
+    assert_eq!(decision(&governor).decision, Decision::Deny, "a restart gives it back no more");
+    clock.set(NOON + 3_600_000);
+    let gateway = Gateway::new(&governor).unwrap();
+    let second = decision(&governor);
+    ask(&gateway, &of_admin, fails(second.proof_id)).unwrap();
+    assert_eq!(decision(&governor).decision, Decision::Allow);
 }
 
 #[test]

@@ -629,7 +629,7 @@ fn an_error_carries_its_code_and_its_http_status() {
 }
 
 /// Agents whose ids are hard on whoever writes or reads JSON.
-const HARD_TO_WRITE: [&str; 14] = [
+const HARD_TO_WRITE: [&str; 13] = [
     "plain",
     "with \"quotes\" and 'others'",
     "back\\slash \\n \\u0041 \\",
@@ -637,11 +637,10 @@ const HARD_TO_WRITE: [&str; 14] = [
     "ünïcödé é e\u{301}",
     "日本語",
     "😀 beyond the first plane 𝒳",
-    "\u{2028}line\u{2029}separators",
-    "\u{200b}zero\u{200d}width\u{feff}",
-    "\u{202e}right to left\u{202c}",
+    "line\u{2028}and\u{2029}separators",
+    "zero\u{200d}width\u{feff}and\u{200b}more",
     "\u{fffd}\u{fffe}\u{ffff}\u{10ffff}",
-    "\u{a0}no-break\u{ad}soft",
+    "no\u{a0}break\u{ad}soft",
     "{\"outcome\":\"SUCCESS\",\"hash\":\"x\"}",
     "1e999",
 ];

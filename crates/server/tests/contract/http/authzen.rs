@@ -344,7 +344,7 @@ fn several_end_where_it_is_asked() {
 #[test]
 fn one_of_several_that_is_none_is_refused_alone() {
     let live = Live::new();
-    let limited = live.key(KeyDraft::new(Scope::Agent, wide()).agent("a"));
+    let limited = live.key(KeyDraft::new(Scope::Agent, wide()).agent("a").built_intents());
     let mut body = asked("document", "read");
     body["evaluations"] = json!([
         { "subject": { "type": "agent", "id": "b" } },

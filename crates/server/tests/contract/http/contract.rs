@@ -346,7 +346,7 @@ fn the_paths_that_are_named_do_what_they_say() {
         (409, "CONFLICT".into())
     );
 
-    let body = json!({ "scope": "agent", "plan": "pro", "agents": ["c"], "expiresAt": "2027-01-16T00:00:00Z" });
+    let body = json!({ "scope": "agent", "plan": "pro", "agents": ["c"], "builtIntents": true, "expiresAt": "2027-01-16T00:00:00Z" });
     let made = live.post("/v1/admin/keys", &live.admin, &body).ok();
     assert!(made["id"].is_string() && made["key"].as_str().unwrap().starts_with("rkp_agent_"), "{made}");
     let key = made["key"].as_str().unwrap();

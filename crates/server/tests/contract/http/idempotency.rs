@@ -92,7 +92,7 @@ fn who_was_refused_may_come_again() {
     live.governor.agents().register(Agent::new("c").at_tier(Tier::T4)).unwrap();
     asked(&live.agent, "c").ok();
     // 403, and then about an agent that the key is for.
-    let limited = live.key(KeyDraft::new(Scope::Agent, wide()).agent("a")).key;
+    let limited = live.key(KeyDraft::new(Scope::Agent, wide()).agent("a").built_intents()).key;
     assert_eq!(asked(limited.expose(), "b").refusal().0, 403);
     asked(limited.expose(), "a").ok();
     // 429, until there is room.

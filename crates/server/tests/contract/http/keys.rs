@@ -163,7 +163,7 @@ fn an_agents_key_is_forbidden_every_path_for_administrators_whatever_it_sends() 
 #[test]
 fn a_key_limited_to_one_agent_reaches_no_other_by_any_path() {
     let live = Live::new();
-    let key = live.key(KeyDraft::new(Scope::Agent, wide()).agent("a"));
+    let key = live.key(KeyDraft::new(Scope::Agent, wide()).agent("a").built_intents());
     let key = key.key.expose();
     let decided = |agent: &str| {
         live.post("/v1/enforce", &live.agent, &mailing(agent)).ok()["proofId"].as_str().unwrap().to_owned()
