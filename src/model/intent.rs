@@ -396,7 +396,10 @@ fn value_depth(value: &Value, limit: usize) -> usize {
 const FIELDS: &[&str] = &["id", "agentId", "parsedAction", "riskLevel", "requiredCapabilities", "context", "timestamp"];
 
 /// The keys that parsing adds to a context.
-pub(crate) const PARSED_KEYS: &[&str] = &[
+pub(crate) const PARSED_KEYS: &[&str] = KNOWN_KEYS.split_at(KNOWN_KEYS.len() - 3).0;
+
+/// The keys of a context whose meaning is known: those that the parser writes, and then the caller's.
+pub(crate) const KNOWN_KEYS: &[&str] = &[
     "dataClassification",
     "operation",
     "resource",
@@ -408,6 +411,9 @@ pub(crate) const PARSED_KEYS: &[&str] = &[
     "riskFactors",
     "inputFormat",
     FACTS_KEY,
+    "environment",
+    REQUESTED_BY,
+    "retryOf",
 ];
 /// The most that they take of an intent's context beyond the caller's, in bytes.
 const MAX_PARSED_BYTES: usize = 16 * 1024 + MAX_FACTS_BYTES;

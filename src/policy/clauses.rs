@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use regex::RegexBuilder;
 
+use super::exclusion::Exclusion;
 use super::fact::Fact;
 use super::pattern::{CapabilityPattern, Names};
 use super::rule::{ContextClause, Levels, Match, Pattern};
@@ -20,19 +21,47 @@ pub(super) fn read(
     report: &mut Report<'_>,
 ) -> Match {
     let Some(mut fields) = Fields::of(node, "match.", MATCH_FIELDS, report) else { return Match::default() };
-    let actions_at = fields.place("actions");
-    let mut names = |name: &str| fields.read_with(name, report, names).unwrap_or_default();
-    let (agents, labels, groups, actions) = (names("agents"), names("labels"), names("groups"), names("actions"));
-    for glob in actions.texts().filter(|glob| !can_be_action(glob)) {
-        let message =
-            format!("no action can be {:?}: an action is snake_case that starts with a letter", excerpt(glob));
-        report.warn(actions_at.unwrap_or_default(), "match.actions", message);
-    }
     let capabilities =
         fields.read_with("capabilities", report, |node, path, report| vocabulary.patterns(node, path, report));
     let risk = fields.take("risk").and_then(|node| range(node, "match.risk.", RiskLevel::ALL, report));
     let tiers = fields.take("tiers").and_then(|node| range(node, "match.tiers.", Tier::ALL, report));
     let classification = fields.read_with("classification", report, classification);
+    let not = fields.take("not").and_then(|node| {
+        let at = node.at;
+        let mut fields = Fields::of(node, "match.not.", &MATCH_FIELDS[..NOT_FIELDS], report)?;
+        if fields.was_empty {
+            report.error(at, "match.not", "an empty table excludes nothing; name what must not be");
+        }
+        let clauses = named_clauses(&mut fields, "match.not.actions", patterns, report);
+        Some(Box::new(Exclusion { clauses, allows: false }))
+    });
+    Match {
+        capabilities: capabilities.unwrap_or_default(),
+        levels: Levels::new(
+            risk.unwrap_or((RiskLevel::Low, RiskLevel::Critical)),
+            tiers.unwrap_or((Tier::T0, Tier::T5)),
+            &classification.unwrap_or_default(),
+        ),
+        not,
+        ..named_clauses(&mut fields, "match.actions", patterns, report)
+    }
+}
+
+/// The clauses that a rule can name or exclude.
+fn named_clauses(
+    fields: &mut Fields,
+    actions_path: &str,
+    patterns: &mut HashMap<String, Pattern>,
+    report: &mut Report<'_>,
+) -> Match {
+    let actions_at = fields.place("actions");
+    let mut names = |name: &str| fields.read_with(name, report, names).unwrap_or_default();
+    let (agents, labels, groups, actions) = (names("agents"), names("labels"), names("groups"), names("actions"));
+    for glob in actions.texts().filter(|glob| !glob.starts_with('!') && !can_be_action(glob)) {
+        let message =
+            format!("no action can be {:?}: an action is snake_case that starts with a letter", excerpt(glob));
+        report.warn(actions_at.unwrap_or_default(), actions_path, message);
+    }
     let environment = fields.read_with("environment", report, environment);
     let context = fields.read_with("context", report, |node, path, report| context(node, path, patterns, report));
     let mut context = context.unwrap_or_default();
@@ -40,20 +69,7 @@ pub(super) fn read(
         let globs = fields.read_with(name, report, |node, path, report| facts(node, path, patterns, report)).flatten();
         context.extend(globs.map(|pattern| ContextClause { key: key.into(), pattern, allows: false }));
     }
-    Match {
-        agents,
-        labels,
-        groups,
-        actions,
-        capabilities: capabilities.unwrap_or_default(),
-        levels: Levels::new(
-            risk.unwrap_or((RiskLevel::Low, RiskLevel::Critical)),
-            tiers.unwrap_or((Tier::T0, Tier::T5)),
-            &classification.unwrap_or_default(),
-        ),
-        environment: environment.unwrap_or_default(),
-        context,
-    }
+    Match { agents, labels, groups, actions, environment: environment.unwrap_or_default(), context, ..Match::default() }
 }
 
 /// Whether a glob matches the name of some action.
@@ -144,9 +160,35 @@ static CAPABILITIES: LazyLock<Vec<String>> = LazyLock::new(|| {
 });
 
 pub(super) fn names(node: Node, field: &str, report: &mut Report<'_>) -> Names {
+    Names::new(globs(node, field, report).iter().map(String::as_str))
+}
+
+/// A list of names and globs.
+fn globs(node: Node, field: &str, report: &mut Report<'_>) -> Vec<String> {
     let items = report.filled_list(node, field);
-    let texts: Vec<String> = items.into_iter().filter_map(|item| report.line(item, field, MAX_GLOB_CHARS)).collect();
-    Names::new(texts.iter().map(String::as_str))
+    let mut texts = Vec::with_capacity(items.len());
+    for item in items {
+        let at = item.at;
+        let Some(text) = report.line(item, field, MAX_GLOB_CHARS) else { continue };
+        warn_of_idle_name(at, field, &text, report);
+        texts.push(text);
+    }
+    texts
+}
+
+/// Warns of what nothing is called.
+fn warn_of_idle_name(at: usize, field: &str, text: &str, report: &mut Report<'_>) {
+    let message = if let Some(rest) = text.strip_prefix('!') {
+        let clause = field.trim_start_matches("match.").trim_start_matches("not.");
+        format!("{text:?} is looked for as it stands and excludes nothing; match.not.{clause} = [{rest:?}] excludes")
+    } else if text.trim() != text {
+        format!("{text:?} begins or ends with a blank: nothing is called so")
+    } else if text.contains(char::is_whitespace) && (field.ends_with("labels") || field.ends_with("groups")) {
+        format!("{text:?} has a blank: no label or group has one")
+    } else {
+        return;
+    };
+    report.warn(at, field, message);
 }
 
 /// Both ends of a range, each the extreme when absent.
@@ -182,6 +224,9 @@ fn environment(node: Node, field: &str, report: &mut Report<'_>) -> Vec<Box<str>
             report.error(at, field, format!("expected an environment's name, found the pattern {word:?}; name each"));
             return None;
         }
+        if word.starts_with('!') {
+            warn_of_idle_name(at, field, &word, report);
+        }
         // As what the context names is read.
         Some(word.trim().to_lowercase().into())
     })
@@ -205,8 +250,7 @@ fn context(
 /// Globs over a fact as one pattern. Case does not count: hosts and addresses have none that matters.
 fn facts(node: Node, field: &str, patterns: &mut HashMap<String, Pattern>, report: &mut Report<'_>) -> Option<Pattern> {
     let at = node.at;
-    let items = report.filled_list(node, field);
-    let globs: Vec<String> = items.into_iter().filter_map(|item| report.line(item, field, MAX_GLOB_CHARS)).collect();
+    let globs = globs(node, field, report);
     let one = |glob: &String| regex::escape(glob).replace("\\*", ".*").replace("\\?", ".");
     let source = format!("(?is)^(?:{})$", globs.iter().map(one).collect::<Vec<_>>().join("|"));
     (!globs.is_empty()).then(|| regex_of(source, at, field, patterns, report)).flatten()
@@ -254,15 +298,12 @@ fn regex_of(
     None
 }
 
+/// The fields of `match`, those that `not` has too first.
 const MATCH_FIELDS: &[&str] = &[
     "agents",
     "labels",
     "groups",
     "actions",
-    "capabilities",
-    "risk",
-    "tiers",
-    "classification",
     "environment",
     "context",
     "tools",
@@ -274,7 +315,13 @@ const MATCH_FIELDS: &[&str] = &[
     "hosts",
     "tables",
     "accounts",
+    "capabilities",
+    "risk",
+    "tiers",
+    "classification",
+    "not",
 ];
+const NOT_FIELDS: usize = 15;
 const MAX_GLOB_CHARS: usize = 256;
 const MAX_REGEX_BYTES: usize = 1_024;
 const MAX_REGEXES: usize = 1_000;

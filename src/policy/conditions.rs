@@ -55,6 +55,15 @@ impl Conditions {
         self.named.iter().any(|(known, source)| **known == *name && !reads_key(source, name))
     }
 
+    /// The keys of the context that they read, and whether they ask first whether there is one.
+    pub(super) fn keys(&self) -> impl Iterator<Item = (&str, bool)> {
+        let conditions = self.when.iter().chain(&self.unless);
+        conditions.flat_map(|condition| {
+            let is_asked = |key: &Box<str>| !condition.unasked_keys().contains(key);
+            condition.context_keys().iter().map(move |key| (&**key, is_asked(key)))
+        })
+    }
+
     /// Whether the time has a part in them.
     pub(super) fn read_now(&self) -> bool {
         self.when.iter().chain(&self.unless).any(Condition::reads_now)

@@ -48,7 +48,8 @@ impl<'a> Reach<'a> {
     /// Whether whatever is in the other's reach is in this one too.
     fn covers(&self, other: &Self) -> bool {
         let (wide, narrow) = (self.matches, other.matches);
-        self.levels.contains(other.levels)
+        wide.not.is_none()
+            && self.levels.contains(other.levels)
             && covers_capabilities(&self.capabilities, &other.capabilities)
             && covers_names(&wide.actions, &narrow.actions, IsThere::Always)
             && covers_names(&wide.agents, &narrow.agents, IsThere::Always)

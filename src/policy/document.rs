@@ -1,7 +1,7 @@
 //! The schema: reads a located tree into rules, and reports every departure from
 //! it with rule, field and place. `clauses` reads what stands under `match`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::alert::{self, LocatedAlert};
@@ -9,13 +9,14 @@ use super::clauses::{self, Vocabulary};
 use super::conditions::Conditions;
 use super::duration;
 use super::examples::Examples;
+use super::fact::Fact;
 use super::limit::Limit;
 use super::pattern::CapabilityPattern;
 use super::reviewers::Reviewers;
-use super::rule::{DEFAULT_EXPIRY, Effect, Pattern, Rule};
+use super::rule::{DEFAULT_EXPIRY, ENVIRONMENT_KEY, Effect, Match, Pattern, Rule};
 use super::value;
 use crate::document::{Fields, Node, Report};
-use crate::model::{Constraints, RiskLevel};
+use crate::model::{Constraints, KNOWN_KEYS, Operation, RiskLevel};
 
 /// A document that follows the schema; what only the whole set shows is for `check`.
 #[derive(Default)]
@@ -139,6 +140,13 @@ impl RuleReader<'_> {
         for clause in &mut matches.context {
             clause.allows = effect == Effect::Allow;
         }
+        if let Some(not) = &mut matches.not {
+            not.allows = effect == Effect::Allow;
+        }
+        if !report.has_errors() {
+            warn_of_keys(&matches, &conditions, at, report);
+            warn_of_the_first_target(effect, &matches, at, report);
+        }
         let rule = Rule {
             id: id?.into(),
             effect,
@@ -202,6 +210,43 @@ fn warn_of_idle_remains(
     for idle in to.iter().filter(|left| !remains(left)) {
         let message = format!("{idle} can never remain, for the rule does not match it");
         report.warn(to_at.unwrap_or_default(), "to", message);
+    }
+}
+
+/// Warns of keys of the context that are misspelt, or that a condition reads where they may be missing.
+fn warn_of_keys(matches: &Match, conditions: &Conditions, at: usize, report: &mut Report<'_>) {
+    let clauses = || matches.context.iter().map(|clause| &*clause.key).filter(|key| Fact::of_key(key).is_none());
+    for key in clauses().chain(conditions.keys().map(|(key, _)| key)).collect::<BTreeSet<_>>() {
+        if let Some(meant) = value::slip(key, KNOWN_KEYS) {
+            report.warn(at, "", format!("context.{key} is a key of your own; did you mean {meant:?}?"));
+        }
+    }
+    // A clause on the key has seen that it is there.
+    let is_there =
+        |key: &str| clauses().any(|known| known == key) || key == ENVIRONMENT_KEY && !matches.environment.is_empty();
+    for key in conditions
+        .keys()
+        .filter(|(key, is_asked)| !is_asked && !is_there(key))
+        .map(|(key, _)| key)
+        .collect::<BTreeSet<_>>()
+    {
+        let message = format!(
+            "the condition fails where a request has no context.{key}, which can be POLICY_ERROR; ask has(context.{key}) first"
+        );
+        report.warn(at, "", message);
+    }
+}
+
+/// Warns where a rule allows to send by the key that shows people the first target.
+fn warn_of_the_first_target(effect: Effect, matches: &Match, at: usize, report: &mut Report<'_>) {
+    let is_on = |key: &str| matches.context.iter().any(|clause| &*clause.key == key);
+    let sends = |pattern: &CapabilityPattern| {
+        pattern.operation.as_deref().is_none_or(|operation| operation == Operation::Send.as_str())
+    };
+    let may_send = matches.capabilities.is_empty() || matches.capabilities.iter().any(sends);
+    if effect == Effect::Allow && may_send && is_on("target") && !is_on("facts.recipients") {
+        let message = "the key \"target\" is for people to read; name who may be sent to under match.recipients";
+        report.warn(at, "match.context", message);
     }
 }
 

@@ -188,7 +188,14 @@ pub(super) fn why_not(
         return Ok(Some(not_spoken_of(rule)));
     }
     let failing = rule.matches.failing(request).filter(|clause| {
-        !(is_context_open && matches!(clause, Clause::Classification | Clause::Environment | Clause::Context(_)))
+        !(is_context_open
+            && matches!(
+                clause,
+                Clause::Classification
+                    | Clause::Environment
+                    | Clause::Context(_)
+                    | Clause::Not { of_context: true, .. }
+            ))
     });
     if let Some(clause) = failing {
         return Ok(Some(in_words(clause, rule, request)));
@@ -223,6 +230,7 @@ fn name(clause: Clause<'_>) -> String {
         Clause::Classification => "classification".to_owned(),
         Clause::Environment => "environment".to_owned(),
         Clause::Context(clause) => format!("context.{}", clause.key),
+        Clause::Not { name, .. } => format!("not.{name}"),
         Clause::When(_) => "when".to_owned(),
         Clause::Unless(_) => "unless".to_owned(),
     }
@@ -250,6 +258,7 @@ fn in_words(clause: Clause<'_>, rule: &Rule, request: &PolicyRequest<'_>) -> Str
         Clause::Context(clause) => {
             format!("{}, which does not match {:?}", found(request, &clause.key), clause.pattern.0.as_str())
         }
+        Clause::Not { name, .. } => format!("it is, or may be, what not.{name} names"),
         Clause::When(condition) => format!("the condition does not hold: {}", read_by(condition, request)),
         Clause::Unless(condition) => format!("the exception holds: {}", read_by(condition, request)),
     }

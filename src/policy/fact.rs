@@ -63,7 +63,13 @@ impl Fact {
         self.is_target() && intent.has_unread(&[UnreadKind::Target, UnreadKind::Argument])
     }
 
-    const fn is_target(self) -> bool {
+    /// Whether it is about what is acted on, and not about the way.
+    pub(super) const fn is_target(self) -> bool {
         !matches!(self, Self::Tool | Self::Server | Self::Formats)
+    }
+
+    /// Whether an intent has one of it at the most.
+    pub(super) const fn is_single(self) -> bool {
+        matches!(self, Self::Tool | Self::Server)
     }
 }

@@ -265,6 +265,7 @@ impl Key {
             && (matches.groups.is_any() || is_exact(self.asker, GROUPS))
             && (matches.environment.is_empty() || self.environment != ANY)
             && matches.context.is_empty()
+            && matches.not.is_none()
             && !rule.is_conditional()
     }
 }

@@ -25,6 +25,7 @@ mod document;
 mod duration;
 mod evaluate;
 mod examples;
+mod exclusion;
 mod explain;
 mod fact;
 mod index;

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::condition::Condition;
 use super::conditions::Conditions;
+use super::exclusion::Exclusion;
 use super::fact::Fact;
 use super::limit::Limit;
 use super::pattern::{CapabilityPattern, Names};
@@ -137,6 +138,8 @@ pub(super) struct Match {
     pub(super) levels: Levels,
     pub(super) environment: Vec<Box<str>>,
     pub(super) context: Vec<ContextClause>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) not: Option<Box<Exclusion>>,
 }
 
 /// A clause of a rule, as it is named where a rule did not match.
@@ -151,6 +154,12 @@ pub(super) enum Clause<'a> {
     Classification,
     Environment,
     Context(&'a ContextClause),
+    /// A clause under `not`, which holds or may hold.
+    Not {
+        name: &'a str,
+        /// Whether it looks at what the context says.
+        of_context: bool,
+    },
     When(&'a Condition),
     Unless(&'a Condition),
 }
@@ -189,12 +198,19 @@ impl Match {
         if !self.environment.is_empty() && !text(ENVIRONMENT_KEY).is_some_and(|name| self.names_environment(name)) {
             return Some(Clause::Environment);
         }
-        self.context.iter().find(|clause| !clause.holds(intent, clause.allows)).map(Clause::Context)
+        let failing = self.context.iter().find(|clause| !clause.holds(intent, clause.allows)).map(Clause::Context);
+        failing.or_else(|| self.not.as_ref().and_then(|not| not.failing(request, not.allows)))
     }
 
     /// Whether the context clauses hold as they do in a rule that grants.
     pub(super) fn grants_by_context(&self, request: &PolicyRequest<'_>) -> bool {
         self.context.iter().all(|clause| clause.holds(request.intent, true))
+            && self.not.as_ref().is_none_or(|not| not.failing(request, true).is_none())
+    }
+
+    /// Whether a clause looks at the environment.
+    pub(super) fn looks_at_environment(&self) -> bool {
+        !self.environment.is_empty() || self.not.as_ref().is_some_and(|not| not.clauses.looks_at_environment())
     }
 
     /// Whether nothing but capabilities, risk and tiers decides that it matches.
@@ -206,10 +222,11 @@ impl Match {
             && self.levels.has_class(None)
             && self.environment.is_empty()
             && self.context.is_empty()
+            && self.not.is_none()
     }
 
     // Lower case was made of the rule's words at load.
-    fn names_environment(&self, name: &str) -> bool {
+    pub(super) fn names_environment(&self, name: &str) -> bool {
         let name = name.trim();
         if name.is_ascii() {
             return self.environment.iter().any(|known| known.eq_ignore_ascii_case(name));
@@ -266,7 +283,7 @@ impl ContextClause {
         value.is_some_and(|value| self.matches_as(value, allows))
     }
 
-    fn matches_as(&self, value: &Value, allows: bool) -> bool {
+    pub(super) fn matches_as(&self, value: &Value, allows: bool) -> bool {
         match value {
             Value::String(text) => self.pattern.0.is_match(text),
             Value::Number(number) => self.pattern.0.is_match(&plain(number)),

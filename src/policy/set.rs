@@ -194,7 +194,7 @@ impl PolicySet {
         warnings.splice(0..0, check::warnings_of_all(&all, &delegates));
         warnings.extend(reviewers.warnings(&all));
         let grants_something = check::grants_something(&rules, &delegates);
-        let names_environments = rules.iter().any(|rule| !rule.matches.environment.is_empty());
+        let names_environments = rules.iter().any(|rule| rule.matches.looks_at_environment());
         let digest = canonical::digest(&vocabularies, &delegates, &reviewers, &rules);
         let engine = Engine::new(rules, vocabularies, delegates, reviewers, &documents);
         let name = names.join(" + ");

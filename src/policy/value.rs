@@ -24,7 +24,7 @@ pub(super) fn constraints(node: Node, report: &mut Report<'_>) -> Constraints {
         if field.name == "expiresAt" {
             value = in_utc(&value);
         }
-        if let Some(meant) = slip(&field.name) {
+        if let Some(meant) = slip(&field.name, KNOWN) {
             let name = excerpt(&field.name);
             report.warn(field.at, &path, format!("{name:?} is a key of your own; did you mean {meant:?}?"));
         }
@@ -50,12 +50,12 @@ fn misfit(name: &str, value: &Json) -> Option<&'static str> {
 }
 
 /// The key of a known meaning that another differs from by a letter, by case or by underscores alone.
-fn slip(name: &str) -> Option<&'static str> {
-    if name.len() > LONGEST_SLIP || KNOWN.contains(&name) {
+pub(super) fn slip(name: &str, known: &[&'static str]) -> Option<&'static str> {
+    if name.len() > LONGEST_SLIP || known.contains(&name) {
         return None;
     }
     let plain = |text: &str| text.replace(['_', '-'], "").to_lowercase();
-    KNOWN.iter().copied().find(|known| osa_distance(&plain(name), &plain(known)) <= 1)
+    known.iter().copied().find(|known| osa_distance(&plain(name), &plain(known)) <= 1)
 }
 
 /// A timestamp in the one form in which the earlier is the lesser text; `null`

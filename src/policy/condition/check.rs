@@ -22,12 +22,14 @@ pub(super) struct Builder<'b> {
     variables: Vec<(Box<str>, Type)>,
     /// The literal keys of the context that it reads.
     pub(super) keys: BTreeSet<Box<str>>,
+    /// Those of them that it asks after with `has` or `in`.
+    pub(super) asked: BTreeSet<Box<str>>,
     pub(super) reads_now: bool,
 }
 
 impl<'b> Builder<'b> {
     pub(super) fn new(bindings: &'b [Bound]) -> Self {
-        Self { bindings, variables: Vec::new(), keys: BTreeSet::new(), reads_now: false }
+        Self { bindings, variables: Vec::new(), keys: BTreeSet::new(), asked: BTreeSet::new(), reads_now: false }
     }
 
     /// A name that is a value by itself: a variable, a binding, or a root.
@@ -40,6 +42,7 @@ impl<'b> Builder<'b> {
         }
         if let Some((number, bound)) = self.bindings.iter().enumerate().find(|(_, bound)| *bound.name == *name) {
             self.keys.extend(bound.keys.iter().cloned());
+            self.asked.extend(bound.asked.iter().cloned());
             self.reads_now |= bound.reads_now;
             let number = u16::try_from(number).unwrap_or(u16::MAX);
             let mut facts = Facts::default().with(bound.facts);
@@ -103,6 +106,10 @@ impl<'b> Builder<'b> {
         super::construct::check_words(at, None, &item.node, &container.node)?;
         super::construct::check_items(at, &item.node, &container.node)?;
         self.note_key(&container.node, &item.node);
+        if let (Kind::Constant(Value::Text(key)), Kind::Root(Root::Context)) = (&item.node.kind, &container.node.kind) {
+            let key: &str = key;
+            self.asked.insert(key.into());
+        }
         let facts = Facts::over([&item, &container]);
         finish(at, Kind::In(Box::new([item.node, container.node])), Type::Bool, facts)
     }
@@ -203,6 +210,15 @@ impl<'b> Builder<'b> {
             || self.variables.iter().any(|(known, _)| **known == *name)
             || self.bindings.iter().any(|bound| *bound.name == *name);
         if taken { Err(ConditionError::new(at, format!("{name:?} already means something else"))) } else { Ok(()) }
+    }
+
+    /// Notes what `has` asks after.
+    pub(super) fn note_asked(&mut self, field: &Node) {
+        if let Kind::Field(of, key) = &field.kind
+            && matches!(of.kind, Kind::Root(Root::Context))
+        {
+            self.asked.insert(key.clone());
+        }
     }
 
     fn note_key(&mut self, of: &Node, key: &Node) {

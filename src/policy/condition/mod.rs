@@ -47,6 +47,7 @@ struct Compiled {
     source: Arc<str>,
     root: Node,
     keys: Box<[Box<str>]>,
+    unasked: Box<[Box<str>]>,
     reads_now: bool,
     cost: u32,
     /// Names and sources of the bindings, for the errors inside them.
@@ -64,6 +65,7 @@ impl Condition {
             source: source.into(),
             root: typed.node,
             reads_now: builder.reads_now,
+            unasked: builder.keys.difference(&builder.asked).cloned().collect(),
             keys: sorted_keys(builder),
             cost: typed.facts.cost,
             bindings: bindings.0.iter().map(|bound| (bound.name.clone(), Arc::clone(&bound.source))).collect(),
@@ -89,6 +91,11 @@ impl Condition {
     /// The literal keys of the context that it reads, its bindings included; sorted.
     pub(crate) fn context_keys(&self) -> &[Box<str>] {
         &self.0.keys
+    }
+
+    /// Those of them that it reads without `has` or `in`: where one is missing it fails.
+    pub(crate) fn unasked_keys(&self) -> &[Box<str>] {
+        &self.0.unasked
     }
 
     /// Whether it, or a binding it uses, reads `now`.
@@ -133,6 +140,7 @@ struct Bound {
     kind: Type,
     facts: Facts,
     keys: Box<[Box<str>]>,
+    asked: Box<[Box<str>]>,
     reads_now: bool,
 }
 
@@ -160,6 +168,7 @@ impl Bindings {
             kind: typed.kind,
             facts: typed.facts,
             reads_now: builder.reads_now,
+            asked: builder.asked.iter().cloned().collect(),
             keys: sorted_keys(builder),
         };
         self.0.push(bound);

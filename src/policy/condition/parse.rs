@@ -240,6 +240,7 @@ impl<'t, 's> Parser<'t, 's, '_> {
             if name == names::HAS {
                 let of = self.expression()?;
                 self.must_be(")")?;
+                self.builder.note_asked(&of.node);
                 return construct::has(at, of);
             }
             let arguments = self.arguments(")")?;

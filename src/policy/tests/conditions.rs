@@ -112,13 +112,13 @@ fn the_digest_covers_conditions_and_limits_and_not_examples() {
 fn examples_are_held_against_their_rule_at_load() {
     let rule = "name = \"t\"\n[[rule]]\nid = \"r\"\neffect = \"allow\"\nmatch = { actions = [\"refund_*\"], risk = { max = \"MEDIUM\" } }\nwhen = \"context.amount < 10\"\n";
     let good = "examples.match = [{ context = { amount = 5 } }, { action = \"refund_order\", risk = \"LOW\", context = { amount = 1 } }]\nexamples.not_match = [{ action = \"pay\", context = { amount = 5 } }, { context = { amount = 50 } }, { risk = \"HIGH\", context = { amount = 5 } }]";
-    assert_eq!(problems(&format!("{rule}{good}")), Vec::<String>::new());
+    assert!(problems(&format!("{rule}{good}")).iter().all(|problem| problem.contains(" warning ")));
     let wrong = problems(&format!("{rule}examples.match = [{{ action = \"pay\", context = {{ amount = 5 }} }}]"));
-    assert!(wrong[0].contains("does not match this example: the action is pay, not refund_*"), "{wrong:?}");
+    assert!(wrong[1].contains("does not match this example: the action is pay, not refund_*"), "{wrong:?}");
     let wrong = problems(&format!("{rule}examples.not_match = [{{ context = {{ amount = 5 }} }}]"));
-    assert!(wrong[0].contains("matches this example, which it must not"), "{wrong:?}");
+    assert!(wrong[1].contains("matches this example, which it must not"), "{wrong:?}");
     let fails = problems(&format!("{rule}examples.match = [{{ action = \"refund_x\" }}]"));
-    assert!(fails[0].contains("when: "), "a condition that fails is no match: {fails:?}");
+    assert!(fails[1].contains("when: "), "a condition that fails is no match: {fails:?}");
 }
 
 #[test]

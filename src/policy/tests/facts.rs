@@ -45,10 +45,64 @@ fn an_allow_needs_every_value_and_a_deny_one() {
         ("deny", "formats = [\"shell\"]", &[], &[], false),
         ("deny", "formats = [\"sql\"]", &[], &[], true),
         ("deny", "tools = [\"other\"]", &[], &["target"], true),
+        // What must not be: an allow needs to know that nothing is, a refusal holds unless all are known to be.
+        ("allow", "not.recipients = [\"*@evil.example\"]", &[ours], &[], true),
+        ("allow", "not.recipients = [\"*@evil.example\"]", &[], &[], true),
+        ("allow", "not.recipients = [\"*@evil.example\"]", &[ours, theirs], &[], false),
+        ("allow", "not.recipients = [\"*@evil.example\"]", &[ours], &["target"], false),
+        ("allow", "not = { formats = [\"sql\"], tools = [\"other\"] }", &[], &[], true),
+        ("allow", "not = { formats = [\"sql\"], tools = [\"ba*\"] }", &[], &[], false),
+        ("allow", "not.servers = [\"mail\"]", &[], &[], true),
+        ("deny", "not.recipients = [\"*@ours.example\"]", &[ours], &[], true),
+        ("deny", "not.recipients = [\"*@ours.example\"]", &[file], &[], true),
+        ("deny", "not.recipients = [\"*@ours.example\"]", &[ours, theirs], &[], false),
+        ("deny", "not.recipients = [\"*@ours.example\"]", &[ours], &["argument"], false),
+        ("deny", "not.tools = [\"Bash\"]", &[], &[], true),
+        ("deny", "not.servers = [\"mail\"]", &[], &[], false),
+        ("deny", "formats = [\"shell\"], not.labels = [\"ci\"]", &[], &[], false),
+        ("deny", "formats = [\"shell\"], not.actions = [\"send_*\"]", &[], &[], true),
     ] {
         let decision = decide(&rule(effect, clause), &parsed(targets, unread)).decision;
         assert_eq!(decision == Decision::Allow, allowed, "{effect} {clause} {targets:?} {unread:?}: {decision}");
     }
+}
+
+#[test]
+fn what_is_not_known_of_a_built_intent_counts_against_it() {
+    for (effect, clause, context, allowed) in [
+        ("allow", "not.environment = [\"production\"]", json!({ "environment": "dev" }), true),
+        ("allow", "not.environment = [\"production\"]", json!({ "environment": "Production" }), false),
+        ("allow", "not.environment = [\"production\"]", json!({}), false),
+        ("deny", "not.environment = [\"dev\"]", json!({}), false),
+        ("deny", "not.environment = [\"dev\"]", json!({ "environment": "dev" }), true),
+        ("allow", "not.formats = [\"shell\"]", json!({}), false),
+        ("deny", "not.formats = [\"sql\"]", json!({}), false),
+        ("allow", "not.hosts = [\"evil.example\"]", json!({ "target": "ours.example" }), true),
+        ("allow", "not.hosts = [\"evil.example\"]", json!({ "target": ["ours.example", "evil.example"] }), false),
+        ("allow", "not.hosts = [\"evil.example\"]", json!({ "target": { "a": 1 } }), false),
+        ("deny", "not.context = [{ key = \"team\", matches = \"^ours$\" }]", json!({ "team": "ours" }), true),
+        ("deny", "not.context = [{ key = \"team\", matches = \"^ours$\" }]", json!({ "team": ["ours", "x"] }), false),
+        ("allow", "not.context = [{ key = \"team\", matches = \"^theirs$\" }]", json!({ "team": "ours" }), true),
+        ("allow", "not.context = [{ key = \"team\", matches = \"^theirs$\" }]", json!({}), false),
+        ("allow", "not.agents = [\"agent-*\"]", json!({}), true),
+    ] {
+        let mut asked = intent("send_mail", &["email:send"]);
+        asked.context = context.as_object().unwrap().clone();
+        let decision = decide(&rule(effect, clause), &asked).decision;
+        assert_eq!(decision == Decision::Allow, allowed, "{effect} {clause} {context}: {decision}");
+    }
+}
+
+#[test]
+fn a_rule_with_an_exclusion_covers_no_other_and_says_why_it_did_not_match() {
+    let covered = "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\n[[rule]]\nid = \"d\"\neffect = \"deny\"\n";
+    let warned = |more: &str| PolicySet::from_toml(&format!("{covered}{more}")).unwrap().warnings().len();
+    assert_eq!((warned("") > 0, warned("match.not.labels = [\"ci\"]")), (true, 0));
+    let policies = rule("deny", "not.tools = [\"bash\"]");
+    let why = &policies.traces(&request(&parsed(&[], &[]), Tier::T3, RiskLevel::Medium))[0].why;
+    assert!(why.contains("it is, or may be, what not.facts.tool names"), "{why}");
+    let digest = |text: &str| rule("deny", text).digest();
+    assert_ne!(digest("not.tools = [\"a\"]"), digest("tools = [\"a\"]"));
 }
 
 #[test]

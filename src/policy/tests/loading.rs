@@ -193,12 +193,44 @@ fn what_probably_was_not_meant_is_warned_of() {
             "5:21 warning nothing uses the name \"least\" (rule \"a\", let.least)",
         ),
         (
+            "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nmatch.labels = [\"!ci\"]",
+            "5:17 warning \"!ci\" is looked for as it stands and excludes nothing; match.not.labels = [\"ci\"] excludes (rule \"a\", match.labels)",
+        ),
+        (
+            "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nmatch.environment = [\"!production\"]",
+            "5:22 warning \"!production\" is looked for as it stands and excludes nothing; match.not.environment = [\"production\"] excludes (rule \"a\", match.environment)",
+        ),
+        (
+            "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nmatch.groups = [\"on call\"]",
+            "5:17 warning \"on call\" has a blank: no label or group has one (rule \"a\", match.groups)",
+        ),
+        (
+            "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nmatch.paths = [\" /srv/*\"]",
+            "5:16 warning \" /srv/*\" begins or ends with a blank: nothing is called so (rule \"a\", match.paths)",
+        ),
+        (
+            "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nmatch.capabilities = [\"email:send\"]\nmatch.context = [{ key = \"target\", matches = \"@ours$\" }]",
+            "2:1 warning the key \"target\" is for people to read; name who may be sent to under match.recipients (rule \"a\", match.context)",
+        ),
+        (
+            "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nwhen = \"context.amount < 5.0\"",
+            "2:1 warning the condition fails where a request has no context.amount, which can be POLICY_ERROR; ask has(context.amount) first (rule \"a\")",
+        ),
+        (
+            "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nwhen = \"has(context.record_count) && context.record_count < 5\"",
+            "2:1 warning context.record_count is a key of your own; did you mean \"recordCount\"? (rule \"a\")",
+        ),
+        (
             "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"degrade\"\nto = [\"email:read\"]\nmatch.capabilities = [\"payment:*\"]",
             "5:6 warning this rule leaves nothing of what it matches: name something that it matches, or say deny (rule \"a\", to)",
         ),
     ] {
         assert!(problems(document).contains(&expected.to_owned()), "{document}: {:?}", problems(document));
         assert_eq!(PolicySet::from_toml(document).unwrap().warnings().len(), problems(document).len());
+    }
+    for asked in ["\\\"amount\\\" in context && context.amount < 5.0", "!has(context.amount) || context.amount < 5.0"] {
+        let document = format!("name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nwhen = \"{asked}\"");
+        assert_eq!(problems(&document), [] as [String; 0], "{document}");
     }
 }
 
@@ -537,7 +569,7 @@ fn warnings_of_layers_name_their_document() {
 
 #[test]
 fn a_sum_over_a_key_that_a_name_is_made_of_counts() {
-    let text = "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nlet = { amount = \"double(context.amount)\" }\nwhen = \"amount < 9.0\"\nlimit = { sum = \"amount\", max = 5, per = \"1h\" }";
+    let text = "name = \"t\"\n[[rule]]\nid = \"a\"\neffect = \"allow\"\nlet = { amount = \"double(context.amount)\" }\nwhen = \"has(context.amount) && amount < 9.0\"\nlimit = { sum = \"amount\", max = 5, per = \"1h\" }";
     assert_eq!(problems(text), [] as [String; 0]);
 }
 

@@ -74,6 +74,9 @@ fn schema_and_loader_refuse_the_same_fields_beside_each_other() {
     for rule in [
         json!({ "effect": "allow" }),
         json!({ "effect": "allow", "reviewer": "a" }),
+        json!({ "effect": "allow", "match": { "not": { "labels": ["ci"] } } }),
+        json!({ "effect": "allow", "match": { "not": {} } }),
+        json!({ "effect": "allow", "match": { "not": { "risk": { "min": "HIGH" } } } }),
         json!({ "effect": "allow", "to": ["web:read"] }),
         json!({ "effect": "escalate" }),
         json!({ "effect": "escalate", "reviewer": "a" }),
@@ -335,6 +338,7 @@ const POLICY_TABLES: &[(&str, &str)] = &[
     ("", "name = \"a\"\nqqqqqqqq = 1"),
     ("Rule", "name = \"a\"\n[[rule]]\nid = \"a\"\neffect = \"deny\"\nqqqqqqqq = 1"),
     ("Match", "name = \"a\"\n[[rule]]\nid = \"a\"\neffect = \"deny\"\nmatch = { qqqqqqqq = 1 }"),
+    ("Not", "name = \"a\"\n[[rule]]\nid = \"a\"\neffect = \"deny\"\nmatch.not = { qqqqqqqq = 1 }"),
     ("RiskRange", "name = \"a\"\n[[rule]]\nid = \"a\"\neffect = \"deny\"\nmatch = { risk = { qqqqqqqq = 1 } }"),
     ("TierRange", "name = \"a\"\n[[rule]]\nid = \"a\"\neffect = \"deny\"\nmatch = { tiers = { qqqqqqqq = 1 } }"),
     (

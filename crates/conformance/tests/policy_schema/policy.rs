@@ -107,65 +107,85 @@ pub(crate) struct Rule {
     pub(crate) examples: Option<Examples>,
 }
 
-/// What a rule is about. In a list any one will do.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Match {
-    /// Ids of agents, exact or by glob.
-    #[schemars(length(min = 1))]
-    pub(crate) agents: Option<Vec<Glob>>,
-    /// Labels of the agent, exact or by glob.
-    #[schemars(length(min = 1))]
-    pub(crate) labels: Option<Vec<Glob>>,
-    /// Groups of the agent, exact or by glob.
-    #[schemars(length(min = 1))]
-    pub(crate) groups: Option<Vec<Glob>>,
-    /// Actions, exact or by glob.
-    #[schemars(length(min = 1))]
-    pub(crate) actions: Option<Vec<Glob>>,
-    /// The required capabilities that the rule speaks about, and no others.
-    #[schemars(length(min = 1))]
-    pub(crate) capabilities: Option<Vec<CapabilityPattern>>,
-    /// The effective risk lies between both ends.
-    pub(crate) risk: Option<RiskRange>,
-    /// The tier in force lies between both ends.
-    pub(crate) tiers: Option<TierRange>,
-    /// The data class that counts is one of these.
-    #[schemars(length(min = 1))]
-    pub(crate) classification: Option<Vec<Classification>>,
-    /// `context.environment` is one of these; case does not count.
-    #[schemars(length(min = 1))]
-    pub(crate) environment: Option<Vec<Glob>>,
-    /// Values of the context match regular expressions.
-    #[schemars(length(min = 1))]
-    pub(crate) context: Option<Vec<ContextClause>>,
-    /// The tool that is called, as it was sent, by glob; case does not count.
-    #[schemars(length(min = 1))]
-    pub(crate) tools: Option<Vec<Glob>>,
-    /// The server of the tool, as it was sent, by glob.
-    #[schemars(length(min = 1))]
-    pub(crate) servers: Option<Vec<Glob>>,
-    /// The forms that were read: `tool_call`, `shell`, `sql`, `http`, `code`, `text`.
-    #[schemars(length(min = 1))]
-    pub(crate) formats: Option<Vec<Glob>>,
-    /// Every recipient, path, host, table and account, by glob.
-    #[schemars(length(min = 1))]
-    pub(crate) targets: Option<Vec<Glob>>,
-    /// Every recipient, by glob.
-    #[schemars(length(min = 1))]
-    pub(crate) recipients: Option<Vec<Glob>>,
-    /// Every file and folder, by glob.
-    #[schemars(length(min = 1))]
-    pub(crate) paths: Option<Vec<Glob>>,
-    /// Every host and address on the web, by glob.
-    #[schemars(length(min = 1))]
-    pub(crate) hosts: Option<Vec<Glob>>,
-    /// Every table, by glob.
-    #[schemars(length(min = 1))]
-    pub(crate) tables: Option<Vec<Glob>>,
-    /// Every account, by glob.
-    #[schemars(length(min = 1))]
-    pub(crate) accounts: Option<Vec<Glob>>,
+/// A table with the clauses that a rule can name and exclude.
+macro_rules! clauses {
+    ($(#[$meta:meta])* $name:ident { $($own:tt)* }) => {
+        #[derive(Debug, Serialize, Deserialize, JsonSchema)]
+        $(#[$meta])*
+        #[serde(deny_unknown_fields)]
+        pub(crate) struct $name {
+            /// Ids of agents, exact or by glob.
+            #[schemars(length(min = 1))]
+            pub(crate) agents: Option<Vec<Glob>>,
+            /// Labels of the agent, exact or by glob.
+            #[schemars(length(min = 1))]
+            pub(crate) labels: Option<Vec<Glob>>,
+            /// Groups of the agent, exact or by glob.
+            #[schemars(length(min = 1))]
+            pub(crate) groups: Option<Vec<Glob>>,
+            /// Actions, exact or by glob.
+            #[schemars(length(min = 1))]
+            pub(crate) actions: Option<Vec<Glob>>,
+            /// `context.environment` is one of these; case does not count.
+            #[schemars(length(min = 1))]
+            pub(crate) environment: Option<Vec<Glob>>,
+            /// Values of the context match regular expressions.
+            #[schemars(length(min = 1))]
+            pub(crate) context: Option<Vec<ContextClause>>,
+            /// The tool that is called, as it was sent, by glob; case does not count.
+            #[schemars(length(min = 1))]
+            pub(crate) tools: Option<Vec<Glob>>,
+            /// The server of the tool, as it was sent, by glob.
+            #[schemars(length(min = 1))]
+            pub(crate) servers: Option<Vec<Glob>>,
+            /// The forms that were read: `tool_call`, `shell`, `sql`, `http`, `code`, `text`.
+            #[schemars(length(min = 1))]
+            pub(crate) formats: Option<Vec<Glob>>,
+            /// Every recipient, path, host, table and account, by glob.
+            #[schemars(length(min = 1))]
+            pub(crate) targets: Option<Vec<Glob>>,
+            /// Every recipient, by glob.
+            #[schemars(length(min = 1))]
+            pub(crate) recipients: Option<Vec<Glob>>,
+            /// Every file and folder, by glob.
+            #[schemars(length(min = 1))]
+            pub(crate) paths: Option<Vec<Glob>>,
+            /// Every host and address on the web, by glob.
+            #[schemars(length(min = 1))]
+            pub(crate) hosts: Option<Vec<Glob>>,
+            /// Every table, by glob.
+            #[schemars(length(min = 1))]
+            pub(crate) tables: Option<Vec<Glob>>,
+            /// Every account, by glob.
+            #[schemars(length(min = 1))]
+            pub(crate) accounts: Option<Vec<Glob>>,
+            $($own)*
+        }
+    };
+}
+
+clauses! {
+    /// What a rule is about. In a list any one will do.
+    Match {
+        /// The required capabilities that the rule speaks about, and no others.
+        #[schemars(length(min = 1))]
+        pub(crate) capabilities: Option<Vec<CapabilityPattern>>,
+        /// The effective risk lies between both ends.
+        pub(crate) risk: Option<RiskRange>,
+        /// The tier in force lies between both ends.
+        pub(crate) tiers: Option<TierRange>,
+        /// The data class that counts is one of these.
+        #[schemars(length(min = 1))]
+        pub(crate) classification: Option<Vec<Classification>>,
+        /// What it is not about: none of these clauses holds.
+        pub(crate) not: Option<Not>,
+    }
+}
+
+clauses! {
+    /// What a rule is not about.
+    #[schemars(extend("minProperties" = 1))]
+    Not {}
 }
 
 /// `resource:operation`.
