@@ -76,7 +76,6 @@ fn schema_and_loader_refuse_the_same_fields_beside_each_other() {
         json!({ "effect": "allow", "reviewer": "a" }),
         json!({ "effect": "allow", "match": { "not": { "labels": ["ci"] } } }),
         json!({ "effect": "allow", "match": { "not": {} } }),
-        json!({ "effect": "allow", "match": { "not": { "risk": { "min": "HIGH" } } } }),
         json!({ "effect": "allow", "to": ["web:read"] }),
         json!({ "effect": "escalate" }),
         json!({ "effect": "escalate", "reviewer": "a" }),
@@ -163,6 +162,7 @@ fn accepts(root: &Value, schema: &Value, table: &Value) -> bool {
         && schema.get("const").is_none_or(|value| value == table)
         && schema.get("enum").and_then(Value::as_array).is_none_or(|words| words.contains(table))
         && all("required").iter().all(has)
+        && get("minProperties").as_u64().is_none_or(|least| count >= least)
         && get("maxProperties").as_u64().is_none_or(|most| count <= most)
         && all("allOf").iter().all(fits)
         && (schema.get("oneOf").is_none() || all("oneOf").iter().filter(|one| fits(one)).count() == 1)
