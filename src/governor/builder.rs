@@ -119,7 +119,7 @@ impl GovernorBuilder {
         self
     }
 
-    /// How the text of a request is kept in the evidence. Default: [`InputText::No`].
+    /// How the text of a request is kept in the evidence. Default: [`InputText::Asked`].
     pub fn input_text(mut self, how: InputText) -> Self {
         self.input_text = how;
         self

@@ -47,8 +47,8 @@ impl Tools<'_> {
     /// Those of [`Governor::parse`].
     pub fn explain_parse<'a>(self, agent_id: &str, input: impl Into<Input<'a>>) -> Result<ParseExplanation, Error> {
         let input = input.into();
-        let explained = self.governor.read_input(agent_id, input, Parser::explain)?;
-        self.governor.inner.inputs.remember(&explained.parse.intent, input.text);
+        let (explained, redaction) = self.governor.read_input(agent_id, input, Parser::explain)?;
+        self.governor.inner.inputs.remember(&explained.parse.intent, input.text, &redaction);
         Ok(explained)
     }
 

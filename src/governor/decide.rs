@@ -282,7 +282,7 @@ impl Governor {
         let internal = |what: &str| Error::Internal { message: what.to_owned() };
         let kept = match stored {
             Some(stored) => stored.kept(),
-            None => self.kept(request.intent)?,
+            None => self.kept(request.intent, verdict.decision == Decision::Escalate)?,
         };
         let bits = self.inner.entropy.bits();
         let earns = risk::earned_risk(request.intent, &verdict.granted);

@@ -17,7 +17,7 @@ use crate::model::{
     AgentId, Capability, Digest, Error, FACTS_KEY, Intent, IntentId, InvalidValue, PARSED_KEYS, ProofId, RiskLevel,
     Timestamp, most_json_size,
 };
-use crate::parse::{Concealer, conceal_text, has_secrets};
+use crate::parse::{Concealer, Redaction, has_secrets};
 use crate::proof::KeptInput;
 
 /// How the text of a request is kept in the evidence of the decision on it.
@@ -28,8 +28,10 @@ pub enum InputText {
     Whole,
     /// Its digest, salted with the evidence's salt: it shows that a text which somebody has was the one.
     Digest,
-    /// Not at all; what the parser read in it stands in the intent.
+    /// As it was, but for secrets, where a person is asked; otherwise not at all.
     #[default]
+    Asked,
+    /// Not at all; what the parser read in it stands in the intent.
     No,
 }
 
@@ -40,8 +42,9 @@ impl std::str::FromStr for InputText {
         match word {
             "whole" => Ok(Self::Whole),
             "digest" => Ok(Self::Digest),
+            "asked" => Ok(Self::Asked),
             "no" => Ok(Self::No),
-            _ => Err(InvalidValue::new("way to keep the text", word, "whole, digest or no")),
+            _ => Err(InvalidValue::new("way to keep the text", word, "whole, digest, asked or no")),
         }
     }
 }
@@ -128,13 +131,15 @@ impl Inputs {
     }
 
     /// Remembers the text of an intent for when it is decided on, and for when what was approved of it is taken up.
-    pub(super) fn remember(&self, intent: &Intent, text: &str) {
+    pub(super) fn remember(&self, intent: &Intent, text: &str, redaction: &Redaction) {
         let Some(id) = intent.id else { return };
         let parsed = ParsedText { digest: Digest::new(Sha256::digest(text).into()), mark: self.marks.of(intent) };
         // Nothing is in memory in clear for longer than it takes to decide.
         let kept = match self.how {
             InputText::No => None,
-            InputText::Whole | InputText::Digest => Some(conceal_text(text).map_or_else(|| text.into(), Into::into)),
+            InputText::Whole | InputText::Digest | InputText::Asked => {
+                Some(redaction.redacted(text).map_or_else(|| text.into(), Into::into))
+            }
         };
         let bound = Arc::new(Bound::of(intent));
         let mut recent = self.lock();
@@ -192,8 +197,8 @@ impl Inputs {
         (known.agent_id == intent.agent_id).then_some(known)
     }
 
-    fn of(&self, intent: &Intent) -> Option<Arc<str>> {
-        if self.how == InputText::No {
+    fn of(&self, intent: &Intent, is_asked: bool) -> Option<Arc<str>> {
+        if self.how == InputText::No || self.how == InputText::Asked && !is_asked {
             return None;
         }
         self.digest_of(intent)?;
@@ -322,16 +327,17 @@ impl Log<'_> {
     /// Those of [`Log::evidence`](crate::handle::Log::evidence).
     pub fn matches_input(self, proof_id: &ProofId, text: &str) -> Result<Option<bool>, Error> {
         let evidence = self.governor.log().evidence(proof_id)?;
-        let masked = conceal_text(text);
+        let inner = &self.governor.inner;
+        let masked = inner.parser.redaction(text, &inner.tools.load()).redacted(text);
         Ok(evidence.has_input(masked.as_deref().unwrap_or(text)))
     }
 }
 
 impl Governor {
-    /// What is kept of an intent.
-    pub(super) fn kept(&self, intent: &Intent) -> Result<KeptIntent, Error> {
+    /// What is kept of an intent; `is_asked` says whether a person decides.
+    pub(super) fn kept(&self, intent: &Intent, is_asked: bool) -> Result<KeptIntent, Error> {
         let mut concealer = Concealer::default();
-        let text = self.inner.inputs.of(intent);
+        let text = self.inner.inputs.of(intent, is_asked);
         let mut masked = None;
         if has_secrets(&intent.context) {
             let mut value = serde_json::to_value(intent)
@@ -344,7 +350,7 @@ impl Governor {
         let count = concealer.count();
         let text = text.map(|text| concealer.text(&text).map_or(text, Into::into));
         let input = match (self.inner.inputs.how, text) {
-            (InputText::Whole, Some(text)) => Some(KeptInput::Text(text.to_string())),
+            (InputText::Whole | InputText::Asked, Some(text)) => Some(KeptInput::Text(text.to_string())),
             (InputText::Digest, Some(text)) => Some(KeptInput::ToDigest(text.to_string())),
             _ => None,
         };

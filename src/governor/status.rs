@@ -145,6 +145,10 @@ impl Governor {
     }
 
     fn database(&self, probe: &Result<Probe, Error>, log: &LogState, warnings: &mut Vec<String>) -> Health {
+        // What took a write no more is said with the gateway.
+        if log.has_failed {
+            return Health::Unhealthy;
+        }
         // Of a log that is closed nothing can be asked.
         let is_lost = log.view_lost || (probe.is_ok() && !self.inner.log.view_answers());
         if is_lost {

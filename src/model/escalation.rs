@@ -39,9 +39,12 @@ pub struct Escalation {
     /// What is asked for, as it is kept in the evidence: secrets are masked. None where that cannot be read.
     #[cfg_attr(feature = "schema", schema(required, value_type = Option<Object>))]
     pub intent: Option<Value>,
-    /// The text that was asked, with secrets masked, where the evidence keeps it whole: see `InputText::Whole`.
+    /// The text that was asked, with secrets masked, where the evidence keeps it: see `InputText::Asked`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
+    /// SHA-256 of the text as it was asked and of a salt, to which an approval is bound; none for a built intent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_digest: Option<Digest>,
     /// Why there is no intent: it was erased or archived, or is damaged. Such a one can be rejected and not be approved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
@@ -312,6 +315,7 @@ impl EscalationRecord {
             agent_id: self.agent_id,
             intent,
             input,
+            input_digest: self.text,
             unreadable,
             reviewer: self.needs.iter().find_map(|need| need.reviewer.clone()),
             reason: self.reason,

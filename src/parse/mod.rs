@@ -42,6 +42,7 @@ mod hostile_tests;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -51,7 +52,7 @@ use crate::model::{
     RiskLevel, Timestamp, check_context, names_production,
 };
 pub(crate) use catalogue::Catalogue;
-pub(crate) use classification::{Concealer, conceal_text, has_secrets, prepare};
+pub(crate) use classification::{Concealer, Redaction, conceal_text, has_secrets, prepare};
 pub use lexicon::Lexicon;
 use normalize::Watched;
 pub(crate) use normalize::seen_as;
@@ -136,31 +137,46 @@ impl Parser {
         context: &Map<String, Value>,
     ) -> Result<ParseExplanation, Error> {
         let at = Timestamp::from_millis(0);
-        self.explain(&ParseRequest { agent_id, input, context, id: IntentId::new(at, 0), at }, &NO_TOOLS)
+        let request = ParseRequest { agent_id, input, context, id: IntentId::new(at, 0), at };
+        self.explain(&request, &NO_TOOLS).map(|(explained, _)| explained)
     }
 
     /// Parses a request. The same request and the same catalogue give the same result.
     pub(crate) fn parse(&self, request: &ParseRequest<'_>, tools: &Catalogue) -> Result<Parsed, Error> {
-        let reading = self.read(request, tools)?;
+        let (reading, redaction) = self.read(request.input, request.context, tools)?;
         let is_set = !reading.acts.is_empty() && reading.acts.iter().all(|act| act.is_set);
-        Ok(Parsed { result: Verdict::of(&reading).into_result(request, &reading), is_set })
+        Ok(Parsed { result: Verdict::of(&reading).into_result(request, &reading), is_set, redaction })
     }
 
     /// Parses a request and gives the evidence.
-    pub(crate) fn explain(&self, request: &ParseRequest<'_>, tools: &Catalogue) -> Result<ParseExplanation, Error> {
-        let reading = self.read(request, tools)?;
+    pub(crate) fn explain(
+        &self,
+        request: &ParseRequest<'_>,
+        tools: &Catalogue,
+    ) -> Result<(ParseExplanation, Redaction), Error> {
+        let (reading, redaction) = self.read(request.input, request.context, tools)?;
         let verdict = Verdict::of(&reading);
         let evidence = verdict.evidence(&reading);
-        Ok(ParseExplanation { parse: verdict.into_result(request, &reading), evidence })
+        Ok((ParseExplanation { parse: verdict.into_result(request, &reading), evidence }, redaction))
     }
 
-    fn read(&self, request: &ParseRequest<'_>, tools: &Catalogue) -> Result<Reading, Error> {
-        let size = request.input.len();
+    /// What of a text must not be kept.
+    pub(crate) fn redaction(&self, input: &str, tools: &Catalogue) -> Redaction {
+        self.read(input, &Map::new(), tools).map(|(_, redaction)| redaction).unwrap_or_default()
+    }
+
+    fn read(
+        &self,
+        input: &str,
+        context: &Map<String, Value>,
+        tools: &Catalogue,
+    ) -> Result<(Reading, Redaction), Error> {
+        let size = input.len();
         if size > MAX_INPUT_BYTES {
             return Err(Error::PayloadTooLarge { what: "input", size, limit: MAX_INPUT_BYTES });
         }
-        check_context(request.context)?;
-        let normalized = normalize::normalize(request.input, &self.lexicon);
+        check_context(context)?;
+        let normalized = normalize::normalize(input, &self.lexicon);
         if normalized.text.trim().is_empty() && normalized.unseen.is_empty() {
             return Err(Error::input("input", "is blank; expected what the agent wants to do"));
         }
@@ -170,8 +186,10 @@ impl Parser {
         contents.mark_addresses(&mut reading);
         contents.mark(&mut reading);
         reading.facts.contents = Some(contents.class());
-        reading.facts.signs = reading.facts.signs.with(surroundings(request.context));
-        Ok(reading)
+        reading.facts.signs = reading.facts.signs.with(surroundings(context));
+        let is_whole = matches!(normalized.text, Cow::Borrowed(_)) && normalized.unseen.is_empty();
+        let redaction = contents.redaction(&mut reading, is_whole);
+        Ok((reading, redaction))
     }
 
     /// The catalogue with the tools of one load in it.
@@ -197,6 +215,8 @@ pub(crate) struct Parsed {
     pub result: ParseResult,
     /// Every act is a tool's that an operator overrode: the rubric's floor does not apply.
     pub is_set: bool,
+    /// What of the text must not be kept.
+    pub redaction: Redaction,
 }
 
 /// The catalogue of a parser without a governor.

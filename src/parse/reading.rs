@@ -170,6 +170,8 @@ pub(crate) struct Facts {
     pub contents: Option<Classification>,
     /// What in the input showed a sign, where that is not the act's own words.
     pub shown: Vec<(Sign, Box<str>)>,
+    /// Secrets that a reader found by their place.
+    pub secrets: Vec<String>,
 }
 
 impl Facts {
@@ -310,6 +312,7 @@ impl Facts {
         for unread in &other.unread {
             self.note_unread(unread.kind, &unread.found);
         }
+        self.secrets.append(&mut other.secrets);
     }
 
     /// Every text of the input that the facts repeat.

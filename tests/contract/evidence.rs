@@ -80,7 +80,7 @@ fn before_a_date_nothing_is_erased() {
 #[test]
 fn the_text_that_was_asked_is_kept_as_it_was_set() {
     let (text, part) = ("Summarize the quarterly zebra notes of Kowalski", "zebra");
-    for how in [InputText::No, InputText::Digest, InputText::Whole] {
+    for how in [InputText::No, InputText::Asked, InputText::Digest, InputText::Whole] {
         let folder = tempfile::tempdir().unwrap();
         let governor = builder().input_text(how).open(folder.path()).unwrap();
         let at_once = governor.enforce_input("ann", text).unwrap().enforcement.proof_id;
@@ -99,7 +99,8 @@ fn the_text_that_was_asked_is_kept_as_it_was_set() {
                 _ => assert_eq!(kept, None),
             }
             let answer = |asked| governor.log().matches_input(&id, asked).unwrap();
-            let expected = (how != InputText::No).then_some(());
+            let is_kept = !matches!(how, InputText::No | InputText::Asked);
+            let expected = is_kept.then_some(());
             assert_eq!((answer(text), answer("other")), (expected.map(|()| true), expected.map(|()| false)));
         }
         assert_eq!(governor.log().evidence(&by_hand).unwrap().input, None);
@@ -109,7 +110,10 @@ fn the_text_that_was_asked_is_kept_as_it_was_set() {
         governor.close().unwrap();
         let governor = builder().open(folder.path()).unwrap();
         assert!(governor.verify().unwrap().valid);
-        assert_eq!(governor.log().matches_input(&later, text).unwrap().is_some(), how != InputText::No);
+        assert_eq!(
+            governor.log().matches_input(&later, text).unwrap().is_some(),
+            matches!(how, InputText::Digest | InputText::Whole)
+        );
         drop(governor);
         assert_eq!(stands_in(folder.path(), "Kowalski") && stands_in(folder.path(), part), how == InputText::Whole);
     }

@@ -14,6 +14,7 @@ use common::{
 };
 use rulekeep::intent::Input;
 use rulekeep::proof::{ProofId, Sequence};
+use rulekeep::status::Health;
 use rulekeep::system::Timestamp;
 use rulekeep::{Agent, Error, Governor, Outcome, PolicySet, ProofQuery, RiskLevel};
 use serde_json::{Map, Value, json};
@@ -747,6 +748,8 @@ mod full_disk {
             assert!(decided < 20_000, "the disk never became full");
         }
         assert_eq!(code(governor.enforce(&reading("a"))), "STORAGE_UNAVAILABLE");
+        let status = governor.status();
+        assert_eq!((status.components.gateway, status.components.database), (Health::Unhealthy, Health::Unhealthy));
         assert_eq!(code(governor.close()), "STORAGE_UNAVAILABLE");
         drop(governor);
         disk.relieve();

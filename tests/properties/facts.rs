@@ -3,10 +3,11 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
+use rulekeep::escalation::{EscalationId, Review};
 use rulekeep::intent::Parser;
 use rulekeep::policy::PolicyRequest;
 use rulekeep::trust::TrustSnapshot;
-use rulekeep::{Decision, Intent, PolicySet, Tier};
+use rulekeep::{Agent, Decision, Governor, Intent, PolicySet, Tier};
 use serde_json::{Map, Value, json};
 
 /// Rules over facts, each of which allows something that one more value must take away.
@@ -136,6 +137,34 @@ fn naming_more_never_turns_a_refusal_into_an_allow() {
                 let loosens = !allows(set, &small, tier) && allows(set, &large, tier);
                 prop_assert!(!loosens, "{} at {tier}:\n{less}\n{:?}\n{more}\n{:?}", set.name(), small, large);
             }
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// What a reviewer sees is what was decided on: the same facts, and under any rules the same decision.
+#[test]
+fn what_a_reviewer_is_shown_determines_the_targets_and_amounts_of_the_decision() {
+    let asks = "name = \"asks\"\n[[rule]]\nid = \"all\"\neffect = \"escalate\"\nreviewer = \"ann\"";
+    let governor = Governor::builder().policies(PolicySet::from_toml(asks).unwrap()).open_in_memory().unwrap();
+    let sets = [PolicySet::recommended().unwrap(), PolicySet::from_toml(OWN).unwrap()];
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(300) });
+    let number = std::cell::Cell::new(0);
+    runner
+        .run(&grown(), |(_, text)| {
+            // An agent has so many open questions at the most.
+            let agent = format!("tester-{}", number.replace(number.get() + 1));
+            governor.agents().register(Agent::new(&agent).at_tier(Tier::T4)).unwrap();
+            let asked = governor.enforce_input(&agent, &*text).unwrap();
+            let id = EscalationId::of(asked.enforcement.proof_id);
+            let shown = governor.escalations().get(id).unwrap();
+            prop_assert_eq!(shown.input.as_deref(), Some(&*text));
+            let seen = Intent::from_json(&shown.intent.unwrap()).unwrap();
+            prop_assert_eq!(seen.facts(), asked.parse.intent.facts(), "{}", text);
+            for set in &sets {
+                prop_assert_eq!(allows(set, &seen, Tier::T4), allows(set, &asked.parse.intent, Tier::T4), "{}", text);
+            }
+            governor.escalations().reject(id, Review::by("ann")).unwrap();
             Ok(())
         })
         .unwrap();

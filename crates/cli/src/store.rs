@@ -22,7 +22,7 @@ pub(crate) struct StoreOptions {
     /// When a decision is answered: sync, buffered, or sync-from:RISK.
     #[arg(long, default_value = "sync")]
     durability: Durability,
-    /// How much of the request text evidence keeps: whole, digest or no.
+    /// How much of the request text evidence keeps: whole, digest, no, or asked, which is whole where a person is asked.
     #[arg(long, value_name = "HOW")]
     input_text: Option<InputText>,
     /// Registers unknown agents when they first ask.

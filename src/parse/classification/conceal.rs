@@ -24,6 +24,25 @@ pub(crate) fn conceal_text(text: &str) -> Option<String> {
     Some(MASK.to_owned())
 }
 
+/// What of a text must not be kept, as its reading found it.
+#[derive(Debug, Default)]
+pub(crate) struct Redaction {
+    pub(in crate::parse) secrets: Vec<String>,
+    /// Whether the text was read as it stands, so that nothing else is to be found in it.
+    pub(in crate::parse) is_whole: bool,
+}
+
+impl Redaction {
+    /// The text with every secret masked; `None` if it has none.
+    pub(crate) fn redacted(&self, text: &str) -> Option<String> {
+        if self.is_whole && self.secrets.is_empty() {
+            return None;
+        }
+        let known = masked(text, &self.secrets);
+        conceal_text(known.as_deref().unwrap_or(text)).or(known)
+    }
+}
+
 /// Masks secrets in a context, and then whatever repeats them.
 #[derive(Debug, Default)]
 pub(crate) struct Concealer {
@@ -226,6 +245,42 @@ mod tests {
             "max_tokens": 4096, "note": "Send the report of May 2024 to Bob", "timestamp": 1_800_000_000_123_u64,
         });
         assert_eq!(concealed(plain.clone()), (plain, 0));
+    }
+
+    #[test]
+    fn passwords_of_command_lines_and_statements_are_masked() {
+        for (text, secret) in [
+            ("mysql -h db -u root -pS3cret! shop < dump.sql", "S3cret!"),
+            ("run mysqldump -ubackup -p'horse' --all-databases", "horse"),
+            ("curl -s -u ann:horse https://api.example.com/x", "horse"),
+            ("curl --user=ann:horse https://api.example.com/x", "horse"),
+            ("sshpass -p horse ssh root@10.0.0.1", "horse"),
+            ("docker login -u ann -p horse registry.example.com", "horse"),
+            ("redis-cli -h cache -a horse FLUSHALL", "horse"),
+            ("CREATE USER 'ann'@'%' IDENTIFIED BY 'horse'", "horse"),
+            ("alter user ann identified by horse", "horse"),
+            ("CREATE ROLE ann LOGIN PASSWORD 'horse'", "horse"),
+            ("Server=db;User Id=sa;Password=horse;Encrypt=true", "horse"),
+            ("redis://:horse@cache:6379/0", "horse"),
+            ("Data Source=db;UID=sa;PWD=horse", "horse"),
+            ("DefaultEndpointsProtocol=https;AccountName=a;AccountKey=Zx9qLm4TtRw8Kv2PZx9qLm4TtRw8Kv2P==", "Zx9qLm4T"),
+            ("my PIN is 4821", "4821"),
+            ("The security code is: 392", "392"),
+            ("use rkp_admin_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef01234567", "rkp_admin"),
+        ] {
+            let concealed = conceal_text(text).unwrap_or_else(|| panic!("nothing is masked in {text}"));
+            assert!(!concealed.contains(secret) && concealed.contains("***"), "{text}: {concealed}");
+        }
+        for text in [
+            "mysql -u root -p shop",
+            "curl -u $USER:$TOKEN https://api.example.com",
+            "docker login --password-stdin registry.example.com",
+            "the table is identified by its name",
+            "the answer is 4821",
+            "grep -p pattern file",
+        ] {
+            assert_eq!(conceal_text(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -19,11 +19,13 @@ pub(super) enum Look {
     Named,
     /// A user with a password before a host.
     User,
+    /// A flag or a word that a secret stands behind, after a blank or none.
+    Flag,
 }
 
 impl Look {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Digits, Self::Token, Self::Password, Self::Address, Self::Named, Self::User];
+    pub(super) const ALL: [Self; 7] =
+        [Self::Digits, Self::Token, Self::Password, Self::Address, Self::Named, Self::User, Self::Flag];
 }
 
 /// The looks of a text: a bit each.
@@ -49,7 +51,10 @@ impl Looks {
                     digits += 1;
                     run.odd += 1;
                 }
-                Kind::Dash => run.dashes += 1,
+                Kind::Dash => {
+                    run.dashes += 1;
+                    looks.add(Look::Flag, is_flag(bytes, place));
+                }
                 Kind::LetterP => {
                     let next = bytes.get(place + 1..place + 4).unwrap_or(&[]);
                     let is_word = next.eq_ignore_ascii_case(b"ass")
@@ -67,7 +72,10 @@ impl Looks {
                     }
                     after_colon = match mark {
                         Kind::Colon => true,
-                        Kind::End => false,
+                        Kind::End => {
+                            looks.add(Look::Flag, byte <= b' ' && has_value_behind(bytes, place));
+                            false
+                        }
                         _ => after_colon,
                     };
                     if !matches!(mark, Kind::Equals) {
@@ -156,6 +164,27 @@ const KINDS: [Kind; 256] = {
         byte += 1;
     }
 };
+
+/// Whether a flag begins there that passwords and logins stand behind: `-p`, `-u`, `--user`.
+fn is_flag(bytes: &[u8], place: usize) -> bool {
+    let is_first = place.checked_sub(1).and_then(|before| bytes.get(before)).is_some_and(|byte| *byte <= b' ');
+    let letter = match bytes.get(place + 1) {
+        Some(b'-') => bytes.get(place + 2),
+        letter => letter,
+    };
+    is_first && matches!(letter, Some(b'p' | b'P' | b'u' | b'U' | b'a' | b'w'))
+}
+
+/// Whether a blank stands behind "identified by", or behind "is" and before a digit: "my PIN is 4821".
+fn has_value_behind(bytes: &[u8], place: usize) -> bool {
+    let ends = |word: &[u8]| {
+        place
+            .checked_sub(word.len())
+            .and_then(|start| bytes.get(start..place))
+            .is_some_and(|end| end.eq_ignore_ascii_case(word))
+    };
+    ends(b"identified by") || (ends(b" is") || ends(b" is:")) && bytes.get(place + 1).is_some_and(u8::is_ascii_digit)
+}
 
 /// Whether it is nothing but what identifiers and digests are made of: no key is.
 fn is_plain_id(bytes: &[u8]) -> bool {
@@ -256,6 +285,10 @@ mod tests {
             (Look::Named, r#"{"API_KEY" : "x"}"#),
             (Look::Named, "Authorization: x"),
             (Look::User, "root:pw@host"),
+            (Look::Flag, "mysql -px"),
+            (Look::Flag, "curl --user a:b"),
+            (Look::Flag, "alter user a Identified by b"),
+            (Look::Flag, "my CVV is: 123"),
         ] {
             assert!(Looks::of(text).has(look), "{text}");
         }

@@ -8,7 +8,7 @@ mod looks;
 mod mask;
 mod patterns;
 
-pub(crate) use conceal::{Concealer, conceal_text, has_secrets};
+pub(crate) use conceal::{Concealer, Redaction, conceal_text, has_secrets};
 
 use crate::model::{Classification, Operation, Resource, RiskLevel, Target};
 
@@ -94,6 +94,14 @@ impl Contents {
                 *name = masked;
             }
         }
+    }
+
+    /// What must not be kept of the text, with the secrets that its readers noted.
+    pub(super) fn redaction(self, reading: &mut Reading, is_whole: bool) -> Redaction {
+        let mut secrets = self.secrets;
+        secrets.append(&mut reading.facts.secrets);
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        Redaction { secrets, is_whole }
     }
 
     /// An address that is opened takes what stands in it out of the house: a secret in one is sent.

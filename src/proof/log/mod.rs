@@ -67,6 +67,8 @@ pub(crate) struct LogState {
     pub(crate) breakage: Option<Breakage>,
     /// Decisions are refused, and why.
     pub(crate) refusing: Option<String>,
+    /// For a write failed.
+    pub(crate) has_failed: bool,
     pub(crate) view_lost: bool,
 }
 
@@ -215,10 +217,12 @@ impl ProofLog {
     /// How the log stands.
     pub(crate) fn state(&self) -> LogState {
         let totals = *self.parts.index.read().totals();
+        let refusal = self.parts.queue.refusal();
         LogState {
             totals,
             breakage: self.parts.journal.breakage.get().cloned(),
-            refusing: self.parts.queue.refusal().map(|refusal| refusal.error().to_string()),
+            has_failed: matches!(refusal, Some(Refusal::Failed(_))),
+            refusing: refusal.map(|refusal| refusal.error().to_string()),
             view_lost: self.parts.index.is_view_lost(),
         }
     }

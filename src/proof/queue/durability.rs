@@ -12,8 +12,11 @@ pub enum Durability {
     /// Concurrent callers share one fsync (group commit).
     #[default]
     Sync,
-    /// Returns once the record is enqueued in memory; it is on disk within some 10
-    /// milliseconds. A crash before that loses it.
+    /// Returns once the record is enqueued in memory. It is on disk 10 milliseconds
+    /// and one write with its `fdatasync` later, as long as the disk keeps up; a crash
+    /// before that loses it. At the most 131,072 entries or 8 MiB, what comes first, are
+    /// answered and not on disk: on a disk that is full or fails, these are lost, the
+    /// next call is refused, and the status says so.
     Buffered,
     /// Like `Sync` for decisions at or above a level of risk and for their
     /// outcomes, like `Buffered` for the others. The risk is the one that was

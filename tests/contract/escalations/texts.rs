@@ -30,9 +30,40 @@ fn seen(intent: &Intent) -> Intent {
     intent
 }
 
+/// Unless somebody sets it otherwise, who decides sees what was asked, and nobody a secret in it.
+#[test]
+fn who_is_asked_sees_the_text_without_its_secrets() {
+    let governor = builder().auto_register().open_in_memory().unwrap();
+    let text = "Run mysql -h db -u root -pS3cretHorse -e 'DROP DATABASE shop' and sshpass -p ponyS7able ssh root@10.0.0.1 reboot";
+    let call = serde_json::json!({ "name": "Bash", "arguments": { "command": "vault login hvxHorse77battery && rm -rf /srv" } });
+    for (text, secrets) in [(text, ["S3cretHorse", "ponyS7able"]), (&*call.to_string(), ["hvxHorse77battery"; 2])] {
+        governor.policies().load(PolicySet::from_toml(ASKS_ALL).unwrap()).unwrap();
+        let asked = governor.enforce_input("clerk", text).unwrap().enforcement;
+        assert_eq!(asked.decision, Decision::Escalate);
+        let shown = governor.escalations().get(EscalationId::of(asked.proof_id)).unwrap();
+        let whole = serde_json::to_string(&shown).unwrap();
+        assert!(shown.input.is_some_and(|input| input.contains("***")) && shown.input_digest.is_some());
+        for secret in secrets {
+            assert!(!whole.contains(secret), "{whole}");
+        }
+        assert_eq!(governor.log().matches_input(&asked.proof_id, text).unwrap(), Some(true));
+        assert_eq!(governor.log().matches_input(&asked.proof_id, "another").unwrap(), Some(false));
+        // Where nobody is asked nothing of it is kept.
+        governor.policies().load(PolicySet::from_toml("name = \"closed\"").unwrap()).unwrap();
+        let denied = governor.enforce_input("clerk", text).unwrap().enforcement;
+        let evidence = governor.log().evidence(&denied.proof_id).unwrap();
+        assert!(evidence.input.is_none());
+        for secret in secrets {
+            assert!(!evidence.intent.to_string().contains(secret), "{}", evidence.intent);
+        }
+    }
+}
+
+const ASKS_ALL: &str = "name = \"asks\"\n[[rule]]\nid = \"all\"\neffect = \"escalate\"\nreviewer = \"ann\"";
+
 #[test]
 fn an_approval_is_for_the_text_that_was_asked() {
-    for kept in [InputText::No, InputText::Digest, InputText::Whole] {
+    for kept in [InputText::No, InputText::Asked, InputText::Digest, InputText::Whole] {
         let hand = Hand::at(NOON);
         let governor = with_clock(&hand).input_text(kept).open_in_memory().unwrap();
         governor.agents().register(Agent::new("clerk").at_tier(Tier::T4)).unwrap();

@@ -162,6 +162,7 @@ impl Shell<'_, '_> {
                 }
             }
         }
+        self.reading.facts.secrets.append(&mut self.secrets);
     }
 }
 
