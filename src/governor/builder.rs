@@ -237,6 +237,7 @@ impl GovernorBuilder {
                 approvals,
                 denials: super::streaks::Streaks::default(),
                 inputs: Inputs::kept_as(self.input_text),
+                calls: super::calls::Calls::default(),
                 retention: self.retention,
                 alerts: super::alerts::Alerts::default(),
                 following,

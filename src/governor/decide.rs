@@ -15,7 +15,7 @@ use crate::model::{
 };
 use crate::parse::Parsed;
 use crate::policy::{Meter, PolicyRequest, PolicySet, PolicyVerdict};
-use crate::proof::{Committed, DecisionDraft, encode_evidence};
+use crate::proof::{Committed, DecisionDraft, Evidence, encode_evidence};
 use crate::telemetry::Work;
 use crate::trust::{AgentCell, AgentRecord};
 
@@ -110,16 +110,16 @@ impl Governor {
     fn decide_and_record(&self, intent: &Intent, source: RiskSource) -> Result<(Enforcement, Committed), Error> {
         let cell = self.acting(&intent.agent_id).map_err(|error| self.inner.log.refusal().unwrap_or(error))?;
         let now = self.inner.clock.now();
-        let mut intent = self.completed(intent, now);
+        let mut intent = self.completed(intent, now)?;
         match source {
             RiskSource::Caller => intent = self.inner.inputs.bound(intent),
             RiskSource::Parse => intent = self.inner.inputs.parsed(intent)?,
             RiskSource::Parser | RiskSource::Operator => {}
         }
 
-        let retry_of = self.retried(&intent)?;
+        let origin = Origin { retry_of: self.retried(&intent)?, call: self.noted_call(&intent, now)? };
         loop {
-            if let Some(decided) = self.attempt(&cell, &intent, retry_of, source, now)? {
+            if let Some(decided) = self.attempt(&cell, &intent, origin, source, now)? {
                 return Ok(decided);
             }
         }
@@ -130,7 +130,7 @@ impl Governor {
         &self,
         cell: &AgentCell,
         intent: &Intent,
-        retry_of: Option<ProofId>,
+        origin: Origin,
         source: RiskSource,
         now: Timestamp,
     ) -> Result<Option<(Enforcement, Committed)>, Error> {
@@ -173,7 +173,7 @@ impl Governor {
             verdict: &verdict,
             policy_digest: policies.digest(),
             agent: &agent,
-            retry_of,
+            origin,
             stored: None,
             resolution: None,
             grant,
@@ -218,14 +218,16 @@ impl Governor {
     }
 
     /// The intent with an id and a time, where it was built without.
-    fn completed<'a>(&self, intent: &'a Intent, now: Timestamp) -> Cow<'a, Intent> {
+    fn completed<'a>(&self, intent: &'a Intent, now: Timestamp) -> Result<Cow<'a, Intent>, Error> {
+        let of_call = Self::id_of_call(intent)?;
         if intent.id.is_some() && intent.timestamp.is_some() {
-            return Cow::Borrowed(intent);
+            return Ok(Cow::Borrowed(intent));
         }
         let mut intent = intent.clone();
-        intent.id.get_or_insert_with(|| IntentId::new(now, self.inner.entropy.bits()));
+        let new_id = || of_call.unwrap_or_else(|| IntentId::new(now, self.inner.entropy.bits()));
+        intent.id.get_or_insert_with(new_id);
         intent.timestamp.get_or_insert(now);
-        Cow::Owned(intent)
+        Ok(Cow::Owned(intent))
     }
 
     pub(super) fn request<'a>(
@@ -278,7 +280,7 @@ impl Governor {
 
     /// The decision as it is to be written, with its evidence.
     pub(super) fn draft(&self, recording: &Recording<'_>) -> Result<DecisionDraft, Error> {
-        let &Recording { request, verdict, policy_digest, agent, retry_of, stored, .. } = recording;
+        let &Recording { request, verdict, policy_digest, agent, origin, stored, .. } = recording;
         let internal = |what: &str| Error::Internal { message: what.to_owned() };
         let kept = match stored {
             Some(stored) => stored.kept(),
@@ -311,6 +313,7 @@ impl Governor {
             resolution: recording.resolution.as_ref(),
             grant: recording.grant,
             denial_class: recording.class,
+            call: origin.call.map(|digest| Evidence::salted_call(bits, digest)),
         };
         let charges: Vec<_> = verdict.charges.iter().map(|charge| (charge.counter.clone(), charge.amount)).collect();
         let intent = |out: &mut Vec<u8>| match &kept.masked {
@@ -325,7 +328,7 @@ impl Governor {
             decision: verdict.decision,
             reasoning: kept.masked_in(&verdict.reasoning),
             resolves: None,
-            retry_of,
+            retry_of: origin.retry_of,
             trust: request.trust,
             risk: request.risk,
             evidence,
@@ -341,7 +344,7 @@ pub(super) struct Recording<'a> {
     pub(super) verdict: &'a PolicyVerdict,
     pub(super) policy_digest: Digest,
     pub(super) agent: &'a AgentRecord,
-    pub(super) retry_of: Option<ProofId>,
+    pub(super) origin: Origin,
     /// The intent as it is kept with an earlier record of it; otherwise it is kept as it is.
     pub(super) stored: Option<&'a Stored>,
     /// How a person's answer came about, where the decision is one.
@@ -352,6 +355,15 @@ pub(super) struct Recording<'a> {
     pub(super) denial: Option<Denial<'a>>,
     /// What refused it, where it is a DENY.
     pub(super) class: Option<DenialClass>,
+}
+
+/// Where a request comes from, besides its agent.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Origin {
+    /// The decision that it repeats.
+    pub(super) retry_of: Option<ProofId>,
+    /// The digest of a request with an id of its caller's.
+    pub(super) call: Option<Digest>,
 }
 
 /// An intent as the evidence of a record has it.

@@ -49,6 +49,9 @@ pub(super) struct EvidenceDetail<'a> {
     /// What refused it, where it is a DENY.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) denial_class: Option<DenialClass>,
+    /// The salted digest of a request with an id of its caller's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) call: Option<Digest>,
 }
 
 impl EvidenceDetail<'_> {
@@ -104,6 +107,11 @@ impl EvidenceDetail<'_> {
         if let Some(class) = self.denial_class {
             out.extend_from_slice(b",\"denialClass\":\"");
             out.extend_from_slice(class.as_str().as_bytes());
+            out.push(b'"');
+        }
+        if let Some(call) = self.call {
+            out.extend_from_slice(b",\"call\":\"");
+            out.extend_from_slice(&call.written());
             out.push(b'"');
         }
         out.push(b'}');

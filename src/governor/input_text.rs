@@ -2,7 +2,6 @@
 //! what is masked of it.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::Governor;
 use super::decide::Stored;
 use super::log::Log;
+use super::recent::Recent;
 use crate::model::{
     AgentId, Capability, Digest, Error, FACTS_KEY, Intent, IntentId, InvalidValue, PARSED_KEYS, ProofId, RiskLevel,
     Timestamp, most_json_size,
@@ -55,18 +55,17 @@ pub(super) struct Inputs {
     how: InputText,
     marks: Marks,
     // Held to add, look up or drop a text.
-    recent: Mutex<Recent>,
+    known: Mutex<Known>,
 }
 
 #[derive(Debug, Default)]
-struct Recent {
-    /// By the intent; ids are in the order of their time.
-    texts: BTreeMap<IntentId, Arc<str>>,
+struct Known {
+    texts: Recent<Arc<str>>,
     bytes: usize,
     /// What is known of each text, whether it is kept or not.
-    parsed: BTreeMap<IntentId, ParsedText>,
+    parsed: Recent<ParsedText>,
     /// What each parse said, by which an intent with its id is bound.
-    bounds: BTreeMap<IntentId, Arc<Bound>>,
+    bounds: Recent<Arc<Bound>>,
     bound_bytes: usize,
 }
 
@@ -127,7 +126,7 @@ struct ParsedText {
 
 impl Inputs {
     pub(super) fn kept_as(how: InputText) -> Self {
-        Self { how, marks: Marks::default(), recent: Mutex::default() }
+        Self { how, marks: Marks::default(), known: Mutex::default() }
     }
 
     /// Remembers the text of an intent for when it is decided on, and for when what was approved of it is taken up.
@@ -142,14 +141,14 @@ impl Inputs {
             }
         };
         let bound = Arc::new(Bound::of(intent));
-        let mut recent = self.lock();
-        recent.bind(id, bound);
-        recent.parsed.insert(id, parsed);
-        if recent.parsed.len() > MOST_PARSED {
-            recent.parsed.pop_first();
+        let mut known = self.lock();
+        known.bind(id, bound);
+        known.parsed.insert(id, parsed);
+        if known.parsed.len() > MOST_PARSED {
+            known.parsed.pop_oldest();
         }
         if let Some(text) = kept {
-            recent.keep(id, text);
+            known.keep(id, text);
         }
     }
 
@@ -205,19 +204,19 @@ impl Inputs {
         self.lock().texts.get(&intent.id?).cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Recent> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Recent {
+impl Known {
     fn bind(&mut self, id: IntentId, bound: Arc<Bound>) {
         self.bound_bytes += bound.bytes;
         if let Some(before) = self.bounds.insert(id, bound) {
             self.bound_bytes -= before.bytes;
         }
         while self.bounds.len() > MOST_PARSED || self.bound_bytes > MOST_BYTES {
-            let Some((_, oldest)) = self.bounds.pop_first() else { break };
+            let Some(oldest) = self.bounds.pop_oldest() else { break };
             self.bound_bytes -= oldest.bytes;
         }
     }
@@ -228,7 +227,7 @@ impl Recent {
             self.bytes -= before.len();
         }
         while self.texts.len() > MOST_TEXTS || self.bytes > MOST_BYTES {
-            let Some((_, oldest)) = self.texts.pop_first() else { break };
+            let Some(oldest) = self.texts.pop_oldest() else { break };
             self.bytes -= oldest.len();
         }
     }

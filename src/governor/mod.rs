@@ -48,6 +48,7 @@ mod agents;
 mod alerts;
 mod background;
 mod builder;
+mod calls;
 mod catalogue;
 #[cfg(feature = "checkpoints")]
 mod checkpoints;
@@ -69,6 +70,7 @@ mod outcome;
 mod pending;
 mod policies;
 mod preview;
+mod recent;
 mod repair;
 mod repair_states;
 mod replay;
@@ -160,6 +162,7 @@ struct Inner {
     denials: streaks::Streaks,
     approvals: escalations::Approvals,
     inputs: input_text::Inputs,
+    calls: calls::Calls,
     retention: input_text::Retention,
     alerts: alerts::Alerts,
     following: follow::Following,
@@ -242,7 +245,11 @@ impl Governor {
     ) -> Result<T, Error> {
         let agent_id = self.known_agent(agent_id)?;
         let at = self.inner.clock.now();
-        let id = IntentId::new(at, self.inner.entropy.bits());
+        let call_id = input.context.and_then(|context| context.get("callId")).and_then(|id| id.as_str());
+        let id = call_id.map_or_else(
+            || IntentId::new(at, self.inner.entropy.bits()),
+            |call_id| IntentId::of_call(&agent_id, call_id),
+        );
         let no_context = Map::new();
         let context = input.context.unwrap_or(&no_context);
         let request = ParseRequest { agent_id: &agent_id, input: input.text, context, id, at };

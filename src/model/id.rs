@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
 use ulid::Ulid;
 
 use super::{InvalidValue, Timestamp, is_invisible, turns_direction};
@@ -262,6 +263,16 @@ impl IntentId {
 
     pub(crate) fn to_bytes(self) -> [u8; 16] {
         self.0.to_bytes()
+    }
+
+    /// The id of a request that its caller gave an id of their own: the same for the same agent and that id.
+    pub(crate) fn of_call(agent_id: &AgentId, call_id: &str) -> Self {
+        let agent = agent_id.as_str();
+        let hash = Sha256::new().chain_update(b"rulekeep call 1").chain_update((agent.len() as u64).to_le_bytes());
+        let hash = hash.chain_update(agent).chain_update(call_id).finalize();
+        let mut bytes = [0; 16];
+        bytes.iter_mut().zip(hash).for_each(|(byte, hashed)| *byte = hashed);
+        Self(Ulid::from_bytes(bytes))
     }
 }
 

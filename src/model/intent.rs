@@ -214,6 +214,23 @@ impl Intent {
         std::iter::once(self.agent_id.as_str()).chain(named.iter().filter_map(Value::as_str))
     }
 
+    /// The id that the caller gave the request.
+    pub(crate) fn call_id(&self) -> Option<&str> {
+        self.context.get(CALL_ID)?.as_str()
+    }
+
+    pub(crate) fn check_call_id(call_id: &str) -> Result<(), Error> {
+        let is_well_formed = !call_id.trim().is_empty()
+            && call_id.chars().count() <= MAX_CALL_ID_CHARS
+            && !call_id.chars().any(char::is_control);
+        if is_well_formed {
+            return Ok(());
+        }
+        let expected =
+            format!("{CALL_ID}: expected 1 to {MAX_CALL_ID_CHARS} characters, not blank, without control characters");
+        Err(Error::input("context", expected))
+    }
+
     /// The part of the check without which a rule could be slipped past; all else only bounds what a decision costs.
     pub(crate) fn check_environment(&self) -> Result<(), Error> {
         check_environment(&self.context).map_err(of_intent)
@@ -282,6 +299,11 @@ fn check_context_beside(context: &Map<String, Value>, ours: &[&str]) -> Result<(
     }
     check_environment(context)?;
     check_requesters(context)?;
+    match context.get(CALL_ID) {
+        None | Some(Value::Null) => {}
+        Some(Value::String(call_id)) => Intent::check_call_id(call_id)?,
+        Some(_) => return Err(Error::input("context", format!("{CALL_ID}: expected a text"))),
+    }
     // Writing the context out to measure it takes long beside a whole decision: only one that may be too large is.
     if most_map_size(context) <= MAX_CONTEXT_BYTES {
         return Ok(());
@@ -323,6 +345,10 @@ fn check_requesters(context: &Map<String, Value>) -> Result<(), Error> {
     }
     Err(Error::input("context", format!("{REQUESTED_BY}: expected a name or a list of names, such as \"ann\"")))
 }
+
+/// The caller's own id of the request, in a context.
+const CALL_ID: &str = "callId";
+const MAX_CALL_ID_CHARS: usize = 256;
 
 /// Who asked the agent for what it does, in a context.
 const REQUESTED_BY: &str = "requestedBy";
@@ -396,7 +422,7 @@ fn value_depth(value: &Value, limit: usize) -> usize {
 const FIELDS: &[&str] = &["id", "agentId", "parsedAction", "riskLevel", "requiredCapabilities", "context", "timestamp"];
 
 /// The keys that parsing adds to a context.
-pub(crate) const PARSED_KEYS: &[&str] = KNOWN_KEYS.split_at(KNOWN_KEYS.len() - 3).0;
+pub(crate) const PARSED_KEYS: &[&str] = KNOWN_KEYS.split_at(KNOWN_KEYS.len() - 4).0;
 
 /// The keys of a context whose meaning is known: those that the parser writes, and then the caller's.
 pub(crate) const KNOWN_KEYS: &[&str] = &[
@@ -414,6 +440,7 @@ pub(crate) const KNOWN_KEYS: &[&str] = &[
     "environment",
     REQUESTED_BY,
     "retryOf",
+    CALL_ID,
 ];
 /// The most that they take of an intent's context beyond the caller's, in bytes.
 const MAX_PARSED_BYTES: usize = 16 * 1024 + MAX_FACTS_BYTES;

@@ -3,7 +3,8 @@
 use sha2::{Digest as _, Sha256};
 
 use crate::model::{
-    AgentId, CursorPlace, Decision, Error, IntentId, InvalidValue, Order, Outcome, ProofCursor, RiskLevel, Timestamp,
+    AgentId, CursorPlace, Decision, Error, Intent, IntentId, InvalidValue, Order, Outcome, ProofCursor, RiskLevel,
+    Timestamp,
 };
 
 use super::index::{Cells, Filter};
@@ -27,6 +28,7 @@ pub struct ProofQuery {
     outcome: Option<Outcome>,
     is_open: bool,
     intent: Option<IntentId>,
+    call: Option<String>,
     order: Order,
     page: u64,
     page_size: u64,
@@ -55,6 +57,7 @@ impl ProofQuery {
             outcome: None,
             is_open: false,
             intent: None,
+            call: None,
             order: Order::default(),
             page: 1,
             page_size: Self::DEFAULT_PAGE_SIZE,
@@ -116,6 +119,13 @@ impl ProofQuery {
         self
     }
 
+    /// Only records of the request that its caller gave this id as `callId`: of one entity, and instead of an intent.
+    #[must_use]
+    pub fn call(mut self, call_id: impl Into<String>) -> Self {
+        self.call = Some(call_id.into());
+        self
+    }
+
     /// Sets the order of the records.
     #[must_use]
     pub fn order(mut self, order: Order) -> Self {
@@ -161,11 +171,19 @@ impl ProofQuery {
         if self.cursor.is_some() && self.page > 1 {
             return Err(Error::query("page", "expected either a page or a cursor, found both"));
         }
+        let intent = match (&self.call, &entity, self.intent) {
+            (None, _, intent) => intent,
+            (Some(call_id), Some(entity), None) => {
+                Intent::check_call_id(call_id).map_err(|error| Error::query("callId", error.to_string()))?;
+                Some(IntentId::of_call(entity, call_id))
+            }
+            (Some(_), _, _) => return Err(Error::query("callId", "expected it with an entityId, without an intentId")),
+        };
         let cells = Cells::of(self.decision, self.risk, self.outcome);
         let query = CheckedQuery {
             entity,
             filter: Filter { cells: if self.is_open { cells.and(Cells::open()) } else { cells }, ..filter },
-            intent: self.intent,
+            intent,
             order: self.order,
             page: self.page,
             page_size: self.page_size,

@@ -7,6 +7,7 @@ mod common;
 mod agents;
 mod alerts;
 mod bound;
+mod calls;
 mod checkpoint_log;
 mod cursors;
 mod durability;

@@ -21,7 +21,7 @@ const AGENTS: [&str; 6] = [
     "with \"quotes\" and 'others' $(id) `id` %s",
     "back\\slash \\n \\061",
     "日本語 😀",
-    "\u{2028}é",
+    "é\u{2028}é",
     "{\"hash\":1}",
 ];
 

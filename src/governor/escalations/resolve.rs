@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::Governor;
 use super::super::agents;
-use super::super::decide::{Recording, Stored};
+use super::super::decide::{Origin, Recording, Stored};
 use super::super::trust::Moved;
 use super::asked_evidence::{AskedEvidence, evidence_conflict};
 use super::grant::Grant;
@@ -121,7 +121,7 @@ impl Governor {
             verdict: &verdict,
             policy_digest: record.policy_digest,
             agent: &agent,
-            retry_of: None,
+            origin: Origin::default(),
             stored: Some(&asked.stored),
             grant: None,
             denial: None,

@@ -67,12 +67,23 @@ impl Evidence {
     pub(crate) fn has_input(&self, text: &str) -> Option<bool> {
         self.input.as_ref().map(|input| match input {
             InputEvidence::Text(kept) => kept == text,
-            InputEvidence::Sha256(digest) => *digest == salted(self.salt, text),
+            InputEvidence::Sha256(digest) => *digest == salted(self.salt, text.as_bytes()),
         })
+    }
+
+    /// Whether it is of the request that has this digest.
+    pub(crate) fn is_of_call(&self, call: Digest) -> bool {
+        let kept = self.detail.get("call").and_then(Value::as_str);
+        kept.is_some_and(|kept| *kept == salted(self.salt, call.as_bytes()).to_string())
+    }
+
+    /// What is kept of a request's digest: a request that can be guessed is not to be told by it alone.
+    pub(crate) fn salted_call(salt: u128, call: Digest) -> Digest {
+        salted(salt.to_le_bytes(), call.as_bytes())
     }
 }
 
-fn salted(salt: [u8; SALT_BYTES], text: &str) -> Digest {
+fn salted(salt: [u8; SALT_BYTES], text: &[u8]) -> Digest {
     Digest::new(Sha256::new().chain_update(salt).chain_update(text).finalize().into())
 }
 
@@ -101,7 +112,7 @@ pub(crate) fn encode(
             push_part(&mut bytes, |bytes| serde_json::to_writer(bytes, &text))?;
         }
         Some(KeptInput::ToDigest(text)) => {
-            let digest = InputEvidence::Sha256(salted(salt.to_le_bytes(), text));
+            let digest = InputEvidence::Sha256(salted(salt.to_le_bytes(), text.as_bytes()));
             push_part(&mut bytes, |bytes| serde_json::to_writer(bytes, &digest))?;
         }
         None => {}

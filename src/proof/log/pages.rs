@@ -58,6 +58,13 @@ impl ProofLog {
         Ok((self.read_all(page)?, total))
     }
 
+    /// The records of a query's page, the newest first, without waiting for more to be written.
+    pub(crate) fn page_so_far(&self, query: &ProofQuery) -> Result<Vec<ProofRecord>, Error> {
+        let query = query.checked()?;
+        let paging = Paging { order: Order::NewestFirst, skip: 0, take: query.page_size };
+        self.read_all(&self.find(&query, &query.filter, paging, Total::Unasked)?.records)
+    }
+
     fn page_behind(&self, query: &CheckedQuery, cursor: ProofCursor) -> Result<ProofPage, Error> {
         let walk = self.walk(query, cursor);
         let paging = Paging { order: query.order, skip: 0, take: query.page_size };

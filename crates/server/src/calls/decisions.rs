@@ -44,16 +44,13 @@ impl Call for Parse {
     }
 
     fn run(self, gateway: &Gateway) -> Result<Parsed, Error> {
-        let (governor, context) = (gateway.governor(), self.context.unwrap_or_default());
+        let (governor, (text, context)) = (gateway.governor(), self.input.with(self.context)?);
+        let input = Input::new(&text).context(&context);
         if self.explain.unwrap_or_default() {
-            let explained =
-                governor.tools().explain_parse(&self.agent_id, Input::new(&self.input.0).context(&context))?;
+            let explained = governor.tools().explain_parse(&self.agent_id, input)?;
             return Ok(Parsed { parse: explained.parse, evidence: Some(explained.evidence) });
         }
-        Ok(Parsed {
-            parse: governor.parse(&self.agent_id, Input::new(&self.input.0).context(&context))?,
-            evidence: None,
-        })
+        Ok(Parsed { parse: governor.parse(&self.agent_id, input)?, evidence: None })
     }
 }
 
@@ -68,7 +65,25 @@ pub(super) struct Parsed {
 }
 
 /// What an agent wants to do, as a text: a tool call becomes its JSON.
-pub(super) struct Asked(String);
+pub(super) struct Asked {
+    text: String,
+    /// The id that the caller gave a tool call.
+    call_id: Option<String>,
+}
+
+impl Asked {
+    /// The text, and the caller's context with the id of the call.
+    fn with(self, context: Option<Map<String, Value>>) -> Result<(String, Map<String, Value>), Error> {
+        let mut context = context.unwrap_or_default();
+        if let Some(call_id) = self.call_id {
+            let known = context.insert("callId".to_owned(), Value::String(call_id.clone()));
+            if known.is_some_and(|known| known != call_id.as_str()) {
+                return Err(Error::input("input.callId", "expected the one that the context has, or none there"));
+            }
+        }
+        Ok((self.text, context))
+    }
+}
 
 /// A text, or a tool call.
 #[derive(ToSchema)]
@@ -93,16 +108,24 @@ pub(crate) struct ToolCall {
     /// Its arguments.
     #[schema(value_type = Object)]
     arguments: Value,
+    /// The caller's own id of the call; the same as `context.callId`.
+    #[serde(default, rename = "callId", skip_serializing)]
+    #[schema(min_length = 1, max_length = 256)]
+    call_id: Option<String>,
 }
 
 impl<'de> Deserialize<'de> for Asked {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let call = match Value::deserialize(deserializer)? {
-            Value::String(text) => return Ok(Self(text)),
+            Value::String(text) => return Ok(Self { text, call_id: None }),
             call @ Value::Object(_) => ToolCall::deserialize(call).map_err(D::Error::custom)?,
-            _ => return Err(D::Error::custom("expected a string, or a tool call: tool, arguments and perhaps server")),
+            _ => {
+                let expected = "expected a string, or a tool call: tool, arguments, perhaps server and callId";
+                return Err(D::Error::custom(expected));
+            }
         };
-        serde_json::to_string(&call).map(Self).map_err(D::Error::custom)
+        let text = serde_json::to_string(&call).map_err(D::Error::custom)?;
+        Ok(Self { text, call_id: call.call_id })
     }
 }
 
@@ -173,7 +196,7 @@ impl DecisionForm {
 macro_rules! decides {
     (
         $name:ident, $spec:expr, $(#[$meta:meta])* $answer:ident($inner:ident: $inner_type:ty),
-        |$governor:ident, $enforce:ident, $asked:ident| $of_intent:expr, |$form:ident, $context:ident| $of_input:expr,
+        |$governor:ident, $enforce:ident, $asked:ident| $of_intent:expr, |$agent_id:ident, $input:ident| $of_input:expr,
         |$given:ident| $granted:expr
     ) => {
         pub(crate) struct $name(DecisionForm);
@@ -220,8 +243,9 @@ macro_rules! decides {
                         confidence: None,
                         alternatives: None,
                     }),
-                    DecisionForm::Input($form) => {
-                        let $context = $form.context.unwrap_or_default();
+                    DecisionForm::Input(form) => {
+                        let (text, context) = form.input.with(form.context)?;
+                        let ($agent_id, $input) = (&form.agent_id, Input::new(&text).context(&context));
                         let ($inner, parse) = $of_input;
                         let ParseResult { intent, confidence, alternatives, .. } = parse;
                         Ok($answer {
@@ -258,8 +282,8 @@ decides!(
     /// A decision; with what was parsed, where it was.
     Enforced(enforcement: Enforcement),
     |governor, enforce, intent| enforce(&intent)?,
-    |form, context| {
-        let enforced = governor.enforce_input(&form.agent_id, Input::new(&form.input.0).context(&context))?;
+    |agent_id, input| {
+        let enforced = governor.enforce_input(agent_id, input)?;
         let InputEnforcement { enforcement, parse, .. } = enforced;
         (enforcement, parse)
     },
@@ -276,9 +300,8 @@ decides!(
     /// What would be decided, and why, rule by rule; with what was parsed, where it was.
     Explained(explanation: Explanation),
     |governor, _enforce, intent| governor.policies().explain(&intent)?,
-    |form, context| {
-        let request = PreviewRequest::input(&form.agent_id, Input::new(&form.input.0).context(&context));
-        let mut explanation = governor.policies().explain(request)?;
+    |agent_id, input| {
+        let mut explanation = governor.policies().explain(PreviewRequest::input(agent_id, input))?;
         let parse = explanation.preview.parse.take();
         (explanation, parse.ok_or_else(unparsed)?)
     },
@@ -291,9 +314,8 @@ decides!(
     /// What would be decided; with what was parsed, where it was.
     Previewed(preview: rulekeep::preview::Preview),
     |governor, _enforce, intent| governor.policies().preview(&intent)?,
-    |form, context| {
-        let request = PreviewRequest::input(&form.agent_id, Input::new(&form.input.0).context(&context));
-        let mut preview = governor.policies().preview(request)?;
+    |agent_id, input| {
+        let mut preview = governor.policies().preview(PreviewRequest::input(agent_id, input))?;
         let parse = preview.parse.take();
         (preview, parse.ok_or_else(unparsed)?)
     },

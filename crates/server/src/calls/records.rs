@@ -32,6 +32,9 @@ pub(super) struct RecordsForm {
     /// Only what was granted or asked and has no outcome yet.
     open: Option<bool>,
     intent_id: Option<IntentId>,
+    /// The id that the caller gave the request; with `entityId` alone.
+    #[schema(min_length = 1, max_length = 256)]
+    call_id: Option<String>,
     /// `newest` where nothing is said.
     order: Option<Order>,
     /// `start`, or the `nextCursor` of the page before; instead of `page`.
@@ -42,8 +45,10 @@ pub(super) struct RecordsForm {
     page_size: Option<u64>,
 }
 
-const QUERIED: &[&str] =
-    &["entityId", "from", "to", "outcome", "decision", "risk", "intentId", "order", "cursor", "page", "pageSize"];
+const QUERIED: &[&str] = &[
+    "entityId", "from", "to", "outcome", "decision", "risk", "intentId", "callId", "order", "cursor", "page",
+    "pageSize",
+];
 
 impl RecordsForm {
     fn query(self) -> ProofQuery {
@@ -54,6 +59,7 @@ impl RecordsForm {
         query = given(query, self.outcome, ProofQuery::outcome);
         query = given(query, self.risk, ProofQuery::risk);
         query = given(query, self.intent_id, ProofQuery::intent);
+        query = given(query, self.call_id, ProofQuery::call);
         query = given(query, self.order, ProofQuery::order);
         query = given(query, self.cursor, ProofQuery::after);
         query = given(query, self.page, ProofQuery::page);
@@ -211,8 +217,13 @@ pub(super) struct ShownRecord {
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Report {
-    #[schema(value_type = ProofId)]
-    proof_id: String,
+    /// The record; or the agent, and the `callId` that the request had.
+    #[schema(value_type = Option<ProofId>)]
+    proof_id: Option<String>,
+    #[schema(value_type = Option<AgentId>)]
+    agent_id: Option<String>,
+    #[schema(min_length = 1, max_length = 256)]
+    call_id: Option<String>,
     outcome: Outcome,
     #[schema(max_length = 4096)]
     note: Option<String>,
@@ -224,8 +235,19 @@ impl Call for Report {
         .errors(&[404, 409]);
     type Answer = ProofRecord;
 
+    fn together() -> Value {
+        json!({ "oneOf": [
+            { "required": ["proofId"], "not": { "anyOf": [{ "required": ["agentId"] }, { "required": ["callId"] }] } },
+            { "required": ["agentId", "callId"], "not": { "required": ["proofId"] } },
+        ] })
+    }
+
     fn subject(&self) -> Subject<'_> {
-        Subject::Record(&self.proof_id)
+        match (&self.proof_id, &self.agent_id) {
+            (Some(proof_id), _) => Subject::Record(proof_id),
+            (None, Some(agent_id)) => Subject::Agent(agent_id),
+            (None, None) => Subject::Record(""),
+        }
     }
 
     fn run(self, gateway: &Gateway) -> Result<ProofRecord, Error> {
@@ -246,7 +268,12 @@ impl Report {
         gateway: &Gateway,
         told_by: impl FnOnce(OutcomeReport<'_>) -> OutcomeReport<'_>,
     ) -> Result<ProofRecord, Error> {
-        let (governor, proof_id) = (gateway.governor(), proof_id(&self.proof_id)?);
+        let governor = gateway.governor();
+        let proof_id = match (&self.proof_id, &self.agent_id, &self.call_id) {
+            (Some(text), None, None) => proof_id(text)?,
+            (None, Some(agent_id), Some(call_id)) => governor.log().record_of_call(agent_id, call_id)?.id,
+            _ => return Err(Error::input("proofId", "expected it, or agentId and callId")),
+        };
         let report = self.note.as_deref().map_or_else(|| self.outcome.into(), |note| self.outcome.note(note));
         governor.report(&proof_id, told_by(report))?;
         governor.log().record(&proof_id)

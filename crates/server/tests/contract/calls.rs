@@ -252,3 +252,36 @@ fn history_and_adjustments_go_over_lines() {
         "INVALID_QUERY"
     );
 }
+
+/// A hook that sees a tool's end is another process than the one that asked.
+#[test]
+fn a_tool_call_is_found_and_reported_by_its_callers_id() {
+    let governor = Served::new(&builder().auto_register().open_in_memory().unwrap());
+    let asked = |call_id: &str, path: &str| {
+        let tool_call = json!({ "tool": "read_file", "arguments": { "path": path }, "callId": call_id });
+        call(&governor, "enforce", &json!({ "agentId": "a", "input": tool_call }))
+    };
+    let decided = asked("toolu_1", "notes.txt")["result"].clone();
+    assert_eq!((&decided["decision"], &decided["intent"]["context"]["callId"]), (&json!("ALLOW"), &json!("toolu_1")));
+    assert_eq!(asked("toolu_1", "other.txt")["error"]["data"]["code"], "CONFLICT");
+    let page = result(&governor, "proof/query", &json!({ "entityId": "a", "callId": "toolu_1" }));
+    assert_eq!((&page["total"], &page["items"][0]["id"]), (&json!(1), &decided["proofId"]));
+    let report = json!({ "agentId": "a", "callId": "toolu_1", "outcome": "SUCCESS" });
+    let record = result(&governor, "outcome/report", &report);
+    assert_eq!((&record["id"], &record["outcome"]), (&decided["proofId"], &json!("SUCCESS")));
+    for (report, code) in [
+        (json!({ "agentId": "a", "callId": "toolu_2", "outcome": "SUCCESS" }), "PROOF_NOT_FOUND"),
+        (json!({ "agentId": "a", "outcome": "SUCCESS" }), "INVALID_INPUT"),
+        (json!({ "callId": "toolu_1", "outcome": "SUCCESS" }), "INVALID_INPUT"),
+        (json!({ "proofId": decided["proofId"], "callId": "toolu_1", "outcome": "SUCCESS" }), "INVALID_INPUT"),
+    ] {
+        let refused = call(&governor, "outcome/report", &report);
+        assert_eq!(refused["error"]["data"]["code"], code, "{report}: {refused}");
+    }
+    let both = json!({
+        "agentId": "a", "context": { "callId": "x" },
+        "input": { "tool": "read_file", "arguments": {}, "callId": "y" },
+    });
+    let refused = call(&governor, "enforce", &both);
+    assert_eq!(refused["error"]["data"]["code"], "INVALID_INPUT", "{refused}");
+}

@@ -1,0 +1,103 @@
+//! Requests by the ids that their callers gave them: one id stands for one request of an agent.
+
+use std::sync::{Mutex, PoisonError};
+
+use sha2::{Digest as _, Sha256};
+
+use super::Governor;
+use super::log::Log;
+use super::recent::Recent;
+use crate::model::{Digest, Error, Intent, IntentId, ProofRecord, Timestamp};
+use crate::proof::ProofQuery;
+
+/// The requests that came last with an id of their caller's, by their digests.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    // Held to look one up and to add it, so that of two different requests with one id one is refused.
+    recent: Mutex<Recent<Digest>>,
+}
+
+impl Log<'_> {
+    /// The newest record of a request that its caller gave this id as `callId`.
+    ///
+    /// ```
+    /// use rulekeep::intent::Input;
+    /// use rulekeep::{Governor, Outcome};
+    ///
+    /// let governor = Governor::builder().auto_register().open_in_memory()?;
+    /// let context = serde_json::Map::from_iter([("callId".to_owned(), "call_17".into())]);
+    /// governor.enforce_input("support-1", Input::new("Read the file notes.txt").context(&context))?;
+    /// // Later, where nobody has kept the record's id:
+    /// let record = governor.log().record_of_call("support-1", "call_17")?;
+    /// governor.report(&record.id, Outcome::Success)?;
+    /// # Ok::<(), rulekeep::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ProofNotFound`] where there is none, [`Error::InvalidQuery`] for a malformed id of an agent or a call.
+    pub fn record_of_call(self, agent_id: &str, call_id: &str) -> Result<ProofRecord, Error> {
+        let query = ProofQuery::entity(agent_id).call(call_id).page_size(1);
+        let found = self.governor.query(&query)?.items.into_iter().next();
+        found.ok_or_else(|| Error::unknown_proof(call_id))
+    }
+}
+
+impl Governor {
+    /// The id of an intent whose caller gave the request one of their own.
+    pub(super) fn id_of_call(intent: &Intent) -> Result<Option<IntentId>, Error> {
+        let Some(call_id) = intent.call_id() else { return Ok(None) };
+        let id = IntentId::of_call(&intent.agent_id, call_id);
+        match intent.id.filter(|known| *known != id) {
+            None => Ok(Some(id)),
+            Some(_) => {
+                Err(Error::intent("context.callId", "expected it with the input that was parsed, or without an id"))
+            }
+        }
+    }
+
+    /// The digest of a request with an id of its caller's, to be kept with the decision.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] where another request had the id within a day, or among the last 16,384.
+    pub(super) fn noted_call(&self, intent: &Intent, now: Timestamp) -> Result<Option<Digest>, Error> {
+        let (Some(_), Some(id)) = (intent.call_id(), intent.id) else { return Ok(None) };
+        let digest = self.digest_of_call(intent)?;
+        let refused = || Error::Conflict { message: "another request had this callId: give each its own".to_owned() };
+        let mut recent = self.inner.calls.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = recent.get(&id) {
+            return if *known == digest { Ok(Some(digest)) } else { Err(refused()) };
+        }
+        recent.insert(id, digest);
+        if recent.len() > MOST_CALLS {
+            recent.pop_oldest();
+        }
+        drop(recent);
+        // What came before, perhaps before a restart.
+        let since = Timestamp::from_millis(now.as_millis().saturating_sub(CALL_WINDOW_MILLIS));
+        let query = ProofQuery::entity(intent.agent_id.as_str()).intent(id).from(since).page_size(MOST_RECORDS);
+        let earlier = self.inner.log.page_so_far(&query)?;
+        let is_same = |record: &ProofRecord| {
+            self.inner.log.evidence_so_far(&record.id).is_ok_and(|evidence| evidence.is_of_call(digest))
+        };
+        // An answer to an escalation has the same id.
+        if earlier.is_empty() || earlier.iter().any(is_same) { Ok(Some(digest)) } else { Err(refused()) }
+    }
+
+    /// The text that was asked, where it is known, and all that was read of it or is said.
+    fn digest_of_call(&self, intent: &Intent) -> Result<Digest, Error> {
+        let bare = Intent { id: None, timestamp: None, ..intent.clone() };
+        let json = serde_json::to_vec(&bare)
+            .map_err(|error| Error::Internal { message: format!("an intent does not serialise: {error}") })?;
+        let text = self.inner.inputs.digest_of(intent).unwrap_or(Digest::ZERO);
+        Ok(Digest::new(Sha256::new().chain_update(text.as_bytes()).chain_update(json).finalize().into()))
+    }
+}
+
+/// Ids of callers' that are kept in mind.
+const MOST_CALLS: usize = 16_384;
+/// Records of one request that are looked at.
+const MOST_RECORDS: u64 = 16;
+/// How long an id is looked for in the log.
+const CALL_WINDOW_MILLIS: i64 = 24 * 60 * 60 * 1000;
