@@ -180,7 +180,8 @@ mod tests {
                 reviewers: ["ann", "b\"c"][..some].to_vec(),
                 resolution: (some > 0).then_some(&by),
                 grant: (some > 0).then(|| PreApprovalId::new(Timestamp::from_millis(7), 7)),
-                denial_class: None,
+                denial_class: (some > 0).then_some(DenialClass::Limit),
+                call: (some > 0).then(|| Digest::new([7; 32])),
             };
             let mut written = Vec::new();
             detail.write(&mut written).unwrap();

@@ -91,16 +91,9 @@ fn decoded(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
     while let Some(&byte) = bytes.get(at) {
-        match escaped(bytes, at) {
-            Some(decoded) => {
-                out.push(decoded);
-                at += 3;
-            }
-            None => {
-                out.push(byte);
-                at += 1;
-            }
-        }
+        let decoded = escaped(bytes, at);
+        out.push(decoded.unwrap_or(byte));
+        at += if decoded.is_some() { 3 } else { 1 };
     }
     String::from_utf8(out).map_or(Cow::Borrowed(text), Cow::Owned)
 }

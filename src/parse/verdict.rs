@@ -138,7 +138,7 @@ fn facts(reading: &Reading) -> Value {
         room = room.saturating_sub(size);
         fits
     });
-    let targets: Vec<Value> = kept.map(|target| written(target)).collect();
+    let targets: Vec<Value> = kept.map(written).collect();
     if targets.len() < found.targets.len() {
         unread.push(Unread::new(UnreadKind::Target, BEYOND.to_owned()));
     }

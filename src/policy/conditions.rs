@@ -59,8 +59,8 @@ impl Conditions {
     pub(super) fn keys(&self) -> impl Iterator<Item = (&str, bool)> {
         let conditions = self.when.iter().chain(&self.unless);
         conditions.flat_map(|condition| {
-            let is_asked = |key: &Box<str>| !condition.unasked_keys().contains(key);
-            condition.context_keys().iter().map(move |key| (&**key, is_asked(key)))
+            let unasked = condition.unasked_keys();
+            condition.context_keys().iter().map(|key| (&**key, !unasked.contains(key)))
         })
     }
 

@@ -118,16 +118,17 @@ impl Arguments<'_, '_> {
     }
 
     /// What the fields of one object say together: a program and its arguments, a folder and a name in it.
-    pub(super) fn joined<'f, 'j: 'f>(&mut self, fields: impl Iterator<Item = &'f Field<'j>> + Clone) {
+    pub(super) fn joined<'f, 'j: 'f>(&mut self, fields: impl Iterator<Item = &'f Field<'j>>) {
+        let fields: Vec<_> = fields.collect();
         let text = |wanted: Key| {
-            fields.clone().find_map(|(key, value)| value.as_text().filter(|_| tools().keys(key).has(wanted)))
+            fields.iter().find_map(|(key, value)| value.as_text().filter(|_| tools().keys(key).has(wanted)))
         };
         let program = text(Key::Program).filter(|program| self.is_program(program));
         if let Some(program) = program {
-            for (_, value) in fields.clone().filter(|(key, _)| tools().keys(key).has(Key::Argument)) {
+            for (_, value) in fields.iter().filter(|(key, _)| tools().keys(key).has(Key::Argument)) {
                 match value {
                     Json::List(items) => {
-                        self.line(std::iter::once(program).chain(items.iter().filter_map(Json::as_text)))
+                        self.line(std::iter::once(program).chain(items.iter().filter_map(Json::as_text)));
                     }
                     Json::Text(rest) => self.absorb_line(&format!("{program} {rest}")),
                     _ => {}
@@ -135,7 +136,7 @@ impl Arguments<'_, '_> {
             }
         }
         if let Some(folder) = text(Key::Folder) {
-            for (key, value) in fields.clone() {
+            for (key, value) in fields {
                 if let Some(name) = value.as_text().filter(|name| tools().keys(key).has(Key::Name) && *name != folder) {
                     self.place("path", Some(Role::Path), &format!("{}/{name}", folder.trim_end_matches('/')));
                 }
