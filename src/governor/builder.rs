@@ -168,6 +168,15 @@ impl GovernorBuilder {
         self.open_at(&Place::Folder(folder))
     }
 
+    /// Opens a store to read it: see [`Governor::open_read_only`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Governor::open_read_only`].
+    pub fn open_read_only(self, folder: impl AsRef<Path>) -> Result<Governor, Error> {
+        self.open_at(&Place::ReadOnly(folder.as_ref().to_owned()))
+    }
+
     /// Opens a store in memory that leaves nothing behind: the same code, for
     /// tests and trials.
     ///
@@ -275,7 +284,7 @@ impl GovernorBuilder {
 
 fn open_error(place: &Place, error: &OpenLogError) -> Error {
     match place {
-        Place::Folder(folder) => Error::storage(format!("{}: {error}", folder.display())),
+        Place::Folder(folder) | Place::ReadOnly(folder) => Error::storage(format!("{}: {error}", folder.display())),
         Place::Memory => Error::storage(error.to_string()),
     }
 }

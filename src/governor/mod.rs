@@ -198,6 +198,34 @@ impl Governor {
         Self::builder().open(folder)
     }
 
+    /// Opens the store in a folder to read it: verify, query, export, replay. No byte of it changes, nor a time of
+    /// change, and it can be open in another process that decides meanwhile; what that adds later is not seen. Whatever
+    /// would be recorded is refused.
+    ///
+    /// The whole journal is read and verified, for the index is made in memory: some 10 s a million records, and some
+    /// 100 bytes of each.
+    ///
+    /// ```
+    /// use rulekeep::{Governor, ProofQuery};
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// let governor = Governor::builder().auto_register().open(folder.path())?;
+    /// governor.enforce_input("support-1", "Summarize the meeting notes")?;
+    ///
+    /// let auditor = Governor::open_read_only(folder.path())?;
+    /// assert!(auditor.verify()?.valid);
+    /// assert_eq!(auditor.query(&ProofQuery::entity("support-1"))?.total, 1);
+    /// assert!(auditor.enforce_input("support-1", "Summarize the meeting notes").is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StorageUnavailable`] when the folder is no store or cannot be read.
+    pub fn open_read_only(folder: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::builder().open_read_only(folder)
+    }
+
     /// A governor put together by hand.
     pub fn builder() -> GovernorBuilder {
         GovernorBuilder::new()

@@ -17,6 +17,7 @@ mod event_archives;
 mod events;
 mod evidence;
 mod old_store;
+mod read_only;
 mod restart;
 mod retention;
 mod status;

@@ -23,8 +23,8 @@ use crate::proof::maintenance::verify::{Behind, Believed};
 use crate::proof::parts::Parts;
 use crate::proof::queue::{Durability, Queue, Refusal, Room};
 use crate::store::{
-    self, Blocks, Files, FolderLock, FrameDraft, Journal, JournalOptions, Kind, Known, LockError, MemoryFiles, Reader,
-    RealFiles, StoreId, ViewError,
+    self, Blocks, Files, FolderLock, FrameDraft, Journal, JournalOptions, Kind, Known, LockError, MemoryFiles,
+    OverlayFiles, Reader, RealFiles, StoreId, ViewError,
 };
 
 /// Where a log is kept.
@@ -32,6 +32,8 @@ use crate::store::{
 pub(crate) enum Place {
     /// In a folder, which is made when it is not there.
     Folder(PathBuf),
+    /// In a folder that stays as it is, whoever writes to it meanwhile.
+    ReadOnly(PathBuf),
     /// In memory; gone when the log is.
     Memory,
 }
@@ -48,6 +50,8 @@ pub(crate) struct LogOptions {
     pub(crate) verifying: OpenVerification,
     /// Who is told how far opening has come.
     pub(crate) progress: Option<OnProgress>,
+    /// Nothing is taken in.
+    pub(crate) is_read_only: bool,
 }
 
 impl Default for LogOptions {
@@ -59,6 +63,7 @@ impl Default for LogOptions {
             journal: JournalOptions::default(),
             verifying: OpenVerification::default(),
             progress: None,
+            is_read_only: false,
         }
     }
 }
@@ -107,9 +112,37 @@ impl ProofLog {
                 let lock = FolderLock::acquire(folder)?;
                 (Arc::new(RealFiles::new(folder.clone())), Some(lock), Some(folder.join(store::VIEW_FOLDER)))
             }
+            Place::ReadOnly(folder) => {
+                let options = LogOptions { is_read_only: true, ..options.clone() };
+                return Self::open_to_read(folder, &options, now, fresh);
+            }
             Place::Memory => (Arc::new(MemoryFiles::new()), None, None),
         };
         Self::open_files(files, lock, view, options, now, fresh)
+    }
+
+    /// Opens a log of which nothing is changed; the index is made in memory.
+    fn open_to_read(
+        folder: &Path,
+        options: &LogOptions,
+        now: Timestamp,
+        fresh: StoreId,
+    ) -> Result<(Self, Startup), OpenLogError> {
+        let mut tries = READ_TRIES;
+        loop {
+            let files = Arc::new(OverlayFiles::new(folder));
+            if store::store_of(&*files).is_none() {
+                let error = std::io::Error::new(std::io::ErrorKind::NotFound, "there is no store");
+                return Err(OpenLogError::Io("read the folder", error));
+            }
+            let opened = Self::open_files(files, None, None, options, now, fresh);
+            tries -= 1;
+            // Who writes meanwhile may have sealed a segment, or written on behind the place that was read last.
+            let holds = opened.as_ref().is_ok_and(|(log, _)| log.state().breakage.is_none());
+            if holds || tries == 0 {
+                return opened;
+            }
+        }
     }
 
     pub(crate) fn open_files(
@@ -174,6 +207,9 @@ impl ProofLog {
                 journal.freeze();
                 journal.close().map_err(|error| OpenLogError::Io("write HEAD", error))?;
             }
+            None
+        } else if options.is_read_only && journal.is_some() {
+            parts.queue.refuse(Refusal::Frozen("the store was opened to be read: nothing is decided by it".to_owned()));
             None
         } else if let Some(journal) = journal {
             Some(Self::start(&parts, journal, opened.created, opened.recovered.as_ref(), now)?)
@@ -410,6 +446,9 @@ fn carry_out(erasures: &[(Sequence, Erasure)], reader: &Reader, files: &dyn File
     }
     covered.carry_out(reader, files, last.get() + 1)
 }
+
+/// How often a log is read that somebody writes to meanwhile.
+const READ_TRIES: u32 = 5;
 
 pub(crate) fn make_folder(folder: &Path) -> Result<(), OpenLogError> {
     let error = |error| OpenLogError::Io("make the folder", error);

@@ -50,10 +50,7 @@ fn verify(store: &Path) -> Result<ExitCode, Failure> {
     Ok(if verification.valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Opens a store that exists; opening a folder without one would make it there.
+/// Opens a store as it is, also beside a service that writes to it.
 fn open(store: &Path) -> Result<Governor, Failure> {
-    if !store.join("HEAD").exists() {
-        return Err(format!("{} holds no store", store.display()).into());
-    }
-    Ok(Governor::open(store)?)
+    Ok(Governor::open_read_only(store)?)
 }
