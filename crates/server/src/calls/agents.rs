@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
+use super::call::Call;
 use super::spec::required_together;
-use super::{Call, Spec, Subject, Verb};
+use super::spec::{Spec, Subject, Verb};
 use crate::gateway::Gateway;
 use rulekeep::agent::{AgentChange, AgentId, AgentImport, AgentInfo, AgentState, Label, Observability};
 use rulekeep::trust::{Score, TrustSnapshot};

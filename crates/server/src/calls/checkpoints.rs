@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::records::proof_id;
+use super::call::Call;
+use super::params::proof_id;
+use super::spec::Spec;
 use super::spec::required_together;
-use super::{Call, Spec};
 use crate::gateway::Gateway;
 use rulekeep::Error;
 use rulekeep::proof::ProofId;

@@ -5,7 +5,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::{Call, Params, Read, Spec, Subject};
+use super::call::{Call, Read};
+use super::params::Params;
+use super::spec::{Spec, Subject};
 use crate::gateway::{Admitted, Gateway};
 use rulekeep::agent::AgentId;
 use rulekeep::extension::Context;

@@ -1,15 +1,17 @@
 //! The calls on escalations, and on classes of actions that are agreed to beforehand.
 
-use std::time::Duration;
-
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::params::in_whole_numbers;
-use super::records::given;
+use super::call::Wait;
+use super::call::{Call, Read};
+use super::decisions;
+use super::params::Params;
+use super::params::given;
+use super::params::{escalation_id, in_whole_numbers};
 use super::spec::required_person;
-use super::{Call, Params, Read, Spec, Subject, decisions};
+use super::spec::{Spec, Subject};
 use crate::gateway::Gateway;
 use rulekeep::agent::AgentId;
 use rulekeep::escalation::{
@@ -66,44 +68,6 @@ impl Call for Get {
         gateway.governor().escalations().get(self.id)
     }
 }
-
-/// How long to wait.
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Wait {
-    #[serde(deserialize_with = "escalation_id")]
-    pub(crate) id: EscalationId,
-    /// Milliseconds.
-    #[schema(maximum = 10000, default = 0)]
-    timeout_ms: Option<u64>,
-}
-
-impl Wait {
-    /// How long it waits. From here on it only looks.
-    pub(crate) fn take_timeout(&mut self) -> Result<Duration, Error> {
-        let timeout = self.timeout_ms.take().unwrap_or_default();
-        if timeout > LONGEST_WAIT {
-            return Err(Error::input("timeoutMs", format!("expected at most {LONGEST_WAIT}")));
-        }
-        Ok(Duration::from_millis(timeout))
-    }
-
-    /// Refuses to wait for longer than a line may hold up those behind it.
-    pub(crate) fn check_line(&self) -> Result<(), Error> {
-        match self.timeout_ms {
-            Some(timeout) if timeout > LONGEST_LINE => {
-                let message = format!("expected at most {LONGEST_LINE}: lines behind it wait as long");
-                Err(Error::input("timeoutMs", message))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// The longest wait, in milliseconds.
-const LONGEST_WAIT: u64 = 10_000;
-/// The longest that a line holds up those behind it.
-const LONGEST_LINE: u64 = 1_000;
 
 impl Call for Wait {
     const SPEC: Spec =
@@ -356,13 +320,4 @@ pub(super) struct GrantId {
 
 fn review(reviewer: String, note: Option<String>, digest: Option<Digest>) -> Review {
     given(given(Review::by(reviewer), note, Review::note), digest, Review::of)
-}
-
-/// The escalation's id, or that of the record that asks.
-fn escalation_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<EscalationId, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    match text.parse::<ProofId>() {
-        Ok(record) => Ok(EscalationId::of(record)),
-        Err(_) => text.parse().map_err(serde::de::Error::custom),
-    }
 }

@@ -12,8 +12,10 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::records::given;
-use super::{Params, Spec, to_bytes};
+use super::call::to_bytes;
+use super::params::Params;
+use super::params::given;
+use super::spec::Spec;
 use crate::rpc::{Fault, Notification};
 use rulekeep::event::{EventFilter, EventId, EventType, Subscription};
 use rulekeep::extension::Reader;

@@ -4,9 +4,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::call::Call;
+use super::params::given;
 use super::params::in_whole_numbers;
-use super::records::given;
-use super::{Call, Spec, Verb};
+use super::spec::{Spec, Verb};
 use crate::gateway::{Gateway, KeyDraft, KeyInfo, NewKey, Plan, Scope};
 use rulekeep::Error;
 use rulekeep::agent::AgentId;

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::call::Call;
+use super::spec::Spec;
 use super::spec::{required_person, required_together};
-use super::{Call, Spec};
 use crate::gateway::Gateway;
 use rulekeep::Error;
 use rulekeep::agent::{AgentId, Label};

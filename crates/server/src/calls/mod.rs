@@ -4,6 +4,7 @@
 //!
 //! | file | calls |
 //! |---|---|
+//! | `call.rs` | what a call is, and which key may make it |
 //! | `agents.rs` | `agent/...` |
 //! | `checkpoints.rs` | `checkpoint/...` |
 //! | `decisions.rs` | `intent`, `enforce`, and what would be decided |
@@ -20,6 +21,7 @@
 //! | `webhooks.rs` | `webhook/...` |
 
 mod agents;
+mod call;
 mod checkpoints;
 pub(crate) mod decisions;
 mod escalations;
@@ -34,141 +36,14 @@ mod tools;
 mod trust;
 mod webhooks;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use utoipa::ToSchema;
 
-pub(crate) use escalations::Wait;
+pub(crate) use call::{Call, Entry, Job, Read, Wait};
 pub(crate) use params::Params;
-pub(crate) use records::proof_id;
 pub(crate) use spec::{Shape, Size, Spec, Subject, Verb, required_together};
 
-use crate::gateway::{Admitted, Gateway, Made};
+use crate::gateway::{Admitted, Gateway};
 use rulekeep::Error;
-use rulekeep::proof::ProofId;
-
-/// A call, with its parameters as its fields.
-pub(crate) trait Call: Read + Send + 'static {
-    /// What is said of it.
-    const SPEC: Spec;
-    /// What it is answered with.
-    type Answer: Serialize + ToSchema;
-
-    /// Which parameters go together, as keywords of JSON Schema.
-    fn together() -> Value {
-        Value::Null
-    }
-
-    /// What it concerns, by which it is told who may make it.
-    fn subject(&self) -> Subject<'_> {
-        Subject::Everything
-    }
-
-    /// The wait for people that it is, where it is one.
-    fn wait(&mut self) -> Option<&mut Wait> {
-        None
-    }
-
-    /// Does it; whoever calls has made sure that it may be.
-    fn run(self, gateway: &Gateway) -> Result<Self::Answer, Error>;
-
-    /// Does it for a key, where that permits it.
-    fn run_for(self, admitted: &Admitted) -> Result<Self::Answer, Error> {
-        admitted.permit(&self.subject())?;
-        self.run(admitted.gateway())
-    }
-
-    /// The records by which somebody may act now.
-    fn granted(_answer: &Self::Answer) -> Vec<ProofId> {
-        Vec::new()
-    }
-}
-
-/// What is read from named parameters.
-pub(crate) trait Read: Sized {
-    /// Reads it; `spec` says which codes its faults have.
-    fn read(params: Params, spec: &Spec) -> Result<Self, Error>;
-}
-
-impl<T: DeserializeOwned> Read for T {
-    fn read(params: Params, spec: &Spec) -> Result<Self, Error> {
-        params.typed(spec)
-    }
-}
-
-/// A call that was read, whichever it is.
-pub(crate) trait Job: Send {
-    /// As [`Call::SPEC`].
-    fn spec(&self) -> &'static Spec;
-    /// As [`Call::wait`].
-    fn wait(&mut self) -> Option<&mut Wait>;
-    /// As [`Call::run`], the answer as JSON.
-    fn run(self: Box<Self>, gateway: &Gateway) -> Result<Made, Error>;
-    /// As [`Call::run_for`], the answer as JSON.
-    fn run_for(self: Box<Self>, admitted: &Admitted) -> Result<Made, Error>;
-}
-
-impl<C: Call> Job for C {
-    fn spec(&self) -> &'static Spec {
-        &C::SPEC
-    }
-
-    fn wait(&mut self) -> Option<&mut Wait> {
-        Call::wait(self)
-    }
-
-    fn run(self: Box<Self>, gateway: &Gateway) -> Result<Made, Error> {
-        made::<C>(&Call::run(*self, gateway)?)
-    }
-
-    fn run_for(self: Box<Self>, admitted: &Admitted) -> Result<Made, Error> {
-        made::<C>(&Call::run_for(*self, admitted)?)
-    }
-}
-
-fn made<C: Call>(answer: &C::Answer) -> Result<Made, Error> {
-    Ok(Made { answer: to_bytes(answer)?, granted: C::granted(answer), is_secret: C::SPEC.tells_secret })
-}
-
-/// An answer as JSON.
-pub(crate) fn to_bytes(answer: &impl Serialize) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::with_capacity(USUAL_ANSWER);
-    match serde_json::to_writer(&mut bytes, answer) {
-        Ok(()) => Ok(bytes),
-        Err(error) => Err(Error::Internal { message: format!("an answer does not serialise: {error}") }),
-    }
-}
-
-/// Bytes that most verdicts fit in.
-const USUAL_ANSWER: usize = 1024;
-
-/// A row of the table of calls.
-#[derive(Clone, Copy)]
-pub(crate) struct Entry {
-    pub(crate) spec: &'static Spec,
-    pub(crate) read: fn(Params) -> Result<Box<dyn Job>, Error>,
-    pub(crate) request: Shape,
-    pub(crate) together: fn() -> Value,
-    pub(crate) answer: Shape,
-}
-
-impl Entry {
-    pub(crate) const fn of<C: Call + ToSchema>() -> Self {
-        Self::in_form::<C, C>()
-    }
-
-    /// A call whose parameters another type describes.
-    pub(crate) const fn in_form<C: Call, F: ToSchema>() -> Self {
-        Self {
-            spec: &C::SPEC,
-            read: |params| Ok(Box::new(C::read(params, &C::SPEC)?)),
-            request: Shape::of::<F>(),
-            together: C::together,
-            answer: Shape::of::<C::Answer>(),
-        }
-    }
-}
 
 /// Which fields go together in a part of a request or an answer that has this name.
 pub(crate) fn together_in(part: &str) -> Option<Value> {
@@ -200,7 +75,7 @@ pub(crate) static CALLS: &[Entry] = &[
     Entry::of::<trust::History>(),
     Entry::of::<escalations::Get>(),
     Entry::of::<escalations::Claim>(),
-    Entry::of::<escalations::Wait>(),
+    Entry::of::<Wait>(),
     Entry::in_form::<records::List, records::RecordsForm>(),
     Entry::in_form::<records::Open, records::RecordsForm>(),
     Entry::of::<records::Verify>(),
@@ -250,6 +125,37 @@ pub(crate) static CALLS: &[Entry] = &[
     Entry::of::<webhooks::Deliveries>(),
     Entry::of::<webhooks::Redeliver>(),
 ];
+
+impl Admitted {
+    /// Makes a call of the sidecar's protocol by its name, for example `outcome/report`, with its named parameters.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for an unknown name and for parameters that are no object; [`Error::Forbidden`] where the
+    /// key does not permit it; [`Error::Unauthorized`] where it was revoked or expired since it was admitted; else what is
+    /// wrong with the parameters, and the errors of the governor.
+    pub fn call(self, method: &str, params: Value) -> Result<Value, Error> {
+        let Some(entry) = find(method) else {
+            return Err(Error::input("method", "there is no call of that name"));
+        };
+        self.may_call(entry.spec)?;
+        let Value::Object(params) = params else { return Err(Error::input("params", "expected an object")) };
+        let made = self.perform((entry.read)(Params::of(params))?)?;
+        serde_json::from_slice(&made.answer)
+            .map_err(|error| Error::Internal { message: format!("an answer is no JSON: {error}") })
+    }
+}
+
+impl Gateway {
+    /// [`Gateway::admit`] and [`Admitted::call`] in one.
+    ///
+    /// # Errors
+    ///
+    /// Those of the two.
+    pub fn call(&self, bearer: Option<&str>, caller: &str, method: &str, params: Value) -> Result<Value, Error> {
+        self.admit(bearer, caller)?.call(method, params)
+    }
+}
 
 #[cfg(test)]
 mod tests {

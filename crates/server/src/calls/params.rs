@@ -4,13 +4,15 @@
 use std::fmt::Display;
 
 use serde::de::{DeserializeOwned, DeserializeSeed, IntoDeserializer, MapAccess, Visitor};
-use serde::{Deserializer, forward_to_deserialize_any};
+use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
 use serde_json::{Map, Value};
 
-use super::Spec;
+use super::spec::{ALL, Spec};
 use crate::strict;
 use rulekeep::Error;
+use rulekeep::escalation::EscalationId;
 use rulekeep::extension::{did_you_mean, excerpt};
+use rulekeep::proof::ProofId;
 
 /// The named parameters of a call.
 #[derive(Debug, Default)]
@@ -95,9 +97,6 @@ struct Fault {
     name: &'static str,
     message: String,
 }
-
-/// The name for faults of no parameter that a type has.
-pub(super) const ALL: &str = "params";
 
 impl<'de> Deserializer<'de> for Fields {
     type Error = Fault;
@@ -227,6 +226,28 @@ pub(crate) fn in_whole_numbers(value: &mut Value) {
 
 /// Up to here every whole number is one of 64 bits with a point.
 const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// A query narrowed by what was given, where it was.
+pub(super) fn given<Q, T>(query: Q, value: Option<T>, narrow: impl FnOnce(Q, T) -> Q) -> Q {
+    match value {
+        None => query,
+        Some(value) => narrow(query, value),
+    }
+}
+
+/// A text that is no proof id names no record either.
+pub(crate) fn proof_id(text: &str) -> Result<ProofId, Error> {
+    text.parse().map_err(|_| Error::unknown_proof(text))
+}
+
+/// The escalation's id, or that of the record that asks.
+pub(super) fn escalation_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<EscalationId, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    match text.parse::<ProofId>() {
+        Ok(record) => Ok(EscalationId::of(record)),
+        Err(_) => text.parse().map_err(serde::de::Error::custom),
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -4,9 +4,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::records::given;
+use super::call::Call;
+use super::params::given;
 use super::spec::required_together;
-use super::{Call, Spec, Verb};
+use super::spec::{Spec, Verb};
 use crate::gateway::Gateway;
 use rulekeep::agent::AgentId;
 use rulekeep::policy::PolicySource;

@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::{Call, Params, Read, Spec, Subject};
+use super::call::{Call, Read};
+use super::params::{Params, given, proof_id};
+use super::spec::{Spec, Subject};
 use crate::gateway::{Admitted, Gateway, Scope};
 use rulekeep::agent::AgentId;
 use rulekeep::intent::IntentId;
@@ -65,14 +67,6 @@ impl RecordsForm {
         query = given(query, self.page, ProofQuery::page);
         query = given(query, self.page_size, ProofQuery::page_size);
         if self.open.unwrap_or_default() { query.open() } else { query }
-    }
-}
-
-/// A query narrowed by what was given, where it was.
-pub(super) fn given<Q, T>(query: Q, value: Option<T>, narrow: impl FnOnce(Q, T) -> Q) -> Q {
-    match value {
-        None => query,
-        Some(value) => narrow(query, value),
     }
 }
 
@@ -304,9 +298,4 @@ impl Call for Status {
     fn run(self, gateway: &Gateway) -> Result<SystemStatus, Error> {
         Ok(gateway.governor().status())
     }
-}
-
-/// A text that is no proof id names no record either.
-pub(crate) fn proof_id(text: &str) -> Result<ProofId, Error> {
-    text.parse().map_err(|_| Error::unknown_proof(text))
 }

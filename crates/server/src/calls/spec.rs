@@ -1,6 +1,5 @@
 //! What is said of a call beside its parameters and its answer.
 
-use super::params;
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
@@ -11,6 +10,9 @@ use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
 use crate::gateway::Scope;
 use rulekeep::Error;
 use rulekeep::escalation::EscalationId;
+
+/// The name for faults of no parameter that a type has.
+pub(super) const ALL: &str = "params";
 
 /// What is said of a call.
 #[derive(Debug, Clone, Copy)]
@@ -136,7 +138,7 @@ impl Spec {
 
     /// What is wrong with a parameter, with the code that it has here.
     pub(crate) fn fault(&self, parameter: &'static str, message: String) -> Error {
-        let is_whole_query = parameter == params::ALL && !self.queried.is_empty();
+        let is_whole_query = parameter == ALL && !self.queried.is_empty();
         if self.queried.contains(&parameter) || is_whole_query {
             Error::query(parameter, message)
         } else {

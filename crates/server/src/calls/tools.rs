@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::records::given;
+use super::call::Call;
+use super::params::given;
+use super::spec::Spec;
 use super::spec::required_together;
-use super::{Call, Spec};
 use crate::gateway::Gateway;
 use rulekeep::catalogue::{CatalogueReport, ToolClassification, ToolOverride};
 use rulekeep::intent::Capability;

@@ -4,7 +4,8 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::agents::AgentTrust;
-use super::{Call, Spec, Subject};
+use super::call::Call;
+use super::spec::{Spec, Subject};
 use crate::gateway::Gateway;
 use rulekeep::Error;
 use rulekeep::agent::AgentId;

@@ -5,8 +5,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::records::given;
-use super::{Call, Spec, Verb};
+use super::call::Call;
+use super::params::given;
+use super::spec::{Spec, Verb};
 use crate::gateway::Gateway;
 use crate::webhook::{AddedEndpoint, DeliveryPage, Endpoint, EndpointDraft, NotTaken, Redelivery};
 use rulekeep::Error;

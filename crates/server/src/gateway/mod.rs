@@ -39,11 +39,8 @@ pub use limit::Allowance;
 use rulekeep::escalation::EscalationId;
 use rulekeep::extension::KeyId;
 use rulekeep::{Enforcement, Error, Governor, Intent};
-use serde_json::Value;
 
 pub(crate) use answers::{Given, Made, Once};
-
-use crate::calls::{self, Call, Job, Params, Spec, Subject};
 
 use keys::Entry;
 use limit::{Refusals, Time};
@@ -162,15 +159,6 @@ impl Gateway {
         let allowance = taken.map_err(|(error, allowance)| Refused { error, allowance: Some(allowance) })?;
         Ok(Admitted { gateway: self.clone(), entry, allowance })
     }
-
-    /// [`Gateway::admit`] and [`Admitted::call`] in one.
-    ///
-    /// # Errors
-    ///
-    /// Those of the two.
-    pub fn call(&self, bearer: Option<&str>, caller: &str, method: &str, params: Value) -> Result<Value, Error> {
-        self.admit(bearer, caller)?.call(method, params)
-    }
 }
 
 impl std::fmt::Debug for Gateway {
@@ -229,88 +217,33 @@ impl Admitted {
         Extension::of(self.gateway.governor()).answers_at_once()
     }
 
-    /// Makes a call of the sidecar's protocol by its name, for example `outcome/report`, with its named parameters.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidInput`] for an unknown name and for parameters that are no object; [`Error::Forbidden`] where the
-    /// key does not permit it; [`Error::Unauthorized`] where it was revoked or expired since it was admitted; else what is
-    /// wrong with the parameters, and the errors of the governor.
-    pub fn call(self, method: &str, params: Value) -> Result<Value, Error> {
-        let Some(entry) = calls::find(method) else {
-            return Err(Error::input("method", "there is no call of that name"));
-        };
-        self.may_call(entry.spec)?;
-        let Value::Object(params) = params else { return Err(Error::input("params", "expected an object")) };
-        let made = self.perform((entry.read)(Params::of(params))?)?;
-        serde_json::from_slice(&made.answer)
-            .map_err(|error| Error::Internal { message: format!("an answer is no JSON: {error}") })
-    }
-
-    /// Does what is asked, where the key permits it. A body may take its time to come, and a wait for people a while: a
-    /// key that was accepted before may not be so now.
-    pub(crate) fn perform(&self, job: Box<dyn Job>) -> Result<Made, Error> {
-        accepted(&self.gateway, &self.entry)?;
-        job.run_for(self)
-    }
-
     pub(crate) fn gateway(&self) -> &Gateway {
         &self.gateway
+    }
+
+    /// Makes sure that the key is accepted still.
+    pub(crate) fn accepted(&self) -> Result<(), Error> {
+        accepted(&self.gateway, &self.entry)
+    }
+
+    /// Takes room for one more request from the key's plan.
+    pub(crate) fn take_room(&self) -> Result<(), Error> {
+        self.entry.limit().take().map(drop).map_err(|(full, _)| full)
+    }
+
+    /// Whether what concerns an agent is open to the key.
+    pub(crate) fn is_for(&self, agent_id: &str) -> bool {
+        self.entry.is_for(agent_id)
+    }
+
+    pub(crate) fn is_limited_to_agents(&self) -> bool {
+        self.entry.is_limited_to_agents()
     }
 
     /// Whether the key is accepted still, to be asked behind this.
     pub(crate) fn look_again(&self) -> impl Fn() -> Result<(), Error> + Send + Sync + use<> {
         let (gateway, entry) = (self.gateway.clone(), Arc::clone(&self.entry));
         move || accepted(&gateway, &entry)
-    }
-
-    /// Makes several calls, one after the other, each as if it had been made alone: what the key does not permit is refused,
-    /// and from the second on each takes room of its own from the plan. Ends behind the first that `is_last` holds of.
-    pub(crate) fn run_each<C: Call>(
-        &self,
-        each: Vec<Result<C, Error>>,
-        is_last: impl Fn(&Result<C::Answer, Error>) -> bool,
-    ) -> Vec<Result<C::Answer, Error>> {
-        let mut done = Vec::with_capacity(each.len());
-        for (place, call) in each.into_iter().enumerate() {
-            let room = if place == 0 { Ok(()) } else { self.entry.limit().take().map(drop).map_err(|(full, _)| full) };
-            let answer = room.and(call).and_then(|call| {
-                accepted(&self.gateway, &self.entry)?;
-                call.run_for(self)
-            });
-            let is_last = is_last(&answer);
-            done.push(answer);
-            if is_last {
-                break;
-            }
-        }
-        done
-    }
-
-    /// Makes sure that the call is one that the key may make at all, before what it is about is read.
-    pub(crate) fn may_call(&self, spec: &Spec) -> Result<(), Error> {
-        if spec.is_for_agents() { Ok(()) } else { self.admin() }
-    }
-
-    /// Makes sure that the key permits what concerns this.
-    pub(crate) fn permit(&self, subject: &Subject<'_>) -> Result<(), Error> {
-        if matches!(subject, Subject::Everything) {
-            return self.admin();
-        }
-        if !self.entry.is_limited_to_agents() {
-            return Ok(());
-        }
-        let governor = self.gateway.governor();
-        let is_permitted = match *subject {
-            Subject::Everything => false,
-            Subject::Agent(agent_id) => self.entry.is_for(agent_id),
-            Subject::Record(id) => self.entry.is_for(governor.log().record(&calls::proof_id(id)?)?.entity_id.as_str()),
-            Subject::Escalation(id) => self.entry.is_for(governor.escalations().get(id)?.agent_id.as_str()),
-        };
-        if is_permitted {
-            return Ok(());
-        }
-        Err(Error::Forbidden { message: "this API key is limited to other agents".to_owned() })
     }
 
     /// Decides on an intent: one that its caller built, where the key may.

@@ -1,0 +1,233 @@
+//! What a call is: its parameters, what is said of it, and what it does.
+
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::params::{Params, escalation_id, proof_id};
+use super::spec::{Shape, Spec, Subject};
+use crate::gateway::{Admitted, Gateway, Made};
+use rulekeep::Error;
+use rulekeep::escalation::EscalationId;
+use rulekeep::proof::ProofId;
+
+/// A call, with its parameters as its fields.
+pub(crate) trait Call: Read + Send + 'static {
+    /// What is said of it.
+    const SPEC: Spec;
+    /// What it is answered with.
+    type Answer: Serialize + ToSchema;
+
+    /// Which parameters go together, as keywords of JSON Schema.
+    fn together() -> Value {
+        Value::Null
+    }
+
+    /// What it concerns, by which it is told who may make it.
+    fn subject(&self) -> Subject<'_> {
+        Subject::Everything
+    }
+
+    /// The wait for people that it is, where it is one.
+    fn wait(&mut self) -> Option<&mut Wait> {
+        None
+    }
+
+    /// Does it; whoever calls has made sure that it may be.
+    fn run(self, gateway: &Gateway) -> Result<Self::Answer, Error>;
+
+    /// Does it for a key, where that permits it.
+    fn run_for(self, admitted: &Admitted) -> Result<Self::Answer, Error> {
+        admitted.permit(&self.subject())?;
+        self.run(admitted.gateway())
+    }
+
+    /// The records by which somebody may act now.
+    fn granted(_answer: &Self::Answer) -> Vec<ProofId> {
+        Vec::new()
+    }
+}
+
+/// What is read from named parameters.
+pub(crate) trait Read: Sized {
+    /// Reads it; `spec` says which codes its faults have.
+    fn read(params: Params, spec: &Spec) -> Result<Self, Error>;
+}
+
+impl<T: DeserializeOwned> Read for T {
+    fn read(params: Params, spec: &Spec) -> Result<Self, Error> {
+        params.typed(spec)
+    }
+}
+
+/// A call that was read, whichever it is.
+pub(crate) trait Job: Send {
+    /// As [`Call::SPEC`].
+    fn spec(&self) -> &'static Spec;
+    /// As [`Call::wait`].
+    fn wait(&mut self) -> Option<&mut Wait>;
+    /// As [`Call::run`], the answer as JSON.
+    fn run(self: Box<Self>, gateway: &Gateway) -> Result<Made, Error>;
+    /// As [`Call::run_for`], the answer as JSON.
+    fn run_for(self: Box<Self>, admitted: &Admitted) -> Result<Made, Error>;
+}
+
+impl<C: Call> Job for C {
+    fn spec(&self) -> &'static Spec {
+        &C::SPEC
+    }
+
+    fn wait(&mut self) -> Option<&mut Wait> {
+        Call::wait(self)
+    }
+
+    fn run(self: Box<Self>, gateway: &Gateway) -> Result<Made, Error> {
+        made::<C>(&Call::run(*self, gateway)?)
+    }
+
+    fn run_for(self: Box<Self>, admitted: &Admitted) -> Result<Made, Error> {
+        made::<C>(&Call::run_for(*self, admitted)?)
+    }
+}
+
+fn made<C: Call>(answer: &C::Answer) -> Result<Made, Error> {
+    Ok(Made { answer: to_bytes(answer)?, granted: C::granted(answer), is_secret: C::SPEC.tells_secret })
+}
+
+/// An answer as JSON.
+pub(crate) fn to_bytes(answer: &impl Serialize) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::with_capacity(USUAL_ANSWER);
+    match serde_json::to_writer(&mut bytes, answer) {
+        Ok(()) => Ok(bytes),
+        Err(error) => Err(Error::Internal { message: format!("an answer does not serialise: {error}") }),
+    }
+}
+
+/// Bytes that most verdicts fit in.
+const USUAL_ANSWER: usize = 1024;
+
+/// A row of the table of calls.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
+    pub(crate) spec: &'static Spec,
+    pub(crate) read: fn(Params) -> Result<Box<dyn Job>, Error>,
+    pub(crate) request: Shape,
+    pub(crate) together: fn() -> Value,
+    pub(crate) answer: Shape,
+}
+
+impl Entry {
+    pub(crate) const fn of<C: Call + ToSchema>() -> Self {
+        Self::in_form::<C, C>()
+    }
+
+    /// A call whose parameters another type describes.
+    pub(crate) const fn in_form<C: Call, F: ToSchema>() -> Self {
+        Self {
+            spec: &C::SPEC,
+            read: |params| Ok(Box::new(C::read(params, &C::SPEC)?)),
+            request: Shape::of::<F>(),
+            together: C::together,
+            answer: Shape::of::<C::Answer>(),
+        }
+    }
+}
+
+/// How long to wait.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Wait {
+    #[serde(deserialize_with = "escalation_id")]
+    pub(crate) id: EscalationId,
+    /// Milliseconds.
+    #[schema(maximum = 10000, default = 0)]
+    timeout_ms: Option<u64>,
+}
+
+impl Wait {
+    /// How long it waits. From here on it only looks.
+    pub(crate) fn take_timeout(&mut self) -> Result<Duration, Error> {
+        let timeout = self.timeout_ms.take().unwrap_or_default();
+        if timeout > LONGEST_WAIT {
+            return Err(Error::input("timeoutMs", format!("expected at most {LONGEST_WAIT}")));
+        }
+        Ok(Duration::from_millis(timeout))
+    }
+
+    /// Refuses to wait for longer than a line may hold up those behind it.
+    pub(crate) fn check_line(&self) -> Result<(), Error> {
+        match self.timeout_ms {
+            Some(timeout) if timeout > LONGEST_LINE => {
+                let message = format!("expected at most {LONGEST_LINE}: lines behind it wait as long");
+                Err(Error::input("timeoutMs", message))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The longest wait, in milliseconds.
+const LONGEST_WAIT: u64 = 10_000;
+/// The longest that a line holds up those behind it.
+const LONGEST_LINE: u64 = 1_000;
+
+impl Admitted {
+    /// Does what is asked, where the key permits it. A body may take its time to come, and a wait for people a while: a
+    /// key that was accepted before may not be so now.
+    pub(crate) fn perform(&self, job: Box<dyn Job>) -> Result<Made, Error> {
+        self.accepted()?;
+        job.run_for(self)
+    }
+
+    /// Makes several calls, one after the other, each as if it had been made alone: what the key does not permit is refused,
+    /// and from the second on each takes room of its own from the plan. Ends behind the first that `is_last` holds of.
+    pub(crate) fn run_each<C: Call>(
+        &self,
+        each: Vec<Result<C, Error>>,
+        is_last: impl Fn(&Result<C::Answer, Error>) -> bool,
+    ) -> Vec<Result<C::Answer, Error>> {
+        let mut done = Vec::with_capacity(each.len());
+        for (place, call) in each.into_iter().enumerate() {
+            let room = if place == 0 { Ok(()) } else { self.take_room() };
+            let answer = room.and(call).and_then(|call| {
+                self.accepted()?;
+                call.run_for(self)
+            });
+            let is_last = is_last(&answer);
+            done.push(answer);
+            if is_last {
+                break;
+            }
+        }
+        done
+    }
+
+    /// Makes sure that the call is one that the key may make at all, before what it is about is read.
+    pub(crate) fn may_call(&self, spec: &Spec) -> Result<(), Error> {
+        if spec.is_for_agents() { Ok(()) } else { self.admin() }
+    }
+
+    /// Makes sure that the key permits what concerns this.
+    pub(crate) fn permit(&self, subject: &Subject<'_>) -> Result<(), Error> {
+        if matches!(subject, Subject::Everything) {
+            return self.admin();
+        }
+        if !self.is_limited_to_agents() {
+            return Ok(());
+        }
+        let governor = self.gateway().governor();
+        let is_permitted = match *subject {
+            Subject::Everything => false,
+            Subject::Agent(agent_id) => self.is_for(agent_id),
+            Subject::Record(id) => self.is_for(governor.log().record(&proof_id(id)?)?.entity_id.as_str()),
+            Subject::Escalation(id) => self.is_for(governor.escalations().get(id)?.agent_id.as_str()),
+        };
+        if is_permitted {
+            return Ok(());
+        }
+        Err(Error::Forbidden { message: "this API key is limited to other agents".to_owned() })
+    }
+}
