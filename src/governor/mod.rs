@@ -202,8 +202,8 @@ impl Governor {
     /// change, and it can be open in another process that decides meanwhile; what that adds later is not seen. Whatever
     /// would be recorded is refused.
     ///
-    /// The whole journal is read and verified, for the index is made in memory: some 10 s a million records, and some
-    /// 100 bytes of each.
+    /// The whole journal is read and verified, for the index is made in memory: some 3 s a million records, and some
+    /// 300 bytes of each.
     ///
     /// ```
     /// use rulekeep::{Governor, ProofQuery};
