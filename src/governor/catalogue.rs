@@ -48,7 +48,7 @@ impl Tools<'_> {
     pub fn explain_parse<'a>(self, agent_id: &str, input: impl Into<Input<'a>>) -> Result<ParseExplanation, Error> {
         let input = input.into();
         let (explained, redaction) = self.governor.read_input(agent_id, input, Parser::explain)?;
-        self.governor.inner.inputs.remember(&explained.parse.intent, input.text, &redaction);
+        self.governor.inner.inputs.remember(&explained.parse.intent, input.text, &redaction)?;
         Ok(explained)
     }
 

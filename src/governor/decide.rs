@@ -112,7 +112,7 @@ impl Governor {
         let now = self.inner.clock.now();
         let mut intent = self.completed(intent, now)?;
         match source {
-            RiskSource::Caller => intent = self.inner.inputs.bound(intent),
+            RiskSource::Caller => intent = self.inner.inputs.bound(intent)?,
             RiskSource::Parse => intent = self.inner.inputs.parsed(intent)?,
             RiskSource::Parser | RiskSource::Operator => {}
         }

@@ -13,9 +13,10 @@ use super::Governor;
 use super::decide::Stored;
 use super::log::Log;
 use super::recent::Recent;
+use crate::model::json::push_members;
 use crate::model::{
     AgentId, Capability, Digest, Error, FACTS_KEY, Intent, IntentId, InvalidValue, PARSED_KEYS, ProofId, RiskLevel,
-    Timestamp, most_json_size,
+    Timestamp,
 };
 use crate::parse::{Concealer, Redaction, has_secrets};
 use crate::proof::KeptInput;
@@ -60,13 +61,25 @@ pub(super) struct Inputs {
 
 #[derive(Debug, Default)]
 struct Known {
-    texts: Recent<Arc<str>>,
-    bytes: usize,
     /// What is known of each text, whether it is kept or not.
     parsed: Recent<ParsedText>,
-    /// What each parse said, by which an intent with its id is bound.
-    bounds: Recent<Arc<Bound>>,
-    bound_bytes: usize,
+    kept: Recent<Kept>,
+    bytes: usize,
+}
+
+/// What is kept of a parse.
+#[derive(Debug)]
+struct Kept {
+    /// The text, where it may be asked for.
+    text: Option<Arc<str>>,
+    /// By which an intent with its id is bound.
+    bound: Arc<Bound>,
+}
+
+impl Kept {
+    fn bytes(&self) -> usize {
+        self.text.as_ref().map_or(0, |text| text.len()) + self.bound.context.len()
+    }
 }
 
 /// What a parse said: an intent that has its id is never decided on as less.
@@ -75,44 +88,45 @@ struct Bound {
     agent_id: AgentId,
     risk: RiskLevel,
     capabilities: Vec<Capability>,
-    /// The keys of the context that the parser writes, as they stood after the parse.
-    context: Vec<(&'static str, Option<Value>)>,
-    bytes: usize,
+    /// The members of the context that the parser writes, as JSON: one text is taken away faster than a tree.
+    context: Box<[u8]>,
+    /// Of these members.
+    mark: u64,
 }
 
 impl Bound {
-    fn of(intent: &Intent) -> Self {
-        let context: Vec<_> = PARSED_KEYS.iter().map(|key| (*key, intent.context.get(*key).cloned())).collect();
-        let bytes = context.iter().filter_map(|(_, value)| value.as_ref()).map(most_json_size).sum();
-        Self {
+    fn of(intent: &Intent, mark: u64) -> serde_json::Result<Self> {
+        let mut context = Vec::new();
+        let written = PARSED_KEYS.iter().filter_map(|key| Some((*key, intent.context.get(*key)?)));
+        push_members(&mut context, written)?;
+        Ok(Self {
             agent_id: intent.agent_id.clone(),
             risk: intent.risk_level,
             capabilities: intent.required_capabilities.clone(),
-            context,
-            bytes,
-        }
+            context: context.into(),
+            mark,
+        })
     }
 
-    /// Whether an intent says at least all of it.
-    fn is_in(&self, intent: &Intent) -> bool {
+    /// Whether an intent says at least all of it; `mark` is that of its members that the parser writes.
+    fn is_in(&self, intent: &Intent, mark: u64) -> bool {
         intent.risk_level >= self.risk
+            && mark == self.mark
             && self.capabilities.iter().all(|one| intent.required_capabilities.contains(one))
-            && self.context.iter().all(|(key, value)| intent.context.get(*key) == value.as_ref())
     }
 
     /// Puts into an intent what it lacks of it.
-    fn put_into(&self, intent: &mut Intent) {
+    fn put_into(&self, intent: &mut Intent) -> Result<(), Error> {
+        let context: Map<String, Value> = serde_json::from_slice(&self.context)
+            .map_err(|error| Error::Internal { message: format!("what was parsed cannot be read: {error}") })?;
         intent.risk_level = intent.risk_level.max(self.risk);
         let missing = self.capabilities.iter().filter(|one| !intent.required_capabilities.contains(one));
         let mut capabilities: Vec<Capability> = missing.cloned().collect();
         capabilities.append(&mut intent.required_capabilities);
         intent.required_capabilities = capabilities;
-        for (key, value) in &self.context {
-            match value {
-                Some(value) => intent.context.insert((*key).to_owned(), value.clone()),
-                None => intent.context.remove(*key),
-            };
-        }
+        intent.context.retain(|key, _| !PARSED_KEYS.contains(&key.as_str()));
+        intent.context.extend(context);
+        Ok(())
     }
 }
 
@@ -130,69 +144,62 @@ impl Inputs {
     }
 
     /// Remembers the text of an intent for when it is decided on, and for when what was approved of it is taken up.
-    pub(super) fn remember(&self, intent: &Intent, text: &str, redaction: &Redaction) {
-        let Some(id) = intent.id else { return };
-        let parsed = ParsedText { digest: Digest::new(Sha256::digest(text).into()), mark: self.marks.of(intent) };
+    pub(super) fn remember(&self, intent: &Intent, text: &str, redaction: &Redaction) -> Result<(), Error> {
+        let Some(id) = intent.id else { return Ok(()) };
+        let (mark, of_parsed) = self.marks.of(intent);
+        let parsed = ParsedText { digest: Digest::new(Sha256::digest(text).into()), mark };
         // Nothing is in memory in clear for longer than it takes to decide.
-        let kept = match self.how {
+        let text = match self.how {
             InputText::No => None,
             InputText::Whole | InputText::Digest | InputText::Asked => {
                 Some(redaction.redacted(text).map_or_else(|| text.into(), Into::into))
             }
         };
-        let bound = Arc::new(Bound::of(intent));
-        let mut known = self.lock();
-        known.bind(id, bound);
-        known.parsed.insert(id, parsed);
-        if known.parsed.len() > MOST_PARSED {
-            known.parsed.pop_oldest();
-        }
-        if let Some(text) = kept {
-            known.keep(id, text);
-        }
+        let bound = Bound::of(intent, of_parsed)
+            .map_err(|error| Error::Internal { message: format!("an intent does not serialise: {error}") })?;
+        self.lock().keep(id, parsed, Kept { text, bound: Arc::new(bound) });
+        Ok(())
     }
 
     /// SHA-256 of the text that an intent was parsed from, where that was not long ago.
     pub(super) fn digest_of(&self, intent: &Intent) -> Option<Digest> {
         let parsed = self.lock().parsed.get(&intent.id?).copied()?;
-        (parsed.mark == self.marks.of(intent)).then_some(parsed.digest)
+        (parsed.mark == self.marks.of(intent).0).then_some(parsed.digest)
     }
 
     /// The intent that counts: one with the id of a parse says at least what that said; any other is built by its
     /// caller, who cannot say what the parser found.
-    pub(super) fn bound<'a>(&self, intent: Cow<'a, Intent>) -> Cow<'a, Intent> {
+    pub(super) fn bound<'a>(&self, mut intent: Cow<'a, Intent>) -> Result<Cow<'a, Intent>, Error> {
         match self.bound_of(&intent) {
-            Some(bound) if bound.is_in(&intent) => intent,
-            Some(bound) => {
-                let mut intent = intent.into_owned();
-                bound.put_into(&mut intent);
-                Cow::Owned(intent)
-            }
+            Some(bound) => return self.bound_by(&bound, intent),
             None if intent.context.contains_key(FACTS_KEY) => {
-                let mut intent = intent.into_owned();
-                intent.context.remove(FACTS_KEY);
-                Cow::Owned(intent)
+                intent.to_mut().context.remove(FACTS_KEY);
             }
-            None => intent,
+            None => {}
         }
+        Ok(intent)
     }
 
     /// The same for a caller whose word alone makes no intent.
-    pub(super) fn parsed<'a>(&self, mut intent: Cow<'a, Intent>) -> Result<Cow<'a, Intent>, Error> {
+    pub(super) fn parsed<'a>(&self, intent: Cow<'a, Intent>) -> Result<Cow<'a, Intent>, Error> {
         let Some(bound) = self.bound_of(&intent) else {
             let message = "this API key enforces an input, or an intent that was parsed for the agent lately, and none \
                            that its caller built; a key with builtIntents does";
             return Err(Error::Forbidden { message: message.to_owned() });
         };
-        if !bound.is_in(&intent) {
-            bound.put_into(intent.to_mut());
+        self.bound_by(&bound, intent)
+    }
+
+    fn bound_by<'a>(&self, bound: &Bound, mut intent: Cow<'a, Intent>) -> Result<Cow<'a, Intent>, Error> {
+        if !bound.is_in(&intent, self.marks.of(&intent).1) {
+            bound.put_into(intent.to_mut())?;
         }
         Ok(intent)
     }
 
     /// What the parse said whose id an intent has.
     fn bound_of(&self, intent: &Intent) -> Option<Arc<Bound>> {
-        let known = self.lock().bounds.get(&intent.id?).cloned()?;
+        let known = Arc::clone(&self.lock().kept.get(&intent.id?)?.bound);
         (known.agent_id == intent.agent_id).then_some(known)
     }
 
@@ -201,7 +208,7 @@ impl Inputs {
             return None;
         }
         self.digest_of(intent)?;
-        self.lock().texts.get(&intent.id?).cloned()
+        self.lock().kept.get(&intent.id?)?.text.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -210,25 +217,17 @@ impl Inputs {
 }
 
 impl Known {
-    fn bind(&mut self, id: IntentId, bound: Arc<Bound>) {
-        self.bound_bytes += bound.bytes;
-        if let Some(before) = self.bounds.insert(id, bound) {
-            self.bound_bytes -= before.bytes;
+    fn keep(&mut self, id: IntentId, parsed: ParsedText, kept: Kept) {
+        self.parsed.insert(id, parsed);
+        if self.parsed.len() > MOST_PARSED {
+            self.parsed.pop_oldest();
         }
-        while self.bounds.len() > MOST_PARSED || self.bound_bytes > MOST_BYTES {
-            let Some(oldest) = self.bounds.pop_oldest() else { break };
-            self.bound_bytes -= oldest.bytes;
-        }
-    }
-
-    fn keep(&mut self, id: IntentId, text: Arc<str>) {
-        self.bytes += text.len();
-        if let Some(before) = self.texts.insert(id, text) {
-            self.bytes -= before.len();
-        }
-        while self.texts.len() > MOST_TEXTS || self.bytes > MOST_BYTES {
-            let Some(oldest) = self.texts.pop_oldest() else { break };
-            self.bytes -= oldest.len();
+        self.bytes += kept.bytes();
+        let before = self.kept.insert(id, kept);
+        self.bytes -= before.map_or(0, |before| before.bytes());
+        while self.kept.len() > MOST_PARSED || self.bytes > MOST_BYTES {
+            let Some(oldest) = self.kept.pop_oldest() else { break };
+            self.bytes -= oldest.bytes();
         }
     }
 }
@@ -239,7 +238,8 @@ impl Known {
 struct Marks(RandomState);
 
 impl Marks {
-    fn of(&self, intent: &Intent) -> u64 {
+    /// Of an intent, and of the members of its context that the parser writes.
+    fn of(&self, intent: &Intent) -> (u64, u64) {
         let mut hasher = self.0.build_hasher();
         intent.agent_id.as_str().hash(&mut hasher);
         intent.parsed_action.as_str().hash(&mut hasher);
@@ -247,14 +247,22 @@ impl Marks {
         for capability in &intent.required_capabilities {
             capability.as_str().hash(&mut hasher);
         }
-        hasher.write_u64(self.of_members(&intent.context));
-        hasher.finish()
+        let (mut parsed, mut others) = (0_u64, 0_u64);
+        for (name, value) in &intent.context {
+            let sum = if PARSED_KEYS.contains(&name.as_str()) { &mut parsed } else { &mut others };
+            *sum = sum.wrapping_add(self.of_member(name, value));
+        }
+        hasher.write_u64(parsed.wrapping_add(others));
+        (hasher.finish(), parsed)
     }
 
     /// In whatever order they stand.
     fn of_members(&self, members: &Map<String, Value>) -> u64 {
-        let of_member = |(name, value): (&String, &Value)| self.0.hash_one((name, self.of_value(value)));
-        members.iter().map(of_member).fold(0, u64::wrapping_add)
+        members.iter().map(|(name, value)| self.of_member(name, value)).fold(0, u64::wrapping_add)
+    }
+
+    fn of_member(&self, name: &str, value: &Value) -> u64 {
+        self.0.hash_one((name, self.of_value(value)))
     }
 
     fn of_value(&self, value: &Value) -> u64 {
@@ -357,8 +365,7 @@ impl Governor {
     }
 }
 
-/// What is remembered of texts at the most.
-const MOST_TEXTS: usize = 4096;
-const MOST_BYTES: usize = 4 << 20;
-/// How many texts are told apart, and how many intents are bound to their parse, at the most; some 100 bytes each.
+/// How many texts are told apart, and how many intents are bound to their parse, at the most.
 const MOST_PARSED: usize = 16_384;
+/// What is kept of parses at the most: their texts, and what they said.
+const MOST_BYTES: usize = 8 << 20;

@@ -259,7 +259,7 @@ impl Governor {
         Work::parse().done_by(|work| {
             let parsed = self.read_input(agent_id, input, Parser::parse)?;
             work.note_parsed(&parsed.result);
-            self.inner.inputs.remember(&parsed.result.intent, input.text, &parsed.redaction);
+            self.inner.inputs.remember(&parsed.result.intent, input.text, &parsed.redaction)?;
             Ok(parsed)
         })
     }

@@ -185,7 +185,7 @@ impl Governor {
         match request.0 {
             Request::Intent(intent) => {
                 intent.check()?;
-                look(&self.inner.inputs.bound(Cow::Borrowed(intent)), RiskSource::Caller)
+                look(&*self.inner.inputs.bound(Cow::Borrowed(intent))?, RiskSource::Caller)
             }
             Request::Input(agent_id, input) => {
                 let parsed = self.parsed(agent_id, input)?;

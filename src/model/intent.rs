@@ -360,7 +360,7 @@ fn json_size(value: &impl Serialize) -> Result<usize, Error> {
 }
 
 /// No less than what [`json_size`] says, without writing anything.
-pub(crate) fn most_json_size(value: &Value) -> usize {
+fn most_json_size(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => "false".len(),
         Value::Number(number) if number.is_i64() || number.is_u64() => "-9223372036854775808".len(),

@@ -145,7 +145,7 @@ impl Governor {
             bound.digest(record.salt)
         };
         // What was decided on is what the parse said; who asks may hand in less.
-        if digest(intent)? != record.digest && digest(&inner.inputs.bound(Cow::Borrowed(intent)))? != record.digest {
+        if digest(intent)? != record.digest && digest(&*inner.inputs.bound(Cow::Borrowed(intent))?)? != record.digest {
             return Err(conflict(format!("{id} was approved for another intent than this one; ask for this one")));
         }
         if !self.is_of_asked_text(intent, &record) {
