@@ -146,7 +146,7 @@ impl Agents<'_> {
         let changed = changed.placed_at(sequence);
         *agent = changed;
         let info = self.governor.info(&agent, at);
-        self.governor.inner.stops.halts().note(&KillSwitchScope::Agent(agent.agent_id.clone()));
+        self.governor.inner.stops.interventions().note(&KillSwitchScope::Agent(agent.agent_id.clone()));
         drop(agent);
         self.governor.inner.log.settle(sequence)?;
         Ok(info)

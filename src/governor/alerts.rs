@@ -49,7 +49,7 @@ impl Governor {
     }
 
     /// Counts that a key was refused, by the name that whoever sent it went by.
-    pub(crate) fn note_refused_key(&self, name: &str) {
+    pub(crate) fn record_refused_key(&self, name: &str) {
         let message = format!("the key {name:?} was refused");
         let alert = Alert::new(AlertKind::Key, RiskLevel::Medium, None, message);
         self.raise(&alert, name, self.inner.clock.now());
@@ -104,14 +104,14 @@ mod tests {
                 other => panic!("{other:?}"),
             })
         };
-        governor.note_refused_key("ci");
+        governor.record_refused_key("ci");
         assert_eq!(told(), None);
         governor.policies().load(PolicySet::from_toml(rule).unwrap()).unwrap();
         for name in ["ci", "shop", "ci"] {
-            governor.note_refused_key(name);
+            governor.record_refused_key(name);
         }
         assert_eq!(told(), None, "no key was refused three times");
-        governor.note_refused_key("ci");
+        governor.record_refused_key("ci");
         let alert = told().unwrap();
         assert_eq!((alert.alert, alert.severity, alert.occurrences), (AlertKind::Key, RiskLevel::High, 3));
         assert!(alert.agent_id.is_none() && alert.message.contains("ci"), "{alert:?}");

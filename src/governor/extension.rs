@@ -246,8 +246,8 @@ impl<'a> Extension<'a> {
     }
 
     /// Raises the alert that an API key was refused; `name` says where it came from.
-    pub fn note_refused_key(self, name: &str) {
-        self.governor.note_refused_key(name);
+    pub fn record_refused_key(self, name: &str) {
+        self.governor.record_refused_key(name);
     }
 
     /// Whether decisions of every risk are answered before they are on disk.

@@ -26,7 +26,7 @@ pub(super) struct Following {
 struct State {
     works: bool,
     /// Why it does not work though it should.
-    trouble: Option<String>,
+    failure: Option<String>,
     /// The first entry that is not dealt with, as the journal has it; none where nothing is followed.
     from: Option<Sequence>,
 }
@@ -45,8 +45,8 @@ impl Following {
     }
 
     /// Why nobody looks for alerts though rules ask for it, if so.
-    pub(super) fn trouble(&self) -> Option<String> {
-        self.lock().trouble.clone()
+    pub(super) fn failure(&self) -> Option<String> {
+        self.lock().failure.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -63,7 +63,7 @@ impl Governor {
             // The thread ends by itself; what happens until rules come back is not looked at.
             if state.from.is_some() && !state.works {
                 self.note_place(&mut state, None)?;
-                state.trouble = None;
+                state.failure = None;
             }
             return Ok(());
         }
@@ -77,7 +77,7 @@ impl Governor {
         if !resumes {
             self.note_place(&mut state, Some(Sequence::new(feed.place())))?;
         }
-        (state.works, state.trouble) = (true, None);
+        (state.works, state.failure) = (true, None);
         drop(state);
         let follower = Follower {
             governor: Arc::downgrade(&self.inner),
@@ -90,7 +90,7 @@ impl Governor {
         let started = thread::Builder::new().name("rulekeep-alerts".to_owned()).spawn(move || follower.run(resumes));
         started.map(drop).map_err(|error| {
             let mut state = self.inner.following.lock();
-            (state.works, state.trouble) = (false, Some(error.to_string()));
+            (state.works, state.failure) = (false, Some(error.to_string()));
             Error::storage(format!("alerts cannot be looked for: {error}"))
         })
     }
@@ -157,7 +157,7 @@ impl Drop for Ending {
             // Who brought rules since may have started another.
             Over::Noted => {}
             Over::Log => state.works = false,
-            Over::Failed(why) => (state.works, state.trouble) = (false, Some(why.clone())),
+            Over::Failed(why) => (state.works, state.failure) = (false, Some(why.clone())),
         }
     }
 }

@@ -158,7 +158,7 @@ pub(super) struct KillSwitches {
     turn: Mutex<()>,
     // Held to lift; taken before `turn`.
     lifting: Mutex<()>,
-    halts: super::standing::Halts,
+    interventions: super::standing::Interventions,
 }
 
 impl KillSwitches {
@@ -176,8 +176,8 @@ impl KillSwitches {
     }
 
     /// When agents were kept from acting.
-    pub(super) const fn halts(&self) -> &super::standing::Halts {
-        &self.halts
+    pub(super) const fn interventions(&self) -> &super::standing::Interventions {
+        &self.interventions
     }
 
     /// Denies everything to an agent, without recording that, until [`KillSwitches::release`].
@@ -186,7 +186,7 @@ impl KillSwitches {
         self.change(|table| {
             table.held.insert(agent.clone());
         });
-        self.halts.note(&KillSwitchScope::Agent(agent.clone()));
+        self.interventions.note(&KillSwitchScope::Agent(agent.clone()));
     }
 
     pub(super) fn release(&self, agent: &AgentId) {
@@ -205,7 +205,7 @@ impl KillSwitches {
             table.stops.push(Arc::clone(&stop));
             table.epoch += 1;
         });
-        self.halts.note(&stop.scope);
+        self.interventions.note(&stop.scope);
         self.load().epoch
     }
 

@@ -120,7 +120,7 @@ impl Policies<'_> {
         let turn = self.governor.inner.policies.turn();
         let sequence = self.governor.order_policies(&set, "loaded by an operator")?;
         self.governor.inner.policies.in_force.store(Arc::new(set));
-        self.governor.inner.stops.halts().note_change();
+        self.governor.inner.stops.interventions().note_change();
         self.governor.bind_pre_approvals(&self.governor.inner.policies.load());
         drop(turn);
         self.governor.inner.log.settle(sequence)?;

@@ -9,8 +9,8 @@ use crate::model::{AgentId, Digest, KillSwitchScope, ProofId};
 /// The state of affairs that a verdict rests on: kill switches, policies, pre-approvals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// Halts that there had been.
-    halts: u64,
+    /// Interventions that there had been.
+    interventions: u64,
     policies: Digest,
     /// Changes that there had been in what agents may do: policies that were loaded, approvals given beforehand that were taken
     /// back.
@@ -20,8 +20,12 @@ pub struct Standing {
 impl Governor {
     /// What a decision rests on that is made from now on.
     pub(crate) fn standing(&self) -> Standing {
-        let halts = self.inner.stops.halts();
-        Standing { halts: halts.count(), policies: self.inner.policies.load().digest(), changes: halts.changes() }
+        let interventions = self.inner.stops.interventions();
+        Standing {
+            interventions: interventions.count(),
+            policies: self.inner.policies.load().digest(),
+            changes: interventions.changes(),
+        }
     }
 
     /// What came since `then`, so that what these records grant is no leave to act any more: policies, the end of an
@@ -31,14 +35,16 @@ impl Governor {
         if self.inner.policies.load().digest() != then.policies {
             return Some("other policies were loaded");
         }
-        let halts = self.inner.stops.halts();
-        if halts.changes() != then.changes {
+        let interventions = self.inner.stops.interventions();
+        if interventions.changes() != then.changes {
             return Some("policies were loaded, or the pre-approval was taken back,");
         }
-        if halts.count() == then.halts {
+        if interventions.count() == then.interventions {
             return None;
         }
-        let is_halted = |id| self.inner.log.facts(id).map_or(true, |facts| halts.is_since(then.halts, &facts.entity));
+        let is_halted = |id| {
+            self.inner.log.facts(id).map_or(true, |facts| interventions.is_since(then.interventions, &facts.entity))
+        };
         granted.iter().any(is_halted).then_some("a stop, a suspension or another change of the agent came")
     }
 }
@@ -46,13 +52,13 @@ impl Governor {
 /// When agents were kept from acting, or may have been: stops, suspensions, retirements, scores that were set and profiles that
 /// were changed since the governor was opened, also those that have ended.
 #[derive(Debug, Default)]
-pub(super) struct Halts {
+pub(super) struct Interventions {
     // Held to note or look up one; nothing else is taken meanwhile.
-    table: Mutex<HaltTable>,
+    table: Mutex<InterventionTable>,
 }
 
 #[derive(Debug, Default)]
-struct HaltTable {
+struct InterventionTable {
     changes: u64,
     count: u64,
     /// The last one of everybody. One of a group counts as such, for who was in it then is not kept.
@@ -60,7 +66,7 @@ struct HaltTable {
     of_agents: HashMap<AgentId, u64>,
 }
 
-impl Halts {
+impl Interventions {
     /// To be noted once it bites, and before whoever asked for it hears so.
     pub(super) fn note(&self, scope: &KillSwitchScope) {
         let mut table = self.table();
@@ -91,7 +97,7 @@ impl Halts {
         table.of_all > count || table.of_agents.get(agent).is_some_and(|last| *last > count)
     }
 
-    fn table(&self) -> MutexGuard<'_, HaltTable> {
+    fn table(&self) -> MutexGuard<'_, InterventionTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -87,7 +87,7 @@ impl Governor {
             warnings
                 .push("escalations end only when somebody looks: the thread that ends them does not run".to_owned());
         }
-        if let Some(why) = self.inner.following.trouble() {
+        if let Some(why) = self.inner.following.failure() {
             warnings.push(format!("alerts on denials, attempts and falls of trust are not looked for: {why}"));
         }
         warnings.extend(self.inner.extensions.problems());

@@ -88,7 +88,7 @@ impl Trust<'_> {
         let next = self.governor.inner.trust_model.adjusted(&agent.trust, score, self.governor.bearing(&agent, now));
         let sequence = self.governor.order_move(&mut agent, next, Moved::by(TrustCause::Adjusted, now), note, now)?;
         let info = self.governor.info(&agent, now);
-        self.governor.inner.stops.halts().note(&crate::model::KillSwitchScope::Agent(agent.agent_id.clone()));
+        self.governor.inner.stops.interventions().note(&crate::model::KillSwitchScope::Agent(agent.agent_id.clone()));
         drop(agent);
         self.governor.inner.log.settle(sequence)?;
         Ok(info)

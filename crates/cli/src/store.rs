@@ -7,7 +7,7 @@ use rulekeep::checkpoint::CheckpointKey;
 use rulekeep::intent::InputText;
 use rulekeep::{Durability, Error, Governor, PolicySet};
 use rulekeep_server::gateway::Gateway;
-use rulekeep_server::webhook::Settings;
+use rulekeep_server::webhooks::Settings;
 use tempfile::TempDir;
 
 /// What a store is opened with.

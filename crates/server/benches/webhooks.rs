@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use rulekeep::event::EventFilter;
 use rulekeep::{Agent, Durability, Governor, Intent, RiskLevel, Tier};
-use rulekeep_server::webhook::{EndpointDraft, Settings, Webhooks};
+use rulekeep_server::webhooks::{EndpointDraft, Settings, Webhooks};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let events: usize =

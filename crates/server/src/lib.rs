@@ -21,4 +21,4 @@ mod rpc;
 pub mod sidecar;
 mod strict;
 mod telemetry;
-pub mod webhook;
+pub mod webhooks;

@@ -247,7 +247,7 @@ impl Governor {
             }
         }
         self.inner.approvals.given.note(&known, now);
-        self.inner.stops.halts().note_change();
+        self.inner.stops.interventions().note_change();
         taken
     }
 

@@ -9,7 +9,7 @@ use super::call::Call;
 use super::params::given;
 use super::spec::{Spec, Verb};
 use crate::gateway::Gateway;
-use crate::webhook::{AddedEndpoint, DeliveryPage, Endpoint, EndpointDraft, NotTaken, Redelivery};
+use crate::webhooks::{AddedEndpoint, DeliveryPage, Endpoint, EndpointDraft, NotTaken, Redelivery};
 use rulekeep::Error;
 use rulekeep::agent::AgentId;
 use rulekeep::event::{EventId, EventType};

@@ -24,12 +24,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod answers;
+mod idempotency;
 mod key;
 mod keys;
 mod limit;
 
-use crate::webhook::{self, Webhooks};
+use crate::webhooks::{self, Webhooks};
 use rulekeep::extension::{Extension, Follower};
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ use rulekeep::escalation::EscalationId;
 use rulekeep::extension::KeyId;
 use rulekeep::{Enforcement, Error, Governor, Intent};
 
-pub(crate) use answers::{Given, Made, Once};
+pub(crate) use idempotency::{Given, Made, Once};
 
 use keys::Entry;
 use limit::{Refusals, Time};
@@ -49,18 +49,18 @@ use limit::{Refusals, Time};
 #[derive(Clone)]
 pub struct Gateway {
     governor: Governor,
-    desk: Arc<Desk>,
+    state: Arc<State>,
     webhooks: Webhooks,
 }
 
 /// The state of keys, refusals and stored responses. It does not keep the governor open.
-struct Desk {
+struct State {
     keys: keys::Keys,
     refusals: Refusals,
-    answers: answers::Answers,
+    answers: idempotency::Answers,
 }
 
-impl Follower for Desk {}
+impl Follower for State {}
 
 impl Gateway {
     /// Opens the gateway of a governor, with the keys and webhooks of its store. Clone it for further users.
@@ -70,7 +70,7 @@ impl Gateway {
     /// [`Error::StorageUnavailable`] for keys in the store that this version cannot read; [`Error::Conflict`] when the
     /// governor has a gateway already.
     pub fn new(governor: &Governor) -> Result<Self, Error> {
-        Self::with_webhooks(governor, webhook::Settings::default())
+        Self::with_webhooks(governor, webhooks::Settings::default())
     }
 
     /// Like [`Gateway::new`], with settings for the delivery of webhooks.
@@ -78,16 +78,16 @@ impl Gateway {
     /// # Errors
     ///
     /// Those of [`Gateway::new`]; [`Error::InvalidInput`] for a schedule that cannot be kept.
-    pub fn with_webhooks(governor: &Governor, settings: webhook::Settings) -> Result<Self, Error> {
+    pub fn with_webhooks(governor: &Governor, settings: webhooks::Settings) -> Result<Self, Error> {
         let time = Time(Arc::clone(Extension::of(governor).clock()));
-        let desk = Arc::new(Desk {
+        let state = Arc::new(State {
             keys: keys::Keys::restored(governor, time.clone())?,
             refusals: Refusals::new(&time),
-            answers: answers::Answers::new(),
+            answers: idempotency::Answers::new(),
         });
-        Extension::of(governor).attach("gateway", Arc::clone(&desk) as Arc<dyn Follower>)?;
+        Extension::of(governor).attach("gateway", Arc::clone(&state) as Arc<dyn Follower>)?;
         let webhooks = Webhooks::start(governor, settings)?;
-        Ok(Self { governor: governor.clone(), desk, webhooks })
+        Ok(Self { governor: governor.clone(), state, webhooks })
     }
 
     /// The endpoints that events are sent to.
@@ -115,7 +115,7 @@ impl Gateway {
         once: &Once<'_>,
         make: impl Future<Output = Result<Made, Error>>,
     ) -> Result<Given, Error> {
-        self.desk.answers.once(&self.governor, once, make).await
+        self.state.answers.once(&self.governor, once, make).await
     }
 
     /// Lets a request in by its key, and takes room for it from the key's plan. `caller` is where it came from, an
@@ -134,19 +134,19 @@ impl Gateway {
     pub(crate) fn admit_or_say(&self, bearer: Option<&str>, caller: &str) -> Result<Admitted, Refused> {
         let now = Extension::of(&self.governor).clock().now();
         let refused = |name: &str, message: String| {
-            Extension::of(&self.governor).note_refused_key(name);
-            self.desk.refusals.note(caller)?;
+            Extension::of(&self.governor).record_refused_key(name);
+            self.state.refusals.note(caller)?;
             Err(Error::Unauthorized { message }.into())
         };
         let Some(text) = bearer else {
             return refused(caller, "an API key is missing: expected Authorization: Bearer <API key>".to_owned());
         };
-        let found = text.parse::<ApiKey>().ok().and_then(|key| self.desk.keys.find(&key));
+        let found = text.parse::<ApiKey>().ok().and_then(|key| self.state.keys.find(&key));
         let Some(entry) = found else {
             return refused(caller, "the API key is not known".to_owned());
         };
         if !entry.callers().knows(caller) {
-            self.desk.refusals.look(caller)?;
+            self.state.refusals.look(caller)?;
         }
         if let Some(message) = entry.refusal(now) {
             return refused(&entry.id().to_string(), message);
@@ -294,7 +294,7 @@ impl Keys<'_> {
     /// [`Error::InvalidInput`] for a draft that does not hold; [`Error::Conflict`] past 10,000 keys that are
     /// accepted, and for a log that is frozen; [`Error::StorageUnavailable`]; [`Error::ChainBroken`].
     pub fn create(&self, draft: KeyDraft) -> Result<NewKey, Error> {
-        self.desk().create(&self.gateway.governor, draft)
+        self.table().create(&self.gateway.governor, draft)
     }
 
     /// Makes a key for administrators, named so, where none is accepted; for the first start.
@@ -304,12 +304,12 @@ impl Keys<'_> {
     /// Those of [`Keys::create`].
     pub fn ensure_admin(&self, name: &str) -> Result<Option<NewKey>, Error> {
         let draft = KeyDraft::new(Scope::Admin, Plan::Pro).name(name);
-        self.desk().ensure_admin(&self.gateway.governor, draft)
+        self.table().ensure_admin(&self.gateway.governor, draft)
     }
 
     /// Every key, the oldest first; neither texts nor digests.
     pub fn list(&self) -> Vec<KeyInfo> {
-        self.desk().list(Extension::of(&self.gateway.governor).clock().now())
+        self.table().list(Extension::of(&self.gateway.governor).clock().now())
     }
 
     /// Refuses a key from now on, in every thread. One that is revoked stays so.
@@ -319,11 +319,11 @@ impl Keys<'_> {
     /// [`Error::NotFound`] for an unknown id. When it cannot be recorded, [`Error::StorageUnavailable`] or
     /// [`Error::ChainBroken`]: then it is refused until the store is opened again.
     pub fn revoke(&self, id: KeyId) -> Result<KeyInfo, Error> {
-        self.desk().revoke(&self.gateway.governor, id)
+        self.table().revoke(&self.gateway.governor, id)
     }
 
-    fn desk(&self) -> &keys::Keys {
-        &self.gateway.desk.keys
+    fn table(&self) -> &keys::Keys {
+        &self.gateway.state.keys
     }
 }
 

@@ -14,7 +14,7 @@ use std::path::Path;
 use rulekeep::Governor;
 use rulekeep_server::gateway::Gateway;
 use rulekeep_server::sidecar;
-use rulekeep_server::webhook::{Settings, Webhooks};
+use rulekeep_server::webhooks::{Settings, Webhooks};
 use serde_json::{Value, json};
 
 pub(crate) use library::*;

@@ -13,7 +13,7 @@ use crate::common::receiver::{Receiver, Request};
 use crate::common::{Served, builder, decide};
 use rulekeep::event::EventType;
 use rulekeep::{Agent, Tier};
-use rulekeep_server::webhook::{EndpointDraft, Settings};
+use rulekeep_server::webhooks::{EndpointDraft, Settings};
 use serde_json::{Value, json};
 
 /// What a verifier must say to each delivery: `[what, secret, headers, body, seconds that have gone by, is good]`.

@@ -19,7 +19,7 @@ use rulekeep::signature::SignatureError;
 use rulekeep::status::Health;
 use rulekeep::system::Timestamp;
 use rulekeep::{Agent, Durability, Error, Event, Outcome, Tier};
-use rulekeep_server::webhook::{DeliveryResult, Endpoint, EndpointDraft, EndpointState};
+use rulekeep_server::webhooks::{DeliveryResult, Endpoint, EndpointDraft, EndpointState};
 use serde_json::json;
 
 use super::{in_memory, opened, opened_with, soon};

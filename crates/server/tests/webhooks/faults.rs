@@ -12,7 +12,7 @@ use crate::common::{self, Hand, NOON, builder, code, decide};
 use rulekeep::Durability;
 use rulekeep::event::{EventFilter, EventType};
 use rulekeep::system::{Clock, Timestamp};
-use rulekeep_server::webhook::{EndpointDraft, EndpointState};
+use rulekeep_server::webhooks::{EndpointDraft, EndpointState};
 
 use super::{opened, opened_with};
 

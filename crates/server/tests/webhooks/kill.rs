@@ -11,7 +11,7 @@ use crate::common::receiver::{OK, Receiver, Reply, Request};
 use crate::common::{ChildProcess, Served, builder, chain, child_folder, decide, say};
 use rulekeep::event::{EventId, EventType};
 use rulekeep::{Agent, Durability, Governor, Outcome, Tier};
-use rulekeep_server::webhook::EndpointDraft;
+use rulekeep_server::webhooks::EndpointDraft;
 
 use super::soon;
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use common::{Served, builder, open_with};
 use rulekeep::{Agent, GovernorBuilder, Tier};
-use rulekeep_server::webhook::Settings;
+use rulekeep_server::webhooks::Settings;
 
 /// Receivers on loopback, told at once and so often again, soon.
 fn soon(retries: usize) -> Settings {

@@ -6,7 +6,7 @@ use std::fs;
 use crate::common::receiver::Receiver;
 use crate::common::{decide, frames, journal};
 use rulekeep::maintenance::{RepairOptions, repair};
-use rulekeep_server::webhook::{EndpointDraft, EndpointState};
+use rulekeep_server::webhooks::{EndpointDraft, EndpointState};
 
 use super::opened;
 

@@ -59,7 +59,7 @@ fn is_beyond(text: &str, tokens: &[Token]) -> bool {
 }
 
 /// What all the dialects that can read a text say of it; none when no dialect can.
-fn parsed(text: &str, tokens: usize) -> Option<Said> {
+fn parsed(text: &str, tokens: usize) -> Option<Meaning> {
     if tokens <= MOST_TOKENS_INLINE {
         match by_dialects(text, DEEPEST_INLINE) {
             Err(Refusal::TooDeep) => {}
@@ -85,7 +85,7 @@ enum Refusal {
     Unread,
 }
 
-fn by_dialects(text: &str, deepest: usize) -> Result<Said, Refusal> {
+fn by_dialects(text: &str, deepest: usize) -> Result<Meaning, Refusal> {
     let usual: [&dyn Dialect; 5] =
         [&GenericDialect {}, &MySqlDialect {}, &PostgreSqlDialect {}, &MsSqlDialect {}, &SQLiteDialect {}];
     let rarer: [&dyn Dialect; 8] = [
@@ -99,7 +99,7 @@ fn by_dialects(text: &str, deepest: usize) -> Result<Said, Refusal> {
         &OracleDialect {},
     ];
     let mut refusal = Refusal::Unread;
-    let mut worst: Option<Said> = None;
+    let mut worst: Option<Meaning> = None;
     for dialect in usual {
         match by_dialect(dialect, text, deepest) {
             Ok(said) => {
@@ -120,7 +120,7 @@ fn by_dialects(text: &str, deepest: usize) -> Result<Said, Refusal> {
 }
 
 /// What one dialect makes of a text. A panic is no answer.
-fn by_dialect(dialect: &dyn Dialect, text: &str, deepest: usize) -> Result<Said, Refusal> {
+fn by_dialect(dialect: &dyn Dialect, text: &str, deepest: usize) -> Result<Meaning, Refusal> {
     catch_unwind(AssertUnwindSafe(|| {
         let tokens = Tokenizer::new(dialect, text).tokenize().map_err(|_| Refusal::Unread)?;
         let count = tokens.iter().filter(|token| !matches!(token, Piece::Whitespace(_))).count();
@@ -134,7 +134,7 @@ fn by_dialect(dialect: &dyn Dialect, text: &str, deepest: usize) -> Result<Said,
                     _ => Refusal::Unread,
                 },
             )?;
-        let mut said = Said { statements: statements.len(), ..Said::default() };
+        let mut said = Meaning { statements: statements.len(), ..Meaning::default() };
         for statement in &statements {
             let _: ControlFlow<()> = statement.visit(&mut said);
         }
@@ -145,7 +145,7 @@ fn by_dialect(dialect: &dyn Dialect, text: &str, deepest: usize) -> Result<Said,
 
 /// What a grammar found in a text.
 #[derive(Debug, Default)]
-struct Said {
+struct Meaning {
     statements: usize,
     does: Vec<Effect>,
     unknown_call: bool,
@@ -163,7 +163,7 @@ struct Effect {
     unbounded: bool,
 }
 
-impl Said {
+impl Meaning {
     /// The worst of what two dialects say.
     fn and(mut self, other: Self) -> Self {
         self.disagree |= other.disagree || self.statements != other.statements;
@@ -362,7 +362,7 @@ fn only_plans(statement: &Statement) -> bool {
     matches!(statement, Statement::Explain { analyze: false, options: None, .. })
 }
 
-impl Visitor for Said {
+impl Visitor for Meaning {
     type Break = ();
 
     fn pre_visit_statement(&mut self, statement: &Statement) -> ControlFlow<()> {

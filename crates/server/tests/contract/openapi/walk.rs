@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rulekeep::checkpoint::CheckpointKey;
 use rulekeep::{Governor, Intent, RiskLevel};
-use rulekeep_server::webhook::Settings;
+use rulekeep_server::webhooks::Settings;
 use serde_json::{Value, json};
 
 use super::live::{Asked, Live};

@@ -61,13 +61,13 @@ impl Service {
             let cursor =
                 cursor.ok_or_else(|| Error::storage(format!("endpoint {id} has no place in the journal")))??;
             let parked = parked.transpose()?.unwrap_or_default();
-            service.take_up(governor, record, cursor, parked, &service.secrets())?;
+            service.start_courier(governor, record, cursor, parked, &service.secrets())?;
         }
         Ok(service)
     }
 
     /// Puts an endpoint to work.
-    fn take_up(
+    fn start_courier(
         &self,
         governor: &Governor,
         record: EndpointRecord,
@@ -79,8 +79,8 @@ impl Service {
         let live = secrets.live(id, &record.secrets);
         let has_secret = live.iter().any(|live| live.until.is_none());
         let url = secrets.url(&record).map(str::to_owned);
-        let trouble = match &url {
-            None => Some(secrets.homeless().to_owned()),
+        let failure = match &url {
+            None => Some(secrets.missing_address().to_owned()),
             Some(url) => {
                 let refused = address::checked_url(url, self.reach).err();
                 refused.or_else(|| (!has_secret).then(|| secrets.missing().to_owned()))
@@ -89,9 +89,9 @@ impl Service {
         let sender = Sender::new(url.as_deref().unwrap_or_default(), self.reach, sender::LONGEST);
         let source =
             Extension::of(governor).events_from(Sequence::new(cursor.next), &record.events, record.agent_id.as_ref());
-        let is_broken = trouble.is_some();
+        let is_broken = failure.is_some();
         let outbox = Outbox::new(record.schedule.clone(), cursor, parked);
-        let courier = Arc::new(Courier::new(record, outbox, live, &sender, trouble));
+        let courier = Arc::new(Courier::new(record, outbox, live, &sender, failure));
         let mut started = Ok(());
         if !is_broken {
             let tools = Tools {
@@ -139,7 +139,7 @@ impl Service {
         let cursor = Cursor { next, ordinal: 0, attempts: 0, retry_at: None, failing: false, off: None };
         keep_place(governor, id, &Note { cursor: cursor.clone(), parked: None }, "endpoint added")?;
         keep_record(governor, &record, "endpoint added")?;
-        self.take_up(governor, record, cursor, Vec::new(), &secrets)?;
+        self.start_courier(governor, record, cursor, Vec::new(), &secrets)?;
         Ok(AddedEndpoint { id, secret: text })
     }
 
@@ -157,7 +157,7 @@ impl Service {
         {
             // It is there still, and goes on; where it cannot, it says why.
             if has_ended {
-                let _ = self.take_up(governor, courier.record(), cursor, parked, &secrets);
+                let _ = self.start_courier(governor, courier.record(), cursor, parked, &secrets);
             } else {
                 courier.give_up("it was still ending when its removal could not be recorded: resume it");
             }
@@ -180,7 +180,9 @@ impl Service {
         let end = Timestamp::from_millis(now.as_millis().saturating_add(millis));
         let mut record = courier.record();
         let Some(url) = secrets.url(&record).map(str::to_owned) else {
-            return Err(Error::Conflict { message: format!("endpoint {id} cannot be told: {}", secrets.homeless()) });
+            return Err(Error::Conflict {
+                message: format!("endpoint {id} cannot be told: {}", secrets.missing_address()),
+            });
         };
         let old = secrets.live(id, &record.secrets);
         record.secrets.retain_mut(|print| {
@@ -233,7 +235,7 @@ impl Service {
             recorded
         });
         let record = if moved.is_ok() { record } else { before };
-        let taken = self.take_up(governor, record, cursor, parked, &secrets);
+        let taken = self.start_courier(governor, record, cursor, parked, &secrets);
         moved.and(taken)
     }
 
@@ -263,7 +265,7 @@ impl Service {
         }
         let (mut cursor, parked) = courier.position();
         cursor.off = None;
-        self.take_up(governor, record, cursor, parked, secrets)?;
+        self.start_courier(governor, record, cursor, parked, secrets)?;
         match self.courier(id)?.shown(Extension::of(governor).clock().now()).reason {
             Some(reason) => Err(Error::Conflict { message: format!("endpoint {id} cannot be told: {reason}") }),
             None => Ok(()),
@@ -333,7 +335,7 @@ impl Follower for Service {
     }
 
     fn problems(&self) -> Vec<String> {
-        self.all().iter().filter_map(|courier| courier.trouble()).collect()
+        self.all().iter().filter_map(|courier| courier.failure()).collect()
     }
 }
 

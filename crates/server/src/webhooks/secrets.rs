@@ -113,7 +113,7 @@ impl Secrets {
     }
 
     /// What an endpoint says whose address is not here.
-    pub(super) fn homeless(&self) -> &'static str {
+    pub(super) fn missing_address(&self) -> &'static str {
         if self.is_read { "its address is not in SECRETS: readdress it" } else { UNREADABLE }
     }
 

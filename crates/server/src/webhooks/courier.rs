@@ -23,12 +23,12 @@ use rulekeep::{Error, Event};
 /// An endpoint at work.
 pub(super) struct Courier {
     /// Held to look and to decide, never while something is sent, read or written.
-    desk: Mutex<Desk>,
+    backlog: Mutex<Backlog>,
     told: Condvar,
     interrupt: Box<dyn Fn() + Send + Sync>,
 }
 
-struct Desk {
+struct Backlog {
     record: EndpointRecord,
     outbox: Outbox,
     log: DeliveryLog,
@@ -38,7 +38,7 @@ struct Desk {
     /// Its thread has ended.
     has_ended: bool,
     /// Why it cannot go on.
-    trouble: Option<String>,
+    failure: Option<String>,
 }
 
 /// What the thread works with.
@@ -51,22 +51,22 @@ pub(super) struct Tools {
 }
 
 impl Courier {
-    /// An endpoint that is not at work yet; `trouble` says why it will not be.
+    /// An endpoint that is not at work yet; `failure` says why it will not be.
     pub(super) fn new(
         record: EndpointRecord,
         outbox: Outbox,
         secrets: Vec<LiveSecret>,
         sender: &Sender,
-        trouble: Option<String>,
+        failure: Option<String>,
     ) -> Self {
         let log = DeliveryLog::of_parked(outbox.parked());
-        let desk = Desk { record, outbox, log, secrets, is_stopped: false, has_ended: true, trouble };
-        Self { desk: Mutex::new(desk), told: Condvar::new(), interrupt: Box::new(sender.interrupt()) }
+        let backlog = Backlog { record, outbox, log, secrets, is_stopped: false, has_ended: true, failure };
+        Self { backlog: Mutex::new(backlog), told: Condvar::new(), interrupt: Box::new(sender.interrupt()) }
     }
 
     /// Puts it to work. Where it cannot be, it says why.
     pub(super) fn start(self: &Arc<Self>, tools: Tools) -> Result<(), Error> {
-        self.desk().has_ended = false;
+        self.backlog().has_ended = false;
         let courier = Arc::clone(self);
         let started = thread::Builder::new().name("rulekeep-webhook".to_owned()).spawn(move || {
             let _end = Ending(&courier);
@@ -74,104 +74,104 @@ impl Courier {
         });
         started.map(drop).map_err(|error| {
             let why = format!("cannot start a thread: {error}");
-            let mut desk = self.desk();
-            (desk.has_ended, desk.trouble) = (true, Some(why.clone()));
+            let mut backlog = self.backlog();
+            (backlog.has_ended, backlog.failure) = (true, Some(why.clone()));
             Error::storage(why)
         })
     }
 
     /// Tells it to end, and cuts off what it is sending.
     pub(super) fn stop(&self) {
-        self.desk().is_stopped = true;
+        self.backlog().is_stopped = true;
         self.told.notify_all();
         (self.interrupt)();
     }
 
     /// Waits until it has ended, for so long at the most; says whether it has.
     pub(super) fn wait_ended(&self, time: Duration) -> bool {
-        let waited = self.told.wait_timeout_while(self.desk(), time, |desk| !desk.has_ended);
+        let waited = self.told.wait_timeout_while(self.backlog(), time, |backlog| !backlog.has_ended);
         waited.unwrap_or_else(PoisonError::into_inner).0.has_ended
     }
 
     /// What it is told, as the journal keeps it.
     pub(super) fn record(&self) -> EndpointRecord {
-        self.desk().record.clone()
+        self.backlog().record.clone()
     }
 
     /// Takes over another record and its secrets.
     pub(super) fn change(&self, record: EndpointRecord, secrets: Vec<LiveSecret>) {
-        let mut desk = self.desk();
-        (desk.record, desk.secrets) = (record, secrets);
+        let mut backlog = self.backlog();
+        (backlog.record, backlog.secrets) = (record, secrets);
     }
 
     /// The entry to go on with, and the outbox's state as the journal is to have it.
     pub(super) fn position(&self) -> (super::outbox::Cursor, Vec<super::outbox::Parked>) {
-        let desk = self.desk();
-        (desk.outbox.cursor().clone(), desk.outbox.parked().to_vec())
+        let backlog = self.backlog();
+        (backlog.outbox.cursor().clone(), backlog.outbox.parked().to_vec())
     }
 
     /// Why it is not told everything, if so.
-    pub(super) fn trouble(&self) -> Option<String> {
-        let desk = self.desk();
-        let (id, cursor) = (desk.record.id, desk.outbox.cursor());
-        let ended = || (desk.has_ended && !desk.is_stopped).then_some("its thread has ended");
-        if let Some(why) = desk.trouble.as_deref().or_else(ended) {
+    pub(super) fn failure(&self) -> Option<String> {
+        let backlog = self.backlog();
+        let (id, cursor) = (backlog.record.id, backlog.outbox.cursor());
+        let ended = || (backlog.has_ended && !backlog.is_stopped).then_some("its thread has ended");
+        if let Some(why) = backlog.failure.as_deref().or_else(ended) {
             return Some(format!("webhook {id} is told nothing: {why}"));
         }
         if let Some(why) = &cursor.off {
             return Some(format!("webhook {id} is off: {why}"));
         }
-        let parked = desk.outbox.parked().len();
+        let parked = backlog.outbox.parked().len();
         cursor
             .failing
             .then(|| format!("webhook {id} is failing: {parked} events were given up, and none arrived since"))
     }
 
     pub(super) fn is_broken(&self) -> bool {
-        self.desk().trouble.is_some()
+        self.backlog().failure.is_some()
     }
 
     /// Says why it does not go on.
     pub(super) fn give_up(&self, why: &str) {
-        self.desk().trouble = Some(why.to_owned());
+        self.backlog().failure = Some(why.to_owned());
     }
 
     /// Sends again after it was off. False where it was not.
     pub(super) fn resume(&self) -> bool {
-        let resumed = self.desk().outbox.resume();
+        let resumed = self.backlog().outbox.resume();
         self.told.notify_all();
         resumed
     }
 
     /// Sends an event once more.
     pub(super) fn redeliver(&self, event: &Event, body: &[u8]) -> Result<(), Refusal> {
-        let mut desk = self.desk();
-        if !desk.record.wants(event) {
+        let mut backlog = self.backlog();
+        if !backlog.record.wants(event) {
             return Err(Refusal::Unwanted);
         }
-        if let Some(why) = &desk.trouble {
+        if let Some(why) = &backlog.failure {
             return Err(Refusal::Broken(why.clone()));
         }
-        desk.outbox.redeliver(told_of(event, body.to_vec()))?;
-        drop(desk);
+        backlog.outbox.redeliver(told_of(event, body.to_vec()))?;
+        drop(backlog);
         self.told.notify_all();
         Ok(())
     }
 
     pub(super) fn deliveries(&self, page: u64) -> DeliveryPage {
-        self.desk().log.page(page)
+        self.backlog().log.page(page)
     }
 
     pub(super) fn parked(&self, page: u64) -> DeliveryPage {
-        DeliveryPage::of_parked(self.desk().outbox.parked(), page)
+        DeliveryPage::of_parked(self.backlog().outbox.parked(), page)
     }
 
     /// How it stands.
     pub(super) fn shown(&self, now: Timestamp) -> Endpoint {
-        let desk = self.desk();
-        let (mut record, cursor) = (desk.record.clone(), desk.outbox.cursor());
+        let backlog = self.backlog();
+        let (mut record, cursor) = (backlog.record.clone(), backlog.outbox.cursor());
         record.secrets.retain(|print| print.until.is_none_or(|until| until > now));
-        let state = match (&desk.trouble, &cursor.off) {
+        let state = match (&backlog.failure, &cursor.off) {
             (Some(_), _) => EndpointState::Broken,
             (None, Some(_)) => EndpointState::Off,
             (None, None) if cursor.failing => EndpointState::Failing,
@@ -183,14 +183,14 @@ impl Courier {
             events: record.events,
             agent_id: record.agent_id,
             state,
-            reason: desk.trouble.clone().or_else(|| cursor.off.clone()),
+            reason: backlog.failure.clone().or_else(|| cursor.off.clone()),
             created: record.created,
             schedule: record.schedule.steps().iter().map(|step| Duration::from_millis(*step)).collect(),
             secrets: record.secrets,
             next_entry: cursor.next,
             attempts: cursor.attempts,
             next_attempt: cursor.retry_at,
-            parked: desk.outbox.parked().len() as u64,
+            parked: backlog.outbox.parked().len() as u64,
         }
     }
 
@@ -200,9 +200,9 @@ impl Courier {
             None => return,
         };
         if let Err(error) = verified.and_then(|()| self.deliver(&mut tools)) {
-            self.desk().trouble = Some(error.to_string());
+            self.backlog().failure = Some(error.to_string());
         }
-        let last = self.desk().outbox.last_note();
+        let last = self.backlog().outbox.last_note();
         if let Some(note) = last {
             self.keep(&tools, &note);
         }
@@ -212,19 +212,19 @@ impl Courier {
     fn deliver(&self, tools: &mut Tools) -> Result<(), Error> {
         loop {
             let now = tools.clock.now();
-            let mut desk = self.desk();
-            if desk.is_stopped {
+            let mut backlog = self.backlog();
+            if backlog.is_stopped {
                 return Ok(());
             }
-            if let Some(note) = desk.outbox.note(now) {
-                drop(desk);
+            if let Some(note) = backlog.outbox.note(now) {
+                drop(backlog);
                 self.keep(tools, &note);
                 continue;
             }
-            match desk.outbox.step(now) {
+            match backlog.outbox.step(now) {
                 Step::Send(told) => {
                     let told = told.clone();
-                    if !self.send(desk, tools, &told, now)? {
+                    if !self.send(backlog, tools, &told, now)? {
                         return Ok(());
                     }
                 }
@@ -232,13 +232,13 @@ impl Courier {
                     let left = u64::try_from(at.as_millis() - now.as_millis()).unwrap_or(0);
                     // Notes that are due are seen to meanwhile.
                     let time = Duration::from_millis(left).min(LONGEST_REST);
-                    drop(self.told.wait_timeout(desk, time));
+                    drop(self.told.wait_timeout(backlog, time));
                 }
                 // The note that says so may have been refused: it is tried again.
-                Step::Off => drop(self.told.wait_timeout(desk, LONGEST_REST)),
+                Step::Off => drop(self.told.wait_timeout(backlog, LONGEST_REST)),
                 Step::Idle => {
-                    drop(desk);
-                    self.take_up(tools)?;
+                    drop(backlog);
+                    self.read_on(tools)?;
                 }
             }
         }
@@ -246,12 +246,18 @@ impl Courier {
 
     /// Sends an event. False where it was cut off.
     ///
-    /// Clock and entropy are the user's and may take their time: neither is asked under the guard of the desk.
-    fn send(&self, desk: MutexGuard<'_, Desk>, tools: &mut Tools, told: &Told, now: Timestamp) -> Result<bool, Error> {
-        let live = desk.secrets.iter().filter(|live| live.until.is_none_or(|until| until > now));
+    /// Clock and entropy are the user's and may take their time: neither is asked under the guard of the backlog.
+    fn send(
+        &self,
+        backlog: MutexGuard<'_, Backlog>,
+        tools: &mut Tools,
+        told: &Told,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
+        let live = backlog.secrets.iter().filter(|live| live.until.is_none_or(|until| until > now));
         let secrets: Vec<Secret> = live.map(|live| live.secret.clone()).collect();
-        let id = desk.record.id;
-        drop(desk);
+        let id = backlog.record.id;
+        drop(backlog);
         if secrets.is_empty() {
             // Nothing goes unsigned.
             return Err(Error::Conflict { message: "no secret of it is in force: rotate it".to_owned() });
@@ -264,33 +270,33 @@ impl Courier {
         note_delivery(&work, id, &event, &answer);
         let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (answered_at, chance) = (tools.clock.now(), chance(&*tools.entropy));
-        let mut desk = self.desk();
+        let mut backlog = self.backlog();
         // What was cut off has not failed: whoever opens the store next sends it.
-        if desk.is_stopped && !matches!(answer, Answer::Delivered(_) | Answer::Gone) {
+        if backlog.is_stopped && !matches!(answer, Answer::Delivered(_) | Answer::Gone) {
             return Ok(false);
         }
-        if let Some(done) = desk.outbox.done(&answer, answered_at, chance) {
-            desk.log.add(&done, &answer, now, millis);
+        if let Some(done) = backlog.outbox.done(&answer, answered_at, chance) {
+            backlog.log.add(&done, &answer, now, millis);
         }
         Ok(true)
     }
 
     /// Takes the next event from the journal, waiting for it for a while.
-    fn take_up(&self, tools: &mut Tools) -> Result<(), Error> {
+    fn read_on(&self, tools: &mut Tools) -> Result<(), Error> {
         let began = Instant::now();
         let event = tools.source.wait_for(LOOK_UP)?;
         let now = tools.clock.now();
         let Some(event) = event else {
-            let mut desk = self.desk();
-            desk.outbox.passed(tools.source.place());
+            let mut backlog = self.backlog();
+            backlog.outbox.passed(tools.source.place());
             // A log that is closed does not wait.
-            if began.elapsed() < LOOK_UP / 2 && !desk.is_stopped {
-                drop(self.told.wait_timeout(desk, LOOK_UP));
+            if began.elapsed() < LOOK_UP / 2 && !backlog.is_stopped {
+                drop(self.told.wait_timeout(backlog, LOOK_UP));
             }
             return Ok(());
         };
         let (told, chance) = (told_of(&event, body_of(&event)?), chance(&*tools.entropy));
-        self.desk().outbox.offer(told, now, chance);
+        self.backlog().outbox.offer(told, now, chance);
         Ok(())
     }
 
@@ -298,10 +304,10 @@ impl Courier {
     fn keep(&self, tools: &Tools, note: &Note) {
         let Some(governor) = tools.governor.upgrade() else {
             // Nobody is left to be told for, and nobody who would say so.
-            self.desk().is_stopped = true;
+            self.backlog().is_stopped = true;
             return;
         };
-        let id = self.desk().record.id;
+        let id = self.backlog().record.id;
         let kept = notes(note).and_then(|states| {
             states.into_iter().try_for_each(|(part, value)| {
                 Extension::of(&governor).keep(format!("{CURSOR}{id}{part}"), value, "told", Wait::Enqueued)
@@ -310,13 +316,13 @@ impl Courier {
         drop(governor);
         if kept.is_err() {
             let now = tools.clock.now();
-            self.desk().outbox.not_noted(note, now);
+            self.backlog().outbox.not_noted(note, now);
         }
     }
 
-    fn desk(&self) -> MutexGuard<'_, Desk> {
+    fn backlog(&self) -> MutexGuard<'_, Backlog> {
         // Each change of it is whole.
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+        self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -340,12 +346,12 @@ struct Ending<'a>(&'a Courier);
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        let mut desk = self.0.desk();
-        desk.has_ended = true;
+        let mut backlog = self.0.backlog();
+        backlog.has_ended = true;
         if thread::panicking() {
-            desk.trouble = Some("it failed within; resume it".to_owned());
+            backlog.failure = Some("it failed within; resume it".to_owned());
         }
-        drop(desk);
+        drop(backlog);
         self.0.told.notify_all();
     }
 }

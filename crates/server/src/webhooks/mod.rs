@@ -9,7 +9,7 @@
 //! ```
 //! use rulekeep::event::EventType;
 //! use rulekeep::Governor;
-//! use rulekeep_server::webhook::{EndpointDraft, Settings, Webhooks};
+//! use rulekeep_server::webhooks::{EndpointDraft, Settings, Webhooks};
 //!
 //! let governor = Governor::builder().open_in_memory()?;
 //! let webhooks = Webhooks::start(&governor, Settings::default())?;
