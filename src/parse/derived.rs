@@ -124,12 +124,30 @@ impl Work<'_> {
 
 fn read(text: &str, lexicon: &Lexicon, tools: &ToolIndex) -> Reading {
     let mut reading = format::read(text, lexicon, tools);
+    overridden(text, &mut reading);
     for attempt in manipulation::find(text) {
         reading.facts.signs.add(attempt.sign);
         reading.facts.show(attempt.sign, attempt.words);
     }
     reading
 }
+
+/// A request whose headers say another method than its own does what they say, in whatever form they come.
+fn overridden(text: &str, reading: &mut Reading) {
+    let is_web = |act: &Act| act.resource == Resource::Web;
+    if !text.contains(['-', '_']) || !reading.acts.iter().any(is_web) {
+        return;
+    }
+    let lower = text.to_ascii_lowercase();
+    if !OVERRIDES.iter().any(|header| lower.contains(header)) {
+        return;
+    }
+    let operation = if lower.contains("delete") { Operation::Delete } else { Operation::Write };
+    reading.push(Act::new("override", "method", Resource::Web, operation, 0.7));
+}
+
+/// Headers by which a request says another method.
+const OVERRIDES: [&str; 2] = ["method-override", "x-http-method"];
 
 /// Takes in what another reading found, if it found more than words.
 fn take_in(reading: &mut Reading, mut other: Reading, sign: Option<Sign>, text: &str) {

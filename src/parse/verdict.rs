@@ -10,7 +10,7 @@ use crate::model::{
     ParseResult, Resource, RiskLevel, Timestamp, Unread, UnreadKind, risk_floor,
 };
 
-use super::reading::{Act, Reading};
+use super::reading::{Act, Format, Reading};
 use super::sign::{Sign, Signs};
 use super::{classification, confidence, explain, risk};
 
@@ -64,7 +64,10 @@ impl<'r> Verdict<'r> {
         }
         let action = if primary.is_unknown() { Action::unknown() } else { confidence::action_name(primary) };
         let assessed = ranked.iter().map(|&(level, _)| level).max().unwrap_or(RiskLevel::Medium);
-        let risk = assessed.max(floor(&action, &capabilities, reading));
+        let hides = |part: &Unread| matches!(part.kind, UnreadKind::Target | UnreadKind::Argument);
+        let is_unread = reading.format == Format::ToolCall && reading.facts.unread.iter().any(hides);
+        let unread = if is_unread { RiskLevel::Medium } else { RiskLevel::Low };
+        let risk = assessed.max(floor(&action, &capabilities, reading)).max(unread);
         let mut factors = vec![Cow::Borrowed(risk::cell_text(primary.operation, primary.resource))];
         factors.extend(causes.iter().map(|sign| Cow::Borrowed(sign.text())));
         factors.extend(

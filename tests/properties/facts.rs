@@ -121,7 +121,19 @@ fn grown() -> impl Strategy<Value = (String, String)> {
     let acts = (act(), act(), select(&[". ", " and then ", "; ", ".\n"][..])).prop_map(|(first, more, link)| {
         (first.to_owned(), format!("{first}{link}{}{}", more[..1].to_lowercase(), &more[1..]))
     });
-    prop_oneof![mails, paths, amounts, acts]
+    let nested = (
+        select(&["unpickle", "apply", "graphql", "frobnicate", "delete_file", "run_job", "sync_all"][..]),
+        select(&["also", "next", "then", "extra", "calls"][..]),
+        any::<bool>(),
+    )
+        .prop_map(move |(tool, key, is_reading)| {
+            let mut arguments = json!({ "path": "/srv/theirs/a", "data": "gASV" });
+            let less = call(tool, arguments.clone());
+            let inner = if is_reading { "read_file" } else { "get_weather" };
+            arguments[key] = json!({ "tool": inner, "arguments": { "path": "/srv/ours/a" } });
+            (less, call(tool, arguments))
+        });
+    prop_oneof![mails, paths, amounts, acts, nested]
 }
 
 #[test]

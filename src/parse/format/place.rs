@@ -47,10 +47,22 @@ pub(super) fn is_secret(path: &str) -> bool {
     SECRET_PARTS.as_ref().is_some_and(|parts| parts.is_match(&path))
         || holds("secret_names", name)
         || name.strip_prefix(".env.").is_some_and(|kind| !holds("public_env", kind))
+        || names_secrets(name)
+        || has_path_shape(&path)
+            && path.split('/').rev().skip(1).any(|folder| matches!(folder, "secrets" | "credentials"))
         || has_path_shape(&path) && items("secret_endings").iter().any(|ending| has_ending(name, ending))
         || has_ending(name, "pem") && !["cert", "chain", "ca.", "ca-"].iter().any(|public| name.contains(public))
         || path.contains("/proc/") && (path.ends_with("/environ") || path.ends_with("/mem"))
         || is_wild_secret(&path)
+}
+
+/// Whether a file's name says that secrets are in it: `passwords.txt`, `prod.env`.
+fn names_secrets(name: &str) -> bool {
+    let Some((stem, kind)) = name.rsplit_once('.') else { return false };
+    let is_one = |word: &str| holds("secret_words", word);
+    let is_environment =
+        kind == "env" && !stem.is_empty() && !stem.split(['.', '-', '_']).any(|word| holds("public_env", word));
+    is_environment || holds("secret_kinds", kind) && stem.split(|c: char| !c.is_alphanumeric()).any(is_one)
 }
 
 /// Whether a write there changes the system or what a user's shell runs.

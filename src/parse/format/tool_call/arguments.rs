@@ -33,9 +33,11 @@ pub(super) struct Arguments<'r, 'l> {
     pub(super) through: Option<Through>,
     known: Option<&'static Known>,
     trials: Vec<&'l [Box<str>]>,
-    name: Option<&'r str>,
+    pub(super) name: Option<&'r str>,
     /// The argument that says what the tool does was found and read.
     is_told: bool,
+    /// The call has one argument.
+    is_lone: bool,
     /// Whether every `dry_run` says so.
     dry_run: Option<bool>,
     pub(super) switched_off: Switched,
@@ -57,6 +59,7 @@ impl<'r, 'l> Arguments<'r, 'l> {
             trials,
             name,
             is_told: false,
+            is_lone: false,
             dry_run: None,
             switched_off: Switched::Nothing,
         }
@@ -64,6 +67,8 @@ impl<'r, 'l> Arguments<'r, 'l> {
 
     /// Reads them all; whether what the tool does was told by them.
     pub(super) fn read(mut self, call: &Call<'_>) -> bool {
+        let fields = |value: &&Json<'_>| if let Json::Fields(fields) = value { fields.len() } else { 1 };
+        self.is_lone = call.arguments.iter().map(fields).sum::<usize>() + call.beside.len() == 1;
         for value in &call.arguments {
             self.value("", value);
         }
@@ -128,8 +133,8 @@ impl<'r, 'l> Arguments<'r, 'l> {
                 self.reader.call(call);
             }
             if !calls.is_empty() {
-                // "batch", "multi_tool_use": what it does is what stands in it.
-                self.is_told |= self.act.is_unknown();
+                // "batch", "multi_tool_use": what it does is what stands in it, where nothing else does.
+                self.is_told |= self.act.is_unknown() && self.is_lone && tools().nests(key);
                 return;
             }
         }
@@ -254,6 +259,9 @@ impl<'r, 'l> Arguments<'r, 'l> {
                     self.act.risk = self.act.risk.max(Some(RiskLevel::High));
                 }
                 self.sign(Sign::Force, key);
+                if self.act.operation == Operation::Read {
+                    self.switched_on(key);
+                }
             }
             (Some(Role::Bulk), true) => self.sign(Sign::Bulk, key),
             (Some(Role::Public), true) => self.opened(key),
@@ -262,9 +270,24 @@ impl<'r, 'l> Arguments<'r, 'l> {
                 let is_meant = self.trials.iter().all(|known| known.iter().any(|known| **known == *key));
                 self.dry_run = Some(self.dry_run.unwrap_or(true) && flag && is_meant);
             }
+            (None, true) => self.switched_on(key),
             (_, false) if tools().value("closes", key) => self.opened(key),
             (_, false) => self.switch_off(key),
             _ => {}
+        }
+    }
+
+    /// A switch that is named for an act: `purge`, `refund`, `deleted`.
+    fn switched_on(&mut self, key: &str) {
+        let ends = |operation| matches!(operation, Operation::Delete | Operation::Transfer | Operation::Admin);
+        let lower = key.to_ascii_lowercase();
+        for word in lower.split(['_', '-', '.']) {
+            let verb = self.reader.lexicon.word(word).and_then(|entry| entry.verb);
+            let Some(verb) = verb.map(|(verb, _)| self.reader.lexicon.verb(verb)) else { continue };
+            if ends(verb.operation) {
+                let act = Act::new(&verb.lemma, &self.act.noun, self.act.resource, verb.operation, 0.7);
+                return self.reader.reading.push(act.told_by(key));
+            }
         }
     }
 

@@ -26,8 +26,15 @@ impl Arguments<'_, '_> {
         if text.len() > MOST_INSPECTED {
             return self.reader.reading.facts.note_unread(UnreadKind::Argument, key);
         }
-        if trimmed.starts_with(['{', '[']) && role != Some(Role::Nested) {
+        if trimmed.starts_with(['{', '[', '"']) && role != Some(Role::Nested) {
             self.json_inside(trimmed);
+        }
+        if let Some(line) = self.breaks_out(role, trimmed) {
+            let reading = driver::command(line, self.reader.lexicon);
+            if reading.acts.iter().any(|act| risk::assess(act, &reading.facts).level >= RiskLevel::High) {
+                self.reader.reading.absorb(reading);
+            }
+            self.reader.reading.facts.note_unread(UnreadKind::Argument, text);
         }
         let is_shown = role == Some(Role::Code) && self.act.resource == Resource::Code && !changes(self.act.operation);
         if !is_shown && (dangers::calls_code(text) || is_live_template(text) || is_script_address(trimmed)) {
@@ -45,7 +52,17 @@ impl Arguments<'_, '_> {
         if let Some(reading) = driver::sql(text, self.reader.lexicon) {
             self.absorb_changes(reading);
         }
-        if (text.contains("://") || text.contains('@')) && tools().keys(key).has(Key::Callback) {
+        let keys = tools().keys(key);
+        if keys.has(Key::Destination) && place::is_system(text) {
+            let system = Act::new("write", "system_file", Resource::Config, Operation::Write, 0.8).named_by(text);
+            self.reader.reading.push(system.at_risk(RiskLevel::High));
+        }
+        if keys.has(Key::Callback) {
+            // What is called back, by its name.
+            let acts = tool_name::acts(trimmed, self.reader.lexicon).into_iter();
+            acts.filter(|act| changes(act.operation)).for_each(|act| self.reader.reading.push(act.told_by(text)));
+        }
+        if (text.contains("://") || text.contains('@')) && keys.has(Key::Callback) {
             let resource = if text.contains("://") { Resource::Web } else { Resource::Email };
             self.reader.reading.push(Act::new("notify", "address", resource, Operation::Send, 0.7).named_by(key));
             self.reader.reading.facts.note_target(text);
@@ -61,9 +78,39 @@ impl Arguments<'_, '_> {
             return self.reader.reading.facts.note_unread(UnreadKind::Argument, text);
         }
         let (found, is_complete) = values(text);
-        if is_complete && matches!(found.as_slice(), [Json::Fields(_) | Json::List(_)]) {
+        let is_packed = match found.as_slice() {
+            [Json::Fields(_) | Json::List(_)] => true,
+            // A string in a string is there to be unpacked; a quoted word is a word.
+            [Json::Text(inner)] => inner.trim().contains([' ', '{', '[', '"']),
+            _ => false,
+        };
+        if is_complete && is_packed {
             self.unpack(text);
         }
+    }
+
+    /// The command behind what breaks out of a value where a shell would read it: `x; rm -rf /`, `$(id)`, `| sh`.
+    fn breaks_out<'t>(&self, role: Option<Role>, text: &'t str) -> Option<&'t str> {
+        let is_place = matches!(role, Some(Role::Path | Role::Url));
+        let is_program = |rest: &str| {
+            let word = rest.split(|c: char| c.is_whitespace() || matches!(c, '`' | ')' | ';' | '|')).next();
+            word.is_some_and(|word| self.is_program(word.trim_start_matches('\\')))
+        };
+        let mut marks = text.match_indices(['$', '`', ';', '|', '&']);
+        marks.find_map(|(at, mark)| {
+            let behind = text.get(at + 1..)?;
+            let is_start = at == 0 && mark != "&";
+            let rest = match mark {
+                "$" => behind.strip_prefix('(')?,
+                "`" if behind.contains('`') => behind,
+                "`" => return None,
+                "&" if behind.starts_with('&') => behind.get(1..)?,
+                "|" | ";" if is_place || is_start || mark == "|" && is_shell(behind) => behind,
+                _ => return None,
+            };
+            let line = rest.trim_start();
+            is_program(line).then(|| line.split(['`', ')']).next().unwrap_or(line))
+        })
     }
 
     /// `send_email(to='eve@x.example')` in a value: a call that is handed on.
@@ -176,8 +223,11 @@ impl Arguments<'_, '_> {
 
     /// `mode: "w"`: what is opened is written.
     pub(super) fn opens_to_write<'f, 'j: 'f>(&mut self, mut fields: impl Iterator<Item = &'f Field<'j>>) {
+        let is_open = self.name.is_some_and(|name| name.to_ascii_lowercase().contains("open"));
         let writes = |(key, value): &Field<'_>| {
-            tools().keys(key).has(Key::Mode) && value.as_text().is_some_and(|mode| tools().value("write_modes", mode))
+            let opens = |mode: &str| tools().keys(key).has(Key::Mode) && tools().value("write_modes", mode);
+            let opens = |mode: &str| opens(mode) || is_open && mode.len() < 4 && tools().value("write_modes", mode);
+            value.as_text().is_some_and(|mode| opens(mode) || mode.split(['|', ' ', ',']).any(is_write_flag))
         };
         if !changes(self.act.operation) && fields.any(writes) {
             self.act.operation = Operation::Write;
@@ -188,6 +238,17 @@ impl Arguments<'_, '_> {
             }
         }
     }
+}
+
+/// Whether a flag of `open(2)` opens a file to be changed.
+fn is_write_flag(flag: &str) -> bool {
+    matches!(flag.trim(), "O_WRONLY" | "O_RDWR" | "O_TRUNC" | "O_CREAT" | "O_APPEND")
+}
+
+/// Whether what stands behind a pipe is a shell.
+fn is_shell(text: &str) -> bool {
+    let word = text.split_whitespace().next().unwrap_or("");
+    matches!(word.rsplit('/').next(), Some("sh" | "bash" | "zsh" | "dash" | "python" | "python3" | "perl" | "nc"))
 }
 
 /// The method of HTTP that an object or what stands in it names.
