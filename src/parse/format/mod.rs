@@ -40,7 +40,9 @@ pub(crate) fn read(text: &str, lexicon: &Lexicon, known: &ToolIndex) -> Reading 
                 // What a tool does that nobody knows, no argument of it tells.
                 let unknown = if is_named { reading.acts.clone() } else { Vec::new() };
                 absorb_request(&request, &mut reading, lexicon);
-                unknown.into_iter().for_each(|act| reading.push(act));
+                for act in unknown {
+                    reading.push(act);
+                }
             }
         }
         return reading;

@@ -145,8 +145,16 @@ fn is_wild_secret(path: &str) -> bool {
             || part.starts_with('.') && (has_letters(part) || path.starts_with('~')) && could_be(part, ".ssh")
     });
     let name = path.rsplit('/').next().unwrap_or("");
-    rooted || folder || path.starts_with('/') && (name == "shadow" || could_be(name, "shadow"))
+    // `cat .e*`: hidden files that keep secrets are among them.
+    let is_hidden = name.starts_with('.') && SECRET_FILES.iter().any(|file| could_be(name, file));
+    rooted
+        || folder
+        || is_hidden && !matches!(name, ".*")
+        || path.starts_with('/') && (name == "shadow" || could_be(name, "shadow"))
 }
+
+/// Hidden files that keep secrets.
+const SECRET_FILES: [&str; 4] = [".env", ".netrc", ".pgpass", ".npmrc"];
 
 /// Whether more than its dot stands before the wildcard: ".*" is any hidden file, and most patterns' end.
 fn has_letters(part: &str) -> bool {

@@ -67,6 +67,10 @@ impl Arguments<'_, '_> {
             self.reader.reading.push(Act::new("notify", "address", resource, Operation::Send, 0.7).named_by(key));
             self.reader.reading.facts.note_target(text);
         }
+        if self.act.operation == Operation::Read && names_secret_value(trimmed) {
+            let act = Act::new("read", "secret", Resource::Credential, Operation::Read, 0.7).named_by(text);
+            self.reader.reading.push(act.at_risk(RiskLevel::High));
+        }
         if matches!(role, None | Some(Role::Request)) {
             self.request_inside(trimmed);
         }
@@ -103,7 +107,6 @@ impl Arguments<'_, '_> {
             let rest = match mark {
                 "$" => behind.strip_prefix('(')?,
                 "`" if behind.contains('`') => behind,
-                "`" => return None,
                 "&" if behind.starts_with('&') => behind.get(1..)?,
                 "|" | ";" if is_place || is_start || mark == "|" && is_shell(behind) => behind,
                 _ => return None,
@@ -240,6 +243,25 @@ impl Arguments<'_, '_> {
     }
 }
 
+/// Whether a value is the name under which a secret is kept: `stripe.secret_key`, `prod/db/password`, `env://API_KEY`.
+fn names_secret_value(text: &str) -> bool {
+    if text.len() > LONGEST_NAME || text.contains(char::is_whitespace) || !text.contains(['.', '/', ':', '_']) {
+        return false;
+    }
+    let lower = text.to_ascii_lowercase();
+    let is_kept = |scheme: &str| lower.starts_with(scheme);
+    let last = lower.rsplit(['/', '.', ':']).next().unwrap_or("");
+    let words: Vec<&str> = last.split(['_', '-']).collect();
+    SECRET_STORES.iter().any(|scheme| is_kept(scheme))
+        || words.iter().any(|word| SECRET_NAMES.contains(word))
+        || words.windows(2).any(|pair| matches!(pair, ["api" | "access" | "private", "key"]))
+}
+
+/// Schemes of places that keep nothing but secrets, and words that name one.
+const SECRET_STORES: [&str; 5] = ["vault://", "env://", "secret://", "op://", "keychain://"];
+const SECRET_NAMES: [&str; 6] = ["password", "passwd", "secret", "secrets", "credential", "credentials"];
+const LONGEST_NAME: usize = 128;
+
 /// Whether a flag of `open(2)` opens a file to be changed.
 fn is_write_flag(flag: &str) -> bool {
     matches!(flag.trim(), "O_WRONLY" | "O_RDWR" | "O_TRUNC" | "O_CREAT" | "O_APPEND")
@@ -258,6 +280,8 @@ pub(super) fn method_in<'f>(value: &'f Json<'_>, depth: u8) -> Option<&'f str> {
         Json::Text(text) if tools().role(key) == Some(Role::Method) || tools().keys(key).has(Key::Override) => {
             Some(&**text).filter(|text| tools().is_http_method(text))
         }
+        // Under whatever key: nobody else writes these words so.
+        Json::Text(text) if matches!(&**text, "DELETE" | "PUT" | "PATCH" | "POST") => Some(&**text),
         Json::Fields(_) if depth > 0 => method_in(value, depth - 1),
         _ => None,
     })
