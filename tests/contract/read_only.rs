@@ -88,6 +88,15 @@ fn what_is_no_store_is_refused_and_not_made_one() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
+/// Ends the thread that decides at any rate, also where a check fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Whoever reads sees all that was on disk when it began, and what it sees holds.
 #[test]
 fn a_store_is_read_while_another_decides_in_it() {
@@ -102,13 +111,6 @@ fn a_store_is_read_while_another_decides_in_it() {
                 assert_eq!(governor.enforce(&asked).unwrap().decision, Decision::Allow);
             }
         });
-        // Over at any rate, also where a check fails.
-        struct Over<'a>(&'a AtomicBool);
-        impl Drop for Over<'_> {
-            fn drop(&mut self) {
-                self.0.store(true, Ordering::Relaxed);
-            }
-        }
         let _over = Over(&is_over);
         for _ in 0..4 {
             governor.log().flush().unwrap();
