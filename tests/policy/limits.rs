@@ -147,11 +147,11 @@ fn groups_share_a_limit_and_past_it_a_person_can_be_asked() {
 fn no_two_threads_see_the_same_room() {
     let governor = governor("{ count = 50, per = \"1h\", by = \"all\" }", &Hand::at(NOON));
     let allowed: usize = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..8)
+        let threads: Vec<_> = (0..64)
             .map(|thread| {
                 let governor = governor.clone();
                 let agent = ["a", "b", "c"][thread % 3];
-                scope.spawn(move || (0..40).filter(|_| decide(&governor, agent) == Decision::Allow).count())
+                scope.spawn(move || (0..5).filter(|_| decide(&governor, agent) == Decision::Allow).count())
             })
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
