@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::clauses;
-use super::document;
 use super::duration;
+use super::identifier;
 use super::pattern::Names;
 use crate::document::{Fields, Node, Report};
 use crate::model::{AgentId, AgentTraits, RiskLevel, Tier, closed_words};
@@ -132,7 +132,7 @@ pub(super) fn read(node: Node, report: &mut Report<'_>) -> Vec<LocatedAlert> {
     for (index, node) in items.into_iter().enumerate() {
         let at = node.at;
         let line = report.line_of(at);
-        report.rule = Some(match document::well_formed_id(&node) {
+        report.rule = Some(match identifier::well_formed_id(&node) {
             Some(id) => format!("alert {id:?}"),
             None => format!("alert number {}", index + 1),
         });
@@ -151,7 +151,7 @@ pub(super) fn read(node: Node, report: &mut Report<'_>) -> Vec<LocatedAlert> {
 
 fn alert(node: Node, report: &mut Report<'_>) -> Option<AlertRule> {
     let mut fields = Fields::of(node, "", FIELDS, report)?;
-    let id = document::id(&mut fields, "alert", report);
+    let id = identifier::id(&mut fields, "alert", report);
     let on: Option<AlertOn> = fields.required_word("on", AlertOn::ALL, report);
     let (count_at, per_at) = (fields.place("count"), fields.place("per"));
     let (below_at, match_at) = (fields.place("below"), fields.place("match"));

@@ -10,6 +10,7 @@ use super::conditions::Conditions;
 use super::duration;
 use super::examples::Examples;
 use super::fact::Fact;
+use super::identifier::{MAX_NAME_CHARS, id, well_formed_id};
 use super::limit::Limit;
 use super::pattern::CapabilityPattern;
 use super::reviewers::Reviewers;
@@ -171,30 +172,6 @@ impl RuleReader<'_> {
     }
 }
 
-/// The id of a rule or an alert.
-pub(super) fn id(fields: &mut Fields, what: &str, report: &mut Report<'_>) -> Option<String> {
-    let at = fields.place("id");
-    let id = fields.required_line("id", MAX_ID_CHARS, report)?;
-    if is_id(&id) {
-        return Some(id);
-    }
-    let expected = "lower-case letters, digits and . _ - that start with a letter or digit";
-    report.error(at.unwrap_or(fields.at), "id", format!("{id:?} is no {what} id: expected {expected}"));
-    None
-}
-
-/// The id of a rule or an alert whose fields were not read yet, where it is well formed.
-pub(super) fn well_formed_id(node: &Node) -> Option<&str> {
-    node.text_of("id").filter(|id| is_id(id))
-}
-
-fn is_id(text: &str) -> bool {
-    let is_start = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    text.len() <= MAX_ID_CHARS
-        && text.starts_with(is_start)
-        && text.chars().all(|c| is_start(c) || matches!(c, '.' | '_' | '-'))
-}
-
 fn warn_of_idle_remains(
     to: &[CapabilityPattern],
     to_at: Option<usize>,
@@ -269,8 +246,5 @@ const RULE_FIELDS: &[&str] = &[
     "limit",
     "examples",
 ];
-const MAX_ID_CHARS: usize = 128;
 const MAX_APPROVALS: i64 = 5;
-/// Longest name of a set, and of whom a rule asks.
-pub(super) const MAX_NAME_CHARS: usize = 128;
 const MAX_TEXT_CHARS: usize = 1_000;

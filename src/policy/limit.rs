@@ -12,8 +12,8 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 
 use super::conditions::Conditions;
-use super::document::MAX_NAME_CHARS;
 use super::duration;
+use super::identifier::MAX_NAME_CHARS;
 use super::request::PolicyRequest;
 use super::rule::{Effect, Rule};
 use crate::document::{Fields, Node, Report, Value};

@@ -28,6 +28,7 @@ mod examples;
 mod exclusion;
 mod explain;
 mod fact;
+mod identifier;
 mod index;
 mod limit;
 mod naming;

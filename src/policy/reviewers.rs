@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::document::MAX_NAME_CHARS;
+use super::identifier::MAX_NAME_CHARS;
 use super::rule::Rule;
 use crate::document::{Node, Report, Value, did_you_mean};
 use crate::model::{Problem, Severity, excerpt};
