@@ -13,7 +13,7 @@ use crate::proof::ProofQuery;
 /// The requests that came last with an id of their caller's, by their digests.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    // Held to look one up and to add it, so that of two different requests with one id one is refused.
+    // Held to compare one and to add it, so that of two different requests with one id one is refused.
     recent: Mutex<Recent<Digest>>,
 }
 
@@ -65,16 +65,27 @@ impl Governor {
         let (Some(_), Some(id)) = (intent.call_id(), intent.id) else { return Ok(None) };
         let digest = self.digest_of_call(intent)?;
         let refused = || Error::Conflict { message: "another request had this callId: give each its own".to_owned() };
-        let mut recent = self.inner.calls.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = recent.get(&id) {
-            return if *known == digest { Ok(Some(digest)) } else { Err(refused()) };
+        let recent = || self.inner.calls.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = recent().get(&id).is_some();
+        if !is_known && !self.is_free_in_log(intent, id, digest, now)? {
+            return Err(refused());
         }
-        recent.insert(id, digest);
-        if recent.len() > MOST_CALLS {
-            recent.pop_oldest();
+        let mut recent = recent();
+        match recent.get(&id) {
+            Some(known) if *known == digest => {}
+            Some(_) => return Err(refused()),
+            None => {
+                recent.insert(id, digest);
+                if recent.len() > MOST_CALLS {
+                    recent.pop_oldest();
+                }
+            }
         }
-        drop(recent);
-        // What came before, perhaps before a restart.
+        Ok(Some(digest))
+    }
+
+    /// Whether the log has nothing of this id, perhaps from before a restart, or this very request.
+    fn is_free_in_log(&self, intent: &Intent, id: IntentId, digest: Digest, now: Timestamp) -> Result<bool, Error> {
         let since = Timestamp::from_millis(now.as_millis().saturating_sub(CALL_WINDOW_MILLIS));
         let query = ProofQuery::entity(intent.agent_id.as_str()).intent(id).from(since).page_size(MOST_RECORDS);
         let earlier = self.inner.log.page_so_far(&query)?;
@@ -82,7 +93,7 @@ impl Governor {
             self.inner.log.evidence_so_far(&record.id).is_ok_and(|evidence| evidence.is_of_call(digest))
         };
         // An answer to an escalation has the same id.
-        if earlier.is_empty() || earlier.iter().any(is_same) { Ok(Some(digest)) } else { Err(refused()) }
+        Ok(earlier.is_empty() || earlier.iter().any(is_same))
     }
 
     /// The text that was asked, where it is known, and all that was read of it or is said.

@@ -113,7 +113,7 @@ pub use shadow::{ShadowDifference, ShadowReport};
 pub use trust::Trust;
 
 use crate::model::{
-    AgentId, Error, Input, IntentId, InvalidValue, Opening, ParseResult, Period, ProofPage, ProofStats,
+    AgentId, Error, Input, Intent, IntentId, InvalidValue, Opening, ParseResult, Period, ProofPage, ProofStats,
 };
 use crate::parse::{Catalogue, ParseRequest, Parsed, Parser};
 use crate::proof::{ProofLog, ProofQuery};
@@ -273,7 +273,7 @@ impl Governor {
     ) -> Result<T, Error> {
         let agent_id = self.known_agent(agent_id)?;
         let at = self.inner.clock.now();
-        let call_id = input.context.and_then(|context| context.get("callId")).and_then(|id| id.as_str());
+        let call_id = input.context.and_then(Intent::call_id_in);
         let id = call_id.map_or_else(
             || IntentId::new(at, self.inner.entropy.bits()),
             |call_id| IntentId::of_call(&agent_id, call_id),

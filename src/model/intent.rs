@@ -216,7 +216,12 @@ impl Intent {
 
     /// The id that the caller gave the request.
     pub(crate) fn call_id(&self) -> Option<&str> {
-        self.context.get(CALL_ID)?.as_str()
+        Self::call_id_in(&self.context)
+    }
+
+    /// The id that the caller gave the request, in the context that came with it.
+    pub(crate) fn call_id_in(context: &Map<String, Value>) -> Option<&str> {
+        context.get(CALL_ID)?.as_str()
     }
 
     pub(crate) fn check_call_id(call_id: &str) -> Result<(), Error> {
@@ -422,10 +427,7 @@ fn value_depth(value: &Value, limit: usize) -> usize {
 const FIELDS: &[&str] = &["id", "agentId", "parsedAction", "riskLevel", "requiredCapabilities", "context", "timestamp"];
 
 /// The keys that parsing adds to a context.
-pub(crate) const PARSED_KEYS: &[&str] = KNOWN_KEYS.split_at(KNOWN_KEYS.len() - 4).0;
-
-/// The keys of a context whose meaning is known: those that the parser writes, and then the caller's.
-pub(crate) const KNOWN_KEYS: &[&str] = &[
+pub(crate) const PARSED_KEYS: &[&str] = &[
     "dataClassification",
     "operation",
     "resource",
@@ -437,11 +439,9 @@ pub(crate) const KNOWN_KEYS: &[&str] = &[
     "riskFactors",
     "inputFormat",
     FACTS_KEY,
-    "environment",
-    REQUESTED_BY,
-    "retryOf",
-    CALL_ID,
 ];
+/// The keys of a context by which a caller says more of a request.
+pub(crate) const CALLERS_KEYS: &[&str] = &["environment", REQUESTED_BY, "retryOf", CALL_ID];
 /// The most that they take of an intent's context beyond the caller's, in bytes.
 const MAX_PARSED_BYTES: usize = 16 * 1024 + MAX_FACTS_BYTES;
 

@@ -20,7 +20,9 @@ pub(super) fn read(
     patterns: &mut HashMap<String, Pattern>,
     report: &mut Report<'_>,
 ) -> Match {
-    let Some(mut fields) = Fields::of(node, "match.", MATCH_FIELDS, report) else { return Match::default() };
+    let Some(mut fields) = Fields::of(node, "match.", &[NAMED_FIELDS, OWN_FIELDS].concat(), report) else {
+        return Match::default();
+    };
     let capabilities =
         fields.read_with("capabilities", report, |node, path, report| vocabulary.patterns(node, path, report));
     let risk = fields.take("risk").and_then(|node| range(node, "match.risk.", RiskLevel::ALL, report));
@@ -28,7 +30,7 @@ pub(super) fn read(
     let classification = fields.read_with("classification", report, classification);
     let not = fields.take("not").and_then(|node| {
         let at = node.at;
-        let mut fields = Fields::of(node, "match.not.", &MATCH_FIELDS[..NOT_FIELDS], report)?;
+        let mut fields = Fields::of(node, "match.not.", NAMED_FIELDS, report)?;
         if fields.was_empty {
             report.error(at, "match.not", "an empty table excludes nothing; name what must not be");
         }
@@ -298,8 +300,8 @@ fn regex_of(
     None
 }
 
-/// The fields of `match`, those that `not` has too first.
-const MATCH_FIELDS: &[&str] = &[
+/// The fields of `match` that `match.not` has too.
+const NAMED_FIELDS: &[&str] = &[
     "agents",
     "labels",
     "groups",
@@ -315,13 +317,9 @@ const MATCH_FIELDS: &[&str] = &[
     "hosts",
     "tables",
     "accounts",
-    "capabilities",
-    "risk",
-    "tiers",
-    "classification",
-    "not",
 ];
-const NOT_FIELDS: usize = 15;
+/// The fields that `match` alone has.
+const OWN_FIELDS: &[&str] = &["capabilities", "risk", "tiers", "classification", "not"];
 const MAX_GLOB_CHARS: usize = 256;
 const MAX_REGEX_BYTES: usize = 1_024;
 const MAX_REGEXES: usize = 1_000;

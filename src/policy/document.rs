@@ -17,7 +17,7 @@ use super::reviewers::Reviewers;
 use super::rule::{DEFAULT_EXPIRY, ENVIRONMENT_KEY, Effect, Match, Pattern, Rule};
 use super::value;
 use crate::document::{Fields, Node, Report};
-use crate::model::{Constraints, KNOWN_KEYS, Operation, RiskLevel};
+use crate::model::{CALLERS_KEYS, Constraints, Operation, PARSED_KEYS, RiskLevel};
 
 /// A document that follows the schema; what only the whole set shows is for `check`.
 #[derive(Default)]
@@ -194,7 +194,7 @@ fn warn_of_idle_remains(
 fn warn_of_keys(matches: &Match, conditions: &Conditions, at: usize, report: &mut Report<'_>) {
     let clauses = || matches.context.iter().map(|clause| &*clause.key).filter(|key| Fact::of_key(key).is_none());
     for key in clauses().chain(conditions.keys().map(|(key, _)| key)).collect::<BTreeSet<_>>() {
-        if let Some(meant) = value::slip(key, KNOWN_KEYS) {
+        if let Some(meant) = value::slip(key, &[PARSED_KEYS, CALLERS_KEYS].concat()) {
             report.warn(at, "", format!("context.{key} is a key of your own; did you mean {meant:?}?"));
         }
     }

@@ -75,6 +75,11 @@ fn one_id_stands_for_one_request() {
         governor = opened(&clock, folder.path());
     }
     assert_eq!(governor.query(&ProofQuery::entity("a").call("call_1")).unwrap().total, 3);
+    // After a restart the wrong one is refused each time it is asked, and does not take the id over.
+    for _ in 0..2 {
+        assert_eq!(code(ask(&governor, "Read the file notes.txt")), "CONFLICT");
+    }
+    assert!(ask(&governor, "Pay 40 EUR for invoice 8812").is_ok());
     // A day later nobody asks for it again.
     clock.set(NOON + DAY + 1);
     drop(governor);

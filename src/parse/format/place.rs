@@ -146,15 +146,12 @@ fn is_wild_secret(path: &str) -> bool {
     });
     let name = path.rsplit('/').next().unwrap_or("");
     // `cat .e*`: hidden files that keep secrets are among them.
-    let is_hidden = name.starts_with('.') && SECRET_FILES.iter().any(|file| could_be(name, file));
+    let is_hidden = name.starts_with('.') && items("hidden_secrets").iter().any(|file| could_be(name, file));
     rooted
         || folder
         || is_hidden && !matches!(name, ".*")
         || path.starts_with('/') && (name == "shadow" || could_be(name, "shadow"))
 }
-
-/// Hidden files that keep secrets.
-const SECRET_FILES: [&str; 4] = [".env", ".netrc", ".pgpass", ".npmrc"];
 
 /// Whether more than its dot stands before the wildcard: ".*" is any hidden file, and most patterns' end.
 fn has_letters(part: &str) -> bool {

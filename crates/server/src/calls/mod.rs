@@ -69,7 +69,7 @@ pub(crate) static CALLS: &[Entry] = &[
     Entry::in_form::<records::Query, records::RecordsForm>(),
     Entry::of::<records::Stats>(),
     Entry::of::<records::Status>(),
-    Entry::of::<records::Report>(),
+    Entry::in_form::<records::Report, records::ReportForm>(),
     Entry::of::<records::Get>(),
     Entry::of::<agents::Get>(),
     Entry::of::<trust::History>(),

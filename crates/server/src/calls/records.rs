@@ -210,7 +210,7 @@ pub(super) struct ShownRecord {
 /// What became of an action.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Report {
+pub(super) struct ReportForm {
     /// The record; or the agent, and the `callId` that the request had.
     #[schema(value_type = Option<ProofId>)]
     proof_id: Option<String>,
@@ -221,6 +221,31 @@ pub(super) struct Report {
     outcome: Outcome,
     #[schema(max_length = 4096)]
     note: Option<String>,
+}
+
+/// What became of the action of a record.
+pub(super) struct Report {
+    record: Reported,
+    outcome: Outcome,
+    note: Option<String>,
+}
+
+/// How a report names its record.
+enum Reported {
+    ById(String),
+    ByCall { agent_id: String, call_id: String },
+}
+
+impl Read for Report {
+    fn read(params: Params, spec: &Spec) -> Result<Self, Error> {
+        let form: ReportForm = params.typed(spec)?;
+        let record = match (form.proof_id, form.agent_id, form.call_id) {
+            (Some(proof_id), None, None) => Reported::ById(proof_id),
+            (None, Some(agent_id), Some(call_id)) => Reported::ByCall { agent_id, call_id },
+            _ => return Err(Error::input("proofId", "expected it, or agentId and callId")),
+        };
+        Ok(Self { record, outcome: form.outcome, note: form.note })
+    }
 }
 
 impl Call for Report {
@@ -237,10 +262,9 @@ impl Call for Report {
     }
 
     fn subject(&self) -> Subject<'_> {
-        match (&self.proof_id, &self.agent_id) {
-            (Some(proof_id), _) => Subject::Record(proof_id),
-            (None, Some(agent_id)) => Subject::Agent(agent_id),
-            (None, None) => Subject::Record(""),
+        match &self.record {
+            Reported::ById(proof_id) => Subject::Record(proof_id),
+            Reported::ByCall { agent_id, .. } => Subject::Agent(agent_id),
         }
     }
 
@@ -263,10 +287,9 @@ impl Report {
         told_by: impl FnOnce(OutcomeReport<'_>) -> OutcomeReport<'_>,
     ) -> Result<ProofRecord, Error> {
         let governor = gateway.governor();
-        let proof_id = match (&self.proof_id, &self.agent_id, &self.call_id) {
-            (Some(text), None, None) => proof_id(text)?,
-            (None, Some(agent_id), Some(call_id)) => governor.log().record_of_call(agent_id, call_id)?.id,
-            _ => return Err(Error::input("proofId", "expected it, or agentId and callId")),
+        let proof_id = match &self.record {
+            Reported::ById(text) => proof_id(text)?,
+            Reported::ByCall { agent_id, call_id } => governor.log().record_of_call(agent_id, call_id)?.id,
         };
         let report = self.note.as_deref().map_or_else(|| self.outcome.into(), |note| self.outcome.note(note));
         governor.report(&proof_id, told_by(report))?;

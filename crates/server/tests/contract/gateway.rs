@@ -216,6 +216,9 @@ fn a_key_limited_to_one_agent_reaches_no_other_by_any_call() {
     }
     let report = ("outcome/report", json!({ "proofId": theirs, "outcome": "SUCCESS" }));
     assert_eq!(code(ask(&gateway, &key, report)), "FORBIDDEN");
+    for unnamed in [json!({ "outcome": "SUCCESS" }), json!({ "callId": "call_1", "outcome": "SUCCESS" })] {
+        assert_eq!(code(ask(&gateway, &key, ("outcome/report", unnamed))), "INVALID_INPUT");
+    }
     assert_eq!(governor.stats("b", ..).unwrap().total_records, before);
     assert!(governor.log().record(&theirs).unwrap().outcome.is_none());
     let unlimited = made(KeyDraft::new(Scope::Agent, Plan::Pro));

@@ -108,7 +108,7 @@ impl Arguments<'_, '_> {
                 "$" => behind.strip_prefix('(')?,
                 "`" if behind.contains('`') => behind,
                 "&" if behind.starts_with('&') => behind.get(1..)?,
-                "|" | ";" if is_place || is_start || mark == "|" && is_shell(behind) => behind,
+                "|" | ";" if is_place || is_start || mark == "|" && is_runner(behind) => behind,
                 _ => return None,
             };
             let line = rest.trim_start();
@@ -252,14 +252,11 @@ fn names_secret_value(text: &str) -> bool {
     let is_kept = |scheme: &str| lower.starts_with(scheme);
     let last = lower.rsplit(['/', '.', ':']).next().unwrap_or("");
     let words: Vec<&str> = last.split(['_', '-']).collect();
-    SECRET_STORES.iter().any(|scheme| is_kept(scheme))
-        || words.iter().any(|word| SECRET_NAMES.contains(word))
+    dangers::items("secret_stores").iter().any(|scheme| is_kept(scheme))
+        || words.iter().any(|word| dangers::holds("stored_secrets", word))
         || words.windows(2).any(|pair| matches!(pair, ["api" | "access" | "private", "key"]))
 }
 
-/// Schemes of places that keep nothing but secrets, and words that name one.
-const SECRET_STORES: [&str; 5] = ["vault://", "env://", "secret://", "op://", "keychain://"];
-const SECRET_NAMES: [&str; 6] = ["password", "passwd", "secret", "secrets", "credential", "credentials"];
 const LONGEST_NAME: usize = 128;
 
 /// Whether a flag of `open(2)` opens a file to be changed.
@@ -267,10 +264,10 @@ fn is_write_flag(flag: &str) -> bool {
     matches!(flag.trim(), "O_WRONLY" | "O_RDWR" | "O_TRUNC" | "O_CREAT" | "O_APPEND")
 }
 
-/// Whether what stands behind a pipe is a shell.
-fn is_shell(text: &str) -> bool {
+/// Whether what stands behind a pipe runs what it is given.
+fn is_runner(text: &str) -> bool {
     let word = text.split_whitespace().next().unwrap_or("");
-    matches!(word.rsplit('/').next(), Some("sh" | "bash" | "zsh" | "dash" | "python" | "python3" | "perl" | "nc"))
+    dangers::holds("pipe_runners", word.rsplit('/').next().unwrap_or(word))
 }
 
 /// The method of HTTP that an object or what stands in it names.
