@@ -141,7 +141,8 @@ impl Governor {
         let failure = self.checkpoint_failure();
         let has_failed = failure.is_some();
         warnings.extend(failure.map(|failure| format!("the last checkpoint could not be made: {failure}")));
-        if log.breakage.is_some() { Health::Unhealthy } else { degraded_if(has_failed) }
+        warnings.extend(log.overdue.iter().cloned());
+        if log.breakage.is_some() { Health::Unhealthy } else { degraded_if(has_failed || !log.overdue.is_empty()) }
     }
 
     fn database(&self, probe: &Result<Probe, Error>, log: &LogState, warnings: &mut Vec<String>) -> Health {

@@ -25,12 +25,19 @@ pub(super) fn run(parts: &Parts) {
         let step = match parts.queue.task(parts.queue.durability.gathers(), IDLE) {
             Task::Write(turn) => write(parts, &turn),
             Task::Upkeep(_turn) => with_writer(parts, |writer| {
-                keep_up(parts, writer);
+                writer.check_held()?;
+                if parts.index.read().unpersisted() >= PERSIST_EVERY {
+                    parts.index.persist(&parts.journal);
+                }
+                if writer.is_head_due() {
+                    note_head(parts, writer);
+                }
                 Ok(Wrote::All)
             }),
             Task::Rest(_turn) => with_writer(parts, |writer| {
+                writer.check_held()?;
                 parts.index.persist(&parts.journal);
-                writer.note_head();
+                note_head(parts, writer);
                 Ok(Wrote::All)
             }),
         };
@@ -107,6 +114,7 @@ fn seat(parts: &Parts) -> MutexGuard<'_, Option<Writer>> {
 fn commit(parts: &Parts, writer: &mut Writer, turn: &Turn<'_>, batch: &Batch) -> io::Result<()> {
     let (journal, drafts) = (&parts.journal, &batch.drafts);
     let mut staged = Vec::with_capacity(drafts.len());
+    writer.check_held()?;
     let (sync_time, durable) = writer.write(drafts, &mut staged)?;
     journal.syncs.fetch_add(1, Ordering::Relaxed);
     turn.answering(batch.awaited, sync_time);
@@ -134,14 +142,12 @@ fn commit(parts: &Parts, writer: &mut Writer, turn: &Turn<'_>, batch: &Batch) ->
     Ok(())
 }
 
-/// Does what is due from time to time.
-fn keep_up(parts: &Parts, writer: &mut Writer) {
-    if parts.index.read().unpersisted() >= PERSIST_EVERY {
-        parts.index.persist(&parts.journal);
-    }
-    if writer.is_head_due() {
-        writer.note_head();
-    }
+/// Writes what is due beside the entries. What stays overdue for too long keeps new entries out until it is written.
+fn note_head(parts: &Parts, writer: &mut Writer) {
+    let (journal, queue) = (&parts.journal, &parts.queue);
+    writer.note_head(&journal.overdue);
+    journal.overdue.retry(&*journal.files);
+    queue.hold(journal.overdue.since(queue.lateness.refuses).into_iter().next());
 }
 
 /// Applies a batch to the index, which is rebuilt if that fails.

@@ -10,10 +10,11 @@ use crate::model::{Breakage, Error};
 pub(crate) struct Parts {
     /// The order of entries, up to the disk.
     pub(crate) queue: Queue,
-    /// What is on disk: the truth.
-    pub(super) journal: JournalPart,
+    // INVARIANT: dropped before the journal, which holds the folder through which sled's path leads.
     /// What the journal adds up to.
     pub(super) index: IndexPart,
+    /// What is on disk: the truth.
+    pub(super) journal: JournalPart,
     /// Erasing, archiving and verifying.
     pub(super) maintenance: Maintenance,
 }

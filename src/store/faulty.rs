@@ -119,6 +119,10 @@ impl<F: Files + ?Sized> Files for Arc<F> {
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         (**self).sync_dir(path)
     }
+
+    fn check_place(&self) -> io::Result<()> {
+        (**self).check_place()
+    }
 }
 
 impl<F: Files> Files for FaultyFiles<F> {
@@ -158,6 +162,10 @@ impl<F: Files> Files for FaultyFiles<F> {
         self.plan.step()?;
         self.plan.take_descriptor()?;
         self.inner.sync_dir(path)
+    }
+
+    fn check_place(&self) -> io::Result<()> {
+        self.inner.check_place()
     }
 }
 

@@ -1,6 +1,5 @@
 //! The seam through which all file access of the journal goes.
 
-use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,6 +38,10 @@ pub(crate) trait Files: Send + Sync {
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Makes names in a folder last.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
+    /// Fails where the store's path no longer leads to the folder that was opened.
+    fn check_place(&self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// One open file, read and written at offsets.
@@ -53,6 +56,16 @@ pub(crate) trait StoreFile: Send + Sync {
     fn len(&self) -> io::Result<u64>;
     /// Cuts or extends the file.
     fn set_len(&self, len: u64) -> io::Result<()>;
+    /// Whether any folder still has a name for the file.
+    fn is_linked(&self) -> io::Result<bool> {
+        Ok(true)
+    }
+    /// Keeps other governors from writing to the file until [`StoreFile::unlock`]; fails where one does.
+    fn lock(&self) -> io::Result<()> {
+        Ok(())
+    }
+    /// Gives the lock back.
+    fn unlock(&self) {}
     /// Hands a segment on, frame by frame, by what is stored now, if it is sealed. False where it is not, where
     /// anything does not hold, or `sink` wants no more; then the whole content tells more.
     fn each_stored(&self, _sink: &mut dyn FrameSink) -> io::Result<bool> {
@@ -165,130 +178,4 @@ pub(super) fn read_text(files: &dyn Files, name: &str) -> io::Result<TextFile> {
 
 fn checksum(text: &str) -> String {
     format!("crc32:{:08x}", crc32fast::hash(text.as_bytes()))
-}
-
-/// The file system, below one folder.
-pub(crate) struct RealFiles {
-    root: PathBuf,
-}
-
-impl RealFiles {
-    /// The files below `root`.
-    pub(crate) fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
-    }
-}
-
-impl Files for RealFiles {
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir_all(self.root.join(path))
-    }
-
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn StoreFile>> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(mode != OpenMode::Read).create_new(mode.creates());
-        #[cfg(unix)]
-        if mode == OpenMode::CreateSecret {
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        }
-        Ok(Arc::new(RealFile(options.open(self.root.join(path))?)))
-    }
-
-    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        let entries = match fs::read_dir(self.root.join(path)) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
-        let mut names = entries
-            .map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()))
-            .collect::<io::Result<Vec<String>>>()?;
-        names.sort();
-        Ok(names)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::rename(self.root.join(from), self.root.join(to))
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(self.root.join(path))
-    }
-
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        // Elsewhere a folder cannot be opened to be synced; there the file system's own order has to do.
-        if cfg!(unix) { File::open(self.root.join(path))?.sync_all() } else { Ok(()) }
-    }
-}
-
-struct RealFile(File);
-
-impl StoreFile for RealFile {
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let mut filled = 0;
-        while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            match positioned::read(&self.0, rest, offset + filled as u64) {
-                Ok(0) => break,
-                Ok(count) => filled += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(filled)
-    }
-
-    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        let mut written = 0;
-        while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
-            match positioned::write(&self.0, rest, offset + written as u64) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => written += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.0.sync_data()
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        self.0.metadata().map(|metadata| metadata.len())
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
-    }
-}
-
-#[cfg(unix)]
-mod positioned {
-    use std::fs::File;
-    use std::io;
-    use std::os::unix::fs::FileExt;
-
-    pub(super) fn read(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        file.read_at(buffer, offset)
-    }
-
-    pub(super) fn write(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        file.write_at(bytes, offset)
-    }
-}
-
-#[cfg(windows)]
-mod positioned {
-    use std::fs::File;
-    use std::io;
-    use std::os::windows::fs::FileExt;
-
-    pub(super) fn read(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        file.seek_read(buffer, offset)
-    }
-
-    pub(super) fn write(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        file.seek_write(bytes, offset)
-    }
 }

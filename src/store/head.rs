@@ -1,8 +1,8 @@
 //! `HEAD`: what the journal must contain, at the least.
 //!
-//! It is written when the store is made, when a segment is sealed, when the
-//! writer falls idle, and at a clean close; always as a new file put in the old
-//! one's place. A journal that lacks what `HEAD` names has lost it.
+//! It is written when the store is opened, when a segment is sealed, each second
+//! while entries are written, and at a clean close; always as a new file put in
+//! the old one's place. A journal that lacks what `HEAD` names has lost it.
 
 use std::cmp::Ordering;
 use std::io;
@@ -33,6 +33,9 @@ pub(crate) struct Head {
     /// Nothing is taken in any more.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) frozen: bool,
+    /// Random, in hex: of the opening that wrote the file.
+    #[serde(default)]
+    pub(crate) nonce: String,
 }
 
 /// Where a journal begins whose first entries were archived.

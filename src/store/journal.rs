@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use super::archive::Past;
 use super::files::{self, Files, OpenMode, StoreFile};
 use super::frame::{self, Frame, FrameDraft, Kind};
-use super::head::{FORMAT, Head, Start};
+use super::head::{FORMAT, Head, HeadError, Start};
 use super::merkle::{BLOCK_LEAVES, TreeError};
 use super::parallel::{self, Manner, Part, Parts};
 use super::sealer::{Sealer, Sealing};
@@ -63,6 +63,11 @@ pub(crate) struct Journal {
     /// An entry that freezes the log is staged; it is in the file.
     freezes: bool,
     is_frozen: bool,
+    nonce: String,
+    /// How many entries the `HEAD` names that was written last, if one was.
+    noted: Option<u64>,
+    /// Why the next segment could not be begun, while the active one goes on.
+    unrolled: Option<String>,
 }
 
 /// Where a journal that is opened goes on.
@@ -82,11 +87,20 @@ pub(crate) struct JournalOptions {
     /// Size in bytes at which a segment is full.
     pub(crate) segment_bytes: u64,
     pub(crate) sealing: Sealing,
+    /// Random: what tells the `HEAD` of this opening from any other.
+    pub(crate) nonce: [u8; 16],
 }
 
 impl Default for JournalOptions {
     fn default() -> Self {
-        Self { segment_bytes: SEGMENT_BYTES, sealing: Sealing::Behind }
+        Self { segment_bytes: SEGMENT_BYTES, sealing: Sealing::Behind, nonce: [0; 16] }
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        // Whoever reads may hold the file longer.
+        self.active.file.unlock();
     }
 }
 
@@ -100,12 +114,13 @@ impl Journal {
             SegmentHeader { number: 0, first: Sequence::FIRST, store, link: start.link },
         )?);
         files.sync_dir(Path::new(""))?;
+        active.file.lock()?;
         let reader = Reader::new(vec![Arc::clone(&active)], Tree::default(), None);
         let place = Place { at: start, allocated: segment::HEADER_BYTES as u64, is_full: false };
         Ok(Self::resume(files, reader, store, active, place, options))
     }
 
-    /// Goes on behind the last entry of `active`.
+    /// Goes on behind the last entry of `active`, which is locked.
     pub(crate) fn resume(
         files: Arc<dyn Files>,
         reader: Reader,
@@ -136,6 +151,9 @@ impl Journal {
             is_full,
             freezes: false,
             is_frozen: false,
+            nonce: hex::encode(options.nonce),
+            noted: None,
+            unrolled: None,
         }
     }
 
@@ -183,7 +201,9 @@ impl Journal {
         if (self.end + size > self.segment_bytes && self.active.count() > 0) || self.is_full {
             match self.roll() {
                 // The active segment goes on for a while; the next batch tries again.
-                Err(error) if files::is_passing(&error) && self.may_outgrow(size) => {}
+                Err(error) if files::is_passing(&error) && self.may_outgrow(size) => {
+                    self.unrolled = Some(error.to_string());
+                }
                 rolled => rolled?,
             }
         }
@@ -216,7 +236,41 @@ impl Journal {
         let (_, root) = self.reader.tree_head();
         let start = self.reader.past().map(|past| past.start);
         let (store, frozen) = (self.store.to_string(), self.is_frozen);
-        Head { format: FORMAT, store, entries, link, root, start, frozen }.write(&*self.files)
+        let nonce = self.nonce.clone();
+        Head { format: FORMAT, store, entries, link, root, start, frozen, nonce }.write(&*self.files)?;
+        self.noted = Some(entries);
+        Ok(())
+    }
+
+    /// Fails where the folder is no longer at its path, the active segment was removed, or `HEAD` is not the one that was
+    /// written last: then somebody else's store may be there, and what is written now would be lost.
+    pub(crate) fn check_held(&self) -> io::Result<()> {
+        self.files.check_place()?;
+        if !self.active.file.is_linked()? {
+            return Err(io::Error::other(format!("{} was removed", Segment::name(self.active.header.number))));
+        }
+        let Some(noted) = self.noted else { return Ok(()) };
+        match Head::read(&*self.files) {
+            // One of more entries was put in place, and that could not be made to last.
+            Ok(Some(head)) if head.nonce == self.nonce && head.entries >= noted => Ok(()),
+            // It says nothing of the file.
+            Err(HeadError::Io(error)) if files::is_passing(&error) => Ok(()),
+            _ => Err(io::Error::other("HEAD is not the one that this governor wrote: the store was replaced")),
+        }
+    }
+
+    /// Why the next segment cannot be begun; `None` where it can be, or need not be.
+    pub(crate) fn unrolled(&self) -> Option<&str> {
+        self.unrolled.as_deref()
+    }
+
+    /// Begins the next segment, where that could not be done before.
+    pub(crate) fn retry_roll(&mut self) {
+        if self.unrolled.is_some()
+            && let Err(error) = self.roll()
+        {
+            self.unrolled = Some(error.to_string());
+        }
     }
 
     /// Goes on as the journal of a log that is frozen.
@@ -256,6 +310,7 @@ impl Journal {
             Some(spare) => Arc::clone(spare),
             None => self.files.open(&Segment::path(header.number), OpenMode::Create)?,
         };
+        file.lock()?;
         self.spare = Some(Arc::clone(&file));
         self.files.sync_dir(Path::new(segment::FOLDER))?;
         self.note_head()?;
@@ -270,6 +325,8 @@ impl Journal {
         let next = Arc::new(Segment::new(header, file, false, Offsets::new()));
         self.reader.push(Arc::clone(&next));
         let full = std::mem::replace(&mut self.active, next);
+        full.file.unlock();
+        self.unrolled = None;
         if !self.is_full {
             self.sealer.take(full);
         }

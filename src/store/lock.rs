@@ -1,12 +1,13 @@
 //! One process a folder.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use fs4::{FileExt, TryLockError};
+
+use super::real::RealFiles;
 
 /// A lock on a folder, given back when dropped or when the process ends.
 pub(crate) struct FolderLock {
@@ -27,11 +28,10 @@ pub(crate) enum LockError {
 }
 
 impl FolderLock {
-    /// Locks the folder through its file `LOCK`. A holder that is just letting
-    /// go is waited for, up to a second.
-    pub(crate) fn acquire(folder: &Path) -> Result<Self, LockError> {
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(NAME));
-        let file = file.map_err(|error| match error.kind() {
+    /// Locks the folder by its handle, which nobody can take away as they could a file in it. A holder that is just
+    /// letting go is waited for, up to a second.
+    pub(crate) fn acquire(folder: &RealFiles) -> Result<Self, LockError> {
+        let file = folder.lockable().map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => LockError::ReadOnly(error),
             _ => LockError::Io(error),
         })?;
@@ -47,7 +47,7 @@ impl FolderLock {
     }
 }
 
-/// The lock's file in the folder.
+/// The file that stands for the folder where handles of folders cannot be locked.
 pub(crate) const NAME: &str = "LOCK";
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(20);

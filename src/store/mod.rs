@@ -8,7 +8,8 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `files.rs` | the I/O seam and the real file system behind it |
+//! | `files.rs` | the I/O seam |
+//! | `real.rs` | the file system below a folder that is held |
 //! | `memory.rs` | a file system in memory, for stores that leave nothing behind |
 //! | `faulty.rs` | files of which a chosen call fails, for tests |
 //! | `crash.rs` | files on a disk that loses its power, for tests |
@@ -44,6 +45,7 @@ mod memory;
 mod merkle;
 mod overlay;
 mod parallel;
+mod real;
 mod recovery;
 mod repair;
 mod sealed;
@@ -56,7 +58,7 @@ mod walk;
 
 pub(crate) use archive::{ArchiveError, Archived, Archiving, Counted, remove_archived, verify as verify_archive};
 pub(crate) use erase::{carried_out, note_carried_out};
-pub(crate) use files::{Files, OpenMode, RealFiles};
+pub(crate) use files::{Files, OpenMode};
 pub(crate) use frame::{Frame, FrameDraft, GONE, Kind, claimed_size, digest};
 pub(crate) use head::{FORMAT, Start};
 pub(crate) use journal::{Journal, JournalOptions, Position, Reader, Staged};
@@ -65,6 +67,7 @@ pub(crate) use lock::{FolderLock, LockError};
 pub(crate) use memory::MemoryFiles;
 pub(crate) use overlay::OverlayFiles;
 pub(crate) use parallel::{Manner, Parts};
+pub(crate) use real::RealFiles;
 pub(crate) use recovery::{OpenError, Opened, Opening, RECOVERED, VIEW as VIEW_FOLDER, open, refuse_foreign, store_of};
 pub(crate) use repair::{Below, Exchange, Inspection, NEXT as REPAIRED, clear_next, inspect, kept_name};
 pub(crate) use secrets::{read as read_secrets, write as write_secrets};

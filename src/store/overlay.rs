@@ -5,8 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::files::{Files, OpenMode, RealFiles, StoreFile};
+use super::files::{Files, OpenMode, StoreFile};
 use super::memory::MemoryFiles;
+use super::real::RealFiles;
 
 /// The files of a folder, with changes that are gone when this value is.
 pub(crate) struct OverlayFiles {
@@ -18,8 +19,8 @@ pub(crate) struct OverlayFiles {
 
 impl OverlayFiles {
     /// The files below `root`, which stays as it is.
-    pub(crate) fn new(root: impl Into<PathBuf>) -> Self {
-        Self { below: RealFiles::new(root), changed: MemoryFiles::new(), gone: Mutex::default() }
+    pub(crate) fn open(root: impl AsRef<Path>) -> io::Result<Self> {
+        Ok(Self { below: RealFiles::open(root)?, changed: MemoryFiles::new(), gone: Mutex::default() })
     }
 
     fn gone(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
@@ -113,7 +114,7 @@ mod tests {
         for name in ["a", "b", "c"] {
             std::fs::write(folder.path().join(name), name).unwrap();
         }
-        let files = OverlayFiles::new(folder.path());
+        let files = OverlayFiles::open(folder.path()).unwrap();
         assert_eq!(content(&files, "a").as_deref(), Some(&b"a"[..]));
         files.open(Path::new("a"), OpenMode::Write).unwrap().write_at(b"xy", 0).unwrap();
         assert_eq!(content(&files, "a").as_deref(), Some(&b"xy"[..]));

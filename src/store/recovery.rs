@@ -301,6 +301,7 @@ fn write_on(
     end: &End,
     options: JournalOptions,
 ) -> Result<(Journal, Option<Recovered>), OpenError> {
+    active.file.lock().map_err(|error| OpenError::Io("lock the newest segment", error))?;
     if end.is_new {
         settle(&*files, active, &end.bytes).map_err(|error| OpenError::Io("write to the journal", error))?;
     }

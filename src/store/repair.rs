@@ -219,6 +219,10 @@ impl Files for Below {
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         self.files.sync_dir(&self.path(path))
     }
+
+    fn check_place(&self) -> io::Result<()> {
+        self.files.check_place()
+    }
 }
 
 /// Takes away what is left of a new store whose making was cut short.

@@ -38,7 +38,7 @@ mod tests {
     fn nobody_but_its_owner_may_read_it() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
-        let files = RealFiles::new(folder.path());
+        let files = RealFiles::open(folder.path()).unwrap();
         for content in [b"one", b"two"] {
             write(&files, content).unwrap();
             let mode = std::fs::metadata(folder.path().join(NAME)).unwrap().permissions().mode();

@@ -4,6 +4,7 @@ pub(super) mod entry;
 pub(super) mod erase;
 pub(super) mod evidence;
 pub(super) mod fields;
+pub(super) mod overdue;
 pub(super) mod progress;
 pub(super) mod record;
 pub(super) mod retention;
@@ -16,6 +17,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use crate::model::{Breakage, Error, ProofId, Sequence};
 use crate::store::{Files, Frame, Kind, Reader, StoreId};
 use erase::Erasures;
+use overdue::Overdue;
 use progress::Progress;
 use retention::Retained;
 use writer::Writer;
@@ -30,6 +32,8 @@ pub(super) struct JournalPart {
     // Whoever has the queue's turn holds it while it writes, across I/O; taken before the index's lock. None in a broken
     // log, and once the writer has ended.
     pub(super) writer: Mutex<Option<Writer>>,
+    /// What could not be written beside the entries.
+    pub(super) overdue: Overdue,
     /// How often the writer synced.
     pub(super) syncs: AtomicU64,
     // What the log says of its own past; held to look or to add.
@@ -51,7 +55,8 @@ impl JournalPart {
         let progress = Progress::new(entries);
         let breakage = broken.map_or_else(OnceLock::new, OnceLock::from);
         let (writer, syncs, past) = (Mutex::new(None), AtomicU64::new(0), RwLock::new(past));
-        Self { reader, store, files, progress, writer, syncs, past, erasures, breakage }
+        let overdue = Overdue::default();
+        Self { reader, store, files, progress, writer, overdue, syncs, past, erasures, breakage }
     }
 
     /// What the log says of its own past.

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::entry::{NewState, OutcomeEntry, StateEntry};
 use super::evidence;
+use super::overdue::Overdue;
 use super::record::CanonicalRecord;
 use crate::model::{Digest, ProofId, Timestamp};
 use crate::proof::queue::{ChangeDraft, DecisionDraft, Draft, OutcomeDraft, Pending, StateDraft};
@@ -22,11 +23,13 @@ pub(crate) struct Writer {
     /// The journal has grown since the head was noted.
     head_is_old: bool,
     head_noted: Instant,
+    held_checked: Instant,
 }
 
 impl Writer {
     pub(crate) fn new(journal: Journal, head_hash: Digest) -> Self {
-        Self { journal, head_hash, body: Vec::new(), head_is_old: true, head_noted: Instant::now() }
+        let now = Instant::now();
+        Self { journal, head_hash, body: Vec::new(), head_is_old: true, head_noted: now, held_checked: now }
     }
 
     /// Writes and syncs entries. Returns how long the sync took, and how many entries are on disk then.
@@ -78,18 +81,33 @@ impl Writer {
         self.head_noted.elapsed() >= IDLE
     }
 
-    /// Notes in `HEAD` how far the journal has come. Where that fails the entries
-    /// are on disk all the same; it is tried again later.
-    pub(crate) fn note_head(&mut self) {
-        if self.head_is_old && self.journal.note_head().is_ok() {
-            self.head_is_old = false;
+    /// Notes in `HEAD` how far the journal has come, and begins a segment that is due. Where that fails the entries are on
+    /// disk all the same; it is tried again later.
+    pub(crate) fn note_head(&mut self, overdue: &Overdue) {
+        self.journal.retry_roll();
+        overdue.note("the next segment", self.journal.unrolled().map(str::to_owned), None);
+        if self.head_is_old {
+            let noted = self.journal.note_head();
+            self.head_is_old = noted.is_err();
+            overdue.note("HEAD", noted.err().map(|error| error.to_string()), None);
         }
         self.head_noted = Instant::now();
+    }
+
+    /// Fails where the store is no longer the one that was opened; looks every half second.
+    pub(crate) fn check_held(&mut self) -> io::Result<()> {
+        if self.held_checked.elapsed() >= HELD_CHECK {
+            self.journal.check_held()?;
+            self.held_checked = Instant::now();
+        }
+        Ok(())
     }
 }
 
 /// Quiet after which the index is persisted and the head noted.
 pub(crate) const IDLE: Duration = Duration::from_secs(1);
+/// Half of how long a folder that is gone may go unnoticed.
+const HELD_CHECK: Duration = Duration::from_millis(500);
 /// Staged bytes at which a batch is written in parts.
 const MOST_STAGED: usize = 1 << 20;
 

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use super::commit;
 use super::follow::Feed;
 use super::index::{Index, Totals};
+use super::journal::JournalPart;
 use super::journal::entry::AlertEntry;
 use super::journal::record::CanonicalRecord;
 use super::maintenance::verify::{Behind, Scrub};
@@ -27,7 +28,6 @@ use crate::model::Digest;
 use crate::model::{
     AgentId, Alert, Breakage, Error, JournalStatus, Outcome, ProofId, RiskLevel, Sequence, Timestamp, VerificationState,
 };
-use crate::store::Files;
 use crate::store::{FolderLock, Kind};
 
 pub(crate) use open::{LogOptions, OpenLogError, Place, Startup};
@@ -70,6 +70,8 @@ pub(crate) struct LogState {
     /// For a write failed.
     pub(crate) has_failed: bool,
     pub(crate) view_lost: bool,
+    /// What is overdue to be written beside the entries, in words.
+    pub(crate) overdue: Vec<String>,
 }
 
 impl ProofLog {
@@ -224,6 +226,7 @@ impl ProofLog {
             has_failed: matches!(refusal, Some(Refusal::Failed(_))),
             refusing: refusal.map(|refusal| refusal.error().to_string()),
             view_lost: self.parts.index.is_view_lost(),
+            overdue: self.parts.journal.overdue.since(self.parts.queue.lateness.degrades),
         }
     }
 
@@ -293,14 +296,14 @@ impl ProofLog {
         }
     }
 
-    /// Writes a small file beside the journal.
-    fn keep_beside(&self, name: &str, write: impl FnOnce(&dyn Files) -> std::io::Result<()>) -> Result<(), Error> {
+    /// Writes a small file beside the journal, while the log is open.
+    fn keep_beside(&self, name: &str, write: impl FnOnce(&JournalPart) -> std::io::Result<()>) -> Result<(), Error> {
         // Held so that the folder is not let go meanwhile.
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.is_none() {
+        if open.is_none() || self.parts.queue.has_failed() {
             return Err(self.parts.queue.refused("the log is closed"));
         }
-        write(&*self.parts.journal.files).map_err(|error| Error::storage(format!("cannot write {name}: {error}")))
+        write(&self.parts.journal).map_err(|error| Error::storage(format!("cannot write {name}: {error}")))
     }
 
     #[cfg(test)]

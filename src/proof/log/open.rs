@@ -15,6 +15,7 @@ use crate::proof::index::{Census, Index, IndexPart, Mark, Totals, load_view};
 use crate::proof::journal::JournalPart;
 use crate::proof::journal::entry::{RecoveryEntry, StoreEntry, is_kept};
 use crate::proof::journal::erase::{self, Covered, Erasure, Erasures};
+use crate::proof::journal::overdue::Lateness;
 use crate::proof::journal::retention::{self, Retained};
 use crate::proof::journal::used::{UsedLimit, UsedLimits};
 use crate::proof::journal::writer::Writer;
@@ -45,6 +46,8 @@ pub(crate) struct LogOptions {
     /// Memory for the view's cache, in bytes.
     pub(crate) cache_bytes: u64,
     pub(crate) room: Room,
+    /// How long what stands beside the entries may be overdue.
+    pub(crate) lateness: Lateness,
     pub(crate) journal: JournalOptions,
     /// When all of it is verified.
     pub(crate) verifying: OpenVerification,
@@ -60,6 +63,7 @@ impl Default for LogOptions {
             durability: Durability::Sync,
             cache_bytes: 16 << 20,
             room: Room::DEFAULT,
+            lateness: Lateness::DEFAULT,
             journal: JournalOptions::default(),
             verifying: OpenVerification::default(),
             progress: None,
@@ -108,9 +112,11 @@ impl ProofLog {
                     return Err(OpenLogError::NotAFolder(folder.clone()));
                 }
                 make_folder(folder)?;
-                store::refuse_foreign(&RealFiles::new(folder.clone()))?;
-                let lock = FolderLock::acquire(folder)?;
-                (Arc::new(RealFiles::new(folder.clone())), Some(lock), Some(folder.join(store::VIEW_FOLDER)))
+                let files = RealFiles::open(folder).map_err(|error| OpenLogError::Io("open the folder", error))?;
+                store::refuse_foreign(&files)?;
+                let lock = FolderLock::acquire(&files)?;
+                let view = files.path_to(store::VIEW_FOLDER);
+                (Arc::new(files), Some(lock), Some(view))
             }
             Place::ReadOnly(folder) => {
                 let options = LogOptions { is_read_only: true, ..options.clone() };
@@ -130,7 +136,8 @@ impl ProofLog {
     ) -> Result<(Self, Startup), OpenLogError> {
         let mut tries = READ_TRIES;
         loop {
-            let files = Arc::new(OverlayFiles::new(folder));
+            let files = OverlayFiles::open(folder).map_err(|error| OpenLogError::Io("read the folder", error))?;
+            let files = Arc::new(files);
             if store::store_of(&*files).is_none() {
                 let error = std::io::Error::new(std::io::ErrorKind::NotFound, "there is no store");
                 return Err(OpenLogError::Io("read the folder", error));
@@ -170,7 +177,7 @@ impl ProofLog {
 
         let (on_disk, entries) = ((opened.reader, opened.store, files), opened.position.entries);
         let parts = Parts {
-            queue: Queue::new(options.room, options.durability),
+            queue: Queue::new(options.room, options.durability, options.lateness),
             journal: JournalPart::new(on_disk, entries, past, Erasures::of(&erasures), breakage.clone()),
             index: IndexPart::new(index, view, options.cache_bytes),
             maintenance: Maintenance::default(),
@@ -260,9 +267,10 @@ impl ProofLog {
         journal.write().map_err(error)?;
         let entries = journal.position().entries;
         // Before anything is acknowledged, `HEAD` stands beside the journal: whoever wrote the first entry may not
-        // have come as far.
-        if created || !first_entries.is_empty() || entries == 1 {
-            journal.note_head().map_err(error)?;
+        // have come as far. One that stands there is good for a while.
+        match journal.note_head() {
+            Err(failed) if created || !first_entries.is_empty() || entries == 1 => return Err(error(failed)),
+            _ => {}
         }
         parts.queue.start_at(entries, at);
         parts.journal.progress.durable(entries);
@@ -318,7 +326,7 @@ fn read(
         view: view_entries,
         known: None,
         fresh,
-        options: options.journal,
+        options: JournalOptions { nonce: fresh.0, ..options.journal },
         progress: tell.as_ref().map(|tell| tell as &dyn Fn(u64, u64)),
     };
     let behind = match mark.filter(|_| options.verifying == OpenVerification::Behind) {
@@ -463,7 +471,7 @@ pub(crate) fn make_folder(folder: &Path) -> Result<(), OpenLogError> {
     // A folder whose name is not on disk goes with all that is in it when the power fails.
     for parent in made.iter().filter_map(|made| made.parent()) {
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        RealFiles::new(parent).sync_dir(Path::new("")).map_err(error)?;
+        RealFiles::open(parent).and_then(|parent| parent.sync_dir(Path::new(""))).map_err(error)?;
     }
     Ok(())
 }

@@ -13,6 +13,6 @@ impl ProofLog {
 
     /// Keeps secrets in the place of the last ones; they are on disk then.
     pub(crate) fn keep_secrets(&self, content: &[u8]) -> Result<(), Error> {
-        self.keep_beside("SECRETS", |files| store::write_secrets(files, content))
+        self.keep_beside("SECRETS", |journal| store::write_secrets(&*journal.files, content))
     }
 }

@@ -2,11 +2,12 @@
 //! checkpoint that was made of it.
 
 use std::io;
+use std::sync::Arc;
 
 use super::ProofLog;
 use crate::model::{Breakage, BrokenKind, Digest, Error, Sequence};
 use crate::proof::journal::read_error;
-use crate::store::{self, TreeError};
+use crate::store::{self, Files, TreeError};
 
 impl ProofLog {
     /// How many entries are on disk, and the root of the tree over them; all that was put in order before is among them.
@@ -47,7 +48,11 @@ impl ProofLog {
 
     /// Keeps a checkpoint beside the journal, in the place of the last one.
     pub(crate) fn keep_checkpoint(&self, note: &str) -> Result<(), Error> {
-        self.keep_beside(store::CHECKPOINT, |files| store::write_checkpoint(files, note))
+        let note = note.to_owned();
+        self.keep_beside(store::CHECKPOINT, |journal| {
+            let write = Arc::new(move |files: &dyn Files| store::write_checkpoint(files, &note));
+            journal.overdue.write(store::CHECKPOINT, &*journal.files, write)
+        })
     }
 
     /// Takes nothing new in, because the checkpoint that was kept is not what the log's key signed.

@@ -58,11 +58,12 @@ fn put_in_place(aside: &Path, folder: &Path) -> io::Result<()> {
     }
     fs::rename(aside, folder)?;
     let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    RealFiles::new(parent).sync_dir(Path::new(""))
+    RealFiles::open(parent)?.sync_dir(Path::new(""))
 }
 
 fn fill(folder: &Path, export: &mut dyn BufRead, progress: &mut dyn FnMut(u64, u64)) -> Result<ExportReport, Error> {
-    let files: Arc<dyn Files> = Arc::new(RealFiles::new(folder));
+    let files = RealFiles::open(folder).map_err(|error| unwritable(&error))?;
+    let files: Arc<dyn Files> = Arc::new(files);
     let mut journal: Option<Journal> = None;
     let report = read_whole(export, progress, &mut |item| match (item, &mut journal) {
         (Item::Start(start), journal) => {

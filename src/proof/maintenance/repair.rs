@@ -51,36 +51,36 @@ pub(crate) fn repair(folder: &Path, now: Timestamp, fresh: StoreId, carry: Carry
     if !folder.is_dir() {
         return Err(failed(&"there is no such folder"));
     }
-    let real = RealFiles::new(folder);
+    let real = RealFiles::open(folder).map_err(|error| failed(&error))?;
     let is_under_way = match store::refuse_foreign(&real) {
         Ok(()) => false,
         Err(store::OpenError::RepairUnfinished) => true,
         Err(error) => return Err(failed(&error)),
     };
-    let _lock = FolderLock::acquire(folder).map_err(|error| failed(&OpenLogError::from(error)))?;
-    let next = folder.join(store::REPAIRED);
+    let _lock = FolderLock::acquire(&real).map_err(|error| failed(&OpenLogError::from(error)))?;
+    let next = real.path_to(store::REPAIRED);
     let mut view = None;
     if !is_under_way {
         // What is left of a repair that did not come as far as to change anything.
         if next.exists() {
             fs::remove_dir_all(&next).map_err(|error| failed(&error))?;
         }
-        view = view_mark(folder, &next).map_err(|error| failed(&error))?;
+        view = view_mark(&real.path_to(store::VIEW_FOLDER), &next).map_err(|error| failed(&error))?;
     }
-    let report = repair_files(&(Arc::new(real) as Arc<dyn Files>), view, now, fresh, carry)?;
+    let real: Arc<dyn Files> = Arc::new(real);
+    let report = repair_files(&real, view, now, fresh, carry)?;
     // Empty folders: another repair takes them away too.
     let _ = fs::remove_dir_all(&next);
     Ok(report)
 }
 
 /// How far the view says that it had come, asked of a copy: to open a view is to write to it.
-fn view_mark(folder: &Path, next: &Path) -> io::Result<Option<(StoreId, u64)>> {
-    let view = folder.join(store::VIEW_FOLDER);
+fn view_mark(view: &Path, next: &Path) -> io::Result<Option<(StoreId, u64)>> {
     if !view.is_dir() {
         return Ok(None);
     }
     let copy = next.join(store::VIEW_FOLDER);
-    copy_folder(&view, &copy)?;
+    copy_folder(view, &copy)?;
     let (index, mark, _) = load_view(Some(&copy), VIEW_CACHE);
     drop(index);
     fs::remove_dir_all(next)?;

@@ -18,6 +18,7 @@ pub use durability::Durability;
 pub(crate) use order::{Committed, Reservation};
 pub(super) use turn::{Batch, Requester, Task, Turn};
 
+use super::journal::overdue::Lateness;
 use crate::model::{Error, Outcome, Sequence, Timestamp};
 
 /// What may wait for the writer.
@@ -51,6 +52,7 @@ pub(crate) struct Queue {
     released: Condvar,
     most: Room,
     pub(super) durability: Durability,
+    pub(super) lateness: Lateness,
 }
 
 struct State {
@@ -83,6 +85,8 @@ struct State {
     hurry: bool,
     /// There is upkeep to be done.
     upkeep: bool,
+    /// What has to be written before anything more is accepted.
+    held: Option<String>,
     closed: Option<Refusal>,
 }
 
@@ -92,6 +96,8 @@ pub(super) enum Refusal {
     Closed,
     /// A write failed: the fate of the last entries is unknown.
     Failed(String),
+    /// Something beside the entries is overdue; this passes once it is written.
+    Overdue(String),
     /// The chain does not verify.
     Broken(String),
     /// It was frozen for good; how that is said.
@@ -105,14 +111,21 @@ impl Refusal {
             Self::Failed(message) => Error::storage(format!(
                 "a write failed ({message}); whether the last entries were written is unknown; free the cause and open it again"
             )),
+            Self::Overdue(message) => Error::storage(format!("{message}; entries are refused until it is written")),
             Self::Broken(message) => Error::ChainBroken { message: message.clone() },
             Self::Frozen(message) => Error::Conflict { message: message.clone() },
         }
     }
 }
 
+impl State {
+    fn refusal(&self) -> Option<Refusal> {
+        self.closed.clone().or_else(|| self.held.clone().map(Refusal::Overdue))
+    }
+}
+
 impl Queue {
-    pub(super) fn new(most: Room, durability: Durability) -> Self {
+    pub(super) fn new(most: Room, durability: Durability, lateness: Lateness) -> Self {
         let state = State {
             next: 0,
             last_time: Timestamp::from_millis(i64::MIN),
@@ -130,10 +143,11 @@ impl Queue {
             epoch: 0,
             hurry: false,
             upkeep: false,
+            held: None,
             closed: None,
         };
         let [work, enough, room, released] = [const { Condvar::new() }; 4];
-        Self { state: Mutex::new(state), work, enough, room, released, most, durability }
+        Self { state: Mutex::new(state), work, enough, room, released, most, durability, lateness }
     }
 
     /// Goes on behind the journal's last entry.
@@ -176,7 +190,7 @@ impl Queue {
         let gives_way = match &state.closed {
             None | Some(Refusal::Closed) => true,
             Some(Refusal::Frozen(_)) => !matches!(reason, Refusal::Closed),
-            Some(Refusal::Failed(_) | Refusal::Broken(_)) => false,
+            Some(Refusal::Failed(_) | Refusal::Broken(_) | Refusal::Overdue(_)) => false,
         };
         if gives_way {
             state.closed = Some(reason);
@@ -193,16 +207,24 @@ impl Queue {
 
     /// Why nothing is taken in, if so.
     pub(super) fn refusal(&self) -> Option<Refusal> {
-        self.lock().closed.clone()
+        self.lock().refusal()
+    }
+
+    /// Refuses entries, for the reason given, until it is called with none.
+    pub(super) fn hold(&self, reason: Option<String>) {
+        let mut state = self.lock();
+        let is_change = state.held != reason;
+        state.held = reason;
+        drop(state);
+        if is_change {
+            self.room.notify_all();
+        }
     }
 
     /// Whether an entry would be taken in now: false where it would have to wait for room.
     pub(super) fn probe(&self) -> Result<bool, Refusal> {
         let state = self.lock();
-        match &state.closed {
-            Some(refusal) => Err(refusal.clone()),
-            None => Ok(!self.is_full(&state)),
-        }
+        state.refusal().map_or_else(|| Ok(!self.is_full(&state)), Err)
     }
 
     /// Whether there is so much room that hardly anybody has to wait for it.
@@ -257,10 +279,10 @@ impl Queue {
                 state.crowded -= 1;
             }
         }
-        match &state.closed {
-            Some(refusal) => Err(refusal.error()),
-            None => Ok(state),
+        if state.closed.is_none() && state.held.is_none() {
+            return Ok(state);
         }
+        Err(state.refusal().map_or_else(|| Error::storage("it is closed"), |refusal| refusal.error()))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

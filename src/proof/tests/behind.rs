@@ -8,7 +8,7 @@ use crate::store::RealFiles;
 
 fn opened(folder: &Path, verifying: OpenVerification) -> (ProofLog, Startup) {
     let options = LogOptions { durability: Durability::Sync, journal: SMALL, verifying, ..LogOptions::default() };
-    let files = Arc::new(RealFiles::new(folder));
+    let files = Arc::new(RealFiles::open(folder).unwrap());
     ProofLog::open_files(files, None, Some(folder.join("view")), &options, Timestamp::from_millis(0), STORE).unwrap()
 }
 
@@ -100,7 +100,7 @@ fn archive(log: &ProofLog, start: &Startup, before: i64, folder: &Path) -> Archi
         set(log, key, std::str::from_utf8(value).unwrap());
     }
     let keys: BTreeSet<String> = start.states.iter().map(|(key, _)| key.clone()).collect();
-    let to: Arc<dyn Files> = Arc::new(RealFiles::new(folder));
+    let to: Arc<dyn Files> = Arc::new(RealFiles::open(folder).unwrap());
     log.archive(Timestamp::from_millis(400), count, &|key| keys.contains(key), &to, "a.rka", &|_, _| Ok(None)).unwrap()
 }
 

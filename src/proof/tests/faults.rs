@@ -191,7 +191,7 @@ fn while_there_are_no_descriptors_all_is_recorded_and_later_in_segments_again() 
         let what = format!("no descriptors from call {call} on");
         let mut written = Written::nothing();
         let faulty = Arc::new(FaultyFiles::new(written.disk.clone(), Fault::NoDescriptors, Counted::Changes, i64::MAX));
-        let never = JournalOptions { segment_bytes: 2048, sealing: Sealing::Never };
+        let never = JournalOptions { segment_bytes: 2048, sealing: Sealing::Never, nonce: [0; 16] };
         let options = LogOptions { durability: Durability::Sync, journal: never, ..LogOptions::default() };
         let files = Arc::clone(&faulty) as Arc<dyn Files>;
         let (log, _) = ProofLog::open_files(files, None, None, &options, Timestamp::from_millis(0), STORE).unwrap();

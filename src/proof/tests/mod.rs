@@ -7,6 +7,7 @@ mod crash;
 mod damage;
 mod erasing;
 mod faults;
+mod held;
 mod meeting;
 mod model;
 mod pairs;
@@ -51,7 +52,7 @@ fn open_small(files: impl Files + 'static, durability: Durability) -> Result<(Pr
 /// Who finds no room in the queue does not wait long.
 const HURRIED: Room = Room { patience: std::time::Duration::from_millis(200), ..Room::DEFAULT };
 /// Segments with room for some three decisions.
-const SMALL: JournalOptions = JournalOptions { segment_bytes: 2048, sealing: Sealing::AtOnce };
+const SMALL: JournalOptions = JournalOptions { segment_bytes: 2048, sealing: Sealing::AtOnce, nonce: [0; 16] };
 
 fn open_folder(folder: &Path) -> ProofLog {
     let options = LogOptions { durability: Durability::Buffered, ..LogOptions::default() };

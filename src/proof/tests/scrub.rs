@@ -9,7 +9,7 @@ use crate::store::RealFiles;
 /// A log in a folder, of some twenty sealed segments: each decision is written by itself.
 fn log(folder: &Path) -> ProofLog {
     let options = LogOptions { durability: Durability::Sync, journal: SMALL, ..LogOptions::default() };
-    let files = Arc::new(RealFiles::new(folder));
+    let files = Arc::new(RealFiles::open(folder).unwrap());
     let at = Timestamp::from_millis(0);
     let (log, _) = ProofLog::open_files(files, None, Some(folder.join("view")), &options, at, STORE).unwrap();
     for at in 0..60 {

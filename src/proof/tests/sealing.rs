@@ -4,7 +4,7 @@ use super::*;
 
 /// Segments of some eight entries, sealed as soon as they are full.
 fn small() -> LogOptions {
-    let journal = JournalOptions { segment_bytes: 6 << 10, sealing: Sealing::AtOnce };
+    let journal = JournalOptions { segment_bytes: 6 << 10, sealing: Sealing::AtOnce, nonce: [0; 16] };
     LogOptions { journal, room: HURRIED, ..LogOptions::default() }
 }
 
@@ -13,7 +13,7 @@ fn open_sealing(files: impl Files + 'static) -> Result<(ProofLog, Startup), Open
 }
 
 fn open_sealing_in(folder: &Path) -> (ProofLog, Startup) {
-    let files = Arc::new(crate::store::RealFiles::new(folder));
+    let files = Arc::new(crate::store::RealFiles::open(folder).unwrap());
     ProofLog::open_files(files, None, Some(folder.join("view")), &small(), Timestamp::from_millis(0), STORE).unwrap()
 }
 
@@ -71,7 +71,7 @@ fn what_is_sealed_is_answered_as_before_and_after_a_restart() {
 fn a_full_segment_that_a_crash_left_unsealed_is_sealed_at_the_next_start() {
     let disk = MemoryFiles::new();
     let never = LogOptions {
-        journal: JournalOptions { segment_bytes: 6 << 10, sealing: Sealing::Never },
+        journal: JournalOptions { segment_bytes: 6 << 10, sealing: Sealing::Never, nonce: [0; 16] },
         ..LogOptions::default()
     };
     let (log, _) =

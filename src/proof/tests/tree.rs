@@ -10,9 +10,9 @@ use crate::store::RealFiles;
 
 /// Segments of some thirty entries.
 fn open_in(folder: &Path) -> ProofLog {
-    let journal = JournalOptions { segment_bytes: 24 << 10, sealing: Sealing::AtOnce };
+    let journal = JournalOptions { segment_bytes: 24 << 10, sealing: Sealing::AtOnce, nonce: [0; 16] };
     let options = LogOptions { durability: Durability::Buffered, journal, ..LogOptions::default() };
-    let (files, view) = (RealFiles::new(folder), folder.join("view"));
+    let (files, view) = (RealFiles::open(folder).unwrap(), folder.join("view"));
     ProofLog::open_files(Arc::new(files), None, Some(view), &options, Timestamp::from_millis(0), STORE).unwrap().0
 }
 

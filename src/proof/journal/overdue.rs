@@ -1,0 +1,84 @@
+//! Files beside the entries that could not be written: each with its error, since when, and how it is tried again.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::store::Files;
+
+/// The files that are overdue, by name. The log goes on for a while without them.
+#[derive(Default)]
+pub(crate) struct Overdue {
+    // Held to look or to change.
+    writes: Mutex<BTreeMap<&'static str, Late>>,
+    // Held over each write of a file that is tried again, so that an older content never replaces a newer one; taken
+    // before `writes`.
+    turn: Mutex<()>,
+}
+
+struct Late {
+    error: String,
+    since: Instant,
+    again: Option<Again>,
+}
+
+/// Writes the file once more.
+pub(crate) type Again = Arc<dyn Fn(&dyn Files) -> io::Result<()> + Send + Sync>;
+
+/// How long a file may be overdue.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lateness {
+    /// Until the log counts as degraded.
+    pub(crate) degrades: Duration,
+    /// Until entries are refused.
+    pub(crate) refuses: Duration,
+}
+
+impl Lateness {
+    pub(crate) const DEFAULT: Self = Self { degrades: Duration::from_secs(2), refuses: Duration::from_secs(10) };
+}
+
+impl Overdue {
+    /// Notes how writing a file went.
+    pub(crate) fn note(&self, file: &'static str, error: Option<String>, again: Option<Again>) {
+        let mut writes = self.lock();
+        match (error, writes.get_mut(file)) {
+            (None, _) => drop(writes.remove(file)),
+            (Some(error), Some(late)) => (late.error, late.again) = (error, again),
+            (Some(error), None) => drop(writes.insert(file, Late { error, since: Instant::now(), again })),
+        }
+    }
+
+    /// Writes a file, which is tried again until it is written.
+    pub(crate) fn write(&self, file: &'static str, files: &dyn Files, write: Again) -> io::Result<()> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = write(files);
+        self.note(file, written.as_ref().err().map(ToString::to_string), Some(write));
+        written
+    }
+
+    /// Tries the files once more that can be.
+    pub(crate) fn retry(&self, files: &dyn Files) {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let late = |(file, late): (&&'static str, &Late)| Some((*file, Arc::clone(late.again.as_ref()?)));
+        let due: Vec<(&'static str, Again)> = self.lock().iter().filter_map(late).collect();
+        for (file, again) in due {
+            self.note(file, again(files).err().map(|error| error.to_string()), Some(again));
+        }
+    }
+
+    /// Each file that is overdue for as long as `least`, in words.
+    pub(crate) fn since(&self, least: Duration) -> Vec<String> {
+        let writes = self.lock();
+        let told = |(file, late): (&&str, &Late)| {
+            let age = late.since.elapsed();
+            (age >= least).then(|| format!("{file} could not be written for {} s: {}", age.as_secs(), late.error))
+        };
+        writes.iter().filter_map(told).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, Late>> {
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
