@@ -6,12 +6,19 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rand::RngExt;
 
-pub use crate::model::Timestamp;
+pub use crate::model::{ClockReport, Timestamp};
 
 /// Where the governor takes the time from.
 pub trait Clock: Send + Sync {
-    /// The time now. It may step back; the log never does.
+    /// The time now. It may step back; the log does not, unless an operator confirms it.
     fn now(&self) -> Timestamp;
+
+    /// The time since some moment that stays the same, with the time that the machine slept. [`Clock::now`] is compared
+    /// with it while a governor runs: what steps more than an hour away is told, what steps more than a day ahead is not
+    /// believed. `None` where there is no such clock; then nothing is compared. As it is built in, `None`.
+    fn since_boot(&self) -> Option<Duration> {
+        None
+    }
 
     /// The time since some moment that stays the same. It never steps back; limits of rates are counted in it. As it is
     /// built in, the time since the process first asked.
@@ -36,6 +43,21 @@ impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    /// `CLOCK_BOOTTIME` on Linux and Android, `CLOCK_MONOTONIC` on Apple's systems, which both go on in a suspended
+    /// machine; `None` elsewhere.
+    fn since_boot(&self) -> Option<Duration> {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        let clock = rustix::time::ClockId::Boottime;
+        #[cfg(target_vendor = "apple")]
+        let clock = rustix::time::ClockId::Monotonic;
+        #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+        {
+            Duration::try_from(rustix::time::clock_gettime(clock)).ok()
+        }
+        #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+        None
     }
 }
 

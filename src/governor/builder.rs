@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::decision_clock::DecisionClock;
 use super::input_text::{InputText, Inputs, Retention};
 use super::latency::Latency;
 use super::policies::{PolicySets, PolicyState};
@@ -234,6 +235,7 @@ impl GovernorBuilder {
         }
         #[cfg(feature = "checkpoints")]
         self.checkpoints.resume(&log)?;
+        let clock = Arc::new(DecisionClock::new(self.clock, log.queue().last_time()));
         let (policies, is_new) = PolicyState::choose(self.policies, recorded)?;
         let governor = Governor {
             inner: Arc::new(Inner {
@@ -256,7 +258,7 @@ impl GovernorBuilder {
                 log,
                 #[cfg(feature = "checkpoints")]
                 checkpoints: self.checkpoints,
-                clock: self.clock,
+                clock,
                 entropy: self.entropy,
                 auto_register: self.auto_register,
                 opening: Opening::new(startup.created, startup.recovered),

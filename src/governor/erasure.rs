@@ -51,11 +51,9 @@ impl Log<'_> {
                 format!("{asked} waits for a person, who answers what its evidence shows; have it answered first");
             return Err(Error::Conflict { message });
         }
-        let retention = self.governor.inner.retention;
-        self.governor
-            .inner
-            .log
-            .erase(self.governor.inner.clock.now(), selection, &cause, &|time| retention.kept_until(time))
+        let (retention, now) = (self.governor.inner.retention, self.governor.inner.clock.now());
+        self.governor.check_clock()?;
+        self.governor.inner.log.erase(now, selection, &cause, &|time| retention.kept_until(time))
     }
 }
 

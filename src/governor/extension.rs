@@ -38,6 +38,9 @@ pub trait Follower: Send + Sync {
     /// Ends it; called once, when the governor is closed.
     fn stop(&self) {}
 
+    /// Records what is over by now, so that it stays so; called before the log's time steps back.
+    fn expire(&self, _governor: &Governor) {}
+
     /// Its faults, one sentence each, for the governor's status.
     fn problems(&self) -> Vec<String> {
         Vec::new()
@@ -98,8 +101,8 @@ impl<'a> Extension<'a> {
     }
 
     /// The governor's source of time.
-    pub fn clock(self) -> &'a Arc<dyn Clock> {
-        &self.inner().clock
+    pub fn clock(self) -> Arc<dyn Clock> {
+        Arc::clone(&self.inner().clock) as Arc<dyn Clock>
     }
 
     /// The governor's source of random bits.
@@ -312,6 +315,12 @@ impl Extensions {
             keys.insert(key.clone());
         }
         Ok(())
+    }
+
+    /// Has every follower record what is over.
+    pub(super) fn expire(&self, governor: &Governor) {
+        let followers: Vec<_> = self.followers().values().cloned().collect();
+        followers.iter().for_each(|follower| follower.expire(governor));
     }
 
     /// Stops the followers.

@@ -79,9 +79,32 @@ impl Counters {
         }
     }
 
+    /// Has every decision that meets a limit wait until the time was confirmed.
+    pub(super) fn restarting(&self) -> Restarting<'_> {
+        Restarting(self.lock())
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // Every change leaves the sums whole before anything can panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The counters, held while the log's time steps back.
+pub(super) struct Restarting<'a>(MutexGuard<'a, State>);
+
+impl Restarting<'_> {
+    /// Forgets all that was used but of pre-approvals, which counts from `at`.
+    pub(super) fn restart(mut self, at: Timestamp) {
+        let State { by_counter, by_record } = &mut *self.0;
+        by_counter.retain(|name, _| is_grant_counter(name));
+        for used in by_counter.values_mut().flat_map(|counter| &mut counter.uses) {
+            used.at = at;
+        }
+        by_record.retain(|_, counters| {
+            counters.retain(|name| is_grant_counter(name));
+            !counters.is_empty()
+        });
     }
 }
 

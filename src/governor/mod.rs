@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `builder.rs` | how a governor is put together and opened |
 //! | `decide.rs` | the way of a decision |
+//! | `decision_clock.rs` | the time by which it is decided |
 //! | `detail.rs` | what a decision depended on, for its evidence |
 //! | `risk.rs` | the risk that counts, whatever the caller claims |
 //! | `repair_states.rs` | what a repair takes over besides agents, policies and stops |
@@ -54,6 +55,7 @@ mod catalogue;
 mod checkpoints;
 mod cursor;
 mod decide;
+mod decision_clock;
 mod detail;
 mod erasure;
 mod escalations;
@@ -117,7 +119,7 @@ use crate::model::{
 };
 use crate::parse::{Catalogue, ParseRequest, Parsed, Parser};
 use crate::proof::{ProofLog, ProofQuery};
-use crate::system::{Clock, Entropy};
+use crate::system::Entropy;
 use crate::telemetry::Work;
 use crate::trust::{Ledger, TrustModel};
 
@@ -172,7 +174,7 @@ struct Inner {
     log: ProofLog,
     #[cfg(feature = "checkpoints")]
     checkpoints: checkpoints::Checkpoints,
-    clock: Arc<dyn Clock>,
+    clock: Arc<decision_clock::DecisionClock>,
     entropy: Arc<dyn Entropy>,
     auto_register: bool,
     opening: Opening,

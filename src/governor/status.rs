@@ -142,7 +142,10 @@ impl Governor {
         let has_failed = failure.is_some();
         warnings.extend(failure.map(|failure| format!("the last checkpoint could not be made: {failure}")));
         warnings.extend(log.overdue.iter().cloned());
-        if log.breakage.is_some() { Health::Unhealthy } else { degraded_if(has_failed || !log.overdue.is_empty()) }
+        let clock = self.inner.clock.warnings();
+        let is_degraded = has_failed || !log.overdue.is_empty() || clock.iter().any(|(_, degrades)| *degrades);
+        warnings.extend(clock.into_iter().map(|(warning, _)| warning));
+        if log.breakage.is_some() { Health::Unhealthy } else { degraded_if(is_degraded) }
     }
 
     fn database(&self, probe: &Result<Probe, Error>, log: &LogState, warnings: &mut Vec<String>) -> Health {

@@ -204,9 +204,9 @@ impl Governor {
     /// [`AgentRecord::placed_at`] puts the entry's place in once it is known.
     pub(super) fn moved(agent: &AgentRecord, next: TrustState, how: Moved) -> (AgentRecord, Option<TrustMove>) {
         // A correction is told where it found nothing to take as well: it is looked for before another is made. So is an
-        // adjustment to where the score was: idleness counts from there.
+        // adjustment to where the score was, and what a clock did that stepped back: idleness counts from there.
         let change = match how.cause {
-            TrustCause::Correction | TrustCause::Adjusted => Some(agent.trust.way_to(&next)),
+            TrustCause::Correction | TrustCause::Adjusted | TrustCause::Clock => Some(agent.trust.way_to(&next)),
             _ => agent.trust.change_to(&next),
         };
         let mut changed = AgentRecord { trust: next, ..agent.clone() };
@@ -217,6 +217,18 @@ impl Governor {
         let previous = agent.trust.last;
         let moved = change.map(|change| TrustMove { change, cause, risk, gained, at, previous });
         (changed, moved)
+    }
+
+    /// Has gains, idleness and probation count from `now` on, for every agent of whom they were counted from later.
+    pub(super) fn restart_trust(&self, now: Timestamp) -> Result<(), Error> {
+        for cell in self.inner.ledger.all_to_come() {
+            let mut agent = cell.write();
+            let next = self.inner.trust_model.restarted(&agent.trust, self.bearing(&agent, now));
+            if next != agent.trust {
+                self.order_move(&mut agent, next, Moved::by(TrustCause::Clock, now), "the clock was confirmed", now)?;
+            }
+        }
+        Ok(())
     }
 
     /// Puts what idleness has cost an agent in order, where it has cost something, so that its history has no gap. The

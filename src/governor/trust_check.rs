@@ -107,6 +107,7 @@ fn fact_of(step: &TrustStep<'_>, stated: &TrustState, ceiling: Option<Score>) ->
         TrustCause::Rejection => TrustFact::Rejection((*risk)?),
         TrustCause::Adjusted => TrustFact::Adjusted(change.to),
         TrustCause::Idle => TrustFact::Idle,
+        TrustCause::Clock => TrustFact::Restarted,
         TrustCause::Correction => TrustFact::Correction { risk: (*risk)?, gained: (*gained)? },
         TrustCause::Ceiling => TrustFact::Ceiling(ceiling),
         TrustCause::Registered => {

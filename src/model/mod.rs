@@ -63,7 +63,7 @@ pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, P
 pub use retention::{ArchiveReport, RepairReport};
 pub use risk::{RiskLevel, risk_floor};
 pub use status::{Components, Health, JournalStatus, LatencyMetrics, Metrics, Opening, Recovered, SystemStatus};
-pub use time::Timestamp;
+pub use time::{ClockReport, Timestamp};
 pub use tool::{CatalogueReport, ToolClassification, ToolEvidence, ToolOverride};
 pub use trust::{
     Observability, Score, Tier, TrustCause, TrustCheck, TrustDifference, TrustEntry, TrustPage, TrustSnapshot,

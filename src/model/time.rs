@@ -16,6 +16,17 @@ use super::InvalidValue;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
+/// How the log's time moved when an operator confirmed the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[non_exhaustive]
+pub struct ClockReport {
+    /// The time of the last entry before.
+    pub from: Timestamp,
+    /// What the clock showed, from which times go on.
+    pub to: Timestamp,
+}
+
 impl Timestamp {
     /// From milliseconds since 1970-01-01T00:00:00Z, clamped to the years 0000 to 9999.
     pub fn from_millis(millis: i64) -> Self {

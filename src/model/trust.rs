@@ -186,6 +186,8 @@ closed_words! {
         Ceiling = "ceiling",
         /// A reported success turned out to be a failure.
         Correction = "correction",
+        /// The clock was confirmed to step back: gains, idleness and probation count from there.
+        Clock = "clock",
     }
 }
 

@@ -15,7 +15,7 @@ use super::journal::writer::{IDLE, Writer};
 use super::parts::Parts;
 use super::queue::{Batch, Draft, OutcomeBasis, Pending, Refusal, Task, Turn};
 use crate::model::Digest;
-use crate::store::{Staged, ViewError};
+use crate::store::{Kind, Staged, ViewError};
 use crate::telemetry;
 
 /// The writer's thread: works until the queue is closed or a write fails.
@@ -202,6 +202,9 @@ fn apply_one(index: &mut Index, Pending { sequence, at, draft }: &Pending, hash:
         Draft::Entry(entry) => {
             if let Some(key) = kept_key(entry.kind, *sequence) {
                 index.set_state(&key, &entry.body);
+            }
+            if entry.kind == Kind::Clock {
+                index.restart_time(*sequence, *at);
             }
         }
     }

@@ -45,6 +45,8 @@ closed_words! {
         Archive = "archive",
         /// Which log, broken at some place, this one was begun in place of.
         Repair = "repair",
+        /// An operator confirmed the clock: times begin anew where it stepped back.
+        Clock = "clock",
     }
 }
 
@@ -61,6 +63,7 @@ impl Kind {
             Self::Freeze => 8,
             Self::Archive => 9,
             Self::Repair => 10,
+            Self::Clock => 11,
         }
     }
 

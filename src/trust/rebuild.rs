@@ -24,6 +24,8 @@ pub(crate) enum TrustFact {
     Ceiling(Option<Score>),
     /// A success that gained so much turned out to be a failure at this risk.
     Correction { risk: RiskLevel, gained: u16 },
+    /// The log's time stepped back.
+    Restarted,
     /// The state was written as it stood, where what led to it is kept elsewhere.
     Stated { state: TrustState, ceiling: Option<Score> },
 }
@@ -49,9 +51,14 @@ impl Rebuild {
         let is_change = match (&self.state, fact) {
             (_, TrustFact::Stated { .. }) => false,
             // These are noted whatever they found to change.
-            (_, TrustFact::Registered { .. } | TrustFact::Correction { .. } | TrustFact::Adjusted(_)) | (None, _) => {
-                true
-            }
+            (
+                _,
+                TrustFact::Registered { .. }
+                | TrustFact::Correction { .. }
+                | TrustFact::Adjusted(_)
+                | TrustFact::Restarted,
+            )
+            | (None, _) => true,
             (Some(state), _) => state.change_to(&next).is_some(),
         };
         self.state = Some(if is_change { next.noted(sequence) } else { next });
@@ -79,6 +86,7 @@ impl TrustModel {
             TrustFact::Denials(risk) => self.after_denials(state?, risk, facts),
             TrustFact::Rejection(risk) => self.after_rejection(state?, risk, facts),
             TrustFact::Adjusted(score) => self.adjusted(state?, score, facts),
+            TrustFact::Restarted => self.restarted(state?, facts),
             TrustFact::Idle => self.settled(state?, facts.now),
             TrustFact::Ceiling(_) => self.capped(state?, facts),
             TrustFact::Correction { risk, gained } => self.corrected(state?, risk, gained, facts),

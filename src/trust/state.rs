@@ -16,12 +16,12 @@ pub(crate) struct TrustState {
     pub(crate) tier: Tier,
     /// Points gained on `gain_day`.
     gained: u16,
-    /// The UTC day of `gained`, counted from 1970. No outcome sets it back, whatever the clock does.
+    /// The UTC day of `gained`, counted from 1970. Only a clock that was confirmed to step back sets it back.
     gain_day: i32,
     /// The score at the start of `gain_day`, by which its gains shrink. Where it is not known they are least.
     #[serde(default = "most")]
     day_start: Score,
-    /// From when idleness is counted; nor does this step back.
+    /// From when idleness is counted; likewise.
     active_at: Timestamp,
     /// Until when no tier is won.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -205,6 +205,17 @@ impl TrustModel {
         // INVARIANT: `now` is past the grace, so this is later than it was, and the next day costs the next drift.
         let active_at = Timestamp::from_millis((now.day() - i64::from(self.idle_grace_days)) * MILLIS_PER_DAY);
         TrustState { score, tier: score.tier().min(state.tier), active_at, ..*state }
+    }
+
+    /// The state once the log's time stepped back: gains, idleness and probation are counted from now on.
+    pub(crate) fn restarted(&self, state: &TrustState, facts: Facts) -> TrustState {
+        if state.gain_day <= day_of(facts.now) && state.active_at <= facts.now {
+            return *state;
+        }
+        let days = if state.self_registered { self.newcomer_probation_days } else { self.probation_days };
+        let probation_until = state.probation_until.map(|until| until.min(days_after(facts.now, days)));
+        let (gain_day, active_at, day_start) = (day_of(facts.now), facts.now, state.score);
+        TrustState { gained: 0, gain_day, active_at, day_start, probation_until, ..*state }
     }
 
     /// The state as the day finds it: settled, below the ceiling, with the

@@ -9,6 +9,7 @@ mod alerts;
 mod bound;
 mod calls;
 mod checkpoint_log;
+mod clock;
 mod cursors;
 mod durability;
 mod erasure;

@@ -48,7 +48,7 @@ fn the_day_begins_at_midnight_in_utc_and_its_counts_outlast_a_restart() {
 }
 
 #[test]
-fn a_clock_that_steps_back_over_midnight_finds_what_was_decided_that_day() {
+fn a_clock_that_is_confirmed_to_step_back_over_midnight_finds_what_was_decided_that_day() {
     let clock = Hand::at(NOON);
     let governor = builder().clock(clock.clone()).open_in_memory().unwrap();
     governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
@@ -57,6 +57,8 @@ fn a_clock_that_steps_back_over_midnight_finds_what_was_decided_that_day() {
     clock.set(NOON + DAY);
     governor.enforce(&reading("a")).unwrap();
     clock.set(NOON);
+    assert_eq!(counted(&governor), (1, 0), "it is not believed");
+    governor.log().accept_clock("ann", "").unwrap();
     assert_eq!(counted(&governor), (2, 1));
 }
 

@@ -367,7 +367,6 @@ mod folders {
         // A crash right behind the first steps of making a store: nothing was ever acknowledged in it.
         for cut in ["behind the folder", "behind the file", "within the header"] {
             let folder = tempfile::tempdir().unwrap();
-            fs::write(folder.path().join("LOCK"), b"").unwrap();
             fs::create_dir(folder.path().join("journal")).unwrap();
             match cut {
                 "behind the file" => fs::write(journal(folder.path()), b"").unwrap(),

@@ -89,9 +89,9 @@ fn look(sample: &Sample, folder: &Path, what: &str) -> Came {
     if folder.join("view.damaged").exists() { Came::WholeWithNewView } else { Came::Whole }
 }
 
-/// A segment's header ends in bytes that mean nothing beyond being zero, and `LOCK` is empty of meaning.
+/// A segment's header ends in bytes that mean nothing beyond being zero.
 fn is_padding(file: &Path, at: usize) -> bool {
-    file == Path::new("LOCK") || (file.starts_with("journal") && (72..128).contains(&at))
+    file.starts_with("journal") && (72..128).contains(&at)
 }
 
 /// Places at random, the same in every run.

@@ -6,6 +6,7 @@ mod common;
 
 mod bad_input;
 mod flips;
+mod ground;
 mod kill;
 mod power_cut;
 mod read_only;

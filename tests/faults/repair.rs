@@ -97,10 +97,10 @@ fn root_of(segment: &[u8]) -> String {
     format!("sha256:{}", hex::encode(tree.root().as_bytes()))
 }
 
-/// Every file of a store but its lock, with its content.
+/// Every file of a store, with its content.
 fn content(store: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let of = |file: PathBuf| (file.strip_prefix(store).unwrap().to_owned(), fs::read(&file).unwrap());
-    files_below(store).into_iter().map(of).filter(|(name, _)| name != Path::new("LOCK")).collect()
+    files_below(store).into_iter().map(of).collect()
 }
 
 fn reopened(store: &Path) -> Governor {
@@ -128,7 +128,7 @@ fn every_kind_of_damage_is_repaired_and_all_of_the_broken_log_is_kept() {
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
-        let expected = ["LOCK", "HEAD", "journal", "recovered", &report.kept];
+        let expected = ["HEAD", "journal", "recovered", &report.kept];
         assert!(names.iter().all(|name| expected.contains(&name.as_str())), "{what}: {names:?}");
 
         let governor = reopened(store.path());

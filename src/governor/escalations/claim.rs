@@ -11,6 +11,7 @@ use super::super::Governor;
 use super::super::pending::PendingEnforcement;
 use super::asked_evidence::{AskedEvidence, evidence_conflict};
 use super::digest::{self, Bound};
+use super::end::Unsettled;
 use super::grant::under_other_policies;
 use super::queue::Open;
 use super::{Escalation, Escalations, change};
@@ -129,7 +130,14 @@ impl Governor {
         }
         let now = inner.clock.now();
         if now >= record.expires_at {
-            return Err(conflict(format!("{id} expired at {}", record.expires_at)));
+            let message = format!("{id} expired at {}", record.expires_at);
+            // Seen once, it is over for good.
+            let (why, mut unsettled) = (format!("nobody took it up until {}", record.expires_at), Unsettled::default());
+            self.lapse(&mut record, &why, &mut unsettled)?;
+            drop(record);
+            self.settle_all(&unsettled)?;
+            open.tell();
+            return Err(conflict(message));
         }
         if inner.policies.load().digest() != record.policy_digest {
             return Err(conflict(under_other_policies(&format!("{id} cannot be taken up"), &record)));

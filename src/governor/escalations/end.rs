@@ -31,7 +31,8 @@ impl Governor {
 
     /// Ends the escalations whose time is over. Where the log takes nothing in, or is not verified yet, they stay; nobody
     /// can take them up.
-    pub(super) fn end_what_is_due(&self) {
+    pub(in crate::governor) fn end_what_is_due(&self) {
+        self.expire_pre_approvals();
         if self.is_mended() {
             let now = self.inner.clock.now();
             self.end_due(&self.inner.approvals.queue.due(now), now);

@@ -69,7 +69,7 @@ pub(super) struct PreApprovalRecord {
     pub(super) approvals: u8,
     pub(super) votes: Vec<Vote>,
     pub(super) created_at: Timestamp,
-    /// Pending, active or revoked: the rest shows by the time and the counters.
+    /// Pending, active, revoked, or expired once that was seen: the rest shows by the counters.
     pub(super) state: PreApprovalState,
     /// Why it was revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,15 +115,20 @@ impl PreApprovals {
     /// Forgets those that ended and whose last entry is before that place.
     pub(in crate::governor) fn forget_before(&self, first: u64, now: Timestamp) {
         let mut known = self.lock();
-        known.retain(|_, held| held.record.place.get() >= first || held.record.is_live(now));
+        known.retain(|_, held| held.record.place.get() >= first || !held.record.has_ended());
         self.note(&known, now);
     }
 }
 
 impl PreApprovalRecord {
+    /// Whether it was taken back or seen to be over: then it is over for good, whatever the clock does.
+    pub(super) const fn has_ended(&self) -> bool {
+        matches!(self.state, PreApprovalState::Revoked | PreApprovalState::Expired)
+    }
+
     /// Whether anything can still come of it.
     pub(super) fn is_live(&self, now: Timestamp) -> bool {
-        self.state != PreApprovalState::Revoked && now < self.approval.terms().until
+        !self.has_ended() && now < self.approval.terms().until
     }
 
     /// What a use takes: one of the count, and an amount of the sum where there is one.
@@ -227,14 +232,33 @@ impl Governor {
     /// recorded; then the first error comes back. Otherwise the last entry, if there is one. What is taken back before
     /// the log is verified is recorded once it is.
     pub(super) fn take_back(&self, why: impl Fn(&mut Held) -> Option<String>) -> Result<Option<Sequence>, Error> {
+        self.end_pre_approvals(PreApprovalState::Revoked, why)
+    }
+
+    /// Ends the approvals whose time is over. Where the log takes nothing in they are over all the same.
+    pub(in crate::governor) fn expire_pre_approvals(&self) {
+        let now = self.inner.clock.now();
+        let is_due = |record: &PreApprovalRecord| !record.has_ended() && !record.is_live(now);
+        if self.inner.approvals.given.lock().values().any(|held| is_due(&held.record)) {
+            let _ = self.end_pre_approvals(PreApprovalState::Expired, |held| {
+                is_due(&held.record).then(|| format!("its time was over at {}", held.record.approval.terms().until))
+            });
+        }
+    }
+
+    fn end_pre_approvals(
+        &self,
+        state: PreApprovalState,
+        why: impl Fn(&mut Held) -> Option<String>,
+    ) -> Result<Option<Sequence>, Error> {
         let now = self.inner.clock.now();
         let mut meter = self.inner.limits.meter(now);
         meter.hold();
         let mut known = self.inner.approvals.given.lock();
         let mut taken = Ok(None);
-        for held in known.values_mut().filter(|held| held.record.is_live(now)) {
+        for held in known.values_mut().filter(|held| !held.record.has_ended()) {
             let Some(why) = why(held) else { continue };
-            held.record.state = PreApprovalState::Revoked;
+            held.record.state = state;
             held.record.why = Some(why);
             // What was read must not be written down before it is known to be what was written.
             held.is_owed = !self.inner.log.is_verified();
@@ -283,18 +307,17 @@ impl Governor {
 
     /// Takes back what was approved for those whom a stop covers, or a group that one of them belongs to.
     pub(in crate::governor) fn end_pre_approvals_of(&self, scope: &KillSwitchScope, why: &str) {
-        let covered = self.pre_approvals_of(scope, None);
+        let covered = self.pre_approvals_of(scope);
         if covered.is_empty() {
             return;
         }
         let _ = self.take_back(|held| covered.contains(&held.record.id).then(|| format!("{scope}: {why}")));
     }
 
-    /// The approvals for those whom a stop covers, if it was set at that time.
-    fn pre_approvals_of(&self, scope: &KillSwitchScope, at: Option<Timestamp>) -> BTreeSet<PreApprovalId> {
+    /// The approvals for those whom a stop covers. None can be given while it is in force, so all are from before.
+    fn pre_approvals_of(&self, scope: &KillSwitchScope) -> BTreeSet<PreApprovalId> {
         let known: Vec<(PreApprovalId, PreApprovalTerms)> = {
-            let now = self.inner.clock.now();
-            let given = |held: &&Held| held.record.is_live(now) && at.is_none_or(|at| held.record.created_at <= at);
+            let given = |held: &&Held| !held.record.has_ended();
             // Whoever gives one holds these until it is there.
             let known = self.inner.approvals.given.lock();
             known.values().filter(given).map(|held| (held.record.id, held.record.approval.terms().clone())).collect()
@@ -330,7 +353,7 @@ impl Governor {
         }
         self.bind_pre_approvals(&self.policies().current());
         for stop in self.kill_switch().list() {
-            let covered = self.pre_approvals_of(&stop.scope, Some(stop.timestamp));
+            let covered = self.pre_approvals_of(&stop.scope);
             let why = format!("{}: it was stopped", stop.scope);
             let _ = self.take_back(|held| covered.contains(&held.record.id).then(|| why.clone()));
         }

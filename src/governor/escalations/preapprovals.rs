@@ -189,11 +189,12 @@ impl Escalations<'_> {
     /// archive.
     pub fn pre_approvals(self) -> Vec<PreApprovalStanding> {
         let inner = &*self.governor.inner;
+        self.governor.expire_pre_approvals();
         let now = inner.clock.now();
         let records: Vec<PreApprovalRecord> =
             inner.approvals.given.lock().values().map(|held| held.record.clone()).collect();
         // Decisions with limits wait for one at a time.
-        records.iter().map(|record| standing(record, now, &mut inner.limits.window(now))).collect()
+        records.iter().map(|record| standing(record, &mut inner.limits.window(now))).collect()
     }
 
     /// Puts what `next` makes of the approvals in order, with nothing that could take it back in between.
@@ -234,6 +235,7 @@ impl Escalations<'_> {
             inner.approvals.given.note(&known, now);
             break (sequence, state);
         };
+        self.governor.watch_escalations();
         inner.log.settle(sequence)?;
         Ok(state)
     }
@@ -325,7 +327,7 @@ fn vote(review: Review, now: Timestamp) -> Result<Vote, Error> {
     checked_vote(review, true, now)
 }
 
-fn standing(record: &PreApprovalRecord, now: Timestamp, meter: &mut dyn Meter) -> PreApprovalStanding {
+fn standing(record: &PreApprovalRecord, meter: &mut dyn Meter) -> PreApprovalStanding {
     let [count, sum] = {
         let charges = record.charges(PreApprovalUse::default());
         let mut used = charges.iter().map(|charge| meter.used(charge).amount);
@@ -333,8 +335,6 @@ fn standing(record: &PreApprovalRecord, now: Timestamp, meter: &mut dyn Meter) -
     };
     let used_count = u64::try_from(count / ONE).unwrap_or(0);
     let state = match record.state {
-        PreApprovalState::Revoked => PreApprovalState::Revoked,
-        _ if now >= record.approval.terms().until => PreApprovalState::Expired,
         PreApprovalState::Active if used_count >= u64::from(record.approval.terms().count) => PreApprovalState::Spent,
         state => state,
     };

@@ -83,7 +83,8 @@ impl Governor {
         if self.inner.log.is_verified() {
             let _ = self.write_taken_back();
             self.mend_escalations(last_answer)?;
-            if !self.inner.approvals.queue.all_open().is_empty() {
+            let has_approvals = self.inner.approvals.given.lock().values().any(|held| !held.record.has_ended());
+            if has_approvals || !self.inner.approvals.queue.all_open().is_empty() {
                 self.watch_escalations();
             }
         } else {

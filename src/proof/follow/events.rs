@@ -23,7 +23,9 @@ pub(crate) fn of_entry(frame: &Frame<'_>, wanted: &dyn Fn(EventType) -> bool, de
         Kind::Decision => of_decision(frame, wanted, details),
         Kind::Alert => of_alert(frame, wanted),
         Kind::Outcome | Kind::State => of_trust(frame, wanted),
-        Kind::Store | Kind::Recovery | Kind::Erasure | Kind::Freeze | Kind::Archive | Kind::Repair => None,
+        Kind::Store | Kind::Recovery | Kind::Erasure | Kind::Freeze | Kind::Archive | Kind::Repair | Kind::Clock => {
+            None
+        }
     }
     .unwrap_or_default()
 }

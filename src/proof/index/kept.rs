@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::persist;
 use crate::model::{Digest, LONGEST_LIMIT_WINDOW, Sequence};
+use crate::proof::journal::entry::{ClockEntry, kept_under};
 use crate::proof::journal::used::{UsedLimit, UsedLimits};
-use crate::store::{BlockBatch, Blocks, ViewError};
+use crate::store::{BlockBatch, Blocks, Kind, ViewError};
 
 /// What changed of it and is not in the view yet.
 #[derive(Debug, Default)]
@@ -119,18 +120,28 @@ impl Kept {
             start.states.insert(key.ok_or_else(unreadable)?, value);
         }
         start.states.extend(self.states.clone());
+        let restarts = start.states.iter().filter_map(|(key, body)| {
+            let (sequence, kind) = kept_under(key)?;
+            let entry = (kind == Kind::Clock).then(|| serde_json::from_slice::<ClockEntry>(body).ok())??;
+            entry.steps_back().then_some((sequence, entry.timestamp))
+        });
+        let restart = restarts.last();
+        let counting = |used: UsedLimit| match restart {
+            Some((sequence, at)) if used.record < sequence => used.restarted(at),
+            _ => Some(used),
+        };
         for (_, batch) in blocks.scan(USED)? {
             let (used, given_back): (Vec<UsedLimit>, HashSet<Sequence>) =
                 serde_json::from_slice(&batch).map_err(|_| unreadable())?;
-            for used in used {
+            for used in used.into_iter().filter_map(counting) {
                 start.used.push(used);
             }
             for record in given_back {
                 start.used.give_back(record);
             }
         }
-        for used in &self.used {
-            start.used.push(used.clone());
+        for used in self.used.iter().cloned().filter_map(counting) {
+            start.used.push(used);
         }
         for record in &self.given_back {
             start.used.give_back(*record);
@@ -151,7 +162,7 @@ fn number(key: &[u8]) -> Option<u32> {
     key.get(1..)?.try_into().ok().map(u32::from_be_bytes)
 }
 
-const STATES: &[u8] = b"t";
+pub(super) const STATES: &[u8] = b"t";
 const USED: &[u8] = b"u";
 const NODES_KEY: &[u8] = b"n";
 /// Nodes under one key.

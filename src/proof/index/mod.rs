@@ -66,6 +66,8 @@ pub(crate) struct Index {
     /// Entries applied since the index was last persisted.
     unpersisted: u64,
     totals: Totals,
+    /// Where the log's time stepped back: it rises between two of these.
+    eras: Vec<Sequence>,
 }
 
 /// What is counted over the whole journal.
@@ -132,6 +134,7 @@ impl Index {
                 decisions_that_day: 0,
                 escalations_that_day: 0,
             },
+            eras: Vec::new(),
         }
     }
 
@@ -207,6 +210,12 @@ impl Index {
     /// Notes the time of an entry.
     pub(crate) fn see_time(&mut self, at: Timestamp) {
         self.totals.last_time = self.totals.last_time.max(at.as_millis());
+    }
+
+    /// Has time begin anew behind an entry.
+    pub(crate) fn restart_time(&mut self, entry: Sequence, at: Timestamp) {
+        self.eras.push(entry);
+        self.totals.last_time = at.as_millis();
     }
 
     fn count_record(&mut self, facts: &RecordFacts<'_>) {

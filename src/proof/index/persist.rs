@@ -21,12 +21,13 @@ use std::sync::Arc;
 use super::census::Census;
 use super::dirty::{CHUNK, Dirty, PAGE};
 use super::intents::Intents;
-use super::kept::{Kept, KeptStart};
+use super::kept::{Kept, KeptStart, STATES};
 use super::posting::{Block, FEW, Posting};
 use super::sums::{SumTree, Summary, Sums};
 use super::{ALL, Entity, Index, List, Totals};
-use crate::model::{AgentId, Digest};
-use crate::store::{BlockBatch, Blocks, Position, StoreId, ViewError};
+use crate::model::{AgentId, Digest, Sequence};
+use crate::proof::journal::entry;
+use crate::store::{BlockBatch, Blocks, Kind, Position, StoreId, ViewError};
 
 /// What the view says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +75,7 @@ impl Index {
         index.intents = intents;
         index.kept = kept;
         index.totals = mark.totals;
+        index.eras = load_eras(index.blocks.as_deref())?;
         if index.all.sums().total() == mark.totals.records && index.adds_up() {
             Ok((index, Some(mark)))
         } else {
@@ -275,6 +277,16 @@ impl Entity {
         let (few, bytes) = bytes.split_at_checked(count * Posting::BYTES).filter(|_| count <= FEW)?;
         Some((Self { id, list: List::Few(Block::decode(few)?) }, bytes))
     }
+}
+
+fn load_eras(blocks: Option<&Blocks>) -> Result<Vec<Sequence>, ViewError> {
+    let Some(blocks) = blocks else { return Ok(Vec::new()) };
+    let kept = blocks.scan(&[STATES, entry::PAST.as_bytes()].concat())?;
+    let clocks = kept.iter().filter_map(|(key, _)| {
+        let key = std::str::from_utf8(key.get(STATES.len()..)?).ok()?;
+        entry::kept_under(key).filter(|(_, kind)| *kind == Kind::Clock)
+    });
+    Ok(clocks.map(|(sequence, _)| sequence).collect())
 }
 
 impl Mark {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{Census, HeldSums, Index, KeptStart, RecordFacts, Rule, Totals};
 use crate::model::{Breakage, BrokenKind, ChainPosition, Digest, Sequence};
-use crate::proof::journal::entry::{Entry, OutcomeEntry, kept_key};
+use crate::proof::journal::entry::{ClockEntry, Entry, OutcomeEntry, kept_key};
 use crate::proof::journal::erase::{Absences, Erasure, Erasures, Subject};
 use crate::proof::journal::evidence;
 use crate::proof::journal::record::CanonicalRecord;
@@ -45,6 +45,10 @@ pub(crate) struct Reading<'a> {
     /// It began in the middle of the journal.
     is_part: bool,
     begins: Option<Begins>,
+    /// Its first record may be of an earlier time than those before: the clock was confirmed between.
+    begins_anew: bool,
+    /// The clock was confirmed in it.
+    restarts: bool,
     /// Where the journal begins.
     origin: Start,
     /// How much evidence is gone, where that is counted: in an archive, whose log says what was erased.
@@ -197,6 +201,8 @@ impl<'a> Reading<'a> {
             before_break: None,
             is_part: false,
             begins: None,
+            begins_anew: false,
+            restarts: false,
             origin: Start::WHOLE,
             erased: None,
             range: CheckedRange::ALL,
@@ -327,9 +333,24 @@ impl<'a> Reading<'a> {
         match entry {
             Entry::Outcome(entry) => self.outcome(frame, &entry),
             Entry::Erasure(erasure, _) if self.is_new(frame) => self.erasures.push((frame.sequence, erasure)),
+            Entry::Clock(entry) => self.clock(frame, &entry),
             entry => self.past.take(entry),
         }
         None
+    }
+
+    /// Times go on from what the clock showed.
+    fn clock(&mut self, frame: &Frame<'_>, entry: &ClockEntry) {
+        self.chain.last_time = entry.timestamp.as_millis();
+        self.restarts = true;
+        self.begins_anew |= self.begins.is_none();
+        if entry.steps_back() && self.is_new(frame) {
+            self.used.restart(entry.timestamp);
+        }
+        self.feed(frame, |index| {
+            index.restart_time(frame.sequence, entry.timestamp);
+            Ok(())
+        });
     }
 
     fn outcome(&mut self, frame: &Frame<'_>, entry: &OutcomeEntry<'_>) {
@@ -376,12 +397,18 @@ impl Parts for Reading<'_> {
             let is_first = self.is_part && self.begins.is_none();
             if is_first {
                 self.begins = Some(begins);
-            } else if begins.previous_hash != self.chain.head_hash || begins.time < self.chain.last_time {
+            } else if begins.previous_hash != self.chain.head_hash
+                || (begins.time < self.chain.last_time && !part.begins_anew)
+            {
                 return false;
             }
             self.chain.head_hash = part.chain.head_hash;
+        }
+        if part.begins.is_some() || part.restarts {
             self.chain.last_time = part.chain.last_time;
         }
+        self.begins_anew |= part.begins_anew && self.begins.is_none();
+        self.restarts |= part.restarts;
         self.chain.latest = self.chain.latest.max(part.chain.latest);
         match &self.known {
             Some(known) if !part.absences.are_covered(|subject| known.has(subject)) => return false,

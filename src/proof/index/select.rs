@@ -3,6 +3,7 @@
 //! many records there are.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::intents::Intents;
 use super::posting::{Block, Filter};
@@ -35,32 +36,52 @@ impl Index {
         paging: Paging,
     ) -> Result<Selection, ViewError> {
         let Some(list) = self.listed(entity) else { return Ok(Selection::default()) };
-        let low = list.start(filter)?.before.count(filter.cells);
-        let high = list.end(filter)?.before.count(filter.cells).max(low);
-        let (from, to) = match paging.order {
-            Order::OldestFirst => {
-                let from = low.saturating_add(paging.skip).min(high);
-                (from, from.saturating_add(paging.take).min(high))
-            }
-            Order::NewestFirst => {
-                let to = high.saturating_sub(paging.skip).max(low);
-                (to.saturating_sub(paging.take).max(low), to)
-            }
-        };
-        let mut records = list.ranked(filter, from, to)?;
-        if paging.order == Order::NewestFirst {
-            records.reverse();
+        let mut runs = Vec::new();
+        for era in self.eras() {
+            let low = list.start(filter, &era)?.before.count(filter.cells);
+            let high = list.end(filter, &era)?.before.count(filter.cells).max(low);
+            runs.push((low, high));
         }
-        Ok(Selection { total: high - low, records })
+        let total = runs.iter().map(|(low, high)| high - low).sum();
+        let Paging { order, mut skip, mut take } = paging;
+        if order == Order::NewestFirst {
+            runs.reverse();
+        }
+        let mut records = Vec::new();
+        for (low, high) in runs {
+            let skipped = skip.min(high - low);
+            let taken = take.min(high - low - skipped);
+            (skip, take) = (skip - skipped, take - taken);
+            if order == Order::NewestFirst {
+                let found = list.ranked(filter, high - skipped - taken, high - skipped)?;
+                records.extend(found.into_iter().rev());
+            } else {
+                records.extend(list.ranked(filter, low + skipped, low + skipped + taken)?);
+            }
+        }
+        Ok(Selection { total, records })
+    }
+
+    /// The stretches of the journal along which time only rises.
+    fn eras(&self) -> impl Iterator<Item = Range<u64>> {
+        let starts = std::iter::once(0).chain(self.eras.iter().map(|entry| entry.get()));
+        let ends = self.eras.iter().map(|entry| entry.get()).chain([u64::MAX]);
+        starts.zip(ends).map(|(start, end)| start..end)
     }
 
     /// The sums over the records of an entity in a period, whatever else the
     /// filter asks for, and the times of the first and the last of them.
     pub(crate) fn tally(&self, entity: &AgentId, filter: &Filter) -> Result<(Sums, Option<(i64, i64)>), ViewError> {
         let Some(list) = self.listed(Some(entity)) else { return Ok((Sums::default(), None)) };
-        let (start, end) = (list.start(filter)?, list.end(filter)?);
-        let sums = end.before.without(&start.before);
-        let ends = start.next_time.zip(end.last_time).filter(|_| sums.total() > 0);
+        let (mut sums, mut ends) = (Sums::default(), None);
+        for era in self.eras() {
+            let (start, end) = (list.start(filter, &era)?, list.end(filter, &era)?);
+            let found = end.before.without(&start.before);
+            if let Some((first, last)) = start.next_time.zip(end.last_time).filter(|_| found.total() > 0) {
+                sums.add(&found);
+                ends = Some(ends.map_or((first, last), |(from, to): (i64, i64)| (from.min(first), to.max(last))));
+            }
+        }
         Ok((sums, ends))
     }
 
@@ -72,9 +93,16 @@ impl Index {
     }
 
     /// The runs of records that can hold any that match.
-    pub(crate) fn runs(&self, filter: &Filter) -> Result<std::ops::Range<u32>, ViewError> {
+    pub(crate) fn runs(&self, filter: &Filter) -> Result<Range<u32>, ViewError> {
         let Some(list) = self.listed(None) else { return Ok(0..0) };
-        Ok(Intents::runs(list.start(filter)?.ordinal(), list.end(filter)?.ordinal()))
+        let (mut first, mut last) = (u64::MAX, 0);
+        for era in self.eras() {
+            let (start, end) = (list.start(filter, &era)?.ordinal(), list.end(filter, &era)?.ordinal());
+            if start < end {
+                (first, last) = (first.min(start), last.max(end));
+            }
+        }
+        Ok(Intents::runs(first.min(last), last))
     }
 
     /// The records of a run that match and may be of an intent, in order: the
@@ -142,18 +170,23 @@ impl Edge {
 }
 
 impl Listed<'_> {
-    /// The place before the first record that is meant.
-    fn start(&self, filter: &Filter) -> Result<Edge, ViewError> {
-        self.edge(|sequence, time| filter.is_before(sequence, time))
+    /// The place before the first record of an era that is meant.
+    fn start(&self, filter: &Filter, era: &Range<u64>) -> Result<Edge, ViewError> {
+        self.edge_in(era, |sequence, time| filter.is_before(sequence, time))
     }
 
-    /// The place behind the last record that is meant.
-    fn end(&self, filter: &Filter) -> Result<Edge, ViewError> {
-        self.edge(|sequence, time| filter.is_not_behind(sequence, time))
+    /// The place behind the last record of an era that is meant.
+    fn end(&self, filter: &Filter, era: &Range<u64>) -> Result<Edge, ViewError> {
+        self.edge_in(era, |sequence, time| filter.is_not_behind(sequence, time))
     }
 
-    /// The place behind all records for which `is_before` holds; both sequence
-    /// and time only ever rise along a list.
+    fn edge_in(&self, era: &Range<u64>, is_before: impl Fn(Sequence, i64) -> bool) -> Result<Edge, ViewError> {
+        self.edge(|sequence, time| {
+            sequence.get() < era.start || (sequence.get() < era.end && is_before(sequence, time))
+        })
+    }
+
+    /// The place behind all records for which `is_before` holds; sequences rise along a list, times within an era.
     fn edge(&self, is_before: impl Fn(Sequence, i64) -> bool) -> Result<Edge, ViewError> {
         let leaves = self.tree.leaves();
         let block = leaves.partition_point(|leaf| is_before(leaf.last, leaf.last_time));

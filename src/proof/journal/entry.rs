@@ -22,6 +22,7 @@ pub(crate) enum Entry<'a> {
     Freeze(FreezeEntry),
     Archive(ArchiveEntry),
     Repair(Box<RepairEntry>),
+    Clock(ClockEntry),
 }
 
 impl<'a> Entry<'a> {
@@ -45,6 +46,7 @@ impl<'a> Entry<'a> {
             Kind::Freeze => Self::Freeze(json(body)?),
             Kind::Archive => Self::Archive(json(body)?),
             Kind::Repair => Self::Repair(json(body)?),
+            Kind::Clock => Self::Clock(json(body)?),
         })
     }
 
@@ -60,6 +62,7 @@ impl<'a> Entry<'a> {
             Self::Freeze(entry) => entry.timestamp,
             Self::Archive(entry) => entry.timestamp,
             Self::Repair(entry) => entry.timestamp,
+            Self::Clock(entry) => entry.timestamp,
         }
     }
 
@@ -89,7 +92,7 @@ pub(crate) fn kept_key(kind: Kind, sequence: Sequence) -> Option<String> {
     let place = sequence.get();
     match kind {
         Kind::Erasure => Some(format!("{ERASURES}{place:020}")),
-        Kind::Freeze | Kind::Archive | Kind::Repair => Some(format!("{PAST}{place:020}/{kind}")),
+        Kind::Freeze | Kind::Archive | Kind::Repair | Kind::Clock => Some(format!("{PAST}{place:020}/{kind}")),
         _ => None,
     }
 }
@@ -109,7 +112,7 @@ pub(crate) fn is_kept(key: &str) -> bool {
 }
 
 const ERASURES: &str = "erasure/";
-const PAST: &str = "log/";
+pub(crate) const PAST: &str = "log/";
 
 /// The first entry: the store itself.
 #[derive(Debug, Serialize, Deserialize)]
@@ -268,6 +271,26 @@ pub(crate) struct ArchiveEntry {
     /// SHA-256 of the file.
     pub(crate) sha256: Digest,
     pub(crate) timestamp: Timestamp,
+}
+
+/// An operator confirmed what the clock showed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ClockEntry {
+    /// The time of the log before.
+    pub(crate) from: Timestamp,
+    /// Who confirmed it.
+    pub(crate) by: String,
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub(crate) note: String,
+    /// What the clock showed. Entries behind this one have times from here on.
+    pub(crate) timestamp: Timestamp,
+}
+
+impl ClockEntry {
+    /// Whether the log's time steps back.
+    pub(crate) fn steps_back(&self) -> bool {
+        self.timestamp < self.from
+    }
 }
 
 /// Which log this one was begun in place of.

@@ -23,6 +23,8 @@ pub(crate) struct UsedLimits {
     last: Option<Timestamp>,
     until_sweep: usize,
     is_part: bool,
+    /// The log's time stepped back here, to this.
+    restarted: Option<Timestamp>,
     /// Given back here, and not used here.
     of_earlier: Vec<Sequence>,
 }
@@ -32,6 +34,12 @@ impl UsedLimit {
     pub(crate) fn of(record: Sequence, at: Timestamp, evidence: &[u8]) -> Option<Self> {
         let charges = evidence::charges(evidence).unwrap_or_default();
         (!charges.is_empty()).then_some(Self { record, at, charges })
+    }
+
+    /// What is left of it once the log's time stepped back to `at`: the uses of pre-approvals, as of then.
+    pub(crate) fn restarted(mut self, at: Timestamp) -> Option<Self> {
+        self.charges.retain(|(counter, _)| is_grant_counter(counter));
+        (!self.charges.is_empty()).then_some(Self { at, ..self })
     }
 }
 
@@ -58,6 +66,14 @@ impl UsedLimits {
         }
     }
 
+    /// Forgets what counts no more once the log's time stepped back.
+    pub(crate) fn restart(&mut self, at: Timestamp) {
+        let before = std::mem::take(&mut self.by_record);
+        self.by_record = before.into_iter().filter_map(|(record, used)| Some((record, used.restarted(at)?))).collect();
+        self.last = Some(at);
+        self.restarted = Some(at);
+    }
+
     /// Uses of some entries in the middle of a journal: what they give back may have been used before.
     pub(crate) fn of_part() -> Self {
         Self { is_part: true, ..Self::default() }
@@ -65,6 +81,9 @@ impl UsedLimits {
 
     /// Takes over what later entries used and gave back.
     pub(crate) fn join(&mut self, later: Self) {
+        if let Some(at) = later.restarted {
+            self.restart(at);
+        }
         for record in later.of_earlier {
             self.give_back(record);
         }

@@ -17,7 +17,7 @@ use super::commit;
 use super::follow::Feed;
 use super::index::{Index, Totals};
 use super::journal::JournalPart;
-use super::journal::entry::AlertEntry;
+use super::journal::entry::{AlertEntry, ClockEntry};
 use super::journal::record::CanonicalRecord;
 use super::maintenance::verify::{Behind, Scrub};
 use super::parts::Parts;
@@ -109,6 +109,16 @@ impl ProofLog {
     pub(crate) fn alert(&self, now: Timestamp, alert: Alert, up_to: Option<Sequence>) -> Result<Sequence, Error> {
         let entry = |timestamp| AlertEntry { alert, up_to, timestamp };
         Ok(self.parts.queue.entry(now, Kind::Alert, None, entry)?.0)
+    }
+
+    /// Enqueues that somebody confirmed the time that the clock shows; hands out the log's time before, too.
+    pub(crate) fn accept_clock(
+        &self,
+        shown: Timestamp,
+        by: String,
+        note: String,
+    ) -> Result<(Sequence, Timestamp), Error> {
+        self.parts.queue.accept_clock(shown, |from| ClockEntry { from, by, note, timestamp: shown })
     }
 
     /// The entries from `next` on, or those that are put in order from now on.

@@ -136,11 +136,14 @@ impl ProofLog {
     ) -> Result<(Self, Startup), OpenLogError> {
         let mut tries = READ_TRIES;
         loop {
-            let files = OverlayFiles::open(folder).map_err(|error| OpenLogError::Io("read the folder", error))?;
-            let files = Arc::new(files);
+            let error = |error| OpenLogError::Io("read the folder", error);
+            let missing = || error(std::io::Error::new(std::io::ErrorKind::NotFound, "there is no store"));
+            let files = match OverlayFiles::open(folder) {
+                Err(found) if found.kind() == std::io::ErrorKind::NotFound => return Err(missing()),
+                files => Arc::new(files.map_err(error)?),
+            };
             if store::store_of(&*files).is_none() {
-                let error = std::io::Error::new(std::io::ErrorKind::NotFound, "there is no store");
-                return Err(OpenLogError::Io("read the folder", error));
+                return Err(missing());
             }
             let opened = Self::open_files(files, None, None, options, now, fresh);
             tries -= 1;
@@ -250,7 +253,8 @@ impl ProofLog {
         now: Timestamp,
     ) -> Result<JoinHandle<()>, OpenLogError> {
         let error = |error| OpenLogError::Io("write to the store", error);
-        let at = now.max(Timestamp::from_millis(parts.index.read().totals().last_time));
+        let last = Timestamp::from_millis(parts.index.read().totals().last_time);
+        let at = now.max(last);
         let mut first_entries = Vec::new();
         if journal.position().entries == 0 {
             let store = StoreEntry::new(parts.journal.store, at);
@@ -272,7 +276,7 @@ impl ProofLog {
             Err(failed) if created || !first_entries.is_empty() || entries == 1 => return Err(error(failed)),
             _ => {}
         }
-        parts.queue.start_at(entries, at);
+        parts.queue.start_at(entries, if first_entries.is_empty() { last } else { at });
         parts.journal.progress.durable(entries);
         parts.journal.progress.applied(entries);
 

@@ -9,6 +9,7 @@ mod order;
 mod turn;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -53,11 +54,15 @@ pub(crate) struct Queue {
     most: Room,
     pub(super) durability: Durability,
     pub(super) lateness: Lateness,
+    /// `last_time` of the state in milliseconds, for who asks what time it is.
+    clock: Arc<AtomicI64>,
 }
 
 struct State {
     next: u64,
     last_time: Timestamp,
+    /// The time stepped back a moment ago: what is under way may have been begun before.
+    stepped_back: Option<StepBack>,
     queue: Vec<Pending>,
     /// What the queue weighs.
     weight: usize,
@@ -88,6 +93,15 @@ struct State {
     /// What has to be written before anything more is accepted.
     held: Option<String>,
     closed: Option<Refusal>,
+}
+
+/// The log's time stepped back.
+#[derive(Debug, Clone, Copy)]
+struct StepBack {
+    /// Times behind this were read before it did.
+    ignored_from: Timestamp,
+    /// Until when such times may come.
+    until: Instant,
 }
 
 /// Why nothing more is taken in.
@@ -129,6 +143,7 @@ impl Queue {
         let state = State {
             next: 0,
             last_time: Timestamp::from_millis(i64::MIN),
+            stepped_back: None,
             queue: Vec::new(),
             weight: 0,
             crowded: 0,
@@ -147,7 +162,17 @@ impl Queue {
             closed: None,
         };
         let [work, enough, room, released] = [const { Condvar::new() }; 4];
-        Self { state: Mutex::new(state), work, enough, room, released, most, durability, lateness }
+        Self {
+            state: Mutex::new(state),
+            work,
+            enough,
+            room,
+            released,
+            most,
+            durability,
+            lateness,
+            clock: Arc::new(AtomicI64::new(i64::MIN)),
+        }
     }
 
     /// Goes on behind the journal's last entry.
@@ -156,6 +181,12 @@ impl Queue {
         state.next = next;
         state.taken = next;
         state.last_time = last_time;
+        self.clock.store(last_time.as_millis(), Ordering::Release);
+    }
+
+    /// The time of the last entry, in milliseconds since 1970, as it is at each moment.
+    pub(crate) fn last_time(&self) -> Arc<AtomicI64> {
+        Arc::clone(&self.clock)
     }
 
     /// What is known of the entry at `sequence` while it is not in the index yet.

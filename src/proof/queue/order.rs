@@ -1,11 +1,14 @@
 //! What callers enqueue: each entry gets its place and a time that never runs backwards.
 
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use super::{
-    ChangeDraft, DecisionDraft, Draft, Durability, EntryDraft, OutcomeDraft, Pending, Queue, Refusal, State, StateDraft,
+    ChangeDraft, DecisionDraft, Draft, Durability, EntryDraft, OutcomeDraft, Pending, Queue, Refusal, State,
+    StateDraft, StepBack,
 };
 use crate::model::{Decision, Error, Outcome, ProofId, RiskLevel, Sequence, Timestamp};
 use crate::store::{Kind, Start};
@@ -53,7 +56,7 @@ impl Queue {
         if state.epoch != epoch {
             return Ok(None);
         }
-        let at = state.last_time.max(now);
+        let at = state.time(now);
         let change = asked(ProofId::new(at, draft.random, Sequence::new(state.next + 1)));
         self.push_change(&mut state, now, change, self.durability.awaits(draft.risk));
         Ok(Some(self.number_decision(&mut state, now, draft)))
@@ -137,12 +140,49 @@ impl Queue {
         begins: Option<Start>,
         make: impl FnOnce(Timestamp) -> T,
     ) -> Result<(Sequence, Timestamp), Error> {
-        let body = serde_json::to_vec(&make(state.last_time.max(now)))
+        let body = serde_json::to_vec(&make(state.time(now)))
             .map_err(|error| Error::Internal { message: format!("an entry cannot be written: {error}") })?;
-        let (sequence, at) = state.number(now);
+        let (sequence, at) = self.number(state, now);
         let draft = Draft::Entry(EntryDraft { kind, body, begins });
         self.push(state, Pending { sequence, at, draft }, false);
         Ok((sequence, at))
+    }
+
+    /// Enqueues that an operator confirmed the time that the clock shows: entries behind it have times from there on.
+    pub(crate) fn accept_clock<T: Serialize>(
+        &self,
+        shown: Timestamp,
+        make: impl FnOnce(Timestamp) -> T,
+    ) -> Result<(Sequence, Timestamp), Error> {
+        let mut state = self.with_room()?;
+        let from = state.last_time;
+        state.stepped_back = None;
+        let body = serde_json::to_vec(&make(from))
+            .map_err(|error| Error::Internal { message: format!("an entry cannot be written: {error}") })?;
+        if shown < from {
+            // What is under way has read the time before, or one that is as late.
+            let least = from.as_millis().saturating_sub(LONGEST_CALL_MILLIS);
+            let ignored_from = Timestamp::from_millis(least.max(from.as_millis().midpoint(shown.as_millis())));
+            let until = Instant::now() + Duration::from_millis(LONGEST_CALL_MILLIS.unsigned_abs());
+            state.stepped_back = Some(StepBack { ignored_from, until });
+            state.last_time = shown;
+        }
+        let (sequence, at) = self.number(&mut state, shown);
+        self.push(
+            &mut state,
+            Pending { sequence, at, draft: Draft::Entry(EntryDraft { kind: Kind::Clock, body, begins: None }) },
+            true,
+        );
+        Ok((sequence, from))
+    }
+
+    /// The next place and time.
+    fn number(&self, state: &mut State, now: Timestamp) -> (Sequence, Timestamp) {
+        let sequence = Sequence::new(state.next);
+        state.next += 1;
+        state.last_time = state.time(now);
+        self.clock.store(state.last_time.as_millis(), Ordering::Release);
+        (sequence, state.last_time)
     }
 
     /// Reserves the outcome of a record, once no other caller has; fails with the one that is in flight.
@@ -159,7 +199,7 @@ impl Queue {
     }
 
     fn number_decision(&self, state: &mut State, now: Timestamp, draft: DecisionDraft) -> Committed {
-        let (sequence, at) = state.number(now);
+        let (sequence, at) = self.number(state, now);
         let (proof_id, risk) = (ProofId::new(at, draft.random, sequence), draft.risk);
         let pending = Pending { sequence, at, draft: Draft::Decision { id: proof_id, draft } };
         self.push(state, pending, self.durability.awaits(risk));
@@ -167,7 +207,7 @@ impl Queue {
     }
 
     fn push_change(&self, state: &mut State, now: Timestamp, mut change: ChangeDraft, is_awaited: bool) -> Sequence {
-        let (sequence, at) = state.number(now);
+        let (sequence, at) = self.number(state, now);
         change.state.stand_at(sequence);
         self.push(state, Pending { sequence, at, draft: Draft::State(Box::new(change)) }, is_awaited);
         sequence
@@ -190,7 +230,7 @@ impl Reservation<'_> {
     /// Enqueues the outcome.
     pub(crate) fn report(mut self, now: Timestamp, draft: OutcomeDraft) -> Result<Sequence, Error> {
         let mut state = self.queue.with_room()?;
-        let (sequence, at) = state.number(now);
+        let (sequence, at) = self.queue.number(&mut state, now);
         self.enqueue(&mut state, sequence, at, draft, self.queue.durability == Durability::Sync);
         Ok(sequence)
     }
@@ -209,7 +249,7 @@ impl Reservation<'_> {
             return Ok(None);
         }
         let committed = self.queue.number_decision(&mut state, now, draft);
-        let (sequence, at) = state.number(now);
+        let (sequence, at) = self.queue.number(&mut state, now);
         let is_awaited = self.queue.durability.awaits(committed.risk);
         self.enqueue(&mut state, sequence, at, outcome(committed.proof_id), is_awaited);
         Ok(Some(Committed { sequence, ..committed }))
@@ -242,11 +282,18 @@ impl Drop for Reservation<'_> {
 }
 
 impl State {
-    /// The next place and a time that never runs backwards.
-    fn number(&mut self, now: Timestamp) -> (Sequence, Timestamp) {
-        let sequence = Sequence::new(self.next);
-        self.next += 1;
-        self.last_time = self.last_time.max(now);
-        (sequence, self.last_time)
+    /// The time of the next entry, by what its caller read: it never runs backwards.
+    fn time(&mut self, now: Timestamp) -> Timestamp {
+        if let Some(StepBack { ignored_from, until }) = self.stepped_back {
+            if Instant::now() > until {
+                self.stepped_back = None;
+            } else if now > ignored_from {
+                return self.last_time;
+            }
+        }
+        self.last_time.max(now)
     }
 }
+
+/// How long a call may be under way that read the time before it stepped back.
+const LONGEST_CALL_MILLIS: i64 = 60_000;

@@ -110,6 +110,9 @@ impl Question {
     }
 }
 
+/// How far the clock steps back, in milliseconds: beyond all times of an era.
+const STEP: i64 = 200_000;
+
 fn name(entity: usize) -> String {
     format!("agent-{entity}")
 }
@@ -142,16 +145,27 @@ proptest! {
     fn queries_and_statistics_agree_with_a_plain_list(
         records in proptest::collection::vec(plain(), 1..2500),
         reopen_at in proptest::collection::vec(0_usize..5000, 0..4),
+        confirm_at in proptest::collection::btree_set(1_usize..2500, 0..3),
         questions in proptest::collection::vec(question(), 30),
     ) {
         let mut records = records;
-        records.sort_by_key(|record| record.time);
+        // From each of these places on, the clock was confirmed to be far behind.
+        let confirm_at: Vec<usize> = confirm_at.into_iter().filter(|place| *place < records.len()).collect();
+        for (era, start) in [0].iter().chain(&confirm_at).copied().enumerate() {
+            let end = confirm_at.get(era).copied().unwrap_or(records.len());
+            let back = i64::try_from(era).unwrap() * STEP;
+            records[start..end].iter_mut().for_each(|record| record.time -= back);
+            records[start..end].sort_by_key(|record| record.time);
+        }
         let folder = tempfile::tempdir().unwrap();
         let mut log = open_folder(folder.path());
         for (place, record) in records.iter_mut().enumerate() {
             if reopen_at.contains(&place) {
                 log.close().unwrap();
                 log = open_folder(folder.path());
+            }
+            if confirm_at.contains(&place) {
+                log.accept_clock(Timestamp::from_millis(record.time), "ann".to_owned(), String::new()).unwrap();
             }
             add(&log, record);
         }
@@ -201,7 +215,8 @@ proptest! {
             let sum: i64 = in_period.iter().map(|record| record.score).sum();
             let mean = if in_period.is_empty() { 0.0 } else { sum as f64 / in_period.len() as f64 };
             prop_assert!((stats.average_trust_score - mean).abs() < 1e-9);
-            let ends = in_period.first().zip(in_period.last()).map(|(first, last)| (first.time, last.time));
+            let times = || in_period.iter().map(|record| record.time);
+            let ends = times().min().zip(times().max());
             let shown = ends.map(|(first, last)| (asked.from.unwrap_or(first), asked.to.unwrap_or(last)));
             prop_assert_eq!(stats.period.from.map(Timestamp::as_millis), shown.map(|(from, _)| from));
             prop_assert_eq!(stats.period.to.map(Timestamp::as_millis), shown.map(|(_, to)| to));

@@ -7,6 +7,7 @@
 //! | `call.rs` | what a call is, and which key may make it |
 //! | `agents.rs` | `agent/...` |
 //! | `checkpoints.rs` | `checkpoint/...` |
+//! | `clock.rs` | `clock/accept` |
 //! | `decisions.rs` | `intent`, `enforce`, and what would be decided |
 //! | `escalations.rs` | `escalation/...` |
 //! | `events.rs` | `event/...`, which a session of the sidecar has |
@@ -23,6 +24,7 @@
 mod agents;
 mod call;
 mod checkpoints;
+mod clock;
 pub(crate) mod decisions;
 mod escalations;
 pub(crate) mod events;
@@ -95,6 +97,7 @@ pub(crate) static CALLS: &[Entry] = &[
     Entry::of::<kill_switch::List>(),
     Entry::of::<kill_switch::Set>(),
     Entry::of::<kill_switch::Lift>(),
+    Entry::of::<clock::Accept>(),
     Entry::of::<escalations::List>(),
     Entry::of::<escalations::Approve>(),
     Entry::of::<escalations::Reject>(),

@@ -333,6 +333,9 @@ pub(super) struct KeyRecord {
     pub(super) expires_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) revoked_at: Option<Timestamp>,
+    /// It was seen to have expired, which no clock takes back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) expired: bool,
 }
 
 impl KeyRecord {
@@ -341,11 +344,11 @@ impl KeyRecord {
         self.built_intents || self.agents.is_empty()
     }
 
-    pub(super) fn info(&self, now: Timestamp, last_used_at: Option<Timestamp>) -> KeyInfo {
-        let state = match (self.revoked_at, self.expires_at) {
+    pub(super) fn info(&self, last_used_at: Option<Timestamp>) -> KeyInfo {
+        let state = match (self.revoked_at, self.expired) {
             (Some(_), _) => KeyState::Revoked,
-            (None, Some(at)) if at <= now => KeyState::Expired,
-            (None, _) => KeyState::Active,
+            (None, true) => KeyState::Expired,
+            (None, false) => KeyState::Active,
         };
         KeyInfo {
             id: self.id,

@@ -24,7 +24,9 @@ use rulekeep::system::Timestamp;
 pub(super) struct Entry {
     record: KeyRecord,
     revoked_at: ArcSwapOption<Timestamp>,
-    /// Whether the log says that it was revoked.
+    /// Whether it was seen to have expired.
+    is_expired: AtomicBool,
+    /// Whether the log says that it was revoked, or has expired.
     is_recorded: AtomicBool,
     limit: PlanLimit,
     /// Milliseconds; 0 when it was not used yet.
@@ -36,7 +38,8 @@ impl Entry {
     fn new(record: KeyRecord, time: &Time) -> Arc<Self> {
         Arc::new(Self {
             revoked_at: ArcSwapOption::new(record.revoked_at.map(Arc::new)),
-            is_recorded: AtomicBool::new(record.revoked_at.is_some()),
+            is_expired: AtomicBool::new(record.expired),
+            is_recorded: AtomicBool::new(record.revoked_at.is_some() || record.expired),
             limit: PlanLimit::new(record.plan, time),
             last_used: AtomicI64::new(0),
             callers: Callers::default(),
@@ -78,21 +81,25 @@ impl Entry {
         if let Some(at) = self.revoked_at.load().as_deref() {
             return Some(format!("the API key was revoked at {at}"));
         }
-        let expired = self.record.expires_at.filter(|at| *at <= now)?;
-        Some(format!("the API key expired at {expired}"))
+        let expires_at = self.record.expires_at?;
+        if expires_at <= now {
+            self.is_expired.store(true, Ordering::Release);
+        }
+        self.is_expired.load(Ordering::Acquire).then(|| format!("the API key expired at {expires_at}"))
     }
 
     pub(super) fn note_used(&self, now: Timestamp) {
         self.last_used.store(now.as_millis(), Ordering::Relaxed);
     }
 
-    pub(super) fn info(&self, now: Timestamp) -> KeyInfo {
+    pub(super) fn info(&self) -> KeyInfo {
         let last_used = Some(self.last_used.load(Ordering::Relaxed)).filter(|millis| *millis != 0);
-        self.current().info(now, last_used.map(Timestamp::from_millis))
+        self.current().info(last_used.map(Timestamp::from_millis))
     }
 
     fn current(&self) -> KeyRecord {
-        KeyRecord { revoked_at: self.revoked_at.load().as_deref().copied(), ..self.record.clone() }
+        let revoked_at = self.revoked_at.load().as_deref().copied();
+        KeyRecord { revoked_at, expired: self.is_expired.load(Ordering::Acquire), ..self.record.clone() }
     }
 }
 
@@ -175,8 +182,27 @@ impl Keys {
         found.iter().find(|entry| entry.record.digest.as_bytes().ct_eq(digest.as_bytes()).into()).map(Arc::clone)
     }
 
-    pub(super) fn list(&self, now: Timestamp) -> Vec<KeyInfo> {
-        self.table.load().by_id.values().map(|entry| entry.info(now)).collect()
+    pub(super) fn list(&self) -> Vec<KeyInfo> {
+        self.table.load().by_id.values().map(|entry| entry.info()).collect()
+    }
+
+    /// Why a key is no longer accepted. That it has expired is recorded when it is seen first; where it cannot be, it is
+    /// tried again the next time.
+    pub(super) fn refusal(&self, governor: &Governor, entry: &Entry, now: Timestamp) -> Option<String> {
+        let refusal = entry.refusal(now)?;
+        if !entry.is_recorded.load(Ordering::Acquire) {
+            let _turn = self.turn();
+            let _ = record_end(governor, entry, "an API key expired");
+        }
+        Some(refusal)
+    }
+
+    /// Records each key that has expired.
+    pub(super) fn expire(&self, governor: &Governor) {
+        let now = Extension::of(governor).clock().now();
+        for entry in self.table.load().by_id.values() {
+            let _ = self.refusal(governor, entry, now);
+        }
     }
 
     pub(super) fn create(&self, governor: &Governor, draft: KeyDraft) -> Result<NewKey, Error> {
@@ -220,7 +246,7 @@ impl Keys {
         let id = KeyId::new(now, Extension::of(governor).entropy().bits());
         let record = checked(draft, id, key.digest(), now)?;
         keep(governor, &record, "an API key was made")?;
-        let info = record.info(now, None);
+        let info = record.info(None);
         self.change(|table| table.add(Entry::new(record, &self.time)));
         Ok(NewKey { info, key })
     }
@@ -231,20 +257,20 @@ impl Keys {
         let now = Extension::of(governor).clock().now();
         let entry = self.table.load().by_id.get(&id).map(Arc::clone);
         let entry = entry.ok_or_else(|| Error::not_found("API key", id))?;
-        if entry.revoked_at.load().is_none() {
+        let is_new = entry.revoked_at.load().is_none();
+        if is_new {
             entry.revoked_at.store(Some(Arc::new(now)));
         }
         // What could not be recorded when it was tried before is recorded now.
-        if !entry.is_recorded.load(Ordering::Acquire) {
-            keep(governor, &entry.current(), "an API key was revoked").map_err(|error| {
+        if is_new || !entry.is_recorded.load(Ordering::Acquire) {
+            record_end(governor, &entry, "an API key was revoked").map_err(|error| {
                 with_context(
                     error,
                     &format!("the key {id} is refused, but that is not recorded and gone after a restart"),
                 )
             })?;
-            entry.is_recorded.store(true, Ordering::Release);
         }
-        Ok(entry.info(now))
+        Ok(entry.info())
     }
 
     fn change(&self, change: impl FnOnce(&mut Table)) {
@@ -305,7 +331,14 @@ fn checked(draft: KeyDraft, id: KeyId, digest: Digest, now: Timestamp) -> Result
         created_at: now,
         expires_at,
         revoked_at: None,
+        expired: false,
     })
+}
+
+fn record_end(governor: &Governor, entry: &Entry, cause: &str) -> Result<(), Error> {
+    keep(governor, &entry.current(), cause)?;
+    entry.is_recorded.store(true, Ordering::Release);
+    Ok(())
 }
 
 fn keep(governor: &Governor, record: &KeyRecord, cause: &str) -> Result<(), Error> {
@@ -322,6 +355,7 @@ fn key_of(id: KeyId) -> String {
 mod tests {
     use super::super::key::Plan;
     use super::*;
+    use rulekeep::system::Clock;
 
     fn draft(scope: Scope) -> KeyDraft {
         KeyDraft::new(scope, Plan::Pro)
@@ -330,7 +364,7 @@ mod tests {
     #[test]
     fn a_full_table_forgets_what_is_accepted_no_longer_and_always_lets_an_administrator_in() {
         let governor = Governor::builder().open_in_memory().unwrap();
-        let restored = || Keys::restored(&governor, Time(Arc::clone(Extension::of(&governor).clock()))).unwrap();
+        let restored = || Keys::restored(&governor, Time(Extension::of(&governor).clock())).unwrap();
         let keys = Keys { most: 2, ..restored() };
         let [old, other] = [Scope::Agent, Scope::Agent].map(|scope| keys.create(&governor, draft(scope)).unwrap());
         let full = keys.create(&governor, draft(Scope::Agent)).unwrap_err();
@@ -343,7 +377,41 @@ mod tests {
         // They may be of one millisecond, and then either is the oldest.
         let stayed = [&old, &other].into_iter().filter(|gone| keys.find(&gone.key).is_some()).count();
         assert!(stayed == 1 && keys.find(&made.key).is_some(), "{stayed}");
-        let now = Extension::of(&governor).clock().now();
-        assert_eq!(restored().list(now), keys.list(now), "a restart knows others");
+        assert_eq!(restored().list(), keys.list(), "a restart knows others");
+    }
+
+    #[derive(Clone, Default)]
+    struct Hand(Arc<AtomicI64>);
+
+    impl Clock for Hand {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(self.0.load(Ordering::SeqCst))
+        }
+    }
+
+    #[test]
+    fn a_key_that_was_seen_to_have_expired_stays_so_whatever_the_clock_does() {
+        let hand = Hand::default();
+        let governor = Governor::builder().clock(hand.clone()).open_in_memory().unwrap();
+        let restored = || Keys::restored(&governor, Time(Extension::of(&governor).clock())).unwrap();
+        let keys = restored();
+        let [used, unused] = [(); 2]
+            .map(|()| keys.create(&governor, draft(Scope::Agent).expires_at(Timestamp::from_millis(1000))).unwrap());
+        let refused = |keys: &Keys, made: &NewKey| {
+            let now = Extension::of(&governor).clock().now();
+            keys.refusal(&governor, &keys.find(&made.key).unwrap(), now).is_some()
+        };
+        assert!(!refused(&keys, &used));
+        hand.0.store(2000, Ordering::SeqCst);
+        assert!(refused(&keys, &used));
+        // What nobody has used is over too before time steps back.
+        keys.expire(&governor);
+        hand.0.store(0, Ordering::SeqCst);
+        governor.log().accept_clock("ann", "").unwrap();
+        assert!(Extension::of(&governor).clock().now().as_millis() < 1000);
+        for known in [&keys, &restored()] {
+            assert!(refused(known, &used) && refused(known, &unused));
+            assert!(known.list().iter().all(|key| key.state == super::super::key::KeyState::Expired));
+        }
     }
 }

@@ -60,7 +60,11 @@ struct State {
     answers: idempotency::Answers,
 }
 
-impl Follower for State {}
+impl Follower for State {
+    fn expire(&self, governor: &Governor) {
+        self.keys.expire(governor);
+    }
+}
 
 impl Gateway {
     /// Opens the gateway of a governor, with the keys and webhooks of its store. Clone it for further users.
@@ -79,13 +83,14 @@ impl Gateway {
     ///
     /// Those of [`Gateway::new`]; [`Error::InvalidInput`] for a schedule that cannot be kept.
     pub fn with_webhooks(governor: &Governor, settings: webhooks::Settings) -> Result<Self, Error> {
-        let time = Time(Arc::clone(Extension::of(governor).clock()));
+        let time = Time(Extension::of(governor).clock());
         let state = Arc::new(State {
             keys: keys::Keys::restored(governor, time.clone())?,
             refusals: Refusals::new(&time),
             answers: idempotency::Answers::new(),
         });
         Extension::of(governor).attach("gateway", Arc::clone(&state) as Arc<dyn Follower>)?;
+        state.keys.expire(governor);
         let webhooks = Webhooks::start(governor, settings)?;
         Ok(Self { governor: governor.clone(), state, webhooks })
     }
@@ -148,7 +153,7 @@ impl Gateway {
         if !entry.callers().knows(caller) {
             self.state.refusals.look(caller)?;
         }
-        if let Some(message) = entry.refusal(now) {
+        if let Some(message) = self.state.keys.refusal(&self.governor, &entry, now) {
             return refused(&entry.id().to_string(), message);
         }
         if !entry.callers().knows(caller) {
@@ -168,7 +173,8 @@ impl std::fmt::Debug for Gateway {
 }
 
 fn accepted(gateway: &Gateway, entry: &Entry) -> Result<(), Error> {
-    match entry.refusal(Extension::of(gateway.governor()).clock().now()) {
+    let now = Extension::of(gateway.governor()).clock().now();
+    match gateway.state.keys.refusal(gateway.governor(), entry, now) {
         Some(message) => Err(Error::Unauthorized { message }),
         None => Ok(()),
     }
@@ -309,7 +315,8 @@ impl Keys<'_> {
 
     /// Every key, the oldest first; neither texts nor digests.
     pub fn list(&self) -> Vec<KeyInfo> {
-        self.table().list(Extension::of(&self.gateway.governor).clock().now())
+        self.table().expire(&self.gateway.governor);
+        self.table().list()
     }
 
     /// Refuses a key from now on, in every thread. One that is revoked stays so.

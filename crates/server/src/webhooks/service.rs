@@ -96,7 +96,7 @@ impl Service {
         if !is_broken {
             let tools = Tools {
                 governor: Extension::of(governor).weakly(),
-                clock: Arc::clone(Extension::of(governor).clock()),
+                clock: Extension::of(governor).clock(),
                 entropy: Arc::clone(Extension::of(governor).entropy()),
                 sender,
                 source,

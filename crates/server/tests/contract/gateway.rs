@@ -72,7 +72,8 @@ fn a_key_is_shown_once_and_the_store_has_its_digest_alone() {
     assert!(listed[0].get("digest").is_none() && listed[0].get("key").is_none(), "{listed}");
     governor.close().unwrap();
     let mut files = 0;
-    for file in std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap) {
+    let folders = [folder.path().to_owned(), folder.path().join("journal")];
+    for file in folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap()).map(Result::unwrap) {
         if file.path().is_file() {
             let bytes = std::fs::read(file.path()).unwrap();
             assert!(!bytes.windows(random.len()).any(|window| window == random.as_bytes()), "{file:?}");

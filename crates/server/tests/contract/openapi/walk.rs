@@ -180,6 +180,7 @@ fn tools(live: &mut Live) {
 }
 
 fn keys_and_stops(live: &mut Live) {
+    live.ask("clock_accept", &[], "", json!({ "by": "ann", "note": "it is right" }));
     let key = json!({
         "scope": "agent", "plan": { "perMinute": 6000, "burst": 5 }, "agents": ["a"], "name": "desk",
         "expiresAt": "2999-01-01T00:00:00+01:00",

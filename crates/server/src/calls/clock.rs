@@ -1,0 +1,29 @@
+//! The call on the clock.
+
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::call::Call;
+use super::spec::{Spec, required_person};
+use crate::gateway::Gateway;
+use rulekeep::Error;
+use rulekeep::system::ClockReport;
+
+/// Who confirms the time that the clock shows, and why.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Accept {
+    #[schema(schema_with = required_person)]
+    by: String,
+    #[schema(max_length = 4096)]
+    note: Option<String>,
+}
+
+impl Call for Accept {
+    const SPEC: Spec =
+        Spec::post("clock/accept", "/admin/clock", "Confirms the time that the clock shows").errors(&[409]);
+    type Answer = ClockReport;
+
+    fn run(self, gateway: &Gateway) -> Result<ClockReport, Error> {
+        gateway.governor().log().accept_clock(&self.by, &self.note.unwrap_or_default())
+    }
+}

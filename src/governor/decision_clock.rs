@@ -1,0 +1,194 @@
+//! The time by which a governor decides: what the system's clock shows, never before the last entry, and not what it
+//! steps to when it runs far ahead of the time since boot.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::Governor;
+use super::log::Log;
+use super::states::checked_note;
+use crate::model::{ClockReport, Error, Timestamp, checked_person};
+use crate::system::Clock;
+
+/// The system's clock, compared with the log and with the time since boot.
+pub(super) struct DecisionClock {
+    system: Arc<dyn Clock>,
+    /// The time of the log's last entry, as the queue has it.
+    last_entry: Arc<AtomicI64>,
+    /// What the clock showed when it was compared last.
+    compared_at: AtomicI64,
+    /// By how much the clock was ahead of what was expected then.
+    ahead: AtomicI64,
+    // Held to compare or to confirm; no lock is taken behind it.
+    believed: Mutex<Believed>,
+}
+
+/// What was believed of the clock.
+#[derive(Debug, Default, Clone, Copy)]
+struct Believed {
+    /// What it showed, and the time since boot then; none until it shows no time before the last entry's.
+    start: Option<(i64, Duration)>,
+    /// The last entry's time, and by how many days the clock was ahead of it when the store was opened, past 30 days.
+    gap: Option<(i64, i64)>,
+}
+
+impl DecisionClock {
+    pub(super) fn new(system: Arc<dyn Clock>, last_entry: Arc<AtomicI64>) -> Self {
+        let (compared_at, ahead) = (AtomicI64::new(i64::MIN), AtomicI64::new(0));
+        let clock = Self { system, last_entry, compared_at, ahead, believed: Mutex::default() };
+        clock.compare(clock.system.now().as_millis());
+        clock
+    }
+
+    /// The time to decide by.
+    pub(super) fn now(&self) -> Timestamp {
+        let shown = self.system.now().as_millis();
+        if shown.abs_diff(self.compared_at.load(Ordering::Acquire)) >= COMPARED_EVERY {
+            self.compare(shown);
+        }
+        let ahead = self.ahead.load(Ordering::Acquire);
+        let believed = if ahead > MOST_AHEAD { shown.saturating_sub(ahead) } else { shown };
+        Timestamp::from_millis(believed.max(self.last_entry.load(Ordering::Acquire)))
+    }
+
+    /// Fails where the clock is more than a day ahead of what was expected, until somebody confirms it.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let ahead = self.ahead.load(Ordering::Acquire);
+        if ahead <= MOST_AHEAD {
+            return Ok(());
+        }
+        let shown = self.system.now();
+        let (shown, expected) = (shown, Timestamp::from_millis(shown.as_millis() - ahead));
+        let message = format!(
+            "the clock shows {shown}, and {expected} was expected by the time since boot; set it right, or confirm it \
+             (Log::accept_clock)"
+        );
+        Err(Error::storage(message))
+    }
+
+    /// What is wrong with the clock, in words; whether that degrades the log.
+    pub(super) fn warnings(&self) -> Vec<(String, bool)> {
+        let shown = self.system.now().as_millis();
+        self.compare(shown);
+        let ahead = self.ahead.load(Ordering::Acquire);
+        let last = self.last_entry.load(Ordering::Acquire);
+        let gap = self.believed().gap;
+        let differs = |expected: i64, by: &str| {
+            let [shown, expected] = [shown, expected].map(Timestamp::from_millis);
+            format!("the clock shows {shown}, and {expected} was expected by {by}")
+        };
+        let mut warnings = Vec::new();
+        if ahead.abs() > MOST_AWAY {
+            warnings.push((differs(shown - ahead, "the time since boot"), true));
+        }
+        if last.saturating_sub(shown) > MOST_AWAY {
+            warnings
+                .push((differs(last, "the last entry of the log, which decides until the clock has passed it"), true));
+        }
+        if let Some((last, days)) = gap {
+            let last = Timestamp::from_millis(last);
+            let warning = format!("when the log was opened, the clock was {days} days past the last entry, of {last}");
+            warnings.push((warning, false));
+        }
+        warnings
+    }
+
+    /// Believes what the clock shows.
+    fn accept(&self, shown: Timestamp) {
+        let mut believed = self.believed();
+        *believed = Believed { start: self.system.since_boot().map(|boot| (shown.as_millis(), boot)), gap: None };
+        self.ahead.store(0, Ordering::Release);
+        self.compared_at.store(shown.as_millis(), Ordering::Release);
+    }
+
+    /// Compares what the clock shows with the time since boot.
+    fn compare(&self, shown: i64) {
+        let mut believed = self.believed();
+        if let Some(boot) = self.system.since_boot() {
+            let last = self.last_entry.load(Ordering::Acquire);
+            match believed.start {
+                Some((start, then)) => {
+                    let passed = i64::try_from(boot.saturating_sub(then).as_millis()).unwrap_or(i64::MAX);
+                    self.ahead.store(shown.saturating_sub(start.saturating_add(passed)), Ordering::Release);
+                }
+                // A clock that was not set yet when the store was opened may be set later.
+                None if shown >= last => {
+                    let gap = if last > i64::MIN { shown.saturating_sub(last) } else { 0 };
+                    let gap = (gap > LONGEST_GAP).then_some((last, gap / MILLIS_PER_DAY));
+                    *believed = Believed { start: Some((shown, boot)), gap };
+                }
+                None => {}
+            }
+        }
+        self.compared_at.store(shown, Ordering::Release);
+    }
+
+    fn believed(&self) -> MutexGuard<'_, Believed> {
+        self.believed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Clock for DecisionClock {
+    fn now(&self) -> Timestamp {
+        self.now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.system.monotonic()
+    }
+
+    fn since_boot(&self) -> Option<Duration> {
+        self.system.since_boot()
+    }
+}
+
+impl Log<'_> {
+    /// Confirms the time that the clock shows, whatever the log or the time since boot says. Where the clock is before the
+    /// last entry, times begin anew: the entries behind this one have times from what it shows, limits of rates and amounts
+    /// count from zero, and so do the day's gains of trust. What has ended stays ended. `by` says who, in 1 to 256
+    /// characters, `note` why; both stand in the entry.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for a malformed `by` or a longer note; [`Error::StorageUnavailable`],
+    /// [`Error::ChainBroken`].
+    pub fn accept_clock(self, by: &str, note: &str) -> Result<ClockReport, Error> {
+        let inner = &*self.governor.inner;
+        let (by, note) = (checked_person("by", by)?, checked_note(note)?.trim().to_owned());
+        inner.log.wait_verified()?;
+        // What is over by the time so far is over for good.
+        self.governor.end_what_is_due();
+        inner.extensions.expire(self.governor);
+        let shown = inner.clock.system.now();
+        // Held from before the step until the counters have taken it, so that no decision sees the one without the other.
+        let restarting = inner.limits.restarting();
+        let (sequence, from) = inner.log.accept_clock(shown, by, note)?;
+        inner.clock.accept(shown);
+        if shown < from {
+            restarting.restart(shown);
+        } else {
+            drop(restarting);
+        }
+        inner.log.settle_in_any_case(sequence)?;
+        self.governor.restart_trust(inner.clock.now())?;
+        Ok(ClockReport { from, to: shown })
+    }
+}
+
+impl Governor {
+    /// Whether the clock can be decided by.
+    pub(super) fn check_clock(&self) -> Result<(), Error> {
+        self.inner.clock.check()
+    }
+}
+
+/// A clock that is further away from what was expected is told.
+const MOST_AWAY: i64 = 3_600_000;
+/// One that is further ahead is not believed.
+const MOST_AHEAD: i64 = MILLIS_PER_DAY;
+/// A log that was not opened for longer may have been opened under a wrong clock.
+const LONGEST_GAP: i64 = 30 * MILLIS_PER_DAY;
+/// The clock is compared whenever it shows so much more or less than when it was compared last, in milliseconds.
+const COMPARED_EVERY: u64 = 10_000;
+const MILLIS_PER_DAY: i64 = 86_400_000;
