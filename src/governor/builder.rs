@@ -203,6 +203,15 @@ impl GovernorBuilder {
         self.assemble(log, startup)
     }
 
+    /// Opens a store in files that a test has made.
+    #[cfg(test)]
+    pub(super) fn open_files(self, files: Arc<dyn crate::store::Files>) -> Result<Governor, Error> {
+        let fresh = StoreId(self.entropy.bits().to_le_bytes());
+        let opened = ProofLog::open_files(files, None, None, &LogOptions::default(), self.clock.now(), fresh);
+        let (log, startup) = opened.map_err(|error| open_error(&Place::Memory, &error))?;
+        self.assemble(log, startup)
+    }
+
     fn assemble(self, log: ProofLog, startup: Startup) -> Result<Governor, Error> {
         parse::prepare();
         let parser = match self.lexicon {

@@ -1,10 +1,12 @@
 //! Alerts on what the log tells by itself: denials, attempts at CRITICAL risk, falls of trust. A thread
 //! follows the log, so that no decision waits for it, and goes on in the next run where it was: what it
-//! counted it reads again, what it told the log says.
+//! counted it reads again, what it told the log says. Where the log cannot be read it begins again at its
+//! place a moment later; only a broken chain ends it.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +27,7 @@ pub(super) struct Following {
 #[derive(Default)]
 struct State {
     works: bool,
-    /// Why it does not work though it should.
+    /// Why nothing is looked for though rules ask for it.
     failure: Option<String>,
     /// The first entry that is not dealt with, as the journal has it; none where nothing is followed.
     from: Option<Sequence>,
@@ -82,12 +84,14 @@ impl Governor {
         let follower = Follower {
             governor: Arc::downgrade(&self.inner),
             until: self.inner.log.feed(None).place(),
+            noted: feed.place(),
+            resumes,
+            is_held_up: false,
             feed,
             watch: Watch::default(),
             told: HashSet::new(),
-            noted: 0,
         };
-        let started = thread::Builder::new().name("rulekeep-alerts".to_owned()).spawn(move || follower.run(resumes));
+        let started = thread::Builder::new().name("rulekeep-alerts".to_owned()).spawn(move || follower.run());
         started.map(drop).map_err(|error| {
             let mut state = self.inner.following.lock();
             (state.works, state.failure) = (false, Some(error.to_string()));
@@ -131,6 +135,10 @@ struct Follower {
     told: HashSet<(Sequence, Arc<str>, AgentId)>,
     /// The place that was noted last.
     noted: u64,
+    /// An earlier run followed up to the feed's place; what still counts of that is to be read again.
+    resumes: bool,
+    /// The last reading failed, which the status tells.
+    is_held_up: bool,
 }
 
 /// Why the log is not followed any more.
@@ -171,43 +179,70 @@ struct Sight<'a> {
 }
 
 impl Follower {
-    fn run(mut self, resumes: bool) {
+    fn run(mut self) {
         // Stands until it is known better, also where it panics.
         let over = Over::Failed("the thread that looks for them has failed".to_owned());
         let mut ending = Ending { governor: Weak::clone(&self.governor), over };
-        ending.over = self.follow(resumes);
+        ending.over = self.follow();
     }
 
-    fn follow(&mut self, resumes: bool) -> Over {
-        if resumes {
-            self.resume();
-        }
-        self.noted = self.feed.place();
+    /// Follows the log; where it cannot be read, again from its place on a moment later.
+    fn follow(&mut self) -> Over {
         // INVARIANT: ends with the log at the latest, for then nothing comes any more.
         loop {
-            let seen = match self.feed.next(None, Seen::of) {
-                Ok(Fed::Entry(seen)) => seen,
-                Ok(Fed::Nothing | Fed::Ended) => return Over::Log,
-                Err(error) => return Over::Failed(error.to_string()),
+            let error = match self.read_on() {
+                Ok(over) => return over,
+                Err(error @ Error::ChainBroken { .. }) => return Over::Failed(error.to_string()),
+                Err(error) => error,
             };
             let Some(inner) = self.governor.upgrade() else { return Over::Log };
             let governor = Governor { inner };
+            if is_over(&governor, &governor.inner.policies.load()) {
+                return Over::Noted;
+            }
+            governor.inner.following.lock().failure = Some(error.to_string());
+            self.is_held_up = true;
+            // What left with an archive meanwhile tells nothing any more.
+            let place = self.feed.place().max(governor.inner.log.begins().entries);
+            self.feed = governor.inner.log.feed(Some(Sequence::new(place)));
+            drop(governor);
+            if !self.feed.pause(BEFORE_READING_AGAIN) {
+                return Over::Log;
+            }
+        }
+    }
+
+    /// Looks at entry after entry until nobody asks for it, or until one cannot be read.
+    fn read_on(&mut self) -> Result<Over, Error> {
+        if self.resumes {
+            self.resume()?;
+            self.noted = self.feed.place();
+            self.resumes = false;
+        }
+        loop {
+            let Fed::Entry(seen) = self.feed.next(None, Seen::of)? else { return Ok(Over::Log) };
+            let Some(inner) = self.governor.upgrade() else { return Ok(Over::Log) };
+            let governor = Governor { inner };
+            if std::mem::take(&mut self.is_held_up) {
+                governor.inner.following.lock().failure = None;
+            }
             let policies = governor.inner.policies.load_full();
             if is_over(&governor, &policies) {
-                return Over::Noted;
+                return Ok(Over::Noted);
             }
             if let Some(seen) = seen
                 && !self.look(&governor, &policies, &seen, |_| How::Now)
             {
-                return Over::Log;
+                return Ok(Over::Log);
             }
             self.note(&governor);
         }
     }
 
     /// Reads again what still counts, and takes from the log what was told.
-    fn resume(&mut self) {
-        let Some(inner) = self.governor.upgrade() else { return };
+    fn resume(&mut self) -> Result<(), Error> {
+        let Some(inner) = self.governor.upgrade() else { return Ok(()) };
+        (self.watch, self.told) = (Watch::default(), HashSet::new());
         let governor = Governor { inner };
         let policies = governor.inner.policies.load_full();
         let longest = policies
@@ -218,10 +253,10 @@ impl Follower {
             .max();
         let mut from = self.feed.place();
         let mut again = governor.inner.log.feed(Some(Sequence::new(from)));
-        again.go_back_by(longest.unwrap_or_default());
+        again.go_back_by(longest.unwrap_or_default())?;
         let first = Sequence::new(again.place());
         while again.place() < self.until
-            && let Ok(Fed::Entry(seen)) = again.next(None, Seen::of)
+            && let Fed::Entry(seen) = again.next(None, Seen::of)?
         {
             if let Some(Seen { what: Happened::Alert { rule, agent_id, up_to }, .. }) = seen {
                 // What comes before the entry that made somebody raise it was dealt with; that one itself perhaps by a part
@@ -232,13 +267,14 @@ impl Follower {
         }
         let mut again = governor.inner.log.feed(Some(first));
         while again.place() < from
-            && let Ok(Fed::Entry(seen)) = again.next(None, Seen::of)
+            && let Fed::Entry(seen) = again.next(None, Seen::of)?
         {
             if let Some(seen) = seen {
                 self.look(&governor, &policies, &seen, |was_told| How::Past { was_told });
             }
         }
         self.feed = governor.inner.log.feed(Some(Sequence::new(from)));
+        Ok(())
     }
 
     /// Counts what an entry says, and tells what is due; false where the log takes nothing in any more.
@@ -284,7 +320,7 @@ fn is_over(governor: &Governor, policies: &PolicySet) -> bool {
     if governor.inner.policies.load().alerts().iter().any(follows) {
         return false;
     }
-    state.works = false;
+    (state.works, state.failure) = (false, None);
     // Where it cannot be noted, the next run looks at what nobody asked for.
     let _ = governor.note_place(&mut state, None);
     true
@@ -345,16 +381,94 @@ fn raise(governor: &Governor, alert: &Alert, up_to: Sequence) -> bool {
 
 /// Entries after which the place is noted.
 const NOTED_EVERY: u64 = 1 << 16;
+/// How long is waited after a reading that failed.
+const BEFORE_READING_AGAIN: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Health;
+    use crate::governor::events::EventFilter;
+    use crate::model::{Agent, EventType, Health, Intent};
+    use crate::store::MemoryFiles;
+    use crate::store::faulty::{Counted, Fault, FaultyFiles};
 
     const RULES: &str = "name = \"p\"\n[[alert]]\nid = \"d\"\non = \"denials\"\ncount = 3\nper = \"1h\"";
 
     fn policies() -> PolicySet {
         PolicySet::from_toml(RULES).unwrap()
+    }
+
+    /// A governor whose journal can be made unreadable; what is written to it is written all the same.
+    fn over_faulty_reads() -> (Governor, Arc<FaultyFiles<MemoryFiles>>) {
+        let faulty = Arc::new(FaultyFiles::new(MemoryFiles::new(), Fault::Forever, Counted::Looks, i64::MAX));
+        let files = Arc::clone(&faulty);
+        let governor = Governor::builder().policies(policies()).open_files(files).unwrap();
+        governor.agents().register(Agent::new("a")).unwrap();
+        (governor, faulty)
+    }
+
+    fn denied(governor: &Governor) {
+        let intent = Intent::new("a", "send_email", RiskLevel::Low, ["email:send"]).unwrap();
+        assert_eq!(governor.enforce(&intent).unwrap().decision, Decision::Deny);
+    }
+
+    fn until(is_so: impl Fn() -> bool) {
+        let started = std::time::Instant::now();
+        while !is_so() {
+            assert!(started.elapsed() < Duration::from_secs(20), "it does not come to it");
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn where_the_log_cannot_be_read_alerts_wait_and_are_raised_once_when_it_can() {
+        let (governor, faulty) = over_faulty_reads();
+        let mut alerts = governor.subscribe(&EventFilter::default().of_type(EventType::Alert)).unwrap();
+        for _ in 0..3 {
+            faulty.strike_after(0);
+            denied(&governor);
+            until(|| governor.inner.following.failure().is_some_and(|why| why.contains("injected fault")));
+            let warnings = governor.status().warnings;
+            assert!(warnings.iter().any(|warning| warning.contains("are not looked for")), "{warnings:?}");
+            faulty.relieve();
+            until(|| governor.inner.following.failure().is_none());
+        }
+        let raised = alerts.wait_for(Duration::from_secs(20)).unwrap().expect("the third denial is told");
+        assert!(matches!(raised.data, crate::model::EventData::Alert(_)));
+        // A fourth is within the time in which the rule is silent.
+        denied(&governor);
+        assert!(alerts.wait_for(Duration::from_millis(300)).unwrap().is_none(), "it was told once");
+    }
+
+    #[test]
+    fn a_run_that_resumes_where_the_log_cannot_be_read_forgets_nothing_of_it() {
+        let (governor, faulty) = over_faulty_reads();
+        let mut alerts = governor.subscribe(&EventFilter::default().of_type(EventType::Alert)).unwrap();
+        (0..3).for_each(|_| denied(&governor));
+        alerts.wait_for(Duration::from_secs(20)).unwrap().expect("the third denial is told");
+        let mut follower = Follower {
+            governor: Arc::downgrade(&governor.inner),
+            until: governor.inner.log.feed(None).place(),
+            noted: 0,
+            resumes: true,
+            is_held_up: false,
+            feed: governor.inner.log.feed(Some(Sequence::FIRST)),
+            watch: Watch::default(),
+            told: HashSet::new(),
+        };
+        for calls in 0..1000 {
+            faulty.strike_after(calls);
+            let resumed = follower.resume();
+            faulty.relieve();
+            if let Err(error) = resumed {
+                assert!(matches!(error, Error::StorageUnavailable { .. }), "{error}");
+                continue;
+            }
+            assert!(calls > 0, "nothing could be read");
+            assert_eq!(follower.told.len(), 1);
+            return;
+        }
+        panic!("it never resumes");
     }
 
     #[test]

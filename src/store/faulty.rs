@@ -29,6 +29,8 @@ pub(crate) enum Counted {
     Changes,
     /// Those that only look as well.
     All,
+    /// Those that only look.
+    Looks,
 }
 
 /// Passes every call on, until the chosen one.
@@ -47,10 +49,12 @@ struct Plan {
 impl Plan {
     /// Like [`Plan::step`], for a call that only looks.
     fn look(&self) -> io::Result<()> {
-        match self.counted {
-            Counted::Changes => Ok(()),
-            Counted::All => self.step(),
-        }
+        if self.counted == Counted::Changes { Ok(()) } else { self.step() }
+    }
+
+    /// Like [`Plan::step`], for a call that changes something.
+    fn change(&self) -> io::Result<()> {
+        if self.counted == Counted::Looks { Ok(()) } else { self.step() }
     }
 
     /// `Ok` to go on, or the error of the fault.
@@ -127,13 +131,13 @@ impl<F: Files + ?Sized> Files for Arc<F> {
 
 impl<F: Files> Files for FaultyFiles<F> {
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        self.plan.step()?;
+        self.plan.change()?;
         self.inner.create_dir(path)
     }
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn StoreFile>> {
         if mode.creates() {
-            self.plan.step()?;
+            self.plan.change()?;
         } else {
             self.plan.look()?;
         }
@@ -149,17 +153,17 @@ impl<F: Files> Files for FaultyFiles<F> {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.plan.step()?;
+        self.plan.change()?;
         self.inner.rename(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        self.plan.step()?;
+        self.plan.change()?;
         self.inner.remove(path)
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        self.plan.step()?;
+        self.plan.change()?;
         self.plan.take_descriptor()?;
         self.inner.sync_dir(path)
     }
@@ -181,7 +185,7 @@ impl StoreFile for FaultyFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        let step = self.plan.step();
+        let step = self.plan.change();
         if step.is_err() && self.plan.fault == Fault::Torn && self.plan.left.load(Ordering::SeqCst) == -1 {
             self.inner.write_at(&bytes[..bytes.len() / 2], offset)?;
         }
@@ -190,7 +194,7 @@ impl StoreFile for FaultyFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.plan.step()?;
+        self.plan.change()?;
         self.inner.sync_data()
     }
 
@@ -200,7 +204,7 @@ impl StoreFile for FaultyFile {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.plan.step()?;
+        self.plan.change()?;
         self.inner.set_len(len)
     }
 }

@@ -109,22 +109,26 @@ impl Feed {
 
     /// The alert on a log that breaks; `rule` is what asks for it.
     pub(crate) fn chain_alert(&self, breakage: &Breakage, rule: Option<(Arc<str>, RiskLevel)>) -> Event {
-        let before = breakage.sequence.get().checked_sub(1).and_then(|last| self.time_of(last));
+        let before = breakage.sequence.get().checked_sub(1).and_then(|last| self.time_of(last).ok()?);
         let at = before.unwrap_or(Timestamp::from_millis(0));
         events::of_breakage(self.parts.journal.store, breakage, at, rule)
     }
 
     /// Goes back to the first entry that was put in order within a time before the next one, or as far as the log goes.
-    pub(crate) fn go_back_by(&mut self, time: Duration) {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StorageUnavailable`] where the journal cannot be read; the place is then as it was.
+    pub(crate) fn go_back_by(&mut self, time: Duration) -> Result<(), Error> {
         let last = self.next.min(self.parts.journal.progress.durable_entries()).saturating_sub(1);
-        let Some(at) = self.time_of(last) else { return };
+        let Some(at) = self.time_of(last)? else { return Ok(()) };
         let time = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         let moment = Timestamp::from_millis(at.as_millis().saturating_sub(time));
         let (mut first, mut behind) = (self.parts.journal.reader.start().entries, self.next);
-        // Times never step back in a log. What cannot be read is passed over here, and told where it is read.
+        // Times never step back in a log. A damaged entry is passed over here, and told where it is read.
         while first < behind {
             let middle = first.midpoint(behind);
-            if self.time_of(middle).is_some_and(|at| at < moment) {
+            if self.time_of(middle)?.is_some_and(|at| at < moment) {
                 first = middle + 1;
             } else {
                 behind = middle;
@@ -133,10 +137,17 @@ impl Feed {
         self.next = first.min(self.next);
         self.run.clear();
         self.at = 0;
+        Ok(())
     }
 
-    fn time_of(&self, sequence: u64) -> Option<Timestamp> {
-        self.parts.journal.look(Sequence::new(sequence), time_of).ok()?
+    /// Waits for a time, or until the log is over; false where it is.
+    pub(crate) fn pause(&self, time: Duration) -> bool {
+        self.parts.journal.progress.wait_durable_until(u64::MAX, Instant::now().checked_add(time));
+        !self.parts.journal.progress.is_over()
+    }
+
+    fn time_of(&self, sequence: u64) -> Result<Option<Timestamp>, Error> {
+        self.parts.journal.look(Sequence::new(sequence), time_of)
     }
 
     fn broken(&self) -> Error {
