@@ -34,16 +34,17 @@ pub(crate) struct StoreOptions {
     /// The file with the 32 secret bytes of that key, in hex.
     #[arg(long, value_name = "FILE", requires = "checkpoint_name")]
     checkpoint_seed: Option<PathBuf>,
-    /// The waits before each attempt to deliver an event, instead of the documented ones.
+    /// The waits between attempts to deliver an event, instead of 5,300,1800,7200,18000,36000,50400,72000,86400; the first
+    /// attempt is immediate.
     #[arg(long, value_name = "N,N,..", value_parser = seconds)]
-    webhook_retry_seconds: Option<Steps>,
+    webhook_retry_seconds: Option<Waits>,
     /// Lets webhooks be at loopback and private addresses.
     #[arg(long)]
     allow_private_webhooks: bool,
 }
 
-/// The waits before attempts to deliver an event.
-type Steps = std::sync::Arc<[Duration]>;
+/// The waits between attempts to deliver an event.
+type Waits = std::sync::Arc<[Duration]>;
 
 /// A store that is open; a temporary one goes with it.
 pub(crate) struct Opened {
@@ -84,7 +85,7 @@ impl StoreOptions {
             eprintln!("the log is broken and read-only: {broken}");
         }
         let settings = Settings {
-            schedule: self.webhook_retry_seconds.map(|steps| steps.to_vec()),
+            schedule: self.webhook_retry_seconds.map(|waits| waits.to_vec()),
             allow_private: self.allow_private_webhooks,
         };
         let gateway = Gateway::with_webhooks(&governor, settings).map_err(describe)?;
@@ -102,9 +103,9 @@ fn checkpoint_key(name: &str, seed: &Path) -> Result<CheckpointKey, String> {
     Ok(key)
 }
 
-fn seconds(text: &str) -> Result<Steps, String> {
-    let step = |step: &str| Duration::try_from_secs_f64(step.trim().parse().ok()?).ok();
-    text.split(',').map(step).collect::<Option<_>>().ok_or_else(|| "expected seconds, as 0,5,300".to_owned())
+fn seconds(text: &str) -> Result<Waits, String> {
+    let wait = |wait: &str| Duration::try_from_secs_f64(wait.trim().parse().ok()?).ok();
+    text.split(',').map(wait).collect::<Option<_>>().ok_or_else(|| "expected seconds, as 5,300,1800".to_owned())
 }
 
 #[allow(clippy::needless_pass_by_value)] // it is handed to `map_err`

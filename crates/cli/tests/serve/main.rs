@@ -8,3 +8,4 @@ mod programs;
 mod clients;
 mod flaky_line;
 mod process;
+mod webhook_waits;

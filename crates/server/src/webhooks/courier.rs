@@ -185,7 +185,7 @@ impl Courier {
             state,
             reason: backlog.failure.clone().or_else(|| cursor.off.clone()),
             created: record.created,
-            schedule: record.schedule.steps().iter().map(|step| Duration::from_millis(*step)).collect(),
+            schedule: record.schedule.waits().iter().map(|wait| Duration::from_millis(*wait)).collect(),
             secrets: record.secrets,
             next_entry: cursor.next,
             attempts: cursor.attempts,
@@ -285,7 +285,6 @@ impl Courier {
     fn read_on(&self, tools: &mut Tools) -> Result<(), Error> {
         let began = Instant::now();
         let event = tools.source.wait_for(LOOK_UP)?;
-        let now = tools.clock.now();
         let Some(event) = event else {
             let mut backlog = self.backlog();
             backlog.outbox.passed(tools.source.place());
@@ -295,8 +294,8 @@ impl Courier {
             }
             return Ok(());
         };
-        let (told, chance) = (told_of(&event, body_of(&event)?), chance(&*tools.entropy));
-        self.backlog().outbox.offer(told, now, chance);
+        let told = told_of(&event, body_of(&event)?);
+        self.backlog().outbox.offer(told);
         Ok(())
     }
 

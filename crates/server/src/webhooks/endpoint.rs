@@ -105,7 +105,7 @@ pub struct Endpoint {
     pub reason: Option<String>,
     /// When it was added.
     pub created: Timestamp,
-    /// How long is waited before each attempt.
+    /// How long is waited between the attempts, of which the first is immediate.
     #[serde(serialize_with = "seconds")]
     #[schema(value_type = Vec<f64>)]
     pub schedule: Vec<Duration>,
@@ -145,8 +145,8 @@ pub struct NotTaken {
 }
 
 #[expect(clippy::ptr_arg, reason = "serde hands out the field")]
-fn seconds<S: serde::Serializer>(steps: &Vec<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(steps.iter().map(Duration::as_secs_f64))
+fn seconds<S: serde::Serializer>(waits: &Vec<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(waits.iter().map(Duration::as_secs_f64))
 }
 
 /// An endpoint as the journal keeps it.

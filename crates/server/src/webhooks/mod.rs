@@ -59,9 +59,9 @@ use service::Service;
 /// How webhooks are delivered.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// The waits before each attempt to deliver an event to an endpoint that is added from now on; the first counts from
-    /// when the event is there. After the last attempt the event is parked. Default: at once, then after 5 s, 5 min,
-    /// 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h.
+    /// The waits between the attempts to deliver an event to an endpoint that is added from now on: 1 to 32, each at
+    /// most 7 days. The first attempt is immediate; after the last one the event is parked. Default: 5 s, 5 min, 30 min,
+    /// 2 h, 5 h, 10 h, 14 h, 20 h and 24 h.
     pub schedule: Option<Vec<Duration>>,
     /// Whether endpoints may be at loopback and private addresses, at loopback without TLS too. For tests, and for
     /// receivers in a network of your own.

@@ -204,13 +204,9 @@ impl Outbox {
     }
 
     /// Takes up the next event. One that the journal says is dealt with is passed over.
-    pub(super) fn offer(&mut self, told: Told, now: Timestamp, chance: u16) {
+    pub(super) fn offer(&mut self, told: Told) {
         if told.place < (self.cursor.next, self.cursor.ordinal) {
             return;
-        }
-        if self.cursor.attempts == 0 && self.cursor.retry_at.is_none() {
-            let at = self.schedule.first(now, chance);
-            self.cursor.retry_at = (!self.cursor.failing && at > now).then_some(at);
         }
         (self.cursor.next, self.cursor.ordinal) = told.place;
         self.head = Some(told);

@@ -52,7 +52,7 @@ fn fail_until_parked(outbox: &mut Outbox, now: &mut i64) -> Vec<i64> {
 #[test]
 fn an_event_is_given_up_after_ten_attempts_in_seventy_five_hours_and_the_next_one_has_its_turn() {
     let (mut outbox, mut now) = (outbox(), 0);
-    outbox.offer(told(7), at(0), 0);
+    outbox.offer(told(7));
     let waits = fail_until_parked(&mut outbox, &mut now);
     assert_eq!(waits.len(), 9);
     assert_eq!(now / 10_000, 27_210, "75.6 hours");
@@ -62,21 +62,21 @@ fn an_event_is_given_up_after_ten_attempts_in_seventy_five_hours_and_the_next_on
     assert_eq!(outbox.step(at(now)), Step::Idle);
 
     // While it fails: at once, then by the last step only.
-    outbox.offer(told(8), at(now), 0);
+    outbox.offer(told(8));
     let waits = fail_until_parked(&mut outbox, &mut now);
     assert_eq!(waits.iter().map(|wait| wait / 1000).collect::<Vec<_>>(), [86_400]);
-    outbox.offer(told(9), at(now), 0);
+    outbox.offer(told(9));
     assert!(matches!(outbox.step(at(now)), Step::Send(told) if told.place == (9, 0)));
     assert_eq!(outbox.done(&OK, at(now), 0).unwrap().end, End::Delivered);
     assert!(!outbox.cursor().failing);
-    outbox.offer(told(10), at(now), 0);
+    outbox.offer(told(10));
     assert_eq!(fail_until_parked(&mut outbox, &mut now).len(), 9, "a success ends it");
 }
 
 #[test]
 fn a_receiver_that_is_gone_switches_off_and_the_event_waits_for_whoever_resumes() {
     let mut outbox = outbox();
-    outbox.offer(told(1), at(0), 0);
+    outbox.offer(told(1));
     assert!(matches!(outbox.step(at(0)), Step::Send(_)));
     assert_eq!(outbox.done(&Answer::Gone, at(0), 0).unwrap().end, End::Off);
     assert_eq!(outbox.step(at(0)), Step::Off);
@@ -86,7 +86,7 @@ fn a_receiver_that_is_gone_switches_off_and_the_event_waits_for_whoever_resumes(
     assert_eq!(outbox.redeliver(told(1)), Err(Refusal::Off));
     assert!(outbox.resume());
     assert!(!outbox.resume());
-    outbox.offer(told(1), at(0), 0);
+    outbox.offer(told(1));
     assert!(matches!(outbox.step(at(0)), Step::Send(told) if told.place == (1, 0)));
 }
 
@@ -95,7 +95,7 @@ fn a_thousand_that_were_given_up_switch_off() {
     let mut outbox = outbox();
     let mut now = 0;
     for sequence in 0..1000 {
-        outbox.offer(told(sequence), at(now), 0);
+        outbox.offer(told(sequence));
         loop {
             match outbox.step(at(now)) {
                 Step::Until(next) => now = next.as_millis() - NOON,
@@ -117,9 +117,9 @@ fn a_thousand_that_were_given_up_switch_off() {
 #[test]
 fn what_is_asked_for_by_hand_goes_out_once_ahead_of_all_and_unparks() {
     let (mut outbox, mut now) = (outbox(), 0);
-    outbox.offer(told(1), at(0), 0);
+    outbox.offer(told(1));
     fail_until_parked(&mut outbox, &mut now);
-    outbox.offer(told(2), at(now), 0);
+    outbox.offer(told(2));
     assert!(outbox.redeliver(told(1)).is_ok() && outbox.redeliver(told(1)).is_ok());
     let cursor = outbox.cursor().clone();
     assert!(matches!(outbox.step(at(now)), Step::Send(told) if told.place == (1, 0)));
@@ -138,10 +138,10 @@ fn what_is_asked_for_by_hand_goes_out_once_ahead_of_all_and_unparks() {
 fn failing_ends_when_all_that_was_given_up_arrived_by_hand_and_what_waits_is_sent_at_once() {
     let (mut outbox, mut now) = (outbox(), 0);
     for sequence in [1, 2] {
-        outbox.offer(told(sequence), at(now), 0);
+        outbox.offer(told(sequence));
         fail_until_parked(&mut outbox, &mut now);
     }
-    outbox.offer(told(3), at(now), 0);
+    outbox.offer(told(3));
     assert!(matches!(outbox.step(at(now)), Step::Send(_)));
     assert!(matches!(outbox.done(&failed(), at(now), 0).unwrap().end, End::RetryAt(_)));
     for (sequence, fails_still) in [(1, true), (2, false)] {
@@ -159,17 +159,17 @@ fn failing_ends_when_all_that_was_given_up_arrived_by_hand_and_what_waits_is_sen
 fn deliveries_are_noted_by_the_batch_and_failures_at_once() {
     let mut outbox = outbox();
     for sequence in 0..256 {
-        outbox.offer(told(sequence), at(0), 0);
+        outbox.offer(told(sequence));
         assert!(matches!(outbox.step(at(0)), Step::Send(_)));
         outbox.done(&OK, at(0), 0);
         assert_eq!(outbox.note(at(0)).is_some(), sequence == 255, "{sequence}");
     }
-    outbox.offer(told(256), at(0), 0);
+    outbox.offer(told(256));
     outbox.step(at(0));
     outbox.done(&OK, at(0), 0);
     assert!(outbox.note(at(249)).is_none());
     assert!(outbox.note(at(250)).is_some());
-    outbox.offer(told(257), at(300), 0);
+    outbox.offer(told(257));
     outbox.step(at(300));
     outbox.done(&failed(), at(300), 0);
     let note = outbox.note(at(300)).unwrap();
@@ -195,7 +195,7 @@ fn entries_that_tell_nothing_are_noted_once_in_a_while_so_that_notes_do_not_feed
 #[test]
 fn a_clock_that_was_set_back_by_years_does_not_hold_an_event_up() {
     let mut outbox = outbox();
-    outbox.offer(told(1), at(0), 0);
+    outbox.offer(told(1));
     outbox.step(at(0));
     outbox.done(&failed(), at(0), 0);
     assert!(matches!(outbox.step(at(0)), Step::Until(_)));
@@ -258,7 +258,7 @@ impl World {
             match self.outbox.step(at(self.now)) {
                 Step::Idle => {
                     let Cursor { next, ordinal, .. } = *self.outbox.cursor();
-                    self.outbox.offer(told(next + u64::from(ordinal > 0)), at(self.now), chance);
+                    self.outbox.offer(told(next + u64::from(ordinal > 0)));
                 }
                 Step::Until(next) => {
                     assert!(next > at(self.now));
@@ -290,10 +290,10 @@ impl World {
         assert_eq!(done.attempt, attempts + 1);
         let Answer::Failed { retry_after, .. } = answer else { return };
         let asked = retry_after.map_or(0, |asked| i64::try_from(asked.as_millis()).unwrap()).min(86_400_000);
-        let steps = Schedule::default();
+        let schedule = Schedule::default();
         let step = match done.end {
-            End::RetryAt(_) if was_failing => *steps.steps().last().unwrap(),
-            End::RetryAt(_) => steps.steps()[usize::try_from(attempts + 1).unwrap()],
+            End::RetryAt(_) if was_failing => *schedule.waits().last().unwrap(),
+            End::RetryAt(_) => schedule.waits()[usize::try_from(attempts).unwrap()],
             End::Parked => {
                 assert_eq!(done.attempt, if was_failing { 2 } else { 10 });
                 return;

@@ -1,4 +1,4 @@
-//! When a delivery is tried again: the steps as data, jitter, and what a
+//! When a delivery is tried again: the waits as data, jitter, and what a
 //! receiver asks for.
 
 use std::time::Duration;
@@ -7,26 +7,23 @@ use serde::{Deserialize, Serialize};
 
 use rulekeep::system::Timestamp;
 
-/// How long is waited before each attempt: the first for the first one, each
-/// other after the attempt before it failed. At least one.
+/// The waits between the attempts of a delivery, in milliseconds. The first attempt is immediate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<u64>", into = "Vec<u64>")]
 pub(super) struct Schedule(Vec<u64>);
 
 impl Schedule {
-    pub(super) fn new(steps: &[Duration]) -> Result<Self, &'static str> {
-        let millis = |step: &Duration| u64::try_from(step.as_millis()).unwrap_or(u64::MAX);
-        steps.iter().map(millis).collect::<Vec<_>>().try_into()
+    /// At least one wait.
+    pub(super) fn new(waits: &[Duration]) -> Result<Self, &'static str> {
+        let millis = |wait: &Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        let waits: Vec<u64> = waits.iter().map(millis).collect();
+        let is_wrong = waits.is_empty() || waits.len() > MOST_WAITS || waits.iter().any(|wait| *wait > LONGEST_STEP);
+        if is_wrong { Err("expected 1 to 32 waits of at most 7 days") } else { Ok(Self(waits)) }
     }
 
-    /// The steps in milliseconds.
-    pub(super) fn steps(&self) -> &[u64] {
+    /// The waits in milliseconds.
+    pub(super) fn waits(&self) -> &[u64] {
         &self.0
-    }
-
-    /// When an event is tried first that is there at `now`.
-    pub(super) fn first(&self, now: Timestamp, chance: u16) -> Timestamp {
-        later(now, jittered(self.0.first().copied().unwrap_or(0), chance))
     }
 
     /// When it is tried again that has failed `attempts` times, the last time at `now`; `None` where it was the last.
@@ -37,8 +34,8 @@ impl Schedule {
         asked: Option<Duration>,
         chance: u16,
     ) -> Option<Timestamp> {
-        let step = usize::try_from(attempts).ok().and_then(|attempts| self.0.get(attempts))?;
-        Some(Self::wait(*step, now, asked, chance))
+        let wait = self.0.get(usize::try_from(attempts).ok()?.checked_sub(1)?)?;
+        Some(Self::wait(*wait, now, asked, chance))
     }
 
     /// When an event is tried again by an endpoint that has failed for long.
@@ -55,24 +52,26 @@ impl Schedule {
 impl Default for Schedule {
     /// 75.6 hours in ten attempts.
     fn default() -> Self {
-        Self([0, 5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400].map(|seconds| seconds * 1000).to_vec())
+        Self([5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400].map(|seconds| seconds * 1000).to_vec())
     }
 }
 
 impl TryFrom<Vec<u64>> for Schedule {
     type Error = &'static str;
 
-    fn try_from(steps: Vec<u64>) -> Result<Self, Self::Error> {
-        if steps.is_empty() || steps.len() > MOST_STEPS || steps.iter().any(|step| *step > LONGEST_STEP) {
-            return Err("expected 1 to 32 steps of at most 7 days");
+    /// A schedule as the journal keeps it: what was waited before the first attempt comes first, and counts no more.
+    fn try_from(mut kept: Vec<u64>) -> Result<Self, Self::Error> {
+        if kept.is_empty() || kept.len() > 1 + MOST_WAITS || kept.iter().any(|wait| *wait > LONGEST_STEP) {
+            return Err("expected 1 to 33 numbers, at most 7 days each");
         }
-        Ok(Self(steps))
+        kept.remove(0);
+        Ok(Self(kept))
     }
 }
 
 impl From<Schedule> for Vec<u64> {
     fn from(schedule: Schedule) -> Self {
-        schedule.0
+        std::iter::once(0).chain(schedule.0).collect()
     }
 }
 
@@ -101,7 +100,7 @@ pub(super) fn retry_after(text: &str, now: Timestamp) -> Option<Duration> {
 pub(super) const DAY: u64 = 24 * 3600 * 1000;
 /// The longest step, in milliseconds.
 pub(super) const LONGEST_STEP: u64 = 7 * DAY;
-const MOST_STEPS: usize = 32;
+const MOST_WAITS: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -116,8 +115,7 @@ mod tests {
     #[test]
     fn the_ten_attempts_are_as_the_documents_say() {
         let schedule = Schedule::default();
-        let mut at = schedule.first(now(), u16::MAX / 2);
-        assert_eq!(at, now());
+        let mut at = now();
         let mut waits = Vec::new();
         for attempts in 1.. {
             let Some(next) = schedule.after(attempts, at, None, u16::MAX) else { break };
@@ -154,13 +152,26 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_has_steps_and_reads_back() {
+    fn a_schedule_has_waits_and_reads_back() {
         assert!(Schedule::new(&[]).is_err());
         assert!(Schedule::new(&[Duration::from_secs(8 * 86_400)]).is_err());
         assert!(Schedule::new(&[Duration::ZERO; 33]).is_err());
-        let schedule = Schedule::new(&[Duration::ZERO, Duration::from_millis(100)]).unwrap();
+        let schedule = Schedule::new(&[Duration::from_millis(100); 32]).unwrap();
         let text = serde_json::to_string(&schedule).unwrap();
-        assert_eq!(text, "[0,100]");
         assert_eq!(serde_json::from_str::<Schedule>(&text).unwrap(), schedule);
+    }
+
+    #[test]
+    fn each_number_is_a_wait_between_two_attempts() {
+        let schedule = Schedule::new(&[1, 2].map(Duration::from_millis)).unwrap();
+        let wait = |attempts| schedule.after(attempts, now(), None, 0).map(|at| at.as_millis() - NOON);
+        assert_eq!([1, 2, 3].map(wait), [Some(1), Some(2), None]);
+    }
+
+    #[test]
+    fn a_schedule_of_an_older_log_keeps_its_waits_between_attempts() {
+        assert_eq!(serde_json::from_str::<Schedule>("[70,5,9]").unwrap().waits(), [5, 9]);
+        assert_eq!(serde_json::from_str::<Schedule>("[0]").unwrap().waits(), [0; 0]);
+        assert!(serde_json::from_str::<Schedule>("[]").is_err());
     }
 }

@@ -38,7 +38,7 @@ impl Service {
     /// Takes up the endpoints that the journal has.
     pub(super) fn start(governor: &Governor, settings: Settings) -> Result<Self, Error> {
         let schedule = match settings.schedule {
-            Some(steps) => Schedule::new(&steps).map_err(|expected| Error::input("webhookSchedule", expected))?,
+            Some(waits) => Schedule::new(&waits).map_err(|expected| Error::input("webhookSchedule", expected))?,
             None => Schedule::default(),
         };
         let reach = if settings.allow_private { Reach::Private } else { Reach::Public };

@@ -19,7 +19,7 @@ use rulekeep::signature::SignatureError;
 use rulekeep::status::Health;
 use rulekeep::system::Timestamp;
 use rulekeep::{Agent, Durability, Error, Event, Outcome, Tier};
-use rulekeep_server::webhooks::{DeliveryResult, Endpoint, EndpointDraft, EndpointState};
+use rulekeep_server::webhooks::{DeliveryResult, Endpoint, EndpointDraft, EndpointState, Settings};
 use serde_json::json;
 
 use super::{in_memory, opened, opened_with, soon};
@@ -541,6 +541,17 @@ fn many_that_decide_while_endpoints_come_and_go_lose_nothing() {
 }
 
 #[test]
+fn the_first_attempt_is_immediate_whatever_the_waits() {
+    let governor = builder().open_in_memory().unwrap();
+    governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
+    let hour = Settings { schedule: Some(vec![Duration::from_secs(3600)]), allow_private: true };
+    let (governor, receiver) = (Served::with(&governor, hour), Receiver::taking());
+    governor.webhooks().add(&EndpointDraft::to(&receiver.url).of_type(EventType::Decision)).unwrap();
+    decide(&governor, "a");
+    receiver.next();
+}
+
+#[test]
 fn over_lines_of_json_all_of_it_is_there() {
     let (governor, receiver) = (in_memory(), Receiver::taking());
     let added = result(
@@ -560,7 +571,7 @@ fn over_lines_of_json_all_of_it_is_there() {
     let list = result(&governor, "webhook/list", &json!({}));
     let endpoint = &list["endpoints"][0];
     assert_eq!((&endpoint["id"], &endpoint["state"]), (id, &json!("active")));
-    assert_eq!(endpoint["schedule"], json!([0.0, 0.001, 0.001]));
+    assert_eq!(endpoint["schedule"], json!([0.001, 0.001]));
     assert!(!list.to_string().contains(secret));
     let again = result(&governor, "webhook/redeliver", &json!({ "eventId": request.event_id() }));
     assert_eq!(again, json!({ "eventId": request.event_id(), "endpoints": 1 }));
