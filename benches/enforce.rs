@@ -11,6 +11,8 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use rulekeep::policy::PolicyRequest;
+use rulekeep::trust::TrustSnapshot;
 use rulekeep::{Agent, Durability, Governor, Intent, PolicySet, RiskLevel, Tier};
 
 const AGENT: &str = "bench";
@@ -74,6 +76,32 @@ fn by_policies(criterion: &mut Criterion) {
             bencher.iter(|| governor.enforce(black_box(&intent)).expect("a verdict"));
         });
         governor.close().expect("the store closes");
+    }
+    group.finish();
+}
+
+/// `rules` rules that all ask for the same request, each another reviewer, or all of them one.
+fn escalations(rules: usize, is_one: bool) -> PolicySet {
+    let rules: Vec<String> = (0..rules)
+        .map(|rule| {
+            let reviewer = if is_one { 0 } else { rule };
+            format!(
+                r#"{{"id":"r{rule}","effect":"escalate","reviewer":"p{reviewer}","match":{{"agents":["{AGENT}","other-{rule}"],"capabilities":["email:send"]}}}}"#
+            )
+        })
+        .collect();
+    PolicySet::from_json(&format!(r#"{{"name":"bench","rules":[{}]}}"#, rules.join(","))).expect("the policies load")
+}
+
+fn by_escalations(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("evaluate_by_matching_escalations");
+    let intent = Intent::new(AGENT, "send_report", RiskLevel::Low, ["email:send"]).expect("the intent is well formed");
+    let request = PolicyRequest::new(&intent, TrustSnapshot::new(Tier::T4.middle(), Tier::T4));
+    for (name, is_one) in [("one_reviewer", true), ("as_many_reviewers", false)] {
+        let policies = escalations(20_000, is_one);
+        group.bench_function(BenchmarkId::new(name, 20_000), |bencher| {
+            bencher.iter(|| policies.evaluate(black_box(&request)).expect("a verdict"));
+        });
     }
     group.finish();
 }
@@ -168,6 +196,6 @@ fn on_threads(governor: &Governor, intent: &Intent, threads: u64, count: u64) ->
 criterion_group! {
     name = benches;
     config = Criterion::default().warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2));
-    targets = parse, by_policies, by_log, by_durability
+    targets = parse, by_policies, by_escalations, by_log, by_durability
 }
 criterion_main!(benches);

@@ -6,6 +6,7 @@
 //! hold or not: the verdict is found both ways, and stands if it is the same.
 
 use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::evaluate::{Engine, Findings, Standing};
@@ -39,7 +40,7 @@ impl Undecided {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Assumptions {
     /// Groups whose limit is used up.
-    spent: Vec<u32>,
+    spent: BTreeSet<u32>,
     /// Which of the conditions that failed are taken to hold.
     failed_hold: FailedHold,
     /// A person has agreed: what asks for one is passed over, and what would ask past its limit grants.
@@ -58,7 +59,7 @@ enum FailedHold {
 }
 
 impl Assumptions {
-    pub(super) const fn has_spent(&self) -> bool {
+    pub(super) fn has_spent(&self) -> bool {
         !self.spent.is_empty()
     }
 
@@ -86,7 +87,7 @@ impl Assumptions {
 
 /// The results of the conditions of each group, so that none is evaluated twice for one request.
 #[derive(Debug, Default)]
-pub(super) struct ConditionCache(RefCell<Vec<(u32, Truth)>>);
+pub(super) struct ConditionCache(RefCell<BTreeMap<u32, Truth>>);
 
 /// What a condition came to.
 #[derive(Debug, Clone)]
@@ -102,28 +103,26 @@ impl ConditionCache {
             Truth::Holds(holds) => Some(*holds),
             Truth::Failed(_) => None,
         };
-        if let Some((_, truth)) = self.0.borrow().iter().find(|(known, _)| *known == group) {
+        if let Some(truth) = self.0.borrow().get(&group) {
             return told(truth);
         }
         let truth = run().map_or_else(Truth::Failed, Truth::Holds);
         let answer = told(&truth);
-        self.0.borrow_mut().push((group, truth));
+        self.0.borrow_mut().insert(group, truth);
         answer
     }
 
     fn has_failures(&self) -> bool {
-        self.0.borrow().iter().any(|(_, truth)| matches!(truth, Truth::Failed(_)))
+        self.0.borrow().values().any(|truth| matches!(truth, Truth::Failed(_)))
     }
 
-    /// The groups whose conditions failed, and why.
+    /// The groups whose conditions failed, in order, and why.
     fn failures(&self) -> Vec<(u32, String)> {
-        let failed = |(group, truth): &(u32, Truth)| match truth {
+        let failed = |(group, truth): (&u32, &Truth)| match truth {
             Truth::Failed(message) => Some((*group, message.clone())),
             Truth::Holds(_) => None,
         };
-        let mut failures: Vec<_> = self.0.borrow().iter().filter_map(failed).collect();
-        failures.sort_unstable_by_key(|(group, _)| *group);
-        failures
+        self.0.borrow().iter().filter_map(failed).collect()
     }
 }
 
@@ -265,7 +264,7 @@ impl Engine {
             let approved = self.find_approved(request, &findings, &assumed, cache);
             return Resolved { findings, limits: Vec::new(), charges: Vec::new(), approved };
         }
-        let mut uses: Vec<(LimitUse, Charge)> = Vec::new();
+        let mut uses: Vec<(u32, LimitUse, Charge)> = Vec::new();
         for group in self.limited(&findings) {
             let Some(rule) = self.lead(group) else { continue };
             let Some(limit) = &rule.limit else { continue };
@@ -283,23 +282,20 @@ impl Engine {
                     frees_at: now.frees_at,
                 };
                 is_spent |= now.is_full || limit_use.is_spent();
-                uses.push((limit_use, charge));
+                uses.push((group, limit_use, charge));
             }
             if is_spent {
-                assumed.spent.push(group);
+                assumed.spent.insert(group);
             }
         }
         let findings = if assumed.has_spent() { self.find(request, &assumed, cache) } else { findings };
         let is_granting = matches!(findings.decision(), Decision::Allow | Decision::Degrade);
-        let still: Vec<Arc<str>> = self
-            .limited(&findings)
-            .filter(|group| is_granting && !assumed.is_spent(*group))
-            .filter_map(|group| Some(Arc::clone(&self.lead(group)?.id)))
-            .collect();
+        let still: BTreeSet<u32> =
+            self.limited(&findings).filter(|group| is_granting && !assumed.is_spent(*group)).collect();
         let mut charges = Vec::new();
         let mut limits = Vec::with_capacity(uses.len());
-        for (mut limit, charge) in uses {
-            if still.contains(&limit.rule) {
+        for (group, mut limit, charge) in uses {
+            if still.contains(&group) {
                 limit.charged = true;
                 charges.push(charge);
             }
@@ -341,7 +337,7 @@ impl Engine {
                 charges.append(&mut taken);
             } else if !asks {
                 // What cannot be counted is past it, and no person's word goes beyond a limit that denies.
-                assumed.spent.push(group);
+                assumed.spent.insert(group);
                 is_past = true;
             }
         }

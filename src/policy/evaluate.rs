@@ -129,13 +129,15 @@ impl Engine {
         let (granted, denied) = findings.part(required, is_granted);
         let constraints = if granted.is_empty() { Constraints::new() } else { self.constraints(&findings) };
         let rules = self.deciding(&findings, decision);
+        let needs = if findings.has(Standing::NeedsPerson) { self.needs(&findings) } else { Vec::new() };
+        let reasoning = reasoning::write(self, request, &findings, decision, &needs, &limits);
         let (needs, expires) = match decision {
-            Decision::Escalate => (self.needs(&findings), self.expires(&findings)),
+            Decision::Escalate => (needs, self.expires(&findings)),
             _ => (Vec::new(), Duration::ZERO),
         };
         PolicyVerdict {
             decision,
-            reasoning: reasoning::write(self, request, &findings, decision, &limits),
+            reasoning,
             granted,
             denied,
             constraints,
@@ -359,11 +361,14 @@ impl Engine {
 
     /// All whom those escalations go to that decided, in the order of the document, each once and with the most
     /// approvals that a rule asks of them.
-    pub(super) fn needs(&self, findings: &Findings) -> Vec<Need> {
+    fn needs(&self, findings: &Findings) -> Vec<Need> {
         let mut needs: Vec<Need> = Vec::new();
+        // Thousands of rules may ask as many reviewers.
+        let mut places: HashMap<&str, usize> = HashMap::new();
         for rule in self.asking(findings) {
             let Some(reviewer) = rule.asks() else { continue };
-            match needs.iter_mut().find(|need| need.reviewer == *reviewer) {
+            let place = *places.entry(reviewer).or_insert(needs.len());
+            match needs.get_mut(place) {
                 Some(need) if need.approvals >= rule.approvals => {}
                 Some(need) => (need.approvals, need.rule) = (rule.approvals, Arc::clone(&rule.id)),
                 None => needs.push(Need {

@@ -1,6 +1,9 @@
 //! The one line that tells people what was decided, by which rules, and what the
 //! lawful way on is. Equal requests get equal lines.
 
+use std::cell::LazyCell;
+use std::collections::BTreeSet;
+
 use super::evaluate::{Engine, Findings, FirstRules, Standing};
 use super::limit::{Decimal, LimitUse};
 use super::naming::DocumentNames;
@@ -51,15 +54,16 @@ fn citation(rule: &Rule, documents: &DocumentNames) -> Box<str> {
     }
 }
 
-/// Writes the reasoning of a decision.
+/// Writes the reasoning of a decision. `needs` are all who have to agree, whatever was decided.
 pub(super) fn write(
     engine: &Engine,
     request: &PolicyRequest<'_>,
     findings: &Findings,
     decision: Decision,
+    needs: &[Need],
     limits: &[LimitUse],
 ) -> String {
-    let mut writer = Writer { engine, request, findings, line: String::with_capacity(LIKELY_BYTES) };
+    let mut writer = Writer { engine, request, findings, needs, line: String::with_capacity(LIKELY_BYTES) };
     writer.line.push_str(match decision {
         Decision::Allow => "Allowed: ",
         Decision::Deny => "Denied: ",
@@ -93,6 +97,7 @@ struct Writer<'a> {
     engine: &'a Engine,
     request: &'a PolicyRequest<'a>,
     findings: &'a Findings,
+    needs: &'a [Need],
     line: String,
 }
 
@@ -160,10 +165,10 @@ impl Writer<'_> {
             return;
         }
         let mut told: Vec<&Rule> = Vec::new();
+        let listed = LazyCell::new(|| limits.iter().map(|limit| &*limit.rule).collect::<BTreeSet<_>>());
         for group in self.findings.groups_of(|one| matches!(one, Standing::Denied | Standing::NeedsPerson)) {
             let Some(rule) = self.engine.lead(group).filter(|rule| rule.effect.grants()) else { continue };
-            let is_listed = limits.iter().any(|limit| limit.rule == rule.id);
-            if is_listed || told.len() == MAX_NAMED || told.iter().any(|known| known.id == rule.id) {
+            if listed.contains(&*rule.id) || told.len() == MAX_NAMED || told.iter().any(|known| known.id == rule.id) {
                 continue;
             }
             let Some(limit) = &rule.limit else { continue };
@@ -240,14 +245,13 @@ impl Writer<'_> {
             0 | 1 => need.reviewer.to_string(),
             several => format!("{} ({several} people)", need.reviewer),
         };
-        let reviewers: Vec<String> = self.engine.needs(self.findings).iter().map(told).collect();
-        list(&mut self.line, reviewers.iter().map(String::as_str), reviewers.len(), MAX_NAMED);
+        let reviewers: Vec<String> = self.needs.iter().take(MAX_NAMED).map(told).collect();
+        list(&mut self.line, reviewers.iter().map(String::as_str), self.needs.len(), MAX_NAMED);
     }
 
     /// Whether more than one person has to agree.
     fn needs_several(&self) -> bool {
-        let needs = self.engine.needs(self.findings);
-        needs.len() > 1 || needs.iter().any(|need| need.approvals > 1)
+        self.needs.len() > 1 || self.needs.iter().any(|need| need.approvals > 1)
     }
 }
 
