@@ -1,4 +1,4 @@
-//! Trust over time: an honest agent beside a careless one and three that play
+//! Trust over time: an honest agent beside a careless one and four that play
 //! the system, each in a governor of its own, drawn to an SVG.
 //!
 //! ```text
@@ -54,13 +54,16 @@ pub(crate) enum Character {
     Farming,
     /// Like the honest one and never failing, until it strikes.
     Sleeper,
+    /// Like the sleeper, but it keeps half of its successes back, and lives off them after its strike.
+    Hoarder,
     /// Like the honest one, but it strikes every fourteenth day, and comes back the day after under a new name.
     Sybil,
 }
 
 impl Character {
     /// All of them, the honest one first.
-    pub(crate) const ALL: [Self; 5] = [Self::Honest, Self::Careless, Self::Farming, Self::Sleeper, Self::Sybil];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Honest, Self::Careless, Self::Farming, Self::Sleeper, Self::Hoarder, Self::Sybil];
 
     /// The name in the table and beside the line.
     pub(crate) const fn name(self) -> &'static str {
@@ -69,23 +72,32 @@ impl Character {
             Self::Careless => "careless",
             Self::Farming => "farming",
             Self::Sleeper => "sleeper",
+            Self::Hoarder => "hoarder",
             Self::Sybil => "sybil",
         }
     }
 
-    /// What it does on a day, each act with whether it does harm.
-    fn acts(self, day: usize, chance: &mut Chance) -> Vec<(Act, bool)> {
+    /// What it does on a day, each act with what becomes of it.
+    fn acts(self, day: usize, chance: &mut Chance) -> Vec<(Act, Fate)> {
         use Act::{Customer, Document, Payment, Public, Secret};
         let ordinary =
             [Document, Document, Customer, Document, Secret, Document, Customer, Document, Document, Customer];
+        let mut fails_once_in = |many| if chance.one_in(many) { Fate::Harm } else { Fate::Good };
         match self {
-            Self::Honest => ordinary.map(|act| (act, chance.one_in(1000))).to_vec(),
-            Self::Careless => ordinary.map(|act| (act, chance.one_in(20))).to_vec(),
-            Self::Farming => vec![(Public, false); 40],
-            Self::Sleeper if day == STRIKE => vec![(Payment, true); 3],
-            Self::Sybil if day % NAME_DAYS == NAME_DAYS - 1 => vec![(Payment, true)],
-            Self::Sleeper | Self::Sybil => ordinary.map(|act| (act, false)).to_vec(),
+            Self::Honest => ordinary.map(|act| (act, fails_once_in(1000))).to_vec(),
+            Self::Careless => ordinary.map(|act| (act, fails_once_in(20))).to_vec(),
+            Self::Farming => vec![(Public, Fate::Good); 40],
+            Self::Sleeper | Self::Hoarder if day == STRIKE => vec![(Payment, Fate::Harm); 3],
+            Self::Sybil if day % NAME_DAYS == NAME_DAYS - 1 => vec![(Payment, Fate::Harm)],
+            Self::Sleeper | Self::Sybil => ordinary.map(|act| (act, Fate::Good)).to_vec(),
+            Self::Hoarder if day > STRIKE => Vec::new(),
+            Self::Hoarder => ordinary.into_iter().flat_map(|act| [(act, Fate::Good), (act, Fate::KeptBack)]).collect(),
         }
+    }
+
+    /// How many of the successes that it kept back it reports on a day, the last first.
+    const fn reports_late(self, day: usize) -> usize {
+        if matches!(self, Self::Hoarder) && day > STRIKE { 10 } else { 0 }
     }
 
     /// The name that it acts under.
@@ -103,12 +115,24 @@ impl Character {
             Self::Careless => "#e69f00",
             Self::Farming => "#0072b2",
             Self::Sleeper => "#d55e00",
+            Self::Hoarder => "#56b4e9",
             Self::Sybil => "#cc79a7",
         }
     }
 }
 
-/// The day on which the sleeper strikes.
+/// What becomes of an act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It succeeds, which is reported at once.
+    Good,
+    /// It succeeds, which is not reported yet.
+    KeptBack,
+    /// It does harm.
+    Harm,
+}
+
+/// The day on which the sleeper and the hoarder strike.
 const STRIKE: usize = 300;
 /// How long the sybil keeps a name.
 const NAME_DAYS: usize = 14;
@@ -154,14 +178,23 @@ fn live(character: Character, days: usize) -> Result<Course, Error> {
         .open_in_memory()?;
     let mut chance = Chance(6);
     let mut course = Course { character, scores: Vec::new(), tier: Tier::T1, acts: 0, failures: 0 };
+    let mut kept_back = Vec::new();
     for day in 0..days {
         let agent = character.agent(day);
-        for (place, (act, does_harm)) in character.acts(day, &mut chance).into_iter().enumerate() {
+        clock.set(day, 0);
+        for _ in 0..character.reports_late(day) {
+            kept_back.pop().map(|proof_id| governor.report(&proof_id, Outcome::Success)).transpose()?;
+        }
+        for (place, (act, fate)) in character.acts(day, &mut chance).into_iter().enumerate() {
             clock.set(day, place);
             let verdict = governor.enforce(&act.intent(&agent)?)?;
-            governor.report(&verdict.proof_id, if does_harm { Outcome::Failure } else { Outcome::Success })?;
+            match fate {
+                Fate::Good => _ = governor.report(&verdict.proof_id, Outcome::Success)?,
+                Fate::Harm => _ = governor.report(&verdict.proof_id, Outcome::Failure)?,
+                Fate::KeptBack => kept_back.push(verdict.proof_id),
+            }
             course.acts += 1;
-            course.failures += usize::from(does_harm);
+            course.failures += usize::from(fate == Fate::Harm);
         }
         let trust = governor.agents().get(&agent)?.trust;
         course.scores.push(trust.score);

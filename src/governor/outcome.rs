@@ -10,7 +10,9 @@ use crate::trust::TrustEvent;
 
 impl Governor {
     /// Reports what became of an action; the agent's trust moves accordingly,
-    /// and the trust that is in force then comes back. The first outcome of a
+    /// and the trust that is in force then comes back. A SUCCESS of a decision
+    /// older than seven days, or than the agent's last loss of a tier, is
+    /// recorded and earns nothing. The first outcome of a
     /// decision stands; the same again changes nothing. One that waits for a
     /// person waits no more: it was done, or given up, without an answer.
     ///
@@ -48,14 +50,15 @@ impl Governor {
         };
         let cell = self.registered(&facts.entity)?;
         let now = inner.clock.now();
-        let event = TrustEvent { outcome, decision: facts.decision, risk: facts.risk, earns: facts.earns };
         let mut agent = cell.write();
         self.settle_idleness(&mut agent, now)?;
+        let still_earns = inner.trust_model.still_earns(&agent.trust, proof_id.at(), now);
+        let earns = Some(facts.earns).filter(|_| still_earns);
+        let event = TrustEvent { outcome, decision: facts.decision, risk: facts.risk, earns };
         let next = inner.trust_model.after(&agent.trust, event, self.bearing(&agent, now));
         let (changed, moved) = Self::moved(&agent, next, Moved::by(TrustCause::Outcome, now));
         let keeps_limits = outcome == Outcome::Failure && report.by_agent;
-        let basis =
-            OutcomeBasis { decision: facts.decision, risk: facts.risk, earns: facts.earns, at: now, keeps_limits };
+        let basis = OutcomeBasis { decision: facts.decision, risk: facts.risk, earns, at: now, keeps_limits };
         let draft = OutcomeDraft {
             proof_id: *proof_id,
             entity: facts.entity.clone(),

@@ -86,6 +86,7 @@ impl Rebuilding {
             let at = step.outcome.map(|(_, basis)| basis.at).or(step.trust.as_ref().map(|trust| trust.at));
             found.rebuild.feed(&self.model, step.sequence, at.unwrap_or(step.at), &fact);
         }
+        found.rebuild.follow_first_logs(&stated.trust);
         if let Some(rebuilt) = found.rebuild.state()
             && rebuilt != stated.trust
             && found.difference.is_none()

@@ -70,6 +70,9 @@ pub struct TrustModel {
     /// with its margin. Default 6, 15, 60, 250: two good days, a few, weeks,
     /// and more than a tier.
     pub failure_loss: PerRisk,
+    /// Days after its decision within which a success gains. 1 to 365. Default
+    /// 7: long enough for the report to come, too short to hoard successes.
+    pub success_earns_within_days: u16,
     /// Most points that an agent gains in a day. 0 to 100. Default 20: a bound
     /// above the highest gain, for models whose gains are larger.
     pub daily_gain_cap: u16,
@@ -132,6 +135,7 @@ impl Default for TrustModel {
         Self {
             success_gain: PerRisk { low: 3, medium: 6, high: 12, critical: 18 },
             failure_loss: PerRisk { low: 6, medium: 15, high: 60, critical: 250 },
+            success_earns_within_days: 7,
             daily_gain_cap: 20,
             low_risk_ceiling: Tier::T3,
             promotion_margin: 10,

@@ -69,6 +69,13 @@ impl Rebuild {
         self.ceiling = ceiling;
     }
 
+    /// Leaves out when a tier was lost last, where what was stated leaves it out: the first logs did not tell it.
+    pub(crate) fn follow_first_logs(&mut self, stated: &TrustState) {
+        if *stated == stated.without_loss() {
+            self.state = self.state.map(TrustState::without_loss);
+        }
+    }
+
     /// The state behind the facts so far; none before the agent was registered.
     pub(crate) fn state(&self) -> Option<TrustState> {
         self.state

@@ -24,8 +24,11 @@ pub(crate) struct TrustState {
     /// From when idleness is counted; likewise.
     active_at: Timestamp,
     /// Until when no tier is won.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    probation_until: Option<Timestamp>,
+    #[serde(default = "never", skip_serializing_if = "is_never")]
+    probation_until: Timestamp,
+    /// When it last lost a tier: what was decided until then earns nothing.
+    #[serde(default = "never", skip_serializing_if = "is_never")]
+    lost_tier_at: Timestamp,
     /// Whether nothing at all is gained on probation: an agent that registered itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     self_registered: bool,
@@ -44,8 +47,9 @@ pub(crate) struct TrustEvent {
     pub(crate) decision: Decision,
     /// The effective risk: what a failure costs by.
     pub(crate) risk: RiskLevel,
-    /// The risk that what was granted has by the rubric, whatever the caller said: what a success gains by.
-    pub(crate) earns: RiskLevel,
+    /// The risk that what was granted has by the rubric, whatever the caller said: what a success gains by. None where
+    /// the decision is too old for that, as [`TrustModel::still_earns`] says.
+    pub(crate) earns: Option<RiskLevel>,
 }
 
 /// What else bears on a change.
@@ -72,7 +76,8 @@ impl TrustState {
             gain_day: day_of(at),
             day_start: score,
             active_at: at,
-            probation_until: None,
+            probation_until: never(),
+            lost_tier_at: never(),
             self_registered: false,
             last: None,
             changes: 0,
@@ -96,6 +101,12 @@ impl TrustState {
         self.self_registered
     }
 
+    /// The state without the time of the last loss of a tier, as the first logs had it.
+    #[must_use]
+    pub(crate) fn without_loss(self) -> Self {
+        Self { lost_tier_at: never(), ..self }
+    }
+
     /// What has changed in the state after this one, for an entry to tell.
     pub(crate) fn change_to(&self, next: &Self) -> Option<TrustChange> {
         TrustChange::between(TrustSnapshot::new(self.score, self.tier), TrustSnapshot::new(next.score, next.tier))
@@ -112,14 +123,14 @@ impl TrustState {
     }
 
     fn is_on_probation(&self, now: Timestamp) -> bool {
-        self.probation_until.is_some_and(|until| now < until)
+        now < self.probation_until
     }
 }
 
 impl TrustModel {
     /// The state of an agent that registers itself at its first request.
     pub(crate) fn self_registered(&self, score: Score, at: Timestamp) -> TrustState {
-        let probation_until = Some(days_after(at, self.newcomer_probation_days));
+        let probation_until = days_after(at, self.newcomer_probation_days);
         TrustState { probation_until, self_registered: true, ..TrustState::new(score, at) }
     }
 
@@ -130,17 +141,26 @@ impl TrustModel {
         TrustSnapshot::new(score, score.tier().min(state.tier))
     }
 
+    /// Whether a success of what was decided at `decided_at` still earns: of a
+    /// decision that is younger than `success_earns_within_days`, and than the
+    /// last loss of a tier. `state` is settled.
+    pub(crate) fn still_earns(&self, state: &TrustState, decided_at: Timestamp, now: Timestamp) -> bool {
+        let is_young = now < days_after(decided_at, self.success_earns_within_days);
+        is_young && decided_at > state.lost_tier_at
+    }
+
     /// The state after an outcome.
     ///
-    /// Only what was granted can be earned on: a success reported for an action
-    /// that was denied or still waits for a person gains nothing and is no
-    /// activity, but a failure costs all the same. What was said to have gone to
-    /// a person, though no person was to be asked, is neither.
+    /// Only what was granted can be earned on, and only for a time: a success
+    /// reported for an action that was denied or still waits for a person, or
+    /// was decided too long ago, gains nothing and is no activity, but a failure
+    /// costs all the same. What was said to have gone to a person, though no
+    /// person was to be asked, is neither.
     pub(crate) fn after(&self, state: &TrustState, event: TrustEvent, facts: Facts) -> TrustState {
         let state = self.today(state, facts);
         match event.outcome {
             Outcome::Success if matches!(event.decision, Decision::Allow | Decision::Degrade) => {
-                self.succeeded(state, event.earns, facts)
+                event.earns.map_or(state, |earns| self.succeeded(state, earns, facts))
             }
             Outcome::Failure => self.failed(state, event.risk, 0, facts),
             Outcome::Escalated if event.decision != Decision::Escalate => {
@@ -183,7 +203,8 @@ impl TrustModel {
         TrustState {
             gain_day: day_of(facts.now),
             active_at: facts.now,
-            probation_until: adjusted.probation_until.filter(|_| is_drop),
+            probation_until: if is_drop { adjusted.probation_until } else { never() },
+            lost_tier_at: adjusted.lost_tier_at.min(facts.now),
             self_registered: state.self_registered && is_drop,
             ..adjusted
         }
@@ -204,7 +225,20 @@ impl TrustModel {
         }
         // INVARIANT: `now` is past the grace, so this is later than it was, and the next day costs the next drift.
         let active_at = Timestamp::from_millis((now.day() - i64::from(self.idle_grace_days)) * MILLIS_PER_DAY);
-        TrustState { score, tier: score.tier().min(state.tier), active_at, ..*state }
+        let tier = score.tier().min(state.tier);
+        let mut lost_tier_at = state.lost_tier_at;
+        if tier < state.tier {
+            lost_tier_at = lost_tier_at.max(self.drifts_to(state, tier.highest()));
+        }
+        TrustState { score, tier, active_at, lost_tier_at, ..*state }
+    }
+
+    /// The last moment before drift takes a score down to another.
+    fn drifts_to(&self, state: &TrustState, score: Score) -> Timestamp {
+        let points = state.score.get().saturating_sub(score.get());
+        let drifting_days = points.div_ceil(self.idle_drift_per_day.max(1));
+        let day = state.active_at.day() + i64::from(self.idle_grace_days) + i64::from(drifting_days);
+        Timestamp::from_millis(day.saturating_mul(MILLIS_PER_DAY).saturating_sub(1))
     }
 
     /// The state once the log's time stepped back: gains, idleness and probation are counted from now on.
@@ -229,7 +263,7 @@ impl TrustModel {
             state = TrustState { gained: 0, gain_day: day_of(facts.now), day_start: state.score, ..state };
         }
         if !state.is_on_probation(facts.now) {
-            state = TrustState { probation_until: None, self_registered: false, ..state };
+            state = TrustState { probation_until: never(), self_registered: false, ..state };
         }
         state
     }
@@ -286,11 +320,12 @@ impl TrustModel {
     /// probation.
     fn placed(&self, state: TrustState, score: Score, tier: Tier, facts: Facts) -> TrustState {
         let tier = tier.min(score.tier());
-        let mut probation_until = state.probation_until;
+        let (mut probation_until, mut lost_tier_at) = (state.probation_until, state.lost_tier_at);
         if tier < state.tier {
-            probation_until = probation_until.max(Some(days_after(facts.now, self.probation_days)));
+            probation_until = probation_until.max(days_after(facts.now, self.probation_days));
+            lost_tier_at = lost_tier_at.max(facts.now);
         }
-        TrustState { score, tier, probation_until, ..state }
+        TrustState { score, tier, probation_until, lost_tier_at, ..state }
     }
 
     fn drifted(&self, state: &TrustState, now: Timestamp) -> Score {
@@ -307,6 +342,16 @@ impl TrustModel {
 /// What a `day_start` that was not kept counts as.
 fn most() -> Score {
     Score::MAX
+}
+
+/// The time of what has not happened: in the year 0, and not an `Option`, for there are many states.
+fn never() -> Timestamp {
+    Timestamp::from_millis(i64::MIN)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out the field")]
+fn is_never(at: &Timestamp) -> bool {
+    *at == never()
 }
 
 /// The UTC day, which fits for five million years to come.

@@ -14,6 +14,7 @@ impl TrustModel {
     ///
     /// [`Error::InvalidInput`] names the field, what it has and what was expected.
     pub fn checked(self) -> Result<Self, Error> {
+        within("trustModel.successEarnsWithinDays", self.success_earns_within_days, 1..=365)?;
         within("trustModel.dailyGainCap", self.daily_gain_cap, 0..=MOST_A_DAY)?;
         within("trustModel.promotionMargin", self.promotion_margin, 0..=WIDEST_MARGIN)?;
         within("trustModel.idleGraceDays", self.idle_grace_days, 0..=3650)?;

@@ -64,6 +64,7 @@ fn assert_answers_as_then(governor: &Governor, expected: &Value) {
         expected["agents"],
         "standing and trust"
     );
+    assert_eq!(governor.trust().verify().unwrap().differing, [], "made anew from what that version wrote");
     assert_eq!(json!(governor.policies().current().digest()), expected["policies"]);
 
     let escalations = governor.escalations();

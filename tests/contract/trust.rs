@@ -6,8 +6,9 @@ use std::fs;
 
 use common::{Hand, NOON, builder, code, intent, reading};
 use rulekeep::event::{EventFilter, EventType};
+use rulekeep::proof::ProofId;
 use rulekeep::trust::{Score, TrustCause, TrustModel};
-use rulekeep::{Agent, Decision, Governor, Outcome, Tier};
+use rulekeep::{Agent, Decision, Governor, Intent, Outcome, RiskLevel, Tier};
 use serde_json::json;
 
 const DAY: i64 = 86_400_000;
@@ -126,6 +127,54 @@ fn trust_made_anew_from_the_log_is_what_is_kept() {
     let governor = open();
     hand.set(NOON + 42 * DAY);
     success(&governor, "a");
+    assert_eq!(governor.trust().verify().unwrap().differing, []);
+}
+
+/// Decisions that are allowed and of which nothing is reported yet.
+fn hoard(governor: &Governor, count: usize) -> Vec<ProofId> {
+    let decide = |_| governor.enforce(&intent("a", &["document:write"])).unwrap().proof_id;
+    (0..count).map(decide).collect()
+}
+
+#[test]
+fn a_success_of_a_decision_that_is_seven_days_old_is_recorded_and_earns_nothing() {
+    let hand = Hand::at(NOON);
+    let governor = builder().clock(hand.clone()).open_in_memory().unwrap();
+    governor.agents().register(Agent::new("a").at_tier(Tier::T3)).unwrap();
+    let hoarded = hoard(&governor, 2);
+    hand.set(NOON + 7 * DAY - 1);
+    let before = governor.agents().get("a").unwrap().trust.score;
+    let on_time = governor.report(&hoarded[0], Outcome::Success).unwrap().score;
+    assert!(on_time > before);
+    // Another day, in which nothing was gained yet.
+    hand.set(NOON + 8 * DAY);
+    assert_eq!(governor.report(&hoarded[1], Outcome::Success).unwrap().score, on_time);
+    assert_eq!(governor.log().record(&hoarded[1]).unwrap().outcome, Some(Outcome::Success));
+    assert_eq!(governor.trust().history("a", 1, 10).unwrap().total, 2, "it was registered and gained once");
+    assert_eq!(governor.trust().verify().unwrap().differing, []);
+}
+
+#[test]
+fn successes_that_were_hoarded_before_a_tier_was_lost_earn_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let hand = Hand::at(NOON);
+    let open = || builder().clock(hand.clone()).open(folder.path()).unwrap();
+    let governor = open();
+    governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
+    let hoarded = hoard(&governor, 20);
+    hand.set(NOON + 1);
+    let harm = Intent::new("a", "send_money", RiskLevel::Critical, ["payment:transfer"]).unwrap();
+    let harm = governor.enforce(&harm).unwrap().proof_id;
+    let fallen = governor.report(&harm, Outcome::Failure).unwrap();
+    assert!(fallen.tier < Tier::T4);
+    governor.close().unwrap();
+    let governor = open();
+    hand.set(NOON + DAY);
+    for proof_id in &hoarded {
+        assert_eq!(governor.report(proof_id, Outcome::Success).unwrap(), fallen);
+    }
+    let fresh = hoard(&governor, 1);
+    assert!(governor.report(&fresh[0], Outcome::Success).unwrap().score > fallen.score);
     assert_eq!(governor.trust().verify().unwrap().differing, []);
 }
 

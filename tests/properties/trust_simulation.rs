@@ -14,7 +14,8 @@ fn who_plays_the_system_ends_below_the_honest() {
     let course = |character| courses.iter().find(|course| course.character == character).unwrap();
     let honest = course(Character::Honest);
     assert!(honest.tier >= Tier::T4, "{}", simulation::table(&courses));
-    for character in [Character::Careless, Character::Farming, Character::Sleeper, Character::Sybil] {
+    for character in [Character::Careless, Character::Farming, Character::Sleeper, Character::Hoarder, Character::Sybil]
+    {
         assert!(course(character).end() < honest.end(), "{}", simulation::table(&courses));
     }
     let farming = course(Character::Farming);
@@ -24,6 +25,11 @@ fn who_plays_the_system_ends_below_the_honest() {
     let sleeper = &course(Character::Sleeper).scores;
     let before = sleeper[..300].iter().max().copied().unwrap_or(Score::MIN);
     assert!(sleeper[300..].iter().all(|score| score.tier() < before.tier()), "what a strike costs is not back soon");
+
+    let hoarder = &course(Character::Hoarder).scores;
+    assert!(hoarder[299] >= before, "until its strike it is trusted as the sleeper is");
+    assert!(hoarder[300..].is_sorted_by(|one, next| one >= next), "what it kept back lifts it no more");
+    assert!(hoarder.last() < sleeper.last());
 
     let picture = simulation::draw(&courses);
     assert!(picture.contains("<svg") && picture.contains("honest"));

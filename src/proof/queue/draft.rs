@@ -70,7 +70,9 @@ pub(crate) struct TrustMove {
 pub(crate) struct OutcomeBasis {
     pub(crate) decision: Decision,
     pub(crate) risk: RiskLevel,
-    pub(crate) earns: RiskLevel,
+    /// What a success is earned on; none where the decision is too old.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) earns: Option<RiskLevel>,
     /// When it did, by the clock: entries' times never run backwards, clocks do.
     pub(crate) at: Timestamp,
     /// Whether a failure gives nothing back of limits, for the agent itself reported it.

@@ -29,7 +29,7 @@ fn state(score: i64) -> TrustState {
 
 /// An outcome of what was allowed and earns by its own risk.
 fn event(outcome: Outcome, risk: RiskLevel) -> TrustEvent {
-    TrustEvent { outcome, decision: Decision::Allow, risk, earns: risk }
+    TrustEvent { outcome, decision: Decision::Allow, risk, earns: Some(risk) }
 }
 
 fn success(risk: RiskLevel) -> TrustEvent {

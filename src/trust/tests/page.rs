@@ -24,6 +24,7 @@ fn the_page_tells_the_default_numbers() {
         assert_told(&format!("| `{field}` | {} |", each(losses).map(|loss| loss.to_string()).join(" / ")));
     }
     for (field, number) in [
+        ("successEarnsWithinDays", model.success_earns_within_days),
         ("dailyGainCap", model.daily_gain_cap),
         ("promotionMargin", model.promotion_margin),
         ("idleGraceDays", model.idle_grace_days),

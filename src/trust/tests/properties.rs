@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 
+use super::regressions::Later;
 use super::*;
 use crate::model::Observability;
 
@@ -37,7 +38,7 @@ prop_compose! {
         (idle_grace_days, idle_drift_per_day, idle_drift_floor) in (0_u16..=40, 0_u16..=50, any_score()),
         (denial_streak, denial_window_minutes, denial_pause_minutes) in (1_u16..=10, 1_u16..=60, 1_u16..=120),
         (denial_loss, rejection_loss) in (ascending(1000), ascending(1000)),
-        (probation_days, newcomer_probation_days) in (1_u16..=10, 0_u16..=10),
+        (probation_days, newcomer_probation_days, success_earns_within_days) in (1_u16..=10, 0_u16..=10, 1_u16..=10),
         observability_ceilings in any_ceilings(),
     ) -> TrustModel {
         let failure_loss = PerRisk {
@@ -47,7 +48,7 @@ prop_compose! {
             critical: (success_gain.critical + more_loss.critical).max(201 + promotion_margin),
         };
         let model = TrustModel {
-            success_gain, failure_loss, daily_gain_cap, low_risk_ceiling, promotion_margin, idle_grace_days,
+            success_gain, failure_loss, success_earns_within_days, daily_gain_cap, low_risk_ceiling, promotion_margin, idle_grace_days,
             idle_drift_per_day, idle_drift_floor, denial_streak, denial_window_minutes, denial_loss,
             denial_pause_minutes, rejection_loss, probation_days, newcomer_probation_days, observability_ceilings,
         };
@@ -60,7 +61,7 @@ prop_compose! {
         outcome in select(Outcome::ALL),
         decision in select(Decision::ALL),
         risk in select(RiskLevel::ALL),
-        earns in select(RiskLevel::ALL),
+        earns in proptest::option::weighted(0.9, select(RiskLevel::ALL)),
     ) -> TrustEvent {
         TrustEvent { outcome, decision, risk, earns }
     }
@@ -196,7 +197,7 @@ proptest! {
         let mut state = TrustState::new(Score::saturating(start), day(0));
         for (step, now) in steps {
             let step = match step {
-                Step::Event(event) => Step::Event(TrustEvent { earns: RiskLevel::Low, ..event }),
+                Step::Event(event) => Step::Event(TrustEvent { earns: event.earns.and(Some(RiskLevel::Low)), ..event }),
                 other => other,
             };
             state = step.take(&model, &state, at(now));
@@ -307,6 +308,40 @@ proptest! {
         prop_assert_eq!(model.snapshot(&settled, at(last)), model.snapshot(&state, at(last)));
         let (early, late) = (model.after(&settled, event, at(last)), model.after(&state, event, at(last)));
         prop_assert_eq!(early.change_to(&late), None);
+        for decided_at in days.iter().flat_map(|today| [-1, 0, 1].map(|beside| day(*today).plus(beside))) {
+            let at_once = model.settled(&state, last);
+            prop_assert_eq!(
+                model.still_earns(&settled, decided_at, last),
+                model.still_earns(&at_once, decided_at, last)
+            );
+        }
+    }
+
+    #[test]
+    fn no_success_earns_that_was_decided_before_a_tier_was_lost_or_too_long_ago(
+        model in any_model(),
+        start in any_score(),
+        steps in proptest::collection::vec((any_step_at_all(), 0_i64..60), 0..60),
+        (decided, later) in (0_i64..60, 0_i64..14),
+    ) {
+        let (decided_at, now) = (day(decided), day(decided + later));
+        let mut state = TrustState::new(start, day(0));
+        let mut is_lost = false;
+        for today in 0..=decided + later {
+            // A tier that drift takes is gone from the first moment of a day on, before anything happens on it.
+            let settled = model.settled(&state, day(today));
+            is_lost |= today > decided && settled.tier < state.tier;
+            state = settled;
+            for (step, _) in steps.iter().filter(|(_, on)| *on == today) {
+                let next = step.take(&model, &state, at(day(today)));
+                is_lost |= today >= decided && next.tier < state.tier;
+                state = next;
+            }
+        }
+        let is_old = later >= i64::from(model.success_earns_within_days);
+        prop_assert_eq!(model.still_earns(&state, decided_at, now), !is_lost && !is_old);
+        let late = TrustEvent { earns: None, ..success(RiskLevel::Critical) };
+        prop_assert_eq!(model.after(&state, late, at(now)), model.capped(&state, at(now)));
     }
 
     #[test]

@@ -293,6 +293,25 @@ fn a_rejected_escalation_costs_by_its_risk() {
 }
 
 #[test]
+fn a_success_earns_for_seven_days_and_of_what_was_decided_since_a_tier_was_lost() {
+    let model = TrustModel::default();
+    let earns = |state: &TrustState, decided_at: Timestamp, now| model.still_earns(state, decided_at, now);
+    assert!(earns(&state(700), day(1), day(8).plus(-1)));
+    assert!(!earns(&state(700), day(1), day(8)));
+    assert!(earns(&state(700), day(9), day(8)), "a clock that stepped back");
+    let fallen = model.after(&state(700), failure(Critical), at(day(2)));
+    for (decided_at, does) in [(day(2).plus(-1), false), (day(2), false), (day(2).plus(1), true)] {
+        assert_eq!(earns(&fallen, decided_at, day(3)), does, "{decided_at}");
+    }
+    let adjusted = model.adjusted(&fallen, Score::saturating(900), at(day(3)));
+    assert!(!earns(&adjusted, day(1), day(4)), "it lost a tier all the same");
+    // 650 is T4's lowest; the first drift is of day 15.
+    let idle = model.settled(&state(650), day(16));
+    assert_eq!(idle.tier, Tier::T3);
+    assert!(!earns(&idle, day(15).plus(-1), day(16)) && earns(&idle, day(15), day(16)));
+}
+
+#[test]
 fn states_of_the_first_logs_are_read() {
     let old = r#"{"score":300,"tier":"T1","gained":4,"gainDay":3,"activeAt":"1970-01-04T00:00:00.000Z"}"#;
     let read: TrustState = serde_json::from_str(old).unwrap();
@@ -303,7 +322,7 @@ fn states_of_the_first_logs_are_read() {
     assert_eq!((read.last, read.changes), (None, 0));
 }
 
-trait Later {
+pub(super) trait Later {
     fn plus(self, millis: i64) -> Self;
 }
 
