@@ -138,12 +138,7 @@ impl RuleReader<'_> {
 
         let to = to.unwrap_or_default();
         warn_of_idle_remains(&to, to_at, &matches.capabilities, report);
-        for clause in &mut matches.context {
-            clause.allows = effect == Effect::Allow;
-        }
-        if let Some(not) = &mut matches.not {
-            not.allows = effect == Effect::Allow;
-        }
+        matches.set_effect(effect);
         if !report.has_errors() {
             warn_of_keys(&matches, &conditions, at, report);
             warn_of_the_first_target(effect, &matches, at, report);

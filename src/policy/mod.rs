@@ -8,6 +8,7 @@
 //!
 //! On the way in, over `crate::document`: `document`
 //! and `clauses` (the schema), `value` (constraints), `duration`, `reviewers` (who answers), `alert`,
+//! `layers` (documents over documents),
 //! `check` (what only the whole set shows, by `cover`), `canonical` (the digest). On the way
 //! of a decision: `rule`, `pattern`, `index` and `numbers` (which rules to look at), `evaluate`,
 //! `reasoning`, and `explain` (`naming`: what documents are called). `set` is the door to both.
@@ -30,6 +31,7 @@ mod explain;
 mod fact;
 mod identifier;
 mod index;
+mod layers;
 mod limit;
 mod naming;
 mod numbers;

@@ -117,6 +117,16 @@ impl Rule {
         patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(capability))
     }
 
+    /// Makes it a rule that refuses whatever it matches, and says why.
+    pub(super) fn refuse(&mut self, reason: String) {
+        self.effect = Effect::Deny;
+        self.matches.set_effect(Effect::Deny);
+        self.reason = Some(reason.into());
+        self.to.clear();
+        self.limit = None;
+        self.constraints = Constraints::new();
+    }
+
     /// Whether a degrading rule leaves a capability that it speaks about.
     pub(super) fn leaves(&self, capability: &Capability) -> bool {
         self.to.iter().any(|pattern| pattern.matches(capability))
@@ -200,6 +210,17 @@ impl Match {
         }
         let failing = self.context.iter().find(|clause| !clause.holds(intent, clause.allows)).map(Clause::Context);
         failing.or_else(|| self.not.as_ref().and_then(|not| not.failing(request, not.allows)))
+    }
+
+    /// Says whose clauses they are: under an allow what is not known does not match, under what restricts it does.
+    pub(super) fn set_effect(&mut self, effect: Effect) {
+        let allows = effect == Effect::Allow;
+        for clause in &mut self.context {
+            clause.allows = allows;
+        }
+        if let Some(not) = &mut self.not {
+            not.allows = allows;
+        }
     }
 
     /// Whether the context clauses hold as they do in a rule that grants.

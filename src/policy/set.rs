@@ -8,18 +8,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::alert::{AlertRule, LocatedAlert};
+use super::alert::AlertRule;
 use super::canonical;
 use super::check;
-use super::clauses::Vocabulary;
 use super::document::Document;
 use super::evaluate::Engine;
 use super::explain::RuleTrace;
+use super::layers::Layers;
 use super::limit::{LimitUse, Meter, Unused, UsedByRule};
 use super::naming::DocumentNames;
-use super::pattern::CapabilityPattern;
 use super::request::PolicyRequest;
-use super::reviewers::Reviewers;
 use super::rule::Rule;
 use super::verdict::{Need, PolicyVerdict};
 use crate::document::{self, File, PolicyFormat, refusal};
@@ -129,7 +127,8 @@ impl PolicySet {
     /// Lays later sets over earlier ones: a base, a team's, an agent's.
     ///
     /// A later set may only narrow: its deny, escalate and degrade rules count
-    /// like those of the base, and its constraints tighten. What it allows counts
+    /// like those of the base, and its constraints tighten; a constraint under a key of the documents' own can only be the
+    /// same as before, or the rule that sets it denies what it matches, with a warning. What it allows counts
     /// by itself only for capabilities that every earlier set names under
     /// `delegates`. Of a list of reviewers it can leave people out, and its alerts stand beside
     /// the others. Ids are unique over all of them.
@@ -396,48 +395,6 @@ impl fmt::Debug for PolicySet {
             .field("digest", &self.digest())
             .field("rules", &self.len())
             .finish_non_exhaustive()
-    }
-}
-
-/// Documents laid one over the other.
-#[derive(Default)]
-struct Layers {
-    names: Vec<String>,
-    /// Each document's words and those of the documents before it.
-    vocabularies: Vec<Vocabulary>,
-    rules: Vec<Rule>,
-    delegates: Vec<Vec<CapabilityPattern>>,
-    /// As each later document narrowed them.
-    reviewers: Reviewers,
-    alerts: Vec<AlertRule>,
-    /// Each document's.
-    warnings: Vec<Vec<Problem>>,
-}
-
-impl Layers {
-    /// Lays a document over those before it.
-    ///
-    /// # Errors
-    ///
-    /// The problems of what it says beside them.
-    fn add(&mut self, document: Document, warnings: Vec<Problem>) -> Result<(), Vec<Problem>> {
-        self.reviewers.narrow(document.reviewers, &self.rules)?;
-        for LocatedAlert { alert, line } in document.alerts {
-            if self.alerts.iter().any(|known| known.id == alert.id) {
-                let message = format!("an alert of an earlier document has the id {:?} too", alert.id);
-                return Err(vec![Problem::new(line, 1, Severity::Error, message)]);
-            }
-            self.alerts.push(alert);
-        }
-        let layer = self.names.len();
-        self.names.push(document.name);
-        let mut vocabulary = self.vocabularies.last().cloned().unwrap_or_default();
-        vocabulary.extend(document.vocabulary);
-        self.vocabularies.push(vocabulary);
-        self.rules.extend(document.rules.into_iter().map(|rule| Rule { layer, ..rule }));
-        self.delegates.push(document.delegates);
-        self.warnings.push(warnings);
-        Ok(())
     }
 }
 

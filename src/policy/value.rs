@@ -36,6 +36,12 @@ pub(super) fn constraints(node: Node, report: &mut Report<'_>) -> Constraints {
     constraints
 }
 
+/// Whether it is known of two values of a constraint which one is the tighter: not of a document's own keys, where a
+/// smaller number may as well be the looser one.
+pub(super) fn has_direction(name: &str) -> bool {
+    KNOWN.contains(&name)
+}
+
 /// What a constraint whose meaning is known expects, when the value is none of it.
 fn misfit(name: &str, value: &Json) -> Option<&'static str> {
     let is_text_list = || value.as_array().is_some_and(|items| items.iter().all(Json::is_string));

@@ -182,6 +182,82 @@ mod layers {
         assert!(told.iter().any(|message| message.contains("T0, T1, T2, T3")), "{told:#?}");
     }
 
+    const EU: &str = "id = \"a\"\neffect = \"allow\"\nmatch.capabilities = [\"web:*\"]\nconstraints = { region = \"eu\", maxRecords = 9 }";
+
+    fn later(rule: &str) -> PolicySet {
+        let base = PolicySet::from_toml(&format!("name = \"base\"\ndelegates = [\"*:*\"]\n[[rule]]\n{EU}\n")).unwrap();
+        PolicySet::layered(&[base, set("team", rule)]).unwrap()
+    }
+
+    #[test]
+    fn a_later_constraint_without_a_direction_that_differs_grants_nothing() {
+        let asked = intent("do_it", &["web:read"]);
+        for (value, rule) in [
+            ("\"us\"", "effect = \"allow\""),
+            ("\"a\"", "effect = \"allow\""),
+            ("5", "effect = \"allow\""),
+            ("[\"eu\"]", "effect = \"allow\"\nlimit = { count = 5, per = \"1h\" }"),
+            ("{ is = \"eu\" }", "effect = \"degrade\"\nto = [\"web:read\"]"),
+        ] {
+            let both = later(&format!(
+                "id = \"b\"\n{rule}\nmatch.capabilities = [\"web:read\"]\nconstraints.region = {value}"
+            ));
+            let verdict = decide(&both, &asked);
+            assert_eq!((verdict.decision, verdict.granted.len()), (Decision::Deny, 0), "{value} {rule}");
+            assert!(verdict.reasoning.contains("constraints.region differs"), "{}", verdict.reasoning);
+            assert_eq!(
+                decide(&both, &intent("do_it", &["web:write"])).decision,
+                Decision::Allow,
+                "what only the base is about"
+            );
+            let told: Vec<&str> = both.warnings().iter().map(|warning| warning.message.as_str()).collect();
+            let names = |message: &&str| message.contains("\"b\" grants nothing") && message.contains("rule \"a\"");
+            assert!(told.iter().any(names), "{told:#?}");
+        }
+    }
+
+    #[test]
+    fn a_refusing_rule_matches_what_cannot_be_compared_too() {
+        let both = later(
+            "id = \"b\"\neffect = \"allow\"\nconstraints.region = \"us\"\n[[rule.match.context]]\nkey = \"to\"\nmatches = \"x\"",
+        );
+        let asked = intent("do_it", &["web:read"]).with_context("to", json!({ "name": "y" }));
+        assert_eq!(decide(&both, &asked).decision, Decision::Deny);
+    }
+
+    #[test]
+    fn a_later_constraint_that_is_the_same_new_or_has_a_direction_counts() {
+        let asked = intent("do_it", &["web:read"]);
+        for (constraints, key, merged) in [
+            ("region = \"eu\"", "region", json!("eu")),
+            ("zone = \"b\"", "zone", json!("b")),
+            ("maxRecords = 3", "maxRecords", json!(3)),
+            ("maxRecords = 30", "maxRecords", json!(9)),
+        ] {
+            let both = later(&format!("id = \"b\"\neffect = \"allow\"\nconstraints = {{ {constraints} }}"));
+            let verdict = decide(&both, &asked);
+            assert_eq!(
+                (verdict.decision, verdict.constraints.get(key)),
+                (Decision::Allow, Some(&merged)),
+                "{constraints}"
+            );
+            assert!(!both.warnings().iter().any(|warning| warning.message.contains("grants nothing")), "{constraints}");
+        }
+    }
+
+    #[test]
+    fn a_later_constraint_must_be_the_same_as_all_of_the_earlier_documents() {
+        let other = "id = \"c\"\neffect = \"allow\"\nmatch.capabilities = [\"file:*\"]\nconstraints.region = \"us\"";
+        let base = PolicySet::from_toml(&format!("name = \"base\"\n[[rule]]\n{EU}\n[[rule]]\n{other}\n")).unwrap();
+        let asked = intent("do_it", &["file:read", "web:read"]);
+        assert_eq!(decide(&base, &asked).decision, Decision::Allow, "in one document values merge by their kinds");
+        for region in ["eu", "us"] {
+            let team = set("team", &format!("id = \"b\"\neffect = \"allow\"\nconstraints.region = \"{region}\""));
+            let both = PolicySet::layered(&[base.clone(), team]).unwrap();
+            assert_eq!(decide(&both, &asked).decision, Decision::Deny, "{region}");
+        }
+    }
+
     #[test]
     fn the_conditions_of_all_documents_are_bounded_together() {
         let clause = (0..100).map(|number| format!("a != {number}")).collect::<Vec<_>>().join(" && ");
