@@ -4,7 +4,7 @@
 
 use crate::model::{Operation, Resource, RiskLevel};
 
-use super::format::{self, ToolIndex};
+use super::format::{self, ToolTurn};
 use super::lexicon::Lexicon;
 use super::normalize::{Normalized, Turned, Watched, confusable, escapes, normalize, respell, wrapped};
 use super::reading::{Act, Format, Reading};
@@ -15,7 +15,7 @@ use super::{manipulation, risk};
 pub(crate) fn read_on(
     normalized: &Normalized<'_>,
     lexicon: &Lexicon,
-    tools: &ToolIndex,
+    tools: &ToolTurn<'_>,
     watched: &Watched,
 ) -> (Reading, Vec<String>) {
     let mut reading = read(&normalized.text, lexicon, tools);
@@ -35,7 +35,7 @@ pub(crate) fn read_on(
 
 struct Work<'l> {
     lexicon: &'l Lexicon,
-    tools: &'l ToolIndex,
+    tools: &'l ToolTurn<'l>,
     watched: &'l Watched,
     /// Bytes of unwrapped text that may still be read: three layers of base64 are less than twice the input.
     left: usize,
@@ -122,7 +122,7 @@ impl Work<'_> {
     }
 }
 
-fn read(text: &str, lexicon: &Lexicon, tools: &ToolIndex) -> Reading {
+fn read(text: &str, lexicon: &Lexicon, tools: &ToolTurn<'_>) -> Reading {
     let mut reading = format::read(text, lexicon, tools);
     overridden(text, &mut reading);
     for attempt in manipulation::find(text) {

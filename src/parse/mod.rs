@@ -53,9 +53,10 @@ use crate::model::{
 };
 pub(crate) use catalogue::Catalogue;
 pub(crate) use classification::{Concealer, Redaction, conceal_text, has_secrets, prepare};
+use format::ToolTurn;
 pub use lexicon::Lexicon;
-use normalize::Watched;
 pub(crate) use normalize::seen_as;
+use normalize::{Normalized, Watched};
 use reading::Reading;
 use sign::{Sign, Signs};
 pub(crate) use verdict::ParseRequest;
@@ -143,9 +144,14 @@ impl Parser {
 
     /// Parses a request. The same request and the same catalogue give the same result.
     pub(crate) fn parse(&self, request: &ParseRequest<'_>, tools: &Catalogue) -> Result<Parsed, Error> {
-        let (reading, redaction) = self.read(request.input, request.context, tools)?;
-        let is_set = !reading.acts.is_empty() && reading.acts.iter().all(|act| act.is_set);
-        Ok(Parsed { result: Verdict::of(&reading).into_result(request, &reading), is_set, redaction })
+        let (readings, redaction) = self.read(request.input, request.context, tools)?;
+        let is_set =
+            readings.all().all(|reading| !reading.acts.is_empty() && reading.acts.iter().all(|act| act.is_set));
+        Ok(Parsed {
+            result: readings.verdict(&self.lexicon).into_result(request, &readings.joined()),
+            is_set,
+            redaction,
+        })
     }
 
     /// Parses a request and gives the evidence.
@@ -154,10 +160,10 @@ impl Parser {
         request: &ParseRequest<'_>,
         tools: &Catalogue,
     ) -> Result<(ParseExplanation, Redaction), Error> {
-        let (reading, redaction) = self.read(request.input, request.context, tools)?;
-        let verdict = Verdict::of(&reading);
-        let evidence = verdict.evidence(&reading);
-        Ok((ParseExplanation { parse: verdict.into_result(request, &reading), evidence }, redaction))
+        let (readings, redaction) = self.read(request.input, request.context, tools)?;
+        let verdict = readings.verdict(&self.lexicon);
+        let evidence = verdict.evidence();
+        Ok((ParseExplanation { parse: verdict.into_result(request, &readings.joined()), evidence }, redaction))
     }
 
     /// What of a text must not be kept.
@@ -170,7 +176,7 @@ impl Parser {
         input: &str,
         context: &Map<String, Value>,
         tools: &Catalogue,
-    ) -> Result<(Reading, Redaction), Error> {
+    ) -> Result<(Readings, Redaction), Error> {
         let size = input.len();
         if size > MAX_INPUT_BYTES {
             return Err(Error::PayloadTooLarge { what: "input", size, limit: MAX_INPUT_BYTES });
@@ -180,7 +186,30 @@ impl Parser {
         if normalized.text.trim().is_empty() && normalized.unseen.is_empty() {
             return Err(Error::input("input", "is blank; expected what the agent wants to do"));
         }
-        let (mut reading, decoded) = derived::read_on(&normalized, &self.lexicon, tools.index(), &self.watched);
+        let first = tools.index().turn(0);
+        let (reading, mut redaction) = self.read_in_turn(&normalized, context, &first);
+        let mut readings = Readings { first: reading, others: Vec::new() };
+        let mut turns = first.turns();
+        for turn in 1.. {
+            if turn >= turns {
+                break;
+            }
+            let known = tools.index().turn(turn);
+            let (reading, found) = self.read_in_turn(&normalized, context, &known);
+            turns = turns.max(known.turns());
+            readings.others.push(reading);
+            redaction.join(found);
+        }
+        Ok((readings, redaction))
+    }
+
+    fn read_in_turn(
+        &self,
+        normalized: &Normalized<'_>,
+        context: &Map<String, Value>,
+        known: &ToolTurn<'_>,
+    ) -> (Reading, Redaction) {
+        let (mut reading, decoded) = derived::read_on(normalized, &self.lexicon, known, &self.watched);
         reading.facts.settle();
         let contents = classification::scan(&normalized.text, &decoded);
         contents.mark_addresses(&mut reading);
@@ -189,7 +218,7 @@ impl Parser {
         reading.facts.signs = reading.facts.signs.with(surroundings(context));
         let is_whole = matches!(normalized.text, Cow::Borrowed(_)) && normalized.unseen.is_empty();
         let redaction = contents.redaction(&mut reading, is_whole);
-        Ok((reading, redaction))
+        (reading, redaction)
     }
 
     /// The catalogue with the tools of one load in it.
@@ -206,6 +235,30 @@ impl Parser {
     /// by words such as `all` or `production`.
     pub(crate) fn action_floor(&self, action: &Action) -> RiskLevel {
         format::name_floor(action, &self.lexicon)
+    }
+}
+
+/// The readings of one request: more than one where it names a tool by a name that several servers have.
+struct Readings {
+    first: Reading,
+    others: Vec<Reading>,
+}
+
+impl Readings {
+    fn all(&self) -> impl Iterator<Item = &Reading> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    /// The worst of them, with what each of the others needs.
+    fn verdict(&self, lexicon: &Lexicon) -> Verdict<'_> {
+        self.others.iter().map(Verdict::of).fold(Verdict::of(&self.first), |one, other| one.or(other, lexicon))
+    }
+
+    /// What they found, as one.
+    fn joined(&self) -> Cow<'_, Reading> {
+        let mut all = Cow::Borrowed(&self.first);
+        self.others.iter().for_each(|other| all.to_mut().join(other));
+        all
     }
 }
 

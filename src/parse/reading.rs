@@ -2,7 +2,8 @@
 //! that hold for the whole request.
 
 use crate::model::{
-    Amount, Classification, Operation, Resource, RiskLevel, Target, TargetKind, TargetRole, Unread, UnreadKind,
+    Amount, Classification, Operation, Resource, RiskLevel, Target, TargetKind, TargetRole, Unread,
+    UnreadKind,
 };
 
 use super::sign::{Sign, Signs};
@@ -391,6 +392,24 @@ impl Reading {
             MAX_ACTS => self.acts.push(Act::unclear_execution("long_request")),
             _ => {}
         }
+    }
+
+    /// Adds another reading of the same text, of which either may be meant. No act of one makes one of the other milder.
+    pub(crate) fn join(&mut self, other: &Self) {
+        let mut facts = other.facts.clone();
+        let mut known = self.facts.amounts.clone();
+        // The same sum read twice is one sum.
+        facts.amounts.retain(|amount| match known.iter().position(|one| one == amount) {
+            Some(place) => {
+                known.swap_remove(place);
+                false
+            }
+            None => true,
+        });
+        self.acts.extend(other.acts.iter().cloned());
+        self.facts.contents = self.facts.contents.max(facts.contents);
+        self.facts.note_format(other.format);
+        self.facts.absorb(facts);
     }
 
     /// Takes in what another reader found in a part of the input.

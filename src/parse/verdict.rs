@@ -10,9 +10,10 @@ use crate::model::{
     ParseResult, Resource, RiskLevel, Timestamp, Unread, UnreadKind, risk_floor,
 };
 
-use super::reading::{Act, Format, Reading};
+use super::lexicon::Lexicon;
+use super::reading::{Act, Facts, Format, Reading};
 use super::sign::{Sign, Signs};
-use super::{classification, confidence, explain, risk};
+use super::{classification, confidence, explain, format, risk};
 
 /// A text to parse, and what the intent carries besides.
 #[derive(Debug)]
@@ -27,8 +28,8 @@ pub(crate) struct ParseRequest<'a> {
 /// A reading put in order and assessed.
 pub(super) struct Verdict<'r> {
     primary: &'r Act,
-    /// Every act, the one that decides most first.
-    ranked: Vec<(RiskLevel, &'r Act)>,
+    /// Every act with the facts of its reading, the one that decides most first.
+    ranked: Vec<(&'r Act, &'r Facts)>,
     pub(super) capabilities: Vec<Capability>,
     pub(super) action: Action,
     pub(super) risk: RiskLevel,
@@ -50,6 +51,7 @@ impl<'r> Verdict<'r> {
             .collect();
         // A stable sort: of equals the one asked first stays first.
         ranked.sort_by_key(|&(level, act)| std::cmp::Reverse(precedence(level, act)));
+        let assessed = ranked.iter().map(|&(level, _)| level).max().unwrap_or(RiskLevel::Medium);
         let primary = ranked.first().map_or(&*UNKNOWN, |&(_, act)| act);
         let mut capabilities: Vec<Capability> = Vec::with_capacity(ranked.len());
         for &(_, act) in &ranked {
@@ -63,7 +65,6 @@ impl<'r> Verdict<'r> {
             capabilities.push(Capability::unknown());
         }
         let action = if primary.is_unknown() { Action::unknown() } else { confidence::action_name(primary) };
-        let assessed = ranked.iter().map(|&(level, _)| level).max().unwrap_or(RiskLevel::Medium);
         let hides = |part: &Unread| matches!(part.kind, UnreadKind::Target | UnreadKind::Argument);
         let is_unread = reading.format == Format::ToolCall && reading.facts.unread.iter().any(hides);
         let unread = if is_unread { RiskLevel::Medium } else { RiskLevel::Low };
@@ -73,11 +74,32 @@ impl<'r> Verdict<'r> {
         factors.extend(
             reading.facts.unread.iter().map(|part| Cow::Owned(format!("unread {}: {}", part.kind, part.found))),
         );
+        let ranked = ranked.into_iter().map(|(_, act)| (act, &reading.facts)).collect();
         Self { primary, ranked, capabilities, action, risk, factors }
     }
 
-    pub(super) fn evidence(&self, reading: &Reading) -> Vec<ActEvidence> {
-        self.ranked.iter().map(|&(_, act)| explain::of(act, &reading.facts)).collect()
+    /// The verdict on a request of which either of two readings may be meant: the action whose name implies more, the
+    /// higher risk, and what either needs. Decisions are never below what the name of the action implies, so that none is
+    /// milder than on one of the readings alone.
+    pub(super) fn or(self, other: Self, lexicon: &Lexicon) -> Self {
+        let weight = |verdict: &Self| (verdict.implied(lexicon), verdict.risk);
+        let (mut worse, other) = if weight(&other) > weight(&self) { (other, self) } else { (self, other) };
+        worse.risk = worse.risk.max(other.risk);
+        worse.ranked.extend(other.ranked);
+        let capabilities = other.capabilities.into_iter().filter(|one| !worse.capabilities.contains(one));
+        worse.capabilities.extend(capabilities.collect::<Vec<_>>());
+        let factors = other.factors.into_iter().filter(|one| !worse.factors.contains(one));
+        worse.factors.extend(factors.collect::<Vec<_>>());
+        worse
+    }
+
+    /// The least risk that the action and the capabilities imply by their names.
+    fn implied(&self, lexicon: &Lexicon) -> RiskLevel {
+        risk_floor(&self.action, &self.capabilities).max(format::name_floor(&self.action, lexicon))
+    }
+
+    pub(super) fn evidence(&self) -> Vec<ActEvidence> {
+        self.ranked.iter().map(|&(act, facts)| explain::of(act, facts)).collect()
     }
 
     pub(super) fn into_result(self, request: &ParseRequest<'_>, reading: &Reading) -> ParseResult {

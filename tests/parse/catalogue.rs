@@ -3,6 +3,7 @@
 
 use rulekeep::catalogue::{ToolClassification, ToolOverride};
 use rulekeep::intent::{Capability, Operation, ParseResult};
+use rulekeep::preview::PreviewRequest;
 use rulekeep::{Agent, Decision, Error, Governor, RiskLevel, Tier};
 use serde_json::{Value, json};
 
@@ -342,6 +343,42 @@ mod calls {
             .unwrap();
         assert!(call(&governor, "sync", &json!({})).intent.risk_level >= RiskLevel::High);
         assert!(call(&governor, "one.sync", &json!({})).intent.risk_level < RiskLevel::High);
+    }
+
+    #[test]
+    fn an_override_of_one_tool_lowers_no_other_of_its_name() {
+        let definition = json!([{ "name": "delete_cache", "description": "Deletes the cache." }]);
+        let low = |server: &str| ToolOverride::because("a test").of_server(server).risk(RiskLevel::Low);
+        for (overridden, other) in [("one", "two"), ("two", "one")] {
+            let governor = governor();
+            for server in ["one", "two"] {
+                governor.tools().load(&definition, Some(server)).unwrap();
+            }
+            governor.tools().override_tool("delete_cache", low(overridden)).unwrap();
+            for arguments in [json!({}), json!({ "recursive": true }), json!({ "command": "ls" })] {
+                let level = |name: &str| call(&governor, name, &arguments).intent.risk_level;
+                assert_eq!(level("delete_cache"), level(&format!("{other}.delete_cache")), "{overridden} {arguments}");
+            }
+            governor.tools().override_tool("delete_cache", low(other)).unwrap();
+            assert_eq!(call(&governor, "delete_cache", &json!({})).intent.risk_level, RiskLevel::Low);
+        }
+    }
+
+    #[test]
+    fn a_bare_name_counts_for_no_less_than_the_action_of_each_tool_implies() {
+        let governor = governor();
+        for (server, description) in [("one", "Posts a message to the team channel."), ("two", "Reads the calendar.")] {
+            governor.tools().load(&json!([{ "name": "sync", "description": description }]), Some(server)).unwrap();
+        }
+        let deletes = "database:delete".parse::<Capability>().unwrap();
+        let set = ToolOverride::because("a test").of_server("two").risk(RiskLevel::Low).capabilities([deletes]);
+        governor.tools().override_tool("sync", set).unwrap();
+        let counts = |name: &str| {
+            let text = json!({ "name": name, "arguments": { "command": "ls" } }).to_string();
+            governor.policies().preview(PreviewRequest::input("a", &text)).unwrap().risk_level
+        };
+        assert_eq!(counts("two.sync"), RiskLevel::High, "the command beside it is not the operator's");
+        assert!(counts("sync") >= RiskLevel::High);
     }
 }
 

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod catalogue;
 mod checkpoints;
 mod export;
 mod facts;

@@ -173,8 +173,10 @@ impl Catalogue {
     }
 
     fn of(entries: Vec<Arc<Entry>>) -> Self {
-        let named = |entry: &Arc<Entry>| entry.names().into_iter().map(|name| (name, entry.tool())).collect::<Vec<_>>();
-        let index = entries.iter().flat_map(named).collect();
+        let mut index = ToolIndex::default();
+        for entry in &entries {
+            index.push(entry.names(), entry.tool());
+        }
         Self { entries, index }
     }
 }

@@ -33,6 +33,13 @@ pub(crate) struct Redaction {
 }
 
 impl Redaction {
+    /// Adds what another reading of the same text found.
+    pub(in crate::parse) fn join(&mut self, other: Self) {
+        self.secrets.extend(other.secrets);
+        self.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        self.secrets.dedup();
+    }
+
     /// The text with every secret masked; `None` if it has none.
     pub(crate) fn redacted(&self, text: &str) -> Option<String> {
         if self.is_whole && self.secrets.is_empty() {

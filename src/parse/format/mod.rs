@@ -24,12 +24,12 @@ use crate::model::{Action, Operation, Resource, RiskLevel};
 
 use super::lexicon::{Form, Lexicon};
 use super::reading::{Act, Format, Reading};
-pub(crate) use tool::{Tool, ToolIndex};
+pub(crate) use tool::{Tool, ToolIndex, ToolTurn};
 pub(crate) use tool_name::acts as tool_acts;
 pub(crate) use tools::{Known, Role, Through, tools};
 
 /// Reads a normalized input.
-pub(crate) fn read(text: &str, lexicon: &Lexicon, known: &ToolIndex) -> Reading {
+pub(crate) fn read(text: &str, lexicon: &Lexicon, known: &ToolTurn<'_>) -> Reading {
     let trimmed = unquoted(text.trim());
     if let Some(mut reading) = tool_call::read(trimmed, lexicon, known) {
         // "{"prompt": ...}" is no call: what it hands over is the request.
@@ -189,6 +189,7 @@ fn is_code(text: &str) -> bool {
 pub(crate) fn read_as_everything(text: &str) {
     if let Ok(lexicon) = Lexicon::shared() {
         let _ = (driver::command(text, &lexicon), driver::statement(text, &lexicon), driver::request(text, &lexicon));
-        let _ = (tool_call::read_expression(text, &lexicon, &ToolIndex::default()), english::read(text, &lexicon));
+        let _ =
+            (tool_call::read_expression(text, &lexicon, &ToolIndex::default().turn(0)), english::read(text, &lexicon));
     }
 }

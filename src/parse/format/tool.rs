@@ -1,5 +1,6 @@
 //! The tools that calls are held against by name.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -17,30 +18,59 @@ pub(crate) struct Tool {
     pub trials: Vec<Box<str>>,
 }
 
-/// The tools by each form of their name. Several servers can have one of the same name: all count.
+/// Tools, and where they stand by each form of their names. Several servers can have one of the same name.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ToolIndex(HashMap<Box<str>, Vec<Arc<Tool>>>);
+pub(crate) struct ToolIndex {
+    tools: Vec<Arc<Tool>>,
+    /// Shared by all indexes of the same tools, however these are classified.
+    places: Arc<HashMap<Box<str>, Vec<usize>>>,
+}
 
 impl ToolIndex {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Adds a tool under all forms of its name.
+    pub(crate) fn push(&mut self, names: impl IntoIterator<Item = Box<str>>, tool: Arc<Tool>) {
+        let places = Arc::make_mut(&mut self.places);
+        for name in names {
+            places.entry(name).or_default().push(self.tools.len());
+        }
+        self.tools.push(tool);
     }
 
-    /// The tools of that name: as handed over, or behind their server's name.
-    pub(crate) fn find(&self, name: &str) -> Option<&[Arc<Tool>]> {
-        if self.0.is_empty() {
-            return None;
-        }
-        self.0.get(name).map(Vec::as_slice)
+    /// Where the tools of that name stand: as handed over, or behind their server's name.
+    fn places(&self, name: &str) -> &[usize] {
+        self.places.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The tools as one reading of several sees them.
+    pub(crate) fn turn(&self, turn: usize) -> ToolTurn<'_> {
+        ToolTurn { index: self, turn, turns: Cell::new(1) }
     }
 }
 
-impl FromIterator<(Box<str>, Arc<Tool>)> for ToolIndex {
-    fn from_iter<I: IntoIterator<Item = (Box<str>, Arc<Tool>)>>(named: I) -> Self {
-        let mut index: HashMap<Box<str>, Vec<Arc<Tool>>> = HashMap::new();
-        for (name, tool) in named {
-            index.entry(name).or_default().push(tool);
-        }
-        Self(index)
+/// The tools as one reading sees them. A name that several tools have stands for another one of them in each turn, so that
+/// the readings of all turns together are those of every tool that may be meant.
+#[derive(Debug)]
+pub(crate) struct ToolTurn<'i> {
+    index: &'i ToolIndex,
+    turn: usize,
+    turns: Cell<usize>,
+}
+
+impl<'i> ToolTurn<'i> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.index.tools.is_empty()
+    }
+
+    /// The tool that the name stands for in this turn.
+    pub(crate) fn find(&self, name: &str) -> Option<&'i Tool> {
+        let places = self.index.places(name);
+        self.turns.set(self.turns.get().max(places.len()));
+        let place = *places.get(self.turn).or(places.last())?;
+        self.index.tools.get(place).map(|tool| &**tool)
+    }
+
+    /// How many turns the names that were asked for have.
+    pub(crate) fn turns(&self) -> usize {
+        self.turns.get()
     }
 }

@@ -26,7 +26,7 @@ use crate::parse::reading::{Act, Facts, Format, Reading};
 use crate::parse::risk;
 use crate::parse::sign::{Sign, Signs};
 
-use super::tool::ToolIndex;
+use super::tool::ToolTurn;
 use super::tool_name;
 use super::tools::{Known, Through, tools};
 use arguments::Arguments;
@@ -35,7 +35,7 @@ use json::Json;
 use shape::Call;
 
 /// Reads a text that is a tool call, or was meant as one; other texts are none.
-pub(super) fn read(text: &str, lexicon: &Lexicon, known: &ToolIndex) -> Option<Reading> {
+pub(super) fn read(text: &str, lexicon: &Lexicon, known: &ToolTurn<'_>) -> Option<Reading> {
     let text = unwrapped(text);
     if !text.starts_with(['{', '[', '"']) {
         return None;
@@ -69,7 +69,7 @@ pub(super) fn read(text: &str, lexicon: &Lexicon, known: &ToolIndex) -> Option<R
 }
 
 /// Reads `send_email(to="bob@example.com")`, or a list of such calls.
-pub(super) fn read_expression(text: &str, lexicon: &Lexicon, known: &ToolIndex) -> Option<Reading> {
+pub(super) fn read_expression(text: &str, lexicon: &Lexicon, known: &ToolTurn<'_>) -> Option<Reading> {
     let mut reader = Reader::new(lexicon, known);
     match expression::read(text) {
         Expression::None => return None,
@@ -101,7 +101,7 @@ fn unwrapped(text: &str) -> &str {
 /// Reads the calls of one message.
 struct Reader<'l> {
     lexicon: &'l Lexicon,
-    known: &'l ToolIndex,
+    known: &'l ToolTurn<'l>,
     reading: Reading,
     /// How many texts were unpacked to get here: JSON in a string in JSON.
     unpacked: u8,
@@ -120,7 +120,7 @@ struct Named<'n, 'l> {
 }
 
 impl<'l> Reader<'l> {
-    fn new(lexicon: &'l Lexicon, known: &'l ToolIndex) -> Self {
+    fn new(lexicon: &'l Lexicon, known: &'l ToolTurn<'l>) -> Self {
         Self { lexicon, known, reading: Reading::new(Format::ToolCall), unpacked: 0 }
     }
 
@@ -200,12 +200,10 @@ impl<'l> Reader<'l> {
         for name in names {
             all.program = all.program.or(Some(name));
             if let Some(found) = self.known.find(name) {
-                for tool in found {
-                    all.acts.extend(tool.acts.iter().cloned());
-                    all.through = all.through.or(tool.through);
-                    all.known = all.known.or(tool.known);
-                    all.trials.push(&tool.trials);
-                }
+                all.acts.extend(found.acts.iter().cloned());
+                all.through = all.through.or(found.through);
+                all.known = all.known.or(found.known);
+                all.trials.push(&found.trials);
                 continue;
             }
             if !self.known.is_empty() {
