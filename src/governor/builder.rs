@@ -9,7 +9,7 @@ use super::input_text::{InputText, Inputs, Retention};
 use super::latency::Latency;
 use super::policies::{PolicySets, PolicyState};
 use super::risk::ActionFloors;
-use super::{Governor, Inner, agents, escalations, kill_switch, states};
+use super::{Governor, Inner, agents, catalogue, escalations, kill_switch, states};
 use crate::model::{Error, GRANT_PREFIX, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
 use crate::parse::{self, Lexicon, Parser};
 use crate::policy::PolicySet;
@@ -222,7 +222,7 @@ impl GovernorBuilder {
         let approvals = escalations::Approvals::default();
         let (cursors, following) = (super::cursor::Cursors::default(), super::follow::Following::default());
         let extensions = super::extension::Extensions::restored(&startup.states);
-        let (mut recorded, mut recorded_model, mut stops) = (None, None, Vec::new());
+        let (mut recorded, mut recorded_model, mut stops, mut rulings) = (None, None, Vec::new(), Vec::new());
         for (key, value) in &startup.states {
             if key == super::trust::MODEL_KEY {
                 recorded_model = Some(value.clone());
@@ -240,6 +240,8 @@ impl GovernorBuilder {
                 cursors.restore(key, value)?;
             } else if key.starts_with(kill_switch::KEY_PREFIX) {
                 stops.extend(kill_switch::read(key, value)?);
+            } else if key.starts_with(catalogue::KEY_PREFIX) {
+                rulings.extend(catalogue::read(key, value)?);
             }
         }
         #[cfg(feature = "checkpoints")]
@@ -249,7 +251,7 @@ impl GovernorBuilder {
         let governor = Governor {
             inner: Arc::new(Inner {
                 parser,
-                tools: super::catalogue::Loaded::default(),
+                tools: catalogue::Loaded::restored(rulings),
                 action_floors: ActionFloors::default(),
                 policies: PolicySets::new(policies),
                 limits: super::limits::Counters::restored(startup.used),

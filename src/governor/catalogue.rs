@@ -1,35 +1,58 @@
-//! The tools that a runtime hands over, kept in memory and swapped as a whole.
+//! The tools that a runtime hands over, kept in memory and swapped as a whole, and an operator's pins and overrides, which
+//! the log keeps.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use serde_json::Value;
 
-use super::Governor;
-use crate::model::{CatalogueReport, Error, Input, ParseExplanation, ToolClassification, ToolOverride};
-use crate::parse::{Catalogue, Parser};
+use super::{Governor, states};
+use crate::model::{
+    CatalogueReport, Error, Input, ParseExplanation, Timestamp, ToolChange, ToolClassification, ToolOverride,
+};
+use crate::parse::{Catalogue, Parser, Ruled, ToolRuling};
+use crate::proof::StateDraft;
+
+/// What the keys of the states of pinned and overridden tools in the log start with.
+pub(super) const KEY_PREFIX: &str = "tool/";
+
+/// The state of a tool of which nothing is settled any more.
+const NOTHING: &str = "null";
 
 /// The catalogue in force.
 #[derive(Default)]
 pub(super) struct Loaded {
     /// Read by every parse without a lock; swapped under `turn`.
     catalogue: ArcSwap<Catalogue>,
-    // Who makes another catalogue holds it, so that no change is lost. Nothing else is locked under it.
+    // Who makes another catalogue holds it, so that no change is lost, also while what it changes of the operator's rulings
+    // is written: parses do not wait for it. Nothing else is locked under it.
     turn: Mutex<()>,
 }
 
 impl Loaded {
+    /// A catalogue for which an operator settled something in earlier runs.
+    pub(super) fn restored(rulings: Vec<ToolRuling>) -> Self {
+        Self { catalogue: ArcSwap::from_pointee(Catalogue::of_rulings(rulings)), ..Self::default() }
+    }
+
     pub(super) fn load(&self) -> arc_swap::Guard<Arc<Catalogue>> {
         self.catalogue.load()
     }
 
-    fn change<T>(&self, change: impl FnOnce(&Catalogue) -> Result<(Catalogue, T), Error>) -> Result<T, Error> {
-        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let (catalogue, answer) = change(&self.catalogue.load())?;
-        self.catalogue.store(Arc::new(catalogue));
-        drop(turn);
-        Ok(answer)
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What a state of the log settles of a tool, if anything.
+pub(super) fn read(key: &str, value: &[u8]) -> Result<Option<ToolRuling>, Error> {
+    states::read(key, value)
+}
+
+/// The state that the log keeps of what an operator settled of a tool.
+pub(super) fn state_of(ruling: &ToolRuling) -> Result<StateDraft, Error> {
+    states::draft(format!("{KEY_PREFIX}{}", ruling.key()), ruling)
 }
 
 /// The tools of a governor. See [`Governor::tools`].
@@ -61,8 +84,8 @@ impl Tools<'_> {
     /// not in it is at least MEDIUM. Tools that are known already are kept when
     /// their definition is the same, and reported as changed when it is not; what
     /// is not named in this load stays. Hints can raise what is seen and never lower
-    /// it; [`Tools::override_tool`](crate::handle::Tools::override_tool) can. The catalogue lives in memory: a runtime
-    /// loads it at each start.
+    /// it; [`Tools::override_tool`](crate::handle::Tools::override_tool) can. Definitions live in memory: a runtime
+    /// loads them at each start. Pins and overrides are in the log, and hold again for the tools that are loaded.
     ///
     /// ```
     /// use rulekeep::{Governor, RiskLevel};
@@ -89,10 +112,11 @@ impl Tools<'_> {
     /// twice, more than 10,000 tools or more than 64 levels;
     /// [`Error::PayloadTooLarge`] past 4 MiB. The catalogue is then as it was.
     pub fn load(self, definitions: &Value, server: Option<&str>) -> Result<CatalogueReport, Error> {
-        self.governor
-            .inner
-            .tools
-            .change(|catalogue| self.governor.inner.parser.load_tools(catalogue, definitions, server))
+        let tools = &self.governor.inner.tools;
+        let _turn = tools.turn();
+        let (catalogue, report) = self.governor.inner.parser.load_tools(&tools.load(), definitions, server)?;
+        tools.catalogue.store(Arc::new(catalogue));
+        Ok(report)
     }
 
     /// Every tool of the catalogue, in the order in which they were first loaded.
@@ -100,46 +124,107 @@ impl Tools<'_> {
         self.governor.inner.tools.load().list()
     }
 
+    /// Pins, unpins and overrides any number of tools, all of them or none: with one wait for the disk, and one new
+    /// catalogue. The tools come back in the order of the changes. What is settled already is not recorded again.
+    ///
+    /// Should the process end in between, the first of the changes may be recorded without the rest.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for a tool that is not in the catalogue or that several servers have where none is named, and
+    /// for an override that is none; [`Error::StorageUnavailable`], [`Error::ChainBroken`], [`Error::Conflict`] when it
+    /// cannot be recorded: then nothing changes.
+    pub fn change(self, changes: &[ToolChange]) -> Result<Vec<ToolClassification>, Error> {
+        self.rule(|catalogue| catalogue.changed(changes))
+    }
+
     /// Says what a tool is, against its classification: the only way to lower one.
-    /// It holds for the definition that stands now; under another one every call
+    /// It holds for the definition that stands now, also after a restart; under another one every call
     /// is at least HIGH until the tool is overridden again.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for a tool that is not in the catalogue, a blank
-    /// reason, or capabilities outside the built-in vocabulary.
+    /// Those of [`Tools::change`](crate::handle::Tools::change): for a blank reason, one of more than 4,096 characters, or
+    /// capabilities outside the built-in vocabulary, too.
     pub fn override_tool(self, name: &str, given: ToolOverride) -> Result<ToolClassification, Error> {
-        self.governor.inner.tools.change(|catalogue| catalogue.overridden(name, given))
+        self.change_one(ToolChange::set(name, given))
     }
 
     /// Pins a tool to its present definition and classification: under another
     /// definition it keeps them, is reported as changed, and every call is at least
-    /// HIGH until it is pinned again.
+    /// HIGH until it is pinned again. The pin outlives a restart.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] for a tool that is not in the catalogue, or that
-    /// several servers have where none is named.
+    /// Those of [`Tools::change`](crate::handle::Tools::change).
     pub fn pin(self, name: &str, server: Option<&str>) -> Result<ToolClassification, Error> {
-        self.governor.inner.tools.change(|catalogue| catalogue.pinned(name, server, true))
-    }
-
-    /// Takes a tool out of the catalogue: of a server that is gone, or that no longer has it.
-    /// Its pin and its override go with it, and a call of it is one of a tool that nobody handed over.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Tools::pin`](crate::handle::Tools::pin).
-    pub fn remove(self, name: &str, server: Option<&str>) -> Result<ToolClassification, Error> {
-        self.governor.inner.tools.change(|catalogue| catalogue.removed(name, server))
+        self.change_one(of_server(ToolChange::pin(name), server))
     }
 
     /// Takes a pin off; the definition that stands now is accepted.
     ///
     /// # Errors
     ///
-    /// Those of [`Tools::pin`](crate::handle::Tools::pin).
+    /// Those of [`Tools::change`](crate::handle::Tools::change).
     pub fn unpin(self, name: &str, server: Option<&str>) -> Result<ToolClassification, Error> {
-        self.governor.inner.tools.change(|catalogue| catalogue.pinned(name, server, false))
+        self.change_one(of_server(ToolChange::unpin(name), server))
+    }
+
+    /// Takes a tool out of the catalogue: of a server that is gone, or that no longer has it.
+    /// Its pin and its override go with it, and a call of it is one of a tool that nobody handed over.
+    /// A tool that was pinned or overridden in an earlier run need not be loaded for that.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Tools::change`](crate::handle::Tools::change).
+    pub fn remove(self, name: &str, server: Option<&str>) -> Result<ToolClassification, Error> {
+        self.rule(|catalogue| catalogue.removed(name, server))
+    }
+
+    fn change_one(self, change: ToolChange) -> Result<ToolClassification, Error> {
+        let mut tools = self.change(&[change])?;
+        tools.pop().ok_or_else(|| Error::Internal { message: "a change of a tool gave none".to_owned() })
+    }
+
+    /// Puts another catalogue in force once what it changes of the operator's rulings is recorded.
+    fn rule<T>(self, change: impl FnOnce(&Catalogue) -> Result<Ruled<T>, Error>) -> Result<T, Error> {
+        let inner = &self.governor.inner;
+        inner.log.wait_verified()?;
+        let _turn = inner.tools.turn();
+        let Ruled { catalogue, answer, rulings } = change(&inner.tools.load())?;
+        let mut last = None;
+        for (key, ruling) in rulings {
+            let (state, cause) = match &ruling {
+                Some(ruling) => (state_of(ruling)?, if ruling.is_override() { "overridden" } else { "pinned" }),
+                None => (StateDraft::new(format!("{KEY_PREFIX}{key}"), NOTHING.to_owned()), "settled no more"),
+            };
+            last = Some(self.governor.set_state(state, cause)?);
+        }
+        if let Some(last) = last {
+            inner.log.settle(last)?;
+        }
+        inner.tools.catalogue.store(Arc::new(catalogue));
+        Ok(answer)
+    }
+}
+
+fn of_server(change: ToolChange, server: Option<&str>) -> ToolChange {
+    match server {
+        Some(server) => change.of_server(server),
+        None => change,
+    }
+}
+
+impl Governor {
+    /// Puts the rulings on tools in order again, and adds their keys to `keys`.
+    pub(super) fn rerecord_tools(&self, at: Timestamp, cause: &str, keys: &mut BTreeSet<String>) -> Result<(), Error> {
+        // Held so that no change comes between.
+        let _turn = self.inner.tools.turn();
+        for ruling in self.inner.tools.load().rulings() {
+            let state = state_of(&ruling)?;
+            keys.insert(state.key.clone());
+            self.inner.log.queue().set_state(at, state, cause.to_owned())?;
+        }
+        Ok(())
     }
 }

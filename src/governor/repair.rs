@@ -46,7 +46,8 @@ impl RepairOptions {
 ///
 /// The trust model is taken over, as are endpoints of webhooks with their secrets; one that was removed or switched off
 /// behind the break is not told anything. What waited for a person ended, and says so; approvals given beforehand are not taken
-/// over. Endpoints and named cursors begin with the new log: what they had not read of the broken one is read there.
+/// over. Pins and overrides of tools are; of a tool that was pinned or overridden behind the break every call is at least HIGH until
+/// it is again. Endpoints and named cursors begin with the new log: what they had not read of the broken one is read there.
 ///
 /// Should the power fail, the folder holds the broken log as it was, or the new
 /// one, or what the next call finishes; nothing else opens it then.
@@ -133,6 +134,7 @@ fn carry(found: &FoundStates, options: &RepairOptions) -> Result<RepairStates, E
     repair_states::endpoints(found, &mut carried);
     repair_states::cursors(found, &mut carried);
     repair_states::keys(found, &mut carried);
+    repair_states::tools(found, &mut carried)?;
     Ok(carried)
 }
 

@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 use super::escalations;
 use super::extension::{API_KEY, ENDPOINT, ENDPOINT_PLACE};
 use super::trust::MODEL_KEY;
-use super::{alerts, cursor};
+use super::{alerts, catalogue, cursor};
 use crate::model::{Error, EscalationRecord};
+use crate::parse::ToolRuling;
 use crate::proof::{FoundStates, RepairStates, StateDraft};
 use crate::trust::TrustModel;
 
@@ -115,6 +116,40 @@ pub(super) fn cursors(found: &FoundStates, carried: &mut RepairStates) {
     }
 }
 
+/// Takes over the pins and overrides that the log has which holds. Where something else is said of a tool behind the break, or
+/// nothing can be believed, no definition of the tool is accepted, so that every call of it is at least HIGH.
+pub(super) fn tools(found: &FoundStates, carried: &mut RepairStates) -> Result<(), Error> {
+    let keys = found.good.keys().chain(found.behind.keys().filter(|key| !found.good.contains_key(*key)));
+    let mut disputed = 0_u64;
+    for key in keys.filter(|key| key.starts_with(catalogue::KEY_PREFIX)) {
+        let mut read = |value: &Vec<u8>| {
+            catalogue::read(key, value).unwrap_or_else(|_| {
+                carried.notes.push(format!("the state {key:?} cannot be read and was not taken over"));
+                None
+            })
+        };
+        let good = found.good.get(key).and_then(&mut read);
+        let mut behind: Vec<ToolRuling> = found.behind.get(key).into_iter().flatten().filter_map(&mut read).collect();
+        behind.retain(|ruling| Some(ruling) != good.as_ref());
+        let is_believed = behind.is_empty() && !found.is_other;
+        let Some(ruling) = good.or_else(|| behind.pop()) else { continue };
+        let ruling = if is_believed {
+            ruling
+        } else {
+            disputed += 1;
+            ruling.disputed(behind)
+        };
+        carried.states.push((catalogue::state_of(&ruling)?, CAUSE.to_owned()));
+    }
+    if disputed > 0 {
+        carried.notes.push(format!(
+            "what is settled of {disputed} tools cannot be believed: every call of them is at least HIGH until they are \
+             pinned or overridden again"
+        ));
+    }
+    Ok(())
+}
+
 fn push(carried: &mut RepairStates, key: String, value: String) {
     carried.states.push((StateDraft::new(key, value), CAUSE.to_owned()));
 }
@@ -124,4 +159,68 @@ fn field(value: &[u8], name: &str) -> Value {
         .ok()
         .and_then(|mut value| Some(value.get_mut(name)?.take()))
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// The state of a tool that was pinned, or overridden, by a definition of that digit.
+    fn state(name: &str, digit: char, capability: &str, set: Option<&str>) -> (String, Vec<u8>) {
+        let set = set.map(|risk| json!({ "riskLevel": risk, "reason": "a test" }));
+        let digest = format!("sha256:{}", digit.to_string().repeat(64));
+        let value = json!({
+            "name": name, "digest": digest, "pinned": set.is_none(), "capabilities": [capability], "riskLevel": "LOW", "override": set
+        });
+        let ruling: ToolRuling = serde_json::from_value(value).unwrap();
+        let draft = catalogue::state_of(&ruling).unwrap();
+        (draft.key, draft.value.into_bytes())
+    }
+
+    fn carried(found: &FoundStates) -> (BTreeMap<String, Value>, Vec<String>) {
+        let mut carried = RepairStates::default();
+        tools(found, &mut carried).unwrap();
+        let read = |value: &str| serde_json::from_str::<Value>(value).unwrap();
+        let states = carried.states.iter().map(|(state, _)| (state.key.clone(), read(&state.value)));
+        (states.collect(), carried.notes)
+    }
+
+    #[test]
+    fn a_repair_takes_pins_and_overrides_over_and_accepts_nothing_that_is_disputed() {
+        let kept = state("kept", '1', "web:read", Some("LOW"));
+        let unpinned = state("unpinned", '1', "web:read", None);
+        let good = BTreeMap::from([
+            kept.clone(),
+            unpinned.clone(),
+            state("again", '1', "web:read", Some("CRITICAL")),
+            ("tool/gone".to_owned(), b"null".to_vec()),
+            ("tool/broken".to_owned(), b"7".to_vec()),
+        ]);
+        let behind = [
+            (unpinned.0.clone(), b"null".to_vec()),
+            state("again", '2', "file:delete", Some("LOW")),
+            state("behind", '3', "web:send", Some("LOW")),
+        ];
+        let behind = behind.map(|(key, value)| (key, vec![value])).into();
+        let mut found = FoundStates { good, behind, is_other: false };
+        let (states, notes) = carried(&found);
+        let same = |(key, value): &(String, Vec<u8>)| states[key] == serde_json::from_slice::<Value>(value).unwrap();
+        assert!(same(&kept) && same(&unpinned), "what takes a pin off is not believed behind the break");
+        let none = format!("sha256:{}", "0".repeat(64));
+        for (name, risk, capabilities) in
+            [("again", "CRITICAL", json!(["web:read", "file:delete"])), ("behind", "LOW", json!(["web:send"]))]
+        {
+            let state = &states[&format!("tool/[null,{name:?}]")];
+            let [pinned, digest, level] = ["pinned", "digest", "riskLevel"].map(|field| &state[field]);
+            assert_eq!((pinned, digest, level), (&json!(true), &json!(none), &json!(risk)), "{name}");
+            assert_eq!((&state["capabilities"], state.get("override")), (&capabilities, None), "{name}");
+        }
+        assert_eq!(states.len(), 4);
+        assert!(notes[0].contains("tool/broken") && notes[1].contains("2 tools"), "{notes:?}");
+
+        found.is_other = true;
+        let (states, _) = carried(&found);
+        assert!(states.values().all(|state| state["digest"] == json!(none)), "{states:#?}");
+    }
 }

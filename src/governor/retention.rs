@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::log::Log;
 use super::policies::PolicyState;
 use super::states::checked_note;
-use super::{Governor, agents, cursor, escalations, kill_switch};
+use super::{Governor, agents, catalogue, cursor, escalations, kill_switch};
 use crate::model::{ArchiveReport, Error, GRANT_PREFIX, LONGEST_LIMIT_WINDOW, Timestamp, Verification};
 use crate::proof;
 use crate::store::{Files, RealFiles};
@@ -93,8 +93,9 @@ impl Log<'_> {
         let rerecorded = self.governor.rerecord(now)?;
         let to: Arc<dyn Files> = Arc::new(folder);
         // What people answered is told by the records, and what was lifted stops nobody; no more does a
-        // cursor matter that was forgotten. No approval of a class lasts as long as what leaves has stood.
-        let kinds = [escalations::KEY_PREFIX, kill_switch::KEY_PREFIX, GRANT_PREFIX, cursor::KEY_PREFIX];
+        // cursor matter that was forgotten, or a tool of which nothing is settled. No approval of a class lasts as long as what leaves has stood.
+        let kinds =
+            [escalations::KEY_PREFIX, kill_switch::KEY_PREFIX, GRANT_PREFIX, cursor::KEY_PREFIX, catalogue::KEY_PREFIX];
         let is_over = |key: &str| kinds.iter().any(|kind| key.starts_with(kind));
         let may_leave = |key: &str| rerecorded.contains(key) || is_over(key);
         let sign = |entries, root| self.governor.signed(entries, root);
@@ -171,6 +172,7 @@ impl Governor {
         drop(turn);
         keys.insert(PolicyState::KEY.to_owned());
         self.rerecord_stops(at, CAUSE)?;
+        self.rerecord_tools(at, CAUSE, &mut keys)?;
         keys.insert(self.rerecord_trust_model(at, CAUSE)?);
         self.inner
             .extensions

@@ -64,7 +64,8 @@ pub use retention::{ArchiveReport, RepairReport};
 pub use risk::{RiskLevel, risk_floor};
 pub use status::{Components, Health, JournalStatus, LatencyMetrics, Metrics, Opening, Recovered, SystemStatus};
 pub use time::{ClockReport, Timestamp};
-pub use tool::{CatalogueReport, ToolClassification, ToolEvidence, ToolOverride};
+pub(crate) use tool::ToolAct;
+pub use tool::{CatalogueReport, ToolChange, ToolClassification, ToolEvidence, ToolOverride};
 pub use trust::{
     Observability, Score, Tier, TrustCause, TrustCheck, TrustDifference, TrustEntry, TrustPage, TrustSnapshot,
 };

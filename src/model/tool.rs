@@ -1,6 +1,6 @@
 //! Tools that a runtime hands over once, as they were classified.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Action, Capability, Digest, RiskLevel};
 
@@ -46,7 +46,8 @@ pub struct ToolClassification {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolEvidence {
-    /// `name`, `description`, `schema`, `hint` or `override`.
+    /// `name`, `description`, `schema`, `hint` or `override`; `accepted` of a definition that was pinned or overridden in an
+    /// earlier run and is not known any more: what it was taken for then.
     pub part: &'static str,
     /// The words, property or hint.
     pub found: String,
@@ -98,14 +99,18 @@ pub struct CatalogueReport {
 /// assert_eq!(tool.risk_level, RiskLevel::Low);
 /// # Ok::<(), rulekeep::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolOverride {
     /// The server whose tool is meant, where several have one of that name.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub server: Option<String>,
     /// What a call needs, of the built-in vocabulary; none: as classified.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub capabilities: Vec<Capability>,
     /// What a call risks, arguments aside; none: as classified.
+    #[serde(rename = "riskLevel", skip_serializing_if = "Option::is_none", default)]
     pub risk: Option<RiskLevel>,
     /// Why, for those who look at it later.
     pub reason: String,
@@ -135,6 +140,61 @@ impl ToolOverride {
     #[must_use]
     pub fn capabilities(mut self, capabilities: impl IntoIterator<Item = Capability>) -> Self {
         self.capabilities = capabilities.into_iter().collect();
+        self
+    }
+}
+
+/// A change to a tool of the catalogue, for [`Tools::change`](crate::handle::Tools::change), which takes many at once.
+///
+/// ```
+/// use rulekeep::catalogue::{ToolChange, ToolOverride};
+/// use rulekeep::{Governor, RiskLevel};
+/// use serde_json::json;
+///
+/// let governor = Governor::builder().open_in_memory()?;
+/// governor.tools().load(&json!([{ "name": "read_page" }, { "name": "delete_cache" }]), Some("wiki"))?;
+/// let tools = governor.tools().change(&[
+///     ToolChange::pin("read_page").of_server("wiki"),
+///     ToolChange::set("delete_cache", ToolOverride::because("it fills itself again").risk(RiskLevel::Low)),
+/// ])?;
+/// assert!(tools[0].pinned && tools[1].risk_level == RiskLevel::Low);
+/// # Ok::<(), rulekeep::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolChange {
+    pub(crate) name: String,
+    pub(crate) server: Option<String>,
+    pub(crate) act: ToolAct,
+}
+
+/// What a change does.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ToolAct {
+    Pin,
+    Unpin,
+    Override(ToolOverride),
+}
+
+impl ToolChange {
+    /// Pins the tool of that name, as [`Tools::pin`](crate::handle::Tools::pin) does.
+    pub fn pin(name: impl Into<String>) -> Self {
+        Self { name: name.into(), server: None, act: ToolAct::Pin }
+    }
+
+    /// Takes its pin off, as [`Tools::unpin`](crate::handle::Tools::unpin) does.
+    pub fn unpin(name: impl Into<String>) -> Self {
+        Self { name: name.into(), server: None, act: ToolAct::Unpin }
+    }
+
+    /// Overrides its classification, as [`Tools::override_tool`](crate::handle::Tools::override_tool) does.
+    pub fn set(name: impl Into<String>, given: ToolOverride) -> Self {
+        Self { name: name.into(), server: given.server.clone(), act: ToolAct::Override(given) }
+    }
+
+    /// The tool of that server is meant, where several have one of that name.
+    #[must_use]
+    pub fn of_server(mut self, server: impl Into<String>) -> Self {
+        self.server = Some(server.into());
         self
     }
 }

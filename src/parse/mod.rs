@@ -51,7 +51,7 @@ use crate::model::{
     Action, AgentId, CatalogueReport, Classification, Error, IntentId, MAX_INPUT_BYTES, ParseExplanation, ParseResult,
     RiskLevel, Timestamp, check_context, names_production,
 };
-pub(crate) use catalogue::Catalogue;
+pub(crate) use catalogue::{Catalogue, Ruled, ToolRuling};
 pub(crate) use classification::{Concealer, Redaction, conceal_text, has_secrets, prepare};
 use format::ToolTurn;
 pub use lexicon::Lexicon;

@@ -2,7 +2,7 @@
 //! that hold for the whole request.
 
 use crate::model::{
-    Amount, Classification, Operation, Resource, RiskLevel, Target, TargetKind, TargetRole, Unread,
+    Amount, Capability, Classification, Operation, Resource, RiskLevel, Target, TargetKind, TargetRole, Unread,
     UnreadKind,
 };
 
@@ -94,6 +94,16 @@ impl Act {
             found: Found::default(),
             is_set: false,
             is_entailed: false,
+        }
+    }
+
+    /// What a capability stands for, where nothing else is known of it.
+    pub(crate) fn of_capability(capability: &Capability) -> Self {
+        match (capability.resource(), capability.operation()) {
+            (Some(resource), Some(operation)) => {
+                Self::new(operation.as_str(), resource.as_str(), resource, operation, 0.95)
+            }
+            _ => Self::unknown(),
         }
     }
 

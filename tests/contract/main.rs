@@ -8,6 +8,7 @@ mod agents;
 mod alerts;
 mod bound;
 mod calls;
+mod catalogue;
 mod checkpoint_log;
 mod clock;
 mod cursors;

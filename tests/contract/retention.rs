@@ -7,11 +7,13 @@ use std::path::Path;
 
 use common::{Hand, NOON, builder, code, error, files_below, heavy, reading, wait_until_sealed};
 use rulekeep::agent::AgentState;
+use rulekeep::catalogue::ToolChange;
 use rulekeep::kill_switch::KillSwitchScope;
 use rulekeep::maintenance::verify_archive;
 use rulekeep::proof::{ExportRange, ProofId, verify_export};
 use rulekeep::system::Timestamp;
 use rulekeep::{Agent, Durability, Error, Governor, Outcome, PolicySet, ProofQuery, Tier};
+use serde_json::{Value, json};
 
 const DAY: i64 = 86_400_000;
 
@@ -45,6 +47,9 @@ impl Aged {
         let lifted = governor.kill_switch().set(KillSwitchScope::All, "ann", "before all of it").unwrap().id;
         governor.kill_switch().set(KillSwitchScope::agent("c").unwrap(), "ann", "before all of it").unwrap();
         governor.kill_switch().lift(&lifted, "ann", "").unwrap();
+        governor.tools().load(&tools("Reads a page."), None).unwrap();
+        governor.tools().change(&["pinned", "unpinned"].map(ToolChange::pin)).unwrap();
+        governor.tools().unpin("unpinned", None).unwrap();
         let old = heavy(&governor, 400, 1);
         clock.set(NOON + 40 * DAY);
         // An outcome that comes when its record is about to leave.
@@ -61,6 +66,10 @@ impl Aged {
     fn reopened(&self) -> Governor {
         opened(&self.store(), &self.clock)
     }
+}
+
+fn tools(description: &str) -> Value {
+    json!([{ "name": "pinned", "description": description }, { "name": "unpinned", "description": description }])
 }
 
 fn opened(store: &Path, clock: &Hand) -> Governor {
@@ -106,6 +115,8 @@ fn what_is_archived_leaves_the_disk_and_both_verify_as_one_chain() {
         assert_eq!(governor.agents().get("b").unwrap().state, AgentState::Suspended);
         assert_eq!(governor.kill_switch().list().len(), 1, "one stop was lifted, one was not");
         assert_eq!(governor.policies().current().digest(), common::policies().digest());
+        let settled = if look == "running" { vec!["pinned", "unpinned"] } else { vec!["pinned"] };
+        assert_eq!(governor.tools().load(&tools("Deletes it."), None).unwrap().changed, settled, "{look}");
         let stats = governor.stats("a", ..).unwrap();
         let more = u64::from(look == "reopened");
         assert_eq!(stats.total_records, whole.records - archive.records + more, "{look}");

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::model::{Digest, Operation, Resource, RiskLevel, ToolEvidence};
+use crate::model::{Capability, Digest, Operation, Resource, RiskLevel, ToolEvidence};
 use crate::parse::format::{self, Known, Role, Through, tools};
 use crate::parse::lexicon::Lexicon;
 use crate::parse::reading::{Act, Facts};
@@ -13,6 +13,7 @@ use crate::parse::sign::Sign;
 use super::description::{self, Described};
 use super::load::Definition;
 use super::poison;
+use super::ruling::ToolRuling;
 
 /// A definition as it was read.
 #[derive(Debug)]
@@ -62,6 +63,23 @@ pub(super) fn read(definition: &Definition<'_>, lexicon: &Lexicon) -> Read {
 }
 
 impl Read {
+    /// A definition of which only what was accepted of it is known.
+    pub(super) fn accepted(ruling: &ToolRuling, source: &'static str) -> Self {
+        let acts = ruling.capabilities.iter().map(|one| Act::of_capability(one).at_risk(ruling.risk_level)).collect();
+        let gives = format!("{} at {}", texts(&ruling.capabilities), ruling.risk_level);
+        Self {
+            acts,
+            possible: Vec::new(),
+            through: None,
+            known: None,
+            trials: Vec::new(),
+            because: vec![ToolEvidence::new("accepted", ruling.digest.to_string(), gives)],
+            confidence: 1.0,
+            source,
+            digest: ruling.digest,
+        }
+    }
+
     fn name(&mut self, definition: &Definition<'_>, lexicon: &Lexicon) {
         let name = definition.name;
         if let Some(known) = tools().known(name) {
@@ -303,6 +321,10 @@ fn says_nothing(act: &Act) -> bool {
 
 fn capability(act: &Act) -> String {
     format!("{}:{}", act.resource, act.operation)
+}
+
+fn texts(capabilities: &[Capability]) -> String {
+    capabilities.iter().map(Capability::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// How far an operation reaches.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::model::{Capability, Digest, Error, RiskLevel, ToolClassification, ToolEvidence, ToolOverride};
+use crate::parse::conceal_text;
 use crate::parse::format::Tool;
 use crate::parse::lexicon::Lexicon;
 use crate::parse::reading::{Act, Facts, Format, Reading};
@@ -13,6 +14,7 @@ use crate::parse::verdict::Verdict;
 
 use super::classify::{self, Read};
 use super::load::{self, Definition};
+use super::ruling::ToolRuling;
 
 /// A tool in the catalogue.
 #[derive(Debug)]
@@ -30,9 +32,39 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn new(definition: &Definition<'_>, lexicon: &Lexicon) -> Self {
-        let read = Arc::new(classify::read(definition, lexicon));
-        Self::of(definition.name.into(), definition.server.map(Into::into), Arc::clone(&read), read, false, None)
+    /// A tool by its definition, and by the ruling on it of an earlier run.
+    pub(super) fn new(definition: &Definition<'_>, ruling: Option<ToolRuling>, lexicon: &Lexicon) -> Self {
+        let current = Arc::new(classify::read(definition, lexicon));
+        let (accepted, pinned, set) = match ruling {
+            None => (Arc::clone(&current), false, None),
+            Some(ruling) if ruling.digest == current.digest => (Arc::clone(&current), ruling.pinned, ruling.set),
+            Some(ruling) => (Arc::new(Read::accepted(&ruling, current.source)), ruling.pinned, ruling.set),
+        };
+        Self::of(definition.name.into(), definition.server.map(Into::into), current, accepted, pinned, set)
+    }
+
+    /// A tool of which nothing is known but the ruling on it.
+    pub(super) fn of_ruling(ruling: ToolRuling) -> Self {
+        let read = Arc::new(Read::accepted(&ruling, "list"));
+        Self::of(ruling.name, ruling.server, Arc::clone(&read), read, ruling.pinned, ruling.set)
+    }
+
+    /// What an operator settled of it, if anything.
+    pub(super) fn ruling(&self) -> Option<ToolRuling> {
+        if !self.pinned && self.set.is_none() {
+            return None;
+        }
+        let at_worst = reading_of(self.accepted.at_worst());
+        let verdict = Verdict::of(&at_worst);
+        Some(ToolRuling {
+            name: self.name.clone(),
+            server: self.server.clone(),
+            digest: self.accepted.digest,
+            pinned: self.pinned,
+            capabilities: verdict.capabilities,
+            risk_level: verdict.risk,
+            set: self.set.clone(),
+        })
     }
 
     /// The same tool under another definition.
@@ -43,10 +75,17 @@ impl Entry {
     }
 
     /// The tool as an operator says, by its present definition.
-    pub(super) fn overridden(&self, given: ToolOverride) -> Result<Self, Error> {
+    pub(super) fn overridden(&self, given: &ToolOverride) -> Result<Self, Error> {
+        let mut given = given.clone();
         if given.reason.trim().is_empty() {
             return Err(Error::input("reason", "is blank; expected why the classification is overridden"));
         }
+        if given.reason.chars().count() > LONGEST_REASON {
+            return Err(Error::input("reason", format!("expected at most {LONGEST_REASON} characters")));
+        }
+        // It is recorded.
+        given.reason = conceal_text(&given.reason).unwrap_or(given.reason);
+        given.server = None;
         if given.risk.is_none() && given.capabilities.is_empty() {
             // Taken as it stands it would undo an earlier override without a word.
             let message = "no level and no capabilities are given; expected one of them, or a pin";
@@ -113,10 +152,6 @@ impl Entry {
         self.server.as_deref()
     }
 
-    pub(super) fn key(&self) -> (Option<Box<str>>, Box<str>) {
-        (self.server.clone(), self.name.clone())
-    }
-
     pub(super) fn is_of(&self, digest: Digest) -> bool {
         self.current.digest == digest
     }
@@ -131,16 +166,6 @@ impl Entry {
 
     pub(super) const fn classification(&self) -> &ToolClassification {
         &self.classification
-    }
-
-    /// Whether a call by this name is one of the tool: behind its server, in each form that a call may use.
-    pub(super) fn answers_to(&self, name: &str) -> bool {
-        let Some(server) = self.server.as_deref() else { return *self.name == *name };
-        let rest = name.strip_suffix(&*self.name).unwrap_or("");
-        match rest.strip_suffix("__") {
-            Some(rest) => rest == server || rest.strip_prefix("mcp__") == Some(server),
-            None => rest.strip_suffix(['.', '/', ':']) == Some(server),
-        }
     }
 
     /// Every form of its name that a call may use.
@@ -171,10 +196,9 @@ fn as_set(acts: &[Act], set: &ToolOverride) -> Vec<Act> {
         let first = acts.first().cloned().unwrap_or_else(Act::unknown);
         let named = set.capabilities.iter().filter_map(|capability| {
             let (resource, operation) = (capability.resource()?, capability.operation()?);
-            let (verb, noun) = (operation.as_str(), resource.as_str());
             // The name of what it was taken for would say what it is not.
             let same = first.resource == resource && first.operation == operation;
-            let act = if same { first.clone() } else { Act::new(verb, noun, resource, operation, 0.95) };
+            let act = if same { first.clone() } else { Act::of_capability(capability) };
             Some(Act { found: first.found.clone(), risk: None, signs: Signs::default(), ..act })
         });
         named.collect()
@@ -197,9 +221,13 @@ fn as_set(acts: &[Act], set: &ToolOverride) -> Vec<Act> {
 }
 
 fn joined(one: &[Act], other: &[Act]) -> Vec<Act> {
+    reading_of(one.iter().chain(other).cloned()).acts
+}
+
+fn reading_of(acts: impl IntoIterator<Item = Act>) -> Reading {
     let mut reading = Reading::new(Format::ToolCall);
-    one.iter().chain(other).for_each(|act| reading.push(act.clone()));
-    reading.acts
+    acts.into_iter().for_each(|act| reading.push(act));
+    reading
 }
 
 fn classification(
@@ -210,10 +238,7 @@ fn classification(
     (pinned, changed): (bool, bool),
     set: Option<&ToolOverride>,
 ) -> ToolClassification {
-    let mut reading = Reading::new(Format::ToolCall);
-    for act in at_worst {
-        reading.push(act);
-    }
+    let reading = reading_of(at_worst);
     let verdict = Verdict::of(&reading);
     let mut because = read.because.clone();
     if let Some(set) = set {
@@ -239,3 +264,6 @@ fn classification(
         changed,
     }
 }
+
+/// Longest reason of an override, in characters.
+const LONGEST_REASON: usize = 4096;

@@ -6,7 +6,7 @@
 //! A catalogue is never changed: each load makes another one, so that a parse in
 //! flight finishes on the one it began with. It promises that a definition, its
 //! hints included, can raise what a tool's name says and never lower it, and that
-//! another definition under a known name is noticed.
+//! another definition under a known name is noticed, also by an operator's ruling of an earlier run.
 //!
 //! | file | subject |
 //! |---|---|
@@ -16,6 +16,7 @@
 //! | `beside.rs` | the further verbs of its sentences |
 //! | `poison.rs` | descriptions that speak to the agent |
 //! | `entry.rs` | one tool's state: accepted, changed, pinned, overridden |
+//! | `ruling.rs` | an operator's pin or override, as the log keeps it |
 
 mod beside;
 mod classify;
@@ -23,30 +24,46 @@ mod description;
 mod entry;
 mod load;
 mod poison;
+mod ruling;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::model::{CatalogueReport, Error, ToolClassification, ToolOverride};
+use crate::model::{CatalogueReport, Error, ToolAct, ToolChange, ToolClassification};
 
 use super::format::ToolIndex;
 use super::lexicon::Lexicon;
 use entry::Entry;
-
-fn unknown(name: &str) -> Error {
-    Error::input("name", format!("there is no tool {} in the catalogue", load::shown(name)))
-}
+pub(crate) use ruling::ToolRuling;
+use ruling::{ToolKey, key_text};
 
 /// The tools that are known by name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Catalogue {
     entries: Vec<Arc<Entry>>,
+    /// INVARIANT: places in it are places in `entries`.
     index: ToolIndex,
+    /// Rulings on tools that were not loaded yet since the store was opened.
+    waiting: Arc<HashMap<ToolKey, ToolRuling>>,
+}
+
+/// Another catalogue, and what changed of the operator's rulings.
+pub(crate) struct Ruled<T> {
+    pub(crate) catalogue: Catalogue,
+    pub(crate) answer: T,
+    /// By their keys; none where a tool has no ruling any more.
+    pub(crate) rulings: Vec<(String, Option<ToolRuling>)>,
 }
 
 impl Catalogue {
+    /// A catalogue without tools, in which rulings wait for theirs.
+    pub(crate) fn of_rulings(rulings: impl IntoIterator<Item = ToolRuling>) -> Self {
+        let waiting = rulings.into_iter().map(|ruling| (ruling.tool_key(), ruling)).collect();
+        Self { waiting: Arc::new(waiting), ..Self::default() }
+    }
+
     /// The tools by name, for calls.
     pub(super) fn index(&self) -> &ToolIndex {
         &self.index
@@ -60,26 +77,25 @@ impl Catalogue {
         lexicon: &Lexicon,
     ) -> Result<(Self, CatalogueReport), Error> {
         let definitions = load::definitions(definitions, server)?;
-        let mut entries = self.entries.clone();
-        let mut places: HashMap<(Option<Box<str>>, Box<str>), usize> =
-            entries.iter().enumerate().map(|(place, entry)| (entry.key(), place)).collect();
+        let mut next = self.clone();
         let mut report = CatalogueReport { tools: Vec::new(), added: 0, unchanged: 0, changed: Vec::new(), total: 0 };
         for definition in &definitions {
-            let key = (server.map(Into::into), definition.name.into());
-            let entry = match places.get(&key).and_then(|&place| entries.get_mut(place)) {
-                Some(known) if known.is_of(definition.digest) => {
+            let known = next.place_of(definition.name, server);
+            let entry = match known.and_then(|place| Some((place, next.entries.get(place)?))) {
+                Some((_, known)) if known.is_of(definition.digest) => {
                     report.unchanged += 1;
                     Arc::clone(known)
                 }
-                Some(known) => {
-                    *known = Arc::new(known.redefined(definition, lexicon));
-                    Arc::clone(known)
+                Some((place, known)) => {
+                    let entry = Arc::new(known.redefined(definition, lexicon));
+                    next.replace(place, Arc::clone(&entry));
+                    entry
                 }
                 None => {
                     report.added += 1;
-                    places.insert(key, entries.len());
-                    let entry = Arc::new(Entry::new(definition, lexicon));
-                    entries.push(Arc::clone(&entry));
+                    let ruling = next.take_waiting(&(server.map(Into::into), definition.name.into()));
+                    let entry = Arc::new(Entry::new(definition, ruling, lexicon));
+                    next.push(Arc::clone(&entry));
                     entry
                 }
             };
@@ -88,27 +104,55 @@ impl Catalogue {
             }
             report.tools.push(entry.classification().clone());
         }
-        if entries.len() > load::MOST_TOOLS {
-            return Err(load::too_many(entries.len()));
+        if next.entries.len() > load::MOST_TOOLS {
+            return Err(load::too_many(next.entries.len()));
         }
-        report.total = entries.len();
-        Ok((Self::of(entries), report))
+        report.total = next.entries.len();
+        Ok((next, report))
     }
 
-    /// The catalogue in which one tool is what an operator says.
-    pub(crate) fn overridden(&self, name: &str, given: ToolOverride) -> Result<(Self, ToolClassification), Error> {
-        let server = given.server.clone();
-        self.with_entry(name, server.as_deref(), |entry| entry.overridden(given))
+    /// The catalogue after an operator's changes, or nothing of them.
+    pub(crate) fn changed(&self, changes: &[ToolChange]) -> Result<Ruled<Vec<ToolClassification>>, Error> {
+        let mut next = self.clone();
+        let mut touched = BTreeSet::new();
+        let mut answer = Vec::with_capacity(changes.len());
+        for (number, change) in (1..).zip(changes) {
+            let changed =
+                next.change(change).map_err(|error| if changes.len() > 1 { nth(number, error) } else { error });
+            let (place, classification) = changed?;
+            touched.insert(place);
+            answer.push(classification);
+        }
+        let ruling = |catalogue: &Self, place: usize| catalogue.entries.get(place).and_then(|entry| entry.ruling());
+        let rulings = touched.into_iter().filter_map(|place| {
+            let (before, after) = (ruling(self, place), ruling(&next, place));
+            let entry = next.entries.get(place).filter(|_| before != after)?;
+            Some((key_text(entry.server(), entry.name()), after))
+        });
+        let rulings = rulings.collect();
+        Ok(Ruled { catalogue: next, answer, rulings })
     }
 
-    /// The catalogue in which one tool's present classification is pinned, or no longer.
-    pub(crate) fn pinned(
-        &self,
-        name: &str,
-        server: Option<&str>,
-        is_pinned: bool,
-    ) -> Result<(Self, ToolClassification), Error> {
-        self.with_entry(name, server, |entry| Ok(entry.pinned(is_pinned)))
+    /// The catalogue without one tool and without the ruling on it, which may be of a tool that is not loaded.
+    pub(crate) fn removed(&self, name: &str, server: Option<&str>) -> Result<Ruled<ToolClassification>, Error> {
+        let mut next = Self { waiting: Arc::clone(&self.waiting), ..Self::default() };
+        let (entry, ruling) = match self.place(name, server) {
+            Ok(place) => {
+                let others = self.entries.iter().enumerate().filter(|(other, _)| *other != place);
+                others.for_each(|(_, entry)| next.push(Arc::clone(entry)));
+                let entry = self.entries.get(place).cloned().ok_or_else(|| unknown(name))?;
+                let ruling = entry.ruling();
+                (entry, ruling)
+            }
+            Err(error) => {
+                let ruling = next.take_waiting(&(server.map(Into::into), name.into())).ok_or(error)?;
+                next.entries.clone_from(&self.entries);
+                next.index.clone_from(&self.index);
+                (Arc::new(Entry::of_ruling(ruling.clone())), Some(ruling))
+            }
+        };
+        let rulings = ruling.map(|ruling| (ruling.key(), None)).into_iter().collect();
+        Ok(Ruled { catalogue: next, answer: entry.classification().clone(), rulings })
     }
 
     /// Every tool, in the order of its first load.
@@ -116,29 +160,58 @@ impl Catalogue {
         self.entries.iter().map(|entry| entry.classification().clone()).collect()
     }
 
-    fn with_entry(
-        &self,
-        name: &str,
-        server: Option<&str>,
-        change: impl FnOnce(&Entry) -> Result<Entry, Error>,
-    ) -> Result<(Self, ToolClassification), Error> {
-        let place = self.place(name, server)?;
-        let mut entries = self.entries.clone();
-        let Some(entry) = entries.get_mut(place) else { return Err(unknown(name)) };
-        *entry = Arc::new(change(entry)?);
+    /// Every ruling that stands.
+    pub(crate) fn rulings(&self) -> impl Iterator<Item = ToolRuling> {
+        self.entries.iter().filter_map(|entry| entry.ruling()).chain(self.waiting.values().cloned())
+    }
+
+    fn change(&mut self, change: &ToolChange) -> Result<(usize, ToolClassification), Error> {
+        let place = self.place(&change.name, change.server.as_deref())?;
+        let entry = self.entries.get(place).ok_or_else(|| unknown(&change.name))?;
+        let entry = Arc::new(match &change.act {
+            ToolAct::Pin => entry.pinned(true),
+            ToolAct::Unpin => entry.pinned(false),
+            ToolAct::Override(given) => entry.overridden(given)?,
+        });
         let classification = entry.classification().clone();
-        Ok((Self::of(entries), classification))
+        self.replace(place, entry);
+        Ok((place, classification))
+    }
+
+    fn push(&mut self, entry: Arc<Entry>) {
+        self.index.push(entry.names(), entry.tool());
+        self.entries.push(entry);
+    }
+
+    fn replace(&mut self, place: usize, entry: Arc<Entry>) {
+        if let Some(known) = self.entries.get_mut(place) {
+            self.index.replace(place, entry.tool());
+            *known = entry;
+        }
+    }
+
+    fn take_waiting(&mut self, key: &ToolKey) -> Option<ToolRuling> {
+        if self.waiting.contains_key(key) { Arc::make_mut(&mut self.waiting).remove(key) } else { None }
+    }
+
+    /// The tool of exactly that name and server.
+    fn place_of(&self, name: &str, server: Option<&str>) -> Option<usize> {
+        let is_it = |entry: &Arc<Entry>| entry.name() == name && entry.server() == server;
+        self.index.places(name).iter().copied().find(|place| self.entries.get(*place).is_some_and(is_it))
     }
 
     /// The one tool of that name, by any form in which a call may name it.
     fn place(&self, name: &str, server: Option<&str>) -> Result<usize, Error> {
-        let places = |fits: &dyn Fn(&Entry) -> bool| -> Vec<usize> {
-            self.entries.iter().enumerate().filter(|(_, entry)| fits(entry)).map(|(place, _)| place).take(2).collect()
-        };
-        let of_server = |entry: &Entry| server.is_none() || entry.server() == server;
-        let mut named = places(&|entry| entry.name() == name && of_server(entry));
+        let known = || self.index.places(name).iter().filter_map(|place| Some((*place, self.entries.get(*place)?)));
+        let of_server = |(_, entry): &(usize, &Arc<Entry>)| server.is_none() || entry.server() == server;
+        let mut named: Vec<usize> = known()
+            .filter(of_server)
+            .filter(|(_, entry)| entry.name() == name)
+            .map(|(place, _)| place)
+            .take(2)
+            .collect();
         if named.is_empty() {
-            named = places(&|entry| entry.answers_to(name) && of_server(entry));
+            named = known().filter(of_server).map(|(place, _)| place).take(2).collect();
         }
         match (named.as_slice(), server) {
             ([place], _) => Ok(*place),
@@ -146,37 +219,30 @@ impl Catalogue {
                 let message = format!("several servers have a tool {}; expected which", load::shown(name));
                 Err(Error::input("server", message))
             }
-            ([], Some(given)) => {
-                let elsewhere = self.entries.iter().find(|entry| entry.name() == name || entry.answers_to(name));
-                Err(elsewhere.map_or_else(
-                    || unknown(name),
-                    |entry| {
-                        let known = entry.server().map_or_else(
-                            || "was loaded without a server".to_owned(),
-                            |known| format!("is one of the server {}", load::shown(known)),
-                        );
-                        let message = format!("the tool {} {known}, not of {}", load::shown(name), load::shown(given));
-                        Error::input("server", message)
-                    },
-                ))
-            }
+            ([], Some(given)) => Err(known().next().map_or_else(
+                || unknown(name),
+                |(_, entry)| {
+                    let known = entry.server().map_or_else(
+                        || "was loaded without a server".to_owned(),
+                        |known| format!("is one of the server {}", load::shown(known)),
+                    );
+                    let message = format!("the tool {} {known}, not of {}", load::shown(name), load::shown(given));
+                    Error::input("server", message)
+                },
+            )),
             ([], None) => Err(unknown(name)),
         }
     }
+}
 
-    /// The catalogue without one tool.
-    pub(crate) fn removed(&self, name: &str, server: Option<&str>) -> Result<(Self, ToolClassification), Error> {
-        let place = self.place(name, server)?;
-        let mut entries = self.entries.clone();
-        let entry = entries.remove(place);
-        Ok((Self::of(entries), entry.classification().clone()))
-    }
+fn unknown(name: &str) -> Error {
+    Error::input("name", format!("there is no tool {} in the catalogue", load::shown(name)))
+}
 
-    fn of(entries: Vec<Arc<Entry>>) -> Self {
-        let mut index = ToolIndex::default();
-        for entry in &entries {
-            index.push(entry.names(), entry.tool());
-        }
-        Self { entries, index }
+/// The fault of one of several changes.
+fn nth(number: usize, error: Error) -> Error {
+    match error {
+        Error::InvalidInput { field, message } => Error::input(field, format!("tool {number}: {message}")),
+        error => error,
     }
 }

@@ -36,8 +36,15 @@ impl ToolIndex {
         self.tools.push(tool);
     }
 
+    /// Puts a tool in the place of one that has the same names.
+    pub(crate) fn replace(&mut self, place: usize, tool: Arc<Tool>) {
+        if let Some(known) = self.tools.get_mut(place) {
+            *known = tool;
+        }
+    }
+
     /// Where the tools of that name stand: as handed over, or behind their server's name.
-    fn places(&self, name: &str) -> &[usize] {
+    pub(crate) fn places(&self, name: &str) -> &[usize] {
         self.places.get(name).map_or(&[], Vec::as_slice)
     }
 
