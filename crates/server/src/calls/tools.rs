@@ -1,16 +1,16 @@
 //! The calls about tools.
 
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::call::Call;
-use super::params::given;
+use super::call::{Call, Read};
+use super::params::{Params, given};
 use super::spec::Spec;
 use super::spec::required_together;
 use crate::gateway::Gateway;
-use rulekeep::catalogue::{CatalogueReport, ToolClassification, ToolOverride};
+use rulekeep::catalogue::{CatalogueReport, ToolChange, ToolClassification, ToolOverride};
 use rulekeep::intent::Capability;
 use rulekeep::{Error, RiskLevel};
 
@@ -85,16 +85,32 @@ impl Call for List {
     }
 }
 
-/// Every tool that is known.
+/// Tools as they are classified.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Tools {
     tools: Vec<ToolClassification>,
 }
 
+/// One tool, or several of which all are changed or none.
+#[derive(ToSchema)]
+#[serde(untagged)]
+pub(super) enum Override {
+    /// One tool.
+    One(ToolOverrideForm),
+    /// Several tools.
+    Several(ToolOverrideList),
+}
+
+/// What several tools are.
+#[derive(ToSchema)]
+pub(super) struct ToolOverrideList {
+    tools: Vec<ToolOverrideForm>,
+}
+
 /// What a tool is, whatever its definition says.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Override {
+pub(super) struct ToolOverrideForm {
     #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     name: String,
     #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
@@ -102,29 +118,66 @@ pub(super) struct Override {
     capabilities: Option<Vec<Capability>>,
     #[schema(value_type = Option<RiskLevel>)]
     risk_level: Option<String>,
-    #[schema(pattern = r"\S")]
+    #[schema(pattern = r"\S", max_length = 4096)]
     reason: String,
 }
 
-impl Call for Override {
-    const SPEC: Spec =
-        Spec::post("catalogue/override", "/admin/catalogue/override", "Says what a tool is").errors(&[404, 409]);
-    type Answer = ToolClassification;
+impl Read for Override {
+    fn read(mut params: Params, spec: &Spec) -> Result<Self, Error> {
+        Ok(match several(&mut params, spec)? {
+            Some(tools) => Self::Several(ToolOverrideList { tools }),
+            None => Self::One(params.typed(spec)?),
+        })
+    }
+}
 
-    fn run(self, gateway: &Gateway) -> Result<ToolClassification, Error> {
+impl Call for Override {
+    const SPEC: Spec = Spec::post("catalogue/override", "/admin/catalogue/override", "Says what a tool is")
+        .large()
+        .errors(&[404, 409]);
+    type Answer = ChangedTools;
+
+    fn run(self, gateway: &Gateway) -> Result<ChangedTools, Error> {
+        match self {
+            Self::One(form) => ChangedTools::one(gateway, form.change()?),
+            Self::Several(list) => {
+                let changes: Result<Vec<_>, _> = list.tools.into_iter().map(ToolOverrideForm::change).collect();
+                ChangedTools::several(gateway, &changes?)
+            }
+        }
+    }
+}
+
+impl ToolOverrideForm {
+    fn change(self) -> Result<ToolChange, Error> {
         // The text is not quoted: it may be anything that stood in the wrong place.
         let expected = |_| Error::input("riskLevel", "expected LOW, MEDIUM, HIGH or CRITICAL");
         let risk = self.risk_level.map(|risk| risk.parse().map_err(expected)).transpose()?;
-        let mut given_tool = given(ToolOverride::because(self.reason), self.server, ToolOverride::of_server);
-        given_tool = given(given_tool, risk, ToolOverride::risk);
-        given_tool = given_tool.capabilities(self.capabilities.unwrap_or_default());
-        gateway.governor().tools().override_tool(&self.name, given_tool)
+        let set = given(ToolOverride::because(self.reason), risk, ToolOverride::risk);
+        let set = set.capabilities(self.capabilities.unwrap_or_default());
+        Ok(given(ToolChange::set(self.name, set), self.server, ToolChange::of_server))
     }
+}
+
+/// One tool, or several of which all are changed or none.
+#[derive(ToSchema)]
+#[serde(untagged)]
+pub(super) enum Pin {
+    /// One tool.
+    One(ToolPinForm),
+    /// Several tools.
+    Several(ToolPinList),
+}
+
+/// Tools to pin.
+#[derive(ToSchema)]
+pub(super) struct ToolPinList {
+    tools: Vec<ToolPinForm>,
 }
 
 /// A tool to pin.
 #[derive(Deserialize, ToSchema)]
-pub(super) struct Pin {
+pub(super) struct ToolPinForm {
     #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     name: String,
     #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
@@ -133,18 +186,73 @@ pub(super) struct Pin {
     pinned: Option<bool>,
 }
 
-impl Call for Pin {
-    const SPEC: Spec =
-        Spec::post("catalogue/pin", "/admin/catalogue/pin", "Pins a tool to its definition").errors(&[404, 409]);
-    type Answer = ToolClassification;
+impl Read for Pin {
+    fn read(mut params: Params, spec: &Spec) -> Result<Self, Error> {
+        Ok(match several(&mut params, spec)? {
+            Some(tools) => Self::Several(ToolPinList { tools }),
+            None => Self::One(params.typed(spec)?),
+        })
+    }
+}
 
-    fn run(self, gateway: &Gateway) -> Result<ToolClassification, Error> {
-        let (governor, server) = (gateway.governor(), self.server.as_deref());
-        if self.pinned.unwrap_or(true) {
-            governor.tools().pin(&self.name, server)
-        } else {
-            governor.tools().unpin(&self.name, server)
+impl Call for Pin {
+    const SPEC: Spec = Spec::post("catalogue/pin", "/admin/catalogue/pin", "Pins a tool to its definition")
+        .large()
+        .errors(&[404, 409]);
+    type Answer = ChangedTools;
+
+    fn run(self, gateway: &Gateway) -> Result<ChangedTools, Error> {
+        match self {
+            Self::One(form) => ChangedTools::one(gateway, form.change()),
+            Self::Several(list) => {
+                let changes: Vec<_> = list.tools.into_iter().map(ToolPinForm::change).collect();
+                ChangedTools::several(gateway, &changes)
+            }
         }
+    }
+}
+
+impl ToolPinForm {
+    fn change(self) -> ToolChange {
+        let change = if self.pinned.unwrap_or(true) { ToolChange::pin } else { ToolChange::unpin };
+        given(change(self.name), self.server, ToolChange::of_server)
+    }
+}
+
+/// What stands under `tools`, each item read like the parameters of a call for one tool.
+fn several<T: DeserializeOwned>(params: &mut Params, spec: &Spec) -> Result<Option<Vec<T>>, Error> {
+    let Some(list) = params.take("tools") else { return Ok(None) };
+    params.refuse_others(&["tools"])?;
+    let Value::Array(items) = list else { return Err(Error::input("tools", "expected an array")) };
+    let read = |(number, item)| match item {
+        Value::Object(fields) => Params::of(fields).typed(spec).map_err(|error| match error {
+            Error::InvalidInput { field, message } => Error::input(field, format!("tool {number}: {message}")),
+            error => error,
+        }),
+        _ => Err(Error::input("tools", format!("tool {number}: expected an object"))),
+    };
+    (1..).zip(items).map(read).collect::<Result<_, _>>().map(Some)
+}
+
+/// The tool as it is now, or all that were named.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(super) enum ChangedTools {
+    /// The one tool.
+    One(ToolClassification),
+    /// Several tools, in the order in which they were named.
+    Several(Tools),
+}
+
+impl ChangedTools {
+    fn one(gateway: &Gateway, change: ToolChange) -> Result<Self, Error> {
+        let mut tools = gateway.governor().tools().change(&[change])?;
+        let tool = tools.pop().ok_or_else(|| Error::Internal { message: "a change of a tool gave none".to_owned() })?;
+        Ok(Self::One(tool))
+    }
+
+    fn several(gateway: &Gateway, changes: &[ToolChange]) -> Result<Self, Error> {
+        Ok(Self::Several(Tools { tools: gateway.governor().tools().change(changes)? }))
     }
 }
 

@@ -74,6 +74,41 @@ fn tools_are_loaded_listed_overridden_and_pinned() {
 }
 
 #[test]
+fn several_tools_are_overridden_or_pinned_at_once_or_none_of_them() {
+    let governor = in_memory();
+    let tools = json!([{ "name": "delete_page" }, { "name": "read_page" }]);
+    result(&governor, "catalogue/load", &json!({ "tools": tools, "server": "wiki" }));
+    let low = json!({ "name": "delete_page", "riskLevel": "LOW", "reason": "kept for a year" });
+    let set = result(&governor, "catalogue/override", &json!({ "tools": [low] }));
+    assert_eq!((&set["tools"][0]["riskLevel"], set["tools"].as_array().unwrap().len()), (&json!("LOW"), 1), "{set}");
+    let pins = json!({ "tools": [{ "name": "read_page", "server": "wiki" }, { "name": "delete_page" }] });
+    let pinned = result(&governor, "catalogue/pin", &pins);
+    assert_eq!(
+        (&pinned["tools"][0]["name"], &pinned["tools"][1]["pinned"]),
+        (&json!("read_page"), &json!(true)),
+        "{pinned}"
+    );
+    for (method, params, field) in [
+        ("catalogue/pin", json!({ "tools": 7 }), "tools"),
+        ("catalogue/pin", json!({ "tools": [{ "name": "read_page", "pinned": false }, 7] }), "tools"),
+        ("catalogue/pin", json!({ "tools": [{ "name": "read_page", "pinned": false }, { "name": "x" }] }), "name"),
+        ("catalogue/pin", json!({ "tools": [{ "name": "read_page", "pined": false }] }), "params"),
+        ("catalogue/pin", json!({ "tools": [], "name": "read_page" }), "params"),
+        ("catalogue/override", json!({ "tools": [low, { "name": "read_page", "riskLevel": "HIGH" }] }), "reason"),
+        (
+            "catalogue/override",
+            json!({ "tools": [{ "name": "read_page", "riskLevel": "MILD", "reason": "x" }] }),
+            "riskLevel",
+        ),
+    ] {
+        let data = refusal(&governor, method, &params);
+        assert_eq!((&data["code"], &data["details"]["field"]), (&json!("INVALID_INPUT"), &json!(field)), "{params}");
+    }
+    let list = result(&governor, "catalogue/list", &json!({}));
+    assert!(list["tools"].as_array().unwrap().iter().all(|tool| tool["pinned"] == true), "{list}");
+}
+
+#[test]
 fn a_request_that_is_none_names_its_field() {
     let governor = in_memory();
     for (method, params, field) in [
