@@ -272,7 +272,7 @@ impl GovernorBuilder {
                 clock,
                 entropy: self.entropy,
                 auto_register: self.auto_register,
-                opening: Opening::new(startup.created, startup.recovered),
+                opening: Opening::new(startup.created, startup.recovered, startup.erased_evidence),
                 opened: Instant::now(),
                 latency: Latency::default(),
                 extensions,

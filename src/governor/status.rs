@@ -145,6 +145,13 @@ impl Governor {
         let clock = self.inner.clock.warnings();
         let is_degraded = has_failed || !log.overdue.is_empty() || clock.iter().any(|(_, degrades)| *degrades);
         warnings.extend(clock.into_iter().map(|(warning, _)| warning));
+        if log.erased_evidence > 0 {
+            warnings.push(format!(
+                "evidence of {} records stood in files although it had been erased, as after a restored backup; it was \
+                 erased again",
+                log.erased_evidence
+            ));
+        }
         if log.breakage.is_some() { Health::Unhealthy } else { degraded_if(is_degraded) }
     }
 

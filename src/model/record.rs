@@ -283,6 +283,9 @@ pub struct Verification {
     /// The first place where something does not hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_broken: Option<Breakage>,
+    /// The number of records whose evidence was found in a file although it had been erased; it was erased again.
+    #[serde(skip_serializing_if = "is_none_found")]
+    pub erased_evidence_found: u64,
     /// What was looked at.
     #[serde(skip)]
     pub checked: Checked,
@@ -291,8 +294,14 @@ pub struct Verification {
 impl Verification {
     /// The findings put together: valid when nothing is broken.
     pub fn new(records: u64, head_hash: Digest, first_broken: Option<Breakage>) -> Self {
-        Self { valid: first_broken.is_none(), records, head_hash, first_broken, checked: Checked::default() }
+        let valid = first_broken.is_none();
+        Self { valid, records, head_hash, first_broken, erased_evidence_found: 0, checked: Checked::default() }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_none_found(records: &u64) -> bool {
+    *records == 0
 }
 
 super::closed_words! {

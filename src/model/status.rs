@@ -179,12 +179,15 @@ pub struct Opening {
     /// journal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovered: Option<Recovered>,
+    /// The number of records whose evidence stood in a file although an erasure covers it, as after a crash in the
+    /// middle of the erasure or a restored backup. It was erased.
+    pub erased_evidence_found: u64,
 }
 
 impl Opening {
     /// The findings put together.
-    pub const fn new(created: bool, recovered: Option<Recovered>) -> Self {
-        Self { created, recovered }
+    pub const fn new(created: bool, recovered: Option<Recovered>, erased_evidence_found: u64) -> Self {
+        Self { created, recovered, erased_evidence_found }
     }
 }
 

@@ -14,6 +14,8 @@ pub(crate) struct Known {
     pub(crate) store: StoreId,
     /// So many entries are believed.
     pub(crate) entries: u64,
+    /// The link of the last of them.
+    pub(crate) link: Digest,
     /// The nodes of level 8 of the tree over them.
     pub(crate) nodes: Vec<Digest>,
 }

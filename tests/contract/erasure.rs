@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rulekeep::intent::Input;
 use rulekeep::preview::ReplayRange;
-use rulekeep::proof::{EvidenceSelection, ExportRange, ProofId, verify_export};
+use rulekeep::proof::{EvidenceSelection, ExportRange, OpenVerification, ProofId, VerificationState, verify_export};
 use rulekeep::system::Timestamp;
 use rulekeep::{Agent, Durability, Error, Governor, GovernorBuilder, Intent, RiskLevel, Tier};
 use serde_json::{Map, json};
@@ -59,6 +59,50 @@ fn no_file_has_a_byte_left_of_what_was_erased() {
     governor.close().unwrap();
     assert_eq!(planted.found_in(folder.path()), [0_usize; 0]);
     assert!(open(folder.path()).verify().unwrap().valid);
+}
+
+#[test]
+fn evidence_that_a_restored_backup_brings_back_is_erased_again_when_the_store_is_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let governor = open(folder.path());
+    let mut planted = Planted::default();
+    for place in 0..340 {
+        planted.decide(&governor, ["ann", "bob"][place % 2], place, 50_000);
+    }
+    wait_for_a_sealed_segment(&governor, folder.path());
+    let sealed = folder.path().join("journal/0000000000.rke");
+    let backup = fs::read(&sealed).unwrap();
+    governor.log().erase_evidence(&agent("ann"), "asked for").unwrap();
+    governor.close().unwrap();
+    let left: Vec<usize> = (0..340).filter(|place| place % 2 == 1).collect();
+
+    let behind = || builder().verification(OpenVerification::Behind);
+    for (what, builder) in [("with the index", builder()), ("without it", builder()), ("verified behind", behind())] {
+        fs::write(&sealed, &backup).unwrap();
+        let found = planted.found_in(folder.path()).len() - left.len();
+        assert!(found > 100, "{what}: {found} are there again");
+        if what == "without it" {
+            fs::remove_dir_all(folder.path().join("view")).unwrap();
+        }
+        let governor = builder.open(folder.path()).unwrap();
+        while governor.log().verification() != VerificationState::Verified {
+            std::thread::yield_now();
+        }
+        assert_eq!(planted.found_in(folder.path()), left, "{what}");
+        let told = format!("evidence of {found} records");
+        assert!(governor.status().warnings.iter().any(|warning| warning.contains(&told)), "{what}: {told}");
+        if what != "verified behind" {
+            assert_eq!(governor.log().opening().erased_evidence_found, found as u64, "{what}");
+        }
+        let answer = governor.log().evidence(&planted.id("ann", 0)).unwrap_err();
+        assert!(matches!(answer, Error::EvidenceErased { .. }), "{what}: {answer}");
+        let verification = governor.verify().unwrap();
+        assert_eq!((verification.valid, verification.erased_evidence_found), (true, 0), "{what}");
+        governor.close().unwrap();
+        assert_eq!(planted.found_in(folder.path()), left, "{what}, closed");
+    }
+    let governor = open(folder.path());
+    assert_eq!((governor.log().opening().erased_evidence_found, governor.status().warnings.len()), (0, 0));
 }
 
 #[test]

@@ -80,6 +80,10 @@ impl StoreOptions {
         if let Some(recovered) = &governor.log().opening().recovered {
             eprintln!("a write had been cut short; {} bytes are kept in {}", recovered.bytes, recovered.copy);
         }
+        let erased = governor.log().opening().erased_evidence_found;
+        if erased > 0 {
+            eprintln!("evidence of {erased} records stood in files although it had been erased; it was erased again");
+        }
         let verification = governor.verify().map_err(describe)?;
         if let Some(broken) = verification.first_broken {
             eprintln!("the log is broken and read-only: {broken}");

@@ -111,14 +111,20 @@ impl Kept {
         self.first_node() + nodes.len() as u64 > self.nodes
     }
 
+    /// The states under a prefix of their keys that the view has.
+    pub(super) fn states(blocks: &Blocks, prefix: &str) -> Result<BTreeMap<String, Vec<u8>>, ViewError> {
+        let read = |(key, value): (Vec<u8>, Vec<u8>)| {
+            let key = key.get(STATES.len()..).and_then(|key| String::from_utf8(key.to_vec()).ok());
+            Ok((key.ok_or(ViewError::Disagrees(UNREADABLE))?, value))
+        };
+        blocks.scan(&[STATES, prefix.as_bytes()].concat())?.into_iter().map(read).collect()
+    }
+
     /// All that the view has, and what changed since.
     pub(super) fn start(&self, blocks: &Blocks) -> Result<KeptStart, ViewError> {
-        let unreadable = || ViewError::Disagrees("what a log goes on with cannot be read");
-        let mut start = KeptStart { states: BTreeMap::new(), used: UsedLimits::default(), nodes: Vec::new() };
-        for (key, value) in blocks.scan(STATES)? {
-            let key = key.get(STATES.len()..).and_then(|key| String::from_utf8(key.to_vec()).ok());
-            start.states.insert(key.ok_or_else(unreadable)?, value);
-        }
+        let unreadable = || ViewError::Disagrees(UNREADABLE);
+        let states = Self::states(blocks, "")?;
+        let mut start = KeptStart { states, used: UsedLimits::default(), nodes: Vec::new() };
         start.states.extend(self.states.clone());
         let restarts = start.states.iter().filter_map(|(key, body)| {
             let (sequence, kind) = kept_under(key)?;
@@ -162,7 +168,8 @@ fn number(key: &[u8]) -> Option<u32> {
     key.get(1..)?.try_into().ok().map(u32::from_be_bytes)
 }
 
-pub(super) const STATES: &[u8] = b"t";
+const UNREADABLE: &str = "what a log goes on with cannot be read";
+const STATES: &[u8] = b"t";
 const USED: &[u8] = b"u";
 const NODES_KEY: &[u8] = b"n";
 /// Nodes under one key.

@@ -16,12 +16,13 @@
 //! is an entity, or the last number for the list of all records. All that
 //! changed is written in one batch with the mark.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::census::Census;
 use super::dirty::{CHUNK, Dirty, PAGE};
 use super::intents::Intents;
-use super::kept::{Kept, KeptStart, STATES};
+use super::kept::{Kept, KeptStart};
 use super::posting::{Block, FEW, Posting};
 use super::sums::{SumTree, Summary, Sums};
 use super::{ALL, Entity, Index, List, Totals};
@@ -112,6 +113,11 @@ impl Index {
     /// What a log goes on with; `None` without a view.
     pub(crate) fn kept(&self) -> Result<Option<KeptStart>, ViewError> {
         self.blocks.as_deref().map(|blocks| self.kept.start(blocks)).transpose()
+    }
+
+    /// The states under a prefix of their keys that the view has.
+    pub(crate) fn persisted_states(&self, prefix: &str) -> Result<BTreeMap<String, Vec<u8>>, ViewError> {
+        self.blocks.as_deref().map_or_else(|| Ok(BTreeMap::new()), |blocks| Kept::states(blocks, prefix))
     }
 
     /// Whether the log was found broken since its view was made.
@@ -281,11 +287,8 @@ impl Entity {
 
 fn load_eras(blocks: Option<&Blocks>) -> Result<Vec<Sequence>, ViewError> {
     let Some(blocks) = blocks else { return Ok(Vec::new()) };
-    let kept = blocks.scan(&[STATES, entry::PAST.as_bytes()].concat())?;
-    let clocks = kept.iter().filter_map(|(key, _)| {
-        let key = std::str::from_utf8(key.get(STATES.len()..)?).ok()?;
-        entry::kept_under(key).filter(|(_, kind)| *kind == Kind::Clock)
-    });
+    let kept = Kept::states(blocks, entry::PAST)?;
+    let clocks = kept.keys().filter_map(|key| entry::kept_under(key).filter(|(_, kind)| *kind == Kind::Clock));
     Ok(clocks.map(|(sequence, _)| sequence).collect())
 }
 

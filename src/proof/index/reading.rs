@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{Census, HeldSums, Index, KeptStart, RecordFacts, Rule, Totals};
 use crate::model::{Breakage, BrokenKind, ChainPosition, Digest, Sequence};
 use crate::proof::journal::entry::{ClockEntry, Entry, OutcomeEntry, kept_key};
-use crate::proof::journal::erase::{Absences, Erasure, Erasures, Subject};
+use crate::proof::journal::erase::{Absences, Covered, Erasure, Erasures, Subject};
 use crate::proof::journal::evidence;
 use crate::proof::journal::record::CanonicalRecord;
 use crate::proof::journal::retention::Retained;
@@ -35,6 +35,8 @@ pub(crate) struct Reading<'a> {
     /// held against the erasures that were read.
     known: Option<Arc<Erasures>>,
     absences: Absences,
+    /// Evidence stands in a file although one of the erasures in [`CheckedRange::erased`] covers it.
+    pub(crate) finds_erased: bool,
     /// Why the index takes in nothing more.
     pub(crate) view_error: Option<ViewError>,
     chain: Chain,
@@ -69,10 +71,12 @@ pub(crate) struct CheckedRange {
     until: u64,
     /// By what the index was added up.
     rule: Option<Arc<Rule>>,
+    /// What was erased, as far as that is known beforehand; none where nothing was.
+    erased: Option<Arc<Covered>>,
 }
 
 impl CheckedRange {
-    const ALL: Self = Self { first: 0, from: 0, until: u64::MAX, rule: None };
+    const ALL: Self = Self { first: 0, from: 0, until: u64::MAX, rule: None, erased: None };
 }
 
 /// The chain of proof records so far.
@@ -126,9 +130,10 @@ impl<'a> Reading<'a> {
         until: Position,
         rule: Option<Arc<Rule>>,
     ) -> Self {
-        let mut reading = Self::checking(known);
+        let covered = known.covered();
+        let mut reading = Self::checking(known).expecting(covered);
         let from = since.map_or(0, |since| since.entries);
-        reading.range = CheckedRange { first: 0, from, until: until.entries, rule };
+        reading.range = CheckedRange { from, until: until.entries, rule, ..reading.range };
         if let Some(since) = since {
             reading.is_part = true;
             reading.used = UsedLimits::of_part();
@@ -136,6 +141,12 @@ impl<'a> Reading<'a> {
             reading.chain = reading.start;
         }
         reading
+    }
+
+    /// Looks for evidence that one of these erasures covers.
+    pub(crate) fn expecting(mut self, covered: Covered) -> Self {
+        self.range.erased = (!covered.is_empty()).then(|| Arc::new(covered));
+        self
     }
 
     /// Goes on with what is known behind so many entries: read again are only the last of these.
@@ -195,6 +206,7 @@ impl<'a> Reading<'a> {
             erasures: Vec::new(),
             known: None,
             absences: Absences::default(),
+            finds_erased: false,
             view_error: None,
             chain: Chain::START,
             start: Chain::START,
@@ -280,6 +292,9 @@ impl<'a> Reading<'a> {
 
     fn evidence(&mut self, record: &CanonicalRecord<'_>, frame: &Frame<'_>) -> Option<Finding> {
         let stored = frame.evidence;
+        self.finds_erased |= !self.finds_erased
+            && !frame.has_no_evidence()
+            && self.range.erased.as_ref().is_some_and(|covered| covered.has(Subject::of(record)));
         let found = evidence::digest(stored);
         if found == record.evidence_hash {
             return None;
@@ -415,6 +430,7 @@ impl Parts for Reading<'_> {
             Some(_) => {}
             None => self.absences.join(&part.absences),
         }
+        self.finds_erased |= part.finds_erased;
         self.erasures.extend(part.erasures);
         self.chain.records += part.chain.records;
         self.states.extend(part.states);

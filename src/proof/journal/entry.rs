@@ -111,7 +111,9 @@ pub(crate) fn is_kept(key: &str) -> bool {
     key.starts_with(ERASURES) || key.starts_with(PAST)
 }
 
-const ERASURES: &str = "erasure/";
+/// The keys under which erasures are kept begin so.
+pub(crate) const ERASURES: &str = "erasure/";
+/// Those of other entries of the log's past.
 pub(crate) const PAST: &str = "log/";
 
 /// The first entry: the store itself.

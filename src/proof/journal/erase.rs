@@ -87,6 +87,13 @@ pub(crate) struct Covered {
 }
 
 impl Covered {
+    /// What these erasures cover.
+    pub(crate) fn of<'a>(erasures: impl IntoIterator<Item = &'a (Sequence, Erasure)>) -> Self {
+        let mut covered = Self::default();
+        erasures.into_iter().for_each(|(_, erasure)| covered.add(erasure));
+        covered
+    }
+
     pub(crate) fn add(&mut self, erasure: &Erasure) {
         let entries = erasure.entries;
         match &erasure.selection {
@@ -102,6 +109,10 @@ impl Covered {
             }
             EvidenceSelection::Before(before) => self.before.push((entries, *before)),
         }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.agents.is_empty() && self.before.is_empty()
     }
 
     pub(crate) fn has(&self, subject: Subject<'_>) -> bool {
@@ -146,6 +157,13 @@ impl Covered {
         })
     }
 
+    /// The number of covered records that still have evidence.
+    pub(crate) fn count_kept(&self, reader: &Reader) -> std::io::Result<u64> {
+        let mut count = 0;
+        self.each_kept(reader, &mut |_, _| count += 1)?;
+        Ok(count)
+    }
+
     /// Takes the bytes of all that is covered away, and notes it, given how many entries were looked at for erasures.
     pub(crate) fn carry_out(&self, reader: &Reader, files: &dyn Files, entries: u64) -> std::io::Result<()> {
         reader.erase(files, &|range| self.may_have(range), &|frame| self.has_entry(frame))?;
@@ -185,6 +203,11 @@ impl Erasures {
 
     pub(crate) fn has(&self, subject: Subject<'_>) -> bool {
         self.state.read().unwrap_or_else(PoisonError::into_inner).covered.has(subject)
+    }
+
+    /// All that is covered by now.
+    pub(crate) fn covered(&self) -> Covered {
+        self.state.read().unwrap_or_else(PoisonError::into_inner).covered.clone()
     }
 
     /// How many entries there are up to the last erasure.

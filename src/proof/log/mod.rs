@@ -72,6 +72,8 @@ pub(crate) struct LogState {
     pub(crate) view_lost: bool,
     /// What is overdue to be written beside the entries, in words.
     pub(crate) overdue: Vec<String>,
+    /// Records whose evidence was found in a file although it had been erased.
+    pub(crate) erased_evidence: u64,
 }
 
 impl ProofLog {
@@ -237,6 +239,7 @@ impl ProofLog {
             refusing: refusal.map(|refusal| refusal.error().to_string()),
             view_lost: self.parts.index.is_view_lost(),
             overdue: self.parts.journal.overdue.since(self.parts.queue.lateness.degrades),
+            erased_evidence: self.parts.maintenance.erased_evidence(),
         }
     }
 
@@ -289,12 +292,12 @@ impl ProofLog {
     pub(crate) fn close(&self) -> Result<(), Error> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(open) = open else { return Ok(()) };
-        // The folder is not let go under whoever takes files away in it.
-        let _erasing = self.parts.maintenance.erasing();
         self.behind.stop();
         if let Some(scrub) = &*self.scrub.lock().unwrap_or_else(PoisonError::into_inner) {
             scrub.stop();
         }
+        // The folder is not let go under whoever takes files away in it; the threads above may be among these.
+        let _erasing = self.parts.maintenance.erasing();
         self.parts.queue.refuse(Refusal::Closed);
         let joined = open.writer.map_or(Ok(()), JoinHandle::join);
         // The view's folder is free again once sled is dropped; then the store's is.

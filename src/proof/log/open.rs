@@ -13,7 +13,7 @@ use crate::proof::commit;
 use crate::proof::index::reading::Reading;
 use crate::proof::index::{Census, Index, IndexPart, Mark, Totals, load_view};
 use crate::proof::journal::JournalPart;
-use crate::proof::journal::entry::{RecoveryEntry, StoreEntry, is_kept};
+use crate::proof::journal::entry::{ERASURES, RecoveryEntry, StoreEntry, is_kept};
 use crate::proof::journal::erase::{self, Covered, Erasure, Erasures};
 use crate::proof::journal::overdue::Lateness;
 use crate::proof::journal::retention::{self, Retained};
@@ -25,7 +25,7 @@ use crate::proof::parts::Parts;
 use crate::proof::queue::{Durability, Queue, Refusal, Room};
 use crate::store::{
     self, Blocks, Files, FolderLock, FrameDraft, Journal, JournalOptions, Kind, Known, LockError, MemoryFiles,
-    OverlayFiles, Reader, RealFiles, StoreId, ViewError,
+    OverlayFiles, Position, Reader, RealFiles, StoreId, ViewError,
 };
 
 /// Where a log is kept.
@@ -82,6 +82,8 @@ pub(crate) struct Startup {
     pub(crate) created: bool,
     /// A write had been cut short, and this was set aside.
     pub(crate) recovered: Option<Recovered>,
+    /// Of so many records evidence was there that an erasure covers, and was erased.
+    pub(crate) erased_evidence: u64,
 }
 
 /// Why a log could not be opened.
@@ -163,7 +165,7 @@ impl ProofLog {
         now: Timestamp,
         fresh: StoreId,
     ) -> Result<(Self, Startup), OpenLogError> {
-        let ReadLog { index, opened, states, used, census, is_believed, view_error, unexplained } =
+        let ReadLog { index, opened, states, used, census, is_believed, view_error, unexplained, seems_erased } =
             read(&files, view.as_deref(), options, fresh)?;
         let (past, erasures) =
             (Retained::of_states(&states), erase::of_states(states.iter().map(|(key, value)| (key, value))));
@@ -174,8 +176,10 @@ impl ProofLog {
         let freeze = past.freeze.clone();
         let breakage = breakage.or_else(|| retention::lost_freeze(opened.frozen, freeze.as_ref(), opened.position));
         let mut journal = journal.filter(|_| breakage.is_none());
+        let mut erased_evidence = 0;
         if journal.is_some() {
-            carry_out(&erasures, &opened.reader, &*files).map_err(|error| OpenLogError::Io("erase evidence", error))?;
+            erased_evidence = carry_out(&erasures, &opened.reader, &*files, seems_erased)
+                .map_err(|error| OpenLogError::Io("erase evidence", error))?;
         }
 
         let (on_disk, entries) = ((opened.reader, opened.store, files), opened.position.entries);
@@ -185,6 +189,8 @@ impl ProofLog {
             index: IndexPart::new(index, view, options.cache_bytes),
             maintenance: Maintenance::default(),
         };
+        parts.maintenance.note_erased_evidence(erased_evidence);
+        parts.maintenance.set_believes(is_believed);
         match (&breakage, view_error) {
             // The view is left as it is: it may help to tell what happened.
             (Some(_), _) => parts.index.rebuild_in_memory(&mut parts.index.write(), &parts.journal),
@@ -241,7 +247,7 @@ impl ProofLog {
         log.behind = behind.map_err(|error| OpenLogError::Io("start verifying", error))?;
         let mut states = states;
         states.retain(|(key, _)| !is_kept(key));
-        Ok((log, Startup { states, used, created: opened.created, recovered: opened.recovered }))
+        Ok((log, Startup { states, used, created: opened.created, recovered: opened.recovered, erased_evidence }))
     }
 
     /// Writes what a new or a recovered journal must say first, then starts the writer.
@@ -303,6 +309,8 @@ struct ReadLog {
     view_error: Option<ViewError>,
     /// A record that lacks its evidence where no erasure says so.
     unexplained: Option<Breakage>,
+    /// Evidence that an erasure covers stands in a file, or may.
+    seems_erased: bool,
 }
 
 /// Takes the view, and reads the journal: all of it, or where that is allowed and the view fits, its end.
@@ -338,16 +346,19 @@ fn read(
         None => None,
     };
     let is_believed = behind.is_some();
-    let (opened, states, used, census, view_error, unexplained) = if let Some((opened, states, used)) = behind {
+    let (opened, states, used, census, view_error, unexplained, seems_erased) = if let Some(behind) = behind {
+        let (opened, states, used) = behind;
         let census = Census::of_index(&index);
-        (opened, states, used, census, None, None)
+        (opened, states, used, census, None, None, false)
     } else {
         if mark.is_some() && options.verifying == OpenVerification::Behind {
             // What was read into it may not hold.
             drop(index);
             index = load_view(view, options.cache_bytes).0;
         }
-        let mut reading = Reading::into_index(&mut index);
+        // A record stands before the erasure that covers it: which ones there are, the view tells beforehand.
+        let told = index.persisted_states(ERASURES).map(|states| erase::of_states(&states)).unwrap_or_default();
+        let mut reading = Reading::into_index(&mut index).expecting(Covered::of(&told));
         if let Some(store) = persisting {
             reading = reading.persisting(store);
         }
@@ -358,8 +369,9 @@ fn read(
                 .map_err(|error| OpenLogError::Io("read the journal", error))?,
             Err(_) => None,
         };
-        let Reading { states, used, census, view_error, .. } = reading;
-        (opened, states, used, census, view_error, unexplained)
+        let Reading { states, used, census, view_error, erasures, finds_erased, .. } = reading;
+        let seems_erased = finds_erased || erasures != told;
+        (opened, states, used, census, view_error, unexplained, seems_erased)
     };
     let states: Vec<(String, Vec<u8>)> = states.into_iter().collect();
     let used = used.into_list();
@@ -376,7 +388,7 @@ fn read(
         let holds = is_believed || keeps(&index, &states, &used, &opened.reader);
         (!holds).then_some(ViewError::Disagrees("what it goes on with is not the journal's"))
     });
-    Ok(ReadLog { index, opened, states, used, census, is_believed, view_error, unexplained })
+    Ok(ReadLog { index, opened, states, used, census, is_believed, view_error, unexplained, seems_erased })
 }
 
 /// Opens the journal by what its view has; `None` where that is not to be believed, and all must be read.
@@ -395,7 +407,8 @@ fn open_known(
         return Ok(None);
     }
     let nodes = std::mem::take(&mut kept.nodes);
-    let known = Known { store: mark.store, entries: mark.totals.applied.entries, nodes };
+    let Position { entries, link } = mark.totals.applied;
+    let known = Known { store: mark.store, entries, link, nodes };
     let mut reading = Reading::into_index(index).going_on(&mark.totals, kept);
     let opening = store::Opening { known: Some(&known), ..*opening };
     let opened = match store::open(Arc::clone(files), &mut reading, &opening) {
@@ -445,18 +458,25 @@ fn carried_out(files: &dyn Files, entries: u64) -> std::io::Result<u64> {
     Ok(store::carried_out(files)?).map(|done| if done > entries { 0 } else { done })
 }
 
-/// Carries out the erasures that a crash came before.
-fn carry_out(erasures: &[(Sequence, Erasure)], reader: &Reader, files: &dyn Files) -> std::io::Result<()> {
-    let Some((last, _)) = erasures.last() else { return Ok(()) };
-    let done = carried_out(files, reader.tree_head().0)?;
-    if last.get() < done {
-        return Ok(());
+/// Carries out the erasures that a crash came before, and all of them where evidence that they cover is there; returns of
+/// how many records. `seems_erased` says whether any may be.
+fn carry_out(
+    erasures: &[(Sequence, Erasure)],
+    reader: &Reader,
+    files: &dyn Files,
+    seems_erased: bool,
+) -> std::io::Result<u64> {
+    let Some((last, _)) = erasures.last() else { return Ok(0) };
+    let is_done = last.get() < carried_out(files, reader.tree_head().0)?;
+    if is_done && !seems_erased {
+        return Ok(0);
     }
-    let mut covered = Covered::default();
-    for (_, erasure) in erasures.iter().filter(|(sequence, _)| sequence.get() >= done) {
-        covered.add(erasure);
+    let covered = Covered::of(erasures);
+    let found = covered.count_kept(reader)?;
+    if !is_done || found > 0 {
+        covered.carry_out(reader, files, last.get() + 1)?;
     }
-    covered.carry_out(reader, files, last.get() + 1)
+    Ok(found)
 }
 
 /// How often a log is read that somebody writes to meanwhile.

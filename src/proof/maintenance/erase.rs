@@ -1,5 +1,6 @@
 //! Erasing evidence: the entry that says so first, then the bytes.
 
+use std::io;
 use std::path::Path;
 
 use crate::model::{Error, LONGEST_LIMIT_WINDOW, Timestamp};
@@ -8,6 +9,7 @@ use crate::proof::journal::entry::ErasureEntry;
 use crate::proof::journal::erase::{Covered, Erasure, EvidenceSelection};
 use crate::proof::journal::evidence;
 use crate::proof::journal::read_error;
+use crate::proof::parts::Parts;
 use crate::proof::queue::Refusal;
 use crate::store::{self, Kind};
 
@@ -64,16 +66,38 @@ impl ProofLog {
         }
         // From here on whoever finds the bytes gone, or half gone, knows why.
         self.parts.journal.erasures.add(sequence, &erasure);
-        let done = covered.carry_out(&self.parts.journal.reader, &*self.parts.journal.files, sequence.get() + 1);
-        if let Err(error) = done {
-            // What is on disk now is known to nobody; opening the log carries it out.
-            let refusal = Refusal::Failed(format!("erasing evidence: {error}"));
-            self.parts.queue.refuse(refusal.clone());
-            return Err(refusal.error());
-        }
+        carry_out(&self.parts, &covered).map_err(|refusal| refusal.error())?;
         self.parts.index.recent.clear();
         Ok(count)
     }
+}
+
+/// Carries all erasures out again where evidence that they cover is there, as after a restored backup; returns of how
+/// many records. A log that writes nothing more leaves that to its next opening, one that is not verified yet to the
+/// verification behind it.
+pub(super) fn carry_out_again(parts: &Parts) -> io::Result<u64> {
+    let _turn = parts.maintenance.erasing();
+    if parts.maintenance.believes() || !matches!(parts.queue.refusal(), None | Some(Refusal::Frozen(_))) {
+        return Ok(0);
+    }
+    let covered = parts.journal.erasures.covered();
+    // One that was under way meanwhile is done by now.
+    let found = covered.count_kept(&parts.journal.reader)?;
+    if found > 0 {
+        carry_out(parts, &covered).map_err(|refusal| io::Error::other(refusal.error()))?;
+        parts.maintenance.note_erased_evidence(found);
+    }
+    Ok(found)
+}
+
+fn carry_out(parts: &Parts, covered: &Covered) -> Result<(), Refusal> {
+    let entries = parts.journal.erasures.entries();
+    covered.carry_out(&parts.journal.reader, &*parts.journal.files, entries).map_err(|error| {
+        // What is on disk now is known to nobody; opening the log carries it out.
+        let refusal = Refusal::Failed(format!("erasing evidence: {error}"));
+        parts.queue.refuse(refusal.clone());
+        refusal
+    })
 }
 
 /// Records whose evidence may not go yet.

@@ -7,15 +7,16 @@ mod import;
 mod repair;
 pub(super) mod verify;
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::model::ChainPosition;
 
 pub(crate) use archive::verify_archive;
 pub(crate) use import::import;
-#[cfg(test)]
-pub(super) use repair::repair_files;
 pub(crate) use repair::{FoundStates, RepairStates, repair};
+#[cfg(test)]
+pub(super) use repair::{Outside, repair_files};
 
 /// The turns of those who rewrite what is stored, and how far it is verified.
 #[derive(Default)]
@@ -28,6 +29,10 @@ pub(super) struct Maintenance {
     erasing: Mutex<()>,
     // Where the last verification ended that found nothing broken; held to copy it.
     verified: Mutex<Option<ChainPosition>>,
+    // Records whose evidence was found in a file although it had been erased, and was erased again.
+    erased_evidence: AtomicU64,
+    // What was erased is known from the view alone as yet: nothing is taken away by it.
+    believes: AtomicBool,
 }
 
 impl Maintenance {
@@ -41,6 +46,23 @@ impl Maintenance {
 
     pub(super) fn verified(&self) -> MutexGuard<'_, Option<ChainPosition>> {
         self.verified.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of records whose evidence was found although an erasure covers it, since the log was opened.
+    pub(super) fn erased_evidence(&self) -> u64 {
+        self.erased_evidence.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_believes(&self, believes: bool) {
+        self.believes.store(believes, Ordering::Release);
+    }
+
+    pub(super) fn believes(&self) -> bool {
+        self.believes.load(Ordering::Acquire)
+    }
+
+    pub(super) fn note_erased_evidence(&self, records: u64) {
+        self.erased_evidence.fetch_add(records, Ordering::Relaxed);
     }
 
     /// Notes where a verification ended, unless another one came further.

@@ -109,6 +109,50 @@ fn what_is_erased_is_gone_and_everything_else_is_there() {
     }
 }
 
+/// Puts all evidence back into the files of a log that runs, as it was in a copy of the disk, and which places of "a"
+/// are there again.
+fn put_back(disk: &MemoryFiles, copy: &MemoryFiles) -> Vec<i64> {
+    for name in disk.list(Path::new("journal")).unwrap() {
+        let path = Path::new("journal").join(name);
+        if let Some(content) = copy.content_if_there(&path) {
+            disk.change(&path, |bytes| bytes[..content.len()].copy_from_slice(&content));
+        }
+    }
+    (0..10).step_by(2).filter(|place| has_marker(disk, "a", *place)).collect()
+}
+
+#[test]
+fn evidence_that_is_there_although_it_was_erased_is_told_to_nobody_and_erased_when_the_log_is_verified() {
+    let disk = MemoryFiles::new();
+    let never = JournalOptions { sealing: Sealing::Never, ..SMALL };
+    let options = LogOptions { journal: never, room: HURRIED, ..LogOptions::default() };
+    let files: Arc<dyn Files> = Arc::new(disk.clone());
+    let (log, _) = ProofLog::open_files(files, None, None, &options, Timestamp::from_millis(0), STORE).unwrap();
+    let ids: Vec<ProofId> = (0..10).map(|at| decide(&log, at, marked(agent_of(at), at)).unwrap()).collect();
+    let copy = disk.fork();
+    let all = EvidenceSelection::Records(ids.iter().step_by(2).copied().collect());
+    erase(&log, &all).unwrap();
+    // The entry of the erasure stays where it is; a copy that ends before it is written over the front.
+    let last = disk.list(Path::new("journal")).unwrap().pop().unwrap();
+    copy.remove(&Path::new("journal").join(last)).unwrap();
+    let again = put_back(&disk, &copy);
+    assert!(again.len() >= 3, "{again:?}");
+
+    assert!(matches!(log.evidence(&ids[0]), Err(Error::EvidenceErased { .. })));
+    let mut export = Vec::new();
+    log.export(&ExportRange::all(), &mut export, &mut |_, _| {}).unwrap();
+    let text = String::from_utf8(export).unwrap();
+    assert_eq!(text.matches("\"evidence\":null").count(), 5);
+    assert!((0..10).step_by(2).all(|place| !text.contains(&marker("a", place))));
+
+    let found = log.verify().unwrap();
+    assert_eq!((found.valid, found.erased_evidence_found), (true, again.len() as u64));
+    assert_erased(&log, &disk, &ids, |place| place % 2 == 0, "verified");
+    assert_eq!(log.verify().unwrap().erased_evidence_found, 0);
+    assert_eq!(log.state().erased_evidence, again.len() as u64);
+    assert!(log.evidence(&decide(&log, 20, marked("b", 11)).unwrap()).is_ok());
+}
+
 #[test]
 fn evidence_that_nobody_erased_is_missed() {
     let disk = MemoryFiles::new();

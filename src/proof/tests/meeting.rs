@@ -146,6 +146,29 @@ fn an_erasure_that_stands_in_the_view_alone_takes_nothing_away() {
     assert!(governor.log().evidence(&id).is_ok() && governor.verify().unwrap().valid);
 }
 
+#[test]
+fn an_erasure_of_the_view_alone_takes_nothing_away_when_the_log_is_verified() {
+    let dir = tempfile::tempdir().unwrap();
+    let governor = Governor::builder().auto_register().open(dir.path()).unwrap();
+    let intent = Intent::new("a", "read_document", RiskLevel::Low, ["document:read"]).unwrap();
+    let id = governor.enforce(&intent).unwrap().proof_id;
+    governor.enforce(&intent).unwrap();
+    governor.close().unwrap();
+    drop(governor);
+    edit_view(dir.path(), |_, batch| {
+        let erasure = br#"{"cause":"x","agentId":"a","entries":4,"timestamp":"1970-01-01T00:00:00.300Z"}"#;
+        batch.put(b"terasure/00000000000000000004", erasure);
+    });
+    crate::store::note_carried_out(&crate::store::RealFiles::new(dir.path().to_owned()), 5).unwrap();
+    let governor = Governor::builder().verification(OpenVerification::Behind).open(dir.path()).unwrap();
+    // By now or later it is found out; until then it is believed of evidence that it is gone.
+    governor.verify().unwrap();
+    governor.close().unwrap();
+    drop(governor);
+    let governor = Governor::builder().open(dir.path()).unwrap();
+    assert!(governor.log().evidence(&id).is_ok());
+}
+
 /// What a view says of an agent must not be written into the journal before the journal was asked.
 #[test]
 fn a_forged_state_is_not_written_down_with_an_outcome() {

@@ -14,6 +14,7 @@ use crate::model::{Breakage, BrokenKind, ChainPosition, Digest, LogProgress, Seq
 use crate::proof::index::Census;
 use crate::proof::index::reading::Reading;
 use crate::proof::journal::used::UsedLimit;
+use crate::proof::maintenance::erase::carry_out_again;
 use crate::proof::parts::Parts;
 use crate::proof::queue::Refusal;
 use crate::store::{Manner, Position, VIEW_FOLDER, digest};
@@ -150,7 +151,7 @@ fn run(parts: &Parts, believed: &Believed, stop: &AtomicBool, state: &Mutex<Veri
             return VerificationState::Failed(message);
         }
     };
-    let chain = reading.verified();
+    let (chain, finds_erased) = (reading.verified(), reading.finds_erased);
     let breakage = found.breakage.or_else(|| {
         let what = believed.differs_from(reading, root)?;
         Some(Breakage {
@@ -167,6 +168,10 @@ fn run(parts: &Parts, believed: &Believed, stop: &AtomicBool, state: &Mutex<Veri
         && let Some(broken) = parts.note_breakage(breakage)
     {
         return VerificationState::Broken(broken);
+    }
+    parts.maintenance.set_believes(false);
+    if finds_erased && let Err(error) = carry_out_again(parts) {
+        return VerificationState::Failed(error.to_string());
     }
     let position = ChainPosition::new(of, believed.until.link, chain.records, chain.head_hash);
     parts.maintenance.note_verified(position);

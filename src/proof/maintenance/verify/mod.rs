@@ -13,6 +13,7 @@ use std::sync::Arc;
 pub(crate) use behind::{Behind, Believed};
 pub(crate) use scrub::Scrub;
 
+use super::erase::carry_out_again;
 use crate::model::{ChainPosition, Verification};
 use crate::proof::index::reading::Reading;
 use crate::proof::index::{Held, HoldPlace, Holding};
@@ -48,6 +49,9 @@ pub(crate) fn verify(parts: &Parts, verifying: &Verifying<'_>) -> io::Result<(Ve
     verification.checked.from = verifying.since.map_or(start.entries, |since| since.entries);
     if !verification.valid {
         return Ok((verification, None));
+    }
+    if reading.finds_erased {
+        verification.erased_evidence_found = carry_out_again(parts)?;
     }
     let position = ChainPosition::new(until.entries, until.link, chain.records, chain.head_hash);
     verification.checked.until = Some(position);
