@@ -10,7 +10,9 @@ use super::{Governor, GovernorBuilder};
 use crate::checkpoint::{
     Checkpoint, CheckpointError, CheckpointKey, ConsistencyProof, InclusionProof, VerifierKey, verify_inclusion,
 };
-use crate::model::{ArchiveReport, BrokenKind, Digest, Error, ProofId};
+use crate::model::{
+    ArchiveReport, Breakage, BrokenKind, Digest, Error, ProofId, Sequence, Verification, VerifyOptions,
+};
 use crate::proof::ProofLog;
 
 /// How checkpoints are made.
@@ -201,6 +203,15 @@ impl Log<'_> {
         Ok(ConsistencyProof::new(old_size, new_size, path).to_string())
     }
 
+    /// The public half of the key that signs this governor's checkpoints.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] without a key.
+    pub fn checkpoint_key(self) -> Result<VerifierKey, Error> {
+        self.governor.inner.checkpoints.key().map(CheckpointKey::verifier)
+    }
+
     /// Holds the log against a checkpoint of it that was kept elsewhere, signed by
     /// `key`: everything that the log had then is still there, unchanged.
     ///
@@ -211,25 +222,68 @@ impl Log<'_> {
     /// it had others. [`Error::InvalidInput`] for a note that cannot be read or is
     /// not signed by the key; otherwise those of [`Governor::verify`].
     pub fn verify_checkpoint(self, note: &str, key: &VerifierKey) -> Result<(), Error> {
-        let kept = Checkpoint::open(note, key).map_err(|error| Error::input("note", error.to_string()))?;
+        let Some(Breakage { kind, expected, found, .. }) = self.contradiction(&opened(note, key)?)? else {
+            return Ok(());
+        };
+        let message = match kind {
+            BrokenKind::Missing => format!("the log had {expected} by the checkpoint, and has {found}"),
+            _ => format!(
+                "the log had the {expected} by the checkpoint, and has {found}: it was rewritten, or is another one"
+            ),
+        };
+        Err(Error::Contradicted { kind, message })
+    }
+
+    /// Verifies the log like [`Log::verify`](crate::handle::Log::verify), and holds it against a checkpoint of it that was
+    /// kept elsewhere, signed by `key`. A log that has fewer entries than the checkpoint says, or others, is not valid;
+    /// where it does not contradict itself it goes on, for only the caller knows the checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for a note that cannot be read or is not signed by the key;
+    /// [`Error::StorageUnavailable`] when the log cannot be read.
+    pub fn verify_with_checkpoint(
+        self,
+        options: &VerifyOptions,
+        note: &str,
+        key: &VerifierKey,
+    ) -> Result<Verification, Error> {
+        let kept = opened(note, key)?;
+        let mut found = self.verify(options)?;
+        if found.valid {
+            found.first_broken = self.contradiction(&kept)?;
+            found.valid = found.first_broken.is_none();
+        }
+        Ok(found)
+    }
+
+    /// What the log contradicts a checkpoint in.
+    fn contradiction(self, kept: &Checkpoint) -> Result<Option<Breakage>, Error> {
         let (size, _) = self.governor.inner.log.tree_head()?;
-        let contradicted = |kind, message| Err(Error::Contradicted { kind, message });
+        let breakage = |kind, expected, found| Breakage {
+            sequence: Sequence::new(kept.size()),
+            proof_id: None,
+            file: "checkpoint".to_owned(),
+            offset: 0,
+            kind,
+            expected,
+            found,
+        };
         if kept.size() > size {
-            let message = format!("the log had {} entries by the checkpoint, and has {size}", kept.size());
-            return contradicted(BrokenKind::Missing, message);
+            let (expected, found) = (format!("{} entries", kept.size()), size.to_string());
+            return Ok(Some(breakage(BrokenKind::Missing, expected, found)));
         }
         let root = self.governor.inner.log.root_at(kept.size())?;
-        if root != kept.root() {
-            let message = format!(
-                "the first {} entries had the root {} by the checkpoint, and have {root}: the log was rewritten, \
-                 or is another one",
-                kept.size(),
-                kept.root()
-            );
-            return contradicted(BrokenKind::Tampering, message);
-        }
-        Ok(())
+        Ok((root != kept.root()).then(|| {
+            let expected = format!("root {} over its first {} entries", kept.root(), kept.size());
+            breakage(BrokenKind::Tampering, expected, format!("root {root}"))
+        }))
     }
+}
+
+/// The checkpoint of a note that `key` signed.
+pub(super) fn opened(note: &str, key: &VerifierKey) -> Result<Checkpoint, Error> {
+    Checkpoint::open(note, key).map_err(|error| Error::input("checkpoint", error.to_string()))
 }
 
 impl Governor {

@@ -422,7 +422,7 @@ mod tests {
         let good = BTreeMap::from([on(&all(1)), on(&all(2)), off(&all(3)), ("stop/x".to_owned(), b"1".to_vec())]);
         let behind: BTreeMap<String, Vec<Vec<u8>>> =
             [off(&all(2)), on(&all(4)), off(&all(5))].map(|(key, value)| (key, vec![value])).into();
-        let (kept, unreadable) = carried(&FoundStates { good, behind, is_other: false }).unwrap();
+        let (kept, unreadable) = carried(&FoundStates { good, behind, ..FoundStates::default() }).unwrap();
         let ids = [1, 2, 4].map(|number| format!("{KEY_PREFIX}{}", all(number).id));
         assert_eq!(kept.iter().map(|draft| draft.key.clone()).collect::<Vec<_>>(), ids);
         assert_eq!(unreadable, ["stop/x"]);

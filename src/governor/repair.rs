@@ -7,7 +7,7 @@ use super::{agents, kill_switch, repair_states, states};
 use crate::model::{AgentState, Error, RepairReport};
 use crate::policy::PolicySet;
 use crate::proof::{self, FoundStates, RepairStates};
-use crate::store::StoreId;
+use crate::store::{KeptCheckpoint, StoreId};
 use crate::system::{Clock, Entropy, SystemClock, SystemEntropy};
 use crate::trust::AgentRecord;
 
@@ -16,6 +16,7 @@ use crate::trust::AgentRecord;
 #[must_use]
 pub struct RepairOptions {
     suspend_all: bool,
+    checkpoint: Option<KeptCheckpoint>,
 }
 
 impl RepairOptions {
@@ -24,6 +25,19 @@ impl RepairOptions {
     pub fn suspend_all(mut self) -> Self {
         self.suspend_all = true;
         self
+    }
+
+    /// Holds the broken log against a checkpoint of it that was kept elsewhere, signed by `key`. It confirms the entries
+    /// that it covers, and a log that contradicts it is broken.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] for a note that cannot be read or is not signed by the key.
+    #[cfg(feature = "checkpoints")]
+    pub fn checkpoint(mut self, note: &str, key: &crate::checkpoint::VerifierKey) -> Result<Self, Error> {
+        let kept = super::checkpoints::opened(note, key)?;
+        self.checkpoint = Some(KeptCheckpoint::handed_in(kept.size(), &kept.root()));
+        Ok(self)
     }
 }
 
@@ -34,17 +48,21 @@ impl RepairOptions {
 /// holds and the place of the break, and take over the agents and the policy
 /// set that were in force there.
 ///
-/// What the broken log says behind the break is not believed where it would
+/// Entries before the break are believed as far as a witness confirms them: `HEAD`, `CHECKPOINT` and the index, which
+/// stand in the folder too, or a checkpoint that was kept elsewhere (`RepairOptions::checkpoint`). A witness behind the
+/// break confirms the entries before it where at most a bit of each damaged entry is flipped.
+/// [`RepairReport::first_unconfirmed`] names the first entry that none confirms.
+///
+/// What the broken log says in entries that are not confirmed and behind the break is not believed where it would
 /// loosen anything, and is where it tightens: an agent that is suspended or
 /// retired there stays so, and its score is the lowest that was seen. An agent
 /// that is known from there alone is taken over as suspended. A stop that was set on
-/// either side of the break stays in force unless it was lifted before it. Every agent is
-/// suspended where no entry can be told to be the wrong one (the journal holds, and
-/// is not the one that `HEAD` or `CHECKPOINT` name), and where a policy set was
-/// put in force behind the break or none is known: then everything is denied, too,
+/// either side stays in force unless it was lifted in a confirmed entry. Every agent is
+/// suspended where a witness names other entries than there are, and where a policy set was
+/// put in force in entries that are not believed or none is known: then everything is denied, too,
 /// until one is loaded. Counters of limits begin anew.
 ///
-/// The trust model is taken over, as are endpoints of webhooks with their secrets; one that was removed or switched off
+/// The trust model is taken over as confirmed entries have it, as are endpoints of webhooks with their secrets; one that was removed or switched off
 /// behind the break is not told anything. What waited for a person ended, and says so; approvals given beforehand are not taken
 /// over. Pins and overrides of tools are; of a tool that was pinned or overridden behind the break every call is at least HIGH until
 /// it is again. Endpoints and named cursors begin with the new log: what they had not read of the broken one is read there.
@@ -65,7 +83,8 @@ impl RepairOptions {
 /// governor, or cannot be read or written.
 pub fn repair(folder: impl AsRef<Path>, options: &RepairOptions) -> Result<RepairReport, Error> {
     let fresh = StoreId(SystemEntropy.bits().to_le_bytes());
-    proof::repair(folder.as_ref(), SystemClock.now(), fresh, &|found| carry(found, options))
+    let checkpoint = options.checkpoint.clone();
+    proof::repair(folder.as_ref(), SystemClock.now(), fresh, checkpoint, &|found| carry(found, options))
 }
 
 /// What is in force where nobody can say what was.
@@ -82,11 +101,17 @@ fn carry(found: &FoundStates, options: &RepairOptions) -> Result<RepairStates, E
     repair_states::trust_model(found, &mut carried);
     let policies_are_known = found.good.contains_key(PolicyState::KEY);
     let policies_changed = found.behind.contains_key(PolicyState::KEY);
-    let suspend_all = options.suspend_all || found.is_other || policies_changed || !policies_are_known;
-    if found.is_other {
-        let note = "the journal holds by itself and is not the one that HEAD or CHECKPOINT name: any entry may be \
-                    another than it was, and every agent is suspended";
+    let suspend_all = options.suspend_all || found.is_contradicted || policies_changed || !policies_are_known;
+    if found.is_contradicted {
+        let note = "a witness (HEAD, CHECKPOINT, the index or the checkpoint that was given) names other entries than the \
+                    journal has: entries were rewritten, and every agent is suspended";
         carried.notes.push(note.to_owned());
+    }
+    if let Some(first) = found.first_unconfirmed {
+        carried.notes.push(format!(
+            "no witness confirms the entries from {first} on: what they say is believed where it tightens; a suspension \
+             that somebody took out of them is not known, so suspend all agents where that may be"
+        ));
     }
     if let Some(policies) = found.good.get(PolicyState::KEY) {
         let value = String::from_utf8_lossy(policies).into_owned();
@@ -94,14 +119,14 @@ fn carry(found: &FoundStates, options: &RepairOptions) -> Result<RepairStates, E
         carried.states.push((state, "carried over by a repair".to_owned()));
     } else {
         let state = states::draft(PolicyState::KEY, &PolicyState::of(&PolicySet::from_toml(NOTHING)?)?)?;
-        carried.states.push((state, "no entry that holds says which set was in force".to_owned()));
-        let note = "no entry that holds says which policy set was in force: everything is denied until one is loaded, and \
-                    every agent is suspended";
+        carried.states.push((state, "no entry that is believed says which set was in force".to_owned()));
+        let note = "no entry that is believed says which policy set was in force: everything is denied until one is loaded, \
+                    and every agent is suspended";
         carried.notes.push(note.to_owned());
     }
     if policies_are_known && policies_changed {
-        let note = "a policy set was put in force behind the break, which may be stricter: the one before it was taken \
-                    over, and every agent is suspended; load the right one, then resume them";
+        let note = "a policy set was put in force in entries that are not believed, which may be stricter: the one before \
+                    it was taken over, and every agent is suspended; load the right one, then resume them";
         carried.notes.push(note.to_owned());
     }
     let keys = found.good.keys().chain(found.behind.keys().filter(|key| !found.good.contains_key(*key)));

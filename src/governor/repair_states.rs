@@ -15,6 +15,9 @@ const CAUSE: &str = "carried over by a repair";
 
 /// Takes the trust model over: first, for by it the agents' trust behind it moves.
 pub(super) fn trust_model(found: &FoundStates, carried: &mut RepairStates) {
+    if found.behind.contains_key(MODEL_KEY) {
+        carried.notes.push("a trust model was set in entries that are not believed: set it again".to_owned());
+    }
     let Some(value) = found.good.get(MODEL_KEY) else { return };
     match serde_json::from_slice(value).map(TrustModel::checked) {
         Ok(Ok(_)) => push(carried, MODEL_KEY.to_owned(), String::from_utf8_lossy(value).into_owned()),
@@ -55,8 +58,8 @@ pub(super) fn endpoints(found: &FoundStates, carried: &mut RepairStates) {
         if is_removed(value) || found.behind.get(&key).into_iter().flatten().any(is_removed) {
             continue;
         }
-        if found.is_other || !field(value, "url").is_string() {
-            carried.notes.push(format!("the endpoint {id} cannot be believed and was not taken over: add it again"));
+        if !field(value, "url").is_string() {
+            carried.notes.push(format!("the endpoint {id} cannot be read and was not taken over: add it again"));
             continue;
         }
         let place = format!("{ENDPOINT_PLACE}{id}");
@@ -71,6 +74,14 @@ pub(super) fn endpoints(found: &FoundStates, carried: &mut RepairStates) {
         carried.with_secrets = true;
         told += 1;
     }
+    let is_disbelieved = |(key, values): &(&String, &Vec<Vec<u8>>)| {
+        let is_removed = values.last().is_some_and(|value| field(value, "removed") == Value::Bool(true));
+        key.starts_with(ENDPOINT) && !found.good.contains_key(*key) && !is_removed
+    };
+    for (key, _) in found.behind.iter().filter(is_disbelieved) {
+        let id = key.strip_prefix(ENDPOINT).unwrap_or(key);
+        carried.notes.push(format!("the endpoint {id} cannot be believed and was not taken over: add it again"));
+    }
     if told > 0 {
         carried.notes.push(format!(
             "{told} endpoints of webhooks are told what the new log tells; what they had still to be told of the broken \
@@ -82,16 +93,12 @@ pub(super) fn endpoints(found: &FoundStates, carried: &mut RepairStates) {
 /// Takes over the API keys that the log has which holds; revoked where that stands on either side of the break.
 pub(super) fn keys(found: &FoundStates, carried: &mut RepairStates) {
     let known = found.good.iter().filter(|(key, _)| key.starts_with(API_KEY));
-    let mut disbelieved =
+    let disbelieved =
         found.behind.keys().filter(|key| key.starts_with(API_KEY) && !found.good.contains_key(*key)).count();
     for (key, value) in known {
         let is_revoked = |value: &&Vec<u8>| field(value, "revokedAt").is_string();
         let value = found.behind.get(key).into_iter().flatten().find(is_revoked).unwrap_or(value);
-        if found.is_other {
-            disbelieved += 1;
-        } else {
-            push(carried, key.clone(), String::from_utf8_lossy(value).into_owned());
-        }
+        push(carried, key.clone(), String::from_utf8_lossy(value).into_owned());
     }
     if disbelieved > 0 {
         carried

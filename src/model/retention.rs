@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Breakage, Digest, Timestamp};
+use super::{Breakage, Digest, Sequence, Timestamp};
 
 /// What a repair found and did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +15,10 @@ pub struct RepairReport {
     pub broken: Breakage,
     /// How many of its entries hold, from the first on: what the new log says of it.
     pub entries: u64,
+    /// The first of them that no witness confirms: neither `HEAD`, `CHECKPOINT` and the index, nor a checkpoint that was
+    /// given. From it on they may have been rewritten, and are believed only where they tighten.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub first_unconfirmed: Option<Sequence>,
     /// How many of them are proof records.
     pub records: u64,
     /// The link of the last entry that holds.

@@ -8,9 +8,11 @@ use std::path::Path;
 use super::files::{self, Files};
 use crate::model::Digest;
 
-/// The checkpoint that is kept.
+/// What a checkpoint says of the journal.
 #[derive(Debug, Clone)]
-pub(super) struct Kept {
+pub(crate) struct Kept {
+    /// What it is called where it is spoken of.
+    pub(super) name: &'static str,
     /// How many entries the journal had.
     pub(super) entries: u64,
     /// The root of the tree over them, as the note writes it.
@@ -24,7 +26,24 @@ pub(super) enum Found {
     Checkpoint(Kept),
 }
 
+impl Found {
+    pub(super) fn checkpoint(&self) -> Option<&Kept> {
+        if let Self::Checkpoint(kept) = self { Some(kept) } else { None }
+    }
+
+    /// How many entries it says that there were.
+    pub(super) fn entries(&self) -> u64 {
+        self.checkpoint().map_or(0, |kept| kept.entries)
+    }
+}
+
 impl Kept {
+    /// One that was handed in.
+    #[cfg_attr(not(feature = "checkpoints"), expect(dead_code, reason = "it is read with the key that signed it"))]
+    pub(crate) fn handed_in(entries: u64, root: &Digest) -> Self {
+        Self { name: HANDED_IN, entries, root: base64(root.as_bytes()) }
+    }
+
     /// Whether the root is the one that the checkpoint names.
     pub(super) fn has_root(&self, root: &Digest) -> bool {
         self.root == base64(root.as_bytes())
@@ -41,7 +60,7 @@ impl Kept {
         let (_name, entries, root) = (lines.next()?, lines.next()?, lines.next()?);
         let is_number = entries.bytes().all(|byte| byte.is_ascii_digit());
         let entries = entries.parse().ok().filter(|_| is_number)?;
-        (root.len() == ROOT_CHARS && root.is_ascii()).then(|| Self { entries, root: root.to_owned() })
+        (root.len() == ROOT_CHARS && root.is_ascii()).then(|| Self { name: NAME, entries, root: root.to_owned() })
     }
 }
 
@@ -66,6 +85,7 @@ pub(crate) fn write_note(files: &dyn Files, note: &str) -> io::Result<()> {
 
 /// The file's name in the store.
 pub(crate) const NAME: &str = "CHECKPOINT";
+const HANDED_IN: &str = "the checkpoint";
 /// 32 bytes in base 64.
 const ROOT_CHARS: usize = 44;
 

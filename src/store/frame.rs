@@ -282,17 +282,17 @@ pub(crate) const GONE: u8 = 1;
 pub(crate) const HEADER_BYTES: usize = 64;
 /// What a frame starts with.
 pub(crate) const MAGIC: [u8; 4] = *b"RKf2";
-const BODY_LEN_AT: usize = 20;
-const EVIDENCE_LEN_AT: usize = 24;
-const CRC_AT: usize = 28;
-const LINK_AT: usize = 32;
+pub(super) const BODY_LEN_AT: usize = 20;
+pub(super) const EVIDENCE_LEN_AT: usize = 24;
+pub(super) const CRC_AT: usize = 28;
+pub(super) const LINK_AT: usize = 32;
 
 /// A number of four bytes; 0 where there are fewer.
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |number| u32::from_le_bytes(*number))
 }
 
-fn checksum(header: &[u8], link: &[u8], body: &[u8]) -> u32 {
+pub(super) fn checksum(header: &[u8], link: &[u8], body: &[u8]) -> u32 {
     let mut crc = crc32fast::Hasher::new();
     crc.update(header);
     crc.update(link);
@@ -305,7 +305,7 @@ pub(crate) fn digest(body: &[u8]) -> Digest {
     Digest::new(Sha256::digest(body).into())
 }
 
-fn link(previous: &Digest, header: &[u8], digest: &Digest) -> Digest {
+pub(super) fn link(previous: &Digest, header: &[u8], digest: &Digest) -> Digest {
     let mut hash = Sha256::new();
     hash.update(previous.as_bytes());
     hash.update(header);

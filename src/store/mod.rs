@@ -28,6 +28,7 @@
 //! | `recovery.rs`, `known.rs` | opening: torn tails, damage, missing entries; by what is known already |
 //! | `archive.rs` | the first entries as a file of their own |
 //! | `repair.rs` | a broken journal: how far it holds, and another one in its place |
+//! | `witness.rs`, `mend.rs` | how many of its entries are confirmed; what an entry with a flipped bit was |
 //! | `lock.rs` | one process a folder |
 //! | `view.rs` | blocks on sled, its panics contained |
 
@@ -42,6 +43,7 @@ mod journal;
 mod known;
 mod lock;
 mod memory;
+mod mend;
 mod merkle;
 mod overlay;
 mod parallel;
@@ -55,8 +57,10 @@ mod segment;
 mod tree;
 mod view;
 mod walk;
+mod witness;
 
 pub(crate) use archive::{ArchiveError, Archived, Archiving, Counted, remove_archived, verify as verify_archive};
+pub(crate) use checkpoint::Kept as KeptCheckpoint;
 pub(crate) use erase::{carried_out, note_carried_out};
 pub(crate) use files::{Files, OpenMode};
 pub(crate) use frame::{Frame, FrameDraft, GONE, Kind, claimed_size, digest};

@@ -221,7 +221,7 @@ impl Survey {
     }
 
     pub(super) fn kept_entries(&self) -> u64 {
-        if let Found::Checkpoint(kept) = &self.kept { kept.entries } else { 0 }
+        self.kept.entries()
     }
 
     /// The store that the first readable header names.
@@ -481,7 +481,7 @@ pub(super) fn compare_with_checkpoint(walk: &mut Walk<'_>, kept: &Found) {
             walk.broken(checkpoint::NAME, BrokenKind::Damage, expected, "content that is none");
         }
         Found::Checkpoint(kept) if walk.entries() < kept.entries => {
-            let expected = format!("the {} entries that CHECKPOINT names", kept.entries);
+            let expected = format!("the {} entries that {} names", kept.entries, kept.name);
             walk.broken(segment::FOLDER, BrokenKind::Missing, &expected, &format!("{} entries", walk.entries()));
         }
         Found::Nothing | Found::Checkpoint(_) => {}
@@ -513,8 +513,8 @@ pub(super) fn other_root(
     if let Found::Checkpoint(kept) = kept {
         let (entries, found) = (kept.entries, root_at(kept.entries)?);
         if !found.is_some_and(|root| kept.has_root(&root)) {
-            let expected = format!("root {} (base 64) over {entries} entries, as CHECKPOINT names it", kept.root());
-            return Ok(Some(breakage(checkpoint::NAME, entries, expected, found)));
+            let expected = format!("root {} (base 64) over {entries} entries, as {} names it", kept.root(), kept.name);
+            return Ok(Some(breakage(kept.name, entries, expected, found)));
         }
     }
     Ok(None)

@@ -5,14 +5,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::checkpoint;
+use super::archive::Past;
+use super::checkpoint::{self, Found, Kept};
 use super::files::{self, Files, OpenMode, StoreFile, TextFile};
-use super::head;
+use super::head::{self, Head, Start};
+use super::known::Known;
 use super::lock;
+use super::merkle::BLOCK_LEAVES;
 use super::recovery::{self, OpenError, Survey};
 use super::secrets;
 use super::segment::{self, StoreId};
 use super::walk::{Growth, Visitor, Walk};
+use super::witness::Witnesses;
 use crate::model::{Breakage, BrokenKind, Digest};
 
 /// What was found of a journal.
@@ -21,9 +25,10 @@ pub(crate) struct Inspection {
     pub(crate) store: Option<StoreId>,
     /// Where it breaks; `None` for one that holds.
     pub(crate) breakage: Option<Breakage>,
-    /// No entry contradicts another, and yet they are not what `HEAD` or `CHECKPOINT` say: which are
-    /// others than they were cannot be told.
-    pub(crate) is_other: bool,
+    /// How many entries witnesses confirm, from the first on; there may be more of them than hold.
+    pub(crate) confirmed: u64,
+    /// A witness names other entries than there are: somebody wrote the journal anew.
+    pub(crate) is_contradicted: bool,
     /// How many entries hold, from the first on.
     pub(crate) entries: u64,
     /// The link of the last of them.
@@ -32,23 +37,28 @@ pub(crate) struct Inspection {
     pub(crate) root: Digest,
 }
 
-/// Reads a journal as [`open`](super::open) does, and changes nothing. `view` is how many entries the view says
-/// it has applied.
+/// Reads a journal as [`open`](super::open) does, and changes nothing. `index` is what the index says of the journal,
+/// `given` a checkpoint of it that was kept elsewhere.
 pub(crate) fn inspect(
     files: &dyn Files,
     visitor: &mut dyn Visitor,
-    view: Option<(StoreId, u64)>,
+    index: Option<&Known>,
+    given: Option<&Kept>,
 ) -> Result<Inspection, OpenError> {
     let mut survey = Survey::of(files)?;
     let (has_head, head_entries, kept_entries) = (survey.has_head(), survey.head_entries(), survey.kept_entries());
     if recovery::ends_unfinished(&survey.segments, has_head)? {
         survey.segments.pop();
     }
-    let view_entries = survey.seen_by(view);
+    let view_entries = survey.seen_by(index.map(|index| (index.store, index.entries)));
+    let index = index.filter(|index| index.entries == view_entries);
+    let given = given.map_or(Found::Nothing, |given| Found::Checkpoint(given.clone()));
+    let given_entries = given.entries();
     let Survey { names, head, head_broken, kept, start, before, segments } = survey;
-    let known = head_entries.max(view_entries).max(kept_entries);
+    let known = head_entries.max(view_entries).max(kept_entries).max(given_entries);
     let root_before = before.root();
-    let walk = Walk::starting(visitor, &start, known, &[head_entries, kept_entries]);
+    let watch = [head_entries, view_entries, kept_entries, given_entries];
+    let walk = Walk::starting(visitor, &start, known, &watch).mending();
     let mut walk = walk.growing(Growth::Tree(before), u64::MAX);
     recovery::compare_with_start(&mut walk, &start, root_before);
     if segments.is_empty() {
@@ -62,19 +72,46 @@ pub(crate) fn inspect(
     }
     recovery::walk_segments(&mut walk, segments, start.segment, None, &mut |_, _, _, _| {})?;
     walk.end();
-    let holds_by_itself = walk.breakage().is_none();
     recovery::compare_with_head(&mut walk, head.as_ref(), head_broken);
     recovery::compare_with_view(&mut walk, view_entries);
     recovery::compare_with_checkpoint(&mut walk, &kept);
+    recovery::compare_with_checkpoint(&mut walk, &given);
+    let past = if start == Start::WHOLE { None } else { Past::open(files, start).ok() };
+    let root_at = |entries| match (&past, walk.linked_tree()) {
+        (Some(past), Some(tree)) if entries < start.entries => {
+            tree.nodes().root(entries, |range| past.leaves(range)).ok()
+        }
+        _ => walk.root_after(entries),
+    };
     let breakage = match walk.breakage().cloned() {
-        None => recovery::other_root(&|entries| Ok(walk.root_after(entries)), head.as_ref(), &kept)?,
+        None => match recovery::other_root(&|entries| Ok(root_at(entries)), head.as_ref(), &kept)? {
+            None => recovery::other_root(&|entries| Ok(root_at(entries)), None, &given)?,
+            found => found,
+        },
         found => found,
     };
-    let is_tampering = breakage.as_ref().is_some_and(|breakage| breakage.kind == BrokenKind::Tampering);
+    let mut witnesses = Witnesses::default();
+    if let Some(Head { entries, link, root, .. }) = &head {
+        let has_root = root_at(*entries).is_none_or(|found| found == *root);
+        witnesses.say(*entries, walk.link_after(*entries).map(|found| found == *link && has_root));
+    }
+    for kept in [&kept, &given].into_iter().filter_map(Found::checkpoint) {
+        witnesses.say(kept.entries, root_at(kept.entries).map(|root| kept.has_root(&root)));
+    }
+    if let Some(index) = index {
+        witnesses.say(index.entries, walk.link_after(index.entries).map(|link| link == index.link));
+        let blocks =
+            walk.linked_tree().map_or_else(Vec::new, |tree| tree.nodes().blocks(0, tree.size() / BLOCK_LEAVES));
+        let same = blocks.iter().zip(index.whole_nodes()).map(|(found, named)| found == named);
+        for (place, is_same) in (1..).zip(same) {
+            witnesses.say(place * BLOCK_LEAVES, Some(is_same));
+        }
+    }
     let (store, link) = (walk.store(), walk.sound_link());
     let tree = walk.into_tree().unwrap_or_default();
-    let is_other = holds_by_itself && is_tampering;
-    Ok(Inspection { store, breakage, is_other, entries: tree.size(), link, root: tree.root() })
+    let (entries, root) = (tree.size(), tree.root());
+    let (confirmed, is_contradicted) = (witnesses.confirmed(), witnesses.contradict());
+    Ok(Inspection { store, breakage, confirmed, is_contradicted, entries, link, root })
 }
 
 /// Puts the store that was made in [`NEXT`] in the place of the one in the folder,

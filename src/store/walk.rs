@@ -2,6 +2,7 @@
 
 use super::frame::{self, Frame, FrameError};
 use super::head::Start;
+use super::mend;
 use super::segment::{self, Offsets, Segment, SegmentHeader, StoreId};
 use super::tree::{Run, Tree};
 use crate::model::{Breakage, BrokenKind, Digest, ProofId, Sequence};
@@ -45,10 +46,16 @@ pub(crate) struct Walk<'a> {
     next_segment: u32,
     /// The link after so many entries, noted for comparison, and the root where a tree grows.
     watched: Vec<Watched>,
+    /// Each link so far follows from the one before: the last one stands for all entries.
+    is_linked: bool,
+    /// Links are followed through entries with one flipped bit.
+    mends: bool,
     /// The link of the last entry before the first break.
     sound_link: Digest,
-    /// The tree over the entries up to the first break, where it is wanted, and up to how many.
+    /// The tree over the entries as far as they are linked, where it is wanted, and up to how many.
     tree: Option<(Growth, u64)>,
+    /// The same, of the entries before the first break.
+    sound_tree: Option<Tree>,
     broken: Option<Breakage>,
 }
 
@@ -130,8 +137,11 @@ impl<'a> Walk<'a> {
                 .iter()
                 .map(|&entries| Watched { entries, link: link.filter(|_| entries == next), root: None })
                 .collect(),
+            is_linked: link.is_some(),
+            mends: false,
             sound_link: link.unwrap_or(Digest::ZERO),
             tree: None,
+            sound_tree: None,
             broken: None,
         }
     }
@@ -139,6 +149,11 @@ impl<'a> Walk<'a> {
     /// Given how many entries must be there.
     pub(super) fn knowing(self, known: u64) -> Self {
         Self { known, ..self }
+    }
+
+    /// Follows links through entries with one flipped bit. They are broken all the same.
+    pub(super) fn mending(self) -> Self {
+        Self { mends: true, ..self }
     }
 
     /// Beside it a tree grows, up to so many entries.
@@ -152,9 +167,15 @@ impl<'a> Walk<'a> {
         self
     }
 
-    /// The tree that grew.
+    /// The tree over the entries before the first break.
     pub(super) fn into_tree(self) -> Option<Tree> {
-        if let Some((Growth::Tree(tree), _)) = self.tree { Some(tree) } else { None }
+        let tree = if let Some((Growth::Tree(tree), _)) = self.tree { Some(tree) } else { None };
+        self.sound_tree.or(tree)
+    }
+
+    /// The tree over all entries that are linked, those behind a break among them.
+    pub(super) fn linked_tree(&self) -> Option<&Tree> {
+        if let Some((Growth::Tree(tree), _)) = &self.tree { Some(tree) } else { None }
     }
 
     /// What a part added to the tree.
@@ -212,8 +233,13 @@ impl<'a> Walk<'a> {
                 decoded => {
                     let found = decoded.err().unwrap_or(FrameError::Cut).to_string();
                     self.broken_at(&name, at, BrokenKind::Damage, "a whole entry", &found);
-                    let Some(next) = next_frame(bytes, at + 1) else { break };
-                    self.link = None;
+                    let next = next_frame(bytes, at + 1);
+                    let extent = next.map_or(rest.len(), |(place, _)| place - at);
+                    let is_mended = self.mend(rest.get(..extent).unwrap_or(rest));
+                    let Some(next) = next else { break };
+                    if !is_mended || next.1 != self.next {
+                        self.lose_link();
+                    }
                     self.next = next.1;
                     at = next.0;
                     offsets.skip_to(at);
@@ -226,7 +252,7 @@ impl<'a> Walk<'a> {
     /// A segment whose file is gone.
     pub(crate) fn missing_segment(&mut self, number: u32) {
         self.broken_at(&Segment::name(number), 0, BrokenKind::Missing, "the segment's file", "no such file");
-        self.link = None;
+        self.lose_link();
         self.next_segment = number + 1;
     }
 
@@ -305,7 +331,7 @@ impl<'a> Walk<'a> {
             let kind = if frame.sequence.get() > self.next { BrokenKind::Missing } else { BrokenKind::Tampering };
             let expected = format!("entry {}", self.next);
             self.broken_at(name, at, kind, &expected, &format!("entry {}", frame.sequence));
-            self.link = None;
+            self.lose_link();
             self.next = frame.sequence.get();
         }
         let digest = frame.digest();
@@ -314,6 +340,7 @@ impl<'a> Walk<'a> {
         {
             let found = format!("link {}", frame.link);
             self.broken_at(name, at, BrokenKind::Tampering, &format!("link {expected}"), &found);
+            self.is_linked = false;
         }
         if let Some(finding) = self.visitor.visit(frame, &digest) {
             self.broken_at(name, at, finding.kind, &finding.expected, &finding.found);
@@ -321,27 +348,48 @@ impl<'a> Walk<'a> {
                 broken.proof_id = finding.proof_id;
             }
         }
-        self.link = Some(frame.link);
-        self.next = frame.sequence.get() + 1;
         if self.broken.is_none() {
             self.sound_link = frame.link;
         }
-        if self.broken.is_none()
-            && let Some((tree, _)) = self.tree.as_mut().filter(|(_, until)| frame.sequence.get() < *until)
-        {
+        self.follow(frame.sequence.get(), frame.link, &digest);
+    }
+
+    /// Goes on behind an entry of that place, link and digest.
+    fn follow(&mut self, sequence: u64, link: Digest, digest: &Digest) {
+        self.link = Some(link);
+        self.next = sequence + 1;
+        if !self.is_linked {
+            return;
+        }
+        if let Some((tree, _)) = self.tree.as_mut().filter(|(_, until)| sequence < *until) {
             match tree {
                 // The tree may have the first entries already.
-                Growth::Tree(tree) if tree.size() == frame.sequence.get() => tree.push(&digest),
+                Growth::Tree(tree) if tree.size() == sequence => tree.push(digest),
                 Growth::Tree(_) => {}
-                Growth::Run(run) => run.push(frame.sequence.get(), &digest),
+                Growth::Run(run) => run.push(sequence, digest),
             }
         }
         for watched in self.watched.iter_mut().filter(|watched| watched.entries == self.next) {
-            watched.link = Some(frame.link);
-            if let (None, Some((Growth::Tree(tree), _))) = (&self.broken, &self.tree) {
+            watched.link = Some(link);
+            if let Some((Growth::Tree(tree), _)) = &self.tree
+                && tree.size() == self.next
+            {
                 watched.root = Some(tree.root());
             }
         }
+    }
+
+    /// Goes on behind an entry that cannot be read, where one flipped bit is all that is wrong with it.
+    fn mend(&mut self, bytes: &[u8]) -> bool {
+        let mended = self.link.filter(|_| self.mends).and_then(|link| mend::mended(bytes, &link));
+        if let Some((link, digest)) = &mended {
+            self.follow(self.next, *link, digest);
+        }
+        mended.is_some()
+    }
+
+    fn lose_link(&mut self) {
+        (self.link, self.is_linked) = (None, false);
     }
 
     fn broken_at(&mut self, file: &str, at: usize, kind: BrokenKind, expected: &str, found: &str) {
@@ -349,6 +397,7 @@ impl<'a> Walk<'a> {
             return;
         }
         self.visitor.broken();
+        self.sound_tree = self.linked_tree().cloned();
         self.broken = Some(Breakage {
             sequence: Sequence::new(self.next),
             proof_id: None,

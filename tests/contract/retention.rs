@@ -235,8 +235,17 @@ fn an_archived_log_that_breaks_is_repaired_like_any() {
         code(rulekeep::maintenance::repair(aged.store(), &rulekeep::maintenance::RepairOptions::default())),
         "CONFLICT"
     );
-    let journal = aged.store().join("journal");
-    let last = fs::read_dir(&journal)
+    damage_the_last_entry(&aged.store());
+    let report = rulekeep::maintenance::repair(aged.store(), &rulekeep::maintenance::RepairOptions::default()).unwrap();
+    assert!(report.entries > 700 && report.agents == 2, "{report:?}");
+    assert!(aged.store().join(&report.kept).join("LEAVES").exists());
+    let governor = aged.reopened();
+    assert!(governor.verify().unwrap().valid);
+    assert_eq!(governor.agents().get("b").unwrap().state, AgentState::Suspended);
+}
+
+fn damage_the_last_entry(store: &Path) {
+    let last = fs::read_dir(store.join("journal"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|file| file.extension().is_some_and(|extension| extension == "rkj"));
@@ -245,12 +254,29 @@ fn an_archived_log_that_breaks_is_repaired_like_any() {
     let frames = common::frames(&bytes);
     bytes[frames.last().unwrap().start + 70] ^= 1;
     fs::write(&last, bytes).unwrap();
-    let report = rulekeep::maintenance::repair(aged.store(), &rulekeep::maintenance::RepairOptions::default()).unwrap();
-    assert!(report.entries > 700 && report.agents == 2, "{report:?}");
-    assert!(aged.store().join(&report.kept).join("LEAVES").exists());
-    let governor = aged.reopened();
-    assert!(governor.verify().unwrap().valid);
-    assert_eq!(governor.agents().get("b").unwrap().state, AgentState::Suspended);
+}
+
+#[cfg(feature = "checkpoints")]
+#[test]
+fn a_checkpoint_from_before_an_archive_is_held_against_what_is_left_when_a_log_is_repaired() {
+    use rulekeep::maintenance::{RepairOptions, repair};
+    let dir = tempfile::tempdir().unwrap();
+    let (store, clock) = (dir.path().join("store"), Hand::at(NOON));
+    let governor = opened(&store, &clock);
+    governor.agents().register(Agent::new("a").at_tier(Tier::T4)).unwrap();
+    heavy(&governor, 100, 1);
+    let kept = governor.log().checkpoint().unwrap();
+    heavy(&governor, 300, 1);
+    clock.set(NOON + 40 * DAY);
+    heavy(&governor, 380, 2);
+    wait_until_sealed(&governor);
+    governor.log().archive(at(NOON + DAY), dir.path().join("one.rka")).unwrap().unwrap();
+    governor.close().unwrap();
+    assert_eq!(fs::read_to_string(store.join("CHECKPOINT")).unwrap(), kept);
+    damage_the_last_entry(&store);
+    let options = RepairOptions::default().checkpoint(&kept, &key().verifier()).unwrap();
+    let report = repair(&store, &options).unwrap();
+    assert_eq!((report.first_unconfirmed, report.notes.len()), (None, 0), "{report:?}");
 }
 
 #[test]

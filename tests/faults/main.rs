@@ -13,3 +13,4 @@ mod read_only;
 mod repair;
 mod strace;
 mod tamper;
+mod unconfirmed;

@@ -303,6 +303,9 @@ pub(crate) struct RepairEntry {
     pub(crate) of: Option<String>,
     /// How many of its entries held, from the first on.
     pub(crate) entries: u64,
+    /// The first of them that no witness confirmed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) first_unconfirmed: Option<Sequence>,
     /// How many of them are proof records.
     pub(crate) records: u64,
     /// The link of the last of them.

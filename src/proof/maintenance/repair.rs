@@ -10,22 +10,25 @@ use crate::model::{Digest, Error, RepairReport, Sequence, Timestamp};
 use crate::proof::index::load_view;
 use crate::proof::index::reading::{Chain, Reading};
 use crate::proof::journal::entry::{Entry, NewState, RepairEntry, StateEntry, StoreEntry};
+use crate::proof::journal::erase::Erasures;
 use crate::proof::log::OpenLogError;
 use crate::proof::queue::StateDraft;
 use crate::store::{
-    self, Below, Exchange, Files, FolderLock, Frame, FrameDraft, Inspection, Journal, JournalOptions, Kind, RealFiles,
-    StoreId, Visitor,
+    self, Below, Exchange, Files, FolderLock, Frame, FrameDraft, Inspection, Journal, JournalOptions, KeptCheckpoint,
+    Kind, Known, Position, RealFiles, StoreId, Visitor,
 };
 
 /// The states that a broken log has.
 #[derive(Debug, Default)]
 pub(crate) struct FoundStates {
-    /// As of the last entry that holds.
+    /// As of the last entry that holds and that a witness confirms.
     pub(crate) good: BTreeMap<String, Vec<u8>>,
     /// What entries behind it say, as far as they can be read, in order.
     pub(crate) behind: BTreeMap<String, Vec<Vec<u8>>>,
-    /// Nothing tells which entries are others than they were: the good ones may be among them.
-    pub(crate) is_other: bool,
+    /// The first entry that holds and that no witness confirms.
+    pub(crate) first_unconfirmed: Option<Sequence>,
+    /// A witness names other entries than there are.
+    pub(crate) is_contradicted: bool,
 }
 
 /// What a new log takes over.
@@ -45,8 +48,23 @@ pub(crate) struct RepairStates {
 /// Says what a new log takes over of the states of a broken one.
 pub(crate) type Carry<'a> = &'a dyn Fn(&FoundStates) -> Result<RepairStates, Error>;
 
-/// Puts a new log in place of a broken one in a folder, or finishes doing so.
-pub(crate) fn repair(folder: &Path, now: Timestamp, fresh: StoreId, carry: Carry<'_>) -> Result<RepairReport, Error> {
+/// What is known of a broken log from elsewhere than its journal and the files beside it.
+#[derive(Debug, Default)]
+pub(crate) struct Outside {
+    /// What its index says of it.
+    pub(crate) index: Option<Known>,
+    /// A checkpoint that was kept.
+    pub(crate) checkpoint: Option<KeptCheckpoint>,
+}
+
+/// Puts a new log in place of a broken one in a folder, or finishes doing so. `checkpoint` is one of it that was kept.
+pub(crate) fn repair(
+    folder: &Path,
+    now: Timestamp,
+    fresh: StoreId,
+    checkpoint: Option<KeptCheckpoint>,
+    carry: Carry<'_>,
+) -> Result<RepairReport, Error> {
     let failed = |error: &dyn std::fmt::Display| Error::storage(format!("{}: {error}", folder.display()));
     if !folder.is_dir() {
         return Err(failed(&"there is no such folder"));
@@ -59,32 +77,36 @@ pub(crate) fn repair(folder: &Path, now: Timestamp, fresh: StoreId, carry: Carry
     };
     let _lock = FolderLock::acquire(&real).map_err(|error| failed(&OpenLogError::from(error)))?;
     let next = real.path_to(store::REPAIRED);
-    let mut view = None;
+    let mut outside = Outside { index: None, checkpoint };
     if !is_under_way {
         // What is left of a repair that did not come as far as to change anything.
         if next.exists() {
             fs::remove_dir_all(&next).map_err(|error| failed(&error))?;
         }
-        view = view_mark(&real.path_to(store::VIEW_FOLDER), &next).map_err(|error| failed(&error))?;
+        outside.index = known_of_view(&real.path_to(store::VIEW_FOLDER), &next).map_err(|error| failed(&error))?;
     }
     let real: Arc<dyn Files> = Arc::new(real);
-    let report = repair_files(&real, view, now, fresh, carry)?;
+    let report = repair_files(&real, &outside, now, fresh, carry)?;
     // Empty folders: another repair takes them away too.
     let _ = fs::remove_dir_all(&next);
     Ok(report)
 }
 
-/// How far the view says that it had come, asked of a copy: to open a view is to write to it.
-fn view_mark(view: &Path, next: &Path) -> io::Result<Option<(StoreId, u64)>> {
+/// What the view says of the journal, asked of a copy: to open a view is to write to it.
+fn known_of_view(view: &Path, next: &Path) -> io::Result<Option<Known>> {
     if !view.is_dir() {
         return Ok(None);
     }
     let copy = next.join(store::VIEW_FOLDER);
     copy_folder(view, &copy)?;
     let (index, mark, _) = load_view(Some(&copy), VIEW_CACHE);
+    let nodes = index.kept().ok().flatten().map(|kept| kept.nodes).unwrap_or_default();
     drop(index);
     fs::remove_dir_all(next)?;
-    Ok(mark.map(|mark| (mark.store, mark.totals.applied.entries)))
+    Ok(mark.map(|mark| {
+        let Position { entries, link } = mark.totals.applied;
+        Known { store: mark.store, entries, link, nodes }
+    }))
 }
 
 fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
@@ -103,7 +125,7 @@ fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
 
 pub(crate) fn repair_files(
     files: &Arc<dyn Files>,
-    view: Option<(StoreId, u64)>,
+    outside: &Outside,
     now: Timestamp,
     fresh: StoreId,
     carry: Carry<'_>,
@@ -112,7 +134,7 @@ pub(crate) fn repair_files(
     let unfinished = Exchange::unfinished(&**files).map_err(failed)?;
     let exchange = match unfinished {
         Some(unfinished) => unfinished,
-        None => prepare(files, view, now, fresh, carry)?,
+        None => prepare(files, outside, now, fresh, carry)?,
     };
     let report = exchange.finish(&**files).map_err(failed)?;
     serde_json::from_str(&report).map_err(|error| Error::storage(format!("the repair's report: {error}")))
@@ -121,27 +143,34 @@ pub(crate) fn repair_files(
 /// Makes the new store beside the broken one, whole, so that nothing but names is left to change.
 fn prepare(
     files: &Arc<dyn Files>,
-    view: Option<(StoreId, u64)>,
+    outside: &Outside,
     now: Timestamp,
     fresh: StoreId,
     carry: Carry<'_>,
 ) -> Result<Exchange, Error> {
-    let inspect = |looking: &mut Looking| {
-        store::inspect(&**files, looking, view).map_err(|error| Error::storage(error.to_string()))
+    let inspect = |mut looking: Looking| {
+        let found = store::inspect(&**files, &mut looking, outside.index.as_ref(), outside.checkpoint.as_ref());
+        found.map(|inspection| (looking, inspection)).map_err(|error| Error::storage(error.to_string()))
     };
-    let mut looking = Looking::by(Reading::learning());
-    let mut inspection = inspect(&mut looking)?;
+    let (mut looking, mut inspection) = inspect(Looking::by(None))?;
     // As when it is opened: evidence that is missing, and that no erasure covers, is a break.
-    if inspection.breakage.is_none()
-        && let Some(erasures) = looking.reading.unexplained_but_for()
-    {
-        looking = Looking::by(Reading::checking(erasures));
-        inspection = inspect(&mut looking)?;
+    let mut erasures = None;
+    if inspection.breakage.is_none() {
+        erasures = looking.reading.unexplained_but_for();
+    }
+    if erasures.is_some() {
+        (looking, inspection) = inspect(Looking::by(erasures.clone()))?;
+    }
+    let first_unconfirmed = Some(inspection.confirmed).filter(|confirmed| *confirmed < inspection.entries);
+    if let Some(first) = first_unconfirmed {
+        // How many are confirmed is known only now: read once more to tell the states before from those behind.
+        (looking, inspection) = inspect(Looking { confirmed: first, ..Looking::by(erasures) })?;
     }
     let (chain, is_frozen) = (looking.reading.verified(), looking.reading.past.freeze.is_some());
     let Chain { records, head_hash, latest, .. } = chain;
-    let mut states = looking.states;
-    states.is_other = inspection.is_other;
+    let first_unconfirmed = first_unconfirmed.map(Sequence::new);
+    let is_contradicted = inspection.is_contradicted;
+    let states = FoundStates { first_unconfirmed, is_contradicted, ..looking.states };
     let Inspection { store: of, breakage, entries, link, root, .. } = inspection;
     let Some(broken) = breakage else {
         return Err(Error::Conflict { message: "the log is not broken: there is nothing to repair".to_owned() });
@@ -162,6 +191,7 @@ fn prepare(
     let entry = RepairEntry {
         of: of.map(|of| of.to_string()),
         entries,
+        first_unconfirmed,
         records,
         link,
         root,
@@ -172,12 +202,13 @@ fn prepare(
         timestamp: now.max(Timestamp::from_millis(latest)),
     };
     write_new(files, fresh, &entry, &carried).map_err(failed)?;
-    let RepairEntry { entries, records, link, root, head_hash, broken, kept: folder, .. } = entry;
+    let RepairEntry { entries, first_unconfirmed, records, link, root, head_hash, broken, kept: folder, .. } = entry;
     let RepairStates { agents, tightened, notes, .. } = carried;
     let report = RepairReport {
         kept: folder,
         broken,
         entries,
+        first_unconfirmed,
         records,
         link,
         root,
@@ -236,12 +267,16 @@ fn compact(at: Timestamp) -> String {
 struct Looking {
     reading: Reading<'static>,
     is_broken: bool,
+    /// States of entries from here on stand behind what is believed.
+    confirmed: u64,
     states: FoundStates,
 }
 
 impl Looking {
-    fn by(reading: Reading<'static>) -> Self {
-        Self { reading, is_broken: false, states: FoundStates::default() }
+    /// Knows what was erased, or learns it on the way.
+    fn by(erasures: Option<Arc<Erasures>>) -> Self {
+        let reading = erasures.map_or_else(Reading::learning, Reading::checking);
+        Self { reading, is_broken: false, confirmed: u64::MAX, states: FoundStates::default() }
     }
 }
 
@@ -250,7 +285,7 @@ impl Visitor for Looking {
         let finding = self.reading.visit(frame, digest);
         for state in Entry::read(frame.kind, frame.body).iter().flat_map(Entry::states) {
             let (key, value) = (state.key.to_string(), state.value.get().as_bytes().to_vec());
-            if self.is_broken {
+            if self.is_broken || frame.sequence.get() >= self.confirmed {
                 self.states.behind.entry(key).or_default().push(value);
             } else {
                 self.states.good.insert(key, value);

@@ -1,7 +1,7 @@
 //! A repair that is cut short anywhere, by a failed call, a kill or a power cut.
 
 use super::*;
-use crate::proof::maintenance::{FoundStates, RepairStates, repair_files};
+use crate::proof::maintenance::{FoundStates, Outside, RepairStates, repair_files};
 
 const SECRETS: &[u8] = b"{}";
 const NEW: StoreId = StoreId([8; 16]);
@@ -16,7 +16,7 @@ fn all(found: &FoundStates) -> Result<RepairStates, Error> {
 }
 
 fn run(files: impl Files + 'static) -> Result<crate::model::RepairReport, Error> {
-    repair_files(&(Arc::new(files) as Arc<dyn Files>), None, Timestamp::from_millis(500), NEW, &all)
+    repair_files(&(Arc::new(files) as Arc<dyn Files>), &Outside::default(), Timestamp::from_millis(500), NEW, &all)
 }
 
 /// A log of several segments, sealed and not, with a flipped bit in one of them; and its files.

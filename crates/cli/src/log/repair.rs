@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rulekeep::maintenance::{RepairOptions, repair};
 
-use super::Failure;
+use super::{Failure, Kept};
 
 /// What is repaired.
 #[derive(clap::Args)]
@@ -14,12 +14,18 @@ pub(crate) struct Options {
     /// Suspends every agent.
     #[arg(long)]
     suspend_all: bool,
+    #[command(flatten)]
+    kept: Kept,
 }
 
 /// Repairs, and prints the report as JSON.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let settings = RepairOptions::default();
     let settings = if options.suspend_all { settings.suspend_all() } else { settings };
+    let settings = match options.kept.read()? {
+        Some((note, key)) => settings.checkpoint(&note, &key)?,
+        None => settings,
+    };
     println!("{}", serde_json::to_string_pretty(&repair(&options.store, &settings)?)?);
     Ok(())
 }

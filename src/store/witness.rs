@@ -1,0 +1,51 @@
+//! Which entries of a journal somebody vouches for: `HEAD`, `CHECKPOINT`, the index, a checkpoint that is handed in.
+
+/// What witnesses say of the first entries.
+#[derive(Debug, Default)]
+pub(super) struct Witnesses {
+    /// Of how many entries, and whether these are the ones that the witness names.
+    said: Vec<(u64, bool)>,
+}
+
+impl Witnesses {
+    /// Takes in what one says of the first so many entries; `None` where that cannot be told.
+    pub(super) fn say(&mut self, entries: u64, agrees: Option<bool>) {
+        self.said.extend(agrees.map(|agrees| (entries, agrees)));
+    }
+
+    /// Whether one names other entries.
+    pub(super) fn contradict(&self) -> bool {
+        self.said.iter().any(|(_, agrees)| !agrees)
+    }
+
+    /// How many entries are confirmed, from the first on: the most that a witness names and none of as many, or of
+    /// fewer, contradicts.
+    pub(super) fn confirmed(&self) -> u64 {
+        let of =
+            |wanted: bool| self.said.iter().filter(move |(_, agrees)| *agrees == wanted).map(|(entries, _)| *entries);
+        let other = of(false).min();
+        of(true).filter(|entries| other.is_none_or(|other| *entries < other)).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_witness_of_as_many_or_fewer_entries_contradicts_is_not_confirmed() {
+        let confirmed = |said: &[(u64, Option<bool>)]| {
+            let mut witnesses = Witnesses::default();
+            for (entries, agrees) in said {
+                witnesses.say(*entries, *agrees);
+            }
+            (witnesses.confirmed(), witnesses.contradict())
+        };
+        assert_eq!(confirmed(&[]), (0, false));
+        assert_eq!(confirmed(&[(9, None)]), (0, false));
+        assert_eq!(confirmed(&[(3, Some(true)), (9, None), (7, Some(true))]), (7, false));
+        assert_eq!(confirmed(&[(3, Some(true)), (9, Some(false)), (7, Some(true))]), (7, true));
+        assert_eq!(confirmed(&[(3, Some(true)), (5, Some(false)), (7, Some(true))]), (3, true));
+        assert_eq!(confirmed(&[(7, Some(false)), (7, Some(true))]), (0, true));
+    }
+}
