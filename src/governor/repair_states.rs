@@ -138,7 +138,7 @@ pub(super) fn tools(found: &FoundStates, carried: &mut RepairStates) -> Result<(
         let good = found.good.get(key).and_then(&mut read);
         let mut behind: Vec<ToolRuling> = found.behind.get(key).into_iter().flatten().filter_map(&mut read).collect();
         behind.retain(|ruling| Some(ruling) != good.as_ref());
-        let is_believed = behind.is_empty() && !found.is_other;
+        let is_believed = behind.is_empty() && !found.is_contradicted;
         let Some(ruling) = good.or_else(|| behind.pop()) else { continue };
         let ruling = if is_believed {
             ruling

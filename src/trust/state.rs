@@ -243,13 +243,14 @@ impl TrustModel {
 
     /// The state once the log's time stepped back: gains, idleness and probation are counted from now on.
     pub(crate) fn restarted(&self, state: &TrustState, facts: Facts) -> TrustState {
-        if state.gain_day <= day_of(facts.now) && state.active_at <= facts.now {
+        if state.gain_day <= day_of(facts.now) && state.active_at.max(state.lost_tier_at) <= facts.now {
             return *state;
         }
         let days = if state.self_registered { self.newcomer_probation_days } else { self.probation_days };
-        let probation_until = state.probation_until.map(|until| until.min(days_after(facts.now, days)));
+        let probation_until = state.probation_until.min(days_after(facts.now, days));
+        let lost_tier_at = state.lost_tier_at.min(facts.now);
         let (gain_day, active_at, day_start) = (day_of(facts.now), facts.now, state.score);
-        TrustState { gained: 0, gain_day, active_at, day_start, probation_until, ..*state }
+        TrustState { gained: 0, gain_day, active_at, day_start, probation_until, lost_tier_at, ..*state }
     }
 
     /// The state as the day finds it: settled, below the ceiling, with the

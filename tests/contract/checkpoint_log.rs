@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use common::{code, copy_folder, decide, error, journal, open_with};
 use rulekeep::checkpoint::{Checkpoint, CheckpointKey, VerifierKey, verify_consistency, verify_inclusion};
-use rulekeep::proof::BrokenKind;
+use rulekeep::proof::{BrokenKind, VerifyOptions};
 use rulekeep::status::Health;
 use rulekeep::{Durability, Error, Governor, GovernorBuilder, Outcome, ProofRecord};
 
@@ -380,6 +380,28 @@ fn a_change_of_any_byte_that_a_kept_checkpoint_signs_is_found() {
         fs::write(store.path().join("CHECKPOINT"), &note).unwrap();
         breakage(store.path());
     }
+}
+
+#[test]
+fn a_verification_with_a_kept_checkpoint_finds_a_log_that_was_put_back_or_is_another_one() {
+    let (sample, other) = (Sample::new(), Sample::new());
+    for (round, note, kind) in [
+        ("new", &sample.earlier, None),
+        ("new", &sample.later, None),
+        ("old", &sample.later, Some(BrokenKind::Missing)),
+        ("new", &other.earlier, Some(BrokenKind::Tampering)),
+    ] {
+        let store = sample.copy(round);
+        let governor = builder().open(store.path()).unwrap();
+        let found = governor.log().verify_with_checkpoint(&VerifyOptions::new(), note, &public()).unwrap();
+        assert_eq!((found.valid, found.first_broken.as_ref().map(|broken| broken.kind)), (kind.is_none(), kind));
+        // Whoever has the checkpoint says so; the log does not contradict itself.
+        decide(&governor, "a");
+    }
+    let governor = builder().open(sample.copy("new").path()).unwrap();
+    let stranger = CheckpointKey::from_seed(ORIGIN, &[4; 32]).unwrap().verifier();
+    let refused = governor.log().verify_with_checkpoint(&VerifyOptions::new(), &sample.later, &stranger);
+    assert_eq!(code(refused), "INVALID_INPUT");
 }
 
 #[test]

@@ -9,9 +9,10 @@ use super::params::{Params, given, proof_id};
 use super::spec::{Spec, Subject};
 use crate::gateway::{Admitted, Gateway, Scope};
 use rulekeep::agent::AgentId;
+use rulekeep::checkpoint::VerifierKey;
 use rulekeep::intent::IntentId;
 use rulekeep::proof::{
-    Evidence, Order, OutcomeReport, Period, ProofCursor, ProofId, ProofPage, ProofStats, Verification,
+    Evidence, Order, OutcomeReport, Period, ProofCursor, ProofId, ProofPage, ProofStats, Verification, VerifyOptions,
 };
 use rulekeep::status::SystemStatus;
 use rulekeep::system::Timestamp;
@@ -297,16 +298,32 @@ impl Report {
     }
 }
 
-/// Nothing.
+/// A checkpoint to hold the log against, if there is one.
 #[derive(Deserialize, ToSchema)]
-pub(super) struct Verify {}
+#[serde(rename_all = "camelCase")]
+pub(super) struct Verify {
+    /// A checkpoint of this log that was kept, the whole signed note.
+    checkpoint: Option<String>,
+    /// The public key that signed it; by default the one that signs the log's checkpoints now.
+    checkpoint_key: Option<String>,
+}
 
 impl Call for Verify {
-    const SPEC: Spec = Spec::get("proof/verify", "/admin/verification", "Verifies the whole log");
+    const SPEC: Spec = Spec::get("proof/verify", "/admin/verification", "Verifies the whole log").errors(&[409]);
     type Answer = Verification;
 
     fn run(self, gateway: &Gateway) -> Result<Verification, Error> {
-        gateway.governor().verify()
+        let log = gateway.governor().log();
+        let (note, key) = match (self.checkpoint, self.checkpoint_key) {
+            (None, None) => return log.verify(&VerifyOptions::new()),
+            (None, Some(_)) => return Err(Error::input("checkpointKey", "expected a checkpoint too, which it signed")),
+            (Some(note), None) => (note, log.checkpoint_key()?),
+            (Some(note), Some(key)) => {
+                let key: Result<VerifierKey, _> = key.parse();
+                (note, key.map_err(|error| Error::input("checkpointKey", error.to_string()))?)
+            }
+        };
+        log.verify_with_checkpoint(&VerifyOptions::new(), &note, &key)
     }
 }
 

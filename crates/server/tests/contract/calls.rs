@@ -170,6 +170,41 @@ fn the_sidecar_makes_checkpoints_and_proofs() {
 }
 
 #[test]
+fn the_log_is_verified_against_a_checkpoint_that_was_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = CheckpointKey::from_seed("example.com/agents", &[3; 32]).unwrap();
+    let public = key.verifier().to_string();
+    let governor = Served::new(&open_with(builder().checkpoints(key.clone()), dir.path()));
+    decide(&governor, "a");
+    let note = governor.log().checkpoint().unwrap();
+    decide(&governor, "a");
+    for params in [json!({ "checkpoint": note }), json!({ "checkpoint": note, "checkpointKey": public })] {
+        let found = result(&governor, "proof/verify", &params);
+        assert_eq!((&found["valid"], &found["records"]), (&json!(true), &json!(2)), "{found}");
+    }
+    // One of more entries, and one of others.
+    let root = governor.verify().unwrap().head_hash;
+    for (size, kind) in [(1000, "missing"), (2, "tampering")] {
+        let other = Checkpoint::new("example.com/agents", size, root).unwrap().sign(&key).unwrap();
+        let found = result(&governor, "proof/verify", &json!({ "checkpoint": other }));
+        assert_eq!((&found["valid"], &found["firstBroken"]["kind"]), (&json!(false), &json!(kind)), "{found}");
+        assert_eq!(found["firstBroken"]["file"], "checkpoint");
+    }
+    decide(&governor, "a");
+    let other = CheckpointKey::from_seed("example.com/agents", &[4; 32]).unwrap().verifier().to_string();
+    for (params, field) in [
+        (json!({ "checkpoint": "no note" }), "checkpoint"),
+        (json!({ "checkpoint": note, "checkpointKey": other }), "checkpoint"),
+        (json!({ "checkpoint": note, "checkpointKey": "no key" }), "checkpointKey"),
+        (json!({ "checkpointKey": public }), "checkpointKey"),
+    ] {
+        let data = refusal(&governor, "proof/verify", &params);
+        assert_eq!((&data["code"], &data["details"]["field"]), (&json!("INVALID_INPUT"), &json!(field)), "{params}");
+    }
+    assert_eq!(refusal(&in_memory(), "proof/verify", &json!({ "checkpoint": note }))["code"], "CONFLICT");
+}
+
+#[test]
 fn the_sidecar_previews_replays_and_shadows() {
     let governor = in_memory();
     let asked = json!({ "intent": reading("a") });
