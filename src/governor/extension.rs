@@ -320,7 +320,9 @@ impl Extensions {
     /// Has every follower record what is over.
     pub(super) fn expire(&self, governor: &Governor) {
         let followers: Vec<_> = self.followers().values().cloned().collect();
-        followers.iter().for_each(|follower| follower.expire(governor));
+        for follower in &followers {
+            follower.expire(governor);
+        }
     }
 
     /// Stops the followers.

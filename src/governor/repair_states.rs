@@ -210,7 +210,7 @@ mod tests {
             state("behind", '3', "web:send", Some("LOW")),
         ];
         let behind = behind.map(|(key, value)| (key, vec![value])).into();
-        let mut found = FoundStates { good, behind, is_other: false };
+        let mut found = FoundStates { good, behind, first_unconfirmed: None, is_contradicted: false };
         let (states, notes) = carried(&found);
         let same = |(key, value): &(String, Vec<u8>)| states[key] == serde_json::from_slice::<Value>(value).unwrap();
         assert!(same(&kept) && same(&unpinned), "what takes a pin off is not believed behind the break");
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(states.len(), 4);
         assert!(notes[0].contains("tool/broken") && notes[1].contains("2 tools"), "{notes:?}");
 
-        found.is_other = true;
+        found.is_contradicted = true;
         let (states, _) = carried(&found);
         assert!(states.values().all(|state| state["digest"] == json!(none)), "{states:#?}");
     }

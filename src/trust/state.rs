@@ -143,9 +143,10 @@ impl TrustModel {
 
     /// Whether a success of what was decided at `decided_at` still earns: of a
     /// decision that is younger than `success_earns_within_days`, and than the
-    /// last loss of a tier. `state` is settled.
+    /// last loss of a tier; one from after `now` was made before time stepped
+    /// back. `state` is settled.
     pub(crate) fn still_earns(&self, state: &TrustState, decided_at: Timestamp, now: Timestamp) -> bool {
-        let is_young = now < days_after(decided_at, self.success_earns_within_days);
+        let is_young = decided_at <= now && now < days_after(decided_at, self.success_earns_within_days);
         is_young && decided_at > state.lost_tier_at
     }
 

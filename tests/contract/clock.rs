@@ -130,7 +130,7 @@ fn a_clock_that_steps_more_than_a_day_ahead_decides_nothing_until_it_is_confirme
     let archive = folder.path().join("archive.rka");
     assert_eq!(code(governor.log().archive(Timestamp::from_millis(NOON), archive)), "STORAGE_UNAVAILABLE");
     let status = governor.status();
-    assert_eq!(status.components.proof_chain, Health::Degraded);
+    assert_eq!((status.components.gateway, status.components.proof_chain), (Health::Unhealthy, Health::Degraded));
     assert!(status.warnings.iter().any(|warning| warning.contains("2027-01-15T09:00:00.000Z was expected")));
     // What makes safer goes on, at the time that was expected.
     governor.kill_switch().set(KillSwitchScope::All, "ann", "").unwrap();
@@ -138,7 +138,8 @@ fn a_clock_that_steps_more_than_a_day_ahead_decides_nothing_until_it_is_confirme
 
     let report = governor.log().accept_clock("ann", "the clock was wrong for a day").unwrap();
     assert_eq!((report.from.as_millis(), report.to.as_millis()), (NOON + HOUR, NOON + HOUR + DAY + 1));
-    assert_eq!(governor.status().components.proof_chain, Health::Healthy);
+    let status = governor.status();
+    assert_eq!((status.components.gateway, status.components.proof_chain), (Health::Healthy, Health::Healthy));
     assert_eq!(decide(&governor, "email:read"), Decision::Deny, "all are stopped");
     assert!(governor.verify().unwrap().valid);
 }
@@ -167,7 +168,7 @@ fn a_machine_that_slept_for_a_week_decides_on() {
     let governor = in_memory(&machine);
     machine.pass(7 * DAY);
     assert_eq!(decide(&governor, "email:read"), Decision::Allow);
-    assert_eq!(governor.status().warnings, [String::new(); 0]);
+    assert!(governor.status().warnings.is_empty());
 }
 
 #[test]
@@ -179,7 +180,7 @@ fn across_a_restart_time_may_have_passed_and_never_gone_back() {
     assert_eq!(decide(&open(), "email:read"), Decision::Allow);
     machine.step(29 * DAY);
     let governor = open();
-    assert_eq!(governor.status().warnings, [String::new(); 0]);
+    assert!(governor.status().warnings.is_empty());
     decide(&governor, "email:read");
     governor.close().unwrap();
     machine.step(31 * DAY);

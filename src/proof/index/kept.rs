@@ -126,12 +126,12 @@ impl Kept {
         let states = Self::states(blocks, "")?;
         let mut start = KeptStart { states, used: UsedLimits::default(), nodes: Vec::new() };
         start.states.extend(self.states.clone());
-        let restarts = start.states.iter().filter_map(|(key, body)| {
+        let mut restarts = start.states.iter().filter_map(|(key, body)| {
             let (sequence, kind) = kept_under(key)?;
             let entry = (kind == Kind::Clock).then(|| serde_json::from_slice::<ClockEntry>(body).ok())??;
             entry.steps_back().then_some((sequence, entry.timestamp))
         });
-        let restart = restarts.last();
+        let restart = restarts.next_back();
         let counting = |used: UsedLimit| match restart {
             Some((sequence, at)) if used.record < sequence => used.restarted(at),
             _ => Some(used),

@@ -47,8 +47,6 @@ pub(crate) struct Reading<'a> {
     /// It began in the middle of the journal.
     is_part: bool,
     begins: Option<Begins>,
-    /// Its first record may be of an earlier time than those before: the clock was confirmed between.
-    begins_anew: bool,
     /// The clock was confirmed in it.
     restarts: bool,
     /// Where the journal begins.
@@ -98,7 +96,8 @@ impl Chain {
 #[derive(Debug, Clone, Copy)]
 struct Begins {
     previous_hash: Digest,
-    time: i64,
+    /// That records before are no later than; none where the clock was confirmed between.
+    time: Option<i64>,
 }
 
 impl<'a> Reading<'a> {
@@ -213,7 +212,6 @@ impl<'a> Reading<'a> {
             before_break: None,
             is_part: false,
             begins: None,
-            begins_anew: false,
             restarts: false,
             origin: Start::WHOLE,
             erased: None,
@@ -240,6 +238,7 @@ impl<'a> Reading<'a> {
         let time = record.timestamp.as_millis();
         self.chain.latest = self.chain.latest.max(time);
         if self.is_part && self.begins.is_none() {
+            let time = (!self.restarts).then_some(time);
             self.begins = Some(Begins { previous_hash: record.previous_hash, time });
             self.chain.head_hash = record.previous_hash;
         }
@@ -358,7 +357,6 @@ impl<'a> Reading<'a> {
     fn clock(&mut self, frame: &Frame<'_>, entry: &ClockEntry) {
         self.chain.last_time = entry.timestamp.as_millis();
         self.restarts = true;
-        self.begins_anew |= self.begins.is_none();
         if entry.steps_back() && self.is_new(frame) {
             self.used.restart(entry.timestamp);
         }
@@ -411,9 +409,9 @@ impl Parts for Reading<'_> {
         if let Some(begins) = part.begins {
             let is_first = self.is_part && self.begins.is_none();
             if is_first {
-                self.begins = Some(begins);
+                self.begins = Some(Begins { time: begins.time.filter(|_| !self.restarts), ..begins });
             } else if begins.previous_hash != self.chain.head_hash
-                || (begins.time < self.chain.last_time && !part.begins_anew)
+                || begins.time.is_some_and(|time| time < self.chain.last_time)
             {
                 return false;
             }
@@ -422,7 +420,6 @@ impl Parts for Reading<'_> {
         if part.begins.is_some() || part.restarts {
             self.chain.last_time = part.chain.last_time;
         }
-        self.begins_anew |= part.begins_anew && self.begins.is_none();
         self.restarts |= part.restarts;
         self.chain.latest = self.chain.latest.max(part.chain.latest);
         match &self.known {

@@ -51,6 +51,7 @@ impl Overdue {
     }
 
     /// Writes a file, which is tried again until it is written.
+    #[cfg(feature = "checkpoints")]
     pub(crate) fn write(&self, file: &'static str, files: &dyn Files, write: Again) -> io::Result<()> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let written = write(files);

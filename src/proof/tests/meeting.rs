@@ -159,7 +159,7 @@ fn an_erasure_of_the_view_alone_takes_nothing_away_when_the_log_is_verified() {
         let erasure = br#"{"cause":"x","agentId":"a","entries":4,"timestamp":"1970-01-01T00:00:00.300Z"}"#;
         batch.put(b"terasure/00000000000000000004", erasure);
     });
-    crate::store::note_carried_out(&crate::store::RealFiles::new(dir.path().to_owned()), 5).unwrap();
+    crate::store::note_carried_out(&crate::store::RealFiles::open(dir.path()).unwrap(), 5).unwrap();
     let governor = Governor::builder().verification(OpenVerification::Behind).open(dir.path()).unwrap();
     // By now or later it is found out; until then it is believed of evidence that it is gone.
     governor.verify().unwrap();

@@ -298,7 +298,7 @@ fn a_success_earns_for_seven_days_and_of_what_was_decided_since_a_tier_was_lost(
     let earns = |state: &TrustState, decided_at: Timestamp, now| model.still_earns(state, decided_at, now);
     assert!(earns(&state(700), day(1), day(8).plus(-1)));
     assert!(!earns(&state(700), day(1), day(8)));
-    assert!(earns(&state(700), day(9), day(8)), "a clock that stepped back");
+    assert!(!earns(&state(700), day(9), day(8)), "decided before time stepped back");
     let fallen = model.after(&state(700), failure(Critical), at(day(2)));
     for (decided_at, does) in [(day(2).plus(-1), false), (day(2), false), (day(2).plus(1), true)] {
         assert_eq!(earns(&fallen, decided_at, day(3)), does, "{decided_at}");
@@ -309,6 +309,25 @@ fn a_success_earns_for_seven_days_and_of_what_was_decided_since_a_tier_was_lost(
     let idle = model.settled(&state(650), day(16));
     assert_eq!(idle.tier, Tier::T3);
     assert!(!earns(&idle, day(15).plus(-1), day(16)) && earns(&idle, day(15), day(16)));
+}
+
+#[test]
+fn where_time_stepped_back_gains_idleness_probation_and_losses_count_from_there() {
+    let model = TrustModel::default();
+    let ahead = model.after(&state(1000), failure(Critical), at(day(1000)));
+    let restarted = model.restarted(&ahead, at(day(2)));
+    assert_eq!((restarted.score, restarted.tier), (ahead.score, ahead.tier));
+    assert!(
+        model.still_earns(&restarted, day(2).plus(1), day(3)) && !model.still_earns(&ahead, day(2).plus(1), day(3))
+    );
+    assert!(model.after(&restarted, success(High), at(day(3))).score > restarted.score, "the day's gains begin anew");
+    let probation = i64::from(model.probation_days);
+    let after = |days: i64| fold(&model, restarted, (3..days).map(|today| (success(Critical), day(today)))).tier;
+    assert_eq!(after(2 + probation), ahead.tier, "the probation is as long as before");
+    assert!(after(60 + probation) > ahead.tier, "and no longer");
+    assert_eq!(model.restarted(&restarted, at(day(2))), restarted);
+    let usual = model.after(&state(700), success(High), at(day(2)));
+    assert_eq!(model.restarted(&usual, at(day(2))), usual, "what is not ahead stays");
 }
 
 #[test]
