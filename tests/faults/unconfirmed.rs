@@ -1,13 +1,13 @@
 //! A repair believes nothing before a break that no witness confirms: the journal may have been rewritten there.
 
 use crate::common;
-use crate::repair::{change, make_head};
+use crate::repair::change;
 
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-use common::{NOON, Sample, Still, code, frames, journal, reading};
+use common::{NOON, Sample, Still, frames, journal, reading};
 use rulekeep::agent::AgentState;
 use rulekeep::maintenance::{RepairOptions, RepairReport, repair};
 use rulekeep::proof::{BrokenKind, Sequence};
@@ -219,6 +219,8 @@ fn a_policy_set_that_nobody_confirms_grants_nothing() {
 #[cfg(feature = "checkpoints")]
 mod kept {
     use super::*;
+    use crate::common::code;
+    use crate::repair::make_head;
     use rulekeep::checkpoint::{Checkpoint, CheckpointKey};
 
     fn key() -> CheckpointKey {

@@ -30,6 +30,7 @@ const ADMINS: &[(&str, &str)] = &[
     ("GET", "/admin/stops"),
     ("POST", "/admin/stops"),
     ("POST", "/admin/stops/x/lift"),
+    ("POST", "/admin/clock"),
     ("GET", "/admin/escalations"),
     ("POST", "/admin/escalations/x/approve"),
     ("POST", "/admin/escalations/x/reject"),
