@@ -30,14 +30,14 @@ pub(super) fn run(parts: &Parts) {
                     parts.index.persist(&parts.journal);
                 }
                 if writer.is_head_due() {
-                    note_head(parts, writer);
+                    note_head(parts, writer)?;
                 }
                 Ok(Wrote::All)
             }),
             Task::Rest(_turn) => with_writer(parts, |writer| {
                 writer.check_held()?;
                 parts.index.persist(&parts.journal);
-                note_head(parts, writer);
+                note_head(parts, writer)?;
                 Ok(Wrote::All)
             }),
         };
@@ -143,11 +143,12 @@ fn commit(parts: &Parts, writer: &mut Writer, turn: &Turn<'_>, batch: &Batch) ->
 }
 
 /// Writes what is due beside the entries. What stays overdue for too long keeps new entries out until it is written.
-fn note_head(parts: &Parts, writer: &mut Writer) {
+fn note_head(parts: &Parts, writer: &mut Writer) -> io::Result<()> {
     let (journal, queue) = (&parts.journal, &parts.queue);
-    writer.note_head(&journal.overdue);
+    writer.note_head(&journal.overdue)?;
     journal.overdue.retry(&*journal.files);
     queue.hold(journal.overdue.since(queue.lateness.refuses).into_iter().next());
+    Ok(())
 }
 
 /// Applies a batch to the index, which is rebuilt if that fails.

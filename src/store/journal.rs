@@ -231,6 +231,8 @@ impl Journal {
 
     /// Notes in `HEAD` what is on disk.
     pub(crate) fn note_head(&mut self) -> io::Result<()> {
+        // Before the file is replaced by which it shows that the store was.
+        self.check_held()?;
         self.sync()?;
         let Position { entries, link } = self.written;
         let (_, root) = self.reader.tree_head();
@@ -246,8 +248,9 @@ impl Journal {
     /// written last: then somebody else's store may be there, and what is written now would be lost.
     pub(crate) fn check_held(&self) -> io::Result<()> {
         self.files.check_place()?;
-        if !self.active.file.is_linked()? {
-            return Err(io::Error::other(format!("{} was removed", Segment::name(self.active.header.number))));
+        if !self.active.file.is_linked()? || self.active.file.len()? < self.end {
+            let name = Segment::name(self.active.header.number);
+            return Err(io::Error::other(format!("{name} was removed or cut: the store was replaced")));
         }
         let Some(noted) = self.noted else { return Ok(()) };
         match Head::read(&*self.files) {
@@ -264,13 +267,16 @@ impl Journal {
         self.unrolled.as_deref()
     }
 
-    /// Begins the next segment, where that could not be done before.
-    pub(crate) fn retry_roll(&mut self) {
-        if self.unrolled.is_some()
-            && let Err(error) = self.roll()
-        {
-            self.unrolled = Some(error.to_string());
+    /// Begins the next segment, where that could not be done before. An error that does not pass is handed out.
+    pub(crate) fn retry_roll(&mut self) -> io::Result<()> {
+        if self.unrolled.is_none() {
+            return Ok(());
         }
+        match self.roll() {
+            Err(error) if files::is_passing(&error) => self.unrolled = Some(error.to_string()),
+            rolled => rolled?,
+        }
+        Ok(())
     }
 
     /// Goes on as the journal of a log that is frozen.

@@ -82,16 +82,18 @@ impl Writer {
     }
 
     /// Notes in `HEAD` how far the journal has come, and begins a segment that is due. Where that fails the entries are on
-    /// disk all the same; it is tried again later.
-    pub(crate) fn note_head(&mut self, overdue: &Overdue) {
-        self.journal.retry_roll();
+    /// disk all the same; it is tried again later. Fails where nothing more can be written.
+    pub(crate) fn note_head(&mut self, overdue: &Overdue) -> io::Result<()> {
+        self.journal.retry_roll()?;
         overdue.note("the next segment", self.journal.unrolled().map(str::to_owned), None);
         if self.head_is_old {
+            self.journal.check_held()?;
             let noted = self.journal.note_head();
             self.head_is_old = noted.is_err();
             overdue.note("HEAD", noted.err().map(|error| error.to_string()), None);
         }
         self.head_noted = Instant::now();
+        Ok(())
     }
 
     /// Fails where the store is no longer the one that was opened; looks every half second.

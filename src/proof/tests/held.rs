@@ -127,6 +127,24 @@ fn a_copy_that_is_restored_over_the_files_is_noticed_within_a_second() {
 }
 
 #[test]
+fn a_copy_that_is_written_into_the_files_is_noticed_within_a_second() {
+    let store = Store::open();
+    let backup = store.dir.path().join("backup");
+    copy(&store.folder(), &backup);
+    // Until `HEAD` is another than the copied one.
+    let written = || fs::read(store.folder().join("HEAD")).unwrap();
+    while written() == fs::read(backup.join("HEAD")).unwrap() {
+        decide(&store.log, 1).unwrap();
+    }
+    // Into the files that are there, as `cp -r` does: their names and links stay.
+    for name in ["HEAD", "journal/0000000000.rkj"] {
+        let content = fs::read(backup.join(name)).unwrap();
+        fs::write(store.folder().join(name), content).unwrap();
+    }
+    store.decide_until_refused();
+}
+
+#[test]
 fn a_head_of_another_opening_is_noticed_within_a_second() {
     let store = Store::open();
     let head = store.folder().join("HEAD");
