@@ -62,7 +62,7 @@ impl DecisionClock {
         let (shown, expected) = (shown, Timestamp::from_millis(shown.as_millis() - ahead));
         let message = format!(
             "the clock shows {shown}, and {expected} was expected by the time since boot; set it right, or confirm it \
-             (Log::accept_clock)"
+             (Log::accept_clock, clock/accept)"
         );
         Err(Error::storage(message))
     }

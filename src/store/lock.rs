@@ -19,9 +19,7 @@ pub(crate) struct FolderLock {
 pub(crate) enum LockError {
     #[error("another governor holds this folder; close it first, or use another folder")]
     Held,
-    #[error(
-        "the folder cannot be written to ({0}), and a store is written even to be read; open a copy of it elsewhere"
-    )]
+    #[error("the folder cannot be written to ({0}); open it to read it, or open a copy elsewhere")]
     ReadOnly(#[source] io::Error),
     #[error("cannot lock the folder: {0}")]
     Io(#[from] io::Error),

@@ -12,7 +12,7 @@
 //! | `rpc.rs` | JSON-RPC 2.0 framing |
 //! | `sidecar.rs` | the calls over lines of text: the protocol of the sidecar |
 //! | `strict.rs` | JSON in which no name stands twice |
-//! | `webhook/` | delivering events to web addresses |
+//! | `webhooks/` | delivering events to web addresses |
 
 mod calls;
 pub mod gateway;
