@@ -52,7 +52,9 @@ impl Governor {
         let now = inner.clock.now();
         let mut agent = cell.write();
         self.settle_idleness(&mut agent, now)?;
-        let still_earns = inner.trust_model.still_earns(&agent.trust, proof_id.at(), now);
+        // What was decided before time stepped back is older than it says.
+        let still_earns = inner.trust_model.still_earns(&agent.trust, proof_id.at(), now)
+            && !inner.log.queue().is_of_earlier_time(proof_id.sequence());
         let earns = Some(facts.earns).filter(|_| still_earns);
         let event = TrustEvent { outcome, decision: facts.decision, risk: facts.risk, earns };
         let next = inner.trust_model.after(&agent.trust, event, self.bearing(&agent, now));

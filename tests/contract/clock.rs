@@ -329,6 +329,31 @@ fn an_approval_that_ended_grants_nothing_when_the_clock_steps_back() {
 }
 
 #[test]
+fn a_success_of_what_was_decided_before_time_stepped_back_earns_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let machine = Machine::at(NOON);
+    let governor = in_folder(&machine, folder.path());
+    let decided = || governor.enforce(&intent("email:read")).unwrap().proof_id;
+    let (first, second) = (decided(), decided());
+    machine.step(-HOUR);
+    governor.log().accept_clock("ann", "").unwrap();
+    // The clock passes the time of these decisions again.
+    machine.pass(2 * HOUR);
+    let score = |governor: &Governor| governor.agents().get("a").unwrap().trust.score;
+    let before = score(&governor);
+    governor.report(&first, Outcome::Success).unwrap();
+    assert_eq!(score(&governor), before);
+    governor.close().unwrap();
+    let governor = in_folder(&machine, folder.path());
+    governor.report(&second, Outcome::Success).unwrap();
+    assert_eq!(score(&governor), before, "a restart forgets it");
+    let new = governor.enforce(&intent("email:read")).unwrap().proof_id;
+    governor.report(&new, Outcome::Success).unwrap();
+    assert!(score(&governor) > before);
+    assert_eq!(governor.trust().verify().unwrap().differing, []);
+}
+
+#[test]
 fn a_suspension_outlasts_a_clock_that_steps() {
     let machine = Machine::at(NOON);
     let governor = in_memory(&machine);

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::persist;
 use crate::model::{Digest, LONGEST_LIMIT_WINDOW, Sequence};
-use crate::proof::journal::entry::{ClockEntry, kept_under};
+use crate::proof::journal::entry::step_back;
 use crate::proof::journal::used::{UsedLimit, UsedLimits};
-use crate::store::{BlockBatch, Blocks, Kind, ViewError};
+use crate::store::{BlockBatch, Blocks, ViewError};
 
 /// What changed of it and is not in the view yet.
 #[derive(Debug, Default)]
@@ -126,12 +126,7 @@ impl Kept {
         let states = Self::states(blocks, "")?;
         let mut start = KeptStart { states, used: UsedLimits::default(), nodes: Vec::new() };
         start.states.extend(self.states.clone());
-        let mut restarts = start.states.iter().filter_map(|(key, body)| {
-            let (sequence, kind) = kept_under(key)?;
-            let entry = (kind == Kind::Clock).then(|| serde_json::from_slice::<ClockEntry>(body).ok())??;
-            entry.steps_back().then_some((sequence, entry.timestamp))
-        });
-        let restart = restarts.next_back();
+        let restart = start.states.iter().filter_map(|(key, body)| step_back(key, body)).next_back();
         let counting = |used: UsedLimit| match restart {
             Some((sequence, at)) if used.record < sequence => used.restarted(at),
             _ => Some(used),

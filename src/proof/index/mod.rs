@@ -212,10 +212,17 @@ impl Index {
         self.totals.last_time = self.totals.last_time.max(at.as_millis());
     }
 
-    /// Has time begin anew behind an entry.
+    /// Has time go on from `at` behind an entry, which may be a step back.
     pub(crate) fn restart_time(&mut self, entry: Sequence, at: Timestamp) {
-        self.eras.push(entry);
+        if at.as_millis() < self.totals.last_time {
+            self.eras.push(entry);
+        }
         self.totals.last_time = at.as_millis();
+    }
+
+    /// The entry behind which time began anew last; the first one where it never did.
+    pub(crate) fn era_start(&self) -> Sequence {
+        self.eras.last().copied().unwrap_or(Sequence::FIRST)
     }
 
     fn count_record(&mut self, facts: &RecordFacts<'_>) {

@@ -28,7 +28,7 @@ use super::sums::{SumTree, Summary, Sums};
 use super::{ALL, Entity, Index, List, Totals};
 use crate::model::{AgentId, Digest, Sequence};
 use crate::proof::journal::entry;
-use crate::store::{BlockBatch, Blocks, Kind, Position, StoreId, ViewError};
+use crate::store::{BlockBatch, Blocks, Position, StoreId, ViewError};
 
 /// What the view says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -288,8 +288,7 @@ impl Entity {
 fn load_eras(blocks: Option<&Blocks>) -> Result<Vec<Sequence>, ViewError> {
     let Some(blocks) = blocks else { return Ok(Vec::new()) };
     let kept = Kept::states(blocks, entry::PAST)?;
-    let clocks = kept.keys().filter_map(|key| entry::kept_under(key).filter(|(_, kind)| *kind == Kind::Clock));
-    Ok(clocks.map(|(sequence, _)| sequence).collect())
+    Ok(kept.iter().filter_map(|(key, body)| entry::step_back(key, body)).map(|(sequence, _)| sequence).collect())
 }
 
 impl Mark {

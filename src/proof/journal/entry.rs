@@ -106,6 +106,13 @@ pub(crate) fn kept_under(key: &str) -> Option<(Sequence, Kind)> {
     Some((Sequence::new(place.parse().ok()?), kind))
 }
 
+/// Where and to when time stepped back, where that is what is kept under a key among the states.
+pub(crate) fn step_back(key: &str, body: &[u8]) -> Option<(Sequence, Timestamp)> {
+    let (sequence, _) = kept_under(key).filter(|(_, kind)| *kind == Kind::Clock)?;
+    let entry: ClockEntry = serde_json::from_slice(body).ok()?;
+    entry.steps_back().then_some((sequence, entry.timestamp))
+}
+
 /// Whether a key among the states is one of those under which entries are kept.
 pub(crate) fn is_kept(key: &str) -> bool {
     key.starts_with(ERASURES) || key.starts_with(PAST)

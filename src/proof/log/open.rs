@@ -234,7 +234,8 @@ impl ProofLog {
             None
         };
         if writer.is_none() {
-            parts.queue.start_at(opened.position.entries, now);
+            let era = parts.index.read().era_start();
+            parts.queue.start_at(opened.position.entries, now, era);
             parts.journal.progress.over();
         }
         let behind = match believed {
@@ -282,7 +283,8 @@ impl ProofLog {
             Err(failed) if created || !first_entries.is_empty() || entries == 1 => return Err(error(failed)),
             _ => {}
         }
-        parts.queue.start_at(entries, if first_entries.is_empty() { last } else { at });
+        let era = parts.index.read().era_start();
+        parts.queue.start_at(entries, if first_entries.is_empty() { last } else { at }, era);
         parts.journal.progress.durable(entries);
         parts.journal.progress.applied(entries);
 

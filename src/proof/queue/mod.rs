@@ -9,7 +9,7 @@ mod order;
 mod turn;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -56,6 +56,8 @@ pub(crate) struct Queue {
     pub(super) lateness: Lateness,
     /// `last_time` of the state in milliseconds, for who asks what time it is.
     clock: Arc<AtomicI64>,
+    /// The entry behind which time began anew last.
+    era: AtomicU64,
 }
 
 struct State {
@@ -172,16 +174,23 @@ impl Queue {
             durability,
             lateness,
             clock: Arc::new(AtomicI64::new(i64::MIN)),
+            era: AtomicU64::new(0),
         }
     }
 
     /// Goes on behind the journal's last entry.
-    pub(super) fn start_at(&self, next: u64, last_time: Timestamp) {
+    pub(super) fn start_at(&self, next: u64, last_time: Timestamp, era: Sequence) {
         let mut state = self.lock();
+        self.era.store(era.get(), Ordering::Release);
         state.next = next;
         state.taken = next;
         state.last_time = last_time;
         self.clock.store(last_time.as_millis(), Ordering::Release);
+    }
+
+    /// Whether an entry is from before time stepped back.
+    pub(crate) fn is_of_earlier_time(&self, sequence: Sequence) -> bool {
+        sequence.get() < self.era.load(Ordering::Acquire)
     }
 
     /// The time of the last entry, in milliseconds since 1970, as it is at each moment.

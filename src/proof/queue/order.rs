@@ -166,6 +166,7 @@ impl Queue {
             let until = Instant::now() + Duration::from_millis(LONGEST_CALL_MILLIS.unsigned_abs());
             state.stepped_back = Some(StepBack { ignored_from, until });
             state.last_time = shown;
+            self.era.store(state.next, Ordering::Release);
         }
         let (sequence, at) = self.number(&mut state, shown);
         self.push(
