@@ -27,7 +27,7 @@ pub(super) struct DecisionClock {
 /// What was believed of the clock.
 #[derive(Debug, Default, Clone, Copy)]
 struct Believed {
-    /// What it showed, and the time since boot then; none until it shows no time before the last entry's.
+    /// What it showed, and the time since boot then; none until it is no more than an hour behind the last entry.
     start: Option<(i64, Duration)>,
     /// The last entry's time, and by how many days the clock was ahead of it when the store was opened, past 30 days.
     gap: Option<(i64, i64)>,
@@ -113,7 +113,7 @@ impl DecisionClock {
                     self.ahead.store(shown.saturating_sub(start.saturating_add(passed)), Ordering::Release);
                 }
                 // A clock that was not set yet when the store was opened may be set later.
-                None if shown >= last => {
+                None if shown >= last.saturating_sub(MOST_AWAY) => {
                     let gap = if last > i64::MIN { shown.saturating_sub(last) } else { 0 };
                     let gap = (gap > LONGEST_GAP).then_some((last, gap / MILLIS_PER_DAY));
                     *believed = Believed { start: Some((shown, boot)), gap };
@@ -167,6 +167,7 @@ impl Log<'_> {
         inner.clock.accept(shown);
         if shown < from {
             restarting.restart(shown);
+            self.governor.end_long_pre_approvals(shown);
         } else {
             drop(restarting);
         }

@@ -90,14 +90,15 @@ pub(super) fn endpoints(found: &FoundStates, carried: &mut RepairStates) {
     }
 }
 
-/// Takes over the API keys that the log has which holds; revoked where that stands on either side of the break.
+/// Takes over the API keys that the log has which holds; revoked or expired where that stands on either side of the break.
 pub(super) fn keys(found: &FoundStates, carried: &mut RepairStates) {
     let known = found.good.iter().filter(|(key, _)| key.starts_with(API_KEY));
     let disbelieved =
         found.behind.keys().filter(|key| key.starts_with(API_KEY) && !found.good.contains_key(*key)).count();
     for (key, value) in known {
-        let is_revoked = |value: &&Vec<u8>| field(value, "revokedAt").is_string();
-        let value = found.behind.get(key).into_iter().flatten().find(is_revoked).unwrap_or(value);
+        let has_ended =
+            |value: &&Vec<u8>| field(value, "revokedAt").is_string() || field(value, "expired") == Value::Bool(true);
+        let value = found.behind.get(key).into_iter().flatten().find(has_ended).unwrap_or(value);
         push(carried, key.clone(), String::from_utf8_lossy(value).into_owned());
     }
     if disbelieved > 0 {

@@ -56,9 +56,9 @@ pub(crate) trait StoreFile: Send + Sync {
     fn len(&self) -> io::Result<u64>;
     /// Cuts or extends the file.
     fn set_len(&self, len: u64) -> io::Result<()>;
-    /// Whether any folder still has a name for the file.
-    fn is_linked(&self) -> io::Result<bool> {
-        Ok(true)
+    /// What tells the file from every other one, where the system says it.
+    fn identity(&self) -> io::Result<Option<(u64, u64)>> {
+        Ok(None)
     }
     /// Keeps other governors from writing to the file until [`StoreFile::unlock`]; fails where one does.
     fn lock(&self) -> io::Result<()> {

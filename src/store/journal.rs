@@ -248,9 +248,15 @@ impl Journal {
     /// written last: then somebody else's store may be there, and what is written now would be lost.
     pub(crate) fn check_held(&self) -> io::Result<()> {
         self.files.check_place()?;
-        if !self.active.file.is_linked()? || self.active.file.len()? < self.end {
-            let name = Segment::name(self.active.header.number);
-            return Err(io::Error::other(format!("{name} was removed or cut: the store was replaced")));
+        let number = self.active.header.number;
+        let is_there = match self.files.open(&Segment::path(number), OpenMode::Read) {
+            Ok(named) => named.identity()? == self.active.file.identity()? && named.len()? >= self.end,
+            // It says nothing of the file. Of a sealed one the name is another.
+            Err(error) => files::is_passing(&error) || self.is_full,
+        };
+        if !is_there {
+            let name = Segment::name(number);
+            return Err(io::Error::other(format!("{name} was removed, replaced or cut: the store was replaced")));
         }
         let Some(noted) = self.noted else { return Ok(()) };
         match Head::read(&*self.files) {
@@ -305,6 +311,7 @@ impl Journal {
 
     /// Seals the active segment and starts the next. Where that fails for what passes, the active one can be gone on with.
     fn roll(&mut self) -> io::Result<()> {
+        self.check_held()?;
         let header = SegmentHeader {
             number: self.active.header.number + 1,
             first: Sequence::new(self.written.entries),

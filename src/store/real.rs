@@ -124,8 +124,9 @@ impl StoreFile for RealFile {
     }
 
     #[cfg(unix)]
-    fn is_linked(&self) -> io::Result<bool> {
-        self.0.metadata().map(|metadata| std::os::unix::fs::MetadataExt::nlink(&metadata) > 0)
+    fn identity(&self) -> io::Result<Option<(u64, u64)>> {
+        use std::os::unix::fs::MetadataExt;
+        self.0.metadata().map(|metadata| Some((metadata.dev(), metadata.ino())))
     }
 
     #[cfg(unix)]

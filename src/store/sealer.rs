@@ -103,6 +103,12 @@ fn seal(files: &dyn Files, reader: &Reader, full: &Segment) -> io::Result<()> {
     // What is erased meanwhile would come back with what was read before.
     let _turn = reader.rewriting();
     let number = full.header.number;
+    let is_there =
+        || Ok::<_, io::Error>(files.open(&Segment::path(number), OpenMode::Read)?.identity()? == full.file.identity()?);
+    let elsewhere = || io::Error::other("another file stands in the segment's place");
+    if !is_there()? {
+        return Err(elsewhere());
+    }
     let Sealed { frames, evidence } = sealed_content(number, &*full.file)?;
     // The frames are what says that the segment is sealed: they come last.
     put(files, &sealed::evidence_path(number), &evidence)?;
@@ -114,6 +120,9 @@ fn seal(files: &dyn Files, reader: &Reader, full: &Segment) -> io::Result<()> {
     let file: Arc<dyn StoreFile> = Arc::new(read);
     if !holds_the_same(&*file, &*full.file)? {
         return Err(io::Error::other("what was sealed is not what it was"));
+    }
+    if !is_there()? {
+        return Err(elsewhere());
     }
     reader.replace(full.sealed_in(file));
     files.remove(&Segment::path(number))?;

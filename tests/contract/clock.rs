@@ -240,20 +240,47 @@ fn behind_a_confirmed_step_back_times_limits_and_gains_begin_anew() {
         let stats = governor.stats("a", time(NOON)..=time(NOON + DAY)).unwrap();
         assert_eq!(stats.total_records, 3);
         let standing = governor.escalations().pre_approvals().remove(0);
-        assert_eq!((standing.id, standing.used_count), (approval, 1), "what was used of an approval stays used");
+        // It would last longer than its uses are counted.
+        assert_eq!((standing.id, standing.state), (approval, PreApprovalState::Revoked));
     };
     check(&governor);
     governor.close().unwrap();
     let governor = in_folder(&machine, folder.path());
     check(&governor);
     assert_eq!(decide(&governor, "email:send"), Decision::Deny, "a restart forgets nothing of the new time");
-    assert_eq!(decide(&governor, "payment:transfer"), Decision::Allow);
-    assert_eq!(decide(&governor, "payment:transfer"), Decision::Escalate, "it was for two uses");
+    assert_eq!(decide(&governor, "payment:transfer"), Decision::Escalate);
     governor.close().unwrap();
     std::fs::remove_dir_all(folder.path().join("view")).unwrap();
     let governor = in_folder(&machine, folder.path());
     assert_eq!(decide(&governor, "email:send"), Decision::Deny, "nor does an index that is rebuilt");
     assert_eq!(governor.trust().verify().unwrap().differing, []);
+}
+
+#[test]
+fn what_was_used_of_a_pre_approval_stays_used_behind_a_step_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let machine = Machine::at(NOON);
+    let governor = in_folder(&machine, folder.path());
+    approve_beforehand(&governor, NOON + DAY);
+    assert_eq!(decide(&governor, "payment:transfer"), Decision::Allow);
+    machine.step(-HOUR);
+    governor.log().accept_clock("ann", "").unwrap();
+    assert_eq!(decide(&governor, "payment:transfer"), Decision::Allow);
+    assert_eq!(decide(&governor, "payment:transfer"), Decision::Escalate, "it was for two uses");
+    governor.close().unwrap();
+    let governor = in_folder(&machine, folder.path());
+    assert_eq!(decide(&governor, "payment:transfer"), Decision::Escalate);
+}
+
+#[test]
+fn a_clock_that_was_a_little_behind_is_compared_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let machine = Machine::at(NOON);
+    assert_eq!(decide(&in_folder(&machine, folder.path()), "email:read"), Decision::Allow);
+    machine.step(-10_000);
+    let governor = in_folder(&machine, folder.path());
+    machine.step(20 * DAY);
+    assert_eq!(code(governor.enforce(&intent("email:read"))), "STORAGE_UNAVAILABLE");
 }
 
 #[test]

@@ -240,10 +240,21 @@ impl Governor {
         let now = self.inner.clock.now();
         let is_due = |record: &PreApprovalRecord| !record.has_ended() && !record.is_live(now);
         if self.inner.approvals.given.lock().values().any(|held| is_due(&held.record)) {
-            let _ = self.end_pre_approvals(PreApprovalState::Expired, |held| {
+            let ended = self.end_pre_approvals(PreApprovalState::Expired, |held| {
                 is_due(&held.record).then(|| format!("its time was over at {}", held.record.approval.terms().until))
             });
+            // What is told to be over is over after a crash too.
+            let _ = ended.map(|last| last.map(|last| self.inner.log.settle(last)));
         }
+    }
+
+    /// Ends the approvals that would last longer from `now` on than their uses are counted.
+    pub(in crate::governor) fn end_long_pre_approvals(&self, now: Timestamp) {
+        let last = now.as_millis().saturating_add(LONGEST_LIMIT_WINDOW);
+        let _ = self.end_pre_approvals(PreApprovalState::Revoked, |held| {
+            let is_long = held.record.approval.terms().until.as_millis() > last;
+            is_long.then(|| format!("the clock was confirmed to step back to {now}"))
+        });
     }
 
     fn end_pre_approvals(

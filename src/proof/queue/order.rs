@@ -163,7 +163,9 @@ impl Queue {
             // What is under way has read the time before, or one that is as late.
             let least = from.as_millis().saturating_sub(LONGEST_CALL_MILLIS);
             let ignored_from = Timestamp::from_millis(least.max(from.as_millis().midpoint(shown.as_millis())));
-            let until = Instant::now() + Duration::from_millis(LONGEST_CALL_MILLIS.unsigned_abs());
+            // No longer than until the clock shows such a time by itself.
+            let until = LONGEST_CALL_MILLIS.min(from.as_millis().saturating_sub(shown.as_millis()) / 2);
+            let until = Instant::now() + Duration::from_millis(until.unsigned_abs());
             state.stepped_back = Some(StepBack { ignored_from, until });
             state.last_time = shown;
             self.era.store(state.next, Ordering::Release);

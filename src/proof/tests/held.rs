@@ -299,3 +299,16 @@ fn a_checkpoint_that_could_not_be_kept_is_kept_later() {
     }
     assert_eq!(log.kept_checkpoint().unwrap().unwrap(), "a\n1\nroot\n");
 }
+
+#[test]
+fn a_journal_that_is_another_one_is_noticed_within_a_second_and_left_alone() {
+    let (store, other) = (Store::open(), Store::open());
+    let foreign = store.folder().join("journal");
+    other.log.close().unwrap();
+    fs::rename(&foreign, store.dir.path().join("own")).unwrap();
+    fs::rename(other.folder().join("journal"), &foreign).unwrap();
+    let before = contents(&foreign);
+    let why = store.decide_until_refused();
+    assert!(why.contains("replaced"), "{why}");
+    assert!(contents(&foreign) == before);
+}
