@@ -70,3 +70,15 @@ impl Entropy for SystemEntropy {
         rand::rng().random()
     }
 }
+
+#[cfg(all(test, any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_since_boot_goes_on() {
+        let first = SystemClock.since_boot().unwrap();
+        while SystemClock.since_boot().unwrap() == first {}
+        assert!(SystemClock.since_boot().unwrap() > first);
+    }
+}

@@ -110,7 +110,7 @@ impl Governor {
     fn decide_and_record(&self, intent: &Intent, source: RiskSource) -> Result<(Enforcement, Committed), Error> {
         let cell = self.acting(&intent.agent_id).map_err(|error| self.inner.log.refusal().unwrap_or(error))?;
         let now = self.inner.clock.now();
-        self.check_clock()?;
+        self.inner.clock.check()?;
         let mut intent = self.completed(intent, now)?;
         match source {
             RiskSource::Caller => intent = self.inner.inputs.bound(intent)?,

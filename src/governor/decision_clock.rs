@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::Governor;
 use super::log::Log;
 use super::states::checked_note;
 use crate::model::{ClockReport, Error, Timestamp, checked_person};
@@ -58,13 +57,9 @@ impl DecisionClock {
         if ahead <= MOST_AHEAD {
             return Ok(());
         }
-        let shown = self.system.now();
-        let (shown, expected) = (shown, Timestamp::from_millis(shown.as_millis() - ahead));
-        let message = format!(
-            "the clock shows {shown}, and {expected} was expected by the time since boot; set it right, or confirm it \
-             (Log::accept_clock, clock/accept)"
-        );
-        Err(Error::storage(message))
+        let shown = self.system.now().as_millis();
+        let differs = differs(shown, shown - ahead, "the time since boot");
+        Err(Error::storage(format!("{differs}; set it right, or confirm it (Log::accept_clock, clock/accept)")))
     }
 
     /// What is wrong with the clock, in words; whether that degrades the log.
@@ -74,17 +69,13 @@ impl DecisionClock {
         let ahead = self.ahead.load(Ordering::Acquire);
         let last = self.last_entry.load(Ordering::Acquire);
         let gap = self.believed().gap;
-        let differs = |expected: i64, by: &str| {
-            let [shown, expected] = [shown, expected].map(Timestamp::from_millis);
-            format!("the clock shows {shown}, and {expected} was expected by {by}")
-        };
         let mut warnings = Vec::new();
         if ahead.abs() > MOST_AWAY {
-            warnings.push((differs(shown - ahead, "the time since boot"), true));
+            warnings.push((differs(shown, shown - ahead, "the time since boot"), true));
         }
         if last.saturating_sub(shown) > MOST_AWAY {
-            warnings
-                .push((differs(last, "the last entry of the log, which decides until the clock has passed it"), true));
+            let by = "the last entry of the log, which decides until the clock has passed it";
+            warnings.push((differs(shown, last, by), true));
         }
         if let Some((last, days)) = gap {
             let last = Timestamp::from_millis(last);
@@ -177,11 +168,9 @@ impl Log<'_> {
     }
 }
 
-impl Governor {
-    /// Whether the clock can be decided by.
-    pub(super) fn check_clock(&self) -> Result<(), Error> {
-        self.inner.clock.check()
-    }
+fn differs(shown: i64, expected: i64, by: &str) -> String {
+    let [shown, expected] = [shown, expected].map(Timestamp::from_millis);
+    format!("the clock shows {shown}, and {expected} was expected by {by}")
 }
 
 /// A clock that is further away from what was expected is told.

@@ -52,7 +52,7 @@ impl Log<'_> {
             return Err(Error::Conflict { message });
         }
         let (retention, now) = (self.governor.inner.retention, self.governor.inner.clock.now());
-        self.governor.check_clock()?;
+        self.governor.inner.clock.check()?;
         self.governor.inner.log.erase(now, selection, &cause, &|time| retention.kept_until(time))
     }
 }

@@ -231,4 +231,23 @@ mod tests {
         let (states, _) = carried(&found);
         assert!(states.values().all(|state| state["digest"] == json!(none)), "{states:#?}");
     }
+
+    #[test]
+    fn a_key_that_is_revoked_or_has_expired_on_either_side_of_the_break_stays_so() {
+        let ended =
+            [json!({ "id": "k", "revokedAt": "2026-11-23T12:00:00.000Z" }), json!({ "id": "k", "expired": true })];
+        for ended in ended {
+            let key = format!("{API_KEY}k");
+            let [good, ended] = [json!({ "id": "k" }), ended].map(|value| value.to_string().into_bytes());
+            let found = FoundStates {
+                good: BTreeMap::from([(key.clone(), good.clone())]),
+                behind: BTreeMap::from([(key, vec![ended.clone(), good])]),
+                first_unconfirmed: None,
+                is_contradicted: false,
+            };
+            let mut carried = RepairStates::default();
+            keys(&found, &mut carried);
+            assert_eq!(carried.states[0].0.value.as_bytes(), ended);
+        }
+    }
 }

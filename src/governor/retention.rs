@@ -78,7 +78,7 @@ impl Log<'_> {
     pub fn archive(self, before: Timestamp, file: impl AsRef<Path>) -> Result<Option<ArchiveReport>, Error> {
         let (folder, name) = placed(file.as_ref())?;
         let now = self.governor.inner.clock.now();
-        self.governor.check_clock()?;
+        self.governor.inner.clock.check()?;
         let counted = Timestamp::from_millis(now.as_millis().saturating_sub(LONGEST_LIMIT_WINDOW));
         let count = self
             .governor

@@ -92,7 +92,7 @@ impl Governor {
         }
         warnings.extend(self.inner.extensions.problems());
         let refusing = log.refusing.clone().or_else(|| probe.as_ref().err().map(ToString::to_string));
-        let refusing = refusing.or_else(|| self.check_clock().err().map(|error| error.to_string()));
+        let refusing = refusing.or_else(|| self.inner.clock.check().err().map(|error| error.to_string()));
         match (refusing, probe) {
             (Some(refusing), _) => {
                 warnings.push(format!("nothing is decided: {refusing}"));

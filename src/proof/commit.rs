@@ -147,7 +147,7 @@ fn note_head(parts: &Parts, writer: &mut Writer) -> io::Result<()> {
     let (journal, queue) = (&parts.journal, &parts.queue);
     writer.note_head(&journal.overdue)?;
     journal.overdue.retry(&*journal.files);
-    queue.hold(journal.overdue.since(queue.lateness.refuses).into_iter().next());
+    queue.hold(journal.overdue.refusing());
     Ok(())
 }
 

@@ -313,6 +313,8 @@ fn a_pre_approval_that_was_seen_to_be_over_stays_over() {
     let state = |governor: &Governor| governor.escalations().pre_approvals()[0].state;
     assert_eq!(state(&governor), PreApprovalState::Expired);
     machine.step(-HOUR);
+    // As a process finds it that comes after a crash.
+    assert_eq!(state(&builder(&machine).open_read_only(folder.path()).unwrap()), PreApprovalState::Expired);
     assert_eq!(state(&governor), PreApprovalState::Expired);
     assert_eq!(decide(&governor, "payment:transfer"), Decision::Escalate);
     governor.log().accept_clock("ann", "").unwrap();

@@ -11,16 +11,21 @@ use rulekeep::system::Timestamp;
 use rulekeep::{Agent, Durability, Error, Governor, GovernorBuilder, Intent, RiskLevel, Tier};
 use serde_json::{Map, json};
 
-#[test]
-fn no_file_has_a_byte_left_of_what_was_erased() {
-    let folder = tempfile::tempdir().unwrap();
-    let governor = open(folder.path());
+/// A store of 340 decisions with much evidence: more than a segment holds, so that one is sealed.
+fn with_a_sealed_segment(folder: &Path) -> (Governor, Planted) {
+    let governor = open(folder);
     let mut planted = Planted::default();
-    // More than a segment holds, so that one is sealed.
     for place in 0..340 {
         planted.decide(&governor, ["ann", "bob"][place % 2], place, 50_000);
     }
-    wait_for_a_sealed_segment(&governor, folder.path());
+    wait_for_a_sealed_segment(&governor, folder);
+    (governor, planted)
+}
+
+#[test]
+fn no_file_has_a_byte_left_of_what_was_erased() {
+    let folder = tempfile::tempdir().unwrap();
+    let (governor, mut planted) = with_a_sealed_segment(folder.path());
     planted.decide(&governor, "ann", 340, 100);
     planted.decide(&governor, "bob", 341, 100);
     governor.log().flush().unwrap();
@@ -64,12 +69,7 @@ fn no_file_has_a_byte_left_of_what_was_erased() {
 #[test]
 fn evidence_that_a_restored_backup_brings_back_is_erased_again_when_the_store_is_opened() {
     let folder = tempfile::tempdir().unwrap();
-    let governor = open(folder.path());
-    let mut planted = Planted::default();
-    for place in 0..340 {
-        planted.decide(&governor, ["ann", "bob"][place % 2], place, 50_000);
-    }
-    wait_for_a_sealed_segment(&governor, folder.path());
+    let (governor, planted) = with_a_sealed_segment(folder.path());
     let sealed = folder.path().join("journal/0000000000.rke");
     let backup = fs::read(&sealed).unwrap();
     governor.log().erase_evidence(&agent("ann"), "asked for").unwrap();

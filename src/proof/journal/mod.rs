@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use crate::model::{Breakage, Error, ProofId, Sequence};
 use crate::store::{Files, Frame, Kind, Reader, StoreId};
 use erase::Erasures;
-use overdue::Overdue;
+use overdue::{Lateness, Overdue};
 use progress::Progress;
 use retention::Retained;
 use writer::Writer;
@@ -51,11 +51,12 @@ impl JournalPart {
         past: Retained,
         erasures: Arc<Erasures>,
         broken: Option<Breakage>,
+        lateness: Lateness,
     ) -> Self {
         let progress = Progress::new(entries);
         let breakage = broken.map_or_else(OnceLock::new, OnceLock::from);
         let (writer, syncs, past) = (Mutex::new(None), AtomicU64::new(0), RwLock::new(past));
-        let overdue = Overdue::default();
+        let overdue = Overdue::new(lateness);
         Self { reader, store, files, progress, writer, overdue, syncs, past, erasures, breakage }
     }
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use crate::store::Files;
 
 /// The files that are overdue, by name. The log goes on for a while without them.
-#[derive(Default)]
 pub(crate) struct Overdue {
+    lateness: Lateness,
     // Held to look or to change.
     writes: Mutex<BTreeMap<&'static str, Late>>,
     // Held over each write of a file that is tried again, so that an older content never replaces a newer one; taken
@@ -40,6 +40,10 @@ impl Lateness {
 }
 
 impl Overdue {
+    pub(crate) fn new(lateness: Lateness) -> Self {
+        Self { lateness, writes: Mutex::default(), turn: Mutex::default() }
+    }
+
     /// Notes how writing a file went.
     pub(crate) fn note(&self, file: &'static str, error: Option<String>, again: Option<Again>) {
         let mut writes = self.lock();
@@ -69,8 +73,17 @@ impl Overdue {
         }
     }
 
-    /// Each file that is overdue for as long as `least`, in words.
-    pub(crate) fn since(&self, least: Duration) -> Vec<String> {
+    /// Each file for which the log counts as degraded, in words.
+    pub(crate) fn degrading(&self) -> Vec<String> {
+        self.since(self.lateness.degrades)
+    }
+
+    /// The first file for which entries are refused, in words.
+    pub(crate) fn refusing(&self) -> Option<String> {
+        self.since(self.lateness.refuses).into_iter().next()
+    }
+
+    fn since(&self, least: Duration) -> Vec<String> {
         let writes = self.lock();
         let told = |(file, late): (&&str, &Late)| {
             let age = late.since.elapsed();

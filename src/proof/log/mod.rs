@@ -238,7 +238,7 @@ impl ProofLog {
             has_failed: matches!(refusal, Some(Refusal::Failed(_))),
             refusing: refusal.map(|refusal| refusal.error().to_string()),
             view_lost: self.parts.index.is_view_lost(),
-            overdue: self.parts.journal.overdue.since(self.parts.queue.lateness.degrades),
+            overdue: self.parts.journal.overdue.degrading(),
             erased_evidence: self.parts.maintenance.erased_evidence(),
         }
     }

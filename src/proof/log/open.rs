@@ -184,8 +184,15 @@ impl ProofLog {
 
         let (on_disk, entries) = ((opened.reader, opened.store, files), opened.position.entries);
         let parts = Parts {
-            queue: Queue::new(options.room, options.durability, options.lateness),
-            journal: JournalPart::new(on_disk, entries, past, Erasures::of(&erasures), breakage.clone()),
+            queue: Queue::new(options.room, options.durability),
+            journal: JournalPart::new(
+                on_disk,
+                entries,
+                past,
+                Erasures::of(&erasures),
+                breakage.clone(),
+                options.lateness,
+            ),
             index: IndexPart::new(index, view, options.cache_bytes),
             maintenance: Maintenance::default(),
         };

@@ -19,7 +19,6 @@ pub use durability::Durability;
 pub(crate) use order::{Committed, Reservation};
 pub(super) use turn::{Batch, Requester, Task, Turn};
 
-use super::journal::overdue::Lateness;
 use crate::model::{Error, Outcome, Sequence, Timestamp};
 
 /// What may wait for the writer.
@@ -53,7 +52,6 @@ pub(crate) struct Queue {
     released: Condvar,
     most: Room,
     pub(super) durability: Durability,
-    pub(super) lateness: Lateness,
     /// `last_time` of the state in milliseconds, for who asks what time it is.
     clock: Arc<AtomicI64>,
     /// The entry behind which time began anew last.
@@ -141,7 +139,7 @@ impl State {
 }
 
 impl Queue {
-    pub(super) fn new(most: Room, durability: Durability, lateness: Lateness) -> Self {
+    pub(super) fn new(most: Room, durability: Durability) -> Self {
         let state = State {
             next: 0,
             last_time: Timestamp::from_millis(i64::MIN),
@@ -172,7 +170,6 @@ impl Queue {
             released,
             most,
             durability,
-            lateness,
             clock: Arc::new(AtomicI64::new(i64::MIN)),
             era: AtomicU64::new(0),
         }
@@ -319,10 +316,10 @@ impl Queue {
                 state.crowded -= 1;
             }
         }
-        if state.closed.is_none() && state.held.is_none() {
-            return Ok(state);
+        match state.refusal() {
+            Some(refusal) => Err(refusal.error()),
+            None => Ok(state),
         }
-        Err(state.refusal().map_or_else(|| Error::storage("it is closed"), |refusal| refusal.error()))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -300,3 +300,29 @@ impl State {
 
 /// How long a call may be under way that read the time before it stepped back.
 const LONGEST_CALL_MILLIS: i64 = 60_000;
+
+#[cfg(test)]
+mod tests {
+    use super::super::Room;
+    use super::*;
+
+    #[test]
+    fn a_time_that_was_read_before_a_step_back_is_ignored_until_the_clock_can_show_it() {
+        let queue = Queue::new(Room::DEFAULT, Durability::Buffered);
+        let at = |millis: i64| {
+            let now = Timestamp::from_millis(millis);
+            queue.set_state(now, StateDraft::new("k".to_owned(), "1".to_owned()), String::new()).unwrap();
+            queue.last_time().load(Ordering::Acquire)
+        };
+        assert_eq!(at(1000), 1000);
+        queue.accept_clock(Timestamp::from_millis(800), |from| from).unwrap();
+        assert_eq!(at(1000), 800, "of a call that was under way");
+        assert_eq!(at(850), 850);
+        // Half of the step later the clock may show such a time itself.
+        let accepted = Instant::now();
+        while accepted.elapsed() <= Duration::from_millis(100) {
+            std::thread::yield_now();
+        }
+        assert_eq!(at(960), 960);
+    }
+}

@@ -177,7 +177,7 @@ impl Drop for Turn<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{DecisionDraft, Durability, Lateness, Room};
+    use super::super::{DecisionDraft, Durability, Room};
     use super::*;
     use crate::model::{Decision, Error, IntentId, RiskLevel, Score, Tier, Timestamp, TrustSnapshot};
     use std::thread;
@@ -185,7 +185,7 @@ mod tests {
     const FOREVER: Duration = Duration::from_secs(3600);
 
     fn intake(durability: Durability) -> Queue {
-        Queue::new(Room { drafts: 1000, bytes: 1 << 20, patience: Duration::ZERO }, durability, Lateness::DEFAULT)
+        Queue::new(Room { drafts: 1000, bytes: 1 << 20, patience: Duration::ZERO }, durability)
     }
 
     fn decide(intake: &Queue, evidence: usize) -> Result<Sequence, Error> {
