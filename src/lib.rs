@@ -102,9 +102,11 @@ pub mod intent {
         ActEvidence, Action, Alternative, Amount, Capability, Classification, DenialClass, FactorEvidence, Facts,
         Input, InputEnforcement, IntentId, InvalidValue, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES,
         Operation, ParseExplanation, ParseResult, Resource, Target, TargetKind, TargetRole, Unread, UnreadKind,
-        risk_floor,
+        WordEvidence, risk_floor,
     };
-    pub use crate::parse::{Lexicon, Parser};
+    pub use crate::parse::Parser;
+    #[cfg(feature = "training")]
+    pub use crate::parse::training;
 }
 
 /// Tools: how the definitions that a runtime hands over were classified. [`Governor::tools`] loads them.

@@ -11,7 +11,7 @@ use super::policies::{PolicySets, PolicyState};
 use super::risk::ActionFloors;
 use super::{Governor, Inner, agents, catalogue, escalations, kill_switch, states};
 use crate::model::{Error, GRANT_PREFIX, LogProgress, OnProgress, OpenVerification, Opening, Timestamp};
-use crate::parse::{self, Lexicon, Parser};
+use crate::parse::{self, Parser};
 use crate::policy::PolicySet;
 use crate::proof::{Durability, LogOptions, OpenLogError, Place, ProofLog, Startup};
 use crate::store::StoreId;
@@ -39,7 +39,7 @@ use crate::trust::{Ledger, TrustModel};
 #[must_use]
 pub struct GovernorBuilder {
     policies: Option<PolicySet>,
-    lexicon: Option<Lexicon>,
+    rows: Option<String>,
     trust_model: TrustModel,
     durability: Durability,
     cache_bytes: u64,
@@ -58,7 +58,7 @@ impl GovernorBuilder {
     pub(super) fn new() -> Self {
         Self {
             policies: None,
-            lexicon: None,
+            rows: None,
             trust_model: TrustModel::default(),
             durability: Durability::default(),
             cache_bytes: LogOptions::default().cache_bytes,
@@ -81,9 +81,10 @@ impl GovernorBuilder {
         self
     }
 
-    /// The words that the parser knows. Default: [`Lexicon::builtin`].
-    pub fn lexicon(mut self, lexicon: Lexicon) -> Self {
-        self.lexicon = Some(lexicon);
+    /// Labelled requests that the parser reads as they are labelled, see [`Parser::with_rows`]; checked when the store is
+    /// opened. Default: none.
+    pub fn intent_rows(mut self, rows: impl Into<String>) -> Self {
+        self.rows = Some(rows.into());
         self
     }
 
@@ -214,8 +215,8 @@ impl GovernorBuilder {
 
     fn assemble(self, log: ProofLog, startup: Startup) -> Result<Governor, Error> {
         parse::prepare();
-        let parser = match self.lexicon {
-            Some(lexicon) => Parser::with_lexicon(lexicon),
+        let parser = match &self.rows {
+            Some(rows) => Parser::with_rows(rows)?,
             None => Parser::new()?,
         };
         let ledger = Ledger::new();

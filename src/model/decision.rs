@@ -19,6 +19,18 @@ closed_words! {
     }
 }
 
+impl Decision {
+    /// How much it withholds: ALLOW, DEGRADE, ESCALATE, DENY from the least to the most.
+    pub(crate) const fn strictness(self) -> u8 {
+        match self {
+            Self::Allow => 0,
+            Self::Degrade => 1,
+            Self::Escalate => 2,
+            Self::Deny => 3,
+        }
+    }
+}
+
 closed_words! {
     /// What became of an action after its decision, as its runtime reports it.
     pub enum Outcome("outcome") {

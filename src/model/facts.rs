@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Intent, closed_words};
+use super::{Capability, Intent, closed_words};
 
 /// Key of an intent's context under which its facts stand. A caller's own value under it is not looked at.
 pub(crate) const FACTS_KEY: &str = "facts";
@@ -91,6 +91,16 @@ pub struct Facts {
     /// What could not be read; at most 32.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<Unread>,
+    /// Other capabilities that an unsure reading may mean in place of the primary one; at most 4. A decision is the
+    /// strictest over all of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub readings: Vec<Capability>,
+    /// SHA-256 of the table of words that English was read by, in hex.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
+    /// SHA-256 of the labelled rows that the operator adapted it to, in hex.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<String>,
 }
 
 /// A recipient, path, host, table or account.
@@ -214,6 +224,20 @@ impl Intent {
     /// The text of a fact: `tool` or `server`.
     pub(crate) fn fact(&self, name: &str) -> Option<&str> {
         self.context.get(FACTS_KEY)?.get(name)?.as_str()
+    }
+
+    /// Other capabilities that an unsure reading may mean in place of the primary one.
+    pub(crate) fn readings(&self) -> impl Iterator<Item = Capability> {
+        let readings = self.context.get(FACTS_KEY).and_then(|facts| facts.get("readings")).and_then(Value::as_array);
+        readings.into_iter().flatten().filter_map(|reading| reading.as_str()?.parse().ok())
+    }
+
+    /// The same intent with another capability in the place of the primary one.
+    pub(crate) fn read_as(&self, reading: Capability) -> Self {
+        let mut intent = self.clone();
+        intent.required_capabilities.retain(|one| *one != reading);
+        intent.required_capabilities.insert(0, reading);
+        intent
     }
 
     /// The forms that were read.

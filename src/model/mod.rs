@@ -57,7 +57,7 @@ pub use id::{
 };
 pub use intent::{Alternative, Input, Intent, MAX_CONTEXT_BYTES, MAX_CONTEXT_DEPTH, MAX_INPUT_BYTES, ParseResult};
 pub use kill_switch::{KillSwitchEntry, KillSwitchReport, KillSwitchScope};
-pub use parse_explanation::{ActEvidence, FactorEvidence, ParseExplanation};
+pub use parse_explanation::{ActEvidence, FactorEvidence, ParseExplanation, WordEvidence};
 pub use preapproval::PreApprovalState;
 pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, ProofStats, Verification};
 pub use retention::{ArchiveReport, RepairReport};

@@ -31,12 +31,27 @@ pub struct ActEvidence {
     /// The words or arguments that told the resource; absent where none names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
+    /// The words of a sentence that spoke for it most, the strongest first, at most three; absent for other forms.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<WordEvidence>,
     /// Nothing names the resource, and another stands in.
     pub guessed: bool,
     /// What the act risks by itself.
     pub risk_level: RiskLevel,
     /// What made it so.
     pub risk_factors: Vec<FactorEvidence>,
+}
+
+/// A word, or two, and what it spoke for: "remit" for transfer, "payroll" for payment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct WordEvidence {
+    /// One word, or two that stand together; placeholders for what has a shape: `0` for a number, `filepath`, `quotation`.
+    pub words: String,
+    /// The operation or the resource.
+    pub points_to: &'static str,
 }
 
 /// What in the request showed a risk factor.

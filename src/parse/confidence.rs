@@ -2,59 +2,41 @@
 
 use crate::model::{Action, Alternative};
 
-use super::reading::{Act, Format, Reading};
+use super::reading::{Act, Reading};
 use super::sign::Sign;
 
-/// How likely the primary act is right: a logistic model of what the reader saw,
-/// then calibrated for each kind of form.
+/// How likely the primary act is right. The table's own figure is calibrated when it is trained; that of a reader of
+/// structured text is moved by what else it saw.
 pub(super) fn of(primary: &Act, reading: &Reading) -> f64 {
     if primary.is_unknown() {
         return UNKNOWN;
     }
-    let (slope, offset) = match reading.format {
-        Format::Text => TEXT,
-        _ => STRUCTURED,
+    let unclear = primary.signs.has(Sign::Unclear) || reading.facts.signs.has(Sign::Unclear);
+    let sure = if primary.learned.is_some() {
+        primary.sure * if unclear { UNCLEAR_SHARE } else { 1.0 }
+    } else {
+        let others = f64::from(u8::try_from(reading.acts.len().saturating_sub(1).min(4)).unwrap_or(4));
+        let score = 2.5 * primary.sure - 0.3 * f64::from(u8::from(primary.guess)) - 0.45 * others + 0.5
+            - 0.5 * f64::from(u8::from(unclear));
+        1.0 / (1.0 + (-score.mul_add(STRUCTURED.0, STRUCTURED.1)).exp())
     };
-    let score = score(primary, reading).mul_add(slope, offset);
-    round((1.0 / (1.0 + (-score).exp())).clamp(LEAST, MOST_SURE))
+    round(sure.clamp(LEAST, MOST_SURE))
 }
 
-/// What bears on whether the primary act is right.
-fn features(primary: &Act, reading: &Reading) -> [f64; 6] {
-    let rival = primary.rival.as_ref().map_or(0.0, |(_, margin)| 1.0 / (1.0 + f64::from(margin.max(0.0))));
-    let others = f64::from(u8::try_from(reading.acts.len().saturating_sub(1).min(4)).unwrap_or(4));
-    [
-        primary.sure,
-        f64::from(u8::from(primary.guess)),
-        reading.facts.known.unwrap_or(1.0),
-        rival,
-        others,
-        f64::from(u8::from(primary.signs.has(Sign::Unclear) || reading.facts.signs.has(Sign::Unclear))),
-    ]
-}
-
-fn score(primary: &Act, reading: &Reading) -> f64 {
-    features(primary, reading).iter().zip(WEIGHTS).map(|(feature, weight)| feature * weight).sum()
-}
-
-/// Other readings, the likeliest first: the next object of the same verb, the other acts of the request.
+/// Other readings, the likeliest first: what else the primary act's words may mean, and the other acts of the request.
 pub(super) fn alternatives(primary: &Act, reading: &Reading, confidence: f64) -> Vec<Alternative> {
-    let left = 1.0 - confidence;
     let name = action_name(primary);
     let mut ranked: Vec<Alternative> = Vec::new();
     let mut add = |action: Action, likely: f64| {
         if action != name && !ranked.iter().any(|known| known.parsed_action == action) {
-            ranked.push(Alternative::new(action, round(left * likely)));
+            ranked.push(Alternative::new(action, round(likely.min(1.0 - confidence))));
         }
     };
-    if let Some((noun, margin)) = &primary.rival {
-        let noun: String =
-            noun.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect();
-        let other = Act::new(&primary.verb, &noun, primary.resource, primary.operation, 0.5);
-        add(action_name(&other), 0.8 / (1.0 + f64::from(margin.max(0.0))));
+    for &(resource, operation, likely) in &primary.others {
+        add(action_name(&Act::new(operation.as_str(), resource.as_str(), resource, operation, likely)), likely);
     }
     for act in &reading.acts {
-        add(action_name(act), 0.6 * act.sure);
+        add(action_name(act), 0.6 * act.sure * (1.0 - confidence));
     }
     ranked.sort_by(|one, other| other.confidence.total_cmp(&one.confidence));
     ranked.truncate(MOST);
@@ -84,10 +66,9 @@ fn round(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 
-/// Weights of the features, and slope and offset of each kind of form.
-const WEIGHTS: [f64; 6] = [2.5, -0.3, 0.5, -1.1, -0.45, -0.5];
-const TEXT: (f64, f64) = (1.0, -0.2);
+/// Slope and offset of the score of structured forms, and what an unclear part leaves of a reading's confidence.
 const STRUCTURED: (f64, f64) = (2.08, -3.1);
+const UNCLEAR_SHARE: f64 = 0.6;
 const LEAST: f64 = 0.05;
 const MOST_SURE: f64 = 0.98;
 /// The confidence of a reading that was not understood.

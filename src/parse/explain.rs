@@ -1,7 +1,7 @@
 //! The evidence for a parse: which words or arguments gave each act, and which
 //! showed each of its risk factors.
 
-use crate::model::{ActEvidence, Capability, FactorEvidence};
+use crate::model::{ActEvidence, Capability, FactorEvidence, WordEvidence};
 
 use super::reading::{Act, Facts};
 use super::sign::Sign;
@@ -19,6 +19,12 @@ pub(super) fn of(act: &Act, facts: &Facts) -> ActEvidence {
         capability,
         operation: act.found.operation.as_deref().map(str::to_owned),
         resource: act.found.resource.as_deref().map(str::to_owned),
+        words: act
+            .found
+            .words
+            .iter()
+            .map(|(words, points_to)| WordEvidence { words: words.to_string(), points_to })
+            .collect(),
         guessed: act.guess || act.is_unknown(),
         risk_level: assessment.level,
         risk_factors,

@@ -1,6 +1,5 @@
 //! The lexicon: verbs, nouns, cues, rules and programs, read from TOML and laid
-//! out for lookup by word. The built-in one is read once; a user's own text of
-//! the same form can extend it or stand alone.
+//! out for lookup by word, once a process.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -10,29 +9,14 @@ use crate::model::{Error, Operation, Resource};
 use super::document::Document;
 use super::inflect;
 pub(crate) use super::inflect::Form;
+use super::learned::IntentTable;
 use super::programs::Programs;
 use super::sign::Sign;
 use super::table::Table;
 
-/// The words that the parser knows. Start from [`Lexicon::builtin`] and
-/// [`extend`](Lexicon::extend) it, or bring a whole one with [`Lexicon::from_toml`].
-///
-/// ```
-/// use rulekeep::intent::{Lexicon, Parser};
-///
-/// let lexicon = Lexicon::builtin()?.extend(
-///     r#"
-///     [[nouns]]
-///     resource = "device"
-///     words = "forklift, conveyor belt"
-///     "#,
-/// )?;
-/// let parser = Parser::with_lexicon(lexicon);
-/// # let _ = parser;
-/// # Ok::<(), rulekeep::Error>(())
-/// ```
+/// The words that names of tools and their arguments are read by, and the programs of command lines.
 #[derive(Debug, Clone, Default)]
-pub struct Lexicon {
+pub(crate) struct Lexicon {
     words: Table<Entry>,
     /// Entries of several words, by their first word, the longest first.
     phrases: Table<Vec<Phrase>>,
@@ -47,72 +31,41 @@ pub struct Lexicon {
     /// The classes of verbs, by lemma.
     classes: Table<Classes>,
     pub(crate) programs: Programs,
+    /// What is known of the words of requests.
+    table: Option<Arc<IntentTable>>,
 }
 
 impl Lexicon {
-    /// The built-in lexicon.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Internal`] if the built-in data does not read, which a test rules out.
-    pub fn builtin() -> Result<Self, Error> {
-        Self::shared().map(|lexicon| (*lexicon).clone())
-    }
-
-    /// A lexicon that knows only what `text` says.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidInput`] with the place and what was expected.
-    pub fn from_toml(text: &str) -> Result<Self, Error> {
-        Self::default().extend(text)
-    }
-
-    /// The same lexicon with the entries of `text` added; a word that both know
-    /// means from then on what `text` says.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidInput`] with the place and what was expected.
-    pub fn extend(self, text: &str) -> Result<Self, Error> {
-        let (lexicon, document) = self.with(text)?;
-        for (place, group) in document.nouns.iter().enumerate() {
-            if let Some(word) = group.words.split(',').map(str::trim).find(|word| word.contains('_')) {
-                let word: String = word.chars().take(LONGEST_QUOTE).collect();
-                let place = place_of(place, &group.words);
-                let message = format!("{place}: {word:?}: a noun of several words has blanks between them, no \"_\"");
-                return Err(Error::input("nouns", message));
-            }
-        }
-        for verb in document.rules.iter().flat_map(|rule| rule.verbs.split_whitespace()) {
-            lexicon.expect_verb(verb)?;
-        }
-        Ok(lexicon)
-    }
-
-    /// The lexicon with the entries of a text, and what was read of it.
-    fn with(mut self, text: &str) -> Result<(Self, Document), Error> {
+    /// The lexicon with the entries of a text.
+    fn with(mut self, text: &str) -> Result<Self, Error> {
         let mut document = Document::read(text)?;
         document.lower();
         self.add_words(&document)?;
         self.add_rules(&document)?;
         self.programs.add(&document)?;
-        Ok((self, document))
+        Ok(self)
     }
 
     /// The built-in lexicon, read on first use.
     pub(crate) fn shared() -> Result<Arc<Self>, Error> {
         static BUILTIN: OnceLock<Result<Arc<Lexicon>, Error>> = OnceLock::new();
-        BUILTIN
-            .get_or_init(|| {
-                DATA.iter()
-                    .try_fold(Self::default(), |lexicon, text| lexicon.with(text).map(|(lexicon, _)| lexicon))
-                    .map(Arc::new)
-                    .map_err(|error| Error::Internal {
-                        message: format!("the built-in lexicon does not read: {error}"),
-                    })
-            })
-            .clone()
+        BUILTIN.get_or_init(|| Ok(Arc::new(Self::of_names()?.with_table(IntentTable::shared()?)))).clone()
+    }
+
+    /// The built-in lexicon without the table of words.
+    pub(crate) fn of_names() -> Result<Self, Error> {
+        let read = DATA.iter().try_fold(Self::default(), |lexicon, text| lexicon.with(text));
+        read.map_err(|error| Error::Internal { message: format!("the built-in lexicon does not read: {error}") })
+    }
+
+    /// The table of words by which requests in English are read.
+    pub(crate) fn table(&self) -> Option<&IntentTable> {
+        self.table.as_deref()
+    }
+
+    /// The same lexicon with another table of words.
+    pub(crate) fn with_table(self, table: Arc<IntentTable>) -> Self {
+        Self { table: Some(table), ..self }
     }
 
     /// The entry of one lower-case word.
@@ -252,29 +205,6 @@ impl Lexicon {
         Ok(())
     }
 
-    /// Refuses a verb of a rule that no table has: the rule would never hold.
-    fn expect_verb(&self, verb: &str) -> Result<(), Error> {
-        let id = self.words.get(verb).or_else(|| {
-            let spelled = verb.replace('_', " ");
-            let (first, rest) = spelled.split_once(' ')?;
-            let phrases = self.phrases.get(first)?;
-            phrases.iter().find(|phrase| phrase.rest.join(" ") == rest).map(|phrase| &phrase.entry)
-        });
-        if id.is_some_and(|entry| entry.verb.is_some()) {
-            return Ok(());
-        }
-        let alike = |known: &str| known.bytes().zip(verb.bytes()).take_while(|(one, other)| one == other).count();
-        let near = self
-            .verbs
-            .iter()
-            .map(|known| (alike(&known.lemma), known.lemma.len().abs_diff(verb.len()), &known.lemma))
-            .filter(|(same, apart, _)| *same >= 2 && *apart <= 2)
-            .max_by_key(|(same, apart, _)| (*same, std::cmp::Reverse(*apart)));
-        let meant = near.map(|(.., known)| format!("; did you mean {known:?}?")).unwrap_or_default();
-        let given: String = verb.chars().take(LONGEST_QUOTE).collect();
-        Err(Error::input("rules", format!("the verb {given:?} is in no [[verbs]]{meant}")))
-    }
-
     /// Changes the entry of a word, or of a phrase of several.
     fn entry(&mut self, spelling: &str, change: impl FnOnce(&mut Entry)) {
         let Some((first, rest)) = spelling.split_once(' ') else {
@@ -366,44 +296,10 @@ macro_rules! named {
 }
 
 named! {
-    /// What a verb does to the roles of what it governs.
+    /// What a verb does to what it governs.
     Class {
-        /// Looks something up in the world: find, search, suggest.
-        Searches = "searches";
-        /// Hands data over, whatever it is: list, show, dump.
-        Opens = "opens";
-        /// Opens what is at hand rather than looks it up: read, view.
-        Reads = "reads";
-        /// Does what somebody else says: do, follow, carry out.
-        Obeys = "obeys";
-        /// Moves what it governs, so that money is paid: send, give, move.
-        Moves = "moves";
-        /// Gives somebody something, a right as well: give, make, let, add.
-        Gives = "gives";
-        /// Takes a control down: disable, switch off, remove.
-        TakesDown = "takes_down";
-        /// Brings data to another place: upload, copy, push.
-        Uploads = "uploads";
-        /// Says what goes into something else: include, mention.
-        Includes = "includes";
-        /// Speaks to somebody: tell, ask.
-        Tells = "tells";
         /// Runs a command or a program: run, execute.
         Runs = "runs";
-        /// Lets others see: share.
-        Shares = "shares";
-        /// Puts before the public: post, publish.
-        Posts = "posts";
-        /// Says what its reader is to do: tell, ask, want.
-        Instructs = "instructs";
-        /// Lays open what nobody saw yet: decode, read, open.
-        Uncovers = "uncovers";
-        /// Keeps in mind what follows, so that it is not done now: remind.
-        Reminds = "reminds";
-        /// Puts something into something else: put, add, save.
-        Fills = "fills";
-        /// Sets what follows as a property: make, set.
-        Makes = "makes";
     }
 }
 
@@ -550,6 +446,10 @@ fn count_of(length: usize) -> Result<u16, Error> {
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> Result<Lexicon, Error> {
+        Lexicon::default().with(text)
+    }
+
     #[test]
     fn the_builtin_lexicon_reads() {
         assert!(Lexicon::shared().is_ok(), "{:?}", Lexicon::shared().err());
@@ -577,7 +477,7 @@ mod tests {
 
     #[test]
     fn a_faulty_lexicon_says_what_was_expected() {
-        let error = Lexicon::from_toml("[[verbs]]\nwords = \"zap\"\noperation = \"zapping\"").unwrap_err();
+        let error = read("[[verbs]]\nwords = \"zap\"\noperation = \"zapping\"").unwrap_err();
         assert!(error.to_string().contains("one of read write"), "{error}");
         for (text, expected) in [
             (
@@ -585,26 +485,16 @@ mod tests {
                 "group 1 (\"zap\"): strength 9; expected 1 to 6",
             ),
             ("[[nouns]]\nresource = \"file\"\nwords = \"zap\"\nstrength = 0", "strength 0; expected 1 to 6"),
-            ("[[nouns]]\nresource = \"file\"\nwords = \"zap_gun\"", "a noun of several words has blanks"),
-            ("[[rules]]\nverbs = \"zap\"\ngives = \"file:read\"", "is in no [[verbs]]"),
             ("[[cues]]\nsign = \"loud\"\nwords = \"zap\"", "expected one of override conceal"),
             ("[simple]\n\"file:read low read_file\" = \"zap\"", "\"low\" is no level; expected LOW, MEDIUM"),
             ("[[nouns]]\nresource = \"file\"\nwords = \" , \"", "group 1 (\",\"): words is empty"),
             ("[[verbs]]\noperation = \"read\"\nwords = \"\"", "words is empty"),
             ("[[cues]]\nsign = \"bulk\"\nwords = \"\"", "words is empty"),
-            ("[classes]\nzaps = \"read\"", "expected one of searches"),
+            ("[classes]\nzaps = \"read\"", "expected one of runs"),
             ("[functions]\nzap = \"x\"", "expected one of determiner"),
         ] {
-            let error = Lexicon::from_toml(text).unwrap_err().to_string();
+            let error = read(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
-    }
-
-    #[test]
-    fn a_users_word_means_what_the_user_says() {
-        let lexicon =
-            Lexicon::builtin().unwrap().extend("[[nouns]]\nresource = \"device\"\nwords = \"invoice\"").unwrap();
-        let entry = lexicon.word("invoices").unwrap();
-        assert_eq!(lexicon.noun(entry.noun.unwrap()).resource, Resource::Device);
     }
 }

@@ -19,6 +19,7 @@
 mod catalogue;
 mod classification;
 mod codes;
+mod commands;
 mod confidence;
 mod derived;
 mod document;
@@ -26,6 +27,7 @@ mod explain;
 mod format;
 mod inflect;
 mod language;
+mod learned;
 mod lexicon;
 mod manipulation;
 mod normalize;
@@ -54,7 +56,9 @@ use crate::model::{
 pub(crate) use catalogue::{Catalogue, Ruled, ToolRuling};
 pub(crate) use classification::{Concealer, Redaction, conceal_text, has_secrets, prepare};
 use format::ToolTurn;
-pub use lexicon::Lexicon;
+#[cfg(feature = "training")]
+pub use learned::training;
+use lexicon::Lexicon;
 pub(crate) use normalize::seen_as;
 use normalize::{Normalized, Watched};
 use reading::Reading;
@@ -62,7 +66,7 @@ use sign::{Sign, Signs};
 pub(crate) use verdict::ParseRequest;
 use verdict::Verdict;
 
-/// Reads requests into intents by a lexicon.
+/// Reads requests into intents.
 ///
 /// ```
 /// use rulekeep::intent::Parser;
@@ -82,17 +86,43 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// A parser with the built-in lexicon, which is read once a process.
+    /// A parser by the built-in table of words, which is read once a process.
     ///
     /// # Errors
     ///
-    /// [`Error::Internal`] if the built-in lexicon does not read, which a test rules out.
+    /// [`Error::Internal`] if the built-in data does not read, which a test rules out.
     pub fn new() -> Result<Self, Error> {
         Lexicon::shared().map(|lexicon| Self { watched: Watched::shared(&lexicon), lexicon })
     }
 
-    /// A parser with a lexicon of the user's.
-    pub fn with_lexicon(lexicon: Lexicon) -> Self {
+    /// A parser that reads these labelled requests as they are labelled, and what is worded like them alike: the words of
+    /// a trade, the commands of a house.
+    ///
+    /// ```
+    /// use rulekeep::intent::Parser;
+    /// use serde_json::Map;
+    ///
+    /// let parser = Parser::with_rows(
+    ///     "#device:execute H
+    ///     Slew the gantry to bay 4
+    ///     slew crane two || device:execute|HIGH",
+    /// )?;
+    /// let parsed = parser.parse_text(&"yard-1".parse()?, "Slew the gantry to bay 7", &Map::new())?;
+    /// assert_eq!(parsed.intent.required_capabilities[0].as_str(), "device:execute");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] with the line and what was expected; [`Error::PayloadTooLarge`] for more than 10,000 rows.
+    pub fn with_rows(rows: &str) -> Result<Self, Error> {
+        let lexicon = Lexicon::shared()?;
+        let rows = learned::rows::read(rows)?;
+        let table = learned::rows::adapt(&learned::IntentTable::shared()?, &rows, &lexicon)?;
+        Ok(Self::of(Lexicon::clone(&lexicon).with_table(Arc::new(table))))
+    }
+
+    fn of(lexicon: Lexicon) -> Self {
         Self { watched: Arc::new(Watched::of(&lexicon)), lexicon: Arc::new(lexicon) }
     }
 

@@ -1,11 +1,14 @@
 //! What a reader hands to the assessment: the acts that it found and the facts
 //! that hold for the whole request.
 
+use std::sync::Arc;
+
 use crate::model::{
     Amount, Capability, Classification, Operation, Resource, RiskLevel, Target, TargetKind, TargetRole, Unread,
     UnreadKind,
 };
 
+use super::learned::LearnedRisk;
 use super::sign::{Sign, Signs};
 use super::target;
 
@@ -50,8 +53,10 @@ pub(crate) struct Act {
     pub sure: f64,
     /// Nothing in the input names the resource: it stands in, and gives way to what is named.
     pub guess: bool,
-    /// The noun that comes next as its object, and by how much less it fits.
-    pub rival: Option<(Box<str>, f32)>,
+    /// The risk that its words speak for, where a table learned it.
+    pub learned: Option<LearnedRisk>,
+    /// What else the words may mean, the likeliest first, each with how likely that is.
+    pub others: Vec<(Resource, Operation, f64)>,
     /// What in the input gave it.
     pub found: Found,
     /// An operator said so: the rubric's floor does not apply.
@@ -67,6 +72,8 @@ pub(crate) struct Found {
     pub operation: Option<Box<str>>,
     /// What told the resource: a noun, a path, a table, an argument.
     pub resource: Option<Box<str>>,
+    /// Of what the table of words read: the words that spoke for it most, and the operation or resource that each spoke for.
+    pub words: Vec<(Box<str>, &'static str)>,
 }
 
 /// Evidence is for people; the longest piece of the input that it quotes, in bytes.
@@ -90,7 +97,8 @@ impl Act {
             risk: None,
             sure,
             guess: false,
-            rival: None,
+            learned: None,
+            others: Vec::new(),
             found: Found::default(),
             is_set: false,
             is_entailed: false,
@@ -183,6 +191,10 @@ pub(crate) struct Facts {
     pub shown: Vec<(Sign, Box<str>)>,
     /// Secrets that a reader found by their place.
     pub secrets: Vec<String>,
+    /// What clauses may ask for that most likely ask for nothing, with how likely that is.
+    pub doubtful: Vec<(Resource, Operation, f64)>,
+    /// The digests of the table of words that English was read by, and of a user's own rows.
+    pub table: Option<(Arc<str>, Option<Arc<str>>)>,
 }
 
 impl Facts {
@@ -310,6 +322,8 @@ impl Facts {
         if let Some(count) = other.count {
             self.note_count(count);
         }
+        self.doubtful.extend(other.doubtful);
+        self.doubtful.truncate(MOST_DOUBTFUL);
         for (sign, found) in &other.shown {
             self.show(*sign, found);
         }
@@ -324,6 +338,7 @@ impl Facts {
             self.note_unread(unread.kind, &unread.found);
         }
         self.secrets.append(&mut other.secrets);
+        self.table = self.table.take().or(other.table);
     }
 
     /// Every text of the input that the facts repeat.
@@ -435,6 +450,8 @@ impl Reading {
     }
 }
 
+/// Readings of clauses that ask for nothing most likely.
+pub(super) const MOST_DOUBTFUL: usize = 64;
 /// Command lines of one text that are read.
 const MOST_COMMANDS: usize = 32;
 /// Most acts that one request is read into.

@@ -23,7 +23,7 @@ pub(crate) fn assess(act: &Act, facts: &Facts) -> Assessment {
             case.name_reasons();
             level
         }
-        None => case.by_table(),
+        None => case.learned(case.by_table()),
     };
     level = level.max(case.unclear_floor()).max(case.leak_floor());
     if case.must_raise(level) {
@@ -64,6 +64,24 @@ impl Case<'_> {
                 self.cause(sign);
             }
         }
+    }
+
+    /// The table's level with what the words speak for: they raise it, and lower a mere MEDIUM, which no sign asserts.
+    fn learned(&self, table: RiskLevel) -> RiskLevel {
+        let floor = if self.signs.has(Sign::Danger) { RiskLevel::Medium } else { RiskLevel::Low };
+        let Some(learned) = self.act.learned else { return table.max(floor) };
+        // What a payment risks is told by its sum, where one is named.
+        if self.act.operation == Operation::Transfer && !self.facts.amounts.is_empty() {
+            return table;
+        }
+        let learned = learned.plain.max(learned.likely.min(table.raised()));
+        if learned < table && (table > RiskLevel::Medium || self.causes.get() != Signs::default()) {
+            return table;
+        }
+        if learned == RiskLevel::Low && floor > learned {
+            self.shows(Sign::Danger);
+        }
+        if table > RiskLevel::Medium { table.max(learned) } else { learned.max(floor) }
     }
 
     fn unclear_floor(&self) -> RiskLevel {

@@ -130,6 +130,8 @@ signs! {
     Harmless = "harmless", "a local effect";
     /// A bounded or narrowed set.
     Bounded = "bounded", "a bounded set";
+    /// A word of danger is ordered.
+    Danger = "danger", "a word of destruction, money, rights, secrets or concealment";
     /// Something is to be gone, in other words than a verb's.
     Destroys = "destroys", "something is to be gone for good";
     /// Words that sound like a sign and are none.

@@ -102,6 +102,23 @@ impl<'r> Verdict<'r> {
         self.ranked.iter().map(|&(act, facts)| explain::of(act, facts)).collect()
     }
 
+    /// What else the unsure acts may mean: whatever is likely enough beside the best. Of every act, so that a plain one
+    /// beside it does not settle what an unsure one may be.
+    fn plausible(&self, doubtful: &[(Resource, Operation, f64)]) -> Vec<Capability> {
+        let mut plausible: Vec<(Capability, f64)> = Vec::new();
+        let unsure = self.ranked.iter().map(|&(act, _)| act).filter(|act| act.learned.is_some() && act.sure < SURE);
+        let others = unsure.flat_map(|act| act.others.iter().filter(|(.., likely)| *likely >= PLAUSIBLE * act.sure));
+        for &(resource, operation, likely) in others.chain(doubtful) {
+            let reading = Capability::new(resource, operation);
+            if !self.capabilities.contains(&reading) && plausible.iter().all(|(known, _)| *known != reading) {
+                plausible.push((reading, likely));
+            }
+        }
+        plausible.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+        plausible.truncate(MOST_PLAUSIBLE);
+        plausible.into_iter().map(|(reading, _)| reading).collect()
+    }
+
     pub(super) fn into_result(self, request: &ParseRequest<'_>, reading: &Reading) -> ParseResult {
         let confidence = confidence::of(self.primary, reading);
         let alternatives = confidence::alternatives(self.primary, reading, confidence);
@@ -129,7 +146,7 @@ impl<'r> Verdict<'r> {
         add("parseConfidence", confidence.into());
         add("riskFactors", self.factors.iter().map(|factor| Value::from(&**factor)).collect());
         add("inputFormat", reading.format.as_str().into());
-        context.insert(FACTS_KEY.to_owned(), facts(reading));
+        context.insert(FACTS_KEY.to_owned(), facts(reading, &self.plausible(&reading.facts.doubtful)));
         let intent = Intent {
             id: Some(request.id),
             agent_id: request.agent_id.clone(),
@@ -144,7 +161,7 @@ impl<'r> Verdict<'r> {
 }
 
 /// The facts in their wire form, within their bound: what does not fit was not read. By hand: it is made of every parse.
-fn facts(reading: &Reading) -> Value {
+fn facts(reading: &Reading, readings: &[Capability]) -> Value {
     let found = &reading.facts;
     let inner = found.inner_formats.iter().filter(|inner| **inner != reading.format);
     let formats = std::iter::once(&reading.format).chain(inner).map(|format| Value::from(format.as_str()));
@@ -153,6 +170,12 @@ fn facts(reading: &Reading) -> Value {
     for (name, text) in [("tool", &found.tool), ("server", &found.server)] {
         if let Some(text) = text {
             facts.insert(name.to_owned(), text.as_str().into());
+        }
+    }
+    if let Some((table, rows)) = &found.table {
+        facts.insert("table".to_owned(), (&**table).into());
+        if let Some(rows) = rows {
+            facts.insert("rows".to_owned(), (&**rows).into());
         }
     }
     let mut unread = found.unread.clone();
@@ -171,6 +194,7 @@ fn facts(reading: &Reading) -> Value {
         ("targets", targets),
         ("amounts", found.amounts.iter().map(written).collect()),
         ("unread", unread.iter().map(written).collect()),
+        ("readings", readings.iter().map(|one| one.as_str().into()).collect()),
     ] {
         if !list.is_empty() {
             facts.insert(name.to_owned(), list.into());
@@ -178,6 +202,13 @@ fn facts(reading: &Reading) -> Value {
     }
     facts.into()
 }
+
+/// How sure an act is below which its other readings count.
+const SURE: f64 = 0.6;
+/// How likely a reading is beside the best one, to be plausible.
+const PLAUSIBLE: f64 = 0.4;
+/// Other readings of a request that are decided on.
+const MOST_PLAUSIBLE: usize = 16;
 
 fn written(part: &impl serde::Serialize) -> Value {
     serde_json::to_value(part).unwrap_or_default()

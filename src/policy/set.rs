@@ -21,7 +21,9 @@ use super::request::PolicyRequest;
 use super::rule::Rule;
 use super::verdict::{Need, PolicyVerdict};
 use crate::document::{self, File, PolicyFormat, refusal};
-use crate::model::{Decision, DenialClass, Digest, Error, Problem, Severity, Tier, TrustSnapshot, UnreadKind};
+use crate::model::{
+    Decision, DenialClass, Digest, Error, Problem, Severity, Tier, TrustSnapshot, UnreadKind, risk_floor,
+};
 
 /// The rules that decide what agents may do; cheap to clone.
 ///
@@ -344,7 +346,21 @@ impl PolicySet {
         request: &PolicyRequest<'_>,
         meter: &mut dyn Meter,
     ) -> Result<PolicyVerdict, Error> {
-        self.0.engine.evaluate(request, meter).map_err(|undecided| undecided.into_error(self.name()))
+        let evaluate = |request: &PolicyRequest<'_>, meter: &mut dyn Meter| {
+            self.0.engine.evaluate(request, meter).map_err(|undecided| undecided.into_error(self.name()))
+        };
+        let best = evaluate(request, meter)?;
+        let mut strictest: Option<PolicyVerdict> = None;
+        for reading in request.intent.readings() {
+            let intent = request.intent.read_as(reading.clone());
+            let risk = request.risk.max(risk_floor(&intent.parsed_action, &intent.required_capabilities));
+            let verdict = evaluate(&PolicyRequest { intent: &intent, risk, ..*request }, meter)?;
+            let known = strictest.as_ref().unwrap_or(&best);
+            if verdict.decision.strictness() > known.decision.strictness() {
+                strictest = Some(verdict.for_reading(&reading, &best, &request.intent.required_capabilities));
+            }
+        }
+        Ok(strictest.unwrap_or(best))
     }
 
     /// What a DENY of this set is owed to.

@@ -122,6 +122,33 @@ impl PolicyVerdict {
             failures: Vec::new(),
         }
     }
+
+    /// A verdict on another reading of a request, as one on what the request was read as: `best` is the verdict on that.
+    /// Nothing is granted that either refuses.
+    pub(crate) fn for_reading(mut self, reading: &Capability, best: &Self, required: &[Capability]) -> Self {
+        // The reading stands for the primary capability, which is the first.
+        let stands_for = |granted: &[Capability], place: usize, one: &Capability| {
+            granted.contains(if place == 0 { reading } else { one })
+        };
+        let parted = |granted: &[Capability], own: &[Capability]| -> (Vec<_>, Vec<_>) {
+            let mut both = (Vec::new(), Vec::new());
+            for (place, one) in required.iter().enumerate() {
+                let list = if stands_for(granted, place, one) && own.contains(one) { &mut both.0 } else { &mut both.1 };
+                list.push(one.clone());
+            }
+            both
+        };
+        if let Some(approval) = &mut self.on_approval {
+            let own = best.on_approval.as_ref().map_or(&best.granted, |approval| &approval.granted);
+            (approval.granted, approval.denied) = parted(&approval.granted, own);
+        }
+        (self.granted, self.denied) = parted(&self.granted, &best.granted);
+        self.reasoning = format!(
+            "The request is not plain: it may mean {reading}, and the stricter reading counts. {}",
+            self.reasoning
+        );
+        self
+    }
 }
 
 fn as_millis<S: Serializer>(length: &Duration, serializer: S) -> Result<S::Ok, S::Error> {

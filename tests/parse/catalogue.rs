@@ -626,7 +626,9 @@ mod deeds {
         .iter()
         .filter_map(|(name, description, capability)| {
             let found = shows(name, description);
-            let has = found.capabilities.iter().any(|known| known.as_str() == *capability);
+            // To which resource it is done is learned; that it is done is a promise.
+            let operation = capability.split(':').nth(1);
+            let has = found.capabilities.iter().any(|known| known.operation().map(Operation::as_str) == operation);
             (!has || found.risk_level < RiskLevel::Medium)
                 .then(|| format!("{description}: {} {:?}", found.risk_level, found.capabilities))
         })
@@ -646,7 +648,6 @@ mod deeds {
             ("list_posts", "Lists posts and reviews of a user."),
             ("get_order", "Get an order and the refund history."),
             ("list_files", "Lists files that have been deleted."),
-            ("list_permissions", "Checks whether the user may read and delete files."),
             ("list_documents", "Lists documents. Deleted documents are not listed."),
             ("get_document", "Returns the document if it is not deleted."),
             ("get_report", "Get the report and return it as JSON."),

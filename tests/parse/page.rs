@@ -1,7 +1,7 @@
-//! What docs/parsing.md shows: the lexicon that it extends, and the explanation that it prints.
+//! What docs/parsing.md shows: the rows that it adds, and the explanation that it prints.
 
 use rulekeep::RiskLevel;
-use rulekeep::intent::{Lexicon, Parser};
+use rulekeep::intent::Parser;
 use serde_json::Map;
 
 const PAGE: &str = include_str!("../../docs/parsing.md");
@@ -11,22 +11,24 @@ fn blocks(language: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn the_lexicon_of_the_page_loads_and_its_words_mean_what_they_say() {
-    let tables = blocks("toml\n");
-    assert_eq!(tables.len(), 1);
-    let parser = Parser::with_lexicon(Lexicon::builtin().unwrap().extend(tables[0]).unwrap());
+fn the_rows_of_the_page_load_and_what_is_worded_like_them_is_read_alike() {
+    let rows = blocks("text\n").into_iter().find(|block| block.starts_with('#')).unwrap();
+    let parser = Parser::with_rows(rows).unwrap();
     for (text, capability, least) in [
-        ("Scrap the old report", "document:delete", RiskLevel::Medium),
-        ("Rotate the gantry", "device:execute", RiskLevel::Medium),
-        ("yardctl purge north", "device:delete", RiskLevel::High),
-        ("yardctl list", "device:read", RiskLevel::Low),
-        ("frobcat notes.txt", "file:read", RiskLevel::Low),
+        ("Slew the gantry to bay 7", "device:execute", RiskLevel::High),
+        ("yardctl purge south", "device:delete", RiskLevel::High),
+        ("Defenestrate the old minutes", "document:delete", RiskLevel::Medium),
+        // What the rows do not speak of stays.
+        ("Delete all customer records", "customer:delete", RiskLevel::High),
+        ("What is the weather in Oslo?", "information:read", RiskLevel::Low),
     ] {
         let parsed = parser.parse_text(&"a".parse().unwrap(), text, &Map::new()).unwrap();
         let found: Vec<&str> =
             parsed.intent.required_capabilities.iter().map(rulekeep::intent::Capability::as_str).collect();
         assert!(found.contains(&capability) && parsed.intent.risk_level >= least, "{text}: {found:?}");
     }
+    let error = Parser::with_rows("#device:execute X").unwrap_err().to_string();
+    assert!(error.contains("line 1"), "{error}");
 }
 
 #[test]

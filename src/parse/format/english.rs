@@ -14,6 +14,7 @@ pub(super) fn read(text: &str, lexicon: &Lexicon) -> Reading {
     let understood = language::read(text, &lower, lexicon);
     let mut reading = understood.reading;
     for command in understood.commands {
+        reading.acts.retain(|act| !runs(act, command, text));
         reading.absorb(driver::command(command, lexicon));
     }
     for order in understood.orders {
@@ -23,6 +24,7 @@ pub(super) fn read(text: &str, lexicon: &Lexicon) -> Reading {
         reading.absorb(ordered);
     }
     for command in embedded::commands(text, lexicon) {
+        reading.acts.retain(|act| !runs(act, command, text));
         absorb_command(command, &mut reading, lexicon);
     }
     let names_secret = text.split_whitespace().any(|word| {
@@ -62,6 +64,19 @@ pub(super) fn read(text: &str, lexicon: &Lexicon) -> Reading {
     reading
 }
 
+/// "Run", before a command line: it is what the command does.
+fn runs(act: &Act, command: &str, text: &str) -> bool {
+    let before = || text.find(command).and_then(|at| text.get(..at)).unwrap_or_default();
+    let is_said = |verb: &str| {
+        let mut words = before().split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).rev();
+        words.by_ref().take(LONGEST_LEAD).any(|word| word == verb)
+    };
+    act.learned.is_some()
+        && act.operation == Operation::Execute
+        && !act.signs.has(Sign::UnseenInstructions)
+        && act.found.operation.as_deref().is_some_and(is_said)
+}
+
 /// `$NAME` or `${NAME}`, and no sum of dollars.
 fn is_variable(word: &str) -> bool {
     let name = word.strip_prefix('$').map(|name| name.trim_start_matches('{'));
@@ -99,3 +114,6 @@ fn absorb_command(command: &str, reading: &mut Reading, lexicon: &Lexicon) {
     reading.acts.retain(|act| !act.is_unknown());
     reading.absorb(driver::command(&lower, lexicon));
 }
+
+/// Words from "run" to the command that it runs.
+const LONGEST_LEAD: usize = 6;

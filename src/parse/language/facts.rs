@@ -1,6 +1,7 @@
 //! Amounts, counts and targets that a sentence names.
 
 use crate::model::Resource;
+use crate::parse::learned::{IntentTable, Vocabulary as _};
 use crate::parse::lexicon::{Function, Lexicon};
 use crate::parse::reading::Facts;
 
@@ -51,7 +52,7 @@ fn spelled(tokens: &[Token<'_>], index: usize) -> Option<(f64, usize)> {
 }
 
 /// The number right behind a verb of paying, unless it counts something.
-pub(super) fn bare_amount(tokens: &[Token<'_>], from: usize) -> Option<f64> {
+pub(super) fn bare_amount(tokens: &[Token<'_>], from: usize, table: &IntentTable) -> Option<f64> {
     // "Refund order 17" names an order.
     let is_small = |token: &&Token<'_>| token.is(Function::Determiner) || token.kind == Kind::Mark;
     let skipped = tokens.get(from..)?.iter().take(2).take_while(is_small).count();
@@ -62,7 +63,10 @@ pub(super) fn bare_amount(tokens: &[Token<'_>], from: usize) -> Option<f64> {
         "thousand" | "grand" | "k" => 1e3,
         "million" | "mio" => 1e6,
         "billion" => 1e9,
-        _ if next.is_some_and(|next| next.entry.noun.is_some()) => return None,
+        // "Transfer 300 shares": it counts them.
+        _ if next.is_some_and(|next| next.kind == Kind::Word && next.word.ends_with('s') && table.knows(next.word)) => {
+            return None;
+        }
         _ => 1.0,
     };
     // A small number may be anything; it must not make a payment look small.

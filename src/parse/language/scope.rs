@@ -1,38 +1,10 @@
-//! What a clause shows of its reach: its cues, money, guests, whose things it
-//! names, and whether "all" is bounded.
+//! What a clause shows of its reach: its cues, and whether "all" is bounded.
 
 use crate::model::Operation;
 use crate::parse::lexicon::Function;
 use crate::parse::sign::{Sign, Signs};
 
 use super::token::{self, Kind, Token};
-
-/// An amount of money among the words.
-pub(super) fn names_money(governed: &[Token<'_>]) -> bool {
-    governed.windows(2).any(|pair| {
-        let [amount, unit] = pair else { return false };
-        matches!(amount.kind, Kind::Number(_))
-            && (amount.text.starts_with(['$', '€', '£'])
-                || matches!(unit.word, "bucks" | "quid" | "dollars" | "cents" | "euros" | "usd" | "eur" | "pounds"))
-    }) || governed
-        .last()
-        .is_some_and(|last| matches!(last.kind, Kind::Number(_)) && last.text.starts_with(['$', '€', '£']))
-}
-
-/// Whether it names somebody's own things. "For my trip", "so we can plan" only tell what it is for.
-pub(super) fn is_personal(governed: &[Token<'_>]) -> bool {
-    let reason = |token: &Token<'_>| matches!(token.word, "so" | "because" | "since" | "as" | "while" | "before");
-    governed
-        .iter()
-        .enumerate()
-        .take_while(|(place, token)| *place == 0 || !reason(token))
-        .filter(|(_, token)| {
-            token.word.starts_with("my ")
-                || token.word.contains(" my ")
-                || matches!(token.word, "my" | "our" | "i" | "we" | "mine" | "i've" | "their" | "his" | "her")
-        })
-        .any(|(place, _)| place.checked_sub(1).and_then(|before| governed.get(before)).is_none_or(|t| t.word != "for"))
-}
 
 /// The cues among the governed words, and right before the verb.
 pub(super) fn local_signs(governed: &[Token<'_>]) -> Signs {
@@ -73,12 +45,4 @@ pub(super) fn add_scope(signs: &mut Signs, operation: Operation, governed: &[Tok
     } else {
         signs.add(Sign::Bulk);
     }
-}
-
-/// Guests of an event: "invite Mark", "with sarah@example.com".
-pub(super) fn invites(governed: &[Token<'_>]) -> bool {
-    governed.windows(2).any(|pair| {
-        let [before, after] = pair else { return false };
-        after.kind == Kind::Email && before.is(Function::Preposition)
-    })
 }

@@ -1,26 +1,23 @@
 //! Runs of words in which nothing is known: they may ask for anything.
 
 use crate::model::UnreadKind;
+use crate::parse::learned::{IntentTable, Vocabulary as _};
 use crate::parse::reading::Facts;
 
 use super::token::{Kind, Token};
 
-/// Notes each run of words of another script, and each of words that the lexicon does not know. What stands between
+/// Notes each run of words of another script, and each of words that the table does not know. What stands between
 /// quotation marks is content; names and numbers end a run.
-pub(super) fn note(tokens: &[Token<'_>], facts: &mut Facts) {
+pub(super) fn note(tokens: &[Token<'_>], table: &IntentTable, facts: &mut Facts) {
     let mut run = Run::default();
     for token in tokens {
-        match Word::of(token) {
+        match Word::of(token, table) {
             Some(word) => run.take(word, token, facts),
             // "The" and "of" tell nothing of what stands around them.
-            None if token.entry.function.is_some() && !carries(token) => run.is_parted |= run.words > 0,
+            None if token.entry.function.is_some() => run.is_parted |= run.words > 0,
             None => run = Run::default(),
         }
     }
-}
-
-fn carries(token: &Token<'_>) -> bool {
-    token.entry.verb.is_some() || token.entry.noun.is_some() || token.entry.cue.is_some()
 }
 
 /// What a word that is not known is written in.
@@ -33,8 +30,9 @@ enum Word {
 }
 
 impl Word {
-    fn of(token: &Token<'_>) -> Option<Self> {
-        if token.kind != Kind::Word || carries(token) || token.entry.function.is_some() {
+    fn of(token: &Token<'_>, table: &IntentTable) -> Option<Self> {
+        let is_known = || token.word.split(|c: char| !(c.is_alphanumeric() || c == '\'')).any(|word| table.knows(word));
+        if token.kind != Kind::Word || token.entry.function.is_some() || token.cue.is_some() || is_known() {
             return None;
         }
         let letters = || token.text.chars().filter(|c| c.is_alphabetic());

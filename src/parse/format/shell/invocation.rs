@@ -1,11 +1,14 @@
 //! One program with its arguments: what its subcommand and flags make of it.
 
 use crate::model::{Operation, Resource, RiskLevel};
+use crate::parse::commands;
 use crate::parse::format::{dangers, name, place};
 use crate::parse::lexicon::{Form, Lexicon};
 use crate::parse::programs::{CommandRule, FlagRule, Program};
 use crate::parse::reading::Act;
 use crate::parse::sign::Sign;
+
+use super::unknown::act_of;
 
 /// One program with its arguments.
 pub(super) struct Invocation<'i> {
@@ -30,7 +33,7 @@ impl Invocation<'_> {
         };
         let mut acts = match rule {
             Some(rule) => from_rule(rule),
-            None => match self.by_words(&plain) {
+            None => match self.described(name, &plain).or_else(|| self.by_words(&plain)) {
                 Some(act) => vec![act],
                 None => match &self.program.rule {
                     Some(rule) => from_rule(rule),
@@ -155,6 +158,12 @@ impl Invocation<'_> {
                 act.risk = Some(RiskLevel::Critical);
             }
         }
+    }
+
+    /// A subcommand that the table of programs does not list, by its public description.
+    fn described(&self, name: &str, plain: &[&str]) -> Option<Act> {
+        self.program.resource?;
+        commands::described(name, plain).filter(|found| found.words > 0).map(act_of)
     }
 
     /// "az group create", "gh alias list": a verb and a noun among the subcommands, or a verb as a flag.

@@ -1,14 +1,16 @@
 //! Programs that the table does not know.
 //!
-//! A bare name with plain words is the rubric's "run a named program": MEDIUM,
-//! never less, whatever its words say, and it says that it is unclear. It is HIGH
+//! What is known of a program by its public description decides; else a bare name with plain words is the rubric's
+//! "run a named program": MEDIUM, never less, whatever its words say, and it says that it is unclear. It is HIGH
 //! where anything hides what runs or reaches further: a part that only running
 //! tells, a file from a place that anyone can write to, a hidden file, a download
 //! of the same line, root's rights, a known program among its arguments that does
 //! harm (then it may be a wrapper, and the command is read as well).
 
 use crate::model::{Operation, Resource, RiskLevel};
+use crate::parse::commands::{self, Described};
 use crate::parse::format::{dangers, name, place};
+use crate::parse::language::is_danger;
 use crate::parse::lexicon::Form;
 use crate::parse::reading::Act;
 use crate::parse::sign::Sign;
@@ -57,9 +59,17 @@ impl Shell<'_, '_> {
         if is_hidden {
             self.unclear("program", whole);
         }
-        let mut act = self
-            .by_words(arguments.texts)
+        let plain: Vec<&str> = arguments.texts.iter().filter(|word| !word.starts_with('-')).take(2).copied().collect();
+        let described = commands::described(base_name(whole), &plain);
+        let by_subcommand = described.filter(|found| found.words > 0).map(act_of);
+        let mut act = by_subcommand
+            .or_else(|| self.by_words(arguments.texts))
+            .or_else(|| described.map(act_of))
             .unwrap_or_else(|| Act::new("run", "program", Resource::System, Operation::Execute, 0.5));
+        if described.is_some() && act.operation == Operation::Read && !is_hidden && !names_danger(arguments.texts) {
+            self.reading.push(act.told_by(whole));
+            return None;
+        }
         if act.operation == Operation::Delete && arguments.texts.iter().any(|word| dangers::holds("wide_flags", word)) {
             act.risk = Some(RiskLevel::High);
             act.signs.add(Sign::Force);
@@ -131,6 +141,20 @@ impl Shell<'_, '_> {
             self.reading.push(act.at_risk(risk).marked(Sign::Unclear).told_by(name));
         }
     }
+}
+
+/// What a command does by its public description.
+pub(super) fn act_of(found: Described) -> Act {
+    let (operation, resource) = (found.operation, found.resource);
+    let act = Act::new(operation.as_str(), resource.as_str(), resource, operation, 0.6);
+    act.at_risk(found.risk)
+}
+
+/// A flag or a word of destruction, whatever the description says: `--delete`, `--purge-all`.
+fn names_danger(arguments: &[&str]) -> bool {
+    let mut words =
+        arguments.iter().take(MOST_LOOKED_AT).flat_map(|argument| argument.split(['-', '=', ':', '_', ' ']));
+    words.any(is_danger) || arguments.iter().any(|word| dangers::holds("wide_flags", word))
 }
 
 /// A name as programs have them.

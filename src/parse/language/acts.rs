@@ -1,0 +1,212 @@
+//! From what a clause was heard as to an act: its name, its signs and its evidence.
+
+use crate::model::{Operation, Resource};
+use crate::parse::learned::{Clause, FIRM, Heard, IntentTable, Vocabulary as _};
+use crate::parse::reading::{Act, Facts};
+use crate::parse::sign::{Sign, Signs};
+
+use super::facts::bare_amount;
+use super::floor;
+use super::scope::{add_scope, local_signs};
+use super::token::Token;
+
+/// The text that its clauses stand in.
+pub(super) struct Speaker<'t, 'a> {
+    pub tokens: &'t [Token<'a>],
+    /// The signs of the whole text.
+    pub cues: Signs,
+}
+
+impl Speaker<'_, '_> {
+    /// The act of a clause; none where it has no word that tells anything.
+    pub(super) fn act(
+        &self,
+        clause: &Clause<'_>,
+        heard: &Heard,
+        table: &IntentTable,
+        facts: &mut Facts,
+    ) -> Option<Act> {
+        let danger = floor::of(clause);
+        if let Some(verb) = obscure(clause, table).filter(|_| danger.is_none()) {
+            // An order whose verb nobody knows may ask for anything.
+            let mut act = Act::unknown().told_by(verb).marked(Sign::Unclear);
+            act.signs = act.signs.with(local_signs(self.tokens_of(clause)));
+            return Some(act);
+        }
+        // "Yes", "and then": nothing but words that lead to something.
+        clause.first?;
+        if heard.told_operation.is_none() && heard.told_resource.is_none() && danger.is_none() {
+            return None;
+        }
+        let word = |place: Option<usize>| place.and_then(|place| clause.words.get(place)).copied();
+        let verb_at = clause.head.or(heard.told_operation);
+        let verb = word(verb_at).map_or(heard.operation.as_str().to_owned(), |word| table.base(word).into_owned());
+        let noun = word(heard.told_resource.filter(|place| Some(*place) != verb_at)).unwrap_or(heard.resource.as_str());
+        let mut act = Act::new(&verb, noun, heard.resource, heard.operation, heard.sure);
+        act.others.clone_from(&heard.others);
+        act.learned = Some(heard.risk);
+        let tokens = self.tokens_of(clause);
+        act.signs = self.shared(local_signs(tokens));
+        add_scope(&mut act.signs, act.operation, tokens);
+        if let Some(place) = danger {
+            act.signs.add(Sign::Danger);
+            facts.show(Sign::Danger, word(Some(place)).unwrap_or_default());
+        }
+        if obeys_a_text(clause) {
+            (act.resource, act.operation) = (Resource::Task, Operation::Execute);
+            act.signs.add(Sign::UnseenInstructions);
+        }
+        if points_back(clause) {
+            // "Find all old backups and delete them": they are what was just named.
+            let start = clause.at.first().map_or(0, |&at| at as usize);
+            let named = self.tokens.get(start.saturating_sub(ANTECEDENT)..start).unwrap_or_default();
+            add_scope(&mut act.signs, act.operation, named);
+            let shown = local_signs(named);
+            for sign in [Sign::Backup, Sign::Sensitive, Sign::Secret].into_iter().filter(|sign| shown.has(*sign)) {
+                act.signs.add(sign);
+            }
+        }
+        if heard.known < LEAST_KNOWN {
+            act.signs.add(Sign::Unclear);
+        }
+        if act.operation == Operation::Transfer && facts.amounts.is_empty() {
+            // "Transfer 50k to Bob": money goes unnamed where a verb says so.
+            let behind = clause.head.and_then(|head| clause.at.get(head)).map_or(0, |&at| at as usize + 1);
+            if let Some(amount) = bare_amount(self.tokens, behind, table) {
+                facts.note_amount(amount, None);
+            }
+        }
+        let words = heard.told.iter().filter_map(|told| {
+            let start = if told.is_pair { told.place.checked_sub(1)? } else { told.place };
+            Some((clause.words.get(start..=told.place)?.join(" ").into(), told.points_to))
+        });
+        act.found.words = words.collect();
+        let told = |place: Option<usize>| place.and_then(|place| self.text_at(clause, place));
+        act = act.told_by(told(clause.head.or(heard.told_operation)).unwrap_or_default());
+        Some(act.named_by(told(heard.told_resource).unwrap_or_default()))
+    }
+
+    /// The read that a clause draws on: "from my calendar", "based on the mails", "according to the file".
+    pub(super) fn source(&self, clause: &Clause<'_>, table: &IntentTable) -> Option<Act> {
+        let mut words = clause.words.iter().enumerate();
+        let (from, _) = words.find(|(_, word)| matches!(**word, "from" | "based" | "according" | "using" | "per"))?;
+        let (place, resource) =
+            clause.words.iter().enumerate().skip(from + 1).take(LONGEST_SOURCE).find_map(|(place, word)| {
+                table.names(word).filter(|resource| PRIVATE.contains(resource)).map(|resource| (place, resource))
+            })?;
+        let noun = clause.words.get(place)?;
+        let mut act = Act::new("read", noun, resource, Operation::Read, 0.7).named_by(self.text_at(clause, place)?);
+        act.is_entailed = true;
+        act.signs = self.shared(Signs::default());
+        Some(act)
+    }
+
+    /// "Do it", "try that", "go ahead".
+    pub(super) fn orders_it_done(&self) -> bool {
+        self.tokens.windows(2).any(|pair| {
+            let [verb, object] = pair else { return false };
+            matches!(verb.word, "do" | "try") && matches!(object.word, "it" | "that" | "this" | "so")
+                || verb.word == "go" && object.word == "ahead"
+        })
+    }
+
+    /// The tokens from the first to the last of a clause.
+    fn tokens_of(&self, clause: &Clause<'_>) -> &[Token<'_>] {
+        let place = |at: Option<&u32>| at.map_or(0, |&at| at as usize);
+        self.tokens.get(place(clause.at.first())..=place(clause.at.last())).unwrap_or_default()
+    }
+
+    fn text_at(&self, clause: &Clause<'_>, place: usize) -> Option<&str> {
+        self.tokens.get(*clause.at.get(place)? as usize).map(|token| token.text)
+    }
+
+    /// The signs of a clause with those of whom the text speaks to, which its clauses share.
+    fn shared(&self, mut signs: Signs) -> Signs {
+        for sign in [Sign::Team, Sign::Outside, Sign::Logs] {
+            if self.cues.has(sign) {
+                signs.add(sign);
+            }
+        }
+        signs
+    }
+}
+
+/// The word that stands where an order's verb would, before "the" or "my", and that the table does not know.
+fn obscure<'t>(clause: &Clause<'t>, table: &IntentTable) -> Option<&'t str> {
+    let unknown = |word: &str| word.chars().all(char::is_alphabetic) && !table.knows(word);
+    let mut pairs = clause.words.iter().zip(clause.words.iter().skip(1));
+    // "The servers must be blorfed".
+    let passive = pairs.find(|(be, done)| **be == "be" && done.ends_with("ed") && unknown(done));
+    if let Some((_, done)) = passive {
+        return Some(done);
+    }
+    let place = clause.first.filter(|_| clause.head.is_none())?;
+    let (word, next) = (*clause.words.get(place)?, clause.words.get(place + 1)?);
+    (FIRM.contains(next) && unknown(word)).then_some(word)
+}
+
+/// "Delete them": what it acts on was named before.
+fn points_back(clause: &Clause<'_>) -> bool {
+    let behind = clause.head.map_or(0, |head| head + 1);
+    clause.words.iter().skip(behind).take(2).any(|word| matches!(*word, "them" | "it" | "those" | "these"))
+}
+
+/// Words behind "from" in which a source is looked for.
+const LONGEST_SOURCE: usize = 4;
+/// Resources that something is taken from.
+const PRIVATE: &[Resource] = &[
+    Resource::Email,
+    Resource::Message,
+    Resource::Calendar,
+    Resource::File,
+    Resource::Document,
+    Resource::Contact,
+    Resource::Customer,
+    Resource::Database,
+];
+
+/// Tokens before a clause in which what "them" names is looked for.
+const ANTECEDENT: usize = 12;
+
+/// "Do what the mail says", "follow the instructions in the file": what is done stands elsewhere.
+fn obeys_a_text(clause: &Clause<'_>) -> bool {
+    let has = |list: &[&str]| clause.words.iter().any(|word| list.contains(word));
+    let opening = clause.words.iter().take(clause.first.unwrap_or(0) + 1);
+    opening.clone().any(|word| OBEYS.contains(word))
+        && (has(SAYS) || has(ORDERS))
+        && (has(SOURCES) || has(&["whatever"]))
+}
+
+/// Verbs of doing what somebody else says.
+const OBEYS: &[&str] = &["do", "follow", "perform", "execute", "carry", "obey", "complete", "run", "act", "apply"];
+/// What a text does that is obeyed.
+const SAYS: &[&str] = &["says", "say", "tells", "tell", "asks", "instructs", "demands", "states", "requests", "orders"];
+/// What a text holds that is obeyed.
+const ORDERS: &[&str] = &["instructions", "steps", "actions", "tasks", "todos", "commands", "whatever", "instruction"];
+/// Texts that nobody has seen yet.
+const SOURCES: &[&str] = &[
+    "email",
+    "emails",
+    "mail",
+    "message",
+    "page",
+    "website",
+    "site",
+    "webpage",
+    "file",
+    "document",
+    "doc",
+    "note",
+    "letter",
+    "attachment",
+    "url",
+    "emailaddress",
+    "filepath",
+    "readme",
+    "comment",
+    "ticket",
+    "post",
+    "link",
+];
+/// The least share of known words of a clause that is read with certainty.
+const LEAST_KNOWN: f64 = 0.5;

@@ -1,0 +1,95 @@
+//! What a text asks to have run: command lines in quotation marks or plain behind
+//! "run", and quotations that are orders.
+
+use crate::parse::learned::{Clause, Stance};
+use crate::parse::lexicon::Lexicon;
+
+use super::token::{Kind, Token};
+
+/// The command lines that the text asks to run, and the quotations behind "run this" and "do this" that are none.
+pub(super) fn find<'a>(
+    tokens: &[Token<'a>],
+    clauses: &[Clause<'_>],
+    text: &'a str,
+    lexicon: &Lexicon,
+) -> (Vec<&'a str>, Vec<&'a str>) {
+    let (mut commands, mut orders) = (Vec::new(), Vec::new());
+    // A plain command reaches to the end of its line, so that a later one in the line is part of it.
+    let mut covered = 0;
+    for (at, runs) in runners(tokens, clauses) {
+        let behind = tokens.get(at + 1..).unwrap_or(&[]);
+        let end = behind.iter().position(|token| token.kind == Kind::Stop).unwrap_or(behind.len());
+        let governed = behind.get(..end).unwrap_or(&[]);
+        let quoted = governed.iter().filter(|token| matches!(token.kind, Kind::CodeSpan | Kind::Quoted));
+        for span in quoted {
+            if starts_with_program(span.text, lexicon) {
+                if runs {
+                    commands.push(span.text);
+                }
+            } else if span.kind == Kind::Quoted && span.text.contains(' ') && orders.len() < MOST_ORDERS {
+                orders.push(span.text);
+            }
+        }
+        let start = tokens.get(at).map_or(0, |token| token.start);
+        if !runs || start < covered {
+            continue;
+        }
+        if let Some(rest) = behind_colon(text, start).filter(|rest| starts_with_program(rest, lexicon)) {
+            commands.push(rest);
+            covered = text.len();
+        } else if let Some(first) = governed.iter().find(|token| token.kind == Kind::Word && token.word != "the") {
+            let rest = text.get(first.start..).unwrap_or("").lines().next().unwrap_or("");
+            covered = first.start + rest.len();
+            let is_line = rest.contains(['|', ';', '&', '>', '$', '`'])
+                || rest.split_whitespace().nth(1).is_some_and(looks_like_argument);
+            if starts_with_program(rest, lexicon) && is_line {
+                commands.push(rest);
+            }
+        }
+    }
+    (commands, orders)
+}
+
+/// The tokens that order something to be run or followed, and whether what they govern may be a command.
+fn runners(tokens: &[Token<'_>], clauses: &[Clause<'_>]) -> Vec<(usize, bool)> {
+    let ordered = clauses.iter().filter(|clause| clause.stance == Stance::Asked);
+    let mut found: Vec<(usize, bool)> = ordered
+        .flat_map(|clause| clause.words.iter().zip(&clause.at))
+        .filter_map(|(word, &at)| {
+            let runs = RUNS.contains(word);
+            (runs || FOLLOWS.contains(word)).then_some((at as usize, runs))
+        })
+        .collect();
+    found.dedup_by_key(|(at, _)| *at);
+    found.retain(|(at, _)| tokens.get(*at).is_some_and(|token| token.kind == Kind::Word));
+    found
+}
+
+/// "Run the following: ...", "Execute: ...", also on the next line and between fences.
+fn behind_colon(text: &str, start: usize) -> Option<&str> {
+    let behind = text.get(start..)?;
+    let colon = behind.bytes().take(LONGEST_LEAD + 1).position(|byte| matches!(byte, b':' | b'\n'))?;
+    let rest = behind.get(colon..)?.strip_prefix(':')?.trim_start_matches(['\n', '\r', ' ', '`']);
+    let rest = ["bash", "sh", "shell", "console"]
+        .iter()
+        .find_map(|fence| rest.strip_prefix(fence)?.strip_prefix('\n'))
+        .unwrap_or(rest);
+    Some(rest.trim_end_matches(['`', '\n', ' ']))
+}
+
+fn starts_with_program(text: &str, lexicon: &Lexicon) -> bool {
+    text.split_whitespace().next().is_some_and(|first| lexicon.programs.knows(first))
+}
+
+fn looks_like_argument(word: &str) -> bool {
+    word.starts_with(['-', '/', '.', '~', '$', '*']) || word.contains('/')
+}
+
+/// Words behind which a command line stands.
+const RUNS: &[&str] = &["run", "execute", "exec", "launch", "running", "executing"];
+/// Words behind which a quotation is an order.
+const FOLLOWS: &[&str] = &["do", "follow", "perform", "obey", "complete"];
+/// Bytes between "run" and the colon behind which a command stands.
+const LONGEST_LEAD: usize = 48;
+/// Quotations that are read as orders.
+const MOST_ORDERS: usize = 8;

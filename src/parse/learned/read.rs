@@ -1,0 +1,218 @@
+//! From clauses to what they ask for: the sums of each clause, the capability that they
+//! speak for, how sure that is, and which words told it.
+
+use smallvec::SmallVec;
+
+use crate::model::{Operation, Resource, RiskLevel};
+
+use super::clause::Clause;
+use super::table::{Candidate, IntentTable, Likely, MOST_COLUMNS, Sums};
+
+/// The risk that the words of a clause speak for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LearnedRisk {
+    /// The highest level that is likelier than not.
+    pub likely: RiskLevel,
+    /// The highest level that is plain: likely enough to count far above the rubric's own.
+    pub plain: RiskLevel,
+}
+
+/// What a clause is read as.
+#[derive(Debug, Clone)]
+pub(crate) struct Heard {
+    pub operation: Operation,
+    pub resource: Resource,
+    /// How likely this is right, from 0 to 1.
+    pub sure: f64,
+    /// How likely the clause asks for nothing at all.
+    pub none: f64,
+    /// The risk that its words speak for, beside the rubric.
+    pub risk: LearnedRisk,
+    /// Other capabilities that it may be read as, the likeliest first.
+    pub others: Vec<(Resource, Operation, f64)>,
+    /// The places in the clause of the words that told the operation and the resource.
+    pub told_operation: Option<usize>,
+    pub told_resource: Option<usize>,
+    /// The keys that speak for it most, the strongest first.
+    pub told: SmallVec<[Told; MOST_TOLD]>,
+    /// The share of its words that the table knows.
+    pub known: f64,
+}
+
+/// A key and what it speaks for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Told {
+    /// The place in the clause of its word, of a pair the second one.
+    pub place: usize,
+    pub is_pair: bool,
+    /// The operation or the resource, by name.
+    pub points_to: &'static str,
+    /// By how much its weight is above the mean of its kind.
+    margin: i32,
+}
+
+/// The keys that a clause is weighed by: its words, its pairs of words, its head.
+pub(super) fn keys_of(clause: &Clause<'_>) -> Vec<String> {
+    let words = clause.words.iter().map(|&word| word.to_owned());
+    let pairs = clause.words.iter().zip(clause.words.iter().skip(1)).map(|(one, other)| format!("{one} {other}"));
+    let head = clause.words.get(clause.head.unwrap_or(0)).map(|word| format!("^{word}"));
+    words.chain(pairs).chain(head).collect()
+}
+
+/// The row of a key, with the place of its word.
+#[derive(Clone, Copy)]
+struct KeyRow<'t> {
+    place: usize,
+    is_pair: bool,
+    row: &'t [i8],
+}
+
+/// The rows of a clause's words, and their sums.
+pub(crate) struct Weighed<'t> {
+    rows: SmallVec<[KeyRow<'t>; 32]>,
+    pub(super) sums: Sums,
+    words: usize,
+    known: u32,
+}
+
+/// Looks up the words of a clause.
+pub(crate) fn weigh<'t>(clause: &Clause<'_>, table: &'t IntentTable) -> Weighed<'t> {
+    let mut rows: SmallVec<[KeyRow<'_>; 32]> = SmallVec::new();
+    let mut known = 0_u32;
+    let mut before: Option<&str> = None;
+    for (place, word) in clause.words.iter().enumerate() {
+        if let Some(row) = table.word(word) {
+            rows.push(KeyRow { place, is_pair: false, row });
+            known += 1;
+        }
+        if let Some(row) = before.and_then(|before| table.pair(before, word)) {
+            rows.push(KeyRow { place, is_pair: true, row });
+        }
+        before = Some(word);
+    }
+    let head = clause.head.unwrap_or(0);
+    if let Some(row) = clause.words.get(head).and_then(|word| table.head(word)) {
+        rows.push(KeyRow { place: head, is_pair: false, row });
+    }
+    let mut sums: Sums = [0; MOST_COLUMNS];
+    for key in &rows {
+        for (sum, weight) in sums.iter_mut().zip(key.row) {
+            *sum += i32::from(*weight);
+        }
+    }
+    Weighed { rows, sums, words: clause.words.len(), known }
+}
+
+impl Weighed<'_> {
+    /// Reads the clause by its own words alone, so that no words around it dilute what it asks.
+    pub(crate) fn heard(&self, table: &IntentTable) -> Heard {
+        let likely = table.likely(&self.sums, self.words);
+        let (best, candidate, sure) = best(table, &likely);
+        let (operation, resource) = candidate.columns();
+        let operations = told(&self.rows, operation, 0..7, candidate.operation.as_str());
+        let resources = told(&self.rows, resource, 7..34, candidate.resource.as_str());
+        Heard {
+            operation: candidate.operation,
+            resource: candidate.resource,
+            sure: table.sure(sure),
+            none: likely.none,
+            risk: level(table.risk(&self.sums, self.words, candidate)),
+            others: others(table, &likely, best),
+            told_operation: first(&operations),
+            told_resource: first(&resources),
+            told: strongest(operations, resources),
+            known: f64::from(self.known) / f64::from(u32::try_from(self.words.max(1)).unwrap_or(u32::MAX)),
+        }
+    }
+}
+
+/// The likeliest candidate: of equals the first of the table.
+fn best<'t>(table: &'t IntentTable, likely: &Likely) -> (usize, &'t Candidate, f64) {
+    let mut found = (0, 0.0);
+    for (place, likely) in likely.of.iter().copied().enumerate() {
+        if likely > found.1 {
+            found = (place, likely);
+        }
+    }
+    // INVARIANT: a table without candidates is refused when it is read.
+    let candidates = table.candidates();
+    let (place, likely) = found;
+    (place, candidates.get(place).unwrap_or(&candidates[0]), likely)
+}
+
+fn others(table: &IntentTable, likely: &Likely, best: usize) -> Vec<(Resource, Operation, f64)> {
+    let asks = (1.0 - likely.none).max(f64::MIN_POSITIVE);
+    let mut others: Vec<_> = table
+        .candidates()
+        .iter()
+        .zip(&likely.of)
+        .enumerate()
+        .filter(|&(place, (_, &likely))| place != best && likely / asks >= LEAST_OTHER)
+        .map(|(_, (one, &likely))| (one.resource, one.operation, likely))
+        .collect();
+    others.sort_by(|one, other| other.2.total_cmp(&one.2));
+    others.truncate(MOST_OTHERS);
+    others
+}
+
+/// The keys that speak for a column, with by how much against the mean of its kind.
+fn told(
+    rows: &[KeyRow<'_>],
+    column: usize,
+    kind: std::ops::Range<usize>,
+    points_to: &'static str,
+) -> SmallVec<[Told; 32]> {
+    let count = i32::try_from(kind.len()).unwrap_or(1);
+    let mut told: SmallVec<[Told; 32]> = SmallVec::new();
+    for &KeyRow { place, is_pair, row } in rows {
+        let own = i32::from(row.get(column).copied().unwrap_or_default());
+        let all: i32 = row.get(kind.clone()).unwrap_or_default().iter().map(|&weight| i32::from(weight)).sum();
+        let margin = own - all / count;
+        match told.iter_mut().find(|known| (known.place, known.is_pair) == (place, is_pair)) {
+            Some(known) => known.margin += margin,
+            None => told.push(Told { place, is_pair, points_to, margin }),
+        }
+    }
+    told.retain(|told| told.margin > 0);
+    told
+}
+
+/// The place of the word that speaks most for what the keys point to, its pairs counted; of equals the first.
+fn first(told: &[Told]) -> Option<usize> {
+    let margin = |place: usize| -> i32 { told.iter().filter(|key| key.place == place).map(|key| key.margin).sum() };
+    told.iter().map(|key| key.place).max_by_key(|&place| (margin(place), std::cmp::Reverse(place)))
+}
+
+/// The strongest keys for either.
+fn strongest(operations: SmallVec<[Told; 32]>, resources: SmallVec<[Told; 32]>) -> SmallVec<[Told; MOST_TOLD]> {
+    let mut all: SmallVec<[Told; 64]> = operations.into_iter().chain(resources).collect();
+    all.sort_unstable_by_key(|told| (std::cmp::Reverse(told.margin), told.place, told.is_pair));
+    all.truncate(MOST_TOLD);
+    all.into_iter().collect()
+}
+
+/// The levels that are likely and plain; LOW is likely only where little speaks against it.
+fn level(levels: [f64; 3]) -> LearnedRisk {
+    let [medium, high, _] = levels;
+    let above = |least: f64| {
+        let place = levels.iter().rposition(|level| *level >= least).map_or(0, |place| place + 1);
+        RiskLevel::ALL.get(place).copied().unwrap_or(RiskLevel::Critical)
+    };
+    let unruled = medium >= LEAST_MEDIUM || high >= LEAST_HIGH;
+    LearnedRisk {
+        likely: above(0.5).max(if unruled { RiskLevel::Medium } else { RiskLevel::Low }),
+        plain: above(PLAIN),
+    }
+}
+
+/// How likely a level must be to be plain.
+const PLAIN: f64 = 0.7;
+/// How likely MEDIUM and HIGH must be for LOW to be ruled out.
+const LEAST_MEDIUM: f64 = 0.45;
+const LEAST_HIGH: f64 = 0.12;
+/// How likely another capability must be to be named.
+const LEAST_OTHER: f64 = 0.05;
+/// Keys that an explanation names.
+const MOST_TOLD: usize = 3;
+/// Other capabilities that are named.
+const MOST_OTHERS: usize = 4;

@@ -1,0 +1,445 @@
+//! The table of words: for every key a row of small whole numbers, one for each
+//! operation and resource. A clause's scores are sums of rows, so that they are the
+//! same on every machine.
+//!
+//! Layout of the file, made by `tools/intent-model`: the magic bytes, the length of the header
+//! as four bytes (little-endian), the header as JSON, the keys as an `fst` map, the rows.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::clause::Vocabulary;
+use super::rows::Row;
+use crate::model::{Capability, Error, Operation, Resource, RiskLevel};
+
+/// First bytes of a table.
+const MAGIC: &[u8; 8] = b"RKINTENT";
+/// The version of the layout that is read.
+const VERSION: u32 = 1;
+
+/// What the table says of itself.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Header {
+    pub version: u32,
+    /// SHA-256 of the labelled rows that it was trained on, in hex.
+    pub data: String,
+    /// SHA-256 of keys and rows, in hex.
+    pub digest: String,
+    /// The columns: operations, resources, `none`, then the risk levels from MEDIUM up.
+    pub columns: Vec<String>,
+    /// What one unit of a row stands for, for operations and resources, and for risk.
+    pub scale: f64,
+    pub risk_scale: f64,
+    /// The capabilities that a clause can be read as.
+    pub pairs: Vec<Pair>,
+    /// How likely a clause asks for nothing, before any word.
+    pub none: f64,
+    /// The intercepts of the risk levels from MEDIUM up.
+    pub risk: [f64; 3],
+    /// By what the scores are multiplied, so that probabilities are as sure as they are right.
+    pub sharpness: f64,
+    /// For a likelihood of 0, 0.1, ... 1 of the best capability the share of requests that it is right for.
+    pub shares: [f64; 11],
+    /// Bytes of the keys.
+    pub keys: usize,
+}
+
+/// One capability, and what speaks for it before any word.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Pair {
+    pub capability: String,
+    pub bias: f64,
+    /// What it adds to each risk level from MEDIUM up.
+    pub risk: [f64; 3],
+}
+
+/// A capability as the scores use it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Candidate {
+    pub operation: Operation,
+    pub resource: Resource,
+    operation_column: usize,
+    resource_column: usize,
+    bias: f64,
+    risk: [f64; 3],
+}
+
+/// The weights of the words: those of the file, and what a user's own rows made of some.
+#[derive(Debug, Clone)]
+pub(crate) struct IntentTable {
+    file: Arc<TableFile>,
+    own: HashMap<Box<[u8]>, Box<[i8]>>,
+    /// SHA-256 of the user's rows, in hex.
+    own_digest: Option<Arc<str>>,
+}
+
+/// A file of weights, read and checked.
+#[derive(Debug)]
+struct TableFile {
+    header: Header,
+    digest: Arc<str>,
+    candidates: Vec<Candidate>,
+    keys: fst::Map<Vec<u8>>,
+    rows: Vec<i8>,
+}
+
+/// Columns that a table has at most: a row's sums are kept on the stack.
+pub(super) const MOST_COLUMNS: usize = 48;
+/// The sums of the rows of a clause.
+pub(super) type Sums = [i32; MOST_COLUMNS];
+
+impl IntentTable {
+    /// The built-in table, read and checked on first use.
+    pub(crate) fn shared() -> Result<Arc<Self>, Error> {
+        static BUILTIN: OnceLock<Result<Arc<IntentTable>, Error>> = OnceLock::new();
+        BUILTIN.get_or_init(|| Self::read(include_bytes!("../data/intents.table")).map(Arc::new)).clone()
+    }
+
+    /// Reads a table.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Internal`] where the bytes are no table of this version or were changed.
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, Error> {
+        let broken = |what: &str| Error::Internal { message: format!("the table of intents: {what}") };
+        let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| broken("its first bytes are others than expected"))?;
+        let (length, rest) = rest.split_first_chunk::<4>().ok_or_else(|| broken("it ends within its header"))?;
+        let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
+        let header = rest.get(..length).ok_or_else(|| broken("it ends within its header"))?;
+        let body = rest.get(length..).unwrap_or_default();
+        let header: Header = serde_json::from_slice(header).map_err(|error| broken(&error.to_string()))?;
+        if header.version != VERSION {
+            return Err(broken(&format!("version {}; expected {VERSION}", header.version)));
+        }
+        if digest_of(body) != header.digest {
+            return Err(broken("its digest is another than it says"));
+        }
+        let keys = body.get(..header.keys).ok_or_else(|| broken("it ends within its keys"))?;
+        let rows: Vec<i8> = body.get(header.keys..).unwrap_or_default().iter().map(|byte| byte.cast_signed()).collect();
+        let keys = fst::Map::new(keys.to_vec()).map_err(|error| broken(&error.to_string()))?;
+        let width = header.columns.len();
+        if width > MOST_COLUMNS || keys.len().checked_mul(width) != Some(rows.len()) {
+            return Err(broken("keys and rows do not belong together"));
+        }
+        let candidates = header
+            .pairs
+            .iter()
+            .map(|pair| {
+                Candidate::of(pair, &header.columns)
+                    .ok_or_else(|| broken(&format!("{:?} is no capability", pair.capability)))
+            })
+            .collect::<Result<_, _>>()?;
+        let file = Arc::new(TableFile { digest: header.digest.as_str().into(), header, candidates, keys, rows });
+        Ok(Self { file, own: HashMap::new(), own_digest: None })
+    }
+
+    /// The digests of its keys and rows, and of the user's own rows.
+    pub(crate) fn digests(&self) -> (Arc<str>, Option<Arc<str>>) {
+        (Arc::clone(&self.file.digest), self.own_digest.clone())
+    }
+
+    /// The digest of the rows that it was trained on.
+    #[cfg(feature = "training")]
+    pub(super) fn trained_on(&self) -> &str {
+        &self.file.header.data
+    }
+
+    pub(super) fn candidates(&self) -> &[Candidate] {
+        &self.file.candidates
+    }
+
+    /// The same with these rows before those of the file.
+    pub(super) fn with_own(&self, own: HashMap<Box<[u8]>, Box<[i8]>>) -> Self {
+        Self { file: Arc::clone(&self.file), own, own_digest: None }
+    }
+
+    /// Lets these words open an order.
+    pub(super) fn open_with(&mut self, words: impl Iterator<Item = String>) {
+        for word in words {
+            let key = [&[HEAD], word.as_bytes()].concat();
+            if self.row(&key).is_none() {
+                self.own.insert(key.into(), vec![0; self.file.header.columns.len()].into());
+            }
+        }
+    }
+
+    /// Notes the rows that it was adapted to.
+    pub(super) fn mark(&mut self, rows: &[Row]) {
+        let mut digest = Sha256::new();
+        for row in rows {
+            digest.update(format!("{}\0{:?}\0{}\n", row.text, row.capabilities, row.risk));
+        }
+        self.own_digest = Some(hex::encode(digest.finalize()).into());
+    }
+
+    /// The place of a capability among the candidates.
+    pub(super) fn place_of(&self, capability: &Capability) -> Option<usize> {
+        let wanted = (capability.operation()?, capability.resource()?);
+        self.file.candidates.iter().position(|one| (one.operation, one.resource) == wanted)
+    }
+
+    pub(super) fn is_builtin(&self, key: &str) -> bool {
+        self.file.keys.contains_key(key)
+    }
+
+    /// How far the columns of a clause's words have to move for it to be read as this candidate with this risk; none
+    /// where it plainly is.
+    pub(super) fn steps(
+        &self,
+        sums: &Sums,
+        words: usize,
+        likely: &Likely,
+        target: usize,
+        risk: RiskLevel,
+    ) -> Option<Vec<f64>> {
+        let candidate = self.file.candidates.get(target)?;
+        let levels = self.risk(sums, words, candidate);
+        let wanted =
+            [RiskLevel::Medium, RiskLevel::High, RiskLevel::Critical].map(|level| f64::from(u8::from(risk >= level)));
+        let is_apart = |(level, wanted): (&f64, f64)| (level - wanted).abs() > 0.4;
+        let is_read = likely.of.get(target).is_some_and(|likely| *likely >= SETTLED);
+        if is_read && !levels.iter().zip(wanted).any(is_apart) {
+            return None;
+        }
+        let mut steps = vec![0.0; self.file.header.columns.len()];
+        let mut add = |column: usize, step: f64| {
+            if let Some(known) = steps.get_mut(column) {
+                *known += step;
+            }
+        };
+        for (place, (one, likely)) in self.file.candidates.iter().zip(&likely.of).enumerate() {
+            let step = f64::from(u8::from(place == target)) - likely;
+            add(one.operation_column, step * STEP);
+            add(one.resource_column, step * STEP);
+        }
+        add(NONE, -likely.none * STEP);
+        for (place, (level, wanted)) in levels.iter().zip(wanted).enumerate() {
+            add(NONE + 1 + place, (wanted - level) * STEP);
+        }
+        Some(steps)
+    }
+
+    /// Moves the row of a key by a share of these steps.
+    pub(super) fn shift(&mut self, key: &str, steps: &[f64], share: f64) {
+        let width = self.file.header.columns.len();
+        let base: Box<[i8]> = self.row(key).map_or_else(|| vec![0; width].into(), Into::into);
+        let moved = base.iter().zip(steps).map(|(weight, step)| {
+            #[expect(clippy::cast_possible_truncation, reason = "clamped to the range, as just before")]
+            let moved = (f64::from(*weight) + step * share).round().clamp(-127.0, 127.0) as i8;
+            moved
+        });
+        self.own.insert(key.as_bytes().into(), moved.collect());
+    }
+
+    /// The row of a key.
+    pub(super) fn row(&self, key: impl AsRef<[u8]>) -> Option<&[i8]> {
+        if let Some(row) = self.own.get(key.as_ref()) {
+            return Some(row);
+        }
+        let place = usize::try_from(self.file.keys.get(key)?).ok()?;
+        let width = self.file.header.columns.len();
+        self.file.rows.get(place.checked_mul(width)?..)?.get(..width)
+    }
+
+    /// The row of a word, or of the word that it is a form of.
+    pub(super) fn word(&self, word: &str) -> Option<&[i8]> {
+        self.row(word).or_else(|| {
+            FORMS.iter().find_map(|(ending, base)| {
+                let stem = word.strip_suffix(ending).filter(|stem| stem.len() > 1)?;
+                let row = |stem: &str| if base.is_empty() { self.row(stem) } else { self.row(format!("{stem}{base}")) };
+                // "Shipped", "shipping": the doubled letter goes.
+                row(stem).or_else(|| {
+                    let mut letters = stem.chars().rev();
+                    let (last, before) = (letters.next()?, letters.next()?);
+                    (base.is_empty() && last == before)
+                        .then(|| self.row(stem.get(..stem.len() - last.len_utf8())?))
+                        .flatten()
+                })
+            })
+        })
+    }
+
+    /// The resource that a word by itself plainly names.
+    pub(crate) fn names(&self, word: &str) -> Option<Resource> {
+        let row = self.word(word)?.get(FIRST_RESOURCE..NONE)?;
+        let (best, weight) = row.iter().enumerate().max_by_key(|(_, weight)| **weight)?;
+        let next = row.iter().enumerate().filter(|(place, _)| *place != best).map(|(_, weight)| *weight).max()?;
+        let is_plain = i32::from(*weight) - i32::from(next) >= NAMES;
+        let column = FIRST_RESOURCE + best;
+        let candidate = self.file.candidates.iter().find(|one| one.resource_column == column);
+        candidate.filter(|_| is_plain).map(|one| one.resource)
+    }
+
+    /// The base form of a word that may open an order: "deleting" and "deleted" are "delete".
+    pub(crate) fn base<'w>(&self, word: &'w str) -> std::borrow::Cow<'w, str> {
+        let bases = FORMS.iter().filter_map(|(ending, base)| Some((word.strip_suffix(ending)?, base)));
+        let opening = bases.map(|(stem, base)| format!("{stem}{base}")).find(|base| base.len() > 2 && self.opens(base));
+        opening
+            .filter(|_| !self.opens(word) || word.ends_with("ing") || word.ends_with("ed"))
+            .map_or(word.into(), Into::into)
+    }
+
+    /// The row of a word that opens what is asked.
+    pub(super) fn head(&self, word: &str) -> Option<&[i8]> {
+        let mut key = smallvec::SmallVec::<[u8; 32]>::new();
+        key.push(HEAD);
+        key.extend_from_slice(word.as_bytes());
+        self.row(&key)
+    }
+
+    /// The row of two words in this order.
+    pub(super) fn pair(&self, one: &str, other: &str) -> Option<&[i8]> {
+        let mut key = smallvec::SmallVec::<[u8; 64]>::new();
+        key.extend_from_slice(one.as_bytes());
+        key.push(b' ');
+        key.extend_from_slice(other.as_bytes());
+        self.row(&key)
+    }
+
+    /// Where a clause of `words` words with these sums stands, for each candidate and for none.
+    pub(super) fn likely(&self, sums: &Sums, words: usize) -> Likely {
+        let unit = self.file.header.scale / root(words);
+        let column = |place: usize| f64::from(sums.get(place).copied().unwrap_or_default()) * unit;
+        let mut scores: Vec<f64> = self
+            .file
+            .candidates
+            .iter()
+            .map(|one| column(one.operation_column) + column(one.resource_column) + one.bias)
+            .chain(std::iter::once(column(NONE) + self.file.header.none))
+            .map(|score| score * self.file.header.sharpness)
+            .collect();
+        let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let mut total = 0.0;
+        for score in &mut scores {
+            *score = exp(*score - most);
+            total += *score;
+        }
+        for score in &mut scores {
+            *score /= total;
+        }
+        let none = scores.pop().unwrap_or_default();
+        Likely { none, of: scores }
+    }
+
+    /// How sure a reading is whose likelihood comes out as this: the share that was right on authors nobody trained on.
+    pub(super) fn sure(&self, likely: f64) -> f64 {
+        let place = (likely.clamp(0.0, 1.0) * 10.0).min(9.999);
+        let (below, between) = (place.floor(), place.fract());
+        let at = (0_u8..10).find(|at| f64::from(*at) >= below).map_or(0, usize::from);
+        let share = |at: usize| self.file.header.shares.get(at).copied().unwrap_or_default();
+        share(at) + (share(at + 1) - share(at)) * between
+    }
+
+    /// How likely the risk is at least MEDIUM, HIGH and CRITICAL, for a clause that is read as this candidate.
+    pub(super) fn risk(&self, sums: &Sums, words: usize, candidate: &Candidate) -> [f64; 3] {
+        let unit = self.file.header.risk_scale / root(words);
+        let mut levels = [0.0; 3];
+        for (place, level) in levels.iter_mut().enumerate() {
+            let weight = f64::from(sums.get(NONE + 1 + place).copied().unwrap_or_default()) * unit;
+            let own = candidate.risk.get(place).copied().unwrap_or_default();
+            let intercept = self.file.header.risk.get(place).copied().unwrap_or_default();
+            *level = 1.0 / (1.0 + exp(-(weight + own + intercept)));
+        }
+        levels
+    }
+}
+
+impl Vocabulary for IntentTable {
+    /// It has a row as the head of a clause.
+    fn opens(&self, word: &str) -> bool {
+        self.head(word).is_some()
+    }
+
+    /// It has a row, in this form or its base.
+    fn knows(&self, word: &str) -> bool {
+        self.word(word).is_some()
+    }
+}
+
+/// How likely a clause is each candidate, and that it asks for nothing.
+#[derive(Debug)]
+pub(super) struct Likely {
+    pub none: f64,
+    /// In the order of the table's candidates.
+    pub of: Vec<f64>,
+}
+
+impl Candidate {
+    fn of(pair: &Pair, columns: &[String]) -> Option<Self> {
+        let (resource, operation) = pair.capability.split_once(':')?;
+        let column = |name: &str| columns.iter().position(|known| known == name);
+        Some(Self {
+            operation: operation.parse().ok()?,
+            resource: resource.parse().ok()?,
+            operation_column: column(operation)?,
+            resource_column: column(resource)?,
+            bias: pair.bias,
+            risk: pair.risk,
+        })
+    }
+
+    pub(super) const fn columns(&self) -> (usize, usize) {
+        (self.operation_column, self.resource_column)
+    }
+}
+
+/// The first column of a resource, behind 7 operations.
+const FIRST_RESOURCE: usize = 7;
+/// The column for what asks for nothing, behind 7 operations and 27 resources.
+const NONE: usize = 34;
+/// The byte before the key of a word that opens what is asked.
+const HEAD: u8 = b'^';
+
+/// By how much a word must speak for a resource before every other to name it by itself, in units of a row.
+const NAMES: i32 = 12;
+/// How likely the label of a user's row is when it is left alone, and how far a word moves at once, in units of a row.
+const SETTLED: f64 = 0.75;
+const STEP: f64 = 40.0;
+
+/// Endings of forms, and what stands in their base instead.
+const FORMS: &[(&str, &str)] = &[
+    ("ies", "y"),
+    ("ied", "y"),
+    ("es", ""),
+    ("s", ""),
+    ("ed", ""),
+    ("ed", "e"),
+    ("ing", ""),
+    ("ing", "e"),
+    ("er", "e"),
+    ("er", ""),
+];
+
+fn root(words: usize) -> f64 {
+    f64::from(u32::try_from(words.max(1)).unwrap_or(u32::MAX)).sqrt()
+}
+
+/// `e` to the power of `x`, by arithmetic alone, which IEEE 754 makes the same on every machine.
+fn exp(x: f64) -> f64 {
+    // e^x = (e^(x/1024))^1024, the inner one by its series: the error is below 1e-12 where it matters.
+    let x = x.clamp(-700.0, 700.0) / 1024.0;
+    let mut power = 1.0 + x * (1.0 + x / 2.0 * (1.0 + x / 3.0 * (1.0 + x / 4.0 * (1.0 + x / 5.0))));
+    for _ in 0..10 {
+        power *= power;
+    }
+    power
+}
+
+/// The digest of keys and rows, in hex.
+pub(super) fn digest_of(body: &[u8]) -> String {
+    hex::encode(Sha256::digest(body))
+}
+
+/// A table's bytes, of its header, keys and rows. The header's digest and length of keys are set.
+#[cfg(any(test, feature = "training"))]
+pub(super) fn bytes_of(mut header: Header, keys: &[u8], rows: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
+    let body = [keys, rows].concat();
+    header.digest = digest_of(&body);
+    header.keys = keys.len();
+    let header = serde_json::to_vec(&header)?;
+    let length = u32::try_from(header.len()).unwrap_or(u32::MAX).to_le_bytes();
+    Ok([MAGIC.as_slice(), &length, &header, &body].concat())
+}
