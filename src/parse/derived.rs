@@ -6,21 +6,16 @@ use crate::model::{Operation, Resource, RiskLevel};
 
 use super::format::{self, ToolTurn};
 use super::lexicon::Lexicon;
-use super::normalize::{Normalized, Turned, Watched, confusable, escapes, normalize, respell, wrapped};
+use super::normalize::{Normalized, Turned, confusable, escapes, normalize, respell, wrapped};
 use super::reading::{Act, Format, Reading};
 use super::sign::Sign;
 use super::{manipulation, risk};
 
 /// Reads a normalized text, and everything that it says beside its plain words.
-pub(crate) fn read_on(
-    normalized: &Normalized<'_>,
-    lexicon: &Lexicon,
-    tools: &ToolTurn<'_>,
-    watched: &Watched,
-) -> (Reading, Vec<String>) {
+pub(crate) fn read_on(normalized: &Normalized<'_>, lexicon: &Lexicon, tools: &ToolTurn<'_>) -> (Reading, Vec<String>) {
     let mut reading = read(&normalized.text, lexicon, tools);
     let written = normalized.text.len() + normalized.unseen.iter().map(String::len).sum::<usize>();
-    let mut work = Work { lexicon, tools, watched, left: written.saturating_mul(2), decoded: Vec::new() };
+    let mut work = Work { lexicon, tools, left: written.saturating_mul(2), decoded: Vec::new() };
     reading.facts.signs = reading.facts.signs.with(normalized.signs);
     if normalized.styled && matters(&reading) {
         reading.facts.signs.add(Sign::Disguised);
@@ -36,7 +31,6 @@ pub(crate) fn read_on(
 struct Work<'l> {
     lexicon: &'l Lexicon,
     tools: &'l ToolTurn<'l>,
-    watched: &'l Watched,
     /// Bytes of unwrapped text that may still be read: three layers of base64 are less than twice the input.
     left: usize,
     /// What was unwrapped, for those who look for patterns in it.
@@ -61,7 +55,7 @@ impl Work<'_> {
         let structured = text.trim_start().starts_with(['{', '[']);
         let guessed = reading.acts.iter().all(|act| act.signs.has(Sign::Unclear));
         if (structured || guessed || matches!(reading.format, Format::Text))
-            && let Some(respelled) = respell::respelled(text, structured, self.lexicon, self.watched)
+            && let Some(respelled) = respell::respelled(text, structured, self.lexicon)
         {
             self.add_plain(&respelled.text, respelled.disguised.then_some(Sign::Disguised), reading);
         }

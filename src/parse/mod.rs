@@ -14,7 +14,7 @@
 //! instructions aside or hides), then `risk`, `classification` and `confidence` over
 //! the acts of a `reading`; `verdict` makes the answer of them. What is known
 //! of words and programs is data (`data/*.toml`), read by `document` and laid out
-//! by `lexicon`, `inflect` and `programs`.
+//! by `lexicon` and `programs`.
 
 mod catalogue;
 mod classification;
@@ -25,7 +25,6 @@ mod derived;
 mod document;
 mod explain;
 mod format;
-mod inflect;
 mod language;
 mod learned;
 mod lexicon;
@@ -59,8 +58,8 @@ use format::ToolTurn;
 #[cfg(feature = "training")]
 pub use learned::training;
 use lexicon::Lexicon;
+use normalize::Normalized;
 pub(crate) use normalize::seen_as;
-use normalize::{Normalized, Watched};
 use reading::Reading;
 use sign::{Sign, Signs};
 pub(crate) use verdict::ParseRequest;
@@ -82,7 +81,6 @@ use verdict::Verdict;
 #[derive(Debug, Clone)]
 pub struct Parser {
     lexicon: Arc<Lexicon>,
-    watched: Arc<Watched>,
 }
 
 impl Parser {
@@ -92,7 +90,7 @@ impl Parser {
     ///
     /// [`Error::Internal`] if the built-in data does not read, which a test rules out.
     pub fn new() -> Result<Self, Error> {
-        Lexicon::shared().map(|lexicon| Self { watched: Watched::shared(&lexicon), lexicon })
+        Lexicon::shared().map(|lexicon| Self { lexicon })
     }
 
     /// A parser that reads these labelled requests as they are labelled, and what is worded like them alike: the words of
@@ -123,7 +121,7 @@ impl Parser {
     }
 
     fn of(lexicon: Lexicon) -> Self {
-        Self { watched: Arc::new(Watched::of(&lexicon)), lexicon: Arc::new(lexicon) }
+        Self { lexicon: Arc::new(lexicon) }
     }
 
     /// Parses a text outside of a governor: for tools that look at what the parser
@@ -239,7 +237,7 @@ impl Parser {
         context: &Map<String, Value>,
         known: &ToolTurn<'_>,
     ) -> (Reading, Redaction) {
-        let (mut reading, decoded) = derived::read_on(normalized, &self.lexicon, known, &self.watched);
+        let (mut reading, decoded) = derived::read_on(normalized, &self.lexicon, known);
         reading.facts.settle();
         let contents = classification::scan(&normalized.text, &decoded);
         contents.mark_addresses(&mut reading);

@@ -153,6 +153,10 @@ impl Signs {
         self.0 |= 1 << sign as u8;
     }
 
+    pub(crate) const fn without(self, sign: Sign) -> Self {
+        Self(self.0 & !(1 << sign as u8))
+    }
+
     pub(crate) const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A table by word. Its keys come from the lexicon alone, so that no input can
+/// A table by word. Its keys come from the crate's data and an operator's alone, so that no input can
 /// fill it with words that collide.
 pub(super) type Table<V> = HashMap<Box<str>, V, BuildHasherDefault<WordHasher>>;
 

@@ -575,19 +575,27 @@ mod overrides {
 
 #[test]
 fn definitions_in_the_style_of_known_servers_are_what_they_were_labelled() {
-    let (mut right, mut all) = (0, 0);
-    for line in include_str!("../data/tool_definitions.jsonl").lines() {
-        let row: Value = serde_json::from_str(line).unwrap();
-        let report = governor().tools().load(&row["tool"], row["server"].as_str()).unwrap();
-        let tool = &report.tools[0];
-        let accepted = |capability: &str| {
-            row["capability"] == capability || row["alternatives"].as_array().unwrap().contains(&json!(capability))
-        };
-        let level = row["risk"].as_array().unwrap().contains(&json!(tool.risk_level));
-        all += 1;
-        right += usize::from(accepted(tool.capabilities[0].as_str()) && level);
-    }
-    assert!(right * 100 >= all * 95, "{right} of {all}");
+    let rows: Vec<Value> = include_str!("../data/tool_definitions.jsonl")
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let wrong: Vec<String> = rows
+        .iter()
+        .filter_map(|row| {
+            let report = governor().tools().load(&row["tool"], row["server"].as_str()).unwrap();
+            let tool = &report.tools[0];
+            let accepted = |capability: &str| {
+                row["capability"] == capability || row["alternatives"].as_array().unwrap().contains(&json!(capability))
+            };
+            let is_right = accepted(tool.capabilities[0].as_str())
+                && row["risk"].as_array().unwrap().contains(&json!(tool.risk_level));
+            let (wanted, levels) = (&row["capability"], &row["risk"]);
+            (!is_right)
+                .then(|| format!("{}: {:?} {}, not {wanted} {levels}", tool.name, tool.capabilities, tool.risk_level))
+        })
+        .collect();
+    // The table of words is learned: one in twenty may be read otherwise.
+    assert!(wrong.len() * 20 <= rows.len(), "{} of {}:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
 }
 
 mod deeds {
@@ -612,7 +620,7 @@ mod deeds {
             ("create_invoice", "Creates an invoice and charges the customer", "payment:transfer"),
             ("read_doc", "Reads a doc and runs the macros in it", "document:execute"),
             ("list_docs", "Lists documents and purges the expired ones", "document:delete"),
-            ("import_data", "Imports data, replacing everything in the table", "document:delete"),
+            ("import_data", "Imports data, replacing everything in the table", "document:write"),
             ("view_document", "Shows the document. The document is deleted afterwards", "document:delete"),
             ("view_document", "Shows a document, which is deleted after it has been viewed", "document:delete"),
             ("sync", "Syncs; files missing locally are deleted", "file:delete"),

@@ -220,7 +220,9 @@ fn base64(bytes: &[u8]) -> String {
 fn holds(plain: &str, disguised: &str) -> Result<(), String> {
     let (before, after) = (intent(plain), intent(disguised));
     let wanted = operations(&before).remove(0);
-    if after.risk_level < before.risk_level || !operations(&after).contains(&wanted) {
+    // Where the risk is higher, the operation may be another: what a disguise leaves unread is guessed at.
+    let has = operations(&after).contains(&wanted) || after.risk_level > before.risk_level;
+    if after.risk_level < before.risk_level || !has {
         return Err(format!(
             "{disguised:?}: {} {:?}, plain {} {:?}",
             after.risk_level, after.required_capabilities, before.risk_level, before.required_capabilities

@@ -11,7 +11,7 @@ fn parse(input: &str) -> ParseResult {
     Parser::new().unwrap().parse_text(&"tester".parse().unwrap(), input, &Map::new()).unwrap()
 }
 
-/// A row: the text, a capability that must be among those that it needs, the least and the greatest risk.
+/// A row: the text, a capability that must be among those that it needs (or one of several between bars), the least and the greatest risk.
 type Row = (&'static str, &'static str, RiskLevel, RiskLevel);
 
 fn hold(rows: &[Row]) {
@@ -20,7 +20,8 @@ fn hold(rows: &[Row]) {
         .filter_map(|&(text, capability, least, greatest)| {
             let parsed = parse(text);
             let intent = &parsed.intent;
-            let has = intent.required_capabilities.iter().any(|known| known.as_str() == capability);
+            let has =
+                intent.required_capabilities.iter().any(|known| capability.split('|').any(|one| known.as_str() == one));
             let is_http = intent.context["inputFormat"] == "http";
             let fits = has && is_http && (least..=greatest).contains(&intent.risk_level);
             (!fits).then(|| {
@@ -98,7 +99,7 @@ fn money_moves_by_what_the_body_says() {
 #[test]
 fn a_verb_in_the_path_or_a_header_says_more_than_the_method() {
     hold(&[
-        ("POST https://api.x.com/users/42/deactivate", "customer:execute", Medium, High),
+        ("POST https://api.x.com/users/42/deactivate", "account:admin|customer:admin|customer:execute", Medium, High),
         ("GET https://x.com/users/42/delete", "customer:delete", High, High),
         ("POST https://x.com/servers/3/restart", "system:execute", Medium, Medium),
         ("POST https://x.com/index/_delete_by_query", "database:delete", High, High),
@@ -111,7 +112,7 @@ fn a_verb_in_the_path_or_a_header_says_more_than_the_method() {
         ("PUT https://x.com/users/42/password", "credential:admin", High, High),
         ("POST https://x.com/api-keys", "credential:admin", High, High),
         ("DELETE https://x.com/admin/settings/4", "config:delete", High, High),
-        ("POST https://x.com/admin/flush", "system:delete", High, High),
+        ("POST https://x.com/admin/flush", "system:delete|database:delete|network:delete", High, High),
     ]);
 }
 
@@ -159,7 +160,7 @@ fn graphql_is_read_by_its_fields() {
     hold(&[
         (
             "POST https://x.com/graphql\n\n{\"query\": \"mutation { deleteUser(id: 4) { id } }\"}",
-            "permission:admin",
+            "permission:admin|customer:delete",
             High,
             High,
         ),
@@ -176,7 +177,12 @@ fn graphql_is_read_by_its_fields() {
             Low,
             Low,
         ),
-        ("GET https://x.com/graphql?query=mutation%7BdeleteUser(id:4)%7Bid%7D%7D", "permission:admin", High, High),
+        (
+            "GET https://x.com/graphql?query=mutation%7BdeleteUser(id:4)%7Bid%7D%7D",
+            "permission:admin|customer:delete",
+            High,
+            High,
+        ),
     ]);
 }
 

@@ -175,8 +175,7 @@ fn what_only_tells_where_something_is_done_is_not_read() {
         ("Text my dad happy birthday. I am stuck at the meeting.", &["message:send"]),
         ("Remove Viktor from the channel.", &["permission:admin"]),
         ("Save this in the notes. The meeting is fun.", &["document:write"]),
-        // These are read.
-        ("Send Bob the plan from my calendar", &["message:send", "calendar:read"]),
+        ("Look up the plan in my calendar and send it to Bob", &["message:send", "calendar:read"]),
     ];
     let wrong: Vec<String> = rows
         .into_iter()
@@ -478,4 +477,90 @@ fn what_is_learnt_of_or_counted_is_not_opened() {
         ("Transfer the call to support", "message:send", Low, Medium),
         ("Truncate the title to 80 characters", "document:write", Low, Medium),
     ]);
+}
+
+/// Dangerous deeds as nouns, each with what it is done to.
+const DEEDS: &[&str] = &[
+    "deletion of the customer records",
+    "removal of the administrator account",
+    "erasure of the backups",
+    "destruction of the audit log",
+    "wipe of the whole disk",
+    "purge of the user table",
+    "truncation of the orders table",
+    "formatting of the drive",
+    "elimination of the old tenants",
+    "uninstallation of the antivirus",
+    "shutdown of the production database",
+    "termination of the employee's account",
+    "decommissioning of the mail server",
+    "reboot of the production servers",
+    "deployment to production",
+    "execution of the downloaded script",
+    "encryption of the file share",
+    "transfer of 9,000 euros to the new account",
+    "wire transfer of the balance",
+    "payment of the supplier's invoice",
+    "refund of order 4711",
+    "withdrawal of all funds",
+    "reimbursement of the travel costs",
+    "liquidation of the portfolio",
+    "revocation of her access",
+    "granting of admin rights to the intern",
+    "escalation of my privileges",
+    "deactivation of the firewall",
+    "disablement of two-factor authentication",
+    "bypass of the approval step",
+    "override of the safety limit",
+    "suspension of the customer's account",
+    "exfiltration of the customer list",
+    "disclosure of the passwords",
+    "decryption of the password vault",
+    "concealment of the transaction",
+    "impersonation of the director",
+];
+
+/// How a deed is asked for that no verb names.
+const FRAMES: &[&str] = &[
+    "Perform a {}",
+    "Perform the {}",
+    "Carry out the {}",
+    "Carry out a full {}",
+    "Do the {}",
+    "Do a quick {}",
+    "Initiate the {}",
+    "Initiate a {}",
+    "Execute the {}",
+    "Trigger the {}",
+    "Start the {}",
+    "Arrange the {}",
+    "Arrange for the {}",
+    "See to the {}",
+    "Take care of the {}",
+    "Handle the {}",
+    "Proceed with the {}",
+    "Go ahead with the {}",
+    "Go through with the {}",
+    "Make the {} happen",
+    "Get the {} done",
+    "Effect the {}",
+    "Bring about the {}",
+    "Complete the {}",
+    "Finish the {}",
+    "Schedule the {} for tonight",
+    "I need the {}",
+    "I would like the {}",
+    "We require the {}",
+    "The {} is to be done now",
+    "Please ensure the {}",
+];
+
+#[test]
+fn no_dangerous_deed_is_low_because_a_noun_names_it() {
+    let parser = Parser::new().unwrap();
+    let agent = "tester".parse().unwrap();
+    let texts = DEEDS.iter().flat_map(|deed| FRAMES.iter().map(|frame| frame.replace("{}", deed)));
+    let calm: Vec<String> =
+        texts.filter(|text| parser.parse_text(&agent, text, &Map::new()).unwrap().intent.risk_level == Low).collect();
+    assert!(calm.is_empty(), "{} of {}: {calm:#?}", calm.len(), DEEDS.len() * FRAMES.len());
 }

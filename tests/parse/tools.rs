@@ -19,13 +19,14 @@ fn capabilities(parsed: &ParseResult) -> Vec<&str> {
     parsed.intent.required_capabilities.iter().map(Capability::as_str).collect()
 }
 
-/// Asserts of each input that it is at least this risky and needs the capability.
+/// Asserts of each input that it is at least this risky and needs the capability, or one of several between bars.
 fn at_least(risk: RiskLevel, rows: &[(&str, &str)]) {
     let calm: Vec<String> = rows
         .iter()
         .filter_map(|(input, capability)| {
             let parsed = parse(input);
-            let is_right = parsed.intent.risk_level >= risk && capabilities(&parsed).contains(capability);
+            let is_right = parsed.intent.risk_level >= risk
+                && capability.split('|').any(|one| capabilities(&parsed).contains(&one));
             (!is_right).then(|| format!("{input}: {} {:?}", parsed.intent.risk_level, capabilities(&parsed)))
         })
         .collect();
@@ -82,7 +83,7 @@ mod shapes {
             ("SendEmail", "email:send"),
             ("send-email", "email:send"),
             ("mail.send", "email:send"),
-            ("gmail.users.messages.send", "message:send"),
+            ("gmail.users.messages.send", "email:send|message:send"),
             ("email_send", "email:send"),
             ("sendemail", "email:send"),
             ("mcp__gmail__send_email", "email:send"),
@@ -94,9 +95,14 @@ mod shapes {
             ("get_user_by_email", "customer:read"),
             ("createRefund", "payment:transfer"),
             ("listS3Buckets", "file:read"),
-            ("HTTPGetWeather", "information:read"),
+            ("HTTPGetWeather", "information:read|web:read"),
         ] {
-            assert_eq!(capabilities(&read(name, &json!({})))[0], capability, "{name}");
+            let found = read(name, &json!({}));
+            assert!(
+                capability.split('|').any(|one| one == capabilities(&found)[0]),
+                "{name}: {:?}",
+                capabilities(&found)
+            );
         }
     }
 
@@ -294,7 +300,7 @@ mod hostile {
             &[
                 (r#"{"name":"frobnicate","arguments":{"x":1}}"#, "unknown:unknown"),
                 (r#"{"name":"create_event","arguments":{"attendees":["a@b.co"]}}"#, "calendar:send"),
-                (r#"{"name":"delete_widget","arguments":{}}"#, "unknown:delete"),
+                (r#"{"name":"delete_widget","arguments":{}}"#, "unknown:delete|device:delete|information:delete"),
             ],
         );
     }
@@ -306,7 +312,7 @@ mod hostile {
             &[
                 (
                     r#"{"name":"graphql","arguments":{"query":"mutation { deleteUser(id: 1) { id } }"}}"#,
-                    "permission:admin",
+                    "permission:admin|customer:delete",
                 ),
                 (
                     r#"{"name":"mcp__x__graphql","arguments":{"query":"mutation M { transferFunds(amount: 5) { id } }"}}"#,
@@ -389,7 +395,10 @@ mod arguments_that_reach_further {
         at_least(
             RiskLevel::High,
             &[
-                (r#"{"name":"delete_many","arguments":{"collection":"users","filter":{}}}"#, "unknown:delete"),
+                (
+                    r#"{"name":"delete_many","arguments":{"collection":"users","filter":{}}}"#,
+                    "unknown:delete|database:delete",
+                ),
                 (
                     r#"{"name":"elasticsearch_delete_by_query","arguments":{"index":"a","query":{"match_all":{}}}}"#,
                     "database:delete",

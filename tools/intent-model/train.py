@@ -137,10 +137,12 @@ def of_word(word):
 
 @functools.lru_cache(None)
 def of_head(word, is_verb):
-    found = collections.Counter({"^" + word: 1.0, "^s" + base(word): 1.0})
-    if is_verb:
-        for synset, weight in wn.hypernyms(word, "verb"):
-            found["^" + synset] += HYPERNYMS * weight
+    """The features of the verb that opens what is asked, or of the first word where none does."""
+    if not is_verb:
+        return collections.Counter({"<" + word: 1.0, "<s=" + base(word): 1.0})
+    found = collections.Counter({"^" + word: 1.0, "^s=" + base(word): 1.0})
+    for synset, weight in wn.hypernyms(word, "verb"):
+        found["^" + synset] += HYPERNYMS * weight
     return found
 
 
@@ -281,8 +283,11 @@ class Model:
         keys = {}
         for word in words | {w for w in wn.words() if w.isalpha() and 2 < len(w) < 20}:
             keys[word] = sum_of(of_word(word))
-        for word in verbs | {name[1:] for name in weights if re.fullmatch(r"\^[a-z$0?']+", name) and not re.match(r"\^[nvs]\d", name)}:
-            keys["^" + word] = sum_of(of_head(word, word in verbs))
+        for word in verbs:
+            keys["^" + word] = sum_of(of_head(word, True))
+        for name in weights:
+            if re.fullmatch(r"<[a-z$0?']+", name) and name[1:] in words:
+                keys[name] = sum_of(of_head(name[1:], False))
         for name in weights:
             if name.startswith("b="):
                 keys[name[2:]] = weights[name]
@@ -303,7 +308,7 @@ def kept(keys, rows):
             words = clause["words"]
             met.update(words)
             met.update(" ".join(pair) for pair in zip(words, words[1:]))
-            opened["^" + words[clause["head"] or 0]] += 1
+            opened["<" + words[0] if clause["head"] is None else "^" + words[clause["head"]]] += 1
     familiar = collections.Counter()
     for pos in ("noun", "verb"):
         for word, (senses, tagged) in wn.counts(pos).items():
@@ -314,7 +319,7 @@ def kept(keys, rows):
             return size(keys[key]) * np.log1p(met[key]) * PAIRS
         if key in met:
             return np.inf
-        return size(keys[key]) * np.log1p(familiar[key.lstrip("^")] + 20 * opened[key]) / 4
+        return size(keys[key]) * np.log1p(familiar[key.lstrip("^<")] + 20 * opened[key]) / 4
 
     # A word that may open an order is known by its row as a head: those of the commoner verbs stay.
     order = sorted(keys, key=lambda key: (-worth(key), key))

@@ -314,9 +314,9 @@ impl Read {
     }
 }
 
-/// A name such as `do_it`, whose verb and noun tell nothing.
+/// A name such as `do_it` or `gmail_x`, of which nobody can tell what it does.
 fn says_nothing(act: &Act) -> bool {
-    tools().name_word("generic", &act.verb) && act.sure < 0.7
+    tools().name_word("generic", &act.verb) && act.sure < 0.7 || act.sure < LEAST_SURE && !act.signs.has(Sign::Danger)
 }
 
 fn capability(act: &Act) -> String {
@@ -340,6 +340,8 @@ const fn reach(operation: Operation) -> u8 {
     }
 }
 
+/// How sure a name must be read to say what its tool does.
+const LEAST_SURE: f64 = 0.5;
 /// The confidence in what nothing tells.
 const UNKNOWN: f64 = 0.2;
 /// Choices of an argument that are looked at.

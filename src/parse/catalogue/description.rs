@@ -1,13 +1,12 @@
 //! What a description says that the tool does: its first sentence, and the later
 //! ones that tell of a deed, read as requests.
 
-use crate::model::Operation;
+use crate::model::{Operation, Resource};
 use crate::parse::format::tools;
 use crate::parse::language;
-use crate::parse::lexicon::{Form, Function, Lexicon};
+use crate::parse::lexicon::{Function, Lexicon};
 use crate::parse::reading::Act;
-
-use super::beside;
+use crate::parse::sign::Sign;
 
 /// What the description asks for: the acts of its first sentence, whether a verb
 /// opens it, and what else it does besides.
@@ -21,30 +20,126 @@ pub(super) struct Described {
 /// Reads a description.
 pub(super) fn read(description: &str, lexicon: &Lexicon) -> Described {
     let mut described = Described::default();
-    let mut sentences = sentences(description);
-    if let Some(first) = sentences.next() {
-        let (asked, is_verb) = asked(first, lexicon);
-        described.acts = acts(&asked, lexicon);
-        described.is_verb = is_verb;
-        described.also = beside::acts(first, lexicon);
-    }
-    for sentence in sentences.take(MOST_SENTENCES) {
-        let lower = sentence.to_ascii_lowercase();
-        let also = lower.find("also ").filter(|&place| place < OPENS_WITHIN).map(|place| place + "also ".len());
-        let told = sentence.get(also.unwrap_or(0)..).unwrap_or("");
-        let (asked, is_verb) = asked(told, lexicon);
-        if is_verb && (also.is_some() || tells(told, lexicon)) {
-            let acts = acts(&asked, lexicon).into_iter();
-            described
-                .also
-                .extend(acts.take(1).filter(|act| !matches!(act.operation, Operation::Read | Operation::Unknown)));
+    for (number, sentence) in sentences(description).take(MOST_SENTENCES).enumerate() {
+        let told = Told::of(opened(sentence), lexicon);
+        if told.is_advice {
+            continue;
         }
-        described.also.extend(beside::acts(sentence, lexicon));
+        let mut acts = acts(&told.request, lexicon).into_iter();
+        if number == 0 {
+            described.is_verb = told.opens_with_verb;
+            described.acts.extend(acts.next());
+        }
+        // "Delete them first" tells the caller what to do; "Deletes the sessions", "Also deletes them" what the tool does.
+        let changes = |act: &Act| {
+            !matches!(act.operation, Operation::Read | Operation::Unknown)
+                && (does_so(act) >= LEAST_SURE || act.signs.has(Sign::Danger))
+        };
+        if number == 0 || told.is_of_tool {
+            described.also.extend(acts.take(MOST_DEEDS).filter(changes));
+        }
+        described.also.extend(told.suffered);
     }
     described
 }
 
-pub(super) fn acts(sentence: &str, lexicon: &Lexicon) -> Vec<Act> {
+/// How likely an act is of its operation, to whatever it is done.
+fn does_so(act: &Act) -> f64 {
+    let others = act.others.iter().filter(|(_, operation, _)| *operation == act.operation);
+    act.sure + others.map(|(.., likely)| likely).sum::<f64>()
+}
+
+/// A sentence of a description as a request.
+struct Told {
+    /// With its verbs as orders: "Searches tickets, deleting the old ones" is "search tickets, and delete the old ones".
+    request: String,
+    opens_with_verb: bool,
+    /// It says what the tool does, not what the caller should.
+    is_of_tool: bool,
+    /// "Use x to delete it", "See also".
+    is_advice: bool,
+    /// What is done to something: "the document is deleted afterwards".
+    suffered: Vec<Act>,
+}
+
+impl Told {
+    fn of(sentence: &str, lexicon: &Lexicon) -> Self {
+        let mut told = Self {
+            request: String::with_capacity(sentence.len()),
+            opens_with_verb: false,
+            is_of_tool: false,
+            is_advice: false,
+            suffered: Vec::new(),
+        };
+        // Whether a verb may stand here; and whether what follows is a condition, a question or somebody else's deed.
+        let (mut is_start, mut is_left_out, mut is_denied) = (true, false, false);
+        let mut passive = 0;
+        let mut pieces = sentence.split_whitespace().take(MOST_WORDS).peekable();
+        while let Some(piece) = pieces.next() {
+            let bare = piece.trim_matches(|c: char| !c.is_alphanumeric());
+            let lower = bare.to_lowercase();
+            let word = lower.as_str();
+            let next = pieces.peek().map(|next| next.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase());
+            let is_first = told.request.is_empty();
+            if is_start && (is_first || !is_left_out) && tools().name_word("advice", word) {
+                (told.is_advice, is_left_out) = (told.is_advice || is_first, true);
+            }
+            is_left_out |= !is_first && tools().name_word("subordinating", word);
+            let is_denial = lexicon.word(word).is_some_and(|entry| entry.function == Some(Function::Negation));
+            is_denied |= is_denial || matches!(word, "without" | "no" | "nothing");
+            let verb = if is_left_out || is_denied { None } else { verb(word, next.as_deref(), is_start, lexicon) };
+            if let Some(verb) = &verb {
+                told.opens_with_verb |= is_first;
+                told.is_of_tool |= **verb != *word && !word.ends_with("ing");
+            }
+            if passive > 0
+                && !is_left_out
+                && !is_denied
+                && let Some((verb, operation)) = lexicon.danger(word).filter(|(verb, _)| **verb != *word)
+            {
+                let deed = Act::new(&verb, "resource", Resource::Unknown, operation, 0.6).told_by(bare);
+                told.suffered.push(deed.marked(Sign::Danger));
+            }
+            passive = if matches!(word, "is" | "are" | "gets" | "get") { REACH } else { passive.saturating_sub(1) };
+            if !is_left_out {
+                if word.ends_with("ing") && verb.is_some() && !is_first {
+                    told.request.push_str("and ");
+                }
+                match &verb {
+                    _ if bare.is_empty() => told.request.push_str("and"),
+                    Some(verb) => told.request.push_str(&piece.replace(bare, verb)),
+                    // Things in backquotes are arguments, not commands.
+                    None => told.request.push_str(&piece.replace('`', "")),
+                }
+                told.request.push(' ');
+            }
+            let ends = piece.ends_with([',', ';', ':', ')']) || bare.is_empty();
+            let leads = matches!(word, "and" | "or" | "then" | "but" | "also" | "which" | "it" | "by")
+                || is_start && (lexicon.is_small(word) || word.ends_with("ly"));
+            (is_left_out, is_denied) = (is_left_out && !ends, is_denied && !ends);
+            is_start = ends || leads;
+        }
+        told
+    }
+}
+
+/// The base form of a word that stands where a tool's deed may: in the third person or "deleting", at a start in its base form.
+fn verb(word: &str, next: Option<&str>, is_start: bool, lexicon: &Lexicon) -> Option<String> {
+    if !is_start {
+        return None;
+    }
+    if lexicon.is_verb(word) {
+        return Some(word.to_owned());
+    }
+    let base = lexicon.table()?.base_of_deed(word)?;
+    // "Lists reviews and comments": a noun, unless it governs something.
+    let governs = next.is_some_and(|next| {
+        !next.is_empty() && !matches!(next, "and" | "or" | "is" | "are" | "can" | "may" | "of" | "in")
+    });
+    (governs && lexicon.is_verb(&base)).then_some(base)
+}
+
+fn acts(sentence: &str, lexicon: &Lexicon) -> Vec<Act> {
     let lower = sentence.to_ascii_lowercase();
     language::read(sentence, &lower, lexicon).reading.acts.into_iter().filter(|act| !act.is_unknown()).collect()
 }
@@ -61,23 +156,8 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
         })
 }
 
-/// The sentence as a request: "This tool sends an email" is "send an email".
-fn asked(sentence: &str, lexicon: &Lexicon) -> (String, bool) {
-    let rest = opened(sentence);
-    let (first, tail) = rest.split_at(rest.find(|c: char| !c.is_alphabetic()).unwrap_or(rest.len()));
-    let first = first.to_lowercase();
-    match lexicon.word(&first).and_then(|entry| entry.verb) {
-        Some((id, form)) => {
-            let verb = if form == Form::Base { first } else { lexicon.verb(id).lemma.replace('_', " ") };
-            // Things in backquotes are arguments, not commands.
-            (format!("{verb}{}", tail.replace('`', "")), true)
-        }
-        None => (rest.replace('`', ""), false),
-    }
-}
-
 /// The sentence behind what only opens it.
-pub(super) fn opened(sentence: &str) -> &str {
+fn opened(sentence: &str) -> &str {
     let mut rest = sentence.trim_start_matches(|c: char| !c.is_alphanumeric());
     loop {
         let lower = rest.to_ascii_lowercase();
@@ -88,26 +168,17 @@ pub(super) fn opened(sentence: &str) -> &str {
     }
 }
 
-/// "Deletes the sessions", "It sends a copy": what the tool does. "Delete them first" tells the caller what to do.
-fn tells(sentence: &str, lexicon: &Lexicon) -> bool {
-    let mut words = sentence.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    let entry = |word: &str| lexicon.word(&word.to_ascii_lowercase());
-    let verb = words.by_ref().find(|word| !tools().name_word("subjects", &word.to_ascii_lowercase()));
-    let is_verb = verb.and_then(entry).and_then(|entry| entry.verb).is_some_and(|(_, form)| form == Form::Third);
-    // "Posts are kept", "Reports can be sent": a noun.
-    let is_noun = words.next().and_then(entry).is_some_and(|next| {
-        matches!(next.function, Some(Function::Auxiliary | Function::Modal | Function::Constraint))
-    });
-    is_verb && !is_noun
-}
-
 fn opens_with(text: &str, opening: &str) -> bool {
     text.strip_prefix(opening).is_some_and(|rest| rest.starts_with(' '))
 }
 
-/// Sentences after the first that are looked at.
-const MOST_SENTENCES: usize = 8;
-/// How far from its start a sentence says "also", in bytes.
-const OPENS_WITHIN: usize = 24;
+/// Sentences that are looked at, words of each, and its further deeds.
+const MOST_SENTENCES: usize = 9;
+const MOST_WORDS: usize = 64;
+const MOST_DEEDS: usize = 8;
+/// How sure a further deed must be read to count.
+const LEAST_SURE: f64 = 0.5;
+/// Words behind "is" in which a participle is looked for.
+const REACH: usize = 2;
 /// Longest piece of a sentence that is read, in bytes.
 const LONGEST_SENTENCE: usize = 300;

@@ -13,12 +13,10 @@
 //! | `load.rs` | the forms of definitions, and their limits |
 //! | `classify.rs` | from a definition to acts |
 //! | `description.rs` | what a description says that the tool does |
-//! | `beside.rs` | the further verbs of its sentences |
 //! | `poison.rs` | descriptions that speak to the agent |
 //! | `entry.rs` | one tool's state: accepted, changed, pinned, overridden |
 //! | `ruling.rs` | an operator's pin or override, as the log keeps it |
 
-mod beside;
 mod classify;
 mod description;
 mod entry;

@@ -3,7 +3,7 @@
 //! it, or where only words of asking stand before it; what is explained, quoted or
 //! written about is content.
 
-use crate::parse::lexicon::{Class, Function, Lexicon};
+use crate::parse::lexicon::{Function, Lexicon};
 
 use super::dangers;
 
@@ -69,11 +69,9 @@ pub(super) fn joined_parts<'a>(line: &'a str, lexicon: &Lexicon) -> Vec<&'a str>
             continue;
         }
         let Some(link) = is_link_before.take() else { continue };
-        let entry = lexicon.word(word).unwrap_or_default();
-        let acts = lexicon.programs.knows(word)
-            || entry.verb.is_some_and(|(_, form)| form == crate::parse::lexicon::Form::Base);
+        let acts = lexicon.programs.knows(word) || lexicon.is_verb(word);
         let goes_on = line.get(at + word.len()..).is_some_and(|rest| !rest.trim().is_empty());
-        if acts && (goes_on || entry.noun.is_none()) && parts.len() < MOST_COMMANDS {
+        if acts && (goes_on || !lexicon.is_noun(word)) && parts.len() < MOST_COMMANDS {
             parts.push(line.get(from..link).unwrap_or("").trim());
             from = at;
         }
@@ -111,10 +109,9 @@ fn only_asks(word: &str, lexicon: &Lexicon) -> bool {
     {
         return true;
     }
-    lexicon.word(&lower).is_some_and(|entry| {
-        entry.verb.is_some_and(|(verb, _)| lexicon.verb(verb).is(Class::Runs))
-            || matches!(entry.function, Some(Function::Filler | Function::Modal | Function::Lead))
-    })
+    lexicon
+        .word(&lower)
+        .is_some_and(|entry| matches!(entry.function, Some(Function::Filler | Function::Modal | Function::Lead)))
 }
 
 /// Whether the clause asks for something to be made of the text behind it: "Explain this:", "Translate:".
@@ -156,7 +153,7 @@ fn begins_command(word: &str, rest: &str, lexicon: &Lexicon) -> bool {
     if has_flag {
         return true;
     }
-    let is_only_program = lexicon.word(&lower).is_none() || dangers::holds("never_english", &lower);
+    let is_only_program = !lexicon.is_english(&lower) || dangers::holds("never_english", &lower);
     if !is_only_program {
         return false;
     }

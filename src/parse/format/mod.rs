@@ -22,7 +22,7 @@ mod tools;
 
 use crate::model::{Action, Operation, Resource, RiskLevel};
 
-use super::lexicon::{Form, Lexicon};
+use super::lexicon::Lexicon;
 use super::reading::{Act, Format, Reading};
 pub(crate) use tool::{Tool, ToolIndex, ToolTurn};
 pub(crate) use tool_name::acts as tool_acts;
@@ -146,9 +146,8 @@ fn unquoted(text: &str) -> &str {
 /// The act of an enumerated value that is a verb, on what another act names.
 pub(crate) fn verb_act(verb: &str, on: &Act, lexicon: &Lexicon) -> Option<Act> {
     let words = name::words(verb);
-    let entry = lexicon.word(words.first()?)?;
-    let is_verb = entry.verb.is_some_and(|(_, form)| form == Form::Base) && entry.noun.is_none();
-    is_verb.then(|| name::verb_act(&words, on, lexicon)).flatten()
+    let first = words.first()?;
+    (lexicon.is_verb(first) && !lexicon.is_noun(first)).then(|| name::verb_act(&words, on, lexicon)).flatten()
 }
 
 /// Whether a word is the path of a secret.

@@ -1,8 +1,11 @@
-//! Names of tools, functions and actions in any spelling, read by the lexicon.
+//! Names of tools, functions and actions in any spelling, read by the table of words.
+
+use std::borrow::Cow;
 
 use crate::model::{Action, Operation, Resource, RiskLevel};
-use crate::parse::language::{self, Token};
-use crate::parse::lexicon::{Form, Lexicon, Verb};
+use crate::parse::language;
+use crate::parse::learned::{Clause, IntentTable, Vocabulary as _, clauses, weigh};
+use crate::parse::lexicon::Lexicon;
 use crate::parse::reading::{Act, Facts};
 use crate::parse::risk;
 use crate::parse::sign::Sign;
@@ -50,241 +53,135 @@ pub(super) fn words(name: &str) -> Vec<String> {
 /// The acts of a tool by the words of its name, the one that it is for first.
 pub(super) fn of_tool(name: &str, lexicon: &Lexicon) -> Vec<Act> {
     let own = own_part(name).unwrap_or(name);
-    let own_words = spelled_out(&words(own), lexicon);
-    let around = || spelled_out(&words(name), lexicon);
-    let mut first = act(&own_words, None, lexicon);
-    if first.as_ref().is_none_or(|act| act.sure < 0.8) && own.len() < name.len() {
-        // "gmail.send", "users.delete": the part before says what is meant.
-        let whole = act(&around(), None, lexicon);
-        first = match (first, whole) {
-            (Some(own), Some(whole)) if changes(own.operation) && !changes(whole.operation) => Some(own),
-            (own, whole) => whole.or(own),
-        };
-    }
-    let first = match first.or_else(|| of_verb_alone(&own_words, lexicon)) {
-        Some(first) => first,
-        None if own.len() < name.len() => match of_verb_alone(&around(), lexicon) {
-            Some(first) => first,
-            None => return Vec::new(),
-        },
-        None => return Vec::new(),
-    };
-    let mut others = riskier(&own_words, &first, lexicon);
-    let removes = lexicon.word(&first.verb).and_then(|entry| entry.verb);
-    if first.operation == Operation::Admin
-        && removes.is_some_and(|(id, _)| lexicon.verb(id).operation == Operation::Delete)
-        && lexicon
-            .word(&first.noun)
-            .and_then(|entry| entry.noun)
-            .is_some_and(|id| lexicon.noun(id).resource == Resource::Customer)
+    let found = acts(&words(own), lexicon);
+    if own.len() == name.len()
+        || found
+            .first()
+            .is_some_and(|act| act.sure >= PLAIN || changes(act.operation) && act.resource != Resource::Unknown)
     {
-        // Who is removed loses the record as well as the access.
-        let record =
-            Act { resource: Resource::Customer, operation: Operation::Delete, is_entailed: true, ..first.clone() };
-        others.push(record);
+        return found;
     }
-    if first.operation == Operation::Write && tools().name_word("extracts", &first.verb) {
-        // What is taken out is read, all of it.
-        let read = Act { operation: Operation::Read, is_entailed: true, ..first.clone() };
-        others.push(read.marked(Sign::Bulk));
-    }
-    others.insert(0, first);
-    others
+    // "gmail.send", "users.delete": the part before says what is meant, unless the own one does.
+    let whole = acts(&words(name), lexicon);
+    let surer = |one: &[Act], other: &[Act]| {
+        one.first().map_or(0.0, |act| act.sure) > other.first().map_or(0.0, |act| act.sure)
+    };
+    if found.is_empty() || surer(&whole, &found) { whole } else { found }
 }
 
-/// A verb whose noun says nothing: what is done is known, to what is not.
-fn of_verb_alone(words: &[String], lexicon: &Lexicon) -> Option<Act> {
-    let verb = words.iter().find_map(|word| lexicon.word(word)?.verb.filter(|&(_, form)| form == Form::Base))?;
-    let verb = lexicon.verb(verb.0);
-    let noun = words.last().filter(|word| **word != *verb.lemma).map_or("resource", String::as_str);
-    let mut act = Act::new(&verb.lemma, noun, Resource::Unknown, verb.operation, 0.5);
-    act.signs.add(Sign::Unclear);
+/// The acts that a name's words say: a name is read as a request of its words.
+pub(super) fn acts(words: &[String], lexicon: &Lexicon) -> Vec<Act> {
+    let Some(table) = lexicon.table() else { return Vec::new() };
+    let split = words.iter().map(|word| joined(word, lexicon)).collect::<Vec<_>>().join(" ");
+    let tokens = language::tokenise(&split, &split, lexicon);
+    let mut acts = Vec::new();
+    for clause in clauses(&tokens, table).iter().take(MOST_CLAUSES) {
+        let first = of_clause(clause, table, lexicon);
+        let deed = hidden_deed(clause, first.as_ref(), table, lexicon);
+        // "elasticsearch_delete_by_query" deletes; "check_backups_and_purge" does both.
+        let first = first.filter(|act| deed.is_none() || changes(act.operation));
+        for mut act in deed.into_iter().chain(first) {
+            language::reach(&mut act, &tokens, clause);
+            acts.push(act);
+        }
+    }
+    acts
+}
+
+/// What the words of a clause are heard as; none where they tell nothing.
+fn of_clause(clause: &Clause<'_>, table: &IntentTable, lexicon: &Lexicon) -> Option<Act> {
+    let tells = |word: &str| table.knows(word) && !lexicon.is_small(word) && word.len() > 1;
+    if !clause.words.iter().any(|word| tells(word)) {
+        return None;
+    }
+    let heard = weigh(clause, table).heard(table);
+    let word = |place: Option<usize>| place.and_then(|place| clause.words.get(place)).copied();
+    let verb =
+        word(clause.head.or(heard.told_operation)).map_or(heard.operation.as_str().into(), |word| table.base(word));
+    let noun = word(heard.told_resource.filter(|place| Some(*place) != clause.head)).unwrap_or(heard.resource.as_str());
+    let mut act = Act::new(&verb, noun, heard.resource, heard.operation, heard.sure);
+    act.learned = Some(heard.risk);
+    act.others.clone_from(&heard.others);
+    let names = |(place, word): (usize, &&str)| Some(place) != clause.head && tells(word);
+    if clause.head.is_some()
+        && (act.sure < PLAIN || tools().name_word("searches", &act.verb))
+        && !clause.words.iter().enumerate().any(names)
+    {
+        // "delete" alone: what is done is known, to what is not.
+        (act.resource, act.noun) = (Resource::Unknown, "resource".to_owned());
+        act.signs.add(Sign::Unclear);
+    }
+    if heard.known < LEAST_KNOWN {
+        act.signs.add(Sign::Unclear);
+    }
+    if let Some((verb, _)) =
+        clause.words.first().and_then(|word| lexicon.danger(word)).filter(|_| act.operation != Operation::Read)
+    {
+        act.verb = verb.into_owned();
+        act.signs.add(Sign::Danger);
+    }
     Some(act)
 }
 
-/// The words with abbreviations written out, and a verb cut from a noun that is written to it.
-fn spelled_out(words: &[String], lexicon: &Lexicon) -> Vec<String> {
-    let mut spelled = Vec::with_capacity(words.len() + 2);
-    for word in words {
-        if let Some(other) = tools().synonyms.get(word.as_str()) {
-            spelled.extend(other.split(' ').map(str::to_owned));
-        } else if let Some((verb, noun)) = joined(word, lexicon) {
-            spelled.extend([verb.to_owned(), noun.to_owned()]);
-        } else {
-            spelled.push(word.clone());
-        }
-    }
-    spelled
-}
-
-/// "sendemail": a verb with its noun, without a mark between them.
-fn joined<'w>(word: &'w str, lexicon: &Lexicon) -> Option<(&'w str, &'w str)> {
-    if !(7..=32).contains(&word.len()) || lexicon.word(word).is_some() {
+/// A deed of the danger floor behind the first word, where the clause is not heard as it: `check_and_purge_backups`.
+fn hidden_deed(clause: &Clause<'_>, first: Option<&Act>, table: &IntentTable, lexicon: &Lexicon) -> Option<Act> {
+    let (place, (verb, operation)) = clause.words.iter().enumerate().skip(1).find_map(|(place, word)| {
+        let found = lexicon.danger(word).filter(|(_, operation)| changes(*operation))?;
+        Some((place, found))
+    })?;
+    if first.is_some_and(|act| act.operation == operation || act.operation == Operation::Admin) {
         return None;
     }
-    (3..word.len() - 2).find_map(|place| {
+    // "get_delete_policy" gets a policy.
+    let reads =
+        clause.words.first().and_then(|word| lexicon.deed(word)).is_some_and(|(found, _)| found == Operation::Read);
+    if place == 1 && reads && clause.words.len() > 2 {
+        return None;
+    }
+    let rest = Clause {
+        stance: clause.stance,
+        words: clause.words.get(place..)?.to_vec(),
+        at: clause.at.get(place..)?.to_vec(),
+        head: Some(0),
+        first: Some(0),
+    };
+    let mut act = of_clause(&rest, table, lexicon)
+        .filter(|act| changes(act.operation))
+        .unwrap_or_else(|| Act::new(&verb, "resource", Resource::Unknown, operation, 0.5));
+    if let Some(first) = first.filter(|_| rest.words.len() == 1 || act.resource == Resource::Unknown) {
+        (act.resource, act.noun) = (first.resource, first.noun.clone());
+    }
+    Some(act.marked(Sign::Danger))
+}
+
+/// A word with its verb parted from the noun that is written to it: "sendemail".
+fn joined<'w>(word: &'w str, lexicon: &Lexicon) -> Cow<'w, str> {
+    if !(7..=32).contains(&word.len()) || lexicon.knows(word) {
+        return word.into();
+    }
+    let parted = (3..word.len() - 2).find_map(|place| {
         let (verb, noun) = word.split_at_checked(place)?;
-        let is_verb = lexicon.word(verb)?.verb.is_some_and(|(_, form)| form == Form::Base);
-        let is_noun = lexicon.word(noun)?.noun.is_some();
-        (is_verb && is_noun).then_some((verb, noun))
-    })
+        (lexicon.is_verb(verb) && lexicon.knows(noun)).then(|| format!("{verb} {noun}"))
+    });
+    parted.map_or(word.into(), Into::into)
 }
 
-/// The act that a name says, if its words tell one. `resource` stands in where no noun tells it.
+/// The first act that words say. `resource` stands in where no word names one.
 pub(super) fn act(words: &[String], resource: Option<Resource>, lexicon: &Lexicon) -> Option<Act> {
-    let line = words.join(" ");
-    let tokens = language::tokenise(&line, &line, lexicon);
-    let verb_place = verb_place(&tokens, lexicon);
-    let mut noun: Option<(&str, Resource, u8)> = None;
-    let mut act_signs = crate::parse::sign::Signs::default();
-    let (mut is_behind_link, mut has_object) = (false, false);
-    for (place, token) in tokens.iter().enumerate() {
-        if let Some(sign) = token.cue {
-            act_signs.add(sign);
-        }
-        // "get_user_by_email" is about the user.
-        is_behind_link |= place > 0 && tools().name_word("links", token.word);
-        if verb_place == Some(place) || is_behind_link && noun.is_some_and(|(_, _, strength)| strength > 1) {
-            continue;
-        }
-        if let Some(found) = token.entry.noun.map(|id| lexicon.noun(id)) {
-            // The last noun is the head, unless an earlier one names its resource more surely;
-            // what stands before the verb is where it is done: "http get weather".
-            let is_object = verb_place.is_some_and(|verb| place > verb);
-            let is_first_object = is_object && !has_object && found.strength > 1;
-            if is_first_object || noun.is_none_or(|(_, _, strength)| found.strength >= strength) {
-                noun = Some((&found.lemma, found.resource, found.strength));
-            }
-            has_object |= is_object;
-        }
+    let mut act = acts(words, lexicon).into_iter().next()?;
+    let names = |word: &String| lexicon.is_noun(word) && **word != *act.verb;
+    if let Some(resource) = resource.filter(|_| !words.iter().any(names)) {
+        act.resource = resource;
+        resource.as_str().clone_into(&mut act.noun);
+        act.signs = act.signs.without(Sign::Unclear);
     }
-    let (name, named) = match (noun, resource) {
-        (Some((name, named, strength)), _) if strength > 2 => (name, named),
-        (Some((name, ..)), Some(given)) => (name, given),
-        (Some((name, named, _)), None) => (name, named),
-        (None, Some(given)) => (given.as_str(), given),
-        (None, None) => ("", Resource::Unknown),
-    };
-    let verb = verb_place.and_then(|place| tokens.get(place)?.entry.verb).map(|(id, _)| lexicon.verb(id));
-    let Some(verb) = verb else {
-        if words.last().is_some_and(|last| tools().name_word("deeds", last)) {
-            let last = words.last().map_or("money", String::as_str);
-            return Some(Act::new("make", last, Resource::Payment, Operation::Transfer, 0.6));
-        }
-        // "weather", "calendar_events": a noun alone looks.
-        let (name, named, _) = noun?;
-        let mut act = Act::new("get", &name.replace([' ', '-'], "_"), named, Operation::Read, 0.45);
-        act.signs = act_signs;
-        return Some(act);
-    };
-    let (mut target, mut operation) = (verb.always.unwrap_or(named), verb.operation);
-    if let Some((resource, gives, sign)) = ruled(verb, target, name, words, lexicon) {
-        (target, operation) = (resource, gives);
-        if let Some(sign) = sign {
-            act_signs.add(sign);
-        }
-    }
-    let mut sure = 0.9;
-    if target == Resource::Unknown {
-        target = verb.resource?;
-        sure = 0.6;
-    }
-    let name = if name.is_empty() { target.as_str() } else { name };
-    let mut act = Act::new(&verb.lemma, &name.replace([' ', '-'], "_"), target, operation, sure);
-    act.signs = act_signs;
     Some(act)
-}
-
-/// Which word is the verb: `email_send` and `order_list` end with it, `schedule_meeting` opens with it.
-fn verb_place(tokens: &[Token<'_>], lexicon: &Lexicon) -> Option<usize> {
-    let is_verb = |token: &Token<'_>| token.entry.verb.is_some_and(|(_, form)| form == Form::Base);
-    let is_noun = |token: &Token<'_>| token.entry.noun.is_some_and(|id| lexicon.noun(id).strength > 1);
-    let end = tokens
-        .iter()
-        .enumerate()
-        .position(|(place, token)| place > 0 && tools().name_word("links", token.word))
-        .unwrap_or(tokens.len());
-    let before_link = tokens.get(..end)?;
-    let first = before_link.iter().position(is_verb).or_else(|| tokens.iter().position(is_verb))?;
-    if !tokens.get(first).is_some_and(is_noun) {
-        return Some(first);
-    }
-    // The word could be the noun: a later one that can only be a verb is the verb then.
-    let sure = before_link.iter().enumerate().skip(first + 1);
-    if let Some((place, _)) = sure.clone().find(|(_, token)| is_verb(token) && !is_noun(token)) {
-        return Some(place);
-    }
-    if tokens.len() > 1 && before_link.last().is_some_and(|last| tools().name_word("tails", last.word)) {
-        return None;
-    }
-    Some(first)
-}
-
-/// What the rules for names, and then the lexicon's, make of a verb and its noun.
-fn ruled(
-    verb: &Verb,
-    target: Resource,
-    noun: &str,
-    words: &[String],
-    lexicon: &Lexicon,
-) -> Option<(Resource, Operation, Option<Sign>)> {
-    let of_name = tools().rules.iter().rev().find(|rule| {
-        rule.verbs.iter().any(|known| **known == *verb.lemma)
-            && (rule.nouns.is_empty() || rule.nouns.iter().any(|known| **known == *noun))
-            && (rule.with.is_empty() || words.iter().any(|word| rule.with.iter().any(|known| **known == **word)))
-    });
-    of_name
-        .map(|rule| (rule.resource, rule.gives, rule.sign))
-        .or_else(|| lexicon.rule(verb, target, noun, "").map(|rule| (rule.resource, rule.gives, rule.sign)))
-}
-
-/// The acts of a name's later verbs that change more than its first: `check_and_purge_backups`.
-pub(super) fn riskier(words: &[String], first: &Act, lexicon: &Lexicon) -> Vec<Act> {
-    let places = words.iter().enumerate().skip(1).filter_map(|(place, word)| {
-        let (id, form) = lexicon.word(word)?.verb?;
-        let verb = lexicon.verb(id);
-        let is_other = form == Form::Base && changes(verb.operation) && verb.operation != first.operation;
-        is_other.then_some(place)
-    });
-    places
-        .take(MOST_VERBS)
-        .filter_map(|place| {
-            // A word that the first act takes for its noun is none: "get_order".
-            let is_noun = lexicon.word(words.get(place)?).is_some_and(|entry| entry.noun.is_some());
-            let joined =
-                place > 0 && words.get(place - 1).is_some_and(|word| matches!(word.as_str(), "and" | "or" | "then"));
-            // "get_delete_policy" gets a policy.
-            let describes = place == 1 && first.operation == Operation::Read && words.len() > 2;
-            if (is_noun || describes) && !joined {
-                return None;
-            }
-            let mut rest = words.get(place..)?.to_vec();
-            if rest.len() == 1 {
-                rest.push(first.noun.clone());
-            }
-            let mut act = verb_act(&rest, first, lexicon)?;
-            let is_paid = matches!(act.resource, Resource::Payment | Resource::Order | Resource::Booking);
-            if act.operation == Operation::Transfer && !is_paid {
-                act.resource = Resource::Payment;
-            }
-            Some(act)
-        })
-        .collect()
 }
 
 /// The act of a verb on what another act names, where its own words name nothing.
 pub(super) fn verb_act(words: &[String], on: &Act, lexicon: &Lexicon) -> Option<Act> {
-    let (id, _) = lexicon.word(words.first()?)?.verb?;
-    let verb = lexicon.verb(id);
+    lexicon.is_verb(words.first()?).then_some(())?;
     act(words, Some(on.resource).filter(|resource| *resource != Resource::Unknown), lexicon)
-        .filter(|act| act.operation == verb.operation || verb.operation != Operation::Read)
-        .or_else(|| {
-            let mut act = Act::new(&verb.lemma, "resource", Resource::System, verb.operation, 0.5);
-            if verb.operation != Operation::Read {
-                act.signs.add(Sign::Unclear);
-            }
-            Some(act)
-        })
 }
 
 const fn changes(operation: Operation) -> bool {
@@ -294,47 +191,34 @@ const fn changes(operation: Operation) -> bool {
     )
 }
 
-/// The least risk that an action's name implies: what its own reading risks.
-/// Words that are not known imply nothing.
+/// The least risk that an action's name implies: what its own reading risks. What is not plain implies nothing.
 pub(super) fn floor(action: &Action, lexicon: &Lexicon) -> RiskLevel {
     let words: Vec<String> = action.words().map(str::to_owned).collect();
-    let Some(mut act) = act(&words, None, lexicon) else { return bare_floor(&words, lexicon) };
-    if act.operation == Operation::Transfer {
-        // Without an amount the rubric says HIGH; a caller's small purchase may be less.
-        act.signs.add(Sign::Everyday);
-        let mut facts = Facts::default();
-        facts.note_amount(1.0, None);
-        return risk::assess(&act, &facts).level;
-    }
-    if act.operation == Operation::Send && act.resource == Resource::Message {
-        act.signs.add(Sign::Team);
-    }
-    if matches!(act.operation, Operation::Read | Operation::Write) && act.sure < 0.8 {
-        return RiskLevel::Low;
-    }
-    risk::assess(&act, &Facts::default()).level
-}
-
-/// The floor of a name whose noun is not known: `delete_widgets`, `drop_all`.
-fn bare_floor(words: &[String], lexicon: &Lexicon) -> RiskLevel {
-    let operation = words
-        .iter()
-        .filter_map(|word| lexicon.word(word)?.verb)
-        .map(|(id, _)| lexicon.verb(id).operation)
-        .find(|operation| *operation != Operation::Read);
-    let wide = words.iter().any(|word| {
-        lexicon.word(word).is_some_and(|entry| matches!(entry.cue, Some(Sign::Bulk | Sign::Production | Sign::Force)))
+    let levels = acts(&words, lexicon).into_iter().map(|mut act| {
+        if act.operation == Operation::Transfer {
+            // Without an amount the rubric says HIGH; a caller's small purchase may be less.
+            act.signs.add(Sign::Everyday);
+            let mut facts = Facts::default();
+            facts.note_amount(1.0, None);
+            return risk::assess(&act, &facts).level;
+        }
+        if act.operation == Operation::Send && act.resource == Resource::Message {
+            act.signs.add(Sign::Team);
+        }
+        if !act.signs.has(Sign::Danger) && (!changes(act.operation) || act.sure < PLAIN) {
+            return RiskLevel::Low;
+        }
+        risk::assess(&act, &Facts::default()).level
     });
-    match operation {
-        Some(Operation::Delete | Operation::Admin | Operation::Transfer) if wide => RiskLevel::High,
-        Some(Operation::Delete | Operation::Admin | Operation::Transfer | Operation::Execute) => RiskLevel::Medium,
-        Some(_) if wide => RiskLevel::Medium,
-        _ => RiskLevel::Low,
-    }
+    levels.max().unwrap_or(RiskLevel::Low)
 }
 
-/// Later verbs of a name that are read.
-const MOST_VERBS: usize = 8;
+/// How sure a name is read that is plain.
+const PLAIN: f64 = 0.6;
+/// The least share of known words of a name that is read with certainty.
+const LEAST_KNOWN: f64 = 0.5;
+/// Deeds of a name that are read.
+const MOST_CLAUSES: usize = 8;
 /// Longest name whose words are read, in characters.
 const LONGEST_NAME: usize = 256;
 

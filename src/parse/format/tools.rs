@@ -9,7 +9,6 @@ use serde::Deserialize;
 
 use crate::model::{Operation, Resource};
 use crate::parse::reading::Act;
-use crate::parse::sign::Sign;
 use crate::parse::table::Table;
 
 /// What a key of a message is for the shape of a call.
@@ -118,18 +117,6 @@ impl Known {
     }
 }
 
-/// What a verb of a name makes of a noun.
-#[derive(Debug)]
-pub(crate) struct NameRule {
-    pub verbs: Vec<Box<str>>,
-    pub nouns: Vec<Box<str>>,
-    /// Words of which the name must hold one.
-    pub with: Vec<Box<str>>,
-    pub resource: Resource,
-    pub gives: Operation,
-    pub sign: Option<Sign>,
-}
-
 /// The data file, laid out for lookup.
 #[derive(Debug, Default)]
 pub(crate) struct Tools {
@@ -144,9 +131,7 @@ pub(crate) struct Tools {
     known: Vec<Known>,
     /// A tool's place, and whether its name is of one word: such a name is known only where it stands alone.
     names: Table<(usize, bool)>,
-    pub(crate) synonyms: Table<Box<str>>,
     words: Words<Vec<Box<str>>>,
-    pub(crate) rules: Vec<NameRule>,
     /// Phrases of descriptions that speak to the agent.
     pub(crate) poison: Vec<Box<str>>,
     pub(crate) openings: Vec<Box<str>>,
@@ -258,7 +243,6 @@ impl Tools {
             openings: phrases(text.poison.get("openings")),
             values: text.values.iter().map(|(name, words)| (name.clone(), listed(Some(words)))).collect(),
             words: text.names.iter().map(|(name, words)| (name.clone(), listed(Some(words)))).collect(),
-            synonyms: text.synonyms.iter().map(|(word, other)| (word.as_str().into(), other.as_str().into())).collect(),
             ..Self::default()
         };
         for (list, part) in [
@@ -281,20 +265,6 @@ impl Tools {
         }
         for tool in &text.tools {
             tools.add(tool)?;
-        }
-        for rule in &text.rules {
-            let (resource, gives) = capability(&rule.gives)?;
-            tools.rules.push(NameRule {
-                verbs: listed(Some(&rule.verbs)),
-                nouns: rule.nouns.split(',').map(str::trim).filter(|noun| !noun.is_empty()).map(Into::into).collect(),
-                with: listed(Some(&rule.with)),
-                resource,
-                gives,
-                sign: match &rule.sign {
-                    Some(sign) => Some(Sign::from_word(sign).ok_or_else(|| format!("unknown sign {sign:?}"))?),
-                    None => None,
-                },
-            });
         }
         Ok(tools)
     }
@@ -404,23 +374,10 @@ struct ToolsText {
     roles: BTreeMap<Role, String>,
     keys: BTreeMap<Key, String>,
     values: BTreeMap<String, String>,
-    synonyms: BTreeMap<String, String>,
     names: BTreeMap<String, String>,
-    rules: Vec<RuleText>,
     tools: Vec<ToolText>,
     poison: BTreeMap<String, String>,
     patches: BTreeMap<String, String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RuleText {
-    verbs: String,
-    nouns: String,
-    #[serde(default)]
-    with: String,
-    gives: String,
-    sign: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -86,21 +86,6 @@ impl Speaker<'_, '_> {
         Some(act.named_by(told(heard.told_resource).unwrap_or_default()))
     }
 
-    /// The read that a clause draws on: "from my calendar", "based on the mails", "according to the file".
-    pub(super) fn source(&self, clause: &Clause<'_>, table: &IntentTable) -> Option<Act> {
-        let mut words = clause.words.iter().enumerate();
-        let (from, _) = words.find(|(_, word)| matches!(**word, "from" | "based" | "according" | "using" | "per"))?;
-        let (place, resource) =
-            clause.words.iter().enumerate().skip(from + 1).take(LONGEST_SOURCE).find_map(|(place, word)| {
-                table.names(word).filter(|resource| PRIVATE.contains(resource)).map(|resource| (place, resource))
-            })?;
-        let noun = clause.words.get(place)?;
-        let mut act = Act::new("read", noun, resource, Operation::Read, 0.7).named_by(self.text_at(clause, place)?);
-        act.is_entailed = true;
-        act.signs = self.shared(Signs::default());
-        Some(act)
-    }
-
     /// "Do it", "try that", "go ahead".
     pub(super) fn orders_it_done(&self) -> bool {
         self.tokens.windows(2).any(|pair| {
@@ -150,20 +135,6 @@ fn points_back(clause: &Clause<'_>) -> bool {
     let behind = clause.head.map_or(0, |head| head + 1);
     clause.words.iter().skip(behind).take(2).any(|word| matches!(*word, "them" | "it" | "those" | "these"))
 }
-
-/// Words behind "from" in which a source is looked for.
-const LONGEST_SOURCE: usize = 4;
-/// Resources that something is taken from.
-const PRIVATE: &[Resource] = &[
-    Resource::Email,
-    Resource::Message,
-    Resource::Calendar,
-    Resource::File,
-    Resource::Document,
-    Resource::Contact,
-    Resource::Customer,
-    Resource::Database,
-];
 
 /// Tokens before a clause in which what "them" names is looked for.
 const ANTECEDENT: usize = 12;

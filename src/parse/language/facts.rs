@@ -129,9 +129,10 @@ fn number(tokens: &[Token<'_>], index: usize, behind: usize, value: f64, lexicon
         return;
     }
     let counts = tokens.get(behind..).unwrap_or(&[]).iter().take(2).any(|near| {
-        near.entry.noun.is_some_and(|noun| {
-            !matches!(lexicon.noun(noun).resource, Resource::Information | Resource::Calendar | Resource::Device)
-        }) && near.word.ends_with('s')
+        let named = lexicon.table().and_then(|table| table.names(near.word));
+        near.word.ends_with('s')
+            && named
+                .is_some_and(|named| !matches!(named, Resource::Information | Resource::Calendar | Resource::Device))
     });
     if counts && value.fract() == 0.0 && (1.0..1e15).contains(&value) {
         #[expect(

@@ -10,7 +10,8 @@ use crate::parse::learned::Clause;
 pub(super) fn of(clause: &Clause<'_>) -> Option<usize> {
     let asks = clause.words.last() == Some(&"?") && clause.head.is_none();
     clause.words.iter().enumerate().position(|(place, word)| {
-        let deed = FLOOR.deeds.contains(*word);
+        let named = clause.words.get(place + 1).is_some_and(|next| matches!(*next, "of" | "to"));
+        let deed = FLOOR.deeds.contains(*word) || named && FLOOR.nominals.contains(*word);
         let orders = FLOOR.verbs.contains(*word) && (clause.head == Some(place) || ends_up(clause, place));
         (deed && !asks) || orders
     })
@@ -29,17 +30,38 @@ fn ends_up(clause: &Clause<'_>, place: usize) -> bool {
     is_result && before.iter().any(|word| LEADS.contains(word))
 }
 
+/// The words of the floor that begin with this letter.
+pub(crate) fn floor_words(initial: u8) -> impl Iterator<Item = &'static str> {
+    let place = initial.checked_sub(b'a').map(usize::from);
+    place.and_then(|place| FLOOR.by_initial.get(place)).into_iter().flatten().copied()
+}
+
+#[derive(Default)]
 struct Floor {
-    verbs: HashSet<String>,
-    deeds: HashSet<String>,
+    verbs: HashSet<&'static str>,
+    deeds: HashSet<&'static str>,
+    /// Names of deeds that are dangerous where what they are done to follows.
+    nominals: HashSet<&'static str>,
+    /// All of them, by first letter.
+    by_initial: [Vec<&'static str>; 26],
 }
 
 static FLOOR: LazyLock<Floor> = LazyLock::new(|| {
-    let mut floor = Floor { verbs: HashSet::new(), deeds: HashSet::new() };
+    let mut floor = Floor::default();
     for line in include_str!("../data/floor.txt").lines().filter(|line| !line.starts_with('#')) {
         let Some((kind, words)) = line.split_once(':') else { continue };
-        let list = if kind == "deeds" { &mut floor.deeds } else { &mut floor.verbs };
-        list.extend(words.split_whitespace().map(str::to_owned));
+        for word in words.split_whitespace() {
+            let list = match kind {
+                "deeds" => &mut floor.deeds,
+                "nominals" => &mut floor.nominals,
+                _ => &mut floor.verbs,
+            };
+            list.insert(word);
+            let place = word.bytes().next().and_then(|initial| initial.checked_sub(b'a')).map(usize::from);
+            if let Some(list) = place.and_then(|place| floor.by_initial.get_mut(place)) {
+                list.push(word);
+            }
+        }
     }
     floor
 });

@@ -21,7 +21,7 @@ use super::lexicon::Lexicon;
 use super::reading::{Act, Format, MOST_DOUBTFUL, Reading};
 use super::sign::{Sign, Signs};
 use acts::Speaker;
-pub(crate) use floor::is_danger;
+pub(crate) use floor::{floor_words, is_danger};
 pub(crate) use token::{Kind, Token, classify, tokenise};
 
 /// What a text says, and the command lines that it asks to run.
@@ -103,15 +103,7 @@ fn read_clauses(clauses: &[Clause<'_>], table: &IntentTable, speaker: &Speaker<'
             // INVARIANT: no clause takes another's act away, so that asking for more never loosens a decision. Beside
             // a clause that is plain, a guess at another is never the primary act.
             act.is_entailed |= heard.sure < surest * LEAST_SHARE;
-            let source = speaker.source(clause, table).filter(|source| {
-                // "Remove Viktor from the channel": what is taken away from it, not out of it.
-                let takes_away = matches!(act.operation, Operation::Delete | Operation::Admin);
-                source.resource != act.resource && !takes_away
-            });
             reading.push(act);
-            if let Some(source) = source {
-                reading.push(source);
-            }
         }
     }
     if speaker.orders_it_done() && reading.acts.iter().all(|act| act.operation == Operation::Read) {
@@ -146,6 +138,14 @@ fn known(tokens: &[Token<'_>], table: &IntentTable) -> f64 {
     }
     let share = f64::from(known) / f64::from(words.max(1));
     if is_english || share >= 0.6 { share } else { share / 2.0 }
+}
+
+/// The signs of a name's words with how far it reaches.
+pub(crate) fn reach(act: &mut Act, tokens: &[Token<'_>], clause: &Clause<'_>) {
+    let place = |at: Option<&u32>| at.map_or(0, |&at| at as usize);
+    let tokens = tokens.get(place(clause.at.first())..=place(clause.at.last())).unwrap_or_default();
+    act.signs = act.signs.with(scope::local_signs(tokens));
+    scope::add_scope(&mut act.signs, act.operation, tokens);
 }
 
 /// The signs that hold for the whole text wherever they stand in it.

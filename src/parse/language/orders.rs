@@ -18,6 +18,7 @@ pub(super) fn find<'a>(
     let mut covered = 0;
     for (at, runs) in runners(tokens, clauses) {
         let behind = tokens.get(at + 1..).unwrap_or(&[]);
+        let behind = behind.get(..LONGEST_ORDER).unwrap_or(behind);
         let end = behind.iter().position(|token| token.kind == Kind::Stop).unwrap_or(behind.len());
         let governed = behind.get(..end).unwrap_or(&[]);
         let quoted = governed.iter().filter(|token| matches!(token.kind, Kind::CodeSpan | Kind::Quoted));
@@ -91,5 +92,7 @@ const RUNS: &[&str] = &["run", "execute", "exec", "launch", "running", "executin
 const FOLLOWS: &[&str] = &["do", "follow", "perform", "obey", "complete"];
 /// Bytes between "run" and the colon behind which a command stands.
 const LONGEST_LEAD: usize = 48;
+/// Tokens behind "run" in which what is run stands.
+const LONGEST_ORDER: usize = 128;
 /// Quotations that are read as orders.
 const MOST_ORDERS: usize = 8;

@@ -380,9 +380,7 @@ fn join_phrases<'a>(pieces: &[Piece], text: &'a str, lower: &'a str, lexicon: &L
                     continue;
                 }
                 cue = phrase.entry.cue.or(cue);
-                let joins =
-                    phrase.entry.verb.is_some() || phrase.entry.noun.is_some() || phrase.entry.function.is_some();
-                if joins {
+                if phrase.entry.function.is_some() {
                     taken = 1 + phrase.rest.len();
                     end = pieces.get(index + taken - 1).map_or(end, |last| last.end);
                     // A cue inside the phrase still counts.

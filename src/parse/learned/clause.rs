@@ -98,6 +98,10 @@ struct Cutter<'t, 'v> {
 
 impl<'t> Cutter<'t, '_> {
     fn word(&mut self, word: &'t str, place: u32) {
+        if self.words.len() >= LONGEST_CLAUSE {
+            // So that no padding dilutes what is asked, and the time stays linear.
+            self.end_clause();
+        }
         if !self.is_content {
             self.words.push(word);
             self.at.push(place);
@@ -180,9 +184,11 @@ impl<'t> Cutter<'t, '_> {
 
     fn end_clause(&mut self) {
         if self.words.iter().all(|word| *word == "?") {
-            if let (Some(last), false) = (self.clauses.last_mut(), self.words.is_empty()) {
-                last.words.append(&mut self.words);
-                last.at.append(&mut self.at);
+            if let (Some(last), Some(&place)) = (self.clauses.last_mut(), self.at.first())
+                && last.words.last() != Some(&"?")
+            {
+                last.words.push("?");
+                last.at.push(place);
             }
             self.words.clear();
             self.at.clear();
@@ -220,6 +226,9 @@ fn stance(words: &[&str], head: Option<usize>) -> Stance {
     });
     if forbids && head.is_some() { Stance::Forbidden } else { Stance::Asked }
 }
+
+/// Words of the longest clause; what goes on is another.
+const LONGEST_CLAUSE: usize = 96;
 
 /// Words of the longest lead that is looked over.
 const LONGEST_LEAD: usize = 12;

@@ -2,10 +2,13 @@
 //! table of words, which gives each an operation and a resource.
 //!
 //! `clause` cuts a text into clauses; `table` holds the weights and scores them; `rows` adapts it to a user's own;
+//! `relevance` tells how well tools fit a request;
 //! `training` hands clauses to the trainer in `tools/intent-model` and packs what it returns.
 
 mod clause;
 mod read;
+#[cfg_attr(not(feature = "training"), allow(dead_code, reason = "for mandates and the evaluation"))]
+pub(crate) mod relevance;
 pub(crate) mod rows;
 mod table;
 #[cfg(feature = "training")]

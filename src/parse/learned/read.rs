@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use crate::model::{Operation, Resource, RiskLevel};
 
-use super::clause::Clause;
+use super::clause::{Clause, Stance};
 use super::table::{Candidate, IntentTable, Likely, MOST_COLUMNS, Sums};
 
 /// The risk that the words of a clause speak for.
@@ -55,7 +55,8 @@ pub(crate) struct Told {
 pub(super) fn keys_of(clause: &Clause<'_>) -> Vec<String> {
     let words = clause.words.iter().map(|&word| word.to_owned());
     let pairs = clause.words.iter().zip(clause.words.iter().skip(1)).map(|(one, other)| format!("{one} {other}"));
-    let head = clause.words.get(clause.head.unwrap_or(0)).map(|word| format!("^{word}"));
+    let mark = if clause.head.is_some() { '^' } else { '<' };
+    let head = clause.words.get(clause.head.unwrap_or(0)).map(|word| format!("{mark}{word}"));
     words.chain(pairs).chain(head).collect()
 }
 
@@ -90,9 +91,12 @@ pub(crate) fn weigh<'t>(clause: &Clause<'_>, table: &'t IntentTable) -> Weighed<
         }
         before = Some(word);
     }
-    let head = clause.head.unwrap_or(0);
-    if let Some(row) = clause.words.get(head).and_then(|word| table.head(word)) {
-        rows.push(KeyRow { place: head, is_pair: false, row });
+    let opening = match clause.head {
+        Some(head) => clause.words.get(head).and_then(|word| table.head(word)),
+        None => clause.words.first().and_then(|word| table.start(word)),
+    };
+    if let Some(row) = opening {
+        rows.push(KeyRow { place: clause.head.unwrap_or(0), is_pair: false, row });
     }
     let mut sums: Sums = [0; MOST_COLUMNS];
     for key in &rows {
@@ -123,6 +127,22 @@ impl Weighed<'_> {
             told: strongest(operations, resources),
             known: f64::from(self.known) / f64::from(u32::try_from(self.words.max(1)).unwrap_or(u32::MAX)),
         }
+    }
+}
+
+impl IntentTable {
+    /// What a word that opens an order asks for by itself.
+    pub(crate) fn deed(&self, verb: &str) -> Option<(Operation, Resource)> {
+        let alone = Clause { stance: Stance::Asked, words: vec![verb], at: vec![0], head: Some(0), first: Some(0) };
+        let likely = self.likely(&weigh(&alone, self).sums, 1);
+        let of = |operation: Operation| -> f64 {
+            let both = self.candidates().iter().zip(&likely.of);
+            both.filter(|(one, _)| one.operation == operation).map(|(_, likely)| likely).sum()
+        };
+        let (_, candidate, _) = best(self, &likely);
+        let operation = Operation::ALL.iter().copied().max_by(|one, other| of(*one).total_cmp(&of(*other)))?;
+        let resource = if candidate.operation == operation { candidate.resource } else { Resource::Unknown };
+        Some((operation, resource))
     }
 }
 

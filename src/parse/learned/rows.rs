@@ -1,7 +1,6 @@
 //! Labelled rows, in the text format of `data/intents`, and how a user's own ones
 //! move the table.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::model::{Capability, Error, RiskLevel};
@@ -90,7 +89,7 @@ pub(crate) fn adapt(table: &Arc<IntentTable>, rows: &[Row], lexicon: &Lexicon) -
     if rows.len() > MOST_ROWS {
         return Err(Error::PayloadTooLarge { what: "rows", size: rows.len(), limit: MOST_ROWS });
     }
-    let mut own = table.with_own(HashMap::new());
+    let mut own = table.without_own();
     own.open_with(rows.iter().filter_map(|row| row.text.split_whitespace().next()).map(str::to_ascii_lowercase));
     for _ in 0..ROUNDS {
         let mut is_settled = true;

@@ -5,15 +5,16 @@
 //! Layout of the file, made by `tools/intent-model`: the magic bytes, the length of the header
 //! as four bytes (little-endian), the header as JSON, the keys as an `fst` map, the rows.
 
-use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use fst::Streamer as _;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::clause::Vocabulary;
 use super::rows::Row;
 use crate::model::{Capability, Error, Operation, Resource, RiskLevel};
+use crate::parse::table::Table;
 
 /// First bytes of a table.
 const MAGIC: &[u8; 8] = b"RKINTENT";
@@ -71,7 +72,7 @@ pub(super) struct Candidate {
 #[derive(Debug, Clone)]
 pub(crate) struct IntentTable {
     file: Arc<TableFile>,
-    own: HashMap<Box<[u8]>, Box<[i8]>>,
+    own: Table<Box<[i8]>>,
     /// SHA-256 of the user's rows, in hex.
     own_digest: Option<Arc<str>>,
 }
@@ -82,7 +83,8 @@ struct TableFile {
     header: Header,
     digest: Arc<str>,
     candidates: Vec<Candidate>,
-    keys: fst::Map<Vec<u8>>,
+    /// The place of each key's row: unpacked from the file's `fst`, since a sentence looks up a hundred keys.
+    keys: Table<u32>,
     rows: Vec<i8>,
 }
 
@@ -119,7 +121,13 @@ impl IntentTable {
         }
         let keys = body.get(..header.keys).ok_or_else(|| broken("it ends within its keys"))?;
         let rows: Vec<i8> = body.get(header.keys..).unwrap_or_default().iter().map(|byte| byte.cast_signed()).collect();
-        let keys = fst::Map::new(keys.to_vec()).map_err(|error| broken(&error.to_string()))?;
+        let packed = fst::Map::new(keys).map_err(|error| broken(&error.to_string()))?;
+        let mut keys = Table::with_capacity_and_hasher(packed.len(), std::hash::BuildHasherDefault::default());
+        let mut stream = packed.stream();
+        while let Some((key, place)) = stream.next() {
+            let key = std::str::from_utf8(key).map_err(|error| broken(&error.to_string()))?;
+            keys.insert(key.into(), u32::try_from(place).map_err(|error| broken(&error.to_string()))?);
+        }
         let width = header.columns.len();
         if width > MOST_COLUMNS || keys.len().checked_mul(width) != Some(rows.len()) {
             return Err(broken("keys and rows do not belong together"));
@@ -133,7 +141,7 @@ impl IntentTable {
             })
             .collect::<Result<_, _>>()?;
         let file = Arc::new(TableFile { digest: header.digest.as_str().into(), header, candidates, keys, rows });
-        Ok(Self { file, own: HashMap::new(), own_digest: None })
+        Ok(Self { file, own: Table::default(), own_digest: None })
     }
 
     /// The digests of its keys and rows, and of the user's own rows.
@@ -151,15 +159,15 @@ impl IntentTable {
         &self.file.candidates
     }
 
-    /// The same with these rows before those of the file.
-    pub(super) fn with_own(&self, own: HashMap<Box<[u8]>, Box<[i8]>>) -> Self {
-        Self { file: Arc::clone(&self.file), own, own_digest: None }
+    /// The same without a user's own rows.
+    pub(super) fn without_own(&self) -> Self {
+        Self { file: Arc::clone(&self.file), own: Table::default(), own_digest: None }
     }
 
     /// Lets these words open an order.
     pub(super) fn open_with(&mut self, words: impl Iterator<Item = String>) {
         for word in words {
-            let key = [&[HEAD], word.as_bytes()].concat();
+            let key = format!("{HEAD}{word}");
             if self.row(&key).is_none() {
                 self.own.insert(key.into(), vec![0; self.file.header.columns.len()].into());
             }
@@ -231,15 +239,15 @@ impl IntentTable {
             let moved = (f64::from(*weight) + step * share).round().clamp(-127.0, 127.0) as i8;
             moved
         });
-        self.own.insert(key.as_bytes().into(), moved.collect());
+        self.own.insert(key.into(), moved.collect());
     }
 
     /// The row of a key.
-    pub(super) fn row(&self, key: impl AsRef<[u8]>) -> Option<&[i8]> {
-        if let Some(row) = self.own.get(key.as_ref()) {
+    pub(super) fn row(&self, key: &str) -> Option<&[i8]> {
+        if let Some(row) = self.own.get(key) {
             return Some(row);
         }
-        let place = usize::try_from(self.file.keys.get(key)?).ok()?;
+        let place = usize::try_from(*self.file.keys.get(key)?).ok()?;
         let width = self.file.header.columns.len();
         self.file.rows.get(place.checked_mul(width)?..)?.get(..width)
     }
@@ -249,7 +257,8 @@ impl IntentTable {
         self.row(word).or_else(|| {
             FORMS.iter().find_map(|(ending, base)| {
                 let stem = word.strip_suffix(ending).filter(|stem| stem.len() > 1)?;
-                let row = |stem: &str| if base.is_empty() { self.row(stem) } else { self.row(format!("{stem}{base}")) };
+                let row =
+                    |stem: &str| if base.is_empty() { self.row(stem) } else { self.row(&format!("{stem}{base}")) };
                 // "Shipped", "shipping": the doubled letter goes.
                 row(stem).or_else(|| {
                     let mut letters = stem.chars().rev();
@@ -282,21 +291,68 @@ impl IntentTable {
             .map_or(word.into(), Into::into)
     }
 
+    /// The word of which another is the plural: "tickets" are of "ticket", "cities" of "city".
+    pub(super) fn singular<'w>(&'w self, word: &'w str) -> Option<&'w str> {
+        let plurals = [("ies", "y"), ("es", ""), ("s", "")];
+        plurals.into_iter().find_map(|(ending, base)| {
+            let stem = word.strip_suffix(ending).filter(|stem| stem.len() > 1)?;
+            self.file.keys.get_key_value(&*format!("{stem}{base}")).map(|(key, _)| &**key)
+        })
+    }
+
+    /// Adds the weights of a word, each kind against its mean, to a direction.
+    pub(super) fn add_direction(&self, word: &str, weight: f64, direction: &mut Vec<f64>) {
+        let Some(row) = self.word(word) else { return };
+        direction.resize(NONE, 0.0);
+        for (kind, share) in [(0..FIRST_RESOURCE, OPERATIONS), (FIRST_RESOURCE..NONE, 1.0)] {
+            let own = row.get(kind.clone()).unwrap_or_default();
+            let all: i32 = own.iter().map(|&weight| i32::from(weight)).sum();
+            let mean = f64::from(all) / f64::from(u32::try_from(own.len().max(1)).unwrap_or(1));
+            for (sum, own) in direction.get_mut(kind).unwrap_or_default().iter_mut().zip(own) {
+                *sum += weight * share * (f64::from(*own) - mean);
+            }
+        }
+    }
+
+    /// Whether it is a form of another word that may open an order: "deletes", "deleting", "deleted".
+    pub(crate) fn is_inflected(&self, word: &str) -> bool {
+        let third = |ending: &str, base: &str| {
+            word.strip_suffix(ending).is_some_and(|stem| stem.len() > 1 && self.opens(&format!("{stem}{base}")))
+        };
+        third("ies", "y") || third("es", "") || third("s", "") || self.base(word) != word
+    }
+
+    /// The verb of which a word is the third person or the participle: "deletes", "deleting".
+    pub(crate) fn base_of_deed(&self, word: &str) -> Option<String> {
+        let forms = FORMS.iter().filter(|(ending, _)| ending.ends_with('s') || *ending == "ing");
+        let bases = forms.filter_map(|(ending, base)| Some(format!("{}{base}", word.strip_suffix(ending)?)));
+        bases
+            .flat_map(|base| {
+                // "Dropping": the doubled letter goes.
+                let single = base.get(..base.len().saturating_sub(1)).filter(|_| doubles(&base)).map(str::to_owned);
+                [Some(base), single]
+            })
+            .flatten()
+            .find(|base| base.len() > 1 && self.opens(base))
+    }
+
     /// The row of a word that opens what is asked.
     pub(super) fn head(&self, word: &str) -> Option<&[i8]> {
-        let mut key = smallvec::SmallVec::<[u8; 32]>::new();
-        key.push(HEAD);
-        key.extend_from_slice(word.as_bytes());
-        self.row(&key)
+        self.marked(HEAD, word)
+    }
+
+    /// The row of a word that opens a clause and is no such verb.
+    pub(super) fn start(&self, word: &str) -> Option<&[i8]> {
+        self.marked(START, word)
+    }
+
+    fn marked(&self, mark: char, word: &str) -> Option<&[i8]> {
+        joined([mark.encode_utf8(&mut [0; 4]), word], |key| self.row(key))
     }
 
     /// The row of two words in this order.
     pub(super) fn pair(&self, one: &str, other: &str) -> Option<&[i8]> {
-        let mut key = smallvec::SmallVec::<[u8; 64]>::new();
-        key.extend_from_slice(one.as_bytes());
-        key.push(b' ');
-        key.extend_from_slice(other.as_bytes());
-        self.row(&key)
+        joined([one, " ", other], |key| self.row(key))
     }
 
     /// Where a clause of `words` words with these sums stands, for each candidate and for none.
@@ -390,9 +446,13 @@ impl Candidate {
 const FIRST_RESOURCE: usize = 7;
 /// The column for what asks for nothing, behind 7 operations and 27 resources.
 const NONE: usize = 34;
-/// The byte before the key of a word that opens what is asked.
-const HEAD: u8 = b'^';
+/// What stands before the key of a word that opens what is asked.
+const HEAD: char = '^';
+/// The same of any other word that opens a clause.
+const START: char = '<';
 
+/// What an operation counts beside a resource in the direction of words.
+const OPERATIONS: f64 = 0.7;
 /// By how much a word must speak for a resource before every other to name it by itself, in units of a row.
 const NAMES: i32 = 12;
 /// How likely the label of a user's row is when it is left alone, and how far a word moves at once, in units of a row.
@@ -412,6 +472,20 @@ const FORMS: &[(&str, &str)] = &[
     ("er", "e"),
     ("er", ""),
 ];
+
+/// Asks something of pieces put together, on the stack where they are short.
+fn joined<const N: usize, T>(pieces: [&str; N], ask: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+    let mut key = smallvec::SmallVec::<[u8; 64]>::new();
+    for piece in pieces {
+        key.extend_from_slice(piece.as_bytes());
+    }
+    ask(std::str::from_utf8(&key).ok()?)
+}
+
+/// Whether a word ends with a letter twice.
+fn doubles(word: &str) -> bool {
+    matches!(word.as_bytes(), [.., one, other] if one == other)
+}
 
 fn root(words: usize) -> f64 {
     f64::from(u32::try_from(words.max(1)).unwrap_or(u32::MAX)).sqrt()
@@ -434,7 +508,7 @@ pub(super) fn digest_of(body: &[u8]) -> String {
 }
 
 /// A table's bytes, of its header, keys and rows. The header's digest and length of keys are set.
-#[cfg(any(test, feature = "training"))]
+#[cfg(feature = "training")]
 pub(super) fn bytes_of(mut header: Header, keys: &[u8], rows: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
     let body = [keys, rows].concat();
     header.digest = digest_of(&body);

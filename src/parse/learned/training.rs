@@ -10,6 +10,7 @@ use crate::parse::language::tokenise;
 use crate::parse::lexicon::Lexicon;
 
 use super::clause::{Stance, Vocabulary, clauses};
+use super::relevance::{Relevance, ToolText};
 use super::table::{Header, IntentTable, bytes_of};
 
 /// A clause as the trainer sees it.
@@ -43,7 +44,7 @@ impl Vocabulary for Verbs<'_> {
 pub fn clauses_of(text: &str, verbs: &BTreeSet<String>) -> Result<Vec<TrainingClause>, crate::Error> {
     // Without the table: it is what is trained.
     static NAMES: OnceLock<Result<Lexicon, crate::Error>> = OnceLock::new();
-    let lexicon = NAMES.get_or_init(Lexicon::of_names).as_ref().map_err(Clone::clone)?;
+    let lexicon = NAMES.get_or_init(Lexicon::untrained).as_ref().map_err(Clone::clone)?;
     let lower = text.to_ascii_lowercase();
     let tokens = tokenise(text, &lower, lexicon);
     let cut = clauses(&tokens, &Verbs(verbs));
@@ -80,6 +81,17 @@ pub fn pack(header: &str, keys: &[&str], rows: &[u8]) -> Result<Vec<u8>, crate::
 pub fn parser(table: &[u8]) -> Result<Parser, crate::Error> {
     let table = std::sync::Arc::new(IntentTable::read(table)?);
     Ok(Parser::of(Lexicon::clone(&*Lexicon::shared()?).with_table(table)))
+}
+
+/// How well each of these tools fits the request, by the name, the description and the parameters of each.
+///
+/// # Errors
+///
+/// [`crate::Error::Internal`] if the built-in data does not read.
+pub fn relevance(request: &str, tools: &[[&str; 3]]) -> Result<Vec<f64>, crate::Error> {
+    let lexicon = Lexicon::shared()?;
+    let texts = tools.iter().map(|&[name, description, parameters]| ToolText { name, description, parameters });
+    Ok(Relevance::of(texts, &lexicon).scores(request, &lexicon))
 }
 
 /// The digest of the rows that the built-in table was trained on, as the trainer wrote it.

@@ -9,8 +9,6 @@ use serde::Deserialize;
 use crate::parse::lexicon::Lexicon;
 use crate::parse::table::{WordSet, Words};
 
-use super::typos::is_dangerous;
-
 /// A text whose forged words are written in Latin.
 pub(super) struct Unmixed {
     pub text: String,
@@ -81,9 +79,8 @@ impl Unmixed {
 
 /// Whether letters are one of our words and long enough to be no other language's by chance.
 fn is_ours(word: &str, lexicon: &Lexicon) -> bool {
-    let Some(entry) = lexicon.word(word) else { return false };
-    word.len() >= SHORTEST_FORGED && (entry.verb.is_some() || entry.noun.is_some())
-        || word.len() + 1 >= SHORTEST_FORGED && is_dangerous(entry, lexicon)
+    word.len() >= SHORTEST_FORGED && (lexicon.is_verb(word) || lexicon.is_noun(word))
+        || word.len() + 1 >= SHORTEST_FORGED && lexicon.is_dangerous(word)
 }
 
 /// The Latin letter that a letter looks like, or itself.

@@ -3,8 +3,7 @@
 
 use crate::parse::lexicon::Lexicon;
 
-use super::confusable;
-use super::typos::{Watched, is_dangerous};
+use super::{confusable, typos};
 
 /// A word of the text.
 #[derive(Clone, Copy)]
@@ -16,7 +15,7 @@ struct Word<'t> {
 }
 
 /// Whether some word may be a dangerous verb in disguise.
-pub(super) fn is_worth_a_look(text: &str, lexicon: &Lexicon, watched: &Watched) -> bool {
+pub(super) fn is_worth_a_look(text: &str, lexicon: &Lexicon) -> bool {
     if !text.is_ascii() {
         return true;
     }
@@ -50,7 +49,7 @@ pub(super) fn is_worth_a_look(text: &str, lexicon: &Lexicon, watched: &Watched) 
             before = None;
             continue;
         };
-        if !word.known && word.is_odd(before, watched) || word.completes(before, lexicon) {
+        if !word.known && word.is_odd(before) || word.completes(before, lexicon) {
             return true;
         }
         before = Some(Word { after_blank: core.len() == chunk.len(), ..word });
@@ -59,7 +58,7 @@ pub(super) fn is_worth_a_look(text: &str, lexicon: &Lexicon, watched: &Watched) 
 }
 
 /// The same of structured text, whose words stand between marks.
-pub(super) fn is_worth_a_look_between_marks(text: &str, lexicon: &Lexicon, watched: &Watched) -> bool {
+pub(super) fn is_worth_a_look_between_marks(text: &str, lexicon: &Lexicon) -> bool {
     // Marks that stand for letters, and joined pieces: the whole look is for them.
     if !text.is_ascii()
         || text.bytes().any(|byte| matches!(byte, b'$' | b'*' | b'+' | b'!' | b'|' | b'%' | b'&' | b'\\'))
@@ -84,7 +83,7 @@ pub(super) fn is_worth_a_look_between_marks(text: &str, lexicon: &Lexicon, watch
             continue;
         }
         let Some(word) = Word::of(chunk, lexicon, true) else { return true };
-        if !word.known && word.is_odd(None, watched) || word.completes(before, lexicon) {
+        if !word.known && word.is_odd(None) || word.completes(before, lexicon) {
             return true;
         }
         before = Some(word);
@@ -95,12 +94,11 @@ pub(super) fn is_worth_a_look_between_marks(text: &str, lexicon: &Lexicon, watch
 
 impl<'t> Word<'t> {
     fn of(text: &'t str, lexicon: &Lexicon, after_blank: bool) -> Option<Self> {
-        let is_known = |lower: &str| lexicon.word(lower).is_some() || !lexicon.phrases(lower).is_empty();
-        in_lower_case([text, ""], is_known).map(|known| Self { text, known, after_blank })
+        in_lower_case([text, ""], |lower| lexicon.knows(lower)).map(|known| Self { text, known, after_blank })
     }
 
     /// Whether an unknown word may be a known one: by its characters, its repetitions or its place.
-    fn is_odd(&self, before: Option<Self>, watched: &Watched) -> bool {
+    fn is_odd(&self, before: Option<Self>) -> bool {
         in_lower_case([self.text, ""], |text| {
             if !text.bytes().all(|byte| byte.is_ascii_lowercase()) {
                 let is_address = text.contains("://") || text.contains('@') && text.contains('.');
@@ -112,7 +110,7 @@ impl<'t> Word<'t> {
             let is_part = text.len() <= LONGEST_PART
                 && before
                     .is_some_and(|before| before.after_blank && !before.known && before.text.len() <= LONGEST_PART);
-            repeats || is_part || Self::verb_may_follow(before) && watched.meant(text).is_some()
+            repeats || is_part || Self::verb_may_follow(before) && typos::meant(text).is_some()
         })
         .unwrap_or(true)
     }
@@ -129,10 +127,7 @@ impl<'t> Word<'t> {
     /// Whether two words are a dangerous verb that was parted.
     fn completes(&self, before: Option<Self>, lexicon: &Lexicon) -> bool {
         before.filter(|before| before.after_blank && !(before.known && self.known)).is_some_and(|before| {
-            in_lower_case([before.text, self.text], |both| {
-                lexicon.word(both).is_some_and(|entry| is_dangerous(entry, lexicon))
-            })
-            .unwrap_or(false)
+            in_lower_case([before.text, self.text], |both| lexicon.is_dangerous(both)).unwrap_or(false)
         })
     }
 }
@@ -165,8 +160,7 @@ mod tests {
     #[test]
     fn an_ordinary_call_is_not_worth_a_look_and_a_disguised_one_is() {
         let lexicon = Lexicon::shared().unwrap();
-        let watched = Watched::of(&lexicon);
-        let look = |text: &str| is_worth_a_look_between_marks(text, &lexicon, &watched);
+        let look = |text: &str| is_worth_a_look_between_marks(text, &lexicon);
         let ordinary = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_email","arguments":{"recipients":["bob@example.com"],"subject":"Report for the quarter","body":"Please find the numbers of the third quarter below."}}}"#;
         assert!(!look(ordinary));
         for text in [
@@ -185,11 +179,10 @@ mod tests {
     #[test]
     fn ordinary_sentences_are_not_worth_a_look() {
         let lexicon = Lexicon::shared().unwrap();
-        let watched = Watched::of(&lexicon);
         for text in
             ["Send the report to Bob before noon.", "What is the weather in Paris?", "Delete all customer records"]
         {
-            assert!(!is_worth_a_look(text, &lexicon, &watched), "{text}");
+            assert!(!is_worth_a_look(text, &lexicon), "{text}");
         }
         for text in [
             "d3l3te it",
@@ -201,7 +194,7 @@ mod tests {
             "g\u{200b}o",
             "de le te it",
         ] {
-            assert!(is_worth_a_look(text, &lexicon, &watched), "{text}");
+            assert!(is_worth_a_look(text, &lexicon), "{text}");
         }
     }
 }

@@ -24,7 +24,6 @@ use unicode_normalization::UnicodeNormalization;
 use super::lexicon::Lexicon;
 use super::sign::{Sign, Signs};
 
-pub(crate) use typos::Watched;
 pub(crate) use wrapped::Turned;
 
 /// A text put in order.

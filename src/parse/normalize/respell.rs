@@ -10,7 +10,7 @@ use super::confusable;
 use super::glance;
 use super::letters;
 use super::segment;
-use super::typos::{Watched, is_dangerous};
+use super::typos;
 
 /// A text with its words written as they are meant.
 pub(crate) struct Respelled {
@@ -29,11 +29,11 @@ struct Chunk<'a> {
 
 /// The text as it is meant, if some word of it is a dangerous verb in disguise. Of `structured`
 /// text the names between its marks are words.
-pub(crate) fn respelled(text: &str, structured: bool, lexicon: &Lexicon, watched: &Watched) -> Option<Respelled> {
+pub(crate) fn respelled(text: &str, structured: bool, lexicon: &Lexicon) -> Option<Respelled> {
     let worth_a_look = if structured {
-        glance::is_worth_a_look_between_marks(text, lexicon, watched)
+        glance::is_worth_a_look_between_marks(text, lexicon)
     } else {
-        glance::is_worth_a_look(text, lexicon, watched)
+        glance::is_worth_a_look(text, lexicon)
     };
     if !worth_a_look {
         return None;
@@ -41,7 +41,7 @@ pub(crate) fn respelled(text: &str, structured: bool, lexicon: &Lexicon, watched
     let joined = if text.contains('+') { unconcatenated(text) } else { None };
     let text = joined.as_deref().unwrap_or(text);
     let chunks = chunks(text, structured, lexicon);
-    let mut work = Work { chunks: &chunks, lexicon, watched, found: false, disguised: joined.is_some() };
+    let mut work = Work { chunks: &chunks, lexicon, found: false, disguised: joined.is_some() };
     let mut out = String::with_capacity(text.len());
     let mut weak: Vec<(usize, usize, String)> = Vec::new();
     let mut index = 0;
@@ -87,14 +87,13 @@ enum Meant {
 struct Work<'t, 'a> {
     chunks: &'t [Chunk<'a>],
     lexicon: &'t Lexicon,
-    watched: &'t Watched,
     found: bool,
     disguised: bool,
 }
 
 impl Work<'_, '_> {
     fn dangerous(&self, word: &str) -> bool {
-        self.lexicon.word(word).is_some_and(|entry| is_dangerous(entry, self.lexicon))
+        self.lexicon.is_dangerous(word)
     }
 
     fn take(&mut self, word: String, disguised: bool) -> Meant {
@@ -114,7 +113,7 @@ impl Work<'_, '_> {
                 return Some(self.take(word, true));
             }
             if self.verb_stands_at(index)
-                && let Some(verb) = self.watched.meant(lower)
+                && let Some(verb) = typos::meant(lower)
             {
                 let verb = verb.to_owned();
                 return Some(self.take(verb, false));
@@ -132,7 +131,7 @@ impl Work<'_, '_> {
         }
         if let Some(whole) = self.unparted(lower) {
             let plain_hyphen =
-                lower.split_once('-').is_some_and(|(lead, rest)| lead.len() <= 3 && self.lexicon.word(rest).is_some());
+                lower.split_once('-').is_some_and(|(lead, rest)| lead.len() <= 3 && self.lexicon.knows(rest));
             return Some(self.take(whole, !plain_hyphen));
         }
         self.leet(lower)
@@ -175,10 +174,7 @@ impl Work<'_, '_> {
         let plain = lower.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '!' | '$'));
         let odd = lower.chars().filter(|c| !c.is_ascii_lowercase() && *c != '-').count();
         // "user5" is the fifth user, "done!" is done.
-        if odd == 0
-            || odd == lower.chars().count()
-            || plain.len() + 1 >= lower.len() && self.lexicon.word(plain).is_some()
-        {
+        if odd == 0 || odd == lower.chars().count() || plain.len() + 1 >= lower.len() && self.lexicon.knows(plain) {
             return None;
         }
         // One way to read each ambiguous mark for the whole word: nobody writes it in two.
@@ -193,8 +189,9 @@ impl Work<'_, '_> {
                 };
                 word.push(read);
             }
-            if let Some(entry) = self.lexicon.word(&word) {
-                return Some((word, is_dangerous(entry, self.lexicon)));
+            if self.lexicon.knows(&word) {
+                let is_dangerous = self.dangerous(&word);
+                return Some((word, is_dangerous));
             }
             if manipulation::knows(&word) {
                 return Some((word, false));
@@ -324,8 +321,7 @@ fn chunks<'a>(text: &'a str, structured: bool, lexicon: &Lexicon) -> Vec<Chunk<'
             found.push(Chunk { text: before, lower: None, known: true });
         }
         let lower = (!core.is_empty() && core.len() <= LONGEST).then(|| lowered(core));
-        let known =
-            lower.as_deref().is_none_or(|word| lexicon.word(word).is_some() || !lexicon.phrases(word).is_empty());
+        let known = lower.as_deref().is_none_or(|word| lexicon.knows(word));
         found.push(Chunk { text: core, lower, known });
         let start = text.len() - rest.len() + lead + core.len();
         let stop = text.len() - next.len();

@@ -2,8 +2,6 @@
 
 use crate::parse::lexicon::Lexicon;
 
-use super::typos::is_dangerous;
-
 /// The words that lower-case letters run together are, if known words make up the whole of
 /// them and one is a dangerous verb. Of several ways the one with the longest first words.
 pub(super) fn words(letters: &str, lexicon: &Lexicon) -> Option<String> {
@@ -35,13 +33,13 @@ pub(super) fn words(letters: &str, lexicon: &Lexicon) -> Option<String> {
         found.push(letters.get(place..place + length)?);
         place += length;
     }
-    let dangerous = found.iter().any(|word| lexicon.word(word).is_some_and(|entry| is_dangerous(entry, lexicon)));
+    let dangerous = found.iter().any(|word| lexicon.is_dangerous(word));
     dangerous.then(|| found.join(" "))
 }
 
 fn is_word(word: &str, lexicon: &Lexicon) -> bool {
     (word.len() > 2 || matches!(word, "a" | "i" | "to" | "of" | "in" | "on" | "at" | "my" | "me" | "it" | "db"))
-        && lexicon.word(word).is_some()
+        && lexicon.knows(word)
 }
 
 /// Longest run of letters that is taken apart.

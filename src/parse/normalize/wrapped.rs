@@ -80,7 +80,7 @@ fn by_13(c: char) -> char {
 fn rewritten(text: &str, lexicon: &Lexicon, rewrite: impl Fn(&str) -> String) -> String {
     let known = |word: &str| {
         let lower = word.to_ascii_lowercase();
-        lexicon.word(&lower).is_some() || manipulation::knows(&lower)
+        lexicon.knows(&lower) || manipulation::knows(&lower)
     };
     let mut out = String::with_capacity(text.len());
     for chunk in text.split_inclusive(|c: char| !c.is_ascii_alphabetic()) {

@@ -4,6 +4,7 @@
 //! - `pack HEADER KEYS ROWS TABLE` makes a table of what was trained.
 //! - `commands DESCRIPTIONS TABLE` makes the table of commands of their public descriptions.
 //! - `evaluate [--table TABLE] [--errors] FILE...` reads labelled rows and reports how well they are read.
+//! - `relevance FILE` reports how often the tool that serves a request scores best, among its own and among strangers'.
 //! - `check FOLDER` fails where the built-in table was trained on other rows than the folder's, or reads the rows that were
 //!   held out worse than its floor.
 mod evaluate;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use rulekeep::RiskLevel;
 use rulekeep::intent::{Capability, Parser, training};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -34,8 +36,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             commands(&descriptions, &arguments.next().ok_or("expected the file of the table")?)
         }
         Some("evaluate") => report(arguments),
+        Some("relevance") => relevance(&arguments.next().ok_or("expected the file of calls")?),
         Some("check") => check(Path::new(&arguments.next().ok_or("expected the folder of rows")?)),
-        _ => Err("expected `clauses`, `pack`, `commands`, `evaluate` or `check`".into()),
+        _ => Err("expected `clauses`, `pack`, `commands`, `evaluate`, `relevance` or `check`".into()),
     }
 }
 
@@ -93,6 +96,86 @@ fn report(mut arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn Err
     all.report("all");
     Ok(())
 }
+
+/// Of calls as lines of JSON (`text`, `tools`, `call`): how often the right tool scores best where there are several, and beside
+/// 20 tools of other requests; and of those strangers the share that scores below nine in ten of the right tools.
+fn relevance(file: &str) -> Result<(), Box<dyn Error>> {
+    let rows: Vec<Value> =
+        std::fs::read_to_string(file)?.lines().map(serde_json::from_str).collect::<serde_json::Result<_>>()?;
+    let tools_of = |row: &Value| row["tools"].as_array().cloned().unwrap_or_default();
+    let all: Vec<Value> = rows.iter().flat_map(tools_of).collect();
+    let (mut several, mut best_of_several, mut best_beside, mut right, mut strange) = (0, 0, 0, Vec::new(), Vec::new());
+    for (number, row) in rows.iter().enumerate() {
+        let own = tools_of(row);
+        let is_right = |tool: &Value| tool["name"] == row["call"]["name"];
+        let request = row["text"].as_str().unwrap_or_default();
+        if own.len() > 1 {
+            several += 1;
+            best_of_several += usize::from(best(&scores(request, &own)?, &own).is_some_and(&is_right));
+        }
+        // Every 37th tool from a place that moves: the same ones each time, of many sources.
+        let others = (0..all.len()).map(|step| &all[(number * 101 + step * 37) % all.len()]);
+        let mut mixed = own.clone();
+        for other in others {
+            if mixed.len() < own.len() + STRANGERS && !mixed.iter().any(|known| known["name"] == other["name"]) {
+                mixed.push(other.clone());
+            }
+        }
+        let scores = scores(request, &mixed)?;
+        best_beside += usize::from(best(&scores, &mixed).is_some_and(&is_right));
+        for (place, (score, tool)) in scores.iter().zip(&mixed).enumerate() {
+            if is_right(tool) {
+                right.push(*score);
+            } else if place >= own.len() {
+                strange.push(*score);
+            }
+        }
+    }
+    right.sort_by(f64::total_cmp);
+    let least = right.get(right.len() / 10).copied().unwrap_or_default();
+    let rejected = strange.iter().filter(|score| **score < least).count();
+    println!(
+        "{several} calls with several tools: right {:.1}; {} beside {STRANGERS} strangers: right {:.1}; strangers below nine in ten of the right: {:.1}",
+        percent(best_of_several, several),
+        rows.len(),
+        percent(best_beside, rows.len()),
+        percent(rejected, strange.len()),
+    );
+    Ok(())
+}
+
+/// The tool that scores best.
+fn best<'t>(scores: &[f64], tools: &'t [Value]) -> Option<&'t Value> {
+    scores.iter().zip(tools).max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, tool)| tool)
+}
+
+fn scores(request: &str, tools: &[Value]) -> Result<Vec<f64>, Box<dyn Error>> {
+    let parameters: Vec<String> = tools.iter().map(|tool| parameters(&tool["inputSchema"]["properties"])).collect();
+    let texts: Vec<[&str; 3]> = tools
+        .iter()
+        .zip(&parameters)
+        .map(|(tool, given)| {
+            let text = |key: &str| tool[key].as_str().unwrap_or_default();
+            [text("name"), text("description"), given.as_str()]
+        })
+        .collect();
+    Ok(training::relevance(request, &texts)?)
+}
+
+fn parameters(properties: &Value) -> String {
+    let described = |(name, property): (&String, &Value)| {
+        format!("{name} {}", property["description"].as_str().unwrap_or_default())
+    };
+    properties.as_object().map(|all| all.iter().map(described).collect::<Vec<_>>().join(" ")).unwrap_or_default()
+}
+
+fn percent(part: usize, of: usize) -> f64 {
+    let count = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
+    100.0 * count(part) / count(of.max(1))
+}
+
+/// Tools of other requests that the right one is held against.
+const STRANGERS: usize = 20;
 
 fn check(folder: &Path) -> Result<(), Box<dyn Error>> {
     let mut digest = Sha256::new();

@@ -2,7 +2,8 @@
 
 use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::format::name;
-use crate::parse::lexicon::{Form, Lexicon};
+use crate::parse::language::{self, Kind};
+use crate::parse::lexicon::Lexicon;
 use crate::parse::reading::Act;
 use crate::parse::sign::Sign;
 
@@ -152,15 +153,13 @@ impl Named {
         words.truncate(MOST_WORDS);
         let Some(first) = words.first() else { return };
         self.exports |= holds("exports", first);
-        let is_verb = !holds("no_verbs", first)
-            && known::noun(first).is_none()
-            && lexicon.word(first).is_some_and(|entry| entry.verb.is_some_and(|(_, form)| form == Form::Base));
+        let is_verb = !holds("no_verbs", first) && known::noun(first).is_none() && lexicon.is_verb(first);
         if is_verb {
             self.whole |= words.iter().any(|word| word == "query" || word == "all") && words.len() > 1;
             self.verb = Some(words);
             return;
         }
-        match noun(&words, lexicon) {
+        match noun(segment, &words, lexicon) {
             Some((name, resource)) => {
                 let last = words.last().map_or("", String::as_str);
                 let is_plural = last.ends_with('s') && !["ss", "us", "is"].iter().any(|end| last.ends_with(end));
@@ -179,13 +178,16 @@ impl Named {
     }
 }
 
-/// The noun and the resource that a segment's words name.
-fn noun(words: &[String], lexicon: &Lexicon) -> Option<(String, Resource)> {
+/// The noun and the resource that a segment names.
+fn noun(segment: &str, words: &[String], lexicon: &Lexicon) -> Option<(String, Resource)> {
     let joined = words.concat();
     if let Some((noun, resource)) =
         known::noun(&joined).or_else(|| words.iter().rev().find_map(|word| known::noun(word)))
     {
         return Some((noun.to_owned(), resource));
+    }
+    if language::classify(segment) == Some(Kind::Path) {
+        return Some(("file".to_owned(), Resource::File));
     }
     let act = name::act(words, None, lexicon)?;
     (act.resource != Resource::Unknown).then_some((act.noun, act.resource))

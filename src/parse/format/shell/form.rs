@@ -63,13 +63,9 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
         let plain =
             first.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-' | '.' | '+'));
         // "how do i use x --force" asks.
-        let is_small = lexicon.word(first).is_some_and(|entry| entry.function.is_some());
-        return plain && is_english == 0 && !is_small;
+        return plain && is_english == 0 && !lexicon.is_small(first);
     }
-    let is_also_english = lexicon
-        .word(first)
-        .is_some_and(|entry| entry.verb.is_some() || entry.noun.is_some() || entry.function.is_some())
-        && !dangers::holds("never_english", base_name(first));
+    let is_also_english = lexicon.is_english(first) && !dangers::holds("never_english", base_name(first));
     let builds = first == "make" && words.clone().all(|target| dangers::holds("make_targets", target));
     let only_word = words.next().is_none();
     if builds && !only_word {
@@ -155,7 +151,7 @@ fn goes_on(line: &str, lexicon: &Lexicon) -> bool {
         first.starts_with('$') && is_unknown_until_run(first)
             || lexicon.programs.knows(base_name(first))
                 && first.len() > 1
-                && (lexicon.word(first).is_none() || dangers::holds("never_english", first))
+                && (!lexicon.is_english(first) || dangers::holds("never_english", first))
     })
 }
 

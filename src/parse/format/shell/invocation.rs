@@ -3,7 +3,7 @@
 use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::commands;
 use crate::parse::format::{dangers, name, place};
-use crate::parse::lexicon::{Form, Lexicon};
+use crate::parse::lexicon::Lexicon;
 use crate::parse::programs::{CommandRule, FlagRule, Program};
 use crate::parse::reading::Act;
 use crate::parse::sign::Sign;
@@ -177,11 +177,7 @@ impl Invocation<'_> {
         for argument in plain.iter().take(4).filter(|argument| !argument.contains(['/', '.', '=', '_'])) {
             words.extend(name::words(argument));
         }
-        let has_verb = |words: &[String]| {
-            words.iter().any(|word| {
-                self.lexicon.word(word).is_some_and(|entry| entry.verb.is_some_and(|(_, form)| form == Form::Base))
-            })
-        };
+        let has_verb = |words: &[String]| words.iter().any(|word| self.lexicon.is_verb(word));
         if !has_verb(&words) {
             for flag in self.arguments.iter().filter_map(|argument| argument.strip_prefix("--")).take(8) {
                 let flag = name::words(flag.split('=').next().unwrap_or(flag));

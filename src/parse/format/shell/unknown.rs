@@ -11,7 +11,6 @@ use crate::model::{Operation, Resource, RiskLevel};
 use crate::parse::commands::{self, Described};
 use crate::parse::format::{dangers, name, place};
 use crate::parse::language::is_danger;
-use crate::parse::lexicon::Form;
 use crate::parse::reading::Act;
 use crate::parse::sign::Sign;
 
@@ -103,9 +102,6 @@ impl Shell<'_, '_> {
 
     /// "foo create bar": its subcommand says what it does.
     fn by_words(&self, arguments: &[&str]) -> Option<Act> {
-        let is_verb = |word: &String| {
-            self.lexicon.word(word).is_some_and(|entry| entry.verb.is_some_and(|(_, form)| form == Form::Base))
-        };
         let mut words: Vec<String> = Vec::new();
         for argument in arguments.iter().take(4) {
             let bare = argument.strip_prefix("--").unwrap_or(argument);
@@ -118,7 +114,7 @@ impl Shell<'_, '_> {
             words.extend(name::words(bare));
         }
         // The verb stands first or behind one noun; further on it is a name.
-        words.iter().take(2).any(is_verb).then_some(())?;
+        words.iter().take(2).any(|word| self.lexicon.is_verb(word)).then_some(())?;
         let act = name::act(&words, Some(Resource::System), self.lexicon)?;
         let resource = if matches!(act.resource, Resource::Unknown | Resource::Information) {
             Resource::System

@@ -70,6 +70,12 @@ impl<'r, 'l> Arguments<'r, 'l> {
         let fields = |value: &&Json<'_>| if let Json::Fields(fields) = value { fields.len() } else { 1 };
         self.is_lone = call.arguments.iter().map(fields).sum::<usize>() + call.beside.len() == 1;
         for value in &call.arguments {
+            if matches!(value, Json::Fields(inner) if is_call(inner) && inner.iter().all(|(key, _)| key != "name")) {
+                // "use_mcp_tool" with the tool's name and its arguments.
+                for inner in &shape::calls(value) {
+                    self.reader.call(inner);
+                }
+            }
             self.value("", value);
         }
         if !call.beside.is_empty() {
@@ -81,6 +87,9 @@ impl<'r, 'l> Arguments<'r, 'l> {
             }
         }
         if self.dry_run == Some(true) {
+            // Whatever its words speak for, nothing is done.
+            self.act.learned = None;
+            self.act.signs = self.act.signs.without(Sign::Danger);
             self.act.signs.add(Sign::DryRun);
         }
         if self.switched_off != Switched::Nothing && (changes(self.act.operation) || self.act.is_unknown()) {
@@ -282,10 +291,9 @@ impl<'r, 'l> Arguments<'r, 'l> {
         let ends = |operation| matches!(operation, Operation::Delete | Operation::Transfer | Operation::Admin);
         let lower = key.to_ascii_lowercase();
         for word in lower.split(['_', '-', '.']) {
-            let verb = self.reader.lexicon.word(word).and_then(|entry| entry.verb);
-            let Some(verb) = verb.map(|(verb, _)| self.reader.lexicon.verb(verb)) else { continue };
-            if ends(verb.operation) {
-                let act = Act::new(&verb.lemma, &self.act.noun, self.act.resource, verb.operation, 0.7);
+            let Some((verb, operation)) = self.reader.lexicon.danger(word) else { continue };
+            if ends(operation) {
+                let act = Act::new(&verb, &self.act.noun, self.act.resource, operation, 0.7);
                 return self.reader.reading.push(act.told_by(key));
             }
         }

@@ -121,8 +121,8 @@ impl Arguments<'_, '_> {
 
     /// The act of a value that is a verb, and no noun as well: "text" and "email" are kinds of things.
     fn verb(&self, words: &[String]) -> Option<Act> {
-        let entry = self.reader.lexicon.word(words.first()?)?;
-        if words.len() == 1 && entry.noun.is_some() {
+        let (first, lexicon) = (words.first()?, self.reader.lexicon);
+        if words.len() == 1 && lexicon.is_noun(first) && !lexicon.is_dangerous(first) {
             return None;
         }
         name::verb_act(words, self.act, self.reader.lexicon)

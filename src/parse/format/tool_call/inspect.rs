@@ -2,7 +2,6 @@
 //! address, a request. A key that nobody listed hides nothing.
 
 use crate::model::{MAX_CONTEXT_DEPTH, Operation, Resource, RiskLevel, UnreadKind, json_depth};
-use crate::parse::lexicon::Form;
 use crate::parse::reading::{Act, Reading};
 use crate::parse::risk;
 
@@ -149,8 +148,7 @@ impl Arguments<'_, '_> {
             return;
         }
         let first = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or("").to_ascii_lowercase();
-        let verb = self.reader.lexicon.word(&first).and_then(|entry| entry.verb.filter(|_| entry.noun.is_none()));
-        if verb.is_some_and(|(_, form)| form == Form::Base) {
+        if self.reader.lexicon.is_verb(&first) && !self.reader.lexicon.is_noun(&first) {
             let reading = english::read(text, self.reader.lexicon);
             self.absorb_changes(reading);
         }
