@@ -11,8 +11,6 @@ use crate::model::Error;
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Document {
     pub cues: Vec<CueGroup>,
-    /// Kinds of small words, each with its words between commas.
-    pub functions: BTreeMap<String, String>,
     /// Programs that need no more than one rule: the rule, and their names between blanks.
     pub simple: BTreeMap<String, String>,
     /// Programs with subcommands and flags, by name.

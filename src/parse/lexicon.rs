@@ -1,5 +1,5 @@
-//! What is known of words: the small words of English and the cues of risk, read from TOML and laid out for lookup
-//! once a process; the programs of command lines; the table that requests and names are read by.
+//! What is known of words: the cues of risk, read from TOML and laid out for lookup once a process; the programs of
+//! command lines; the table that requests and names are read by.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -10,14 +10,15 @@ use super::document::Document;
 use super::language::is_danger;
 use super::learned::{IntentTable, Vocabulary as _};
 use super::programs::Programs;
+use super::roles::Roles;
 use super::sign::Sign;
 use super::table::Table;
 
-/// The small words and cues, the programs of command lines, and the table of words.
+/// The cues of risk, the programs of command lines, and the table of words.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Lexicon {
-    words: Table<Entry>,
-    /// Entries of several words, by their first word, the longest first.
+    cues: Table<Sign>,
+    /// Cues of several words, by their first word, the longest first.
     phrases: Table<Vec<Phrase>>,
     pub(crate) programs: Programs,
     /// What is known of the words of requests.
@@ -55,9 +56,9 @@ impl Lexicon {
         Self { table: Some(table), ..self }
     }
 
-    /// The entry of one lower-case word.
-    pub(crate) fn word(&self, word: &str) -> Option<Entry> {
-        self.words.get(word).copied()
+    /// The sign that one lower-case word shows.
+    pub(crate) fn cue(&self, word: &str) -> Option<Sign> {
+        self.cues.get(word).copied()
     }
 
     /// The phrases that start with this word, the longest first.
@@ -67,14 +68,10 @@ impl Lexicon {
 
     /// Whether anything is known of a lower-case word.
     pub(crate) fn knows(&self, word: &str) -> bool {
-        self.word(word).is_some()
+        Roles::of(word).is_small()
+            || self.cues.contains_key(word)
             || self.table().is_some_and(|table| table.knows(word))
             || !self.phrases(word).is_empty()
-    }
-
-    /// Whether it is one of the small words of English.
-    pub(crate) fn is_small(&self, word: &str) -> bool {
-        self.word(word).is_some_and(|entry| entry.function.is_some())
     }
 
     /// Whether it is a word of English by itself, not only the name of a program.
@@ -82,12 +79,12 @@ impl Lexicon {
         use Resource::{Code, Config, Database, Network, System};
         let named = || self.table().and_then(|table| table.names(word));
         let is_technical = |resource| matches!(resource, Code | Config | Database | Network | System);
-        self.is_small(word) || self.is_verb(word) || named().is_some_and(|resource| !is_technical(resource))
+        Roles::of(word).is_small() || self.is_verb(word) || named().is_some_and(|resource| !is_technical(resource))
     }
 
     /// Whether it is a verb in its base form, which may open an order.
     pub(crate) fn is_verb(&self, word: &str) -> bool {
-        self.table().is_some_and(|table| table.opens(word) && !table.is_inflected(word)) && !self.is_small(word)
+        self.table().is_some_and(|table| table.opens(word) && !table.is_inflected(word)) && !Roles::of(word).is_small()
     }
 
     /// Whether it plainly names a thing.
@@ -122,118 +119,33 @@ impl Lexicon {
             let sign = Sign::from_word(&group.sign)
                 .ok_or_else(|| Error::input("sign", not_one_of(&group.sign, Sign::WORDS)))?;
             for word in listed(&group.words) {
-                self.entry(word, |entry| entry.cue = Some(sign));
-            }
-        }
-        for (name, words) in &document.functions {
-            let function = Function::from_word(name)
-                .ok_or_else(|| Error::input("functions", not_one_of(name, Function::WORDS)))?;
-            for word in listed(words) {
-                self.entry(word, |entry| entry.function = Some(function));
+                self.add_cue(word, sign);
             }
         }
         Ok(())
     }
 
-    /// Changes the entry of a word, or of a phrase of several.
-    fn entry(&mut self, spelling: &str, change: impl FnOnce(&mut Entry)) {
+    /// Notes the sign of a word, or of a phrase of several.
+    fn add_cue(&mut self, spelling: &str, sign: Sign) {
         let Some((first, rest)) = spelling.split_once(' ') else {
-            change(self.words.entry(spelling.into()).or_default());
+            self.cues.insert(spelling.into(), sign);
             return;
         };
         let phrases = self.phrases.entry(first.into()).or_default();
         let rest: Box<[Box<str>]> = rest.split(' ').map(Into::into).collect();
-        if let Some(known) = phrases.iter_mut().find(|phrase| phrase.rest == rest) {
-            change(&mut known.entry);
-            return;
+        match phrases.iter_mut().find(|phrase| phrase.rest == rest) {
+            Some(known) => known.cue = sign,
+            None => phrases.push(Phrase { rest, cue: sign }),
         }
-        let mut entry = Entry::default();
-        change(&mut entry);
-        phrases.push(Phrase { rest, entry });
         phrases.sort_by_key(|phrase| std::cmp::Reverse(phrase.rest.len()));
     }
 }
 
-/// What is known of a word or a phrase; it may be several things at once.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Entry {
-    pub cue: Option<Sign>,
-    pub function: Option<Function>,
-}
-
-/// An entry of several words: what follows the first.
+/// A cue of several words: what follows the first.
 #[derive(Debug, Clone)]
 pub(crate) struct Phrase {
     pub rest: Box<[Box<str>]>,
-    pub entry: Entry,
-}
-
-/// The grammatical work that a word does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Function {
-    /// the, a, my, this
-    Determiner,
-    /// of, in, from, with
-    Preposition,
-    /// it, them, me
-    Pronoun,
-    /// can, could, would
-    Modal,
-    /// is, are, do, have
-    Auxiliary,
-    /// what, who, when
-    Question,
-    /// and, then, or
-    Conjunction,
-    /// please, kindly, also
-    Filler,
-    /// not, never, don't
-    Negation,
-    /// want, need, like, have (before "to")
-    Want,
-    /// "don't forget to", "make sure to": the verb after it is asked for
-    Lead,
-    /// "how do i", "what does": asks about doing, not to do
-    About,
-    /// "make sure that": tells how what is asked is to turn out
-    Constraint,
-}
-
-impl Function {
-    const WORDS: &[&str] = &[
-        "determiner",
-        "preposition",
-        "pronoun",
-        "modal",
-        "auxiliary",
-        "question",
-        "conjunction",
-        "filler",
-        "negation",
-        "want",
-        "lead",
-        "about",
-        "constraint",
-    ];
-
-    fn from_word(word: &str) -> Option<Self> {
-        Some(match word {
-            "determiner" => Self::Determiner,
-            "preposition" => Self::Preposition,
-            "pronoun" => Self::Pronoun,
-            "modal" => Self::Modal,
-            "auxiliary" => Self::Auxiliary,
-            "question" => Self::Question,
-            "conjunction" => Self::Conjunction,
-            "filler" => Self::Filler,
-            "negation" => Self::Negation,
-            "want" => Self::Want,
-            "lead" => Self::Lead,
-            "about" => Self::About,
-            "constraint" => Self::Constraint,
-            _ => return None,
-        })
-    }
+    pub cue: Sign,
 }
 
 /// The built-in lexicon's files, in the order in which they are read.
@@ -271,7 +183,6 @@ mod tests {
             ("[[cues]]\nsign = \"loud\"\nwords = \"zap\"", "expected one of override conceal"),
             ("[simple]\n\"file:read low read_file\" = \"zap\"", "\"low\" is no level; expected LOW, MEDIUM"),
             ("[[cues]]\nsign = \"bulk\"\nwords = \"\"", "group 1: words is empty"),
-            ("[functions]\nzap = \"x\"", "expected one of determiner"),
         ] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

@@ -33,6 +33,7 @@ mod normalize;
 mod programs;
 mod reading;
 mod risk;
+mod roles;
 mod sign;
 mod table;
 mod target;

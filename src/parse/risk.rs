@@ -74,7 +74,7 @@ impl Case<'_> {
         if self.act.operation == Operation::Transfer && !self.facts.amounts.is_empty() {
             return table;
         }
-        let learned = learned.plain.max(learned.likely.min(table.raised()));
+        let learned = learned.plain.max(learned.likely.unwrap_or(table).min(table.raised()));
         if learned < table && (table > RiskLevel::Medium || self.causes.get() != Signs::default()) {
             return table;
         }

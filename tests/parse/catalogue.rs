@@ -202,7 +202,7 @@ mod descriptions {
     #[test]
     fn a_later_sentence_that_tells_of_a_deed_raises_and_advice_does_not() {
         for (name, description, expected) in [
-            ("get_session", "Gets a session. Deletes the old sessions afterwards.", Some(Operation::Delete)),
+            ("get_report", "Gets a report. Deletes the old reports afterwards.", Some(Operation::Delete)),
             ("get_logs", "Gets the logs. It then sends them to the vendor.", Some(Operation::Send)),
             ("get_logs", "Gets the logs. Delete them first.", None),
             ("list_files", "Lists files. Files are deleted after use.", Some(Operation::Delete)),

@@ -57,7 +57,7 @@ fn what_leads_up_to_a_request_is_not_the_request() {
             Medium,
         ),
         // What could do harm stays, however it is led up to.
-        ("I want to delete all the customer accounts. Can you do that?", "customer:delete", High, Critical),
+        ("I want to delete all the customer records. Can you do that?", "customer:delete", High, Critical),
     ]);
 }
 

@@ -331,7 +331,7 @@ fn a_program_that_the_table_does_not_know_is_a_named_program_and_read_by_its_wor
     let parser = Parser::new().unwrap();
     for (line, capability, risk) in [
         ("frobnicate --fast", "system:execute", RiskLevel::Medium),
-        ("frobnicate user delete --name bob", "customer:delete", RiskLevel::High),
+        ("frobnicate backup delete --name nightly", "file:delete", RiskLevel::High),
         ("frobnicate delete --all", "system:delete", RiskLevel::High),
     ] {
         let intent = intent(&parser, line);

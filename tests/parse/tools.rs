@@ -300,7 +300,7 @@ mod hostile {
             &[
                 (r#"{"name":"frobnicate","arguments":{"x":1}}"#, "unknown:unknown"),
                 (r#"{"name":"create_event","arguments":{"attendees":["a@b.co"]}}"#, "calendar:send"),
-                (r#"{"name":"delete_widget","arguments":{}}"#, "unknown:delete|device:delete|information:delete"),
+                (r#"{"name":"delete_zorp","arguments":{}}"#, "unknown:delete"),
             ],
         );
     }

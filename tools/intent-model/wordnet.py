@@ -20,7 +20,7 @@ def index(pos):
 
 
 def data(pos):
-    """For each sense: its lexicographer file and the senses above it."""
+    """For each sense: its lexicographer file, the senses above it, its words, and for each word what is derived from it."""
     found = {}
     for line in open(os.path.join(FOLDER, "data." + pos), encoding="utf8"):
         if line.startswith(" "):
@@ -28,7 +28,10 @@ def data(pos):
         parts = line.split("|")[0].split()
         at = 4 + 2 * int(parts[3], 16)
         pointers = range(at + 1, at + 1 + 4 * int(parts[at]), 4)
-        found[int(parts[0])] = (int(parts[1]), [int(parts[p + 1]) for p in pointers if parts[p] in ("@", "@i")])
+        words = [word.lower() for word in parts[4:at:2]]
+        derived = [(int(parts[p + 3][:2], 16), parts[p + 2], int(parts[p + 1]), int(parts[p + 3][2:], 16)) for p in pointers if parts[p] == "+"]
+        above = [int(parts[p + 1]) for p in pointers if parts[p] in ("@", "@i")]
+        found[int(parts[0])] = (int(parts[1]), above, words, derived)
     return found
 
 
@@ -91,3 +94,17 @@ def hypernyms(word, pos):
         name = f"{pos[0]}lex{DATA[pos][sense][0]}"
         found[name] = max(found.get(name, 0), weight)
     return tuple(found.items())
+
+
+@functools.lru_cache(None)
+def relatives(word):
+    """The verbs and nouns that share a root with one of a word's three commonest senses: "deletion" and "delete"."""
+    found = set()
+    for pos, other in (("noun", "v"), ("verb", "n")):
+        base = lemma(word, pos)
+        for sense in INDEX[pos].get(base, ([], 0))[0][:3] if base else ():
+            _, _, words, derived = DATA[pos][sense]
+            for own, kind, target, place in derived:
+                if kind == other and 0 < own <= len(words) and words[own - 1] == base:
+                    found.add(DATA["noun" if other == "n" else "verb"][target][2][place - 1])
+    return tuple(sorted(found - {word}))

@@ -4,8 +4,9 @@
 use crate::model::{Operation, Resource};
 use crate::parse::format::tools;
 use crate::parse::language;
-use crate::parse::lexicon::{Function, Lexicon};
+use crate::parse::lexicon::Lexicon;
 use crate::parse::reading::Act;
+use crate::parse::roles::{Role, Roles};
 use crate::parse::sign::Sign;
 
 /// What the description asks for: the acts of its first sentence, whether a verb
@@ -85,7 +86,7 @@ impl Told {
                 (told.is_advice, is_left_out) = (told.is_advice || is_first, true);
             }
             is_left_out |= !is_first && tools().name_word("subordinating", word);
-            let is_denial = lexicon.word(word).is_some_and(|entry| entry.function == Some(Function::Negation));
+            let is_denial = Roles::of(word).has(Role::Negation);
             is_denied |= is_denial || matches!(word, "without" | "no" | "nothing");
             let verb = if is_left_out || is_denied { None } else { verb(word, next.as_deref(), is_start, lexicon) };
             if let Some(verb) = &verb {
@@ -115,7 +116,7 @@ impl Told {
             }
             let ends = piece.ends_with([',', ';', ':', ')']) || bare.is_empty();
             let leads = matches!(word, "and" | "or" | "then" | "but" | "also" | "which" | "it" | "by")
-                || is_start && (lexicon.is_small(word) || word.ends_with("ly"));
+                || is_start && (Roles::of(word).is_small() || word.ends_with("ly"));
             (is_left_out, is_denied) = (is_left_out && !ends, is_denied && !ends);
             is_start = ends || leads;
         }

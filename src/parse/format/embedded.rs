@@ -3,7 +3,8 @@
 //! it, or where only words of asking stand before it; what is explained, quoted or
 //! written about is content.
 
-use crate::parse::lexicon::{Function, Lexicon};
+use crate::parse::lexicon::Lexicon;
+use crate::parse::roles::{Role, Roles};
 
 use super::dangers;
 
@@ -27,13 +28,13 @@ pub(super) fn commands<'a>(text: &'a str, lexicon: &Lexicon) -> Vec<&'a str> {
                     return found;
                 }
             } else if ends_clause(word) {
-                open = !asks_for_text(line.get(..at + word.len()).unwrap_or(""), lexicon);
+                open = !asks_for_text(line.get(..at + word.len()).unwrap_or(""));
             } else if is_link(bare) {
                 // "Compare git merge and git rebase" runs neither.
                 open = !matches!(bare, "and" | "&")
-                    || !line.get(..at).is_some_and(|before| before.len() < LONGEST_LEAD && is_on_text(before, lexicon));
+                    || !line.get(..at).is_some_and(|before| before.len() < LONGEST_LEAD && is_on_text(before));
             } else {
-                open = open && only_asks(bare, lexicon);
+                open = open && only_asks(bare);
             }
         }
     }
@@ -102,31 +103,26 @@ fn is_link(word: &str) -> bool {
 }
 
 /// Whether a word before a command leaves it a request: "can you run", "you should", "just", "let's".
-fn only_asks(word: &str, lexicon: &Lexicon) -> bool {
+fn only_asks(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
     if dangers::holds("asking_words", &lower)
         || lower.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_punctuation())
     {
         return true;
     }
-    lexicon
-        .word(&lower)
-        .is_some_and(|entry| matches!(entry.function, Some(Function::Filler | Function::Modal | Function::Lead)))
+    Roles::of(&lower).has_any(&[Role::Filler, Role::Modal])
 }
 
 /// Whether the clause asks for something to be made of the text behind it: "Explain this:", "Translate:".
-pub(super) fn asks_for_text(clause: &str, lexicon: &Lexicon) -> bool {
-    clause.len() <= LONGEST_LEAD && clause.trim_end().ends_with(':') && is_on_text(clause, lexicon)
+pub(super) fn asks_for_text(clause: &str) -> bool {
+    clause.len() <= LONGEST_LEAD && clause.trim_end().ends_with(':') && is_on_text(clause)
 }
 
 /// Whether a clause asks, or works on a text as it stands.
-fn is_on_text(clause: &str, lexicon: &Lexicon) -> bool {
+fn is_on_text(clause: &str) -> bool {
     clause.split_whitespace().any(|word| {
         let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_ascii_lowercase();
-        is_of_text(&word)
-            || lexicon
-                .word(&word)
-                .is_some_and(|entry| matches!(entry.function, Some(Function::Question | Function::About)))
+        is_of_text(&word) || Roles::of(&word).has(Role::Question)
     })
 }
 

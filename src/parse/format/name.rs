@@ -8,6 +8,7 @@ use crate::parse::learned::{Clause, IntentTable, Vocabulary as _, clauses, weigh
 use crate::parse::lexicon::Lexicon;
 use crate::parse::reading::{Act, Facts};
 use crate::parse::risk;
+use crate::parse::roles::Roles;
 use crate::parse::sign::Sign;
 
 use super::tools::{own_part, tools};
@@ -90,7 +91,7 @@ pub(super) fn acts(words: &[String], lexicon: &Lexicon) -> Vec<Act> {
 
 /// What the words of a clause are heard as; none where they tell nothing.
 fn of_clause(clause: &Clause<'_>, table: &IntentTable, lexicon: &Lexicon) -> Option<Act> {
-    let tells = |word: &str| table.knows(word) && !lexicon.is_small(word) && word.len() > 1;
+    let tells = |word: &str| table.knows(word) && !Roles::of(word).is_small() && word.len() > 1;
     if !clause.words.iter().any(|word| tells(word)) {
         return None;
     }
@@ -100,7 +101,7 @@ fn of_clause(clause: &Clause<'_>, table: &IntentTable, lexicon: &Lexicon) -> Opt
         word(clause.head.or(heard.told_operation)).map_or(heard.operation.as_str().into(), |word| table.base(word));
     let noun = word(heard.told_resource.filter(|place| Some(*place) != clause.head)).unwrap_or(heard.resource.as_str());
     let mut act = Act::new(&verb, noun, heard.resource, heard.operation, heard.sure);
-    act.learned = Some(heard.risk);
+    act.learned = Some(heard.risk.of_name());
     act.others.clone_from(&heard.others);
     let names = |(place, word): (usize, &&str)| Some(place) != clause.head && tells(word);
     if clause.head.is_some()
@@ -138,13 +139,7 @@ fn hidden_deed(clause: &Clause<'_>, first: Option<&Act>, table: &IntentTable, le
     if place == 1 && reads && clause.words.len() > 2 {
         return None;
     }
-    let rest = Clause {
-        stance: clause.stance,
-        words: clause.words.get(place..)?.to_vec(),
-        at: clause.at.get(place..)?.to_vec(),
-        head: Some(0),
-        first: Some(0),
-    };
+    let rest = clause.from(place);
     let mut act = of_clause(&rest, table, lexicon)
         .filter(|act| changes(act.operation))
         .unwrap_or_else(|| Act::new(&verb, "resource", Resource::Unknown, operation, 0.5));

@@ -1,14 +1,15 @@
 //! From what a clause was heard as to an act: its name, its signs and its evidence.
 
 use crate::model::{Operation, Resource};
-use crate::parse::learned::{Clause, FIRM, Heard, IntentTable, Vocabulary as _};
+use crate::parse::learned::{Clause, Heard, IntentTable, Vocabulary as _};
 use crate::parse::reading::{Act, Facts};
+use crate::parse::roles::Role;
 use crate::parse::sign::{Sign, Signs};
 
 use super::facts::bare_amount;
 use super::floor;
 use super::scope::{add_scope, local_signs};
-use super::token::Token;
+use super::token::{Kind, Token};
 
 /// The text that its clauses stand in.
 pub(super) struct Speaker<'t, 'a> {
@@ -51,6 +52,10 @@ impl Speaker<'_, '_> {
         if let Some(place) = danger {
             act.signs.add(Sign::Danger);
             facts.show(Sign::Danger, word(Some(place)).unwrap_or_default());
+        }
+        if act.operation == Operation::Read && self.reads_a_secret(clause) {
+            // "Read the API keys from the config": wherever they are kept, they are what is read.
+            act.resource = Resource::Credential;
         }
         if obeys_a_text(clause) {
             (act.resource, act.operation) = (Resource::Task, Operation::Execute);
@@ -95,6 +100,17 @@ impl Speaker<'_, '_> {
         })
     }
 
+    /// Whether the object of the clause's verb is a secret: "show all API keys", not "show the password policy".
+    fn reads_a_secret(&self, clause: &Clause<'_>) -> bool {
+        let Some(&at) = clause.head.and_then(|head| clause.at.get(head + 1)) else { return false };
+        let behind = self.tokens.get(at as usize..).unwrap_or_default();
+        let leads = |token: &&Token<'_>| token.is(Role::Determiner) || token.is(Role::Pronoun);
+        let words = behind.iter().skip_while(leads);
+        let mut named = words.take_while(|token| token.kind == Kind::Word && !token.roles.is_small());
+        let starts = named.next().is_some_and(|token| token.cue == Some(Sign::Secret));
+        starts && named.all(|token| SECRETS.contains(&token.word))
+    }
+
     /// The tokens from the first to the last of a clause.
     fn tokens_of(&self, clause: &Clause<'_>) -> &[Token<'_>] {
         let place = |at: Option<&u32>| at.map_or(0, |&at| at as usize);
@@ -126,9 +142,12 @@ fn obscure<'t>(clause: &Clause<'t>, table: &IntentTable) -> Option<&'t str> {
         return Some(done);
     }
     let place = clause.first.filter(|_| clause.head.is_none())?;
-    let (word, next) = (*clause.words.get(place)?, clause.words.get(place + 1)?);
-    (FIRM.contains(next) && unknown(word)).then_some(word)
+    let word = *clause.words.get(place)?;
+    (clause.has(place + 1, Role::Firm) && unknown(word)).then_some(word)
 }
+
+/// Last words of the phrases for secrets.
+const SECRETS: &[&str] = &["key", "keys", "token", "tokens", "code", "codes", "phrase"];
 
 /// "Delete them": what it acts on was named before.
 fn points_back(clause: &Clause<'_>) -> bool {
@@ -141,43 +160,10 @@ const ANTECEDENT: usize = 12;
 
 /// "Do what the mail says", "follow the instructions in the file": what is done stands elsewhere.
 fn obeys_a_text(clause: &Clause<'_>) -> bool {
-    let has = |list: &[&str]| clause.words.iter().any(|word| list.contains(word));
-    let opening = clause.words.iter().take(clause.first.unwrap_or(0) + 1);
-    opening.clone().any(|word| OBEYS.contains(word))
-        && (has(SAYS) || has(ORDERS))
-        && (has(SOURCES) || has(&["whatever"]))
+    (0..=clause.first.unwrap_or(0)).any(|place| clause.has(place, Role::Obeys))
+        && (clause.any(Role::Says) || clause.any(Role::Instructions))
+        && (clause.any(Role::Source) || clause.words.contains(&"whatever"))
 }
 
-/// Verbs of doing what somebody else says.
-const OBEYS: &[&str] = &["do", "follow", "perform", "execute", "carry", "obey", "complete", "run", "act", "apply"];
-/// What a text does that is obeyed.
-const SAYS: &[&str] = &["says", "say", "tells", "tell", "asks", "instructs", "demands", "states", "requests", "orders"];
-/// What a text holds that is obeyed.
-const ORDERS: &[&str] = &["instructions", "steps", "actions", "tasks", "todos", "commands", "whatever", "instruction"];
-/// Texts that nobody has seen yet.
-const SOURCES: &[&str] = &[
-    "email",
-    "emails",
-    "mail",
-    "message",
-    "page",
-    "website",
-    "site",
-    "webpage",
-    "file",
-    "document",
-    "doc",
-    "note",
-    "letter",
-    "attachment",
-    "url",
-    "emailaddress",
-    "filepath",
-    "readme",
-    "comment",
-    "ticket",
-    "post",
-    "link",
-];
 /// The least share of known words of a clause that is read with certainty.
 const LEAST_KNOWN: f64 = 0.5;

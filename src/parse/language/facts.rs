@@ -2,8 +2,9 @@
 
 use crate::model::Resource;
 use crate::parse::learned::{IntentTable, Vocabulary as _};
-use crate::parse::lexicon::{Function, Lexicon};
+use crate::parse::lexicon::Lexicon;
 use crate::parse::reading::Facts;
+use crate::parse::roles::Role;
 
 use super::token::{Kind, Token};
 
@@ -54,7 +55,7 @@ fn spelled(tokens: &[Token<'_>], index: usize) -> Option<(f64, usize)> {
 /// The number right behind a verb of paying, unless it counts something.
 pub(super) fn bare_amount(tokens: &[Token<'_>], from: usize, table: &IntentTable) -> Option<f64> {
     // "Refund order 17" names an order.
-    let is_small = |token: &&Token<'_>| token.is(Function::Determiner) || token.kind == Kind::Mark;
+    let is_small = |token: &&Token<'_>| token.is(Role::Determiner) || token.kind == Kind::Mark;
     let skipped = tokens.get(from..)?.iter().take(2).take_while(is_small).count();
     let place = from + skipped;
     let Kind::Number(value) = tokens.get(place)?.kind else { return None };

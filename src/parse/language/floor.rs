@@ -1,49 +1,103 @@
-//! The danger floor: words of destruction, money, rights, secrets and concealment,
-//! below whose risk no learned weight can lower a clause that orders them.
+//! The danger floor: words of destruction, money, rights, secrets and concealment. No learned weight can lower a clause
+//! that orders one of them below MEDIUM.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::parse::learned::Clause;
+use crate::parse::roles::Role;
 
 /// The place of the first word of danger that a clause orders or names as a deed.
 pub(super) fn of(clause: &Clause<'_>) -> Option<usize> {
     let asks = clause.words.last() == Some(&"?") && clause.head.is_none();
     clause.words.iter().enumerate().position(|(place, word)| {
-        let named = clause.words.get(place + 1).is_some_and(|next| matches!(*next, "of" | "to"));
-        let deed = FLOOR.deeds.contains(*word) || named && FLOOR.nominals.contains(*word);
-        let orders = FLOOR.verbs.contains(*word) && (clause.head == Some(place) || ends_up(clause, place));
-        (deed && !asks) || orders
+        let Some(form) = FLOOR.forms.get(*word) else { return false };
+        let next = clause.words.get(place + 1).copied().unwrap_or_default();
+        let is_wished = || is_led(clause, place);
+        match form {
+            _ if clause.head == Some(place) => *form != Form::Deed || !asks,
+            Form::Deed => !asks,
+            Form::Nominal => matches!(next, "of" | "to"),
+            // "Take care of the drop of the table".
+            Form::Base => next == "of" && is_wished(),
+            // "Would you mind wiping the disk", "the overwriting of the disk".
+            Form::Gerund => next == "of" || is_wished() && (clause.has(place + 1, Role::Firm) || ends(clause, place)),
+            Form::Participle => is_wished() && ends(clause, place),
+            Form::Other => false,
+        }
     })
 }
 
-/// Whether a word names a deed of danger, whatever stands around it.
+/// Whether a word, in whatever form, names a deed of danger.
 pub(crate) fn is_danger(word: &str) -> bool {
-    FLOOR.verbs.contains(word) || FLOOR.deeds.contains(word)
+    FLOOR.forms.get(word).is_some_and(|form| *form != Form::Nominal)
 }
 
-/// "Is to be erased", "get it deleted", "needs wiping": the word tells how things are to end.
-fn ends_up(clause: &Clause<'_>, place: usize) -> bool {
-    let word = clause.words.get(place).copied().unwrap_or_default();
-    let is_result = word.ends_with("ed") || word.ends_with("ing") || IRREGULAR.contains(&word);
-    let before = clause.words.get(place.saturating_sub(WINDOW)..place).unwrap_or_default();
-    is_result && before.iter().any(|word| LEADS.contains(word))
+/// Whether a word that asks for a state or a deed stands a few words before: "is to be erased", "needs wiping".
+fn is_led(clause: &Clause<'_>, place: usize) -> bool {
+    (place.saturating_sub(WINDOW)..place).any(|place| clause.has(place, Role::Wishes))
+}
+
+/// Whether what follows a participle is no noun that it describes: "get the files deleted by noon", not "deleted files".
+fn ends(clause: &Clause<'_>, place: usize) -> bool {
+    place + 1 == clause.words.len() || clause.has(place + 1, Role::Ends)
 }
 
 /// The words of the floor that begin with this letter.
 pub(crate) fn floor_words(initial: u8) -> impl Iterator<Item = &'static str> {
     let place = initial.checked_sub(b'a').map(usize::from);
-    place.and_then(|place| FLOOR.by_initial.get(place)).into_iter().flatten().copied()
+    let words = place.and_then(|place| FLOOR.by_initial.get(place));
+    words.into_iter().flatten().map(String::as_str)
+}
+
+/// How a word of the floor stands to the deed that it names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Base,
+    Gerund,
+    Participle,
+    /// The third person.
+    Other,
+    /// A noun that names the deed where what it is done to follows.
+    Nominal,
+    /// A noun that names the deed by itself.
+    Deed,
 }
 
 #[derive(Default)]
 struct Floor {
-    verbs: HashSet<&'static str>,
-    deeds: HashSet<&'static str>,
-    /// Names of deeds that are dangerous where what they are done to follows.
-    nominals: HashSet<&'static str>,
+    forms: HashMap<String, Form>,
     /// All of them, by first letter.
-    by_initial: [Vec<&'static str>; 26],
+    by_initial: [Vec<String>; 26],
+}
+
+impl Floor {
+    fn add(&mut self, word: String, form: Form) {
+        let place = word.bytes().next().and_then(|initial| initial.checked_sub(b'a')).map(usize::from);
+        if let Some(list) = place.and_then(|place| self.by_initial.get_mut(place)) {
+            list.push(word.clone());
+        }
+        self.forms.entry(word).or_insert(form);
+    }
+
+    /// The regular forms of a verb.
+    fn add_verb(&mut self, verb: &str) {
+        let ending = verb.as_bytes();
+        let vowel = |byte: &u8| b"aeiou".contains(byte);
+        let stem = match ending {
+            [.., b'e'] => verb.get(..verb.len() - 1).unwrap_or(verb).to_owned(),
+            // "Drop" doubles its last letter, "reboot" does not.
+            [.., before, middle, last] if !vowel(before) && vowel(middle) && !vowel(last) && DOUBLED.contains(last) => {
+                format!("{verb}{}", char::from(*last))
+            }
+            _ => verb.to_owned(),
+        };
+        self.add(format!("{stem}ing"), Form::Gerund);
+        self.add(format!("{verb}s"), Form::Other);
+        let past = verb.strip_suffix('y').filter(|_| !matches!(ending, [.., b'a' | b'e' | b'o', b'y']));
+        self.add(past.map_or(format!("{stem}ed"), |past| format!("{past}ied")), Form::Participle);
+        self.add(verb.to_owned(), Form::Base);
+    }
 }
 
 static FLOOR: LazyLock<Floor> = LazyLock::new(|| {
@@ -51,27 +105,19 @@ static FLOOR: LazyLock<Floor> = LazyLock::new(|| {
     for line in include_str!("../data/floor.txt").lines().filter(|line| !line.starts_with('#')) {
         let Some((kind, words)) = line.split_once(':') else { continue };
         for word in words.split_whitespace() {
-            let list = match kind {
-                "deeds" => &mut floor.deeds,
-                "nominals" => &mut floor.nominals,
-                _ => &mut floor.verbs,
-            };
-            list.insert(word);
-            let place = word.bytes().next().and_then(|initial| initial.checked_sub(b'a')).map(usize::from);
-            if let Some(list) = place.and_then(|place| floor.by_initial.get_mut(place)) {
-                list.push(word);
+            match kind {
+                "deeds" => floor.add(word.to_owned(), Form::Deed),
+                "nominals" => floor.add(word.to_owned(), Form::Nominal),
+                "gerunds" => floor.add(word.to_owned(), Form::Gerund),
+                "participles" => floor.add(word.to_owned(), Form::Participle),
+                _ => floor.add_verb(word),
             }
         }
     }
     floor
 });
 
-/// Words behind which a participle is an order.
-const LEADS: &[&str] = &[
-    "be", "get", "gets", "have", "having", "needs", "need", "must", "want", "being", "make", "ensure", "see", "leave",
-    "keep", "should",
-];
-/// Participles without an ending.
-const IRREGULAR: &[&str] = &["gone", "stolen", "shredded", "overwritten", "hidden", "broken", "undone", "torn"];
-/// Words before a participle that are looked at.
-const WINDOW: usize = 8;
+/// Words before the deed that are looked at.
+const WINDOW: usize = 9;
+/// Last letters that double in the forms of a short verb.
+const DOUBLED: &[u8] = b"bdgmnpt";

@@ -122,7 +122,7 @@ fn read_clauses(clauses: &[Clause<'_>], table: &IntentTable, speaker: &Speaker<'
 fn known(tokens: &[Token<'_>], table: &IntentTable) -> f64 {
     let (mut words, mut known, mut is_english) = (0_u32, 0_u32, false);
     for (place, token) in tokens.iter().enumerate().filter(|(_, token)| token.kind == Kind::Word) {
-        if token.entry.function.is_some() {
+        if token.roles.is_small() {
             is_english |= token.word.len() > 1;
             continue;
         }
@@ -162,11 +162,11 @@ fn only_global(cues: Signs) -> Signs {
 /// The least share of known words of a text that is read.
 const LEAST_KNOWN: f64 = 0.4;
 /// How likely a clause may ask for nothing and still counts; the same for what is no order, beside one.
-const MOST_NONE: f64 = 0.6;
-const MOST_NONE_BESIDE: f64 = 0.2;
+const MOST_NONE: f64 = 0.5;
+const MOST_NONE_BESIDE: f64 = 0.05;
 /// How likely it may ask for nothing and still counts for the decision.
 const DOUBTFUL: f64 = 0.9;
 /// How sure a clause is read beside the surest one to count.
-const LEAST_SHARE: f64 = 0.5;
+const LEAST_SHARE: f64 = 0.7;
 /// Clauses of a text that are read.
 const MOST_CLAUSES: usize = 2048;

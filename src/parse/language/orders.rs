@@ -3,6 +3,7 @@
 
 use crate::parse::learned::{Clause, Stance};
 use crate::parse::lexicon::Lexicon;
+use crate::parse::roles::Role;
 
 use super::token::{Kind, Token};
 
@@ -55,10 +56,10 @@ pub(super) fn find<'a>(
 fn runners(tokens: &[Token<'_>], clauses: &[Clause<'_>]) -> Vec<(usize, bool)> {
     let ordered = clauses.iter().filter(|clause| clause.stance == Stance::Asked);
     let mut found: Vec<(usize, bool)> = ordered
-        .flat_map(|clause| clause.words.iter().zip(&clause.at))
-        .filter_map(|(word, &at)| {
-            let runs = RUNS.contains(word);
-            (runs || FOLLOWS.contains(word)).then_some((at as usize, runs))
+        .flat_map(|clause| clause.roles.iter().zip(&clause.at))
+        .filter_map(|(roles, &at)| {
+            let runs = roles.has(Role::Runs);
+            (runs || roles.has(Role::Obeys)).then_some((at as usize, runs))
         })
         .collect();
     found.dedup_by_key(|(at, _)| *at);
@@ -86,10 +87,6 @@ fn looks_like_argument(word: &str) -> bool {
     word.starts_with(['-', '/', '.', '~', '$', '*']) || word.contains('/')
 }
 
-/// Words behind which a command line stands.
-const RUNS: &[&str] = &["run", "execute", "exec", "launch", "running", "executing"];
-/// Words behind which a quotation is an order.
-const FOLLOWS: &[&str] = &["do", "follow", "perform", "obey", "complete"];
 /// Bytes between "run" and the colon behind which a command stands.
 const LONGEST_LEAD: usize = 48;
 /// Tokens behind "run" in which what is run stands.

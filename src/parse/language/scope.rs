@@ -1,7 +1,7 @@
 //! What a clause shows of its reach: its cues, and whether "all" is bounded.
 
 use crate::model::Operation;
-use crate::parse::lexicon::Function;
+use crate::parse::roles::Role;
 use crate::parse::sign::{Sign, Signs};
 
 use super::token::{self, Kind, Token};
@@ -25,7 +25,7 @@ pub(super) fn add_scope(signs: &mut Signs, operation: Operation, governed: &[Tok
             || token.cue.is_some() && matches!(token.word, "all" | "every" | "entire" | "whole")
     };
     // "There should be no files left": all of them go.
-    let none = |pair: &[Token<'_>]| matches!(pair, [before, no] if no.word == "no" && (before.is(Function::Auxiliary) || before.is(Function::Constraint)));
+    let none = |pair: &[Token<'_>]| matches!(pair, [before, no] if no.word == "no" && (before.is(Role::Auxiliary) || matches!(before.word, "ensure" | "sure" | "that")));
     if operation == Operation::Delete && governed.windows(2).take(6).any(none) {
         signs.add(Sign::Bulk);
     }

@@ -1,6 +1,7 @@
 //! Words, numbers, quotations, addresses and marks, in one pass over the text.
 
-use crate::parse::lexicon::{Entry, Function, Lexicon};
+use crate::parse::lexicon::{Lexicon, Phrase};
+use crate::parse::roles::{Role, Roles};
 use crate::parse::sign::{Sign, Signs};
 
 /// One piece of the text.
@@ -13,7 +14,8 @@ pub(crate) struct Token<'a> {
     /// In lower case.
     pub word: &'a str,
     pub kind: Kind,
-    pub entry: Entry,
+    /// The work that the word does.
+    pub roles: Roles,
     /// The sign that starts at this word.
     pub cue: Option<Sign>,
 }
@@ -37,16 +39,16 @@ pub(crate) enum Kind {
 }
 
 impl Token<'_> {
-    pub(crate) fn is(&self, function: Function) -> bool {
-        self.entry.function == Some(function)
+    pub(crate) const fn is(&self, role: Role) -> bool {
+        self.roles.has(role)
     }
 }
 
-/// Cuts the text into tokens and joins those that the lexicon knows as a phrase.
+/// Cuts the text into tokens and notes the roles and the cues of words and phrases.
 /// `lower` is `text` in ASCII lower case, so that offsets agree.
 pub(crate) fn tokenise<'a>(text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Vec<Token<'a>> {
     let raw = Cutter { text, lower, at: 0, unclosed: Vec::new(), tokens: Vec::with_capacity(text.len() / 5 + 4) }.cut();
-    join_phrases(&raw, text, lower, lexicon)
+    noted(&raw, text, lower, lexicon)
 }
 
 /// The signs of the cues among these tokens.
@@ -360,43 +362,25 @@ const DOMAIN_ENDINGS: &[&str] = &[
     "ch",
 ];
 
-/// Looks up each word, joins phrases and notes cues.
-fn join_phrases<'a>(pieces: &[Piece], text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Vec<Token<'a>> {
+/// Looks up the roles of each word, and the cue that starts there: of phrases the longest.
+fn noted<'a>(pieces: &[Piece], text: &'a str, lower: &'a str, lexicon: &Lexicon) -> Vec<Token<'a>> {
     let word_at = |index: usize| {
         pieces.get(index).filter(|piece| piece.kind == Kind::Word).and_then(|piece| lower.get(piece.start..piece.end))
     };
-    let mut tokens = Vec::with_capacity(pieces.len());
-    let mut index = 0;
-    while let Some(piece) = pieces.get(index) {
-        let (mut entry, mut end, mut taken) = (Entry::default(), piece.end, 1);
-        let mut cue = None;
+    let token = |(index, piece): (usize, &Piece)| {
+        let (mut roles, mut cue) = (Roles::default(), None);
         if let Some(word) = word_at(index) {
-            entry = lexicon.word(word).unwrap_or_default();
-            cue = entry.cue;
-            for phrase in lexicon.phrases(word) {
-                let fits =
-                    phrase.rest.iter().enumerate().all(|(step, part)| word_at(index + 1 + step) == Some(&**part));
-                if !fits {
-                    continue;
-                }
-                cue = phrase.entry.cue.or(cue);
-                if phrase.entry.function.is_some() {
-                    taken = 1 + phrase.rest.len();
-                    end = pieces.get(index + taken - 1).map_or(end, |last| last.end);
-                    // A cue inside the phrase still counts.
-                    cue = cue.or_else(|| {
-                        (1..taken).filter_map(|step| lexicon.word(word_at(index + step)?)).find_map(|inner| inner.cue)
-                    });
-                    entry = phrase.entry;
-                    break;
-                }
-            }
+            let fits = |phrase: &&Phrase| {
+                phrase.rest.iter().enumerate().all(|(step, part)| word_at(index + 1 + step) == Some(&**part))
+            };
+            roles = Roles::of(word);
+            cue = lexicon.phrases(word).iter().find(fits).map(|phrase| phrase.cue).or_else(|| lexicon.cue(word));
         }
-        let (text, word) = (text.get(piece.start..end).unwrap_or(""), lower.get(piece.start..end).unwrap_or(""));
-        tokens.push(Token { start: piece.start, text, word, kind: piece.kind, entry, cue });
-        index += taken;
-    }
-    tokens
+        let (text, word) = (text.get(piece.start..piece.end), lower.get(piece.start..piece.end));
+        let (text, word) = (text.unwrap_or_default(), word.unwrap_or_default());
+        Token { start: piece.start, text, word, kind: piece.kind, roles, cue }
+    };
+    pieces.iter().enumerate().map(token).collect()
 }
 
 #[cfg(test)]

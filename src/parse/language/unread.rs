@@ -14,7 +14,7 @@ pub(super) fn note(tokens: &[Token<'_>], table: &IntentTable, facts: &mut Facts)
         match Word::of(token, table) {
             Some(word) => run.take(word, token, facts),
             // "The" and "of" tell nothing of what stands around them.
-            None if token.entry.function.is_some() => run.is_parted |= run.words > 0,
+            None if token.roles.is_small() => run.is_parted |= run.words > 0,
             None => run = Run::default(),
         }
     }
@@ -32,7 +32,7 @@ enum Word {
 impl Word {
     fn of(token: &Token<'_>, table: &IntentTable) -> Option<Self> {
         let is_known = || token.word.split(|c: char| !(c.is_alphanumeric() || c == '\'')).any(|word| table.knows(word));
-        if token.kind != Kind::Word || token.entry.function.is_some() || token.cue.is_some() || is_known() {
+        if token.kind != Kind::Word || token.roles.is_small() || token.cue.is_some() || is_known() {
             return None;
         }
         let letters = || token.text.chars().filter(|c| c.is_alphabetic());

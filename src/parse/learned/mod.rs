@@ -14,6 +14,6 @@ mod table;
 #[cfg(feature = "training")]
 pub mod training;
 
-pub(crate) use clause::{Clause, FIRM, Stance, Vocabulary, clauses};
+pub(crate) use clause::{Clause, Stance, Vocabulary, clauses};
 pub(crate) use read::{Heard, LearnedRisk, weigh};
 pub(crate) use table::IntentTable;

@@ -5,16 +5,23 @@ use smallvec::SmallVec;
 
 use crate::model::{Operation, Resource, RiskLevel};
 
-use super::clause::{Clause, Stance};
+use super::clause::Clause;
 use super::table::{Candidate, IntentTable, Likely, MOST_COLUMNS, Sums};
 
 /// The risk that the words of a clause speak for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LearnedRisk {
-    /// The highest level that is likelier than not.
-    pub likely: RiskLevel,
+    /// The highest level that is likelier than not; none leaves the rubric's.
+    pub likely: Option<RiskLevel>,
     /// The highest level that is plain: likely enough to count far above the rubric's own.
     pub plain: RiskLevel,
+}
+
+impl LearnedRisk {
+    /// The same of a name. Its few words can calm; how far a call reaches is told by its arguments.
+    pub(crate) fn of_name(self) -> Self {
+        Self { likely: self.likely.filter(|likely| *likely == RiskLevel::Low), plain: RiskLevel::Low }
+    }
 }
 
 /// What a clause is read as.
@@ -120,7 +127,7 @@ impl Weighed<'_> {
             resource: candidate.resource,
             sure: table.sure(sure),
             none: likely.none,
-            risk: level(table.risk(&self.sums, self.words, candidate)),
+            risk: level(self.risk(table, &likely)),
             others: others(table, &likely, best),
             told_operation: first(&operations),
             told_resource: first(&resources),
@@ -130,10 +137,27 @@ impl Weighed<'_> {
     }
 }
 
+impl Weighed<'_> {
+    /// The probabilities of at least MEDIUM, HIGH and CRITICAL, averaged over the plausible capabilities.
+    fn risk(&self, table: &IntentTable, likely: &Likely) -> [f64; 3] {
+        let most = likely.of.iter().copied().fold(0.0, f64::max);
+        let (mut levels, mut total) = ([0.0; 3], 0.0);
+        for (candidate, &likely) in table.candidates().iter().zip(&likely.of) {
+            if likely >= most * LEAST_COUNTED {
+                total += likely;
+                for (sum, level) in levels.iter_mut().zip(table.risk(&self.sums, self.words, candidate)) {
+                    *sum += likely * level;
+                }
+            }
+        }
+        levels.map(|sum| sum / f64::max(total, f64::MIN_POSITIVE))
+    }
+}
+
 impl IntentTable {
     /// What a word that opens an order asks for by itself.
     pub(crate) fn deed(&self, verb: &str) -> Option<(Operation, Resource)> {
-        let alone = Clause { stance: Stance::Asked, words: vec![verb], at: vec![0], head: Some(0), first: Some(0) };
+        let alone = Clause { words: vec![verb], at: vec![0], head: Some(0), first: Some(0), ..Clause::default() };
         let likely = self.likely(&weigh(&alone, self).sums, 1);
         let of = |operation: Operation| -> f64 {
             let both = self.candidates().iter().zip(&likely.of);
@@ -220,16 +244,18 @@ fn level(levels: [f64; 3]) -> LearnedRisk {
     };
     let unruled = medium >= LEAST_MEDIUM || high >= LEAST_HIGH;
     LearnedRisk {
-        likely: above(0.5).max(if unruled { RiskLevel::Medium } else { RiskLevel::Low }),
+        likely: Some(above(0.5).max(if unruled { RiskLevel::Medium } else { RiskLevel::Low })),
         plain: above(PLAIN),
     }
 }
 
+/// Share of the best reading's probability below which a reading does not count for the risk.
+const LEAST_COUNTED: f64 = 0.3;
 /// How likely a level must be to be plain.
 const PLAIN: f64 = 0.7;
 /// How likely MEDIUM and HIGH must be for LOW to be ruled out.
-const LEAST_MEDIUM: f64 = 0.45;
-const LEAST_HIGH: f64 = 0.12;
+const LEAST_MEDIUM: f64 = 0.5;
+const LEAST_HIGH: f64 = 0.3;
 /// How likely another capability must be to be named.
 const LEAST_OTHER: f64 = 0.05;
 /// Keys that an explanation names.

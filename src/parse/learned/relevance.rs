@@ -2,6 +2,7 @@
 //! how near what the table of words makes of them lies.
 
 use crate::parse::lexicon::Lexicon;
+use crate::parse::roles::Roles;
 use crate::parse::table::Table;
 
 use super::table::IntentTable;
@@ -81,7 +82,7 @@ impl Relevance {
 impl Profile {
     fn add(&mut self, text: &str, weight: f64, lexicon: &Lexicon) {
         let mut counts = Table::<u32>::default();
-        for word in words(text).filter(|word| !lexicon.is_small(word)) {
+        for word in words(text).filter(|word| !Roles::of(word).is_small()) {
             if let Some(table) = lexicon.table() {
                 table.add_direction(&word, weight, &mut self.meaning);
             }

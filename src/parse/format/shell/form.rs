@@ -1,7 +1,8 @@
 //! Whether a text is a command line rather than English.
 
 use crate::parse::format::dangers;
-use crate::parse::lexicon::{Function, Lexicon};
+use crate::parse::lexicon::Lexicon;
+use crate::parse::roles::{Role, Roles};
 
 use super::cmdlet::is_cmdlet;
 use super::{base_name, is_assignment};
@@ -35,7 +36,7 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
     let has_operator = has_operator || expands(line) || goes_on(line, lexicon);
     let known = lexicon.programs.knows(base_name(first));
     if is_unknown_until_run(whole) {
-        let small = line.split_whitespace().filter(|word| is_small_word(word, lexicon)).count();
+        let small = line.split_whitespace().filter(|word| is_small_word(word)).count();
         return whole.starts_with("$(")
             || whole.starts_with("${")
             || whole == "\"$@\""
@@ -54,7 +55,7 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
     let (mut is_english, mut length) = (0, 0);
     for word in unquoted(line).split_whitespace() {
         length += 1;
-        is_english += usize::from(is_small_word(word, lexicon));
+        is_english += usize::from(is_small_word(word));
     }
     if first.starts_with(['/', '~']) && first.len() > 1 && (known || has_flag || words.clone().next().is_none()) {
         return true;
@@ -63,7 +64,7 @@ pub(in crate::parse::format) fn is_command(text: &str, lexicon: &Lexicon) -> boo
         let plain =
             first.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-' | '.' | '+'));
         // "how do i use x --force" asks.
-        return plain && is_english == 0 && !lexicon.is_small(first);
+        return plain && is_english == 0 && !Roles::of(first).is_small();
     }
     let is_also_english = lexicon.is_english(first) && !dangers::holds("never_english", base_name(first));
     let builds = first == "make" && words.clone().all(|target| dangers::holds("make_targets", target));
@@ -226,17 +227,7 @@ fn is_flag(word: &str) -> bool {
 }
 
 /// A small English word that command lines hardly ever hold.
-fn is_small_word(word: &str, lexicon: &Lexicon) -> bool {
-    lexicon.word(word).is_some_and(|entry| {
-        matches!(
-            entry.function,
-            Some(
-                Function::Determiner
-                    | Function::Pronoun
-                    | Function::Modal
-                    | Function::Auxiliary
-                    | Function::Preposition
-            )
-        )
-    }) && !dangers::holds("shared_words", word)
+fn is_small_word(word: &str) -> bool {
+    Roles::of(word).has_any(&[Role::Determiner, Role::Pronoun, Role::Modal, Role::Auxiliary, Role::Preposition])
+        && !dangers::holds("shared_words", word)
 }

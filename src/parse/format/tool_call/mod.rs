@@ -186,7 +186,7 @@ impl<'l> Reader<'l> {
                     signs
                 })
             };
-            let plain = Act { risk: None, is_set: false, signs: without(act.signs), ..act.clone() };
+            let plain = Act { risk: None, learned: None, is_set: false, signs: without(act.signs), ..act.clone() };
             risk::assess(&plain, &Facts { signs: without(facts.signs), ..facts.clone() }).level
         };
         let told = level(&act, &self.reading.facts);
