@@ -54,7 +54,7 @@ pub(super) fn read(text: &str, lexicon: &Lexicon) -> Reading {
     let only_asks = !reading.acts.is_empty()
         && reading.acts.iter().all(|act| act.operation == Operation::Read && act.resource == Resource::Information);
     let hands_over = reading.acts.iter().all(|act| act.operation == Operation::Read)
-        && text.find(':').and_then(|colon| text.get(..=colon)).is_some_and(|lead| embedded::asks_for_text(lead));
+        && text.find(':').and_then(|colon| text.get(..=colon)).is_some_and(embedded::asks_for_text);
     if let Some(statement) = driver::embedded_sql(text, lexicon).filter(|_| !only_asks && !hands_over) {
         reading.absorb(statement);
     }

@@ -33,10 +33,15 @@ pub(crate) struct Clause<'t> {
 }
 
 impl<'t> Clause<'t> {
-    fn push(&mut self, word: &'t str, place: u32) {
+    fn push(&mut self, word: &'t str, place: u32, roles: Roles) {
+        if self.words.is_empty() {
+            self.words.reserve(USUAL_CLAUSE);
+            self.at.reserve(USUAL_CLAUSE);
+            self.roles.reserve(USUAL_CLAUSE);
+        }
         self.words.push(word);
         self.at.push(place);
-        self.roles.push(Roles::of(word));
+        self.roles.push(roles);
     }
 
     /// How it stands to what is asked, by the words that it opens with.
@@ -141,12 +146,16 @@ struct Cutter<'t, 'v> {
 
 impl<'t> Cutter<'t, '_> {
     fn word(&mut self, word: &'t str, place: u32) {
+        self.word_of(word, place, Roles::of(word));
+    }
+
+    fn word_of(&mut self, word: &'t str, place: u32, roles: Roles) {
         if self.current.words.len() >= LONGEST_CLAUSE {
             // So that no padding dilutes what is asked, and the time stays linear.
             self.end_clause();
         }
         if !self.is_content {
-            self.current.push(word, place);
+            self.current.push(word, place, roles);
         }
     }
 
@@ -160,7 +169,8 @@ impl<'t> Cutter<'t, '_> {
                 continue;
             }
             let rest = tokens.get(place as usize + 1..).unwrap_or(&[]);
-            let (roles, is_inside) = (Roles::of(word), !self.current.words.is_empty());
+            let roles = if word.len() == token.word.len() { token.roles } else { Roles::of(word) };
+            let is_inside = !self.current.words.is_empty();
             if roles.has(Role::Conjunction) && is_inside && self.opens_order(rest) {
                 self.end_clause();
                 continue;
@@ -171,18 +181,21 @@ impl<'t> Cutter<'t, '_> {
                 self.is_content = true;
                 return;
             }
-            self.word(if word.starts_with(|c: char| c.is_ascii_digit()) { "0" } else { word }, place);
+            if word.starts_with(|c: char| c.is_ascii_digit()) {
+                self.word("0", place);
+            } else {
+                self.word_of(word, place, roles);
+            }
         }
     }
 
     /// "Tell Bob that", "note down to", "ask her whether": what follows is said to somebody, not asked for. "Tell me if" asks.
     fn tells(&self, word: &str) -> bool {
         let Clause { words, roles, .. } = &self.current;
-        let to_agent = matches!(words.last(), Some(&("me" | "us" | "you")));
-        let reminds = words.contains(&"remind");
+        let to_agent = || matches!(words.last(), Some(&("me" | "us" | "you")));
         matches!(word, "that" | "whether" | "if" | "to" | "not")
-            && (reminds || !to_agent)
             && roles.iter().rev().take(LONGEST_TELLING).any(|roles| roles.has(Role::Tells))
+            && (!to_agent() || words.contains(&"remind"))
     }
 
     /// Whether a word that may open an order comes next, small words aside.
@@ -233,7 +246,7 @@ impl<'t> Cutter<'t, '_> {
             if let (Some(last), Some(&place)) = (self.clauses.last_mut(), clause.at.first())
                 && last.words.last() != Some(&"?")
             {
-                last.push("?", place);
+                last.push("?", place, Roles::of("?"));
             }
             return;
         }
@@ -252,6 +265,9 @@ fn first_of(word: &str) -> &str {
 
 /// Words of the longest clause; what goes on is another.
 const LONGEST_CLAUSE: usize = 96;
+
+/// Words that there is room for from the start.
+const USUAL_CLAUSE: usize = 16;
 
 /// Words of the longest lead that is looked over.
 const LONGEST_LEAD: usize = 12;

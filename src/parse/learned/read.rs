@@ -54,8 +54,6 @@ pub(crate) struct Told {
     pub is_pair: bool,
     /// The operation or the resource, by name.
     pub points_to: &'static str,
-    /// By how much its weight is above the mean of its kind.
-    margin: i32,
 }
 
 /// The keys that a clause is weighed by: its words, its pairs of words, its head.
@@ -120,8 +118,8 @@ impl Weighed<'_> {
         let likely = table.likely(&self.sums, self.words);
         let (best, candidate, sure) = best(table, &likely);
         let (operation, resource) = candidate.columns();
-        let operations = told(&self.rows, operation, 0..7, candidate.operation.as_str());
-        let resources = told(&self.rows, resource, 7..34, candidate.resource.as_str());
+        let operations = margins(&self.rows, operation, 0..7);
+        let resources = margins(&self.rows, resource, 7..34);
         Heard {
             operation: candidate.operation,
             resource: candidate.resource,
@@ -131,7 +129,7 @@ impl Weighed<'_> {
             others: others(table, &likely, best),
             told_operation: first(&operations),
             told_resource: first(&resources),
-            told: strongest(operations, resources),
+            told: strongest([(&operations, candidate.operation.as_str()), (&resources, candidate.resource.as_str())]),
             known: f64::from(self.known) / f64::from(u32::try_from(self.words.max(1)).unwrap_or(u32::MAX)),
         }
     }
@@ -199,40 +197,54 @@ fn others(table: &IntentTable, likely: &Likely, best: usize) -> Vec<(Resource, O
     others
 }
 
-/// The keys that speak for a column, with by how much against the mean of its kind.
-fn told(
-    rows: &[KeyRow<'_>],
-    column: usize,
-    kind: std::ops::Range<usize>,
-    points_to: &'static str,
-) -> SmallVec<[Told; 32]> {
+/// By how much a key speaks for a column against the mean of its kind.
+#[derive(Clone, Copy)]
+struct Margin {
+    place: usize,
+    is_pair: bool,
+    by: i32,
+}
+
+/// The keys that speak for a column, in the order of their places.
+fn margins(rows: &[KeyRow<'_>], column: usize, kind: std::ops::Range<usize>) -> SmallVec<[Margin; 32]> {
     let count = i32::try_from(kind.len()).unwrap_or(1);
-    let mut told: SmallVec<[Told; 32]> = SmallVec::new();
+    let mut margins: SmallVec<[Margin; 32]> = SmallVec::new();
     for &KeyRow { place, is_pair, row } in rows {
         let own = i32::from(row.get(column).copied().unwrap_or_default());
         let all: i32 = row.get(kind.clone()).unwrap_or_default().iter().map(|&weight| i32::from(weight)).sum();
-        let margin = own - all / count;
-        match told.iter_mut().find(|known| (known.place, known.is_pair) == (place, is_pair)) {
-            Some(known) => known.margin += margin,
-            None => told.push(Told { place, is_pair, points_to, margin }),
+        let by = own - all / count;
+        // The word that opens the clause has two rows, the second one behind all others.
+        match margins.iter_mut().find(|known| (known.place, known.is_pair) == (place, is_pair)) {
+            Some(known) => known.by += by,
+            None => margins.push(Margin { place, is_pair, by }),
         }
     }
-    told.retain(|told| told.margin > 0);
-    told
+    margins.retain(|margin| margin.by > 0);
+    margins
 }
 
 /// The place of the word that speaks most for what the keys point to, its pairs counted; of equals the first.
-fn first(told: &[Told]) -> Option<usize> {
-    let margin = |place: usize| -> i32 { told.iter().filter(|key| key.place == place).map(|key| key.margin).sum() };
-    told.iter().map(|key| key.place).max_by_key(|&place| (margin(place), std::cmp::Reverse(place)))
+fn first(margins: &[Margin]) -> Option<usize> {
+    let words = margins.chunk_by(|one, other| one.place == other.place);
+    let sums = words.filter_map(|word| Some((word.first()?.place, word.iter().map(|margin| margin.by).sum::<i32>())));
+    sums.max_by_key(|&(place, by)| (by, std::cmp::Reverse(place))).map(|(place, _)| place)
 }
 
 /// The strongest keys for either.
-fn strongest(operations: SmallVec<[Told; 32]>, resources: SmallVec<[Told; 32]>) -> SmallVec<[Told; MOST_TOLD]> {
-    let mut all: SmallVec<[Told; 64]> = operations.into_iter().chain(resources).collect();
-    all.sort_unstable_by_key(|told| (std::cmp::Reverse(told.margin), told.place, told.is_pair));
-    all.truncate(MOST_TOLD);
-    all.into_iter().collect()
+fn strongest(of_both: [(&[Margin], &'static str); 2]) -> SmallVec<[Told; MOST_TOLD]> {
+    let mut strongest: SmallVec<[(Margin, &'static str); MOST_TOLD]> = SmallVec::new();
+    let rank = |margin: &Margin| (std::cmp::Reverse(margin.by), margin.place, margin.is_pair);
+    for (margins, points_to) in of_both {
+        for margin in margins {
+            let at = strongest.partition_point(|(known, _)| rank(known) <= rank(margin));
+            if at < MOST_TOLD {
+                strongest.truncate(MOST_TOLD - 1);
+                strongest.insert(at, (*margin, points_to));
+            }
+        }
+    }
+    let told = |(Margin { place, is_pair, .. }, points_to)| Told { place, is_pair, points_to };
+    strongest.into_iter().map(told).collect()
 }
 
 /// The levels that are likely and plain; LOW is likely only where little speaks against it.

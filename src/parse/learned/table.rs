@@ -494,13 +494,21 @@ fn root(words: usize) -> f64 {
 /// `e` to the power of `x`, by arithmetic alone, which IEEE 754 makes the same on every machine.
 fn exp(x: f64) -> f64 {
     // e^x = (e^(x/1024))^1024, the inner one by its series: the error is below 1e-12 where it matters.
-    let x = x.clamp(-700.0, 700.0) / 1024.0;
-    let mut power = 1.0 + x * (1.0 + x / 2.0 * (1.0 + x / 3.0 * (1.0 + x / 4.0 * (1.0 + x / 5.0))));
+    const THIRD: f64 = 1.0 / 3.0;
+    const FIFTH: f64 = 1.0 / 5.0;
+    if x < LEAST_EXPONENT {
+        return 0.0;
+    }
+    let x = x.min(-LEAST_EXPONENT) * (1.0 / 1024.0);
+    let mut power = 1.0 + x * (1.0 + x * 0.5 * (1.0 + x * THIRD * (1.0 + x * 0.25 * (1.0 + x * FIFTH))));
     for _ in 0..10 {
         power *= power;
     }
     power
 }
+
+/// Below this exponent a power of `e`, less than a millionth, counts as nothing.
+const LEAST_EXPONENT: f64 = -14.0;
 
 /// The digest of keys and rows, in hex.
 pub(super) fn digest_of(body: &[u8]) -> String {

@@ -94,17 +94,17 @@ impl Score {
         self.bands.iter().map(|(_, confidence, right)| (confidence - right).abs()).sum::<f64>() / self.rows
     }
 
-    /// Fails where the parser reads worse than it did when the floor was set: 2026-11-23, 3,000 rows of three hands.
+    /// Fails where the parser reads worse than it did when the floor was set: 2026-11-24, 3,000 rows of three hands.
     pub(crate) fn hold_floor(&self) -> Result<(), String> {
         let of = |part: f64| 100.0 * part / self.rows;
         for (what, found, least) in [
-            ("operation", of(self.operation), 73.5),
-            ("primary capability", of(self.primary), 56.5),
-            ("F1", 100.0 * self.overlap / self.rows, 55.0),
-            ("risk", of(self.risk), 65.5),
-            ("HIGH and more caught", 100.0 * self.caught / self.dangerous.max(1.0), 75.0),
-            ("LOW left alone", 100.0 * self.left_alone / self.harmless.max(1.0), 71.0),
-            ("HIGH and more not read as LOW", 100.0 - 100.0 * count(self.missed) / self.dangerous.max(1.0), 93.0),
+            ("operation", of(self.operation), 80.0),
+            ("primary capability", of(self.primary), 67.0),
+            ("F1", 100.0 * self.overlap / self.rows, 65.3),
+            ("risk", of(self.risk), 70.4),
+            ("HIGH and more caught", 100.0 * self.caught / self.dangerous.max(1.0), 82.0),
+            ("LOW left alone", 100.0 * self.left_alone / self.harmless.max(1.0), 74.0),
+            ("HIGH and more not read as LOW", 100.0 - 100.0 * count(self.missed) / self.dangerous.max(1.0), 96.0),
             ("calibration", 100.0 - 100.0 * self.calibration_error(), 95.0),
         ] {
             if found < least {
