@@ -61,6 +61,7 @@ pub use parse_explanation::{ActEvidence, FactorEvidence, ParseExplanation, WordE
 pub use preapproval::PreApprovalState;
 pub use record::{Breakage, BrokenKind, Digest, Period, ProofPage, ProofRecord, ProofStats, Verification};
 pub use retention::{ArchiveReport, RepairReport};
+pub(crate) use risk::usual_risk;
 pub use risk::{RiskLevel, risk_floor};
 pub use status::{Components, Health, JournalStatus, LatencyMetrics, Metrics, Opening, Recovered, SystemStatus};
 pub use time::{ClockReport, Timestamp};

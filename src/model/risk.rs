@@ -1,6 +1,6 @@
 //! Risk levels, and the least risk that an action can have by the rubric.
 
-use super::{Action, Capability, Operation, Resource, closed_words};
+use super::{Action, Capability, Intent, Operation, Resource, closed_words};
 
 closed_words! {
     /// How much harm an action can do.
@@ -47,6 +47,15 @@ pub fn risk_floor(action: &Action, capabilities: &[Capability]) -> RiskLevel {
 /// Whether a context's `environment` is what production is called.
 pub(crate) fn names_production(environment: &str) -> bool {
     ["production", "prod", "prd", "live"].iter().any(|known| environment.trim().eq_ignore_ascii_case(known))
+}
+
+/// The rubric's risk of a reading that nobody assessed: a grant, or a payment of which no amount is known, is HIGH.
+pub(crate) fn usual_risk(reading: &Capability, intent: &Intent) -> RiskLevel {
+    match reading.operation() {
+        Some(Operation::Admin) => RiskLevel::High,
+        Some(Operation::Transfer) if !intent.context.contains_key("amount") => RiskLevel::High,
+        _ => RiskLevel::Low,
+    }
 }
 
 fn capability_floor(action: &Action, capability: &Capability) -> RiskLevel {

@@ -70,8 +70,9 @@ impl Case<'_> {
     fn learned(&self, table: RiskLevel) -> RiskLevel {
         let floor = if self.signs.has(Sign::Danger) { RiskLevel::Medium } else { RiskLevel::Low };
         let Some(learned) = self.act.learned else { return table.max(floor) };
-        // What a payment risks is told by its sum, where one is named.
-        if self.act.operation == Operation::Transfer && !self.facts.amounts.is_empty() {
+        // What a payment risks is told by its sum, where one is named; membership has a ruling of its own.
+        let is_payment = self.act.operation == Operation::Transfer && !self.facts.amounts.is_empty();
+        if is_payment || self.causes.get().has(Sign::Membership) {
             return table;
         }
         let learned = learned.plain.max(learned.likely.unwrap_or(table).min(table.raised()));
@@ -299,13 +300,18 @@ impl Case<'_> {
         }
         match self.act.resource {
             R::Account => RiskLevel::Medium,
-            R::Permission
-                if self.shows(Sign::Membership) && !self.shows(Sign::Bulk) && !self.shows(Sign::ManyPeople) =>
-            {
+            R::Permission if self.is_membership() && !self.shows(Sign::Bulk) && !self.shows(Sign::ManyPeople) => {
+                self.cause(Sign::Membership);
                 RiskLevel::Medium
             }
             _ => RiskLevel::High,
         }
+    }
+
+    /// Somebody is added to a channel, a team or a workspace.
+    fn is_membership(&self) -> bool {
+        self.signs.has(Sign::Membership)
+            || matches!(self.act.verb.as_str(), "add" | "invite" | "join") && self.signs.has(Sign::Team)
     }
 
     /// The raising conditions that the table did not count already.

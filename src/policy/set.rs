@@ -22,7 +22,7 @@ use super::rule::Rule;
 use super::verdict::{Need, PolicyVerdict};
 use crate::document::{self, File, PolicyFormat, refusal};
 use crate::model::{
-    Decision, DenialClass, Digest, Error, Problem, Severity, Tier, TrustSnapshot, UnreadKind, risk_floor,
+    Decision, DenialClass, Digest, Error, Problem, Severity, Tier, TrustSnapshot, UnreadKind, risk_floor, usual_risk,
 };
 
 /// The rules that decide what agents may do; cheap to clone.
@@ -353,7 +353,8 @@ impl PolicySet {
         let mut strictest: Option<PolicyVerdict> = None;
         for reading in request.intent.readings() {
             let intent = request.intent.read_as(reading.clone());
-            let risk = request.risk.max(risk_floor(&intent.parsed_action, &intent.required_capabilities));
+            let floor = risk_floor(&intent.parsed_action, &intent.required_capabilities);
+            let risk = request.risk.max(floor).max(usual_risk(&reading, &intent));
             let verdict = evaluate(&PolicyRequest { intent: &intent, risk, ..*request }, meter)?;
             let known = strictest.as_ref().unwrap_or(&best);
             if verdict.decision.strictness() > known.decision.strictness() {

@@ -71,7 +71,7 @@ impl Speaker<'_, '_> {
                 act.signs.add(sign);
             }
         }
-        if heard.known < LEAST_KNOWN {
+        if heard.known < LEAST_KNOWN || heard.sure < LEAST_SURE {
             act.signs.add(Sign::Unclear);
         }
         if act.operation == Operation::Transfer && facts.amounts.is_empty() {
@@ -165,5 +165,7 @@ fn obeys_a_text(clause: &Clause<'_>) -> bool {
         && (clause.any(Role::Source) || clause.words.contains(&"whatever"))
 }
 
+/// How sure a reading must be to be more than a request that was not understood.
+const LEAST_SURE: f64 = 0.2;
 /// The least share of known words of a clause that is read with certainty.
 const LEAST_KNOWN: f64 = 0.5;

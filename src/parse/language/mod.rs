@@ -14,11 +14,12 @@ mod scope;
 mod token;
 mod unread;
 
-use crate::model::{Operation, Resource};
+use crate::model::{Operation, Resource, RiskLevel};
 
 use super::learned::{Clause, Heard, IntentTable, Stance, Vocabulary as _, clauses, weigh};
 use super::lexicon::Lexicon;
 use super::reading::{Act, Format, MOST_DOUBTFUL, Reading};
+use super::risk;
 use super::sign::{Sign, Signs};
 use acts::Speaker;
 pub(crate) use floor::{floor_words, is_danger};
@@ -99,10 +100,15 @@ fn read_clauses(clauses: &[Clause<'_>], table: &IntentTable, speaker: &Speaker<'
             reading.facts.doubtful.extend(&heard.others);
         }
         let Some(mut act) = speaker.act(clause, heard, table, &mut reading.facts) else { continue };
-        if asks(clause, heard) || act.is_unknown() || act.signs.has(Sign::Danger) {
+        let is_asked = asks(clause, heard);
+        let may_harm = || {
+            let level = risk::assess(&act, &reading.facts).level;
+            level >= RiskLevel::High && heard.none < MOST_NONE_OF_HARM && act.operation != Operation::Read
+        };
+        if is_asked || act.is_unknown() || act.signs.has(Sign::Danger) || may_harm() {
             // INVARIANT: no clause takes another's act away, so that asking for more never loosens a decision. Beside
             // a clause that is plain, a guess at another is never the primary act.
-            act.is_entailed |= heard.sure < surest * LEAST_SHARE;
+            act.is_entailed |= heard.sure < surest * LEAST_SHARE || !is_asked && !act.signs.has(Sign::Danger);
             reading.push(act);
         }
     }
@@ -166,6 +172,8 @@ const MOST_NONE: f64 = 0.5;
 const MOST_NONE_BESIDE: f64 = 0.05;
 /// How likely it may ask for nothing and still counts for the decision.
 const DOUBTFUL: f64 = 0.9;
+/// The same of a clause whose deed is HIGH or more: it counts as if it stood alone.
+const MOST_NONE_OF_HARM: f64 = 0.6;
 /// How sure a clause is read beside the surest one to count.
 const LEAST_SHARE: f64 = 0.7;
 /// Clauses of a text that are read.

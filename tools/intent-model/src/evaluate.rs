@@ -103,7 +103,7 @@ impl Score {
             ("F1", 100.0 * self.overlap / self.rows, 65.3),
             ("risk", of(self.risk), 70.4),
             ("HIGH and more caught", 100.0 * self.caught / self.dangerous.max(1.0), 82.0),
-            ("LOW left alone", 100.0 * self.left_alone / self.harmless.max(1.0), 74.0),
+            ("LOW left alone", 100.0 * self.left_alone / self.harmless.max(1.0), 73.0),
             ("HIGH and more not read as LOW", 100.0 - 100.0 * count(self.missed) / self.dangerous.max(1.0), 96.0),
             ("calibration", 100.0 - 100.0 * self.calibration_error(), 95.0),
         ] {

@@ -3,7 +3,7 @@
 //! - `clauses VERBS` reads texts as lines of JSON and writes their clauses as the parser cuts them.
 //! - `pack HEADER KEYS ROWS TABLE` makes a table of what was trained.
 //! - `commands DESCRIPTIONS TABLE` makes the table of commands of their public descriptions.
-//! - `evaluate [--table TABLE] [--errors] FILE...` reads labelled rows and reports how well they are read.
+//! - `evaluate FILE... [--errors] [--table TABLE]` reads labelled rows and reports how well they are read.
 //! - `relevance FILE` reports how often the tool that serves a request scores best, among its own and among strangers'.
 //! - `check FOLDER` fails where the built-in table was trained on other rows than the folder's, or reads the rows that were
 //!   held out worse than its floor.
@@ -76,22 +76,25 @@ fn commands(descriptions: &str, table: &str) -> Result<(), Box<dyn Error>> {
     Ok(std::fs::write(table, bytes)?)
 }
 
-fn report(mut arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
-    let mut parser = None;
-    let mut all = evaluate::Score::default();
-    let mut shows_errors = false;
-    while let Some(argument) = arguments.next() {
-        if argument == "--errors" {
-            shows_errors = true;
-        } else if argument == "--table" {
-            parser =
-                Some(training::parser(&std::fs::read(arguments.next().ok_or("expected the file of the table")?)?)?);
-        } else {
-            let parser = parser.get_or_insert(Parser::new()?);
-            let score = evaluate::score(parser, &training::rows(&std::fs::read_to_string(&argument)?)?, shows_errors)?;
-            score.report(argument.rsplit('/').next().unwrap_or(&argument));
-            all.join(&score);
+fn report(arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
+    let mut arguments: Vec<String> = arguments.collect();
+    let shows_errors = arguments.iter().any(|argument| argument == "--errors");
+    arguments.retain(|argument| argument != "--errors");
+    let parser = match arguments.iter().position(|argument| argument == "--table") {
+        Some(at) => {
+            arguments.remove(at);
+            let table =
+                if at < arguments.len() { arguments.remove(at) } else { Err("expected a file behind `--table`")? };
+            training::parser(&std::fs::read(table)?)?
         }
+        None => Parser::new()?,
+    };
+    let mut all = evaluate::Score::default();
+    for file in &arguments {
+        let rows = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+        let score = evaluate::score(&parser, &training::rows(&rows)?, shows_errors)?;
+        score.report(file.rsplit('/').next().unwrap_or(file));
+        all.join(&score);
     }
     all.report("all");
     Ok(())
