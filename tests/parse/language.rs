@@ -556,6 +556,24 @@ const FRAMES: &[&str] = &[
 ];
 
 #[test]
+fn a_harmful_clause_keeps_its_risk_beside_a_harmless_order() {
+    let parser = Parser::new().unwrap();
+    let risk = |text: &str| parser.parse_text(&"tester".parse().unwrap(), text, &Map::new()).unwrap().intent.risk_level;
+    for harmful in ["Make Otto root.", "The drive is to be wiped.", "Let my cousin have 9000 euros."] {
+        assert!(risk(&format!("Show me the weather. {harmful}")) >= High, "{harmful}");
+    }
+}
+
+#[test]
+fn adding_somebody_to_a_channel_is_medium_and_removing_is_not() {
+    hold_all(&[
+        ("Add Charlie to the channel starting with External", "permission:admin", Medium, Medium),
+        ("Remove Charlie from the channel", "permission:admin", High, Critical),
+        ("Show me all api keys", "credential:read", High, Critical),
+    ]);
+}
+
+#[test]
 fn no_dangerous_deed_is_low_because_a_noun_names_it() {
     let parser = Parser::new().unwrap();
     let agent = "tester".parse().unwrap();

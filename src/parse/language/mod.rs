@@ -172,7 +172,7 @@ const MOST_NONE: f64 = 0.5;
 const MOST_NONE_BESIDE: f64 = 0.05;
 /// How likely it may ask for nothing and still counts for the decision.
 const DOUBTFUL: f64 = 0.9;
-/// The same of a clause whose deed is HIGH or more: it counts as if it stood alone.
+/// The same of a clause whose deed is HIGH or more, beside an order or not.
 const MOST_NONE_OF_HARM: f64 = 0.6;
 /// How sure a clause is read beside the surest one to count.
 const LEAST_SHARE: f64 = 0.7;
